@@ -31,8 +31,8 @@ fn main() -> Result<()> {
     initialize_missing(&mut weights, &parameters, 1);
 
     let options = TrainerOptions {
-        schedule: Schedule {
-            kind: ScheduleKind::Linear,
+        schedule: LrSchedule {
+            kind: LrScheduleKind::Linear,
             peak: 3e-5,
             warmup: 30,
             total: STEPS,

@@ -50,8 +50,8 @@ fn main() -> Result<()> {
     let folder = Path::new(&folder);
     let (mut session, function) = Session::open(device()?, folder, matched)?;
     let results = session.run(function, &[])?;
-    let distance = results.f32("distance").unwrap_or_default();
-    let gradient = results.f32("gradient").unwrap_or_default();
+    let distance = results.f32("distance")?;
+    let gradient = results.f32("gradient")?;
     let bytes: Vec<u8> = gradient.iter().flat_map(|x| x.to_le_bytes()).collect();
     let path = folder.join("gradient.f32");
     std::fs::write(&path, bytes).map_err(|error| Error::user(error.to_string()).at(path.display()))?;

@@ -40,8 +40,8 @@ fn main() -> Result<()> {
     let steps = training.batches_per_epoch() * epochs;
 
     let options = TrainerOptions {
-        schedule: Schedule {
-            kind: ScheduleKind::Cosine,
+        schedule: LrSchedule {
+            kind: LrScheduleKind::Cosine,
             peak: 2e-3,
             warmup: 50,
             total: steps as usize,
@@ -94,7 +94,7 @@ fn evaluate(trainer: &mut Trainer, ask: Function, test: &ArrayBatches) -> Result
     for index in 0..test.eval_batches() {
         let batch = test.eval_batch(index)?;
         let results = trainer.run(ask, &inputs_of(&batch))?;
-        let scores = results.f32("scores").unwrap_or_default().chunks(10);
+        let scores = results.f32("scores")?.chunks(10);
         predictions.extend(scores.take(batch.examples).map(|scores| largest(scores) as f64));
         let labels = batch.get("labels").and_then(Field::as_i32).unwrap_or_default();
         right.extend(labels.iter().take(batch.examples).map(|&label| f64::from(label)));

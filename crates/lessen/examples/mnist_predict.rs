@@ -21,7 +21,7 @@ fn main() -> Result<()> {
     })?;
     for image in pixels.chunks(PIXELS) {
         let results = session.run(ask, &[("images", Host::F32(image))])?;
-        let shares = results.f32("shares").unwrap_or_default();
+        let shares = results.f32("shares")?;
         let digit = (0..shares.len()).fold(0, |best, at| if shares[at] > shares[best] { at } else { best });
         println!("{digit} {:.3}", shares[digit]);
     }

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     let questions: Vec<_> = (100_000..100_500).map(point).collect();
     let points: Vec<f32> = questions.iter().flat_map(|(point, _)| *point).collect();
     let answers = trainer.run(ask, &[("points", Host::F32(&points))])?;
-    let scores = answers.f32("scores").unwrap_or_default().chunks(2);
+    let scores = answers.f32("scores")?.chunks(2);
     let right = scores
         .zip(&questions)
         .filter(|(score, (_, arm))| (score[1] > score[0]) == (*arm == 1))

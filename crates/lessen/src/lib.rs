@@ -89,8 +89,8 @@ pub mod prelude {
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{
-        BatchShape, Context, Init, Model, OptimizerConfig, Outputs, ParamSpec, Schedule, ScheduleKind, Weight, Weights,
-        checkpoint,
+        BatchShape, Context, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
+        Weight, Weights, checkpoint,
     };
     pub use lessen_run::task::evaluation::{inputs_of, shape_of};
     pub use lessen_train::{

@@ -9,7 +9,7 @@ use crate::config::{Fields, put_own};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::Attend;
-use crate::position::Position;
+use crate::position::{FIELD as OWN_POSITION, Position};
 use crate::rotary::Rotary;
 use lessen_base::{Error, Result};
 
@@ -17,7 +17,6 @@ use lessen_base::{Error, Result};
 const FIRE_C: f64 = 0.1;
 
 const OWN_WEIGHTING: &str = "lessen_attention";
-pub(crate) const OWN_POSITION: &str = "lessen_position";
 const OWN_FIRE_WIDTH: &str = "lessen_fire_width";
 const OWN_FIRE_SHARED: &str = "lessen_fire_shared";
 
@@ -73,8 +72,8 @@ impl AttentionConfig {
         )))
     }
 
-    /// Reads what [`AttentionConfig::put`] writes, for heads of this width; this one is that of a model without such
-    /// fields.
+    /// Reads the fields that [`AttentionConfig::put`] writes, for heads of this width; `self` has the values of a model
+    /// without such fields.
     pub(crate) fn with_fields(self, fields: &Fields, head_width: usize) -> Result<AttentionConfig> {
         let mut config = self;
         if let Some(word) = fields.word(OWN_WEIGHTING)? {
@@ -108,7 +107,7 @@ impl AttentionConfig {
         Ok(config)
     }
 
-    /// Writes what differs from the default of the model, in fields that transformers ignores.
+    /// Writes settings that differ from the default of the model, in fields that transformers ignores.
     pub(crate) fn put(&self, default: &AttentionConfig, map: &mut Map<String, Value>) {
         let fire = self.position == Position::Fire;
         for (field, differs, value) in [
@@ -130,7 +129,7 @@ impl AttentionConfig {
     }
 }
 
-/// What the attentions of one forward pass share.
+/// Settings and parameters that the attentions of one forward pass share.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedAttention<'g> {
     config: AttentionConfig,
@@ -146,7 +145,7 @@ pub(crate) struct SharedAttention<'g> {
 }
 
 impl<'g> SharedAttention<'g> {
-    /// Declares what all layers share, for queries and keys of the same tokens.
+    /// Declares the parameters and inputs that all layers share, for queries and keys of the same tokens.
     pub(crate) fn new(
         cx: &Context<'g>,
         config: AttentionConfig,

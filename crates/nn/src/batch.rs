@@ -207,9 +207,10 @@ impl BatchShape {
     #[track_caller]
     pub(crate) fn first<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         let size = self.size();
-        match self.is_packed() {
-            false => x.slice(1, 0, 1).reshape(&[size, x.dim(-1)]),
-            true => x.flatten_rows().gather(cx.input("firsts", DType::I32, &[size])),
+        if self.is_packed() {
+            x.flatten_rows().gather(cx.input("firsts", DType::I32, &[size]))
+        } else {
+            x.slice(1, 0, 1).reshape(&[size, x.dim(-1)])
         }
     }
 
@@ -248,7 +249,7 @@ impl BatchShape {
         })
     }
 
-    /// Where what [`BatchShape::masked`] returns is of real tokens: `bool[M]`, `bool[B, T]` or `bool[1, N]`.
+    /// Which values of [`BatchShape::masked`] belong to real tokens: `bool[M]`, `bool[B, T]` or `bool[1, N]`.
     pub(crate) fn predicted<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
         match self {
             BatchShape::Masked { .. } => {

@@ -63,7 +63,7 @@ impl Fields {
         }
     }
 
-    /// Returns all fields as they are in the file.
+    /// Returns all fields of the file.
     pub fn into_map(self) -> Map<String, Value> {
         self.map
     }
@@ -289,9 +289,10 @@ pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type
 
 /// A height and a width as [`Fields::extents_or`] reads them: a number where both are equal.
 pub(crate) fn extents_json([height, width]: [usize; 2]) -> Value {
-    match height == width {
-        true => Value::from(height),
-        false => Value::from(vec![height, width]),
+    if height == width {
+        Value::from(height)
+    } else {
+        Value::from(vec![height, width])
     }
 }
 

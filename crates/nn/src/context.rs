@@ -1,85 +1,36 @@
 //! The argument of model functions: the trace, data inputs, parameters and the random key.
 
+mod observe;
+
+pub use observe::Recorded;
+
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
+use std::panic::Location;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use lessen_base::Result;
-use lessen_graph::{DType, InputKind, Scope, Tensor, Trace, Type, ValueId};
+use lessen_base::{Error, Result};
+use lessen_graph::{DType, InputKind, Scope, Tensor, Trace, Type};
 
-use crate::held::Held;
+use crate::criterion::Criterion;
 use crate::init::Init;
 use crate::lora::Lora;
-use crate::loss::Criterion;
-use crate::optimizer::average_of;
-use crate::statistics::{Selection, Statistic, statistics_of};
-
-/// A parameter of a model without its values.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ParamSpec {
-    /// Full name, as in a checkpoint: `transformer.h.0.ln_1.weight`.
-    pub name: String,
-    /// Shape.
-    pub shape: Vec<usize>,
-    /// Distribution of its initial values.
-    pub init: Init,
-    /// The state input of the trace that declares it.
-    pub value: ValueId,
-    /// Whether it is a buffer: a value of the model that no optimizer changes, such as a running statistic.
-    pub is_buffer: bool,
-}
-
-/// A state other than a parameter: an optimizer state, a summed gradient, or a key/value cache.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StateSpec {
-    /// Full name: `optimizer.m.transformer.h.0.ln_1.weight`.
-    pub name: String,
-    /// Dtype of the elements, as a checkpoint stores them.
-    pub dtype: DType,
-    /// Shape.
-    pub shape: Vec<usize>,
-}
-
-impl StateSpec {
-    /// Returns the dtype and shape as one type.
-    pub fn ty(&self) -> Type {
-        Type::new(self.dtype, &self.shape)
-    }
-
-    /// Declares this state in a trace and returns its value before the step.
-    ///
-    /// # Panics
-    /// If the trace has an input of this name.
-    #[track_caller]
-    pub fn declare<'g>(&self, trace: &'g Trace) -> Tensor<'g> {
-        trace.state(&self.name, self.dtype, &self.shape)
-    }
-}
+use crate::names::{self, average_of, is_reserved};
+use crate::params::ParamSpec;
+use crate::storage::{F32Storage, ParamStorage};
 
 /// Inputs, parameters and recorded statistics, shared by all contexts of one trace.
 #[derive(Default)]
 struct Declared<'g> {
     inputs: HashMap<String, Tensor<'g>>,
     params: Vec<ParamSpec>,
-    record: Option<Record<'g>>,
-}
-
-/// What a graph that records statistics has of them.
-struct Record<'g> {
-    selection: Selection,
-    /// Names of all values that the model observes, recorded or not.
-    names: Vec<String>,
-    recorded: Vec<Recorded<'g>>,
-}
-
-/// A statistic of an observed value.
-#[derive(Clone, Debug)]
-pub struct Recorded<'g> {
-    /// Name of the value, which is unique, and of the statistic: `transformer.h.0.mlp.pre_activation/mean`.
-    pub name: String,
-    /// The statistic, `f32[]`, or `f32[bins]` for a histogram.
-    pub value: Tensor<'g>,
+    /// The line that declared each parameter first.
+    places: HashMap<String, &'static Location<'static>>,
+    /// Inputs and states with names of training.
+    reserved: HashSet<String>,
+    record: Option<observe::Record<'g>>,
 }
 
 /// The argument of a model function. Contexts derived by [`Context::at`] and [`Context::scope`] share inputs and
@@ -93,8 +44,7 @@ pub struct Context<'g> {
     lora: Option<Rc<Lora>>,
     averaged: Rc<BTreeSet<String>>,
     criterion: Rc<Criterion>,
-    /// How parameters are held.
-    held: Held,
+    storage: Arc<dyn ParamStorage>,
 }
 
 /// A context in a scope that ends when this is dropped.
@@ -122,7 +72,7 @@ impl<'g> Context<'g> {
             lora: None,
             averaged: Rc::default(),
             criterion: Rc::default(),
-            held: Held::default(),
+            storage: Arc::new(F32Storage),
         }
     }
 
@@ -136,30 +86,42 @@ impl<'g> Context<'g> {
             data.map(|input| (input.name.clone(), trace.tensor(input.value)))
                 .collect()
         });
+        declared.reserved = declared
+            .inputs
+            .keys()
+            .filter(|name| is_reserved(name))
+            .cloned()
+            .collect();
         drop(declared);
         cx
     }
 
-    /// The same context, in which parameters are held so and widened where they are read.
-    pub fn with_held(self, held: Held) -> Context<'g> {
-        Context { held, ..self }
+    /// Sets the storage from whose states parameters are read.
+    pub fn with_storage(self, storage: Arc<dyn ParamStorage>) -> Context<'g> {
+        Context { storage, ..self }
     }
 
-    /// The same context, in which linear layers have the adapters of LoRA.
+    /// Gives linear layers the adapters of LoRA.
     pub fn with_lora(self, lora: Option<&Lora>) -> Context<'g> {
         let lora = lora.cloned().map(Rc::new);
         Context { lora, ..self }
     }
 
-    /// The same context, in which these parameters have the values of their averages; see
-    /// [`UpdateRule::ema`](crate::optimizer::UpdateRule::ema).
+    /// Gives these parameters the values of their averages; see [`UpdateRule::ema`](crate::optimizer::UpdateRule::ema).
     pub fn with_averages(self, names: &BTreeSet<String>) -> Context<'g> {
         let averaged = Rc::new(names.clone());
         Context { averaged, ..self }
     }
 
-    /// The same context, in which the cross entropy of models is this one.
+    /// Sets the criterion of the cross entropy of models.
+    ///
+    /// # Panics
+    /// If [`Criterion::check`] refuses it.
+    #[track_caller]
     pub fn with_criterion(&self, criterion: &Criterion) -> Context<'g> {
+        if let Err(error) = criterion.check() {
+            self.trace.fail(error.to_string());
+        }
         let criterion = Rc::new(criterion.clone());
         Context {
             criterion,
@@ -172,26 +134,14 @@ impl<'g> Context<'g> {
         self.lora.as_deref()
     }
 
-    /// What the cross entropy does beside the logarithm.
+    /// Criterion of the cross entropy.
     pub(crate) fn criterion(&self) -> &Criterion {
         &self.criterion
     }
 
-    /// What the names of parameters begin with here.
+    /// Prefix of the names of parameters.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
-    }
-
-    /// Makes a context without a prefix for a graph that records statistics of the observed values that `selection`
-    /// contains.
-    pub fn recording(trace: &'g Trace, training: bool, selection: &Selection) -> Context<'g> {
-        let cx = Context::new(trace, training);
-        cx.declared.borrow_mut().record = Some(Record {
-            selection: selection.clone(),
-            names: Vec::new(),
-            recorded: Vec::new(),
-        });
-        cx
     }
 
     /// Returns the trace.
@@ -207,9 +157,25 @@ impl<'g> Context<'g> {
     /// Returns the data input of this name, declared at first use.
     ///
     /// # Panics
-    /// If it was declared with another type.
+    /// If it was declared with another type, or its name is one of training; see [`names`](crate::names).
     #[track_caller]
     pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
+        if is_reserved(name) {
+            self.trace.fail(names::refusal(name));
+        }
+        self.declare_input(name, dtype, shape)
+    }
+
+    /// [`Context::input`] of a name of training.
+    #[track_caller]
+    pub(crate) fn reserved_input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
+        let input = self.declare_input(name, dtype, shape);
+        self.declared.borrow_mut().reserved.insert(name.to_string());
+        input
+    }
+
+    #[track_caller]
+    fn declare_input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
         let wanted = Type::new(dtype, shape);
         let found = self.declared.borrow().inputs.get(name).copied();
         if let Some(tensor) = found {
@@ -230,11 +196,12 @@ impl<'g> Context<'g> {
         self.declared.borrow().inputs.contains_key(name)
     }
 
-    /// Returns the parameter `PREFIX.name` as `f32`; its state, see [`Held`], is declared at first use. The same full
-    /// name gives the same tensor, which ties weights; the `init` of the first use counts.
+    /// Returns the parameter `PREFIX.name` as `f32`; its states, see [`ParamStorage`], are declared at first use. The
+    /// same full name with the same shape and initial values gives the same parameter, which ties weights.
     ///
     /// # Panics
-    /// If it was declared with another shape.
+    /// If it was declared with another shape or other initial values, or as a buffer; if its name is one of training,
+    /// see [`names`](crate::names); if there are no such initial values.
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
         self.declare(name, shape, init, false)
@@ -245,7 +212,7 @@ impl<'g> Context<'g> {
     /// all.
     ///
     /// # Panics
-    /// If it was declared with another shape.
+    /// As [`Context::param`], and if it was declared as a parameter.
     #[track_caller]
     pub fn buffer(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
         self.declare(name, shape, init, true)
@@ -256,26 +223,98 @@ impl<'g> Context<'g> {
         let name = join(&self.prefix, name);
         let found = self.declared.borrow().params.iter().find(|p| p.name == name).cloned();
         if let Some(param) = found {
-            let first = &param.shape;
-            if first != shape {
-                let sentence = format!("the parameter `{name}` is declared with two shapes, {first:?} and {shape:?}");
-                self.trace.fail(sentence);
-            }
-            return self.trace.tensor(param.value).cast(DType::F32);
+            self.check_same(&param, shape, init, is_buffer);
+            let value = self.trace.tensor(param.value);
+            return self.read(&name, shape, value);
         }
-        let tensor = match self.averaged.contains(&name) {
-            true => self.trace.state(&average_of(&name), DType::F32, shape),
-            false => self.trace.state(&name, self.held.ty(shape).dtype, shape),
+        if is_reserved(&name) {
+            self.trace.fail(names::refusal(&name));
+        }
+        if let Err(error) = init.check() {
+            self.trace.fail(format!("the parameter `{name}`: {error}"));
+        }
+        let value = if self.averaged.contains(&name) {
+            self.state(&average_of(&name), &Type::f32(shape))
+        } else {
+            let specs = self.storage.specs(&name, shape);
+            let states: Vec<_> = specs.iter().map(|spec| self.state(&spec.name, &spec.ty())).collect();
+            match states[..] {
+                [state] => state,
+                _ => self.storage.value(shape, &states),
+            }
         };
-        let param = ParamSpec {
-            name,
+        let mut declared = self.declared.borrow_mut();
+        declared.places.insert(name.clone(), Location::caller());
+        declared.params.push(ParamSpec {
+            name: name.clone(),
             shape: shape.to_vec(),
             init,
-            value: tensor.id(),
+            value: value.id(),
             is_buffer,
+        });
+        drop(declared);
+        self.read(&name, shape, value)
+    }
+
+    /// The value of a parameter, `f32`, from [`ParamSpec::value`].
+    #[track_caller]
+    fn read(&self, name: &str, shape: &[usize], value: Tensor<'g>) -> Tensor<'g> {
+        let is_state = self.storage.states(shape).len() == 1 && !self.averaged.contains(name);
+        if is_state {
+            self.storage.value(shape, &[value])
+        } else {
+            value
+        }
+    }
+
+    #[track_caller]
+    fn state(&self, name: &str, ty: &Type) -> Tensor<'g> {
+        if is_reserved(name) {
+            self.declared.borrow_mut().reserved.insert(name.to_string());
+        }
+        self.trace.state(name, ty.dtype, &ty.shape)
+    }
+
+    /// Refuses a second declaration of a parameter that differs from the first one.
+    #[track_caller]
+    fn check_same(&self, first: &ParamSpec, shape: &[usize], init: Init, is_buffer: bool) {
+        let name = &first.name;
+        let place = self.declared.borrow().places.get(name).copied();
+        let place = place.map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
+        let what = if first.shape != shape {
+            format!("two shapes, {:?}{place} and {shape:?}", first.shape)
+        } else if first.is_buffer != is_buffer {
+            let role = |is_buffer| if is_buffer { "a buffer" } else { "a parameter" };
+            format!(
+                "two roles, as {}{place} and as {}",
+                role(first.is_buffer),
+                role(is_buffer)
+            )
+        } else if first.init != init {
+            format!("two initial values, {:?}{place} and {init:?}", first.init)
+        } else {
+            return;
         };
-        self.declared.borrow_mut().params.push(param);
-        tensor.cast(DType::F32)
+        self.trace.fail(format!(
+            "the parameter `{name}` is declared with {what}; declare it alike in both places to share it, or give one of \
+             them another name"
+        ));
+    }
+
+    /// Refuses names of inputs, states and outputs of the trace that belong to training but were not given by it.
+    ///
+    /// # Errors
+    /// Such a name.
+    pub fn check_names(&self) -> Result<()> {
+        let declared = self.declared.borrow();
+        let refused = self.trace.with_graph(|graph| {
+            let inputs = graph.inputs.iter().map(|input| &input.name);
+            let foreign = |name: &&String| is_reserved(name) && !declared.reserved.contains(*name);
+            let outputs = graph.outputs.iter().map(|output| &output.name);
+            let mut all = inputs.filter(foreign).chain(outputs.filter(|name| is_reserved(name)));
+            all.next().cloned()
+        });
+        refused.map_or(Ok(()), |name| Err(Error::user(names::refusal(&name))))
     }
 
     /// Returns all parameters and buffers in order of first use.
@@ -305,75 +344,35 @@ impl<'g> Context<'g> {
         }
     }
 
-    /// Returns the random key of this graph: the data input `key`, `u32[2]`, another one at every step.
+    /// Returns the random key of this graph, `u32[2]`, another one at every step: a data input, which the trainer
+    /// provides under the name [`KEY`](crate::names::KEY).
+    #[track_caller]
     pub fn key(&self) -> Tensor<'g> {
-        self.input("key", DType::U32, &[2])
+        self.reserved_input(names::KEY, DType::U32, &[2])
     }
 
     /// Dropout (Srivastava et al. 2014): zeroes each element with probability `p` and scales the others by
     /// `1 / (1 - p)`. Returns `x` itself outside of training and for `p = 0`.
+    ///
+    /// # Panics
+    /// If `p` is not in `[0, 1)`.
     #[track_caller]
     pub fn dropout(&self, x: Tensor<'g>, p: f64) -> Tensor<'g> {
-        if self.training && p > 0.0 {
-            x.dropout(p, self.key())
-        } else {
-            x
-        }
+        if self.drops(p) { x.dropout(p, self.key()) } else { x }
     }
 
-    /// Names a value, `PREFIX.name`, of which statistics can be recorded. Outside of a graph that records this value it
-    /// adds nothing to the graph. Values of the same name get numbers from the second one on: `NAME.2`.
-    #[track_caller]
-    pub fn observe(&self, name: &str, statistics: &[Statistic], x: Tensor<'g>) {
-        self.observe_where(name, statistics, x, None);
-    }
-
-    /// [`Context::observe`] for the elements of `x` where `seen` is true, a `bool` tensor that broadcasts to the shape
-    /// of `x`; all of them without one.
-    #[track_caller]
-    pub fn observe_where(&self, name: &str, statistics: &[Statistic], x: Tensor<'g>, seen: Option<Tensor<'g>>) {
-        if !self.observes(name) || x.ty().numel() == 0 {
-            return;
-        }
-        let base = join(&self.prefix, name);
-        let computed = statistics_of(statistics, x, seen);
-        let mut declared = self.declared.borrow_mut();
-        let Some(record) = &mut declared.record else { return };
-        let is_free = |name: &str| !record.recorded.iter().any(|r| r.name.starts_with(&format!("{name}/")));
-        let numbered = (2..).map(|number| format!("{base}.{number}"));
-        let name = std::iter::once(base.clone()).chain(numbered).find(|name| is_free(name));
-        let name = name.unwrap_or(base);
-        record
-            .recorded
-            .extend(computed.into_iter().map(|(statistic, value)| Recorded {
-                name: format!("{name}/{statistic}"),
-                value,
-            }));
-    }
-
-    /// Whether statistics of the value `PREFIX.name` are recorded, for values that are computed only for that.
-    pub fn observes(&self, name: &str) -> bool {
-        let mut declared = self.declared.borrow_mut();
-        let Some(record) = &mut declared.record else {
-            return false;
-        };
-        let name = join(&self.prefix, name);
-        let contained = record.selection.contains(&name);
-        if !record.names.contains(&name) {
-            record.names.push(name);
-        }
-        contained
-    }
-
-    /// Returns the statistics that were recorded.
+    /// Whether values are dropped with probability `p`: in training, if it is above 0.
     ///
-    /// # Errors
-    /// A part of the selection that is of no observed value.
-    pub fn recorded(&self) -> Result<Vec<Recorded<'g>>> {
-        match &self.declared.borrow().record {
-            Some(record) => record.selection.check(&record.names).map(|()| record.recorded.clone()),
-            None => Ok(Vec::new()),
+    /// # Panics
+    /// If `p` is not in `[0, 1)`.
+    #[track_caller]
+    pub(crate) fn drops(&self, p: f64) -> bool {
+        if !(0.0..1.0).contains(&p) {
+            self.trace.fail(format!(
+                "dropout with the probability {p}; choose one from 0 to below 1"
+            ));
         }
+        self.training && p > 0.0
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::f64::consts::TAU;
 
-use lessen_base::SplitMix64;
+use lessen_base::{Error, Result, SplitMix64};
 
 /// The distribution of a parameter's initial values.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -34,6 +34,25 @@ pub enum Init {
 }
 
 impl Init {
+    /// Checks the numbers of the distribution.
+    ///
+    /// # Errors
+    /// Numbers that are infinite or none, a negative deviation or bound, and a layer without inputs and outputs.
+    pub fn check(self) -> Result<()> {
+        let is_sound = match self {
+            Init::Zeros | Init::Ones => true,
+            Init::Constant(value) => value.is_finite(),
+            Init::Normal { std: width } | Init::Uniform { bound: width } => width.is_finite() && width >= 0.0,
+            Init::XavierUniform { fan_in, fan_out } => fan_in.saturating_add(fan_out) > 0,
+        };
+        if is_sound {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "initial values {self:?} are no distribution; choose finite numbers, widths from 0"
+        )))
+    }
+
     /// Returns the initial values of the parameter `name` with `count` elements.
     pub fn values(self, seed: u64, name: &str, count: usize) -> Vec<f32> {
         self.sequence(seed, name).take(count).collect()
@@ -51,7 +70,9 @@ impl Init {
             Init::Constant(value) => value,
             Init::Normal { std } => numbers.normal() * std,
             Init::Uniform { bound } => numbers.symmetric(bound),
-            Init::XavierUniform { fan_in, fan_out } => numbers.symmetric((6.0 / (fan_in + fan_out) as f64).sqrt()),
+            Init::XavierUniform { fan_in, fan_out } => {
+                numbers.symmetric((6.0 / fan_in.saturating_add(fan_out) as f64).sqrt())
+            }
         };
         std::iter::repeat_with(next).map(|value| value as f32)
     }

@@ -1,17 +1,16 @@
-//! LoRA (Hu et al. 2021): the weights of linear layers stay as they are, and a product of two small matrices is trained
+//! LoRA (Hu et al. 2021): the weights of linear layers are frozen, and a product of two small matrices is trained
 //! beside each.
 
-use lessen_graph::Tensor;
+use lessen_base::{Error, Result};
 
-use crate::context::{Context, ParamSpec};
-use crate::init::Init;
+use crate::params::ParamSpec;
 use crate::patterns::Patterns;
 
-/// What the first matrix of an adapter is called, under the name of its layer.
-const A: &str = "lora_A.weight";
+/// Name of the first matrix of an adapter, under the name of its layer.
+pub(crate) const A: &str = "lora_A.weight";
 
-/// What the second one is called.
-const B: &str = "lora_B.weight";
+/// Name of the second matrix.
+pub(crate) const B: &str = "lora_B.weight";
 
 /// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + s dropout(x) Aᵀ Bᵀ + b` with the
 /// factor `s = alpha / rank`, `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight`
@@ -25,7 +24,7 @@ pub struct Lora {
     pub alpha: f64,
     /// Whether the factor is `alpha / sqrt(rank)` instead (rsLoRA, Kalajdzievski 2023).
     pub rank_stabilized: bool,
-    /// Dropout of what `A` is applied to, in training.
+    /// Dropout probability of the input of `A` in training, in `[0, 1)`.
     pub dropout: f64,
     /// The layers: their names, or the last parts of them, such as `query`.
     pub targets: Vec<String>,
@@ -37,11 +36,29 @@ pub struct Lora {
     pub fan_in_fan_out: bool,
     /// The folder of the model that the adapters are for, for `adapter_config.json`.
     pub base: String,
-    /// Parameters that are trained as they are beside the adapters, such as those of a new head.
+    /// Parameters that are trained themselves beside the adapters, such as those of a new head.
     pub whole: Patterns,
 }
 
 impl Lora {
+    /// Checks the ranges of its numbers.
+    ///
+    /// # Errors
+    /// A rank of 0, an `alpha` that is infinite or no number, and a dropout outside of `[0, 1)`.
+    pub fn check(&self) -> Result<()> {
+        let what = if self.rank == 0 {
+            "the adapters have rank 0; choose at least 1".to_string()
+        } else if !self.alpha.is_finite() {
+            format!("the adapters have alpha = {}; choose a finite number", self.alpha)
+        } else if !(0.0..1.0).contains(&self.dropout) {
+            let dropout = self.dropout;
+            format!("the adapters have dropout with the probability {dropout}; choose one from 0 to below 1")
+        } else {
+            return Ok(());
+        };
+        Err(Error::user(what))
+    }
+
     /// The factor of the product.
     pub fn scale(&self) -> f64 {
         scale(self.alpha, self.rank, self.rank_stabilized)
@@ -65,7 +82,7 @@ pub(crate) fn scale(alpha: f64, rank: usize, rank_stabilized: bool) -> f64 {
     alpha / if rank_stabilized { rank.sqrt() } else { rank }
 }
 
-/// Whether what stands before the last parts of a name is nothing, or whole parts.
+/// Whether a prefix of a name is empty or ends with a whole part.
 fn ends_part(start: &str) -> bool {
     start.is_empty() || start.ends_with('.')
 }
@@ -82,9 +99,9 @@ pub struct Adapter {
     layer: String,
     /// Rows of `A`.
     pub rank: usize,
-    /// Columns of `A`: the width of what the layer reads.
+    /// Columns of `A`: the width of the layer's input.
     pub inputs: usize,
-    /// Rows of `B`: the width of what the layer gives.
+    /// Rows of `B`: the width of the layer's output.
     pub outputs: usize,
 }
 
@@ -97,18 +114,21 @@ impl Adapter {
             .filter_map(|param| param.name.strip_suffix(A)?.strip_suffix('.'));
         let adapter = |layer: &str| {
             let (a, b) = (shape(format!("{layer}.{A}"))?, shape(format!("{layer}.{B}"))?);
-            Some(Adapter {
+            let (&[rank, inputs], &[outputs, of_b]) = (a.as_slice(), b.as_slice()) else {
+                return None;
+            };
+            (rank == of_b).then(|| Adapter {
                 layer: layer.to_string(),
-                rank: a[0],
-                inputs: a[1],
-                outputs: b[0],
+                rank,
+                inputs,
+                outputs,
             })
         };
         layers.filter_map(adapter).collect()
     }
 
-    /// An adapter of rank 0 for the layer of a parameter; none where that is no matrix of a layer. `fan_in_fan_out`
-    /// says how it lies.
+    /// An adapter of rank 0 for the layer of a parameter; none if that is no matrix of a layer. `fan_in_fan_out` says
+    /// whether the matrix is `[in, out]`.
     pub(crate) fn beside(weight: &ParamSpec, fan_in_fan_out: bool) -> Option<Adapter> {
         let layer = weight.name.strip_suffix(".weight")?.to_string();
         let (inputs, outputs) = match (weight.shape.as_slice(), fan_in_fan_out) {
@@ -143,7 +163,8 @@ impl Adapter {
         format!("{}.{B}", self.layer)
     }
 
-    /// Adds `scale B A` to elements of the weight from number `first` on; `fan_in_fan_out` says how it lies.
+    /// Adds `scale B A` to elements of the weight from number `first` on; `fan_in_fan_out` says whether it is `[in,
+    /// out]`.
     pub fn merge(
         &self,
         (scale, fan_in_fan_out): (f64, bool),
@@ -155,38 +176,15 @@ impl Adapter {
             rank, inputs, outputs, ..
         } = self;
         for (number, element) in (first..).zip(weight) {
-            let (output, input) = match fan_in_fan_out {
-                false => (number / inputs, number % inputs),
-                true => (number % outputs, number / outputs),
+            let (output, input) = if fan_in_fan_out {
+                (number % outputs, number / outputs)
+            } else {
+                (number / inputs, number % inputs)
             };
             let product = |k: usize| f64::from(b[output * rank + k]) * f64::from(a[k * inputs + input]);
             *element = (f64::from(*element) + scale * (0..rank).map(product).sum::<f64>()) as f32;
         }
     }
-}
-
-/// `y` and the product of the adapter that the layer of this context has, if it has one: `x` is the input of the layer.
-/// `fan_in_fan_out` says how its weight lies.
-///
-/// # Panics
-/// If it has one and its weight lies otherwise than LoRA assumes.
-#[track_caller]
-pub(crate) fn adapt<'g>(cx: &Context<'g>, x: Tensor<'g>, y: Tensor<'g>, fan_in_fan_out: bool) -> Tensor<'g> {
-    let Some(lora) = cx.lora().filter(|lora| lora.adapts(cx.prefix())) else {
-        return y;
-    };
-    assert_eq!(
-        lora.fan_in_fan_out,
-        fan_in_fan_out,
-        "the weight of the layer `{}` lies otherwise than `fan_in_fan_out` says",
-        cx.prefix()
-    );
-    let (inputs, outputs) = (x.dim(-1), y.dim(-1));
-    let bound = 1.0 / (inputs as f64).sqrt();
-    let a = cx.param(A, &[lora.rank, inputs], Init::Uniform { bound });
-    let b = cx.param(B, &[outputs, lora.rank], Init::Zeros);
-    let inner = cx.dropout(x, lora.dropout).matmul_t(a) * lora.scale();
-    y + inner.matmul_t(b)
 }
 
 #[cfg(test)]

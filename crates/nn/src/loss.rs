@@ -9,6 +9,7 @@ use lessen_graph::ops::norm::temperature::Temperature;
 use lessen_graph::{Array, DType, Tensor};
 
 use crate::context::Context;
+use crate::criterion::Criterion;
 
 /// The label that the loss leaves out.
 const IGNORE: i64 = -100;
@@ -44,19 +45,6 @@ impl Loss {
     }
 }
 
-/// How labels count in the cross entropy of training. Evaluations take the plain one, so that their losses can be
-/// compared.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Criterion {
-    /// Label smoothing `s` in `[0, 1]` (Szegedy et al. 2016): the label's class has the probability `1 - s + s / V`,
-    /// each of the `V - 1` others `s / V`.
-    pub smoothing: f64,
-    /// A weight `w` for each class. As PyTorch's `cross_entropy`, the loss of a row with label `y` is
-    /// `-(1 - s) w[y] ln p[y] - s / V sum_c w[c] ln p[c]`, and that of a batch the sum over rows divided by `sum_i
-    /// w[y_i]`. None weighs all alike.
-    pub class_weights: Option<Vec<f32>>,
-}
-
 /// The cross entropy of logits `[.., V]` with labels `i32[..]`, `f32[]`: the mean over the rows whose label is not
 /// -100, as the context's [`Criterion`] says; 0 if there are none.
 ///
@@ -71,7 +59,7 @@ pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Te
     let Some(weights) = class_weights else {
         return logits.cross_entropy_with(labels, IGNORE, *smoothing);
     };
-    assert_eq!(weights.len(), logits.dim(-1), "a weight for each class");
+    check_weights(weights, logits);
     let weights = constant(cx, weights);
     let counts = labels.ne(labels.scalar_like(IGNORE as f64));
     // A row without a label has the weight 0, and reads that of the first class.
@@ -119,7 +107,7 @@ pub(crate) fn cross_entropy_of_shares<'g>(
         };
         return (losses * shares).sum() / or_one(shares.sum());
     };
-    assert_eq!(class_weights.len(), logits.dim(-1), "a weight for each class");
+    check_weights(class_weights, logits);
     let class_weights = constant(cx, class_weights);
     let shares = shares * class_weights;
     let of_labels = (-log_p * shares).sum();
@@ -128,6 +116,16 @@ pub(crate) fn cross_entropy_of_shares<'g>(
         s => of_labels * (1.0 - s) + (smoothed(log_p, class_weights, s) * weights).sum(),
     };
     losses / or_one(shares.sum())
+}
+
+/// Refuses weights that are not one for each class of the logits.
+#[track_caller]
+fn check_weights(weights: &[f32], logits: Tensor<'_>) {
+    let (count, classes) = (weights.len(), logits.dim(-1));
+    if count != classes {
+        let sentence = format!("{count} class weights for {classes} classes; give one for each class");
+        logits.trace().fail(sentence);
+    }
 }
 
 /// Weights of classes as a constant of the graph.

@@ -30,7 +30,7 @@ mod settings;
 use lessen_graph::{Tensor, Trace};
 
 use crate::architecture::Architecture;
-use crate::context::{Context, ParamSpec};
+use crate::context::Context;
 use crate::lora::Lora;
 use crate::models::bert::{Bert, Head};
 use crate::models::decoder::Decoder;
@@ -42,6 +42,7 @@ use crate::models::llama::LlamaForCausalLM;
 use crate::models::vision::ImageClassifier;
 use crate::models::vit::Vit;
 use crate::models::{BatchShape, Outputs};
+use crate::params::ParamSpec;
 use crate::task::Task;
 
 /// A model: class and configuration.
@@ -102,7 +103,7 @@ impl Model {
         }
     }
 
-    /// What a language model that continues texts is made of; none for other models.
+    /// Description of a language model that continues texts; none for other models.
     pub fn decoder(&self) -> Option<Decoder> {
         match self {
             Model::GPT2LMHeadModel(model) => Some(model.decoder()),
@@ -168,7 +169,7 @@ impl Model {
         cx.params()
     }
 
-    /// The layout of a batch of one token, or of one image: for what does not depend on the batch.
+    /// Batch layout of one token, or of one image: for results that do not depend on the batch.
     pub fn smallest_batch(&self) -> BatchShape {
         match self.image() {
             Some(image) => BatchShape::Images {

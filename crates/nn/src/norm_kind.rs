@@ -31,7 +31,7 @@ impl NormKind {
     /// All kinds.
     pub const ALL: [NormKind; 4] = [NormKind::Layer, NormKind::Rms, NormKind::Crms, NormKind::Auto];
 
-    /// The word of this kind.
+    /// The word in recipes.
     pub fn name(self) -> &'static str {
         match self {
             NormKind::Layer => "layer",
@@ -41,7 +41,7 @@ impl NormKind {
         }
     }
 
-    /// Reads what [`NormKind::put`] writes.
+    /// Reads the field that [`NormKind::put`] writes.
     pub(crate) fn of_fields(fields: &Fields) -> Result<NormKind> {
         let word = fields.word(OWN_NORM)?;
         word.map_or(Ok(NormKind::default()), |word| {

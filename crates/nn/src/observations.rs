@@ -1,4 +1,4 @@
-//! What models let be recorded of activations and of attention.
+//! Observed values of activations and of attention.
 
 use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, AttentionSizes};
@@ -62,10 +62,9 @@ pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, opti
     };
     let (q, k) = (few_tokens(q), few_tokens(k));
     let mask = options.mask.map(few);
-    let offset = options.offset.map(|offset| match offset.shape().is_empty() {
-        true => offset,
-        false => few(offset),
-    });
+    let offset = options
+        .offset
+        .map(|offset| if offset.shape().is_empty() { offset } else { few(offset) });
     let starts = options
         .starts
         .map(|starts| starts.minimum(starts.scalar_like(tokens as f64)));

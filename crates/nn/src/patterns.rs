@@ -11,7 +11,7 @@ use lessen_base::{Error, Result};
 pub struct Patterns(Vec<String>);
 
 impl Patterns {
-    /// What to write, for messages.
+    /// Description of a list, for messages.
     pub fn words() -> String {
         "names, in which * stands for any characters".to_string()
     }
@@ -77,7 +77,7 @@ impl FromStr for Patterns {
     }
 }
 
-/// Whether a pattern, in which `*` stands for any characters, is that of a name.
+/// Whether a pattern fits a name; `*` stands for any characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -85,7 +85,7 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some(name) = name.strip_prefix(start) else {
         return false;
     };
-    // The shortest possible stretch for each `*` but the last leaves the most for those behind it.
+    // The shortest match of each `*` but the last leaves the most for the later ones.
     let (mut name, mut rest) = (name, rest);
     while let Some((middle, behind)) = rest.split_once('*') {
         match name.find(middle) {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The field of `config.json` with its name.
+pub(crate) const FIELD: &str = "lessen_position";
+
 /// How a model knows the order of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Position {

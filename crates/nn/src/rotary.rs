@@ -4,15 +4,15 @@ use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::{Tensor, concat};
 use serde_json::{Map, Value, json};
 
-use crate::attention::OWN_POSITION;
 use crate::config::Fields;
+use crate::position::FIELD;
 use lessen_base::Result;
 
 /// The base of the wavelengths, where nothing else is said.
 const BASE: f64 = 10000.0;
 
 const SCALING: &str = "rope_scaling";
-/// What transformers from version 5 on has instead, with base and share in it.
+/// Field of transformers from version 5 on, with base and share in it.
 const PARAMETERS: &str = "rope_parameters";
 const THETA: &str = "rope_theta";
 const SHARE: &str = "partial_rotary_factor";
@@ -85,12 +85,11 @@ impl Rotary {
 
     fn rotate_all<'g>(self, x: Tensor<'g>, positions: Tensor<'g>) -> Tensor<'g> {
         let shape = x.shape();
-        let halves = match self.interleaved {
-            true => {
-                let pairs = [&shape[..3], &[shape[3] / 2, 2]].concat();
-                x.reshape(&pairs).transpose(3, 4).reshape(&shape)
-            }
-            false => x,
+        let halves = if self.interleaved {
+            let pairs = [&shape[..3], &[shape[3] / 2, 2]].concat();
+            x.reshape(&pairs).transpose(3, 4).reshape(&shape)
+        } else {
+            x
         };
         halves.rope(positions, self.base, self.scaling)
     }
@@ -137,7 +136,7 @@ impl Rotary {
     pub(crate) fn with_width(self, fields: &Fields, field: &str, width: usize, head_width: usize) -> Result<Rotary> {
         let width = (width != head_width).then_some(width);
         let rotary = Rotary { width, ..self };
-        if rotary.fits(head_width) || fields.get(OWN_POSITION).is_some() {
+        if rotary.fits(head_width) || fields.get(FIELD).is_some() {
             return Ok(rotary);
         }
         let rotated = rotary.width_in(head_width);
@@ -160,13 +159,14 @@ impl Rotary {
     fn share(self, head_width: usize) -> f64 {
         let (width, all) = (self.width_in(head_width), head_width as f64);
         let share = width as f64 / all;
-        match (share * all) as usize == width {
-            true => share,
-            false => (width as f64 + 0.5) / all,
+        if (share * all) as usize == width {
+            share
+        } else {
+            (width as f64 + 0.5) / all
         }
     }
 
-    /// Writes what [`Rotary::from_fields`] reads, in the fields that are there.
+    /// Writes the fields that [`Rotary::from_fields`] reads, those of version 5 if they are there.
     pub(crate) fn put(self, family: &RotaryFields, head_width: usize, map: &mut Map<String, Value>) {
         let mut scaling = match self.scaling {
             RopeScaling::None => Map::new(),

@@ -1,4 +1,4 @@
-//! What a model is trained for, and the data inputs that say so.
+//! Training objectives of models, and their data inputs.
 
 /// The training objective of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::context::ParamSpec;
+use crate::params::ParamSpec;
 
 /// The value of a parameter.
 #[derive(Clone, PartialEq, Debug)]

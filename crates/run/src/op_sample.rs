@@ -6,7 +6,7 @@ use crate::saved_run::SavedRun;
 use crate::task::RunTask;
 use crate::task::evaluation::inputs_of;
 use lessen_base::{Error, Result};
-use lessen_graph::{Node, Op};
+use lessen_graph::{Node, Op, Tensor};
 use lessen_nn::{BatchShape, Task};
 use std::cell::RefCell;
 
@@ -68,7 +68,7 @@ impl SavedRun<'_> {
                     .collect();
                 *found.borrow_mut() = Some((op, shapes));
             }
-            Vec::new()
+            Vec::<(String, Tensor<'_>)>::new()
         })?;
         let Some((op, shapes)) = found.into_inner() else {
             return Ok(None);

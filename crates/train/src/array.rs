@@ -1,8 +1,7 @@
-//! What a checkpoint holds of a state.
+//! States in the host's memory.
 
 use lessen_device::{Host, HostArray};
 use lessen_graph::Type;
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Elements that are converted at once.
@@ -11,7 +10,7 @@ const BLOCK: usize = 1 << 14;
 /// A state by name: the optimizer's, or one that the model function declared beside its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StateArray {
-    /// Name of the state.
+    /// Name of the state, as files have it.
     pub name: String,
     /// Extents.
     pub shape: Vec<usize>,
@@ -23,14 +22,6 @@ impl StateArray {
     /// Dtype and shape.
     pub fn ty(&self) -> Type {
         Type::new(self.data.dtype(), &self.shape)
-    }
-}
-
-/// The elements as `f32`, rounded where that has fewer digits.
-pub(crate) fn as_f32(host: Host<'_>) -> Cow<'_, [f32]> {
-    match host.as_f32() {
-        Some(elements) => Cow::Borrowed(elements),
-        None => host.elements().map(|element| element as f32).collect(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Continuing texts token by token, with keys and values of the past kept.
+//! Generation of texts token by token, with a cache of keys and values.
 
 use crate::sampling::Sampling;
 use crate::session::{Function, Inputs, Session};
@@ -9,8 +9,8 @@ use lessen_nn::models::decoder::Decoder;
 use serde_json::Value;
 use std::ops::ControlFlow;
 
-/// Gets the number of a text and all tokens that were added to it, after each of them; ends the text by
-/// [`ControlFlow::Break`].
+/// Called after each token with the number of a text and all tokens that were added to it; [`ControlFlow::Break`] ends
+/// the text.
 pub type Each<'a> = dyn FnMut(usize, &[i32]) -> Result<ControlFlow<()>> + 'a;
 
 /// A language model that continues texts, several at once.
@@ -29,19 +29,19 @@ struct Text {
     tokens: Vec<i32>,
     /// Tokens of the prompt.
     prompt: usize,
-    /// Tokens that the cache has, the last ones of the text before its newest.
+    /// Tokens in the cache: the last ones of the text before its newest.
     known: usize,
     random: SplitMix64,
-    /// Whether nothing is added any more.
+    /// Whether the text is complete.
     ended: bool,
 }
 
 impl Generator {
-    /// Prepares a language model whose parameters a session has. It keeps the keys and values of `most` tokens of each
-    /// text, or of as many as the model has positions, where these are fewer.
+    /// Prepares a language model whose parameters a session has. The cache keeps `most` tokens of each text, or as many
+    /// as the model has positions, if these are fewer.
     ///
     /// # Errors
-    /// A model that is none.
+    /// A model that is no language model.
     pub fn new(session: Session, model: &Model, most: usize) -> Result<Generator> {
         let Some(decoder) = model.decoder() else {
             return Err(Error::user(
@@ -52,7 +52,7 @@ impl Generator {
             decoder,
             session,
             decode: None,
-            capacity: most.clamp(1, model.max_length().unwrap_or(usize::MAX)),
+            capacity: most.clamp(1, model.max_length().unwrap_or(usize::MAX).max(1)),
             ends: end_tokens(model.config_json().get("eos_token_id")),
         })
     }
@@ -62,8 +62,8 @@ impl Generator {
         self.ends = tokens;
     }
 
-    /// The tokens that follow `prompt`, up to a token that ends a text, which is left out. A text of more tokens than
-    /// are kept is continued from its last half.
+    /// Tokens after `prompt`, up to a token that ends a text, which is left out. A text of more tokens than the cache
+    /// keeps is continued from its last half.
     ///
     /// # Errors
     /// As [`Generator::generate_all`].
@@ -77,7 +77,7 @@ impl Generator {
     ///
     /// # Errors
     /// A prompt without tokens, or with one that the model does not know; more texts than the memory holds; a number of
-    /// `sampling` that is out of range; the errors of `each`.
+    /// `sampling` that is out of range; logits that are no numbers; the errors of `each`.
     pub fn generate_all(
         &mut self,
         prompts: &[&[i32]],
@@ -106,7 +106,7 @@ impl Generator {
             let width = logits.len() / texts.len();
             for (number, text) in texts.iter_mut().enumerate().filter(|(_, text)| !text.ended) {
                 let logits = &logits[number * width..][..width];
-                let next = sampling.choose(logits, &text.tokens, &mut text.random);
+                let next = sampling.choose(logits, &text.tokens, &mut text.random)?;
                 text.ended = self.ends.contains(&next);
                 if !text.ended {
                     text.tokens.push(next);
@@ -120,7 +120,7 @@ impl Generator {
             .collect())
     }
 
-    /// The logits of what follows each text, `[B, vocabulary]`. Those of texts that have ended mean nothing.
+    /// Logits of the next token of each text, `[B, vocabulary]`. Those of complete texts mean nothing.
     fn next_logits(&mut self, texts: &mut [Text]) -> Result<Vec<f32>> {
         let is_unread = |text: &Text| !text.ended && (text.known == 0 || text.known == self.capacity);
         if texts.iter().any(is_unread) {
@@ -136,7 +136,7 @@ impl Generator {
         self.run(decode, &tokens, &places)
     }
 
-    /// Enters texts into the cache from its start: as much of the end of each as it keeps.
+    /// Fills the cache from its start with the end of each text.
     fn read(&mut self, texts: &mut [Text]) -> Result<Vec<f32>> {
         let half = (self.capacity / 2).max(1);
         for text in texts.iter_mut() {
@@ -151,17 +151,17 @@ impl Generator {
         let mut tokens = Vec::with_capacity(size * length);
         for (row, text) in texts.iter().enumerate() {
             tokens.extend_from_slice(&text.tokens[text.tokens.len() - text.known..]);
-            // What stands behind a text is not seen by it.
+            // Tokens after the end of a text are padding that it does not see.
             tokens.resize((row + 1) * length, 0);
         }
         let places: Vec<i32> = texts.iter().map(|text| text.known as i32 - 1).collect();
-        self.free_cache_unless(size);
+        self.free_cache_unless(size)?;
         let (decoder, capacity) = (&self.decoder, self.capacity);
         let prefill = self
             .session
             .function(|cx| vec![("logits", decoder.prefill(cx, [size, length], capacity))])?;
         let logits = self.run(prefill, &tokens, &places);
-        self.session.unload(prefill);
+        self.session.unload(prefill)?;
         logits
     }
 
@@ -179,20 +179,21 @@ impl Generator {
     }
 
     /// Frees the cache of another number of texts.
-    fn free_cache_unless(&mut self, size: usize) {
+    fn free_cache_unless(&mut self, size: usize) -> Result<()> {
         if let Some((own, decode)) = self.decode.filter(|(own, _)| *own != size) {
-            self.session.unload(decode);
+            self.session.unload(decode)?;
             self.decode = None;
             for cache in self.decoder.cache_states(own, self.capacity) {
                 self.session.free(&cache.name);
             }
         }
+        Ok(())
     }
 
     fn run(&mut self, function: Function, tokens: &[i32], places: &[i32]) -> Result<Vec<f32>> {
         let inputs: &Inputs<'_> = &[("tokens", Host::I32(tokens)), ("position", Host::I32(places))];
         let results = self.session.run(function, inputs)?;
-        Ok(results.f32("logits").unwrap_or_default().to_vec())
+        Ok(results.f32("logits")?.to_vec())
     }
 }
 

@@ -1,48 +1,48 @@
 //! The graphs of training: tracing, derivative, update.
 
+use crate::beside::states_of;
+use crate::function_graph::function_graph;
 use crate::norms;
 use crate::options::TrainerOptions;
-use crate::reading::Reading;
-use crate::recording::recording_graph;
+use crate::recording_graph::recording_graph;
+use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
-use lessen_graph::{DType, Graph, InputKind, Tensor, Trace, Type};
+use lessen_graph::{DType, Graph, Tensor, Trace, Type};
+use lessen_nn::names::{GRADIENT_NORM, LOSS};
 use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
 use std::collections::BTreeSet;
-
-/// The name of the step's result.
-const LOSS: &str = "loss";
 
 /// The graphs of training before they are compiled.
 #[derive(Clone)]
 pub struct StepGraphs {
-    /// The graph that runs for every batch, or for those of the layout `shape`. With forward-fused updates it begins
-    /// with these updates of the step before. Under [`Placement::Planned`] none is, until plans are made.
+    /// Graph of a micro-batch, of the batch layout `shape` if there is one. With forward-fused updates it begins with
+    /// the updates of the step before. Under [`Placement::Planned`] no update is delayed until plans are made.
     pub step: Graph,
-    /// With forward-fused updates, the graphs beside it.
+    /// With forward-fused updates: the graphs beside `step`.
     pub delayed: Option<Delayed<Graph>>,
-    /// The layout of the batches, if the step runs for several; see [`StepGraphs::with_shape`].
+    /// Batch layout of `step`, if the trainer gets steps for several; see [`StepGraphs::with_shape`].
     pub shape: Option<BatchShape>,
-    /// With accumulation, the graph that updates after the last batch.
+    /// With accumulation: the graph of the update, which runs after the last micro-batch.
     pub apply: Option<Graph>,
     /// Functions over the same parameters that run between the steps, such as an evaluation.
     pub functions: Vec<Graph>,
     pub(crate) params: Vec<ParamSpec>,
     pub(crate) states: Vec<(String, Type)>,
     pub(crate) gradient_sums: Vec<String>,
-    pub(crate) reading: Reading,
+    pub(crate) view: ParameterView,
     pub(crate) late: Late,
 }
 
 /// Names of the states whose updates are delayed to the next step.
 pub(crate) type Late = BTreeSet<String>;
 
-/// What runs beside the step where its update is that of the step before: graphs, or their plans.
+/// Graphs or plans beside a step that begins with the delayed updates of the step before.
 #[derive(Clone)]
 pub struct Delayed<T> {
-    /// The step where no update waits: the first one, and those behind a use of the parameters.
+    /// Step without a delayed update before it: the first step, and the first one after parameters were used.
     pub first: T,
-    /// The update that waits, before the parameters are used.
+    /// Delayed updates alone: they run before parameters are used.
     pub flush: T,
 }
 
@@ -57,9 +57,11 @@ impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     ///
     /// # Errors
-    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function;
-    /// forward-fused updates of gradients that are accumulated.
+    /// Settings that [`TrainerOptions::check`] refuses; shapes that do not fit each other and a loss that is no scalar,
+    /// with the line of the model function; a model without a parameter that is trained; forward-fused updates of
+    /// gradients that are accumulated.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
+        options.check()?;
         let Traced {
             graph: step,
             params,
@@ -87,7 +89,7 @@ impl StepGraphs {
         let late = all_or_none(options, &step)?;
         let (step, delayed) = delayed(step, &late)?;
         Ok(StepGraphs {
-            reading: Reading::of(options, &params, centred),
+            view: ParameterView::of_training(options, &params, centred),
             late,
             step,
             delayed,
@@ -100,7 +102,7 @@ impl StepGraphs {
         })
     }
 
-    /// The same with the updates of these states delayed, of graphs that delay none.
+    /// Delays the updates of these states, in graphs that delay none.
     ///
     /// # Errors
     /// As of [`passes::delay`].
@@ -114,8 +116,8 @@ impl StepGraphs {
         })
     }
 
-    /// Says that the step is traced for batches of this layout. It is then that of the largest batches: others follow
-    /// with [`Trainer::add_step`](crate::Trainer::add_step), in the memory that this one takes.
+    /// Sets the batch layout of the step, which is that of the largest batches. Steps for other layouts follow with
+    /// [`Trainer::add_step`](crate::Trainer::add_step), in the memory of this one.
     pub fn with_shape(mut self, shape: BatchShape) -> StepGraphs {
         self.shape = Some(shape);
         self
@@ -126,33 +128,34 @@ impl StepGraphs {
     ///
     /// # Errors
     /// Shapes that do not fit each other, with the line of the function, and a parameter that the step does not have.
-    pub fn with_function(
+    pub fn with_function<N: Into<String>>(
         mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<StepGraphs> {
-        self.functions.push(function_graph(&self.params, &self.reading, trace)?);
+        self.functions.push(function_graph(&self.params, &self.view, trace)?);
         Ok(self)
     }
 
-    /// Adds a function that records statistics of the values that `model`, the function of the loss or another one over
-    /// the same parameters, observes and `selection` contains; see [`Trainer::record`](crate::Trainer::record). With
-    /// `training` it has the dropout of the step. The step's own graph stays as it is.
+    /// Adds a function that records statistics of the observed values of `model` that `selection` contains; `model` is
+    /// the function of the loss or another one over the same parameters. See
+    /// [`Trainer::record`](crate::Trainer::record). With `training` it has the dropout of the step. The graph of the
+    /// step does not change.
     ///
     /// # Errors
-    /// A part of the selection that is of no observed value; a parameter that the step does not have.
+    /// A part of the selection that names no observed value; a parameter that the step does not have.
     pub fn with_recording(
         mut self,
         selection: &Selection,
         training: bool,
         model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<StepGraphs> {
-        let graph = recording_graph(&self.params, &self.reading, (selection, training), model)?;
+        let graph = recording_graph(&self.params, &self.view, (selection, training), model)?;
         self.functions.push(graph);
         Ok(self)
     }
 }
 
-/// The graph of a step, and what it is made of.
+/// Graph of a step, with its parameters and states.
 pub(crate) struct Traced {
     pub graph: Graph,
     pub params: Vec<ParamSpec>,
@@ -162,8 +165,8 @@ pub(crate) struct Traced {
     pub centred: Centred,
 }
 
-/// Traces the loss, converts its norms, and adds derivative and update, or with accumulation the sums of gradients. Of
-/// a step for another layout, the parameters that stay recentred are known.
+/// Traces the loss, converts its norms, and adds derivative and update; with accumulation, sums of gradients in place
+/// of the update. A step for another batch layout takes the parameters that stay recentred.
 ///
 /// # Errors
 /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; norms without a
@@ -177,8 +180,16 @@ pub(crate) fn step_graph(
     let cx = Context::new(&trace, true).with_lora(options.lora.as_ref());
     let value = trace.attempt(|| loss(&cx))?;
     check_loss(value)?;
+    cx.check_names()?;
     trace.output(LOSS, value);
     let params = cx.params();
+    let rule = options.update_rule();
+    rule.check_params(&params)?;
+    if !params.iter().any(|param| rule.trains(param)) {
+        return Err(Error::user(
+            "no parameter of the model is trained; declare one with `Context::param`, or freeze fewer of them",
+        ));
+    }
     drop(cx);
     let (graph, centred) = norms::of_step(trace.finish(), &params, options.norm, known)?;
 
@@ -189,7 +200,7 @@ pub(crate) fn step_graph(
     let cx = Context::resumed(&trace, true, params.clone());
     let rule = UpdateRule {
         centred: centred.clone(),
-        ..options.update_rule()
+        ..rule
     };
     let sums = if options.accumulate > 1 {
         optimizer::accumulate(&cx, value, &rule)
@@ -206,7 +217,7 @@ pub(crate) fn step_graph(
     })
 }
 
-/// The parameters with their states in this trace, which may lack those that nothing reads.
+/// Parameters with their states in this trace; states that no node reads are declared.
 fn declared_in(trace: &Trace, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
     let found = |name: &str| {
         let value = |graph: &Graph| {
@@ -226,7 +237,7 @@ fn declared_in(trace: &Trace, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
     declared.collect()
 }
 
-/// The states whose updates are delayed whatever plans say: all of them, or none.
+/// States whose updates are delayed by the options alone: all of them, or none.
 ///
 /// # Errors
 /// Forward-fused updates of gradients that are accumulated.
@@ -246,7 +257,7 @@ fn all_or_none(options: &TrainerOptions, step: &Graph) -> Result<Late> {
         .collect())
 }
 
-/// The graph of a step with the updates of these states delayed, and the graphs beside it.
+/// Delays the updates of these states in the graph of a step; returns the graphs beside it as well.
 ///
 /// # Errors
 /// As of [`passes::delay`].
@@ -261,12 +272,12 @@ pub(crate) fn delayed(step: Graph, late: &Late) -> Result<(Graph, Option<Delayed
 /// Refuses a loss that has no gradient.
 fn check_loss(loss: Tensor<'_>) -> Result<()> {
     let ty = loss.ty();
-    let what = match () {
-        () if !ty.dtype.is_float() => format!("the loss is of type {ty}, which has no gradient; return a float scalar"),
-        () if ty.numel() != 1 => {
-            format!("the loss is of type {ty}, but it must be a scalar; end it with .mean() or .sum()")
-        }
-        () => return Ok(()),
+    let what = if !ty.dtype.is_float() {
+        format!("the loss is of type {ty}, which has no gradient; return a float scalar")
+    } else if ty.numel() != 1 {
+        format!("the loss is of type {ty}, but it must be a scalar; end it with .mean() or .sum()")
+    } else {
+        return Ok(());
     };
     let error = Error::user(what);
     Err(match loss.trace().place_of(loss) {
@@ -275,62 +286,8 @@ fn check_loss(loss: Tensor<'_>) -> Result<()> {
     })
 }
 
-/// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
-///
-/// # Errors
-/// Shapes that do not fit each other, with the line of the function, and a parameter that is not among `params`.
-pub(crate) fn function_graph(
-    params: &[ParamSpec],
-    reading: &Reading,
-    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
-) -> Result<Graph> {
-    let (graph, own) = traced(reading, trace)?;
-    check_params(params, &own)?;
-    Ok(reading.converted(graph))
-}
-
-/// The graph of a function without dropout, and the parameters that it declares.
-///
-/// # Errors
-/// Shapes that do not fit each other, with the line of the function.
-pub(crate) fn traced(
-    reading: &Reading,
-    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
-) -> Result<(Graph, Vec<ParamSpec>)> {
-    let builder = Trace::new();
-    let cx = reading.of_results(Context::new(&builder, false));
-    builder.attempt(|| {
-        for (name, value) in trace(&cx) {
-            builder.output(name, value);
-        }
-    })?;
-    let params = cx.params();
-    drop(cx);
-    Ok((builder.finish(), params))
-}
-
-/// Refuses a parameter of a graph, one of `own`, that is not among `params`.
-pub(crate) fn check_params(params: &[ParamSpec], own: &[ParamSpec]) -> Result<()> {
-    let is_known = |param: &ParamSpec| {
-        let same = |known: &ParamSpec| known.name == param.name && known.shape == param.shape;
-        params.iter().any(same)
-    };
-    match own.iter().find(|param| !is_known(param)) {
-        None => Ok(()),
-        Some(ParamSpec { name, shape, .. }) => Err(Error::user(format!(
-            "the model has no parameter `{name}` of shape {shape:?}"
-        ))),
-    }
-}
-
-/// Names and types of the states that a graph reads or writes.
-pub(crate) fn states_of(graph: &Graph) -> impl Iterator<Item = (&str, &Type)> {
-    let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
-    states.map(|input| (input.name.as_str(), graph.ty(input.value)))
-}
-
 fn finish_update(trace: &Trace, update: Update<'_>) {
     if let Some(norm) = update.gradient_norm {
-        trace.output("gradient_norm", norm);
+        trace.output(GRADIENT_NORM, norm);
     }
 }

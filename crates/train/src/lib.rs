@@ -1,8 +1,9 @@
 //! How is a model trained, evaluated and continued, as a library? The engine for a training loop of one's own.
 //!
 //! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
-//! functions over parameters that stay as they are; a trainer has one. All of them run on a
-//! [`Backend`](lessen_device::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
+//! functions over parameters that do not change; a trainer has one. Each takes a
+//! [`SharedDevice`](lessen_device::SharedDevice) from the caller, and several share one. Recipes, folders and terminals
+//! are for `lessen-run`.
 //!
 //! - **Building** a training: [`TrainerOptions`] and [`Trainer::new`].
 //! - **Stepping**: [`Trainer::step`], which returns a [`StepReport`]; [`Trainer::step_on`] accumulates batches.
@@ -16,8 +17,8 @@
 //!   taken, [`memory`] by how much the process grows.
 //!
 //! ```
-//! use lessen_device::Host;
 //! use lessen_cpu::CpuBackend;
+//! use lessen_device::Host;
 //! use lessen_graph::{DType, Tensor};
 //! use lessen_nn::{Context, Init};
 //! use lessen_train::{Trainer, TrainerOptions};
@@ -45,6 +46,9 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod beside;
+mod filed;
+mod function_graph;
 mod generate;
 mod graphs;
 pub mod memory;
@@ -52,12 +56,14 @@ mod norms;
 mod options;
 mod placement;
 mod plans;
-mod reading;
-mod recording;
+mod recording_graph;
 mod sampling;
 mod session;
+mod statistics;
+mod storage;
 mod text_stream;
 mod trainer;
+mod view;
 
 pub use array::StateArray;
 pub use generate::{Each, Generator};
@@ -66,8 +72,9 @@ pub use lessen_base::{Error, Result, parse_size, show_size};
 pub use lessen_device::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;
-pub use recording::Statistics;
 pub use sampling::Sampling;
 pub use session::{Function, Inputs, Results, Session};
+pub use statistics::Statistics;
+pub use storage::{ParamCodec, Put};
 pub use text_stream::TextStream;
 pub use trainer::{Part, Peak, StepReport, Trainer};

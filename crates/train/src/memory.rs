@@ -1,9 +1,9 @@
-//! How much memory this process takes.
+//! Memory that this process takes.
 
 use lessen_base::process::status_bytes;
 use std::fs;
 
-/// How far the resident memory of this process grows.
+/// Growth of the resident memory of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct ResidentGrowth {
     start: usize,
@@ -12,7 +12,7 @@ pub struct ResidentGrowth {
 impl ResidentGrowth {
     /// Begins to watch. None where the system does not tell.
     pub fn watch() -> Option<ResidentGrowth> {
-        // The highest size of the past is forgotten; where that is not allowed, it counts too.
+        // Resets the highest size; where that is not allowed, the past counts, too.
         let _ = fs::write("/proc/self/clear_refs", "5");
         let start = status_bytes("VmRSS")?;
         Some(ResidentGrowth { start })

@@ -1,22 +1,22 @@
 //! Norms without a mean (Jiang et al. 2023): the converted graphs of training and inference, and the parameters that
 //! are kept recentred for them.
 
-use crate::reading::Reading;
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, Graph, InputKind, Tensor, Trace, ValueId};
+use lessen_graph::{DType, Graph, InputKind, Tensor, Trace, Type, ValueId};
 use lessen_nn::optimizer::mean_along;
 use lessen_nn::{Centred, NormKind, ParamSpec};
 use lessen_rewrite::{Means, NormOptions, NormTarget, ParameterStep, convert_norms_in_place};
 use std::collections::{BTreeSet, HashMap};
 
-/// The graph of a step's loss with its norms converted, and the parameters that have to stay recentred for it. Where
-/// that is decided already, `known` says which; a graph that needs others stays as it is.
+/// Converts the norms of the graph of a step's loss. Returns the converted graph and the parameters that have to stay
+/// recentred for it. A step for another batch layout takes `known`, the parameters that the first one keeps recentred;
+/// a graph that needs others is returned unchanged.
 ///
-/// Tables that are read by indices stay as they are, since their gradients have a few rows alone: the mean of each row
-/// is subtracted where it has been read.
+/// Tables that are read by indices are never recentred, since their gradients have few rows: the mean of each row is
+/// subtracted after it has been read.
 ///
 /// # Errors
-/// RMSNorm or CRMSNorm that is asked for in a graph without LayerNorm.
+/// RMSNorm or CRMSNorm in a graph without LayerNorm.
 pub(crate) fn of_step(
     graph: Graph,
     params: &[ParamSpec],
@@ -46,14 +46,14 @@ pub(crate) fn of_step(
     })
 }
 
-/// The parameters that may be recentred for the norms of a function beside no training.
+/// Parameters that may be recentred for the norms of a function of inference: states among `params`.
 pub(crate) fn centred_for(graph: &Graph, params: &[ParamSpec], kind: NormKind) -> Centred {
     let is_param = |name: &str| params.iter().any(|param| param.name == name && !param.is_buffer);
     converted(graph, kind, Means::Fewer, &is_param).map_or_else(Centred::new, |(_, centred)| centred)
 }
 
-/// The graph of a function with its norms converted, as far as these states have been recentred; it stays as it is
-/// where that spares nothing.
+/// Converts the norms of a function's graph as far as these states are recentred. A graph without a norm that becomes
+/// cheaper is returned unchanged.
 pub(crate) fn of_function(graph: Graph, kind: NormKind, centred: &Centred) -> Graph {
     match converted(&graph, kind, Means::Fewer, &|name| centred.contains_key(name)) {
         Some((new, needed)) if contains(centred, &needed) => new,
@@ -61,31 +61,34 @@ pub(crate) fn of_function(graph: Graph, kind: NormKind, centred: &Centred) -> Gr
     }
 }
 
-/// The graph that recentres parameters, and their averages where they have some; none where none is.
-pub(crate) fn recentring(params: &[ParamSpec], reading: &Reading) -> Option<Graph> {
+/// A state that is recentred.
+pub(crate) struct RecentredState<'a> {
+    pub name: String,
+    pub ty: Type,
+    /// The axes along which its mean is subtracted.
+    pub axes: &'a BTreeSet<usize>,
+}
+
+/// The graph that recentres states; none where there are none.
+pub(crate) fn recentring(states: &[RecentredState<'_>]) -> Option<Graph> {
     let trace = Trace::new();
-    for param in params {
-        let Some(axes) = reading.centred().get(&param.name) else {
-            continue;
-        };
-        for state in BTreeSet::from([param.name.clone(), reading.result_of(&param.name)]) {
-            let old = trace.state(&state, reading.held.ty(&param.shape).dtype, &param.shape);
-            let new = axes.iter().fold(old.cast(DType::F32), |x, &axis| recentred(x, axis));
-            trace.assign(old, new.cast(old.dtype()));
-        }
+    for RecentredState { name, ty, axes } in states {
+        let old = trace.state(name, ty.dtype, &ty.shape);
+        let new = axes.iter().fold(old.cast(DType::F32), |x, &axis| recentred(x, axis));
+        trace.assign(old, new.cast(old.dtype()));
     }
     let graph = trace.finish();
     (!graph.assigns.is_empty()).then_some(graph)
 }
 
-/// The value less its mean along an axis, but for a mean that rounding has left: what is recentred keeps its bits.
+/// Subtracts the mean along an axis, unless that mean is within rounding error: a recentred value keeps its bits.
 fn recentred(x: Tensor<'_>, axis: usize) -> Tensor<'_> {
     const ROUNDING: f64 = 4e-6;
     let (mean, noise) = (mean_along(x, axis), mean_along(x.abs(), axis) * ROUNDING);
     x - mean.abs().gt(noise).select(mean, mean.full_like(0.0))
 }
 
-/// The converted graph and the states that are recentred for it; none where no norm is converted.
+/// The converted graph and the states that are recentred for it; none if no norm is converted.
 fn converted(
     graph: &Graph,
     kind: NormKind,

@@ -1,24 +1,29 @@
-//! How to train: optimizer, schedule, clipping, accumulation, budget.
+//! Settings of a training: optimizer, learning-rate schedule, clipping, accumulation, budget.
 
+use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
-use lessen_nn::{Centred, Joined, Lora, NormKind, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
+use lessen_nn::{
+    Centred, Joined, Lora, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup, Patterns, UpdateRule,
+};
 use std::collections::BTreeMap;
 
-/// How to train.
+/// Settings of a training.
 #[derive(Clone, Debug)]
 pub struct TrainerOptions {
-    /// The rule of the update.
+    /// Optimizer of parameters in no group.
     pub optimizer: OptimizerConfig,
-    /// The learning rate of every step.
-    pub schedule: Schedule,
-    /// The step after which the schedule begins: where training goes on from that of another model, its last step.
+    /// Learning-rate schedule of parameters in no group.
+    pub schedule: LrSchedule,
+    /// Parameters with another optimizer or learning rate.
+    pub groups: Vec<ParamGroup>,
+    /// Steps done before the schedule begins: where training continues from another model, its last step.
     pub schedule_start: u64,
     /// Parameters that joined after the first step.
     pub joined: Joined,
-    /// Where fewer steps came before than plans were made for: after how many steps parameters joined in fact, by the
-    /// number in `joined`.
+    /// Steps after which parameters joined in fact, by the number in `joined`, where fewer steps came before than
+    /// planned.
     pub joined_at: BTreeMap<u64, u64>,
-    /// Parameters that stay as they are.
+    /// Parameters that are not trained.
     pub frozen: Patterns,
     /// Adapters that are trained in place of other parameters.
     pub lora: Option<Lora>,
@@ -29,27 +34,27 @@ pub struct TrainerOptions {
     /// Decay of an exponential moving average of the parameters that are trained, with which functions beside the step
     /// compute; see [`UpdateRule::ema`].
     pub ema: Option<f64>,
-    /// Decides the first parameters and everything random inside the model.
+    /// Seed of the initial parameters and of all random numbers of the model.
     pub seed: u64,
-    /// The greatest norm of the gradient over all parameters, which is scaled down to it; none leaves gradients as they
-    /// are.
+    /// Greatest norm of the gradient over all parameters; a longer gradient is scaled down to it. None scales nothing.
     pub clip_norm: Option<f64>,
-    /// Batches that make one step.
+    /// Micro-batches of a step.
     pub accumulate: usize,
-    /// How layer norms are computed; it changes results by their rounding alone.
+    /// Norm conversion; it changes results by rounding alone.
     pub norm: NormKind,
-    /// When parameters are updated; it changes no result.
+    /// Placement of updates; it changes no result.
     pub placement: Placement,
-    /// What products of matrices read, in the step and in functions beside it. Parameters and optimizer stay `f32`.
+    /// Dtype that matrix products read, in the step and in functions beside it. Parameters and optimizer states stay
+    /// `f32`.
     pub precision: Precision,
-    /// Who decides what backward keeps and what it computes again; it changes no result.
+    /// Choice of the values that backward keeps; it changes no result.
     pub policy: Policy,
-    /// The greatest declared error of a value that backward has in an inexact way, as by inversion; 0 for exact ways
-    /// alone, with which no budget changes a result.
+    /// Greatest declared error of a value that backward recovers inexactly, as by inversion. 0 admits exact ways alone,
+    /// with which no budget changes a result.
     pub allowed_error: f64,
-    /// The times that the memory planner goes by; they change no result.
+    /// Cost model of the memory planner; it changes no result.
     pub cost: CostSource,
-    /// Most bytes that parameters, optimizer, step and functions may take together.
+    /// Most bytes of parameters, optimizer states, step and functions together.
     pub budget: Option<usize>,
 }
 
@@ -58,12 +63,13 @@ impl TrainerOptions {
     pub fn new(lr: f64) -> TrainerOptions {
         TrainerOptions {
             optimizer: OptimizerConfig::adamw(0.0),
-            schedule: Schedule {
-                kind: ScheduleKind::Constant,
+            schedule: LrSchedule {
+                kind: LrScheduleKind::Constant,
                 peak: lr,
                 warmup: 0,
                 total: 0,
             },
+            groups: Vec::new(),
             schedule_start: 0,
             joined: Joined::new(),
             joined_at: BTreeMap::new(),
@@ -85,7 +91,36 @@ impl TrainerOptions {
         }
     }
 
-    /// How its graphs are compiled within a budget.
+    /// Checks all settings; everything that trains by them calls this first.
+    ///
+    /// # Errors
+    /// A number out of range, infinite or none, with its name.
+    pub fn check(&self) -> Result<()> {
+        if self.accumulate == 0 {
+            return Err(Error::user(
+                "accumulate = 0 makes steps of no batches; choose at least 1",
+            ));
+        }
+        if !(self.allowed_error.is_finite() && self.allowed_error >= 0.0) {
+            let error = self.allowed_error;
+            return Err(Error::user(format!(
+                "allowed_error = {error} makes no sense; choose a finite number from 0"
+            )));
+        }
+        self.schedule.check()?;
+        self.update_rule().check()
+    }
+
+    /// The learning rates of step `step`, counted from 0 over the whole training: that of parameters in no group, and
+    /// those of the groups.
+    pub fn learning_rates(&self, step: u64) -> Vec<f64> {
+        let scheduled = step.saturating_sub(self.schedule_start);
+        let scheduled = usize::try_from(scheduled).unwrap_or(usize::MAX);
+        let of_groups = self.groups.iter().map(|group| group.lr(&self.schedule, scheduled));
+        std::iter::once(self.schedule.lr(scheduled)).chain(of_groups).collect()
+    }
+
+    /// Options of the compiler within a budget.
     pub(crate) fn of_plans(&self, budget: Option<usize>) -> Options {
         Options {
             placement: self.placement,
@@ -97,22 +132,23 @@ impl TrainerOptions {
         }
     }
 
-    /// After how many steps parameters that have this number in `joined` joined in fact.
+    /// Steps after which parameters with this number in `joined` joined in fact.
     pub(crate) fn joined_after(&self, number: u64) -> u64 {
         self.joined_at.get(&number).copied().unwrap_or(number)
     }
 
-    /// Parameters that joined after the first step, with the steps after which they did.
+    /// Parameters that joined after the first step, with the steps after which they joined in fact.
     pub fn joined_in_fact(&self) -> Joined {
         let all = self.joined.iter();
         all.map(|(name, number)| (name.clone(), self.joined_after(*number)))
             .collect()
     }
 
-    /// How parameters are updated.
+    /// The update rule.
     pub fn update_rule(&self) -> UpdateRule {
         UpdateRule {
             optimizer: self.optimizer,
+            groups: self.groups.clone(),
             clip_norm: self.clip_norm,
             joined: self.joined.clone(),
             frozen: self.frozen.clone(),

@@ -1,11 +1,12 @@
-//! The placement of each parameter, where plans choose it: which updates are delayed to the next step.
+//! Choice of the placement of each parameter by plans: which updates are delayed to the next step.
 //!
-//! A delayed update spares reading the parameter again, if what it touches fits in the caches until forward reads it.
-//! It runs as a step of its own, while others share steps, and its gradient takes memory over the whole step. So
-//! updates are ordered by the seconds that they may spare for each byte of their gradients. The first of them with all
-//! of these bytes, a half, a quarter and so on are candidates, as are none and all updates; their plans decide.
+//! A delayed update saves a read of the parameter, if all that it touches stays in the caches until forward reads it.
+//! It is a plan step of its own, while other updates share plan steps, and its gradient takes memory over the whole
+//! step. So updates are ordered by seconds saved per byte of gradient. Candidates delay no update, all updates, or the
+//! first updates with all, a half, a quarter or an eighth of the gradient bytes; their plans decide.
 
-use crate::graphs::{Late, StepGraphs, states_of};
+use crate::beside::states_of;
+use crate::graphs::{Late, StepGraphs};
 use crate::options::TrainerOptions;
 use lessen_base::Result;
 use lessen_compile::passes::{Update, updates};
@@ -14,24 +15,25 @@ use lessen_device::Backend;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// The candidates have these parts of the bytes of all gradients whose updates may spare anything.
+/// Divisors of the gradient bytes that candidates delay.
 const PARTS: [usize; 4] = [1, 2, 4, 8];
 
-/// The part of a step that a candidate may spare at least, so that it is worth a plan.
+/// Least share of a step's time that a candidate saves; one that saves less is not planned.
 const LEAST: f64 = 1e-3;
 
-/// By how much a plan without a budget may take longer than the fastest one, as in the memory planner.
+/// Factor of the fastest time within which a plan of fewer bytes is preferred, as in the memory planner; for plans
+/// without a budget.
 const WORTH: f64 = 1.03;
 
-/// Graphs with the updates delayed that were chosen.
+/// Graphs with the chosen updates delayed, and their plans.
 pub(crate) struct Placed<'a> {
     pub graphs: Cow<'a, StepGraphs>,
     pub plans: Vec<Plan>,
-    /// How long the choice took, besides the plans.
+    /// Time of the choice, without that of the plans.
     pub choosing: Duration,
 }
 
-/// A candidate, as far as the plan of its step says what it takes.
+/// Candidate with the time and memory of the plan of its step.
 struct Tried {
     graphs: StepGraphs,
     seconds: f64,
@@ -39,9 +41,9 @@ struct Tried {
 }
 
 impl StepGraphs {
-    /// The graphs with the updates delayed that the options ask for, and their plans. Under [`Placement::Planned`] that
-    /// is the fastest candidate within the budget, or without a budget that of the fewest bytes of those that take
-    /// hardly longer than the fastest one.
+    /// Graphs with the delayed updates that the options ask for, and their plans. Under [`Placement::Planned`] they are
+    /// the fastest candidate within the budget; without a budget, the candidate of fewest bytes among those hardly
+    /// slower than the fastest.
     ///
     /// # Errors
     /// A budget below the floor.
@@ -66,13 +68,13 @@ impl StepGraphs {
         })
     }
 
-    /// The graphs with all updates delayed, if plans are to choose and it can be done.
+    /// Graphs with all updates delayed; none if plans choose no placement or an update cannot be delayed.
     pub(crate) fn with_all_late(&self, options: &TrainerOptions) -> Option<StepGraphs> {
         let late = states(updates(&self.step).iter());
         is_chosen(options).then(|| self.with_late(late).ok()).flatten()
     }
 
-    /// The candidates that fit, the best first; none where nothing is to be chosen.
+    /// Candidates that fit the budget, best first; none if plans choose no placement.
     fn tried(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Tried>> {
         if !is_chosen(options) {
             return Ok(Vec::new());
@@ -83,7 +85,7 @@ impl StepGraphs {
         let within = self.clone().try_out(backend, options, &functions);
         let least = within.as_ref().map_or(0.0, |tried| LEAST * tried.seconds);
         let candidates = candidates(&updates(&self.step), backend.target(), least);
-        // What cannot be delayed is no candidate.
+        // Updates that cannot be delayed are no candidates.
         let graphs = candidates.into_iter().filter_map(|late| self.with_late(late).ok());
         let late = graphs.filter_map(|graphs| graphs.try_out(backend, options, &functions));
         let mut tried: Vec<Tried> = within.into_iter().chain(late).collect();
@@ -99,8 +101,8 @@ impl StepGraphs {
         Ok(tried)
     }
 
-    /// Plans the step alone; none where it does not fit. What constants of the graphs beside it take, but for the
-    /// functions, is little and left out.
+    /// Plans the step alone; none if it does not fit. Constants of other graphs than the functions are small and not
+    /// counted.
     fn try_out(self, backend: &dyn Backend, options: &TrainerOptions, functions: &[Plan]) -> Option<Tried> {
         let own: usize = states_of(&self.step).map(|(_, ty)| ty.bytes()).sum();
         let constants: usize = functions.iter().map(Plan::constant_bytes).sum();
@@ -117,13 +119,13 @@ impl StepGraphs {
     }
 }
 
-/// Whether plans choose what is delayed. Gradients that are accumulated do not wait for the next step.
+/// Whether plans choose the delayed updates. Accumulated gradients do not wait for the next step.
 fn is_chosen(options: &TrainerOptions) -> bool {
     options.placement == Placement::Planned && options.accumulate == 1
 }
 
-/// The sets of updates that may be delayed, but for the empty one: all, those that may spare anything, and fewer and
-/// fewer of these, as long as they may spare so many seconds.
+/// Sets of updates to delay, without the empty one: all updates, those that save time, and fewer and fewer of these, as
+/// long as they save at least `least` seconds.
 fn candidates(updates: &[Update], target: &dyn Target, least: f64) -> Vec<Late> {
     let Rates {
         memory,

@@ -1,9 +1,11 @@
-//! The plans of training: the graphs compiled for a device, under a budget for all that they take together.
+//! Plans of training: graphs compiled for a device, under one budget for all of them.
 
-use crate::graphs::{Delayed, Late, StepGraphs, delayed, function_graph, states_of, step_graph};
+use crate::beside::{assigned, compile_beside, states_of};
+use crate::function_graph::function_graph;
+use crate::graphs::{Delayed, Late, StepGraphs, delayed, step_graph};
 use crate::options::TrainerOptions;
 use crate::placement::Placed;
-use crate::reading::Reading;
+use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
 use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring};
@@ -13,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl StepGraphs {
-    /// The least budget under which everything can be compiled. Under [`Placement::Planned`] it is that of graphs
-    /// which delay no update, since gradients that wait take more.
+    /// Least budget under which all graphs can be compiled. Under [`Placement::Planned`] it is that of graphs without
+    /// delayed updates, since gradients that wait take more.
     ///
     /// # Errors
     /// A malformed graph.
@@ -31,7 +33,7 @@ impl StepGraphs {
         Ok(floor)
     }
 
-    /// The plan of every graph under the options' budget.
+    /// Plans of all graphs under the budget of the options.
     pub(crate) fn plans(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
         let free = self.plans_without_budget(backend, options)?;
         let Some(budget) = options.budget else {
@@ -54,8 +56,7 @@ impl StepGraphs {
         self.graphs().map(|graph| backend.compile(graph, &options)).collect()
     }
 
-    /// Bytes that stay allocated while graph number `index` runs and that its own plan does not count: states that it
-    /// does not read, and constants of the others.
+    /// Bytes beside the plan of graph number `index`: states that it does not read, and constants of the other plans.
     fn bytes_beside(&self, index: usize, plans: &[Plan]) -> usize {
         let own: usize = self
             .graphs()
@@ -71,8 +72,8 @@ impl StepGraphs {
         all.values().map(|ty| ty.bytes()).sum()
     }
 
-    /// Measures what the operations of all graphs take on a device, so that plans from then on are by these times. It
-    /// changes no bit of any result.
+    /// Measures the operations of all graphs on a device, so that later plans go by these times. It changes no bit of
+    /// any result.
     ///
     /// # Errors
     /// Memory that the device does not have.
@@ -90,7 +91,7 @@ impl StepGraphs {
     }
 }
 
-/// The error of a budget that is smaller than what training takes at least.
+/// Error of a budget below the floor.
 fn below_floor(budget: usize, floor: usize) -> Error {
     Error::user(format!(
         "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller batch",
@@ -101,36 +102,39 @@ fn below_floor(budget: usize, floor: usize) -> Error {
 
 /// The plans of training.
 pub struct StepPlans {
-    /// The plan that runs for every batch, or for those of the layout `shape`.
+    /// Plan of a micro-batch, of the batch layout `shape` if there is one.
     pub step: Plan,
-    /// With forward-fused updates, the plans beside it.
+    /// With forward-fused updates: the plans beside `step`.
     pub delayed: Option<Delayed<Plan>>,
-    /// The layout of the batches, if the step runs for several.
+    /// Batch layout of `step`, if the trainer gets steps for several.
     pub shape: Option<BatchShape>,
-    /// With accumulation, the plan that updates after the last batch.
+    /// With accumulation: the plan of the update, which runs after the last micro-batch.
     pub apply: Option<Plan>,
     /// The plans of the functions.
     pub functions: Vec<Plan>,
     /// The parameters.
     pub params: Vec<ParamSpec>,
-    /// Names and types of the states that training has beside the parameters; they begin as zeros.
+    /// Names and types of the states that training has beside the parameters; they begin as zeros. These are names on
+    /// the device; see [`names`](lessen_nn::names).
     pub states: Vec<(String, Type)>,
-    /// Those of the states that are zero between steps: the sums of gradients.
+    /// States that are zero between steps: the sums of gradients.
     pub(crate) gradient_sums: Vec<String>,
-    pub(crate) reading: Reading,
+    pub(crate) view: ParameterView,
     pub(crate) late: Late,
     placement: Placement,
     precision: Precision,
+    /// Learning rates that a step takes.
+    rates: usize,
     state_bytes: usize,
-    /// How long choosing placements took.
+    /// Time of the choice of placements.
     choosing: Duration,
-    /// The least arena that is allocated.
+    /// Least bytes of the arena.
     room: usize,
 }
 
 impl StepPlans {
     /// Compiles the graphs of training for a device. Under [`Placement::Planned`] it chooses the placement of each
-    /// parameter: [`StepPlans::placements`] tells it.
+    /// parameter; see [`StepPlans::placements`].
     ///
     /// # Errors
     /// A budget below the floor.
@@ -158,10 +162,11 @@ impl StepPlans {
             params: graphs.params.clone(),
             states: graphs.states.clone(),
             gradient_sums: graphs.gradient_sums.clone(),
-            reading: graphs.reading.clone(),
+            view: graphs.view.clone(),
             late: graphs.late.clone(),
             placement: options.placement,
             precision: options.precision,
+            rates: 1 + options.groups.len(),
             state_bytes: graphs.state_bytes(),
             choosing,
             room: 0,
@@ -175,36 +180,36 @@ impl StepPlans {
         steps.chain(&self.apply).chain(&self.functions)
     }
 
-    /// The parameters that training updates, by name, with their placements.
+    /// Placements of the parameters that training updates, by name.
     pub fn placements(&self) -> BTreeMap<&str, Placement> {
         let within = match self.placement {
             Placement::Separate => Placement::Separate,
             _ => Placement::BackwardFused,
         };
         let plans = std::iter::once(&self.step).chain(&self.apply);
-        let trained: BTreeSet<&str> = plans.flat_map(assigned).collect();
+        let trained: BTreeSet<&str> = plans.flat_map(|plan| assigned(plan.graph())).collect();
         let params = self.params.iter().filter(|param| !param.is_buffer);
         let params = params.map(|param| param.name.as_str());
         params
             .filter(|name| trained.contains(name))
-            .map(|name| match self.late.contains(name) {
-                true => (name, Placement::ForwardFused),
-                false => (name, within),
+            .map(|name| {
+                let is_late = self.late.contains(name);
+                (name, if is_late { Placement::ForwardFused } else { within })
             })
             .collect()
     }
 
-    /// The plans that [`Trainer::add_step`](crate::Trainer::add_step) makes beside these for batches of another layout.
+    /// Plans that [`Trainer::add_step`](crate::Trainer::add_step) would make beside these for another batch layout.
     ///
     /// # Errors
-    /// As there.
+    /// As that function.
     pub fn another_step(
         &self,
         backend: &dyn Backend,
         options: &TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Vec<Plan>> {
-        let traced = step_graph(options, Some(self.reading.centred()), loss)?;
+        let traced = step_graph(options, Some(self.view.centred()), loss)?;
         let (step, delayed) = delayed(traced.graph, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
@@ -213,16 +218,16 @@ impl StepPlans {
             .collect()
     }
 
-    /// The plan that [`Session::function`](crate::Session::function) makes beside these.
+    /// Plan that [`Session::function`](crate::Session::function) would make beside these.
     ///
     /// # Errors
     /// As there.
-    pub fn another_function(
+    pub fn another_function<N: Into<String>>(
         &self,
         backend: &dyn Backend,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<Plan> {
-        let graph = function_graph(&self.params, &self.reading, trace)?;
+        let graph = function_graph(&self.params, &self.view, trace)?;
         let options = Options {
             precision: self.precision,
             ..Options::default()
@@ -246,14 +251,14 @@ impl StepPlans {
         self.state_bytes + self.plans().map(|plan| plan.constant_bytes()).sum::<usize>()
     }
 
-    /// Bytes of the arena: the largest of the plans, or what [`StepPlans::make_room`] asked for.
+    /// Bytes of the arena: the largest of the plans, or those of [`StepPlans::make_room`] if these are more.
     pub fn arena_bytes(&self) -> usize {
         let arenas = self.plans().map(|plan| plan.arena_bytes());
         arenas.fold(self.room, usize::max)
     }
 
-    /// Makes the arena at least so large: for steps of other layouts, which may need some more than the largest batch,
-    /// as their rows are cut in other places.
+    /// Sets the least bytes of the arena: steps of other batch layouts may need slightly more than that of the largest
+    /// batch, since their rows are cut in other places.
     pub fn make_room(&mut self, arena: usize) {
         self.room = self.room.max(arena);
     }
@@ -263,40 +268,38 @@ impl StepPlans {
         self.state_bytes
     }
 
-    /// How long compiling took, and choosing placements.
+    /// Refuses options that are not those of the plans.
+    pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
+        options.check()?;
+        let is_same = self.apply.is_some() == (options.accumulate > 1) && self.rates == 1 + options.groups.len();
+        if is_same {
+            Ok(())
+        } else {
+            Err(Error::user(
+                "the plans are of other options; accumulate and the parameter groups must be those that they were made with",
+            ))
+        }
+    }
+
+    /// Bytes that a step copies to the host before its first micro-batch: states that each micro-batch assigns, such as
+    /// statistics of batch normalization. None without accumulation.
+    pub fn carried_bytes(&self) -> usize {
+        let carried = self.carried();
+        let states = states_of(self.step.graph()).filter(|(name, _)| carried.iter().any(|own| own == name));
+        states.map(|(_, ty)| ty.bytes()).sum()
+    }
+
+    /// States that a micro-batch assigns beside the sums of gradients, which are restored when a later one fails. None
+    /// without accumulation.
+    pub(crate) fn carried(&self) -> Vec<String> {
+        let assigned = self.apply.iter().flat_map(|_| assigned(self.step.graph()));
+        let is_carried = |name: &&str| !self.gradient_sums.iter().any(|sum| sum == name);
+        assigned.filter(is_carried).map(String::from).collect()
+    }
+
+    /// Time of compilation and of the choice of placements.
     pub fn compile_time(&self) -> Duration {
         let compiling: Duration = self.plans().map(|plan| plan.compile_time()).sum();
         compiling + self.choosing
     }
-}
-
-/// Names of the states that a plan assigns.
-fn assigned(plan: &Plan) -> impl Iterator<Item = &str> {
-    let targets = plan.graph().assigns.iter().map(|assign| assign.target);
-    targets.filter_map(|target| Some(plan.graph().input(target)?.name.as_str()))
-}
-
-/// Compiles a graph beside other things that take `beside` bytes of the budget. It gets along with the arena of so many
-/// bytes that there is, if it can.
-pub(crate) fn compile_beside(
-    backend: &dyn Backend,
-    graph: &Graph,
-    options: &Options,
-    (beside, arena): (usize, Option<usize>),
-) -> Result<Plan> {
-    let within = |budget| {
-        let options = Options {
-            budget,
-            ..options.clone()
-        };
-        backend.compile(graph, &options)
-    };
-    let plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
-    Ok(match arena.filter(|arena| plan.arena_bytes() > *arena) {
-        Some(arena) => {
-            let lasting = plan.peak_bytes() - plan.arena_bytes();
-            within(Some(lasting + arena)).unwrap_or(plan)
-        }
-        None => plan,
-    })
 }

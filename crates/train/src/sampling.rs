@@ -1,25 +1,25 @@
-//! How the next token of a text is chosen from the logits of a language model.
+//! Choice of the next token of a text from the logits of a language model.
 
 use lessen_base::{Error, Result, SplitMix64};
 
-/// How the next token is chosen. Logits are first changed by the repetition penalty, then divided by the temperature;
-/// of the `top_k` most likely tokens the smallest set with the share `top_p` is drawn from. These are the definitions
-/// of transformers.
+/// Choice of the next token. Logits are first changed by the repetition penalty, then divided by the temperature. The
+/// token is drawn from the smallest set with the share `top_p` of the `top_k` most likely tokens. These are the
+/// definitions of transformers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// Tokens to add at most.
     pub tokens: usize,
-    /// Logits are divided by it before the softmax; 0 always takes the most likely token.
+    /// Divisor of logits before the softmax; 0 takes the most likely token.
     pub temperature: f64,
-    /// Only so many of the most likely tokens are considered; none considers all.
+    /// Number of the most likely tokens that are considered; none considers all.
     pub top_k: Option<usize>,
-    /// Only the most likely tokens that have this share together are considered, the one that reaches it included
-    /// (Holtzman et al. 2020); none considers all.
+    /// Share of the most likely tokens that are considered, with the token that reaches it (Holtzman et al. 2020); none
+    /// considers all.
     pub top_p: Option<f64>,
-    /// Positive logits of tokens that the text has, the prompt included, are divided by it, others multiplied (Keskar
-    /// et al. 2019); 1 changes nothing.
+    /// Penalty of tokens that are in the text or its prompt: their positive logits are divided by it, others multiplied
+    /// (Keskar et al. 2019). 1 changes nothing.
     pub repetition_penalty: f64,
-    /// Decides what is drawn.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
@@ -72,20 +72,41 @@ impl Sampling {
         Ok(())
     }
 
-    /// The token after `text`.
-    pub(crate) fn choose(&self, logits: &[f32], text: &[i32], random: &mut SplitMix64) -> i32 {
+    /// Returns the token after `text`. A token with the logit `-inf` is never chosen; beside a logit `inf`, no token
+    /// with a finite one is.
+    ///
+    /// # Errors
+    /// A logit that is NaN; no logits, or only `-inf`.
+    pub(crate) fn choose(&self, logits: &[f32], text: &[i32], random: &mut SplitMix64) -> Result<i32> {
+        if let Some(token) = logits.iter().position(|logit| logit.is_nan()) {
+            return Err(Error::user(format!(
+                "the model's logit of token {token} is NaN, so the text cannot be continued; its weights may be broken"
+            )));
+        }
         let mut logits: Vec<f64> = logits.iter().map(|&logit| logit.into()).collect();
         self.penalize(&mut logits, text);
         let mut order = MostLikely::of(&logits);
-        let Some(first) = order.first else { return 0 };
+        let Some(first) = order.first.filter(|&first| logits[first] > f64::NEG_INFINITY) else {
+            return Err(Error::user(
+                "the model gives no token a probability above 0, so the text cannot be continued; its weights may be broken",
+            ));
+        };
         if self.temperature <= 0.0 {
-            return first as i32;
+            return Ok(first as i32);
         }
-        let weight = |token: usize| ((logits[token] - logits[first]) / self.temperature).exp();
+        let weight = |token: usize| {
+            // The difference of equal infinite logits is NaN.
+            if logits[token] == logits[first] {
+                1.0
+            } else {
+                ((logits[token] - logits[first]) / self.temperature).exp()
+            }
+        };
         let mut count = self.top_k.unwrap_or(logits.len()).clamp(1, logits.len());
-        let mut total: f64 = match count < logits.len() {
-            true => (0..count).filter_map(|place| order.get(place)).map(weight).sum(),
-            false => (0..count).map(weight).sum(),
+        let mut total: f64 = if count < logits.len() {
+            (0..count).filter_map(|place| order.get(place)).map(weight).sum()
+        } else {
+            (0..count).map(weight).sum()
         };
         if let Some(share) = self.top_p {
             (count, total) = order.with_share(share * total, count, weight);
@@ -93,13 +114,16 @@ impl Sampling {
         let mut rest = random.unit() * total;
         let mut last = first;
         for token in (0..count).map_while(|place| order.get(place)) {
+            if weight(token) == 0.0 {
+                continue;
+            }
             rest -= weight(token);
             last = token;
             if rest < 0.0 {
                 break;
             }
         }
-        last as i32
+        Ok(last as i32)
     }
 
     fn penalize(&self, logits: &mut [f64], text: &[i32]) {
@@ -123,19 +147,19 @@ impl Sampling {
     }
 }
 
-/// Tokens from the most likely one on; of equally likely ones the first one comes first. They are sorted as far as they
-/// are asked for, which for a draw is not far.
+/// Tokens in order of their logits, largest first; of equal ones the first token comes first. They are sorted only as
+/// far as they are read.
 struct MostLikely<'a> {
     logits: &'a [f64],
     first: Option<usize>,
-    /// All of them, when more than the first one is asked for.
+    /// All tokens; empty until a second one is read.
     order: Vec<u32>,
-    /// How many of them are in their places.
+    /// Number of tokens at the start of `order` that are sorted.
     sorted: usize,
 }
 
 impl MostLikely<'_> {
-    /// How many tokens are sorted next, at least.
+    /// Least number of tokens that are sorted at once.
     const NEXT: usize = 64;
 
     fn of(logits: &[f64]) -> MostLikely<'_> {
@@ -176,8 +200,8 @@ impl MostLikely<'_> {
         self.order.get(place).map(|&token| token as usize)
     }
 
-    /// How many of the first `most` tokens have a weight together that reaches `least`, the one that reaches it
-    /// included, and that weight.
+    /// Number of the first `most` tokens whose weight together reaches `least`, with the token that reaches it, and
+    /// that weight.
     fn with_share(&mut self, least: f64, most: usize, weight: impl Fn(usize) -> f64) -> (usize, f64) {
         let mut sum = 0.0;
         for place in 0..most {
@@ -201,7 +225,7 @@ mod tests {
         let mut random = SplitMix64::keyed(3, 0);
         let mut counts = vec![0.0; LOGITS.len()];
         for _ in 0..20_000 {
-            counts[sampling.choose(&LOGITS, text, &mut random) as usize] += 1.0 / 20_000.0;
+            counts[sampling.choose(&LOGITS, text, &mut random).unwrap() as usize] += 1.0 / 20_000.0;
         }
         counts
     }
@@ -268,9 +292,9 @@ mod tests {
             ..penalized
         };
         let mut random = SplitMix64::keyed(3, 0);
-        assert_eq!(greedy.choose(&[-1.0, -1.5], &[0], &mut random), 1);
-        assert_eq!(greedy.choose(&[-1.0, -2.5], &[0], &mut random), 0);
-        assert_eq!(greedy.choose(&[5.0, 3.0], &[0, 7, -1], &mut random), 1);
+        assert_eq!(greedy.choose(&[-1.0, -1.5], &[0], &mut random), Ok(1));
+        assert_eq!(greedy.choose(&[-1.0, -2.5], &[0], &mut random), Ok(0));
+        assert_eq!(greedy.choose(&[5.0, 3.0], &[0, 7, -1], &mut random), Ok(1));
     }
 
     /// What is drawn where all tokens are sorted.
@@ -317,12 +341,55 @@ mod tests {
                 };
                 for seed in 0..40 {
                     let draw = || SplitMix64::keyed(seed, 1);
-                    let found = sampling.choose(&logits, &[], &mut draw());
+                    let found = sampling.choose(&logits, &[], &mut draw()).unwrap();
                     let expected = chosen_of_sorted(&sampling, &logits, &mut draw());
                     assert_eq!(found, expected, "seed {seed}, spread {spread}, {sampling:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn logits_that_are_nan_or_leave_no_token_are_an_error() {
+        let all = Sampling::default();
+        let (top_k, top_p) = (Some(1), Some(0.5));
+        for sampling in [
+            all,
+            Sampling::greedy(1),
+            Sampling { top_k, ..all },
+            Sampling { top_p, ..all },
+        ] {
+            let refused = |logits: &[f32]| {
+                let mut random = SplitMix64::keyed(3, 0);
+                sampling.choose(logits, &[0], &mut random).unwrap_err().to_string()
+            };
+            assert!(refused(&[1.0, f32::NAN, 2.0]).contains("the model's logit of token 1 is NaN"));
+            assert!(refused(&[f32::NAN; 3]).contains("token 0 is NaN"));
+            assert!(refused(&[-f32::NAN, f32::INFINITY]).contains("token 0 is NaN"));
+            assert!(refused(&[f32::NEG_INFINITY; 2]).contains("no token a probability"));
+            assert!(refused(&[]).contains("no token a probability"));
+        }
+    }
+
+    #[test]
+    fn infinite_logits_are_limits() {
+        let (top_k, top_p) = (Some(2), Some(0.9));
+        let all = Sampling {
+            repetition_penalty: 1.5,
+            ..Sampling::default()
+        };
+        for sampling in [all, Sampling { top_k, ..all }, Sampling { top_p, ..all }] {
+            for seed in 0..50 {
+                let chosen = |logits: &[f32]| sampling.choose(logits, &[0], &mut SplitMix64::keyed(seed, 0));
+                let never = f32::NEG_INFINITY;
+                assert_eq!(chosen(&[never, never, 0.5, never]), Ok(2), "{sampling:?}");
+                assert_eq!(chosen(&[3.0, f32::INFINITY, 80.0, never]), Ok(1), "{sampling:?}");
+            }
+        }
+        assert_eq!(
+            Sampling::greedy(1).choose(&[1.0, f32::INFINITY], &[], &mut SplitMix64::keyed(1, 0)),
+            Ok(1)
+        );
     }
 
     #[test]

@@ -1,59 +1,75 @@
 //! A session: a model's parameters on a device, and functions over them. Training, evaluation, prediction and
 //! generation all run in one.
 //!
-//! This file has its beginning; `function` has what it runs, `parameters` the parameters' values, `states` all states
-//! and files of them, and `folder` folders of parameters.
+//! Several sessions share a device: each has its own parameters, states and functions, and all use one arena. This file
+//! has the beginning of a session; `function` has what it runs, `results` what runs return, `parameters` the values of
+//! parameters, `states` all states and files of them, and `folder` folders of parameters.
 
 mod folder;
 mod function;
 mod parameters;
+mod results;
 mod states;
 
 pub(crate) use self::folder::PARAMETERS;
-pub use self::function::{Function, Inputs, Results};
+pub use self::function::{Function, Inputs};
+pub use self::results::Results;
 
-use crate::graphs::{check_params, traced};
+use self::function::new_owner;
+use self::parameters::{Unfinished, check_count};
+use crate::function_graph::{check_params, traced};
 use crate::norms;
-use crate::reading::Reading;
+use crate::storage::ParamCodec;
+use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Options, Precision};
-use lessen_device::{DeviceMemory, DeviceModel, Host, SharedDevice};
+use lessen_device::{DeviceMemory, DeviceModel, ProgramId, SharedDevice};
 use lessen_graph::{Tensor, Type};
-use lessen_nn::{Context, Held, NormKind, ParamSpec, Weights};
-use std::collections::BTreeSet;
+use lessen_nn::{Bf16Storage, Context, F32Storage, NormKind, ParamSpec, Weights};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-/// A model on a device: its parameters, and functions over them.
+/// A model on a device: its parameters, and functions over them. Dropping it frees what it has on the device.
 pub struct Session {
     model: DeviceModel,
     params: Vec<ParamSpec>,
-    /// The states that are allocated, the parameters among them.
+    /// The states that are allocated, those of the parameters among them.
     states: BTreeSet<String>,
-    loaded: Vec<Function>,
-    /// The arena that functions are to get along with.
+    /// Number of this session in its functions.
+    owner: u64,
+    /// The programs of functions, by the numbers of these.
+    programs: BTreeMap<u64, ProgramId>,
+    next_function: u64,
+    /// Arena bytes within which functions are planned, if possible.
     arena: Option<usize>,
-    /// How functions read parameters.
-    reading: Reading,
-    /// What products of functions read.
+    /// What functions read as parameters.
+    view: ParameterView,
+    /// Dtype that matrix products of functions read.
     precision: Precision,
+    unfinished: Option<Unfinished>,
 }
 
 impl Session {
     /// A model with these parameters and their values.
     ///
     /// # Errors
-    /// A parameter without value or of another shape, and parameters that the device's memory cannot hold.
+    /// A parameter without value, of another shape or number of elements, and parameters that the device's memory
+    /// cannot hold.
     pub fn new(device: impl Into<SharedDevice>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
         for ParamSpec { name, shape, .. } in &params {
-            if weights.get(name).is_none_or(|weight| weight.shape != *shape) {
-                return Err(Error::user(format!(
-                    "there is no value of shape {shape:?} for `{name}`"
-                )));
+            match weights.get(name).filter(|weight| weight.shape == *shape) {
+                Some(weight) => check_count(name, weight)?,
+                None => {
+                    return Err(Error::user(format!(
+                        "there is no value of shape {shape:?} for `{name}`"
+                    )));
+                }
             }
         }
-        let session = Session::zeros(device, params)?;
+        let mut session = Session::zeros(device, params)?;
         let names: Vec<String> = session.params.iter().map(|param| param.name.clone()).collect();
         for name in names {
-            session.model.upload(&name, Host::F32(&weights[&name].data))?;
+            session.set_part(&name, 0, &weights[&name].data)?;
         }
         Ok(session)
     }
@@ -63,10 +79,10 @@ impl Session {
     /// # Errors
     /// Parameters that the device's memory cannot hold.
     pub fn zeros(device: impl Into<SharedDevice>, params: Vec<ParamSpec>) -> Result<Session> {
-        Session::held(device, params, Held::Wide)
+        Session::stored(device, params, Arc::new(F32Storage))
     }
 
-    /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are held in half the
+    /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are stored in half the
     /// bytes and rounded as they are set, and products read them so.
     ///
     /// # Errors
@@ -76,44 +92,67 @@ impl Session {
         params: Vec<ParamSpec>,
         precision: Precision,
     ) -> Result<Session> {
-        let held = match precision {
-            Precision::F32 => Held::Wide,
-            Precision::Bf16 => Held::Narrow,
+        let codec: Arc<dyn ParamCodec> = match precision {
+            Precision::F32 => Arc::new(F32Storage),
+            Precision::Bf16 => Arc::new(Bf16Storage),
         };
-        let mut session = Session::held(device, params, held)?;
+        let mut session = Session::stored(device, params, codec)?;
         session.set_precision(precision);
         Ok(session)
     }
 
-    fn held(device: impl Into<SharedDevice>, params: Vec<ParamSpec>, held: Held) -> Result<Session> {
+    /// A model for inference whose parameters are stored as `codec` says; all states are zeros.
+    ///
+    /// # Errors
+    /// Two parameters or states of one name; parameters that the device's memory cannot hold.
+    pub fn stored(
+        device: impl Into<SharedDevice>,
+        params: Vec<ParamSpec>,
+        codec: Arc<dyn ParamCodec>,
+    ) -> Result<Session> {
         let mut session = Session {
             model: device.into().add_model(),
             params: Vec::new(),
             states: BTreeSet::new(),
-            loaded: Vec::new(),
+            owner: new_owner(),
+            programs: BTreeMap::new(),
+            next_function: 0,
             arena: None,
-            reading: Reading::of_inference(held),
+            view: ParameterView::of_inference(codec),
             precision: Precision::default(),
+            unfinished: None,
         };
-        for ParamSpec { name, shape, .. } in &params {
-            session.allocate(name, &held.ty(shape))?;
+        for param in &params {
+            session.allocate_param(param)?;
         }
         session.params = params;
         Ok(session)
     }
 
-    /// The same device with other parameters: those that stay, by name and shape, keep their values, and so do the
-    /// states `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns
-    /// the names of these as well.
+    /// Allocates the states of a parameter.
+    fn allocate_param(&mut self, param: &ParamSpec) -> Result<()> {
+        for spec in self.view.storage().specs(&param.name, &param.shape) {
+            if self.states.contains(&spec.name) {
+                return Err(Error::user(format!(
+                    "two parameters have the state `{}`; give one of them another name",
+                    spec.name
+                )));
+            }
+            self.allocate(&spec.name, &spec.ty())?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the parameters. Parameters that stay, by name and shape, keep their values, and so do the states
+    /// `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns the
+    /// names of the new parameters as well.
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
     pub fn with_params(mut self, params: Vec<ParamSpec>, kept: &[(String, Type)]) -> Result<(Session, Vec<String>)> {
-        for function in std::mem::take(&mut self.loaded) {
-            self.unload(function);
-        }
+        self.unload_all();
         self.arena = None;
-        self.reading = Reading::default();
+        self.view = ParameterView::default();
         let stays = |name: &str, ty: &Type| {
             let is_param = params
                 .iter()
@@ -127,10 +166,10 @@ impl Session {
             }
         }
         let mut new = Vec::new();
-        for ParamSpec { name, shape, .. } in &params {
-            if !self.states.contains(name) {
-                self.allocate(name, &Type::f32(shape))?;
-                new.push(name.clone());
+        for param in &params {
+            if !self.states.contains(&param.name) {
+                self.allocate_param(param)?;
+                new.push(param.name.clone());
             }
         }
         self.params = params;
@@ -147,32 +186,32 @@ impl Session {
         self.model.device()
     }
 
-    /// What is allocated on the device now, and what can still be.
+    /// What is allocated on the device now, by all sessions on it, and what can still be.
     pub fn memory(&self) -> DeviceMemory {
         self.model.device().memory()
     }
 
-    /// Makes functions that are added from now on read parameters this way.
-    pub(crate) fn read_as(&mut self, reading: Reading) {
-        self.reading = reading;
+    /// Sets the view of parameters for functions that are added from now on.
+    pub(crate) fn set_view(&mut self, view: ParameterView) {
+        self.view = view;
     }
 
-    /// How functions read parameters.
-    pub(crate) fn reading(&self) -> &Reading {
-        &self.reading
+    /// What functions read as parameters.
+    pub(crate) fn view(&self) -> &ParameterView {
+        &self.view
     }
 
-    /// Lets products of functions that are made from now on read `bf16`, or what the parameters are. See [`Precision`].
+    /// Sets the dtype that matrix products read, for functions that are made from now on. See [`Precision`].
     pub fn set_precision(&mut self, precision: Precision) {
         self.precision = precision;
     }
 
-    /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
+    /// Whether products read `bf16` without instructions of the device for it, which takes longer than `f32`.
     pub fn widens_bf16(&self) -> bool {
         self.precision == Precision::Bf16 && self.model.device().lock().widens_bf16()
     }
 
-    /// How functions are compiled.
+    /// Options of the compiler for functions.
     pub(crate) fn options(&self) -> Options {
         Options {
             precision: self.precision,
@@ -180,48 +219,42 @@ impl Session {
         }
     }
 
-    /// Gives the parameters what training results in: averages, and the sums with adapters.
+    /// Assigns parameters the results of training: averages, and sums with adapters.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        if let Some(graph) = self.reading.finish(&self.params) {
+        if let Some(graph) = self.view.finish(&self.params) {
             let function = self.add(&graph, &Options::default())?;
             self.run(function, &[])?;
-            self.unload(function);
+            self.unload(function)?;
         }
-        self.reading = Reading::default();
+        self.view = ParameterView::default();
         Ok(())
     }
 
-    /// Lets functions that are added from now on subtract no mean in a layer norm where that spares means; their
-    /// results are the same up to rounding. Parameters are recentred for it as `trace` allows, a function over them, on
-    /// which the results of all others depend in the same way: those of other batches of the same model.
+    /// Converts norms of functions that are added from now on, where that saves means; results are the same up to
+    /// rounding. Parameters are recentred for it as the function `trace` allows. All other functions must depend on the
+    /// parameters in the same way: they are the same model on other batches.
     ///
     /// # Errors
     /// Shapes that do not fit each other, with the line of the function; a parameter that the model does not have.
-    pub fn convert_norms(
+    pub fn convert_norms<N: Into<String>>(
         &mut self,
         norm: NormKind,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<()> {
-        let (graph, own) = traced(&self.reading, trace)?;
+        let (graph, own) = traced(&self.view, trace)?;
         check_params(&self.params, &own)?;
-        self.reading
-            .set_norm(norm, norms::centred_for(&graph, &self.params, norm));
+        let params = self.view.single_states(&self.params);
+        self.view.set_norm(norm, norms::centred_for(&graph, &params, norm));
         self.recentre()
     }
 
     /// Recentres the parameters for norms that subtract no mean.
     pub(crate) fn recentre(&mut self) -> Result<()> {
-        if let Some(graph) = norms::recentring(&self.params, &self.reading) {
+        if let Some(graph) = norms::recentring(&self.view.recentred_states(&self.params)) {
             let function = self.add(&graph, &Options::default())?;
             self.run(function, &[])?;
-            self.unload(function);
+            self.unload(function)?;
         }
-        Ok(())
-    }
-
-    fn allocate(&mut self, name: &str, ty: &Type) -> Result<()> {
-        self.model.allocate(name, ty)?;
-        self.states.insert(name.to_string());
         Ok(())
     }
 }

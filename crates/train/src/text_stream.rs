@@ -1,12 +1,12 @@
-//! The text of tokens that come one after another: what can be shown of it, and where it ends.
+//! The text of tokens that come one after another: its sound part, and its end.
 
 use lessen_base::Result;
 
-/// What a decoder gives for bytes that are no whole character.
+/// Character that a decoder gives for an incomplete one.
 const BROKEN: char = '\u{fffd}';
 
-/// A text whose tokens come one after another. What is shown is never taken back: characters that are not whole and
-/// what may be the beginning of a stop string are held back.
+/// A text whose tokens come one after another. Text that has been shown is never taken back: incomplete characters, and
+/// a possible beginning of a stop string, are held back.
 pub struct TextStream<'a> {
     decode: &'a dyn Fn(&[i32]) -> Result<String>,
     stops: &'a [String],
@@ -25,7 +25,7 @@ impl<'a> TextStream<'a> {
         }
     }
 
-    /// Takes all tokens of the text, a new one at the end. Returns what can be shown beyond what was shown before.
+    /// Takes all tokens of the text, with a new one at the end. Returns the text that can be shown in addition.
     ///
     /// # Errors
     /// Those of `decode`.
@@ -39,7 +39,7 @@ impl<'a> TextStream<'a> {
         Ok(self.show(&text[..end]))
     }
 
-    /// Takes all tokens of the text, to which no other one comes. Returns what was held back.
+    /// Takes all tokens of the complete text. Returns the text that was held back.
     ///
     /// # Errors
     /// Those of `decode`.
@@ -49,17 +49,17 @@ impl<'a> TextStream<'a> {
         Ok(self.show(&text[..end]))
     }
 
-    /// Whether there was a stop string, before which the text has ended.
+    /// Whether the text has ended before a stop string.
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// All that was shown.
+    /// All text that was shown.
     pub fn text(&self) -> &str {
         &self.shown
     }
 
-    /// Where the first stop string begins.
+    /// Start of the first stop string.
     fn stop_in(&mut self, text: &str) -> Option<usize> {
         let stops = self.stops.iter().filter(|stop| !stop.is_empty());
         let first = stops.filter_map(|stop| text.find(stop.as_str())).min();
@@ -67,7 +67,7 @@ impl<'a> TextStream<'a> {
         first
     }
 
-    /// Bytes at the end of a text that may be the beginning of a stop string.
+    /// Number of bytes at the end of a text that may be the beginning of a stop string.
     fn held_back(&self, text: &str) -> usize {
         let beginnings = |stop: &'a String| stop.char_indices().map(move |(end, _)| &stop[..end]);
         let stops: &'a [String] = self.stops;
@@ -78,7 +78,7 @@ impl<'a> TextStream<'a> {
         held.map(str::len).max().unwrap_or(0)
     }
 
-    /// Shows a text up to its end, if it goes on as what was shown.
+    /// Shows a text, if it continues the text that was shown.
     fn show(&mut self, text: &str) -> &str {
         let before = self.shown.len();
         if let Some(more) = text.strip_prefix(self.shown.as_str()) {

@@ -1,9 +1,9 @@
-//! Training of one model, step by step: whatever can be written as a function from a [`Context`] to a loss.
+//! Training of one model, step by step. A model is a function from a [`Context`] to a loss.
 //!
-//! The trainer traces the function, adds derivative and update, compiles the whole, and holds parameters and the
-//! optimizer's state. Where batches come from and what happens between steps is the caller's. This file has the
-//! beginning and the end of a training; `step` has the step, `functions` what runs beside it, `state` what a file keeps
-//! of it, and `checkpoint` a folder that keeps all of it.
+//! The trainer traces the function, adds derivative and update, compiles the graph, and holds parameters and optimizer
+//! states. Batches, and work between steps, belong to the caller. This file has the beginning and the end of a
+//! training; `step` has the step, `functions` the functions beside it, `state` files of states, and `checkpoint` whole
+//! checkpoints.
 
 mod checkpoint;
 mod functions;
@@ -13,6 +13,7 @@ mod step;
 pub use self::step::{Part, StepReport};
 
 use self::step::{Numbers, StepFunctions};
+use crate::function_graph::check_params;
 use crate::graphs::{Delayed, Late, StepGraphs};
 use crate::options::TrainerOptions;
 use crate::plans::StepPlans;
@@ -23,12 +24,12 @@ use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Weights};
 use std::collections::HashMap;
 
-/// The planned and the measured most bytes of a run.
+/// Planned and measured peak of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// What the plans say: states, constants and the largest arena.
+    /// Bytes of states, constants and the largest arena, by the plans.
     pub planned: usize,
-    /// What has been allocated for states, constants and the arena by now.
+    /// Bytes that the device has allocated by now for states, constants and the arena of all its models.
     pub measured: usize,
 }
 
@@ -37,21 +38,23 @@ pub struct Trainer {
     session: Session,
     states: Vec<String>,
     gradient_sums: Vec<String>,
-    /// The graphs of a step by the layout of batches; those of a single one where that is always the same.
+    /// States that every micro-batch assigns, beside the sums of gradients; none without accumulation.
+    carried: Vec<String>,
+    /// Functions of a step by batch layout; without a layout if all batches have the same.
     steps: HashMap<Option<BatchShape>, StepFunctions>,
-    /// With forward-fused updates, the graph that updates before the parameters are used.
+    /// With forward-fused updates: the delayed updates, which run before parameters are used.
     flush: Option<Function>,
-    /// The numbers that the update of the last step reads, if it has not run yet.
+    /// Numbers that the delayed update of the last step reads, if it has not run yet.
     pending: Option<Numbers>,
-    /// With accumulation, the graph that updates after the last batch.
+    /// With accumulation: the update, which runs after the last micro-batch.
     apply: Option<Function>,
     functions: Vec<Function>,
     options: TrainerOptions,
     /// The states whose updates are delayed.
     late: Late,
-    /// What the plans say of states and constants.
+    /// Planned bytes of states and constants.
     planned_lasting: usize,
-    /// The largest arena of a plan.
+    /// Planned bytes of the arena: the most of all plans.
     planned_arena: usize,
     done: u64,
 }
@@ -61,17 +64,19 @@ impl Trainer {
     /// returns a scalar. Parameters begin with the values that they were declared with.
     ///
     /// # Errors
-    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; a budget
-    /// below the floor, and a step that the machine's memory cannot hold. Nothing is allocated then.
+    /// Settings that [`TrainerOptions::check`] refuses; shapes that do not fit each other and a loss that is no scalar,
+    /// with the line of the model function; a budget below the floor, and a step that the device's memory cannot hold.
+    /// Nothing is allocated then.
     pub fn new(
         device: impl Into<SharedDevice>,
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
         let device = device.into();
-        let plans = StepPlans::new(&*device.lock(), &options, &StepGraphs::new(&options, loss)?)?;
+        let graphs = StepGraphs::new(&options, loss)?;
+        let plans = StepPlans::new(&*device.lock(), &options, &graphs)?;
         device.memory().check(plans.peak_bytes())?;
-        let mut session = Session::zeros(device, plans.params.clone())?;
+        let mut session = Session::zeros(&device, plans.params.clone())?;
         session.draw(|_| true, options.seed)?;
         Trainer::from_plans(session, options, plans)
     }
@@ -81,11 +86,15 @@ impl Trainer {
     /// recentred for it.
     ///
     /// # Errors
-    /// States that the device's memory cannot hold, or that the session has in another type.
+    /// Options that are not those of the plans; a session without their parameters; states that the device's memory
+    /// cannot hold, or that the session has in another type.
     pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
+        plans.check_options(&options)?;
+        check_params(session.params(), &plans.params)?;
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
+        let carried = plans.carried();
         session.keep_arena(planned_arena);
-        session.read_as(plans.reading);
+        session.set_view(plans.view);
         session.set_precision(options.precision);
         let step = session.load(plans.step)?;
         let (first, flush) = match plans.delayed {
@@ -101,6 +110,7 @@ impl Trainer {
             session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
             gradient_sums: plans.gradient_sums,
+            carried,
             steps,
             flush,
             pending: None,
@@ -150,7 +160,7 @@ impl Trainer {
     /// Gives parameters other values; those that `weights` lacks keep theirs.
     ///
     /// # Errors
-    /// A name that the model does not have, or a wrong shape.
+    /// A name that the model does not have, a wrong shape or number of elements; no parameter has changed then.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.flush()?;
         self.session.set_weights(weights)
@@ -165,9 +175,14 @@ impl Trainer {
         self.session.broken_parameter()
     }
 
-    /// The parameters that are kept recentred for norms that subtract no mean, and along which axes.
+    /// Parameters that stay recentred for norms that subtract no mean, with the axes of their means.
     pub fn centred(&self) -> &Centred {
-        self.session.reading().centred()
+        self.session.view().centred()
+    }
+
+    /// The learning rates of the next step: that of parameters in no group, and those of the groups.
+    pub fn learning_rates(&self) -> Vec<f64> {
+        self.options.learning_rates(self.done)
     }
 
     /// Steps done.
@@ -175,17 +190,16 @@ impl Trainer {
         self.done
     }
 
-    /// The most bytes of training: parameters, the optimizer's state, constants and the arena.
+    /// Peak of the training: parameters, optimizer states, constants and the arena.
     pub fn peak(&self) -> Peak {
-        let used = self.session.memory().used;
         Peak {
             planned: self.planned_lasting + self.planned_arena,
-            measured: used.total(),
+            measured: self.session.memory().used.total(),
         }
     }
 
-    /// Ends the training; the session has what it results in: parameters with the values of their averages, and weights
-    /// to which adapters have been added.
+    /// Ends the training. The session has its results: parameters with the values of their averages, and weights with
+    /// the products of their adapters.
     ///
     /// # Errors
     /// A device that fails.

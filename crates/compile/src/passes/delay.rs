@@ -16,7 +16,7 @@ use lessen_rewrite::Rewriter;
 use lessen_rewrite::eliminate_dead_code;
 
 /// Prefix of the names of pending states, and of data inputs that a delayed update reads.
-const PREFIX: &str = "pending.";
+const PREFIX: &str = "@pending.";
 
 /// The name under which a delayed update reads a data input, with the value of the step that the update belongs to.
 pub fn pending(data: &str) -> String {

@@ -36,10 +36,10 @@ fn gradients_and_their_norm_wait_under_names_of_their_own() {
     let delayed = delay(&step(["w", "w.2"], |_, _| {}), &|_| true).unwrap();
     let mut pending = delayed.pending.clone();
     pending.sort();
-    assert_eq!(pending, ["pending.w", "pending.w.2", "pending.w.3"]);
+    assert_eq!(pending, ["@pending.w", "@pending.w.2", "@pending.w.3"]);
     assert_eq!(inputs(&delayed.first, InputKind::Data), ["x"]);
-    assert_eq!(inputs(&delayed.flush, InputKind::Data), ["pending.lr"]);
-    assert_eq!(inputs(&delayed.step, InputKind::Data), ["pending.lr", "x"]);
+    assert_eq!(inputs(&delayed.flush, InputKind::Data), ["@pending.lr"]);
+    assert_eq!(inputs(&delayed.step, InputKind::Data), ["@pending.lr", "x"]);
     for graph in [&delayed.first, &delayed.step, &delayed.flush] {
         let states = inputs(graph, InputKind::State);
         assert!(pending.iter().all(|name| states.contains(&name.as_str())), "{states:?}");
@@ -101,8 +101,8 @@ fn updates_are_delayed_one_by_one() {
         .map(|update| (update.read, update.gradients, update.touched));
     assert_eq!(sizes.collect::<Vec<_>>(), [(bytes, bytes, 2 * bytes); 2]);
     let delayed = delay(&graph, &|state| state == "b").unwrap();
-    assert_eq!(inputs(&delayed.flush, InputKind::Data), ["pending.lr"]);
-    assert_eq!(inputs(&delayed.step, InputKind::Data), ["pending.lr", "x", "lr"]);
+    assert_eq!(inputs(&delayed.flush, InputKind::Data), ["@pending.lr"]);
+    assert_eq!(inputs(&delayed.step, InputKind::Data), ["@pending.lr", "x", "lr"]);
     assert_eq!(inputs(&delayed.first, InputKind::Data), ["x", "lr"]);
     let assigned = [&delayed.first, &delayed.step, &delayed.flush].map(|graph| graph.assigns.len());
     assert_eq!(assigned, [3, 4, 1]);
@@ -126,8 +126,8 @@ fn what_cannot_wait_is_refused() {
     let sentence = |graph: &Graph| delay(graph, &|_| true).err().unwrap().to_string();
     let late = step(["a", "b"], |trace, new| trace.output("size", (new[0] * new[0]).sum()));
     assert!(sentence(&late).contains("the output `size` follows from the update"));
-    let taken = step(["a", "pending.b"], |_, _| {});
-    assert!(sentence(&taken).contains("the name `pending.b` is that of a gradient which waits"));
+    let taken = step(["a", "@pending.b"], |_, _| {});
+    assert!(sentence(&taken).contains("the name `@pending.b` is that of a gradient which waits"));
     let of_batch = step(["a", "b"], |trace, _| {
         let (x, sum) = (trace.input("z", DType::F32, &[3]), trace.state("sum", DType::F32, &[3]));
         trace.assign(sum, sum + x);

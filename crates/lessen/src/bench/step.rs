@@ -8,6 +8,7 @@ use lessen_compile::{CostSource, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_device::Host;
 use lessen_graph::{DType, Type};
+use lessen_nn::names::{KEY, LOSS, lr_input, steps_input};
 use lessen_nn::{NormKind, initialize};
 use lessen_run::recipe::words::Word;
 use lessen_train::memory::ResidentGrowth;
@@ -184,8 +185,8 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
     for i in 0..warm_up + steps + profiled {
         for (name, value) in &mut batch {
             match (name.as_str(), value) {
-                ("t", Filled::F32(t)) => t[0] = (i + 1) as f32,
-                ("key", Filled::U32(key)) => *key = vec![1, i as u32],
+                (name, Filled::F32(t)) if name == steps_input(0) => t[0] = (i + 1) as f32,
+                (KEY, Filled::U32(key)) => *key = vec![1, i as u32],
                 _ => {}
             }
         }
@@ -216,7 +217,7 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
         resident_growth: growth.and_then(|growth| growth.peak()),
         arena_bytes: plan.arena_bytes(),
         state_bytes: plan.state_bytes(),
-        loss: step.output_f32("loss").expect("the step returns its loss")[0],
+        loss: step.output_f32(LOSS).expect("the step returns its loss")[0],
     })
 }
 
@@ -250,7 +251,7 @@ pub(super) fn fill((tokens, classes): (usize, usize), name: &str, ty: &Type) -> 
         ("tokens", _) => Filled::I32(numbers(tokens)),
         ("labels", _) if ty.rank() == 1 => Filled::I32(numbers(classes)),
         ("labels", _) => Filled::I32(numbers(tokens)),
-        ("lr", _) => Filled::F32(vec![1e-4]),
+        (name, _) if name == lr_input(0) => Filled::F32(vec![1e-4]),
         ("images", _) => {
             let mut random = SplitMix64::new(42);
             let pixel = |_| random.below(256) as f32 / 64.0 - 2.0;

@@ -9,7 +9,7 @@ use lessen_cpu::CpuBackend;
 use lessen_device::Host;
 use lessen_graph::{InputKind, Type};
 use lessen_nn::OptimizerConfig;
-use lessen_nn::optimizer::steps_input;
+use lessen_nn::names::is_reserved;
 use lessen_run::recipe::words::Word;
 use lessen_train::{StepGraphs, Trainer, TrainerOptions};
 use serde_json::{Value, json};
@@ -149,10 +149,9 @@ fn found(name: &str) -> Result<Optimizer> {
 /// The median time of a step in milliseconds, behind two that warm up, and the planned peak.
 fn measured(case: &Case, options: TrainerOptions, steps: usize) -> Result<(f64, usize)> {
     let graph = StepGraphs::new(&options, |cx| case.loss(cx))?.step;
-    let own = ["lr".to_string(), "key".to_string(), "share".to_string(), steps_input(0)];
     let data = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
     let inputs: Vec<(String, Type)> = data
-        .filter(|input| !own.contains(&input.name))
+        .filter(|input| !is_reserved(&input.name))
         .map(|input| (input.name.clone(), graph.ty(input.value).clone()))
         .collect();
     let batch: Vec<_> = inputs.iter().map(|(name, ty)| fill(case.sizes(), name, ty)).collect();

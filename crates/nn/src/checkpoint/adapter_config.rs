@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::adapters::open_tensors;
-use super::folder::ADAPTERS;
+use super::adapter_files::{ADAPTERS, open_tensors};
 use super::save::Entry;
 use super::tensor_names::parameter_of;
 use crate::architecture::{Architecture, family};
@@ -16,14 +15,14 @@ use crate::lora::{Lora, adapter_layer, scale};
 use crate::models::bert::Head;
 use lessen_base::{Error, Result};
 
-/// What to do about adapters of a kind that Lessen does not have.
+/// Remedy for adapters that Lessen does not have.
 const REMEDY: &str = "merge them with peft: `model.merge_and_unload().save_pretrained(DIR)`";
 
-/// Initial values of `A` and `B` that leave the base model as it is. Others, such as PiSSA's, take the first product
-/// away from it.
+/// Initial values of `A` and `B` that do not change the base model. Others, such as PiSSA's, subtract the first product
+/// from it.
 const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
-/// Fields that change what is computed unless they are false or null.
+/// Fields that change the computation unless they are false or null.
 const OTHER_KINDS: [&str; 10] = [
     "use_dora",
     "lora_bias",
@@ -37,7 +36,7 @@ const OTHER_KINDS: [&str; 10] = [
     "monteclora_config",
 ];
 
-/// What `adapter_config.json` says.
+/// Contents of `adapter_config.json`.
 pub(super) struct AdapterConfig {
     fields: Fields,
     base: String,

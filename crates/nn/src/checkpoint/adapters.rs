@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::adapter_config::{AdapterConfig, config_of};
+use super::adapter_files::{ADAPTERS, TENSORS, open_tensors};
 use super::dtype::WeightDtype;
 use super::file::TensorFile;
-use super::folder::{ADAPTERS, ModelFolder, TENSORS};
-use super::load::{Found, Rest, Take};
+use super::folder::ModelFolder;
+use super::found::{Found, Rest, Take};
 use super::save::{Entry, Sink, Stored, create, save_with, write_config, write_json, write_stored, write_weights};
 use super::tensor_names::{is_left_over, parameter_of, tensor_of, variants};
 use crate::config::Fields;
-use crate::context::ParamSpec;
 use crate::lora::{Adapter, Lora, adapter_layer};
 use crate::model::Model;
+use crate::params::ParamSpec;
 use lessen_base::{Error, Result, atomic};
 use lessen_graph::Type;
 
@@ -93,30 +94,23 @@ impl Folder {
 
     /// The adapter of a parameter with the elements of both matrices, if it has one.
     fn adapter(&mut self, param: &ParamSpec) -> Result<Option<Matrices>> {
-        let Some(mut adapter) = Adapter::beside(param, self.fan_in_fan_out) else {
+        let Some(FoundAdapter { adapter, a, b }) = self.find_adapter(param) else {
             return Ok(None);
         };
-        let (Some(a), Some(b)) = (self.tensor(&adapter.a()), self.tensor(&adapter.b())) else {
-            return Ok(None);
-        };
-        adapter.rank = self
-            .file
-            .shape(&a)
-            .and_then(|shape| shape.first().copied())
-            .unwrap_or(0);
         let scale = self.config.scale(adapter.layer(), adapter.rank);
         let a = self.read(&a, &[adapter.rank, adapter.inputs])?;
         let b = self.read(&b, &[adapter.outputs, adapter.rank])?;
         Ok(Some(Matrices { adapter, scale, a, b }))
     }
 
-    /// [`load_with`](super::load::load_with) of the parameters as they are with the adapters' products in them.
+    /// [`load_with`](super::load::load_with) of parameters with the adapters' products added.
     fn load(&mut self, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool, take: &mut Take<'_>) -> Result<Rest> {
         let mut base = self.open_base(params, may_lack)?;
+        self.check(&mut base, params)?;
         for param in params {
             self.visit(&mut base, param, take)?;
         }
-        let mut rest = base.rest(params)?;
+        let mut rest = base.rest();
         rest.missing.retain(|name| self.tensor(name).is_none());
         Ok(rest)
     }
@@ -126,6 +120,41 @@ impl Folder {
         Found::of(&self.base, params, &|name| {
             may_lack(name) || self.tensor(name).is_some()
         })
+    }
+
+    /// Checks all that can be wrong with the parameters, but for a file that cannot be read any more.
+    fn check(&mut self, base: &mut Found, params: &[ParamSpec]) -> Result<()> {
+        for param in params {
+            match self.tensor(&param.name) {
+                Some(tensor) => self.file.check_f32(&tensor, &param.shape)?,
+                None => {
+                    self.check_adapter(param)?;
+                    base.check_one(param)?;
+                }
+            }
+        }
+        base.check_tied(params)
+    }
+
+    /// Checks shapes and dtypes of the adapter of a parameter, if it has one.
+    fn check_adapter(&self, param: &ParamSpec) -> Result<()> {
+        let Some(FoundAdapter { adapter, a, b }) = self.find_adapter(param) else {
+            return Ok(());
+        };
+        self.file.check_f32(&a, &[adapter.rank, adapter.inputs])?;
+        self.file.check_f32(&b, &[adapter.outputs, adapter.rank])
+    }
+
+    /// The adapter of a parameter and the tensors of both matrices, if it has one.
+    fn find_adapter(&self, param: &ParamSpec) -> Option<FoundAdapter> {
+        let mut adapter = Adapter::beside(param, self.fan_in_fan_out)?;
+        let (a, b) = (self.tensor(&adapter.a())?, self.tensor(&adapter.b())?);
+        adapter.rank = self
+            .file
+            .shape(&a)
+            .and_then(|shape| shape.first().copied())
+            .unwrap_or(0);
+        Some(FoundAdapter { adapter, a, b })
     }
 
     /// Shows the elements of a parameter to `take`: those of the folder, or else those of the base model with the
@@ -168,29 +197,19 @@ impl Folder {
     }
 }
 
+/// An adapter and the tensors of both matrices.
+struct FoundAdapter {
+    adapter: Adapter,
+    a: String,
+    b: String,
+}
+
 /// An adapter with the elements of both matrices.
 struct Matrices {
     adapter: Adapter,
     scale: f64,
     a: Vec<f32>,
     b: Vec<f32>,
-}
-
-/// The file with the tensors of a folder of adapters.
-///
-/// # Errors
-/// A file that is missing or damaged.
-pub(super) fn open_tensors(dir: &Path) -> Result<(PathBuf, TensorFile)> {
-    let path = dir.join(TENSORS);
-    if !path.exists() && dir.join("adapter_model.bin").exists() {
-        return Err(Error::user(format!(
-            "{} has an adapter_model.bin but no {TENSORS}; save the adapters with a peft of today: \
-             `model.save_pretrained(DIR)`",
-            dir.display()
-        )));
-    }
-    let file = TensorFile::open(&path)?;
-    Ok((path, file))
 }
 
 /// Loads a folder of adapters as [`load_with`](super::load::load_with) does: the weights of the base model with the
@@ -266,8 +285,9 @@ pub fn copy_adapters(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype)
     })?;
     write_json(&target.join(ADAPTERS), &config.into_map(source.given_base()))?;
     let own = dir.join("config.json");
-    match own.exists() {
-        true => write_config(target, Fields::read(&own)?.into_map(), dtype),
-        false => Ok(()),
+    if own.exists() {
+        write_config(target, Fields::read(&own)?.into_map(), dtype)
+    } else {
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::adapters::merge;
 use super::dtype::WeightDtype;
 use super::folder::ModelFolder;
-use super::load::Checkpoint;
+use super::found::Checkpoint;
 use super::save::{Stored, create, write_config, write_stored};
 use crate::config::Fields;
 use lessen_base::{Result, atomic};

@@ -80,7 +80,7 @@ impl TensorFile {
         self.metadata.info(name).map(|info| info.shape.as_slice())
     }
 
-    /// A tensor as it is stored, if the file has it.
+    /// A tensor with its stored dtype, if the file has it.
     pub(super) fn stored(&self, name: &str) -> Option<Stored> {
         let info = self.metadata.info(name)?;
         Some(Stored {
@@ -134,6 +134,14 @@ impl TensorFile {
     ) -> Result<()> {
         let convert = self.conversion(name, shape)?;
         self.visit(name, &mut |bytes| visit(&convert(bytes)))
+    }
+
+    /// Checks that a tensor has the given shape and can be read as `f32`.
+    ///
+    /// # Errors
+    /// Another shape, and a dtype that is no floating-point type of at most 64 bits.
+    pub(super) fn check_f32(&self, name: &str, shape: &[usize]) -> Result<()> {
+        self.conversion(name, shape).map(|_| ())
     }
 
     /// Elements of a tensor from number `first` on, at most `count`, as `f32`.

@@ -3,14 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::adapter_config::AdapterConfig;
+use super::adapter_files::ADAPTERS;
 use crate::config::Fields;
 use lessen_base::{Error, Result};
-
-/// The file that makes a folder one of adapters.
-pub(super) const ADAPTERS: &str = "adapter_config.json";
-
-/// The file with the tensors of adapters.
-pub(super) const TENSORS: &str = "adapter_model.safetensors";
 
 /// A Hugging Face folder with a model, or with adapters as `peft` writes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +25,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
 }
 
 impl<'a> ModelFolder<'a> {
-    /// The same folder, whose adapters belong to the model in `base`, whatever their own file names.
+    /// Sets the base model of the folder's adapters, in place of the one that their own file names.
     pub fn with_base(self, base: Option<&'a Path>) -> ModelFolder<'a> {
         ModelFolder { base, ..self }
     }
@@ -56,9 +51,10 @@ impl<'a> ModelFolder<'a> {
     /// # Errors
     /// Adapters that Lessen does not have, or whose base model is in no folder here.
     pub fn base(self) -> Result<Option<PathBuf>> {
-        match self.has_adapters() {
-            true => self.base_of(&AdapterConfig::read(self.dir)?).map(Some),
-            false => Ok(None),
+        if self.has_adapters() {
+            self.base_of(&AdapterConfig::read(self.dir)?).map(Some)
+        } else {
+            Ok(None)
         }
     }
 

@@ -2,11 +2,13 @@
 //! each other's.
 
 mod adapter_config;
+mod adapter_files;
 mod adapters;
 mod convert;
 mod dtype;
 mod file;
 mod folder;
+mod found;
 mod load;
 mod names;
 mod reader;
@@ -18,7 +20,8 @@ pub use convert::convert;
 pub use dtype::WeightDtype;
 pub use file::TensorFile;
 pub use folder::ModelFolder;
-pub use load::{Loaded, Rest, Take, load, load_with};
+pub use found::{Rest, Take};
+pub use load::{Loaded, load, load_with};
 pub use reader::Reader;
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::dtype::WeightDtype;
-use super::load::Found;
-use crate::context::ParamSpec;
+use super::found::Found;
+use crate::params::ParamSpec;
 use crate::weights::Weight;
 use lessen_base::Result;
 

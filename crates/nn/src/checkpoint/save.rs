@@ -1,6 +1,6 @@
 //! Writing a checkpoint, as transformers' `save_pretrained` does, tensor by tensor.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -113,7 +113,7 @@ pub(super) fn write_stored(
     tensors: &[Stored],
     mut write: impl FnMut(&Stored, &mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    let header = header(tensors);
+    let header = header(tensors).map_err(|what| Error::user(what).at(path.display()))?;
     atomic::write_with(path, |out| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
@@ -134,30 +134,41 @@ pub(super) fn write_config(dir: &Path, mut config_json: Map<String, Value>, dtyp
 
 /// Writes a JSON object to a file.
 pub(super) fn write_json(path: &Path, object: &Map<String, Value>) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(object).expect("a JSON object can be written");
+    let text = serde_json::to_string_pretty(object);
+    let mut text = text.map_err(|error| Error::user(error.to_string()).at(path.display()))?;
     text.push('\n');
     atomic::write_with(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// Makes the header of a safetensors file, padded so that the tensors are aligned to 8 bytes.
-fn header(tensors: &[Stored]) -> Vec<u8> {
-    let mut offset = 0;
-    let infos = tensors.iter().map(|tensor| {
+///
+/// # Errors
+/// Two tensors of one name, and tensors of more bytes than can be counted, in words.
+fn header(tensors: &[Stored]) -> std::result::Result<Vec<u8>, String> {
+    let (mut offset, mut names, mut infos) = (0usize, HashSet::new(), Vec::new());
+    for Stored { name, dtype, shape } in tensors {
         let begin = offset;
-        offset += tensor.shape.iter().product::<usize>() * tensor.dtype.bitsize() / 8;
+        let bits = shape
+            .iter()
+            .try_fold(dtype.bitsize(), |bits, &extent| bits.checked_mul(extent));
+        let end = bits.and_then(|bits| begin.checked_add(bits / 8));
+        offset = end.ok_or_else(|| format!("the tensor `{name}` of shape {shape:?} is too large"))?;
+        if !names.insert(name) {
+            return Err(format!("two tensors are called `{name}`"));
+        }
         let info = TensorInfo {
-            dtype: tensor.dtype,
-            shape: tensor.shape.clone(),
+            dtype: *dtype,
+            shape: shape.clone(),
             data_offsets: (begin, offset),
         };
-        (tensor.name.clone(), info)
-    });
+        infos.push((name.clone(), info));
+    }
     // Some versions of transformers refuse files without a format.
     let format = HashMap::from([("format".to_string(), "pt".to_string())]);
-    let metadata = Metadata::new(Some(format), infos.collect()).expect("offsets follow from dtypes and shapes");
-    let mut header = serde_json::to_vec(&metadata).expect("a header can be written");
+    let metadata = Metadata::new(Some(format), infos).map_err(|error| error.to_string())?;
+    let mut header = serde_json::to_vec(&metadata).map_err(|error| error.to_string())?;
     header.resize(header.len().next_multiple_of(8), b' ');
-    header
+    Ok(header)
 }
 
 /// The dtype's name in safetensors.

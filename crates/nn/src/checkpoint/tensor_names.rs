@@ -1,8 +1,8 @@
-//! What the tensors of a folder of adapters are called.
+//! Names of the tensors in a folder of adapters.
 
 use super::names::without_prefix;
 
-/// What the names of tensors begin with.
+/// Prefix of the names of tensors.
 const PREFIX: &str = "base_model.model.";
 
 /// The name of the tensor of a parameter.
@@ -17,7 +17,7 @@ pub(super) fn parameter_of(tensor: &str) -> Option<String> {
     Some(name.replace(".base_layer.", ".").replace(".modules_to_save.", "."))
 }
 
-/// Whether a tensor is what a layer had before it was trained, which `peft` saves beside biases.
+/// Whether a tensor is the copy of a layer from before training, which `peft` saves beside biases.
 pub(super) fn is_left_over(tensor: &str) -> bool {
     tensor.contains(".original_module.")
 }

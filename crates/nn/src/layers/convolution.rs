@@ -34,11 +34,11 @@ impl Convolution {
             kernel: [kernel; 2],
             options: Conv2dOptions {
                 stride: [stride; 2],
-                padding: [(kernel - 1) / 2; 4],
+                padding: [kernel.saturating_sub(1) / 2; 4],
                 ..Conv2dOptions::default()
             },
             init: Init::Normal {
-                std: (2.0 / (out * kernel * kernel) as f64).sqrt(),
+                std: (2.0 / (out as f64 * kernel as f64 * kernel as f64)).sqrt(),
             },
             bias: None,
         }
@@ -121,7 +121,7 @@ pub fn channel_shuffle(x: Tensor<'_>, groups: usize) -> Tensor<'_> {
     split.transpose(-1, -2).reshape(&shape)
 }
 
-/// What a squeeze-and-excitation block scales channels by.
+/// Function of a squeeze-and-excitation block that gives the factors of channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gate {
     /// The logistic function, as in SENet and EfficientNet.

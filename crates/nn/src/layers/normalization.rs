@@ -12,7 +12,7 @@ pub struct BatchNorm {
     pub eps: f64,
     /// How far the running statistics move towards those of a batch.
     pub momentum: f64,
-    /// Whether training reads the running statistics, too, and leaves them as they are.
+    /// Whether training reads the running statistics, too, and does not change them.
     pub frozen: bool,
 }
 
@@ -40,10 +40,18 @@ impl Default for BatchNorm {
 /// applied once in a training step.
 ///
 /// # Panics
-/// In training, with a single element of each channel, which has no variance.
+/// In training, with a single element of each channel, which has no variance; with settings out of range.
 #[track_caller]
 pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNorm) -> Tensor<'g> {
     let cx = cx.enter(name);
+    let BatchNorm { eps, momentum, .. } = how;
+    if !(eps.is_finite() && eps >= 0.0 && (0.0..=1.0).contains(&momentum)) {
+        let sentence = format!(
+            "batch normalization with eps = {eps} and momentum = {momentum}; choose a finite eps from 0 and a momentum from \
+             0 to 1"
+        );
+        cx.trace().fail(sentence);
+    }
     let channels = x.dim(-1);
     let parameter = |name: &str, init| cx.param(name, &[channels], init);
     let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
@@ -93,12 +101,14 @@ pub fn instance_norm(x: Tensor<'_>, eps: f64) -> Tensor<'_> {
 #[track_caller]
 fn normalize_groups<'g>(x: Tensor<'g>, groups: usize, eps: f64, weight: Option<Tensor<'g>>) -> Tensor<'g> {
     let shape = x.shape();
-    let (images, channels) = (shape[0], x.dim(-1));
+    let &[images, ref pixels @ .., channels] = shape.as_slice() else {
+        x.trace().fail(format!("{} is no batch of images `[N, .., C]`", x.ty()));
+    };
     if groups == 0 || !channels.is_multiple_of(groups) {
         let sentence = format!("{channels} channels do not divide into {groups} groups");
         x.trace().fail(sentence);
     }
-    let pixels = shape[1..shape.len() - 1].iter().product();
+    let pixels = pixels.iter().product();
     let rows = x.reshape(&[images, pixels, channels]);
     let [mut mean, mut variance] = rows.moments();
     if groups < channels {

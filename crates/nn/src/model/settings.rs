@@ -1,4 +1,4 @@
-//! What the configurations of all models have in common: asking for it and changing it.
+//! Settings that the configurations of all models have.
 
 use super::Model;
 use crate::activation::Activation;
@@ -272,13 +272,13 @@ impl Model {
         }
     }
 
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub fn loss(&self) -> Loss {
         of_each!(self, model => model.config.loss)
     }
 
-    /// Replaces what the cross entropy is taken of. A regression has none, that of answers is plain, and nothing
-    /// changes.
+    /// Sets the softmax of the cross entropy. It changes nothing for a regression, which has none, and for answers,
+    /// whose softmax is plain.
     pub fn set_loss(&mut self, loss: Loss) {
         of_each!(self, model => model.config.loss = loss);
     }

@@ -1,5 +1,5 @@
-//! Decoder-only language models: pre-norm Transformer blocks, causal attention, and a head over the vocabulary. The
-//! body is the same for all of them; what differs is a [`Decoder`], which each model describes in its own file.
+//! Decoder-only language models: pre-norm Transformer blocks, causal attention, and a head over the vocabulary. All
+//! share one body; a [`Decoder`] describes the differences, and each model has one in its own file.
 
 use lessen_graph::Tensor;
 
@@ -15,13 +15,13 @@ use crate::layers::{
 use crate::loss::Loss;
 use crate::observations::activate;
 
-/// What a decoder-only language model is made of.
+/// Description of a decoder-only language model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decoder {
     pub(super) sizes: Sizes,
     pub(super) attention: AttentionConfig,
     pub(super) norm: Norm,
-    /// What norms add to the variance or to the mean square.
+    /// Epsilon that norms add to the variance or to the mean square.
     pub(super) norm_eps: f64,
     pub(super) branches: Branches,
     pub(super) qkv: Qkv,
@@ -57,7 +57,7 @@ pub(super) struct Sizes {
     pub(super) ffn: usize,
 }
 
-/// The kind of norms.
+/// Norms of a decoder.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Norm {
     Layer,
@@ -66,7 +66,7 @@ pub(super) enum Norm {
     Rms,
 }
 
-/// What the residual branches of a block read.
+/// Inputs of the residual branches of a block.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Branches {
     /// The feed-forward layers what attention gives: `y = x + attention(norm(x))`, then `y + mlp(norm(y))`.
@@ -311,9 +311,10 @@ impl Decoder {
     pub(super) fn head<'g>(&self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         let Sizes { vocab, width, .. } = self.sizes;
         let (Names { body, words, head, .. }, Head { tied, biased }) = (self.names, self.head);
-        let matrix = match tied {
-            true => format!("{body}.{words}.weight"),
-            false => format!("{head}.weight"),
+        let matrix = if tied {
+            format!("{body}.{words}.weight")
+        } else {
+            format!("{head}.weight")
         };
         let weight = cx.param(&matrix, &[vocab, width], self.init);
         let bias = biased.then(|| cx.param(&format!("{head}.bias"), &[vocab], Init::Zeros));

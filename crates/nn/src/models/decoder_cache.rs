@@ -9,8 +9,9 @@ use lessen_graph::{DType, Tensor};
 
 use super::BatchShape;
 use super::decoder::{Decoder, Reads};
-use crate::context::{Context, StateSpec};
+use crate::context::Context;
 use crate::layers::attend;
+use crate::params::StateSpec;
 
 impl Decoder {
     /// The cache states for `size` texts of at most `capacity` tokens. Their initial values do not matter.
@@ -30,11 +31,11 @@ impl Decoder {
     /// of them.
     #[track_caller]
     pub fn prefill<'g>(&self, cx: &Context<'g>, [size, length]: [usize; 2], capacity: usize) -> Tensor<'g> {
-        assert!(
-            length <= capacity,
-            "a prompt of {length} tokens for {capacity} in the cache"
-        );
-        self.check_capacity(capacity);
+        if length > capacity {
+            cx.trace()
+                .fail(format!("a prompt of {length} tokens for {capacity} in the cache"));
+        }
+        self.check_capacity(cx, capacity);
         let position = cx.input("position", DType::I32, &[size]);
         let start = cx.trace().full(DType::I32, &[], 0.0);
         let reads = Reads::Batch(BatchShape::Padded { size, length });
@@ -58,7 +59,7 @@ impl Decoder {
     /// of them.
     #[track_caller]
     pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
-        self.check_capacity(capacity);
+        self.check_capacity(cx, capacity);
         let position = cx.input("position", DType::I32, &[size]);
         let x = self.hidden_states(cx, Reads::Token(size, position), |cx, layer, [q, k, v], how| {
             let keys = write(cx, self.cache(layer, "k", size, capacity), k, position);
@@ -70,12 +71,12 @@ impl Decoder {
 
     /// Checks that a model with a table of positions has as many as the cache has tokens.
     #[track_caller]
-    fn check_capacity(&self, capacity: usize) {
+    fn check_capacity(&self, cx: &Context<'_>, capacity: usize) {
         let positions = self.sizes.positions;
-        assert!(
-            capacity <= positions || !self.attention.position.is_limited(),
-            "a cache of {capacity} tokens for {positions} positions"
-        );
+        if capacity > positions && self.attention.position.is_limited() {
+            let sentence = format!("a cache of {capacity} tokens for {positions} positions");
+            cx.trace().fail(sentence);
+        }
     }
 
     /// The cache of one layer's keys (`k`) or values (`v`).

@@ -51,7 +51,7 @@ pub struct EncoderConfig {
     pub reversible: bool,
     /// Attention and positions.
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,

@@ -41,7 +41,7 @@ pub struct Gpt2Config {
     pub initializer_range: f64,
     /// Attention and positions.
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
@@ -132,7 +132,7 @@ impl GPT2LMHeadModel {
     /// The name of the class in transformers.
     pub const ARCHITECTURE: &str = "GPT2LMHeadModel";
 
-    /// What it is made of.
+    /// Description of its body and head.
     pub fn decoder(&self) -> Decoder {
         let c = &self.config;
         let linear = Linear::Conv1d;

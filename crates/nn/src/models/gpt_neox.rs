@@ -47,7 +47,7 @@ pub struct GptNeoxConfig {
     pub tie_word_embeddings: bool,
     /// Attention and positions, with angles and part of rotary ones.
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
@@ -153,7 +153,7 @@ impl GPTNeoXForCausalLM {
     /// The name of the product with the vocabulary.
     pub(crate) const HEAD: &str = "embed_out";
 
-    /// What it is made of.
+    /// Description of its body and head.
     pub fn decoder(&self) -> Decoder {
         let c = &self.config;
         let init = Init::Normal {

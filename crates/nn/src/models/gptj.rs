@@ -48,7 +48,7 @@ pub struct GptjConfig {
     pub tie_word_embeddings: bool,
     /// Attention and positions, with the part of rotary ones (`rotary_dim`).
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
@@ -157,7 +157,7 @@ impl GPTJForCausalLM {
     /// The name of the product with the vocabulary.
     pub(crate) const HEAD: &str = "lm_head";
 
-    /// What it is made of.
+    /// Description of its body and head.
     pub fn decoder(&self) -> Decoder {
         let c = &self.config;
         let init = Init::Normal {

@@ -60,7 +60,7 @@ impl LlamaFamily {
         }
     }
 
-    /// Refuses what transformers computes for these fields and Lessen does not.
+    /// Refuses fields for which transformers computes something else.
     fn check(self, fields: &Fields) -> Result<()> {
         match self {
             LlamaFamily::Llama => fields.must_be("pretraining_tp", &json!(1)),
@@ -103,7 +103,7 @@ pub struct LlamaConfig {
     pub initializer_range: f64,
     /// Epsilon that norms add to the mean square; in an OLMo [`LlamaFamily::OLMO_EPS`], to the variance.
     pub rms_norm_eps: f64,
-    /// Whether the products of attention have biases; of a Llama and an OLMo alone, whatever it says of others.
+    /// Whether the products of attention have biases. Only a Llama and an OLMo read it.
     pub attention_bias: bool,
     /// Whether the products of the feed-forward layers have biases; of a Llama alone.
     pub mlp_bias: bool,
@@ -113,7 +113,7 @@ pub struct LlamaConfig {
     pub attention_dropout: f64,
     /// Attention and positions, with the angles of rotary ones.
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
@@ -179,9 +179,12 @@ impl LlamaConfig {
             rotary: Rotary::from_fields(fields, &RotaryFields::LLAMA, head_dim)?,
             ..LlamaConfig::ATTENTION
         };
-        let switch = |field: &str, is_read: bool| match is_read {
-            true => fields.switch_or(field, false),
-            false => Ok(false),
+        let switch = |field: &str, is_read: bool| {
+            if is_read {
+                fields.switch_or(field, false)
+            } else {
+                Ok(false)
+            }
         };
         let is_llama = family == LlamaFamily::Llama;
         Ok(LlamaConfig {
@@ -214,10 +217,7 @@ impl LlamaConfig {
 
 /// The products with biases, or without.
 fn products(are_biased: bool) -> Linear {
-    match are_biased {
-        true => Linear::Biased,
-        false => Linear::Plain,
-    }
+    if are_biased { Linear::Biased } else { Linear::Plain }
 }
 
 /// A Llama, or a relative, with a language-model head.
@@ -228,7 +228,7 @@ pub struct LlamaForCausalLM {
 }
 
 impl LlamaForCausalLM {
-    /// What it is made of.
+    /// Description of its body and head.
     pub fn decoder(&self) -> Decoder {
         let c = &self.config;
         let init = Init::Normal {

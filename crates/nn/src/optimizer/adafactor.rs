@@ -19,10 +19,10 @@ impl Adafactor {
     /// itself the state. The step is `u = g / sqrt(max(V, eps^2))`, `p' = p (1 - lr weight_decay) - max(least_scale,
     /// rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold)`.
     pub fn updated<'g>(self, inputs: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
-        let [p, g] = [0, 1].map(|i| inputs[i]);
-        let [states @ .., lr, t] = &inputs[2..] else {
-            unreachable!("the step is counted");
+        let [p, g, states @ .., lr, t] = inputs else {
+            panic!("Adafactor takes parameter, gradient, states, learning rate and step number");
         };
+        let (p, g) = (*p, *g);
         let squares = g * g;
         let share = t.pow(t.scalar_like(self.beta2_decay));
         let moved = |mean: Tensor<'g>, towards: Tensor<'g>| mean + (towards - mean) * share;

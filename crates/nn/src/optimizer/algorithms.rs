@@ -4,10 +4,12 @@ use lessen_graph::ops::{Adadelta, Adagrad, Adam, AdamW, AdamW8bit, Lion, RmsProp
 use lessen_graph::{DType, Tensor};
 
 use super::adafactor::Adafactor;
-use super::config::OptimizerConfig;
+use super::config::{AdamSettings, OptimizerConfig};
 use super::rule::UpdateRule;
 use super::steps_since;
-use crate::context::{Context, ParamSpec, StateSpec};
+use crate::context::Context;
+use crate::names::{lr_input, optimizer_state};
+use crate::params::{ParamSpec, StateSpec};
 
 /// Returns the new value of one parameter, whose learning rate is multiplied by a factor, assigns its optimizer states
 /// and appends them to `states`.
@@ -20,16 +22,18 @@ pub(super) fn update_one<'g>(
 ) -> Tensor<'g> {
     let trace = cx.trace();
     let decays = param.shape.len() >= 2 && !rule.no_decay.contains(&param.name);
-    let optimizer = match decays {
-        true => rule.optimizer,
-        false => rule.optimizer.without_decay(),
+    let (group, optimizer) = rule.group_of(&param.name);
+    let optimizer = if decays {
+        optimizer
+    } else {
+        optimizer.with_weight_decay(0.0)
     };
-    let lr = cx.input("lr", DType::F32, &[]);
+    let lr = cx.reserved_input(&lr_input(group), DType::F32, &[]);
     let mut inputs = vec![trace.tensor(param.value), gradient];
     let mut old = Vec::new();
     for (what, ty) in optimizer.states(&param.shape) {
         let spec = StateSpec {
-            name: format!("optimizer.{what}.{}", param.name),
+            name: optimizer_state(what, &param.name),
             dtype: ty.dtype,
             shape: ty.shape,
         };
@@ -53,18 +57,13 @@ pub(super) fn update_one<'g>(
 fn updated<'g>(optimizer: OptimizerConfig, inputs: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
     let trace = inputs[0].trace();
     match optimizer {
-        OptimizerConfig::AdamW {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        }
-        | OptimizerConfig::AdamW8bit {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        } => {
+        OptimizerConfig::AdamW(settings) | OptimizerConfig::AdamW8bit(settings) => {
+            let AdamSettings {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } = settings;
             let rule = AdamW {
                 beta1,
                 beta2,
@@ -72,17 +71,18 @@ fn updated<'g>(optimizer: OptimizerConfig, inputs: &[Tensor<'g>]) -> Vec<Tensor<
                 weight_decay,
             };
             let has_codes = inputs[2].dtype() == DType::U8;
-            match has_codes {
-                true => trace.apply(AdamW8bit { rule }, inputs),
-                false => trace.apply(rule, inputs),
+            if has_codes {
+                trace.apply(AdamW8bit { rule }, inputs)
+            } else {
+                trace.apply(rule, inputs)
             }
         }
-        OptimizerConfig::Adam {
+        OptimizerConfig::Adam(AdamSettings {
             beta1,
             beta2,
             eps,
             weight_decay,
-        } => {
+        }) => {
             let rule = Adam {
                 beta1,
                 beta2,

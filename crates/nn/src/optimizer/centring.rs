@@ -15,7 +15,7 @@ pub fn mean_along(x: Tensor<'_>, axis: usize) -> Tensor<'_> {
     x.sum_axes(&[axis]).reshape(&shape) * (1.0 / extent as f64)
 }
 
-/// The value less its means along these axes: the orthogonal projection onto what has mean zero along each of them.
+/// Subtracts the means along these axes: the orthogonal projection onto values with mean zero along each of them.
 ///
 /// # Panics
 /// If there is no such axis.

@@ -6,47 +6,47 @@ use lessen_graph::{DType, Type, numel};
 /// The least number of elements of a parameter whose moments [`OptimizerConfig::AdamW8bit`] keeps in 8 bits.
 const LEAST_OF_8_BITS: usize = 4096;
 
+/// The settings of Adam and AdamW.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AdamSettings {
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the denominator.
+    pub eps: f64,
+    /// Weight decay.
+    pub weight_decay: f64,
+}
+
+impl AdamSettings {
+    /// PyTorch's defaults: betas 0.9 and 0.999, eps 1e-8.
+    pub fn new(weight_decay: f64) -> AdamSettings {
+        AdamSettings {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay,
+        }
+    }
+}
+
 /// An optimizer and its settings. Weight decay applies to parameters of rank 2 or more, so not to biases and norms.
-/// States are `optimizer.STATE.PARAMETER`; see [`OptimizerConfig::states`].
+/// The states of a parameter are those of [`OptimizerConfig::states`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum OptimizerConfig {
-    /// AdamW (Loshchilov and Hutter 2019), with the states `m` and `v`.
-    AdamW {
-        /// Decay of the first moment.
-        beta1: f64,
-        /// Decay of the second moment.
-        beta2: f64,
-        /// Added to the denominator.
-        eps: f64,
-        /// Decay of the parameter per unit of learning rate.
-        weight_decay: f64,
-    },
+    /// AdamW (Loshchilov and Hutter 2019), with the states `m` and `v`. Weight decay is that of the parameter per unit
+    /// of learning rate.
+    AdamW(AdamSettings),
     /// AdamW whose moments are 8-bit codes, each block of 256 with a scale (Dettmers et al. 2022), with the states
     /// `m_codes`, `m_scales`, `v_codes` and `v_scales`; of parameters of less than 4096 elements those of AdamW.
-    AdamW8bit {
-        /// Decay of the first moment.
-        beta1: f64,
-        /// Decay of the second moment.
-        beta2: f64,
-        /// Added to the denominator.
-        eps: f64,
-        /// Decay of the parameter per unit of learning rate.
-        weight_decay: f64,
-    },
-    /// Adam (Kingma and Ba 2015), with the states `m` and `v`.
-    Adam {
-        /// Decay of the first moment.
-        beta1: f64,
-        /// Decay of the second moment.
-        beta2: f64,
-        /// Added to the denominator.
-        eps: f64,
-        /// Multiple of the parameter that is added to its gradient (L2 penalty).
-        weight_decay: f64,
-    },
+    AdamW8bit(AdamSettings),
+    /// Adam (Kingma and Ba 2015), with the states `m` and `v`. Weight decay is the multiple of the parameter that is
+    /// added to its gradient (L2 penalty).
+    Adam(AdamSettings),
     /// Adagrad (Duchi, Hazan and Singer 2011), with the state `sum`.
     Adagrad {
-        /// Growth of what the learning rate is divided by, per step.
+        /// Growth of the divisor of the learning rate, per step.
         lr_decay: f64,
         /// Added to the sum of squares under its root.
         initial_accumulator: f64,
@@ -78,7 +78,7 @@ pub enum OptimizerConfig {
     },
     /// Lion (Chen et al. 2023), with the state `mean`.
     Lion {
-        /// Share of the mean in what the sign is taken of.
+        /// Share of the mean in the value whose sign is the step.
         beta1: f64,
         /// Decay of the mean.
         beta2: f64,
@@ -91,7 +91,7 @@ pub enum OptimizerConfig {
     Adafactor {
         /// Step `t` has the share `t^beta2_decay` in the means.
         beta2_decay: f64,
-        /// Least root of a mean square that is divided by.
+        /// Least root of a mean square, which is a divisor.
         eps: f64,
         /// Least root mean square of a parameter that its step is multiplied by.
         least_scale: f64,
@@ -112,34 +112,19 @@ pub enum OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// AdamW with PyTorch's defaults: betas 0.9 and 0.999, eps 1e-8.
+    /// AdamW with [`AdamSettings::new`].
     pub fn adamw(weight_decay: f64) -> OptimizerConfig {
-        OptimizerConfig::AdamW {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay,
-        }
+        OptimizerConfig::AdamW(AdamSettings::new(weight_decay))
     }
 
-    /// AdamW with 8-bit moments and the settings of [`OptimizerConfig::adamw`].
+    /// AdamW with 8-bit moments and [`AdamSettings::new`].
     pub fn adamw_8bit(weight_decay: f64) -> OptimizerConfig {
-        OptimizerConfig::AdamW8bit {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay,
-        }
+        OptimizerConfig::AdamW8bit(AdamSettings::new(weight_decay))
     }
 
-    /// Adam with PyTorch's defaults: betas 0.9 and 0.999, eps 1e-8.
+    /// Adam with [`AdamSettings::new`].
     pub fn adam(weight_decay: f64) -> OptimizerConfig {
-        OptimizerConfig::Adam {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay,
-        }
+        OptimizerConfig::Adam(AdamSettings::new(weight_decay))
     }
 
     /// Adagrad with PyTorch's defaults: a learning rate that does not decay, a sum from 0, eps 1e-10.
@@ -197,7 +182,7 @@ impl OptimizerConfig {
     pub fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
         let alike = |names: &[&'static str]| names.iter().map(|&name| (name, Type::f32(shape))).collect();
         match *self {
-            OptimizerConfig::AdamW8bit { .. } if numel(shape) >= LEAST_OF_8_BITS => {
+            OptimizerConfig::AdamW8bit(_) if numel(shape) >= LEAST_OF_8_BITS => {
                 let codes = Type::new(DType::U8, shape);
                 let scales = Type::f32(&[blocks(numel(shape))]);
                 vec![
@@ -207,9 +192,7 @@ impl OptimizerConfig {
                     ("v_scales", scales),
                 ]
             }
-            OptimizerConfig::AdamW { .. } | OptimizerConfig::AdamW8bit { .. } | OptimizerConfig::Adam { .. } => {
-                alike(&["m", "v"])
-            }
+            OptimizerConfig::AdamW(_) | OptimizerConfig::AdamW8bit(_) | OptimizerConfig::Adam(_) => alike(&["m", "v"]),
             OptimizerConfig::Adagrad { .. } => alike(&["sum"]),
             OptimizerConfig::Adadelta { .. } => alike(&["mean_gradient", "mean_step"]),
             OptimizerConfig::RmsProp { momentum: 0.0, .. } => alike(&["mean_square"]),
@@ -230,9 +213,9 @@ impl OptimizerConfig {
     /// Whether an update depends on the number of steps since a parameter joined.
     pub fn counts_steps(&self) -> bool {
         match self {
-            OptimizerConfig::AdamW { .. }
-            | OptimizerConfig::AdamW8bit { .. }
-            | OptimizerConfig::Adam { .. }
+            OptimizerConfig::AdamW(_)
+            | OptimizerConfig::AdamW8bit(_)
+            | OptimizerConfig::Adam(_)
             | OptimizerConfig::Adagrad { .. }
             | OptimizerConfig::Adafactor { .. } => true,
             OptimizerConfig::Adadelta { .. }
@@ -242,18 +225,18 @@ impl OptimizerConfig {
         }
     }
 
-    /// The same without weight decay.
-    pub(super) fn without_decay(mut self) -> OptimizerConfig {
+    /// The same with this weight decay.
+    pub fn with_weight_decay(mut self, decay: f64) -> OptimizerConfig {
         match &mut self {
-            OptimizerConfig::AdamW { weight_decay, .. }
-            | OptimizerConfig::AdamW8bit { weight_decay, .. }
-            | OptimizerConfig::Adam { weight_decay, .. }
+            OptimizerConfig::AdamW(AdamSettings { weight_decay, .. })
+            | OptimizerConfig::AdamW8bit(AdamSettings { weight_decay, .. })
+            | OptimizerConfig::Adam(AdamSettings { weight_decay, .. })
             | OptimizerConfig::Adagrad { weight_decay, .. }
             | OptimizerConfig::Adadelta { weight_decay, .. }
             | OptimizerConfig::RmsProp { weight_decay, .. }
             | OptimizerConfig::Lion { weight_decay, .. }
             | OptimizerConfig::Adafactor { weight_decay, .. }
-            | OptimizerConfig::Sgd { weight_decay, .. } => *weight_decay = 0.0,
+            | OptimizerConfig::Sgd { weight_decay, .. } => *weight_decay = decay,
         }
         self
     }

@@ -6,18 +6,21 @@
 mod adafactor;
 mod algorithms;
 mod centring;
+mod check;
 mod config;
 mod rule;
 
 pub use centring::{less_means, mean_along};
-pub use config::OptimizerConfig;
-pub use rule::{Centred, Joined, UpdateRule, average_of, steps_input};
+pub use config::{AdamSettings, OptimizerConfig};
+pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
 
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::{DType, Phase, Tensor};
 
 use self::algorithms::update_one;
-use crate::context::{Context, ParamSpec, StateSpec};
+use crate::context::Context;
+use crate::names::{SHARE, average_of, gradient_sum_of, steps_input};
+use crate::params::{ParamSpec, StateSpec};
 
 /// The states and outputs that an update adds to the graph.
 #[derive(Clone, Debug)]
@@ -31,22 +34,21 @@ pub struct Update<'g> {
 /// Adds a whole training step: gradients of the loss with respect to the parameters of the context that are trained,
 /// clipping to a global norm, and the update.
 ///
-/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for optimizers that count steps and for averages,
-/// `t` (`f32[]`, the step number from 1) and those of [`steps_input`] for parameters that joined later.
+/// Declares the learning rates [`lr_input`](crate::names::lr_input), and for optimizers that count steps and for
+/// averages the step numbers [`steps_input`].
 ///
 /// # Panics
 /// If no parameter is trained.
 #[track_caller]
 pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Update<'g> {
-    let params = rule.trained(cx.params());
-    assert!(!params.is_empty(), "no parameter of the model is trained");
+    let params = trained(cx, rule);
     let gradients = loss.grad(&tensors(cx, &params));
     update_with(cx, &params, gradients, rule)
 }
 
-/// Adds the gradients of one micro-batch to the states `gradient.PARAMETER`, which it returns.
+/// Adds the gradients of one micro-batch to the states [`gradient_sum_of`] the parameters, which it returns.
 ///
-/// Declares the data input `share` (`f32[]`), the weight of this micro-batch in the mean loss: its number of labels
+/// Declares the data input [`SHARE`] (`f32[]`), the weight of this micro-batch in the mean loss: its number of labels
 /// over that of the whole batch, which is `1 / n` for `n` equal micro-batches. If the shares sum to 1, the states end
 /// as the gradient of the mean over all labels.
 ///
@@ -54,9 +56,8 @@ pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Upda
 /// If no parameter is trained.
 #[track_caller]
 pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Vec<StateSpec> {
-    let params = rule.trained(cx.params());
-    assert!(!params.is_empty(), "no parameter of the model is trained");
-    let share = cx.input("share", DType::F32, &[]);
+    let params = trained(cx, rule);
+    let share = cx.reserved_input(SHARE, DType::F32, &[]).cast(loss.dtype());
     let gradients = (loss * share).grad(&tensors(cx, &params));
     let states: Vec<StateSpec> = params.iter().map(|(param, _)| gradient_state(param)).collect();
     cx.trace().in_phase(Phase::Update, || {
@@ -70,8 +71,8 @@ pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> 
 
 /// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero.
 ///
-/// `params` are the parameters of the accumulating graph, of which this graph declares those that are trained again.
-/// Data inputs and states are those of [`update`].
+/// `params` are the parameters of the accumulating graph; this graph declares the trained ones again. Data inputs and
+/// states are those of [`update`].
 pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> Update<'g> {
     let mut trained = rule.trained(params.to_vec());
     for (param, _) in &mut trained {
@@ -87,6 +88,20 @@ pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> U
     update_with(cx, &trained, gradients, rule)
 }
 
+/// The parameters that are trained, each with a factor of its learning rate.
+#[track_caller]
+fn trained(cx: &Context<'_>, rule: &UpdateRule) -> Vec<(ParamSpec, f64)> {
+    let params = rule.trained(cx.params());
+    if params.is_empty() {
+        cx.trace().fail(NOTHING_TRAINED);
+    }
+    params
+}
+
+/// The sentence about a model without a parameter that is trained.
+const NOTHING_TRAINED: &str =
+    "no parameter of the model is trained; declare one with `Context::param`, or freeze fewer of them";
+
 fn tensors<'g>(cx: &Context<'g>, params: &[(ParamSpec, f64)]) -> Vec<Tensor<'g>> {
     params.iter().map(|(param, _)| cx.trace().tensor(param.value)).collect()
 }
@@ -94,7 +109,7 @@ fn tensors<'g>(cx: &Context<'g>, params: &[(ParamSpec, f64)]) -> Vec<Tensor<'g>>
 /// The state that sums a parameter's gradients.
 fn gradient_state(param: &ParamSpec) -> StateSpec {
     StateSpec {
-        name: format!("gradient.{}", param.name),
+        name: gradient_sum_of(&param.name),
         dtype: DType::F32,
         shape: param.shape.clone(),
     }
@@ -135,7 +150,7 @@ fn update_with<'g>(
 /// The data input with the number of the step since a parameter joined.
 fn steps_since<'g>(cx: &Context<'g>, param: &ParamSpec, rule: &UpdateRule) -> Tensor<'g> {
     let joined = rule.joined.get(&param.name).copied().unwrap_or(0);
-    cx.input(&steps_input(joined), DType::F32, &[])
+    cx.reserved_input(&steps_input(joined), DType::F32, &[])
 }
 
 /// Moves the average of a parameter towards its new value.

@@ -1,46 +1,82 @@
-//! How the parameters of a model are updated: which are trained, how fast, by which optimizer.
+//! The update rule of a model: the trained parameters, their learning rates and their optimizers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::OptimizerConfig;
-use crate::context::ParamSpec;
 use crate::lora::Lora;
+use crate::lr_schedule::LrSchedule;
+use crate::params::ParamSpec;
 use crate::patterns::Patterns;
 
-/// After how many steps parameters joined the training, for those that were not there from the first step on. An
-/// optimizer that counts steps counts those since then, by which AdamW corrects the bias of its moments.
+/// Steps after which parameters joined the training, for parameters that joined after the first step. An optimizer that
+/// counts steps counts from there: AdamW corrects the bias of its moments by that number.
 pub type Joined = BTreeMap<String, u64>;
 
 /// Parameters that have mean zero along axes, which an update keeps.
 pub type Centred = BTreeMap<String, BTreeSet<usize>>;
 
-/// How the parameters of a model are updated.
+/// Parameters with an update of their own. Settings that a group leaves out are those of the rest of the model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ParamGroup {
+    /// Names of the parameters.
+    pub params: Patterns,
+    /// The optimizer.
+    pub optimizer: Option<OptimizerConfig>,
+    /// Weight decay of the optimizer; parameters of rank below 2 have none in any case.
+    pub weight_decay: Option<f64>,
+    /// The learning rate of every step.
+    pub schedule: Option<LrSchedule>,
+    /// Factor of the learning rate.
+    pub lr_factor: f64,
+}
+
+impl ParamGroup {
+    /// A group of these parameters, which are updated as the rest.
+    pub fn new(params: Patterns) -> ParamGroup {
+        ParamGroup {
+            params,
+            optimizer: None,
+            weight_decay: None,
+            schedule: None,
+            lr_factor: 1.0,
+        }
+    }
+
+    /// The learning rate of step `step`, counted from 0, where that of the rest is given by `rest`.
+    pub fn lr(&self, rest: &LrSchedule, step: usize) -> f64 {
+        self.schedule.as_ref().unwrap_or(rest).lr(step) * self.lr_factor
+    }
+}
+
+/// The update rule of the parameters of a model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UpdateRule {
-    /// The optimizer.
+    /// The optimizer of parameters that are in no group.
     pub optimizer: OptimizerConfig,
-    /// The greatest norm of the gradient over all parameters that are trained, which is scaled down to it; none leaves
-    /// gradients as they are.
+    /// Parameters that have another optimizer or learning rate. Each learning rate is a data input of its own.
+    pub groups: Vec<ParamGroup>,
+    /// Greatest norm of the gradient over all parameters that are trained; a longer gradient is scaled down to it. None
+    /// scales nothing.
     pub clip_norm: Option<f64>,
     /// Parameters that joined after the first step.
     pub joined: Joined,
-    /// Parameters that stay as they are: they have neither a gradient nor optimizer states.
+    /// Parameters that are not trained: they have neither a gradient nor optimizer states.
     pub frozen: Patterns,
     /// The adapters that are trained in place of other parameters.
     pub lora: Option<Lora>,
-    /// Parameters that have no weight decay, whatever their rank.
+    /// Parameters without weight decay, of any rank.
     pub no_decay: Patterns,
-    /// Layer-wise decay of the learning rate: of `L` blocks, parameters of block `l` (from 0) learn with the rate times
-    /// `decay^(L - l)`, those before the first block with `decay^(L + 1)`, those behind the last one with the rate
-    /// itself. The block of a parameter is the first part of its name that is a number.
+    /// Layer-wise decay of the learning rate. Of `L` blocks, parameters of block `l` (from 0) learn with the rate times
+    /// `decay^(L - l)`, parameters before the first block with `decay^(L + 1)`, and parameters after the last block
+    /// with the rate itself. The block of a parameter is the first part of its name that is a number.
     pub layer_decay: Option<f64>,
-    /// Decay `d` of an exponential moving average of the parameters that are trained, with the states `ema.PARAMETER`:
+    /// Decay `d` of an exponential moving average of the parameters that are trained, in states of their own:
     /// `a := a + (p - a) (1 - d) / (1 - d^t)` after step `t`, which is the mean of the parameters after the steps up to
     /// `t`, weighted by `d` to the power of the steps since.
     pub ema: Option<f64>,
     /// Parameters that stay recentred, since norms of the graph subtract no mean (Jiang et al. 2023). Their gradients
-    /// are projected, and they are recentred after the update, so that both are those of LayerNorm but for a mean, on
-    /// which nothing depends.
+    /// are projected, and they are recentred after the update: both equal those of LayerNorm up to a mean, on which
+    /// nothing depends.
     pub centred: Centred,
 }
 
@@ -49,6 +85,7 @@ impl UpdateRule {
     pub fn new(optimizer: OptimizerConfig) -> UpdateRule {
         UpdateRule {
             optimizer,
+            groups: Vec::new(),
             clip_norm: None,
             joined: Joined::new(),
             frozen: Patterns::default(),
@@ -67,7 +104,23 @@ impl UpdateRule {
         !param.is_buffer && !self.frozen.contains(name) && is_adapted
     }
 
-    /// Those of all parameters of a model that are trained, each with what its learning rate is multiplied by.
+    /// Number of a parameter's group, from 1, and its optimizer. The first group that contains the parameter counts; 0
+    /// stands for no group.
+    pub fn group_of(&self, param: &str) -> (usize, OptimizerConfig) {
+        let found = (1..).zip(&self.groups).find(|(_, group)| group.params.contains(param));
+        let Some((number, group)) = found else {
+            return (0, self.optimizer);
+        };
+        let optimizer = group.optimizer.unwrap_or(self.optimizer);
+        (
+            number,
+            group
+                .weight_decay
+                .map_or(optimizer, |decay| optimizer.with_weight_decay(decay)),
+        )
+    }
+
+    /// Trained parameters among all parameters of a model, each with a factor of its learning rate.
     pub(super) fn trained(&self, params: Vec<ParamSpec>) -> Vec<(ParamSpec, f64)> {
         let factors = match self.layer_decay {
             Some(decay) => rate_factors(&params, decay),
@@ -78,12 +131,7 @@ impl UpdateRule {
     }
 }
 
-/// The name of the state with the moving average of a parameter.
-pub fn average_of(name: &str) -> String {
-    format!("ema.{name}")
-}
-
-/// What layer-wise decay multiplies the learning rate of each parameter by, in the order of first use.
+/// Factors of the learning rates by layer-wise decay, in the order of first use.
 fn rate_factors(params: &[ParamSpec], decay: f64) -> Vec<f64> {
     let block = |param: &ParamSpec| param.name.split('.').find_map(|part| part.parse::<usize>().ok());
     let blocks = params.iter().filter_map(block).max().map_or(0, |last| last + 1);
@@ -98,13 +146,4 @@ fn rate_factors(params: &[ParamSpec], decay: f64) -> Vec<f64> {
     };
     let depths = params.iter().map(depth);
     depths.map(|depth| decay.powi((blocks + 1 - depth) as i32)).collect()
-}
-
-/// The name of the data input (`f32[]`) with the number of the step, for parameters that joined after `joined` steps:
-/// the step number less `joined`.
-pub fn steps_input(joined: u64) -> String {
-    match joined {
-        0 => "t".to_string(),
-        after => format!("t.{after}"),
-    }
 }

@@ -98,9 +98,10 @@ fn check(what: &str, model: &Decoder, weights: &Arrays) {
             state.insert(spec.name, Array::full(Type::f32(&spec.shape), 7.0));
         }
         let prompts = Array::from_fn(Type::new(DType::I32, &[TEXTS, length]), |at| {
-            match at[1] < PROMPTS[at[0]] {
-                true => TOKENS[at[0]][at[1]].into(),
-                false => 58.0,
+            if at[1] < PROMPTS[at[0]] {
+                TOKENS[at[0]][at[1]].into()
+            } else {
+                58.0
             }
         });
         let mut places = PROMPTS.map(|length| length - 1);

@@ -4,6 +4,7 @@
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::names::KEY;
 use lessen_nn::{BatchShape, Context, Model, numbered_labels};
 
 const BATCH: BatchShape = BatchShape::Padded { size: 2, length: 6 };
@@ -54,12 +55,16 @@ fn it_computes_what_pytorch_computes() {
     let outputs = model.forward(&cx, BATCH);
     trace.output("loss", outputs.loss);
     trace.output("logits", outputs.logits);
-    let table = cx.param("embeddings.tokens.weight", &[11, 8], lessen_nn::Init::Zeros);
-    let qkv = cx.param("layers.0.attention.qkv.weight", &[24, 8], lessen_nn::Init::Zeros);
+    let params = cx.params();
+    let weight = |name: &str| trace.tensor(params.iter().find(|param| param.name == name).unwrap().value);
+    let (table, qkv) = (
+        weight("embeddings.tokens.weight"),
+        weight("layers.0.attention.qkv.weight"),
+    );
     let gradients = outputs.loss.grad(&[table, qkv]);
     trace.output("table", gradients[0]);
     trace.output("qkv", gradients[1]);
-    assert!(!cx.has_input("key"), "nothing is dropped outside of training");
+    assert!(!cx.has_input(KEY), "nothing is dropped outside of training");
 
     let mut given = given(&model);
     given.insert("labels".into(), Array::i32(&[2], &[2, 0]));
@@ -158,7 +163,7 @@ fn dropout_is_there_in_training_only_and_can_be_set() {
         let trace = Trace::new();
         let cx = Context::new(&trace, training);
         model.logits(&cx, BATCH);
-        cx.has_input("key")
+        cx.has_input(KEY)
     };
     assert!(uses_key(&model, true) && !uses_key(&model, false));
     model.set_dropout(0.0);

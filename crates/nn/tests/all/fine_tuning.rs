@@ -3,6 +3,7 @@
 use crate::support::Arrays;
 use lessen_graph::{Array, DType, Graph, Tensor, Trace, evaluate_exactly, verify};
 use lessen_nn::layers::linear;
+use lessen_nn::names::is_of_optimizer;
 use lessen_nn::{Context, Init, OptimizerConfig, ParamSpec, UpdateRule, optimizer};
 use std::collections::BTreeSet;
 
@@ -43,12 +44,12 @@ pub fn sgd() -> UpdateRule {
 pub fn values(graph: &Graph) -> Arrays {
     let inputs = graph.inputs.iter().map(|input| {
         let ty = graph.ty(input.value).clone();
-        let is_zero = input.name.starts_with("ema.") || input.name.starts_with("optimizer.");
+        let is_zero = is_of_optimizer(&input.name);
         let sum: usize = input.name.bytes().map(usize::from).sum();
         let number = |i: usize| match (is_zero, input.name.as_str()) {
             (true, _) => 0.0,
-            (_, "t") => 1.0,
-            (_, "lr") => 0.5,
+            (_, "@t") => 1.0,
+            (_, "@lr") => 0.5,
             _ => ((sum * 7 + i * 13) % 23) as f64 / 23.0 - 0.4,
         };
         (
@@ -161,13 +162,13 @@ fn the_average_weighs_parameters_by_the_steps_since() {
     let mut state = values(&graph);
     let (mut sum, mut weight) = (vec![0.0; 12], 0.0);
     for t in 1..=4 {
-        state.insert("t".into(), Array::scalar(f64::from(t)));
+        state.insert("@t".into(), Array::scalar(f64::from(t)));
         state.extend(evaluate_exactly(&graph, &state).unwrap());
         for (sum, p) in sum.iter_mut().zip(&state["head.weight"].data) {
             *sum = decay * *sum + p;
         }
         weight = decay * weight + 1.0;
-        for (sum, mean) in sum.iter().zip(&state["ema.head.weight"].data) {
+        for (sum, mean) in sum.iter().zip(&state["@ema.head.weight"].data) {
             assert!((sum / weight - mean).abs() < 1e-9, "after step {t}");
         }
     }
@@ -181,5 +182,5 @@ fn the_average_weighs_parameters_by_the_steps_since() {
     drop(cx);
     let averaged = trace.finish();
     let read: Vec<&str> = averaged.inputs.iter().map(|input| input.name.as_str()).collect();
-    assert!(read.contains(&"ema.head.weight") && read.contains(&"head.bias") && !read.contains(&"head.weight"));
+    assert!(read.contains(&"@ema.head.weight") && read.contains(&"head.bias") && !read.contains(&"head.weight"));
 }

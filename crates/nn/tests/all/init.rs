@@ -87,7 +87,7 @@ fn contexts_join_prefixes_and_share_parameters() {
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
     let inner = cx.scope("h.0", |cx| cx.at("attn").param("weight", &[2], Init::Ones));
-    let tied = cx.param("h.0.attn.weight", &[2], Init::Zeros);
+    let tied = cx.param("h.0.attn.weight", &[2], Init::Ones);
     assert_eq!(inner.id(), tied.id());
     let scope = cx.scope("h.0", |cx| cx.scope("mlp", |_| inner + inner));
     let node = trace.with_graph(|g| g.nodes[g.producer(scope.id()).unwrap().index()].scope.to_string());
@@ -110,6 +110,15 @@ fn tied_weights_have_one_shape() {
     params(|cx| {
         cx.param("w", &[2, 3], Init::Ones);
         cx.param("w", &[3, 2], Init::Ones);
+    });
+}
+
+#[test]
+#[should_panic(expected = "the parameter `w` is declared with two initial values")]
+fn tied_weights_have_the_same_initial_values() {
+    params(|cx| {
+        cx.param("w", &[2, 3], Init::Ones);
+        cx.param("w", &[2, 3], Init::Zeros);
     });
 }
 

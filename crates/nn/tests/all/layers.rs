@@ -227,3 +227,56 @@ fn a_square_kernel_keeps_the_size_of_an_image() {
     };
     assert_eq!(std, (2.0f64 / 200.0).sqrt());
 }
+
+/// The sentence of a mistake in a model function.
+fn mistake(wrong: impl for<'g> Fn(&Context<'g>)) -> String {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    trace.attempt(|| wrong(&cx)).unwrap_err().to_string()
+}
+
+#[test]
+fn settings_and_shapes_that_no_layer_takes_are_mistakes() {
+    let input = |cx: &Context<'_>, shape: &[usize]| cx.input("x", DType::F32, shape).id();
+    for (eps, momentum) in [
+        (f64::NAN, 0.1),
+        (-1.0, 0.1),
+        (1e-5, f64::NAN),
+        (1e-5, 1.5),
+        (1e-5, -0.1),
+    ] {
+        let how = BatchNorm {
+            eps,
+            momentum,
+            frozen: false,
+        };
+        let sentence = mistake(|cx| {
+            let x = cx.trace().tensor(input(cx, &[4, 2]));
+            layers::batch_norm(cx, "n", x, how);
+        });
+        assert!(sentence.contains("batch normalization with eps = "), "{sentence}");
+    }
+    let sentence = mistake(|cx| {
+        let x = cx.trace().tensor(input(cx, &[4]));
+        layers::group_norm(cx, "n", x, 2, 1e-5);
+    });
+    assert!(sentence.contains("no batch of images"), "{sentence}");
+    let sentence = mistake(|cx| {
+        let x = cx.trace().tensor(input(cx, &[1, 4, 4, 3]));
+        layers::conv2d(cx, "c", x, Convolution::square(0, 0, 1));
+    });
+    assert!(
+        sentence.contains("the parameter `c.weight`: initial values"),
+        "{sentence}"
+    );
+    for (shape, heads) in [(&[4, 2][..], 2), (&[1, 4, 2], 0)] {
+        let sentence = mistake(|cx| {
+            layers::split_heads(cx.trace().tensor(input(cx, shape)), heads);
+        });
+        assert!(sentence.contains("does not divide into"), "{sentence}");
+    }
+    let sentence = mistake(|cx| {
+        layers::merge_heads(cx.trace().tensor(input(cx, &[4, 2])));
+    });
+    assert!(sentence.contains("has no heads"), "{sentence}");
+}

@@ -60,7 +60,7 @@ fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
     let states = update.states;
     let graph = trace.finish();
     verify(&graph).unwrap();
-    let scalars = [("lr", 0.1), ("t", 1.0)];
+    let scalars = [("@lr", 0.1), ("@t", 1.0)];
     let mut given = with(&start(&states), batch(0..4), &scalars);
     given.retain(|name, _| graph.inputs.iter().any(|i| i.name == *name));
     evaluate_exactly(&graph, &given).unwrap()
@@ -174,7 +174,7 @@ fn states_are_those_that_the_optimizer_needs() {
         (OptimizerConfig::adafactor(0.0), &["column.w", "row.w", "variance.b"]),
     ] {
         let found: BTreeSet<String> = step(&config, None).into_keys().collect();
-        let states = states.iter().map(|state| format!("optimizer.{state}"));
+        let states = states.iter().map(|state| format!("@optimizer.{state}"));
         let wanted = states.chain(["b", "w"].map(String::from)).collect();
         assert_eq!(found, wanted, "{config:?}");
     }
@@ -232,9 +232,9 @@ fn accumulated_batches_equal_one_large_batch() {
     };
     // Two labels in the first half, one in the second: their shares in the mean over three.
     for (rows, share) in [(0..2, 2.0 / 3.0), (2..4, 1.0 / 3.0)] {
-        state.extend(only(&accumulate, with(&state, batch(rows), &[("share", share)])));
+        state.extend(only(&accumulate, with(&state, batch(rows), &[("@share", share)])));
     }
-    let results = only(&apply, with(&state, Arrays::new(), &[("lr", 0.1), ("t", 1.0)]));
+    let results = only(&apply, with(&state, Arrays::new(), &[("@lr", 0.1), ("@t", 1.0)]));
     for (name, value) in &expected {
         assert_close(name, &results[name], value, 1e-12);
     }

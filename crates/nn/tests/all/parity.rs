@@ -2,6 +2,7 @@
 
 use crate::support::{Arrays, arrays, assert_close, expected, model, part};
 use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly, verify};
+use lessen_nn::names::KEY;
 use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, UpdateRule, optimizer};
 
 const BATCH: BatchShape = BatchShape::Padded { size: 4, length: 12 };
@@ -40,7 +41,7 @@ fn gradients(model: &Model) -> Graph {
     for (param, gradient) in params.iter().zip(outputs.loss.grad(&tensors)) {
         trace.output(&format!("grad.{}", param.name), gradient);
     }
-    assert!(!cx.has_input("key"), "without dropout nothing is random");
+    assert!(!cx.has_input(KEY), "without dropout nothing is random");
     trace.finish()
 }
 
@@ -100,8 +101,8 @@ fn check(name: &str) {
     for step in 0..STEPS {
         let mut given = state.clone();
         given.extend(inputs(&recorded, step));
-        given.insert("lr".into(), Array::scalar(1e-3));
-        given.insert("t".into(), Array::scalar((step + 1) as f64));
+        given.insert("@lr".into(), Array::scalar(1e-3));
+        given.insert("@t".into(), Array::scalar((step + 1) as f64));
         let mut results = evaluate_exactly(&graph, &given).unwrap();
         let loss = results.remove("loss").unwrap();
         let theirs = part(&recorded["losses"], step, DType::F32);

@@ -99,8 +99,8 @@ fn optimizers_take_the_steps_of_pytorch() {
         for step in 0..STEPS {
             given.insert("x".into(), part(&recorded["x"], step, DType::F32));
             given.insert("labels".into(), part(&recorded["labels"], step, DType::I32));
-            given.insert("lr".into(), Array::scalar(lr));
-            given.insert("t".into(), Array::scalar((step + 1) as f64));
+            given.insert("@lr".into(), Array::scalar(lr));
+            given.insert("@t".into(), Array::scalar((step + 1) as f64));
             given.retain(|name, _| graph.inputs.iter().any(|input| input.name == *name));
             let mut after = evaluate_exactly(&graph, &given).unwrap();
             losses.push(after.remove("loss").unwrap().item());

@@ -12,7 +12,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Placement};
 use lessen_data::{Batching, TokenCache};
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::{OptimizerConfig, Schedule};
+use lessen_nn::{LrSchedule, OptimizerConfig};
 use std::path::PathBuf;
 
 /// A recipe, or a phase of it.
@@ -140,10 +140,10 @@ impl Config {
     }
 
     /// The learning rate over a run of this many steps.
-    pub fn schedule(&self, total: u64) -> Schedule {
+    pub fn schedule(&self, total: u64) -> LrSchedule {
         let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let train = &self.train;
-        Schedule {
+        LrSchedule {
             kind: train.schedule,
             peak: train.lr,
             warmup: steps(train.warmup.steps(total)),
@@ -163,7 +163,7 @@ mod tests {
     use crate::recipe::keys::{KEYS, Keys, Transformer};
     use crate::recipe::value::{Kind, SettingValue};
     use crate::recipe::words::Word;
-    use lessen_nn::{Activation, ScheduleKind};
+    use lessen_nn::{Activation, LrScheduleKind};
 
     fn config(text: &str) -> Result<Config> {
         let mut settings = Settings::parse(text, "mine.toml").unwrap();
@@ -175,7 +175,10 @@ mod tests {
     fn settings_become_a_config() {
         let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
         let config = config(text).unwrap();
-        assert_eq!((config.train.lr, config.train.schedule), (0.5, ScheduleKind::OneCycle));
+        assert_eq!(
+            (config.train.lr, config.train.schedule),
+            (0.5, LrScheduleKind::OneCycle)
+        );
         assert_eq!(
             config.optimizer,
             OptimizerConfig::Sgd {

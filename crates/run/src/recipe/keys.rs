@@ -20,7 +20,7 @@ use lessen_compile::{CostSource, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{Activation, Loss, NormKind, Patterns, Position, ScheduleKind};
+use lessen_nn::{Activation, Loss, LrScheduleKind, NormKind, Patterns, Position};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -246,7 +246,7 @@ keys! {
         steps: u64 [Kind::Count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
         epochs: u64 [Kind::Count(1)] = "1", "times to see all the data, when no steps are given";
         lr: f64 [NOT_NEGATIVE] = "0.001", "learning rate, at its highest";
-        schedule: ScheduleKind [Kind::Choice(ScheduleKind::WORDS)] = "\"constant\"",
+        schedule: LrScheduleKind [Kind::Choice(LrScheduleKind::WORDS)] = "\"constant\"",
             "shape of the learning rate after the warm-up";
         warmup: Warmup [Kind::CountOrShare] = "0",
             "steps in which the learning rate rises, or their share of all: from 0, with one-cycle from a 25th of its highest";

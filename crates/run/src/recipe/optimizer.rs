@@ -6,7 +6,7 @@ use super::settings::{Settings, Values};
 use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
-use lessen_nn::OptimizerConfig;
+use lessen_nn::{AdamSettings, OptimizerConfig};
 
 /// The key of the kind.
 pub(crate) const KIND: &str = "optimizer.kind";
@@ -110,9 +110,9 @@ pub(crate) fn config(keys: &OptimizerKeys, weight_decay: f64) -> OptimizerConfig
         OptimizerKind::Adafactor => OptimizerConfig::adafactor(weight_decay),
     };
     match &mut config {
-        OptimizerConfig::AdamW { beta1, beta2, eps, .. }
-        | OptimizerConfig::AdamW8bit { beta1, beta2, eps, .. }
-        | OptimizerConfig::Adam { beta1, beta2, eps, .. } => {
+        OptimizerConfig::AdamW(AdamSettings { beta1, beta2, eps, .. })
+        | OptimizerConfig::AdamW8bit(AdamSettings { beta1, beta2, eps, .. })
+        | OptimizerConfig::Adam(AdamSettings { beta1, beta2, eps, .. }) => {
             set(beta1, keys.beta1);
             set(beta2, keys.beta2);
             set(eps, keys.epsilon);
@@ -164,9 +164,9 @@ pub(crate) fn mistake(config: &OptimizerConfig) -> Option<(&'static str, &'stati
     let never_learns = "would never learn from a gradient; choose a number below 1";
     let stays_zero = "would keep the mean of squares at 0; choose a number below 1";
     match *config {
-        OptimizerConfig::AdamW { beta1, beta2, .. }
-        | OptimizerConfig::AdamW8bit { beta1, beta2, .. }
-        | OptimizerConfig::Adam { beta1, beta2, .. } => match (beta1, beta2) {
+        OptimizerConfig::AdamW(AdamSettings { beta1, beta2, .. })
+        | OptimizerConfig::AdamW8bit(AdamSettings { beta1, beta2, .. })
+        | OptimizerConfig::Adam(AdamSettings { beta1, beta2, .. }) => match (beta1, beta2) {
             (1.0, _) => Some(("optimizer.beta1", never_learns)),
             (_, 1.0) => Some(("optimizer.beta2", never_learns)),
             _ => None,

@@ -38,6 +38,6 @@ impl Logits {
             }
         };
         let results = self.session.run(function, &inputs_of(batch))?;
-        Ok(results.f32("logits").unwrap_or_default().to_vec())
+        Ok(results.f32("logits")?.to_vec())
     }
 }

@@ -206,16 +206,14 @@ pub(crate) fn evaluate(
         let function = function_for(session, shape_of(&batch))?;
         let inputs: &Inputs<'_> = &inputs_of(&batch);
         let results = session.run(function, inputs)?;
-        let (own, mean) = (
-            goal.weight_of(&batch),
-            results.f32("loss").and_then(|loss| loss.first().copied()),
-        );
+        let own = goal.weight_of(&batch);
         if own > 0.0 {
-            loss += own * f64::from(mean.unwrap_or(f32::NAN));
+            loss += own * results.scalar("loss")?;
         }
         weight += own;
         examples += batch.examples;
-        let logits = results.f32("logits").unwrap_or_default();
+        let has_logits = results.names().any(|name| name == "logits");
+        let logits = if has_logits { results.f32("logits")? } else { &[] };
         let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
         match goal {
             Goal::NextToken | Goal::MaskedTokens => {}

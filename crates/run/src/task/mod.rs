@@ -225,6 +225,7 @@ impl RunTask {
         TrainerOptions {
             optimizer: self.config.optimizer,
             schedule: self.config.schedule(steps),
+            groups: Vec::new(),
             schedule_start: 0,
             joined: Joined::new(),
             joined_at: Default::default(),

@@ -13,7 +13,7 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::Origin;
 use crate::wording::{counted, report, tell};
 use lessen_base::{Error, Result};
-use lessen_nn::ScheduleKind;
+use lessen_nn::LrScheduleKind;
 use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
@@ -328,7 +328,7 @@ impl Start {
                 self.out.display()
             )));
         }
-        if steps.total != manifest.planned_steps && train.schedule != ScheduleKind::Constant {
+        if steps.total != manifest.planned_steps && train.schedule != LrScheduleKind::Constant {
             let kind = config.settings.text("train.schedule").unwrap_or_default();
             let what = match &config.phase {
                 Some(name) => format!("the phase {name}"),

@@ -1,13 +1,13 @@
 //! Folders of parameters: a session of a saved one, and saving the parameters of a session.
 
 use super::{Function, Session};
-use crate::array::as_f32;
-use crate::graphs::traced;
-use crate::reading::Reading;
+use crate::filed::{self, FiledState};
+use crate::function_graph::traced;
+use crate::view::ParameterView;
 use lessen_base::Result;
 use lessen_compile::Options;
 use lessen_device::SharedDevice;
-use lessen_graph::Tensor;
+use lessen_graph::{Tensor, Type};
 use lessen_nn::checkpoint::{self, Entry, Sink, TensorFile, WeightDtype};
 use lessen_nn::{Context, ParamSpec};
 use serde_json::{Map, Value};
@@ -23,20 +23,21 @@ impl Session {
     ///
     /// # Errors
     /// Shapes that do not fit each other, with the line of the function; a file that cannot be read or lacks a
-    /// parameter; a model that the machine's memory cannot hold.
-    pub fn open(
+    /// parameter; a model that the device's memory cannot hold.
+    pub fn open<N: Into<String>>(
         device: impl Into<SharedDevice>,
         dir: &Path,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<(Session, Function)> {
-        let (graph, params) = traced(&Reading::default(), trace)?;
-        let names: Vec<String> = params.iter().map(|param| param.name.clone()).collect();
+        let (graph, params) = traced(&ParameterView::default(), trace)?;
+        let states: Vec<FiledState> = params
+            .iter()
+            .map(|param| FiledState::of_param(&param.name, &param.shape))
+            .collect();
         let mut file = TensorFile::open(&dir.join(PARAMETERS))?;
+        filed::check(&file, &states).map_err(|error| error.at(dir.display()))?;
         let mut session = Session::zeros(device, params)?;
-        session
-            .check_states(&file, &names)
-            .map_err(|error| error.at(dir.display()))?;
-        session.load_states(&mut file, &names)?;
+        session.load_states(&mut file, &states)?;
         let function = session.add(&graph, &Options::default())?;
         Ok((session, function))
     }
@@ -47,17 +48,20 @@ impl Session {
     /// # Errors
     /// A folder that cannot be written to, and a number that the dtype does not reach.
     pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
-        let lora = self.reading.lora();
+        let lora = self.view.lora();
         let is_saved = |param: &&ParamSpec| lora.is_none_or(|lora| lora.trains(&param.name));
-        let params = self.params.iter().filter(is_saved);
-        let mut entries: Vec<Entry> = params.map(|param| self.entry(&param.name)).collect();
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        let show = |entry: &Entry, sink: &mut Sink<'_>| {
+        let mut params: Vec<&ParamSpec> = self.params.iter().filter(is_saved).collect();
+        params.sort_by(|a, b| a.name.cmp(&b.name));
+        let entry = |param: &&ParamSpec| Entry {
+            name: param.name.clone(),
+            ty: Type::f32(&param.shape),
+        };
+        let entries: Vec<Entry> = params.iter().map(entry).collect();
+        let mut own = params.into_iter();
+        let show = |_: &Entry, sink: &mut Sink<'_>| {
+            let Some(param) = own.next() else { return Ok(()) };
             let mut taken = Ok(());
-            let state = self.reading.result_of(&entry.name);
-            let read = self.model.download(&state, &mut |host| {
-                taken = sink(&as_f32(host));
-            });
+            let read = self.show_result(param, &mut |values| taken = sink(values));
             read.map_err(io::Error::other)?;
             taken
         };

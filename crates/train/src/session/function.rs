@@ -1,46 +1,32 @@
 //! Functions of a session: compiling, loading and running graphs over its parameters.
 
-use super::Session;
-use crate::graphs::{function_graph, states_of};
-use crate::plans::compile_beside;
+use super::{Results, Session};
+use crate::beside::{compile_beside, states_of};
+use crate::function_graph::function_graph;
 use lessen_base::{Error, Result};
 use lessen_compile::{Options, Plan};
-use lessen_device::{Host, HostArray, ProgramId};
+use lessen_device::{Host, ProgramId};
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::Context;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Named arrays for the inputs of a graph.
 pub type Inputs<'a> = [(&'a str, Host<'a>)];
 
-/// A graph that a [`Session`] has loaded.
+/// A graph that a [`Session`] has loaded. It belongs to this session alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Function {
-    program: ProgramId,
+    /// Number of the session in this process.
+    session: u64,
+    /// Number of the function in its session, which is never used again.
+    number: u64,
 }
 
-/// The results of a run of a function.
-#[derive(Clone, Debug)]
-pub struct Results {
-    arrays: Vec<(String, Arc<HostArray>)>,
-}
-
-impl Results {
-    /// A result by name, in row-major order.
-    pub fn get(&self, name: &str) -> Option<Host<'_>> {
-        let found = self.arrays.iter().find(|(own, _)| own == name);
-        found.map(|(_, array)| array.host())
-    }
-
-    /// A result of dtype `f32` by name, in row-major order.
-    pub fn f32(&self, name: &str) -> Option<&[f32]> {
-        self.get(name)?.as_f32()
-    }
-
-    /// The first element of a result of dtype `f32`.
-    pub(crate) fn scalar(&self, name: &str) -> Option<f32> {
-        self.f32(name)?.first().copied()
-    }
+/// The number of a new session.
+pub(super) fn new_owner() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Session {
@@ -48,98 +34,134 @@ impl Session {
     /// declares beside the parameters begin as zeros.
     ///
     /// # Errors
-    /// A parameter that the model does not have, and a graph that the machine's memory cannot hold.
-    pub fn function(
+    /// A parameter that the model does not have, and a graph that the device's memory cannot hold.
+    pub fn function<N: Into<String>>(
         &mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<Function> {
-        let graph = function_graph(&self.params, &self.reading, trace)?;
+        let graph = function_graph(&self.params, &self.view, trace)?;
         self.add(&graph, &self.options())
     }
 
     /// Compiles and loads a graph; the budget is for all that the session takes.
     pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
-        let device = self.model.device().lock();
         let (mut known, mut new) = (0, 0);
         for (name, ty) in states_of(graph) {
-            match device.state_type(self.model.id(), name) {
-                Some(_) => known += ty.bytes(),
-                None => new += ty.bytes(),
+            if self.states.contains(name) {
+                known += ty.bytes();
+            } else {
+                new += ty.bytes();
             }
         }
-        let memory = device.memory();
-        let used = memory.used;
-        // A plan counts its own states; the others, and the constants of other functions, stay beside it.
-        let beside = used.states - known + used.constants;
+        // A plan counts its own states; other states, and constants of other functions, are beside it.
+        let beside = self.lasting_bytes().saturating_sub(known);
+        let device = self.model.device().lock();
         let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
-        // The arena is shared with whatever else runs on the device.
-        let more = plan.arena_bytes().saturating_sub(used.arena);
+        // The arena is shared by all programs on the device.
+        let memory = device.memory();
+        let more = plan.arena_bytes().saturating_sub(memory.used.arena);
         memory.check(new + plan.constant_bytes() + more)?;
         drop(device);
         self.load(plan)
     }
 
+    /// Bytes of all states and of the constants of all functions.
+    pub(crate) fn lasting_bytes(&self) -> usize {
+        let states = self.states.iter().filter_map(|name| self.model.state_type(name));
+        let constants = self
+            .programs
+            .values()
+            .map(|program| self.model.plan(*program).constant_bytes());
+        states.map(|ty| ty.bytes()).chain(constants).sum()
+    }
+
     /// Loads a plan; states that are not allocated yet begin as zeros.
     pub(crate) fn load(&mut self, plan: Plan) -> Result<Function> {
         for (name, ty) in states_of(plan.graph()) {
-            match self.model.state_type(name) {
-                Some(known) if known == *ty => {}
-                Some(known) => {
-                    return Err(Error::user(format!(
-                        "the state `{name}` is {known} and cannot also be {ty}; give one of them another name"
-                    )));
-                }
-                None => {
-                    self.model.allocate(name, ty)?;
-                    self.states.insert(name.to_string());
-                }
+            if let Some(known) = self.model.state_type(name).filter(|known| known != ty) {
+                return Err(Error::user(format!(
+                    "the state `{name}` is {known} and cannot also be {ty}; give one of them another name"
+                )));
             }
         }
-        let function = Function {
-            program: self.model.load(plan)?,
-        };
-        self.loaded.push(function);
-        Ok(function)
+        let new: Vec<_> = states_of(plan.graph())
+            .filter(|(name, _)| !self.states.contains(*name))
+            .map(|(name, ty)| (name.to_string(), ty.clone()))
+            .collect();
+        let loaded = new.iter().try_for_each(|(name, ty)| self.allocate(name, ty));
+        let program = loaded.and_then(|()| self.model.load(plan));
+        let program = program.inspect_err(|_| new.iter().for_each(|(name, _)| self.free(name)))?;
+        let number = self.next_function;
+        self.next_function += 1;
+        self.programs.insert(number, program);
+        Ok(Function {
+            session: self.owner,
+            number,
+        })
     }
 
     /// Runs a function. `inputs` may hold more than it declared.
     ///
     /// # Errors
-    /// An input that is missing or of another type than declared, an index out of range. No state has changed then.
+    /// A function of another session, or one that has been freed; an input that is missing or of another type than
+    /// declared, an index out of range. No state has changed then.
     pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
-        self.model.run(function.program, inputs)?;
-        Ok(self.results(function))
+        let program = self.program(function)?;
+        self.model.run(program, inputs)?;
+        Ok(Results::new(self.model.outputs(program)))
     }
 
-    /// The results of a function's last run.
-    pub(crate) fn results(&self, function: Function) -> Results {
-        Results {
-            arrays: self.model.outputs(function.program),
+    /// The program of a function.
+    fn program(&self, function: Function) -> Result<ProgramId> {
+        if function.session != self.owner {
+            return Err(Error::user(
+                "the function belongs to another session or trainer; run it there, or make one here",
+            ));
         }
+        let program = self.programs.get(&function.number).copied();
+        program.ok_or_else(|| Error::user("the function has been freed; make it anew"))
     }
 
     /// Frees a function. Its states stay.
-    pub fn unload(&mut self, function: Function) {
-        self.loaded.retain(|loaded| *loaded != function);
-        self.model.unload(function.program);
+    ///
+    /// # Errors
+    /// A function of another session, or one that has been freed already.
+    pub fn unload(&mut self, function: Function) -> Result<()> {
+        let program = self.program(function)?;
+        self.programs.remove(&function.number);
+        self.model.unload(program);
+        Ok(())
+    }
+
+    /// Frees all functions.
+    pub(super) fn unload_all(&mut self) {
+        for program in std::mem::take(&mut self.programs).into_values() {
+            self.model.unload(program);
+        }
     }
 
     /// The plan of a function.
-    pub fn plan(&self, function: Function) -> Arc<Plan> {
-        self.model.plan(function.program)
+    ///
+    /// # Errors
+    /// A function of another session, or one that has been freed.
+    pub fn plan(&self, function: Function) -> Result<Arc<Plan>> {
+        Ok(self.model.plan(self.program(function)?))
     }
 
-    /// Makes graphs that are added from now on get along with an arena of so many bytes, if they can.
+    /// Sets the arena bytes within which graphs that are added from now on are planned, if possible.
     pub(crate) fn keep_arena(&mut self, bytes: usize) {
         self.arena = Some(bytes);
     }
 
-    /// Allocates what runs take beside parameters and states, which otherwise the first run does.
+    /// Allocates the memory of runs beside parameters and states; without it, the first run does.
     ///
     /// # Errors
     /// Memory that the device does not have.
     pub fn reserve(&mut self) -> Result<()> {
-        let plans = self.loaded.iter().map(|function| self.plan(*function).arena_bytes());
+        let plans = self
+            .programs
+            .values()
+            .map(|program| self.model.plan(*program).arena_bytes());
         let arena = plans.fold(self.arena.unwrap_or(0), usize::max);
         self.model.device().lock().reserve(arena)
     }

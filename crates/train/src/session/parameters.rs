@@ -1,25 +1,21 @@
 //! The values of a session's parameters.
 
 use super::Session;
-use crate::array::as_f32;
+use crate::storage::decoded;
 use lessen_base::{Error, Result};
-use lessen_device::{DeviceModel, Host};
-use lessen_graph::{DType, bf16_bits};
+use lessen_device::HostArray;
+use lessen_graph::numel;
 use lessen_nn::{ParamSpec, Weight, Weights};
 
-/// Gives elements of a parameter other values, rounded to the dtype in which it is held.
-fn set_part(model: &DeviceModel, name: &str, first: usize, values: &[f32]) -> Result<()> {
-    match model.state_type(name).map(|ty| ty.dtype) {
-        Some(DType::BF16) => {
-            let rounded: Vec<u16> = values.iter().map(|&value| bf16_bits(value)).collect();
-            model.upload_part(name, first, Host::BF16(&rounded))
-        }
-        _ => model.upload_part(name, first, Host::F32(values)),
-    }
-}
-
-/// Elements that are copied to the device at once.
+/// Elements that are converted and copied to the device at once, unless a unit of the storage has more.
 const BLOCK: usize = 1 << 16;
+
+/// Last elements of a part of a parameter, fewer than a unit of its storage.
+pub(super) struct Unfinished {
+    name: String,
+    first: usize,
+    values: Vec<f32>,
+}
 
 impl Session {
     /// Gives parameters the initial values that they were declared with.
@@ -27,12 +23,17 @@ impl Session {
     /// # Errors
     /// A device that fails.
     pub fn draw(&mut self, is_drawn: impl Fn(&str) -> bool, seed: u64) -> Result<()> {
-        let drawn = self.params.iter().filter(|param| is_drawn(&param.name));
+        let drawn: Vec<ParamSpec> = self
+            .params
+            .iter()
+            .filter(|param| is_drawn(&param.name))
+            .cloned()
+            .collect();
         for ParamSpec { name, shape, init, .. } in drawn {
-            let (mut values, count) = (init.sequence(seed, name), shape.iter().product::<usize>());
+            let (mut values, count) = (init.sequence(seed, &name), numel(&shape));
             for first in (0..count).step_by(BLOCK) {
                 let part: Vec<f32> = values.by_ref().take(BLOCK.min(count - first)).collect();
-                set_part(&self.model, name, first, &part)?;
+                self.set_part(&name, first, &part)?;
             }
         }
         Ok(())
@@ -44,12 +45,11 @@ impl Session {
     /// A device that fails.
     pub fn weights(&self) -> Result<Weights> {
         let mut weights = Weights::new();
-        for ParamSpec { name, shape, .. } in &self.params {
+        for param in &self.params {
             let mut data = Vec::new();
-            self.model
-                .download(name, &mut |host| data = as_f32(host).into_owned())?;
-            let shape = shape.clone();
-            weights.insert(name.clone(), Weight { shape, data });
+            self.show(param, &mut |values| data = values.to_vec())?;
+            let shape = param.shape.clone();
+            weights.insert(param.name.clone(), Weight { shape, data });
         }
         Ok(weights)
     }
@@ -58,28 +58,129 @@ impl Session {
     /// are recentred for it.
     ///
     /// # Errors
-    /// A name that the model does not have, or a wrong shape; no parameter has changed then.
+    /// A name that the model does not have, a wrong shape or number of elements; no parameter has changed then.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        for (name, weight) in weights {
-            let fits = |param: &ParamSpec| param.name == *name && param.shape == weight.shape;
-            if !self.params.iter().any(fits) {
-                return Err(Error::user(format!(
-                    "the model has no parameter `{name}` of shape {:?}",
-                    weight.shape
-                )));
-            }
-        }
+        weights
+            .iter()
+            .try_for_each(|(name, weight)| self.check_weight(name, weight))?;
         let mut all = weights.iter();
         all.try_for_each(|(name, weight)| self.set_part(name, 0, &weight.data))?;
         self.recentre()
     }
 
-    /// Gives elements of a parameter from number `first` on other values, before [`Session::convert_norms`].
+    /// Refuses a value that no parameter can take.
+    fn check_weight(&self, name: &str, weight: &Weight) -> Result<()> {
+        let fits = |param: &ParamSpec| param.name == name && param.shape == weight.shape;
+        if !self.params.iter().any(fits) {
+            return Err(Error::user(format!(
+                "the model has no parameter `{name}` of shape {:?}",
+                weight.shape
+            )));
+        }
+        check_count(name, weight)
+    }
+
+    /// Gives elements of a parameter from number `first` on other values, before [`Session::convert_norms`]. Where the
+    /// storage encodes several elements together, parts of a parameter follow each other from its beginning on.
     ///
     /// # Errors
-    /// A parameter that the model does not have, or that ends sooner.
+    /// A parameter that the model does not have, or that ends sooner; a part that does not follow the one before.
     pub fn set_part(&mut self, name: &str, first: usize, values: &[f32]) -> Result<()> {
-        set_part(&self.model, name, first, values)
+        let Some(param) = self.params.iter().find(|param| param.name == name) else {
+            return Err(Error::user(format!("the model has no parameter `{name}`")));
+        };
+        let shape = param.shape.clone();
+        let count = numel(&shape);
+        if first.checked_add(values.len()).is_none_or(|end| end > count) {
+            return Err(Error::user(format!(
+                "the parameter `{name}` has {count} elements, too few for {} from number {first} on",
+                values.len()
+            )));
+        }
+        let unit = self.view.codec().unit(&shape).max(1);
+        if unit == 1 {
+            return self.encode(name, &shape, first, values);
+        }
+        let (first, values) = self.continued(name, unit, first, values)?;
+        let whole = values.len() / unit * unit;
+        if whole > 0 {
+            self.encode(name, &shape, first, &values[..whole])?;
+        }
+        self.unfinished = (whole < values.len()).then(|| Unfinished {
+            name: name.to_string(),
+            first: first + whole,
+            values: values[whole..].to_vec(),
+        });
+        Ok(())
+    }
+
+    /// Joins a part of a parameter with the unfinished unit before it. Returns the number of the first element and the
+    /// elements, which begin with a unit.
+    fn continued(&mut self, name: &str, unit: usize, first: usize, values: &[f32]) -> Result<(usize, Vec<f32>)> {
+        match self.unfinished.take() {
+            Some(left) if left.name == name && left.first + left.values.len() == first => {
+                Ok((left.first, [&left.values, values].concat()))
+            }
+            _ if first.is_multiple_of(unit) => Ok((first, values.to_vec())),
+            _ => Err(Error::user(format!(
+                "the parameter `{name}` is stored in units of {unit} elements; set them from the beginning of one on"
+            ))),
+        }
+    }
+
+    /// Encodes whole units of a parameter into its states.
+    fn encode(&self, name: &str, shape: &[usize], first: usize, values: &[f32]) -> Result<()> {
+        let codec = self.view.codec();
+        let states = self.states_of_param(name, shape);
+        let unit = codec.unit(shape).max(1);
+        let block = (BLOCK / unit).max(1) * unit;
+        for (number, part) in values.chunks(block).enumerate() {
+            codec.encode(
+                shape,
+                first + number * block,
+                part,
+                &mut |state, first, host| match states.get(state) {
+                    Some(name) => self.model.upload_part(name, first, host),
+                    None => Err(Error::internal(format!("`{name}` has no state number {state}"))),
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Shows the values of a parameter to `visit`.
+    fn show(&self, param: &ParamSpec, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
+        self.show_stored(&self.states_of_param(&param.name, &param.shape), &param.shape, visit)
+    }
+
+    /// Shows the values of a parameter, or of its average if functions read that.
+    pub(super) fn show_result(&self, param: &ParamSpec, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
+        if self.view.averages(&param.name) {
+            return self.show_stored(&[self.view.result_of(&param.name)], &param.shape, visit);
+        }
+        self.show(param, visit)
+    }
+
+    fn show_stored(&self, states: &[String], shape: &[usize], visit: &mut dyn FnMut(&[f32])) -> Result<()> {
+        let codec = self.view.codec();
+        if let [state] = states {
+            return self
+                .model
+                .download(state, &mut |host| visit(&codec.decode(shape, &[host])));
+        }
+        let mut arrays = Vec::with_capacity(states.len());
+        for state in states {
+            self.model
+                .download(state, &mut |host| arrays.push(HostArray::from(host)))?;
+        }
+        visit(&decoded(codec, shape, &arrays));
+        Ok(())
+    }
+
+    /// The names of the states that store a parameter.
+    fn states_of_param(&self, name: &str, shape: &[usize]) -> Vec<String> {
+        let specs = self.view.storage().specs(name, shape);
+        specs.into_iter().map(|spec| spec.name).collect()
     }
 
     /// The name of a parameter with a value that is NaN or infinite.
@@ -88,14 +189,26 @@ impl Session {
     /// A device that fails.
     pub fn broken_parameter(&self) -> Result<Option<&str>> {
         for param in &self.params {
-            let mut broken = false;
-            self.model.download(&param.name, &mut |host| {
-                broken = host.elements().any(|value| !value.is_finite());
+            let mut is_broken = false;
+            self.show(param, &mut |values| {
+                is_broken = values.iter().any(|value| !value.is_finite())
             })?;
-            if broken {
+            if is_broken {
                 return Ok(Some(&param.name));
             }
         }
         Ok(None)
     }
+}
+
+/// Refuses a value whose elements are not as many as its shape says.
+pub(super) fn check_count(name: &str, weight: &Weight) -> Result<()> {
+    let (found, shape) = (weight.data.len(), &weight.shape);
+    if found == numel(shape) {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "the value of `{name}` has {found} elements, and its shape {shape:?} needs {}",
+        numel(shape)
+    )))
 }

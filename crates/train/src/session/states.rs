@@ -2,92 +2,107 @@
 
 use super::Session;
 use crate::array::{StateArray, write_le};
+use crate::filed::FiledState;
 use lessen_base::{Error, Result};
 use lessen_device::HostArray;
 use lessen_graph::Type;
 use lessen_nn::checkpoint::{self, Entry, TensorFile};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
 impl Session {
     /// Writes states to a file, tensor by tensor; returns what is in it.
-    pub(crate) fn save_states(&self, path: &Path, names: &[String]) -> Result<Vec<Entry>> {
-        let mut entries: Vec<Entry> = names.iter().map(|name| self.entry(name)).collect();
+    pub(crate) fn save_states(&self, path: &Path, states: &[FiledState]) -> Result<Vec<Entry>> {
+        let mut states: Vec<&FiledState> = states.iter().collect();
         // Larger elements first: all are aligned.
-        entries.sort_by(|a, b| {
-            let size = |entry: &Entry| Reverse(entry.ty.dtype.bytes());
-            size(a).cmp(&size(b)).then_with(|| a.name.cmp(&b.name))
+        states.sort_by(|a, b| {
+            let size = |state: &FiledState| Reverse(state.ty.dtype.bytes());
+            size(a).cmp(&size(b)).then_with(|| a.tensor.cmp(&b.tensor))
         });
-        checkpoint::write_tensors(path, &entries, |entry, out| self.write(&entry.name, out))?;
+        let entry = |state: &&FiledState| Entry {
+            name: state.tensor.clone(),
+            ty: state.ty.clone(),
+        };
+        let entries: Vec<Entry> = states.iter().map(entry).collect();
+        let mut own = states.iter();
+        checkpoint::write_tensors(path, &entries, |_, out| {
+            own.next().map_or(Ok(()), |state| self.write(&state.state, out))
+        })?;
         Ok(entries)
     }
 
-    /// Refuses a file that lacks one of these states or parameters, or has it in another type.
-    pub(crate) fn check_states(&self, file: &TensorFile, names: &[String]) -> Result<()> {
-        for name in names {
-            let (own, found) = (self.entry(name).ty, file.entries().find(|entry| entry.name == *name));
-            match found {
-                Some(entry) if entry.ty == own => {}
-                Some(entry) => {
-                    let ty = entry.ty;
-                    return Err(Error::user(format!(
-                        "`{name}` is {ty} in the checkpoint and {own} in the model; take the model that was saved"
-                    )));
-                }
-                None => {
-                    return Err(Error::user(format!(
-                        "the checkpoint has no `{name}`; take the model that was saved"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the
-    /// names of those that it read.
-    pub(crate) fn load_states(&mut self, file: &mut TensorFile, wanted: &[String]) -> Result<Vec<String>> {
-        let has = |entry: &Entry| {
-            wanted.contains(&entry.name) && self.model.state_type(&entry.name).as_ref() == Some(&entry.ty)
-        };
-        let entries: Vec<Entry> = file.entries().filter(has).collect();
-        for Entry { name, ty } in &entries {
+    /// Reads states of a file, which has them all in their types, in blocks.
+    pub(crate) fn load_states(&mut self, file: &mut TensorFile, states: &[FiledState]) -> Result<()> {
+        for FiledState { state, tensor, ty } in states {
             let mut first = 0;
-            file.visit(name, &mut |bytes| {
+            file.visit(tensor, &mut |bytes| {
                 let part = HostArray::from_le_bytes(ty.dtype, bytes);
-                self.model.upload_part(name, first, part.host())?;
+                self.model.upload_part(state, first, part.host())?;
                 first += part.host().len();
                 Ok(())
             })?;
         }
-        Ok(entries.into_iter().map(|entry| entry.name).collect())
+        Ok(())
     }
 
-    /// A state of any dtype, as it is now.
-    pub(crate) fn state(&self, name: &str) -> Result<StateArray> {
-        let ty = self.model.state_type(name);
+    /// A state of training as a file has it.
+    pub(crate) fn filed(&self, name: &str) -> FiledState {
+        let ty = self.model.state_type(name).unwrap_or(Type::f32(&[]));
+        FiledState::of_training(name, &ty)
+    }
+
+    /// The elements of a state.
+    pub(crate) fn state(&self, name: &str) -> Result<HostArray> {
         let mut data = None;
         self.model
             .download(name, &mut |host| data = Some(HostArray::from(host)))?;
-        match (ty, data) {
-            (Some(ty), Some(data)) => Ok(StateArray {
-                name: name.to_string(),
-                shape: ty.shape,
-                data,
-            }),
-            _ => Err(Error::internal(format!("the state `{name}` cannot be read"))),
-        }
+        data.ok_or_else(|| Error::internal(format!("the state `{name}` cannot be read")))
     }
 
-    /// Whether there is a state of this name and type.
-    pub(crate) fn has_state(&self, array: &StateArray) -> bool {
-        self.model.state_type(&array.name) == Some(array.ty())
+    /// States of training, as files name them.
+    pub(crate) fn state_arrays(&self, names: &[String]) -> Result<Vec<StateArray>> {
+        let array = |name: &String| {
+            let FiledState { tensor, ty, .. } = self.filed(name);
+            let data = self.state(name)?;
+            Ok(StateArray {
+                name: tensor,
+                shape: ty.shape,
+                data,
+            })
+        };
+        names.iter().map(array).collect()
+    }
+
+    /// Gives all of these states of training other values, or none of them: those of `arrays` in their order, if each
+    /// of the states is among them in its type.
+    pub(crate) fn set_states(&mut self, names: &[String], arrays: &[StateArray]) -> Result<bool> {
+        let mut own: HashMap<String, FiledState> = names
+            .iter()
+            .map(|name| self.filed(name))
+            .map(|state| (state.tensor.clone(), state))
+            .collect();
+        let mut states = Vec::with_capacity(arrays.len());
+        for array in arrays {
+            let is_whole = array.data.host().len() == array.ty().numel();
+            match own.remove(&array.name) {
+                Some(state) if state.ty == array.ty() && is_whole => states.push((state.state, array)),
+                _ => return Ok(false),
+            }
+        }
+        if !own.is_empty() {
+            return Ok(false);
+        }
+        for (name, array) in states {
+            self.set_state(&name, &array.data)?;
+        }
+        Ok(true)
     }
 
     /// Gives a state another value.
-    pub(crate) fn set_state(&mut self, array: &StateArray) -> Result<()> {
-        self.model.upload(&array.name, array.data.host())
+    pub(crate) fn set_state(&self, name: &str, data: &HostArray) -> Result<()> {
+        self.model.upload(name, data.host())
     }
 
     /// Sets a state to zeros.
@@ -98,18 +113,17 @@ impl Session {
         }
     }
 
+    /// Allocates a state of zeros.
+    pub(super) fn allocate(&mut self, name: &str, ty: &Type) -> Result<()> {
+        self.model.allocate(name, ty)?;
+        self.states.insert(name.to_string());
+        Ok(())
+    }
+
     /// Frees a state, which no loaded function may read any more.
     pub(crate) fn free(&mut self, name: &str) {
         if self.states.remove(name) {
             self.model.free(name);
-        }
-    }
-
-    /// A state that is allocated, as a tensor of a file.
-    pub(super) fn entry(&self, name: &str) -> Entry {
-        Entry {
-            name: name.to_string(),
-            ty: self.model.state_type(name).unwrap_or(Type::f32(&[])),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The whole state of a trainer in a folder: what a later process needs to go on as if nothing had happened.
+//! The whole state of a trainer in a folder, from which a later process continues to the bit.
 //!
 //! ```text
 //! model.safetensors      the parameters
@@ -8,6 +8,7 @@
 
 use super::Trainer;
 use super::state::other_optimizer;
+use crate::filed::{self, FiledState};
 use crate::session::PARAMETERS;
 use lessen_base::atomic::{write_file, write_folder};
 use lessen_base::{Error, Result};
@@ -42,15 +43,16 @@ impl Trainer {
             made.map_err(|error| lessen_base::atomic::unwritable(parent, &error))?;
         }
         write_folder(dir, |aside| {
-            self.session.save_states(&aside.join(PARAMETERS), &self.names())?;
-            self.session.save_states(&aside.join(STATES), &self.states)?;
+            self.session
+                .save_states(&aside.join(PARAMETERS), &self.filed_params())?;
+            self.session.save_states(&aside.join(STATES), &self.filed_states())?;
             let steps = json!({ "step": self.done });
             write_file(&aside.join(STEPS), format!("{steps}\n").as_bytes())
         })
     }
 
-    /// Goes on with what [`Trainer::save_checkpoint`] saved of the same model function and options: parameters, states
-    /// and the number of steps, which is returned. The next steps have the same bits as if training had gone on.
+    /// Continues from a folder of [`Trainer::save_checkpoint`] of the same model function and options. Returns the
+    /// number of steps done; the next steps have the same bits as if training had gone on.
     ///
     /// # Errors
     /// A folder without a checkpoint, files that cannot be read, and a checkpoint of another model or optimizer, which
@@ -70,24 +72,31 @@ impl Trainer {
             .ok_or_else(|| unreadable(&"it has no number of steps"))?;
         let mut parameters = TensorFile::open(&dir.join(PARAMETERS))?;
         let mut states = TensorFile::open(&dir.join(STATES))?;
-        let names = self.names();
-        self.session
-            .check_states(&parameters, &names)
-            .map_err(|error| error.at(dir.display()))?;
-        let is_whole = self.session.check_states(&states, &self.states).is_ok();
-        if !is_whole || states.names().len() != self.states.len() {
+        let params = self.filed_params();
+        filed::check(&parameters, &params).map_err(|error| error.at(dir.display()))?;
+        let own = filed::with_names_of(&states, self.filed_states());
+        let is_whole = filed::check(&states, &own).is_ok();
+        if !is_whole || states.names().len() != own.len() {
             return Err(other_optimizer().at(dir.display()));
         }
         self.pending = None;
-        self.session.load_states(&mut parameters, &names)?;
-        self.session.load_states(&mut states, &self.states)?;
+        self.session.load_states(&mut parameters, &params)?;
+        self.session.load_states(&mut states, &own)?;
         self.session.recentre()?;
         self.done = done;
         Ok(done)
     }
 
-    /// The names of the parameters.
-    fn names(&self) -> Vec<String> {
-        self.session.params().iter().map(|param| param.name.clone()).collect()
+    /// The parameters, as a file of parameters has them.
+    fn filed_params(&self) -> Vec<FiledState> {
+        let params = self.session.params().iter();
+        params
+            .map(|param| FiledState::of_param(&param.name, &param.shape))
+            .collect()
+    }
+
+    /// The states beside the parameters, as a file of states has them.
+    fn filed_states(&self) -> Vec<FiledState> {
+        self.states.iter().map(|name| self.session.filed(name)).collect()
     }
 }

@@ -1,27 +1,29 @@
 //! Functions that run between the steps, over the same parameters: evaluations, and recordings of statistics.
 
 use super::Trainer;
-use crate::graphs::function_graph;
-use crate::recording::{Statistics, recording_graph};
+use crate::function_graph::function_graph;
+use crate::recording_graph::recording_graph;
 use crate::session::{Function, Inputs, Results};
+use crate::statistics::Statistics;
 use lessen_base::Result;
 use lessen_compile::{Options, Placement};
 use lessen_device::Host;
 use lessen_graph::{Graph, Tensor};
+use lessen_nn::names::KEY;
 use lessen_nn::{Context, Selection};
 
 impl Trainer {
-    /// Compiles a graph over the same parameters, or over their averages where the options have some, without dropout:
+    /// Compiles a function over the same parameters, or over their averages if the options have some, without dropout:
     /// `trace` returns its results by name. It shares the step's memory and its budget.
     ///
     /// # Errors
     /// A parameter that the trainer does not have, a budget that is too small for it, and a graph that the machine's
     /// memory cannot hold.
-    pub fn function(
+    pub fn function<N: Into<String>>(
         &mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<Function> {
-        let graph = function_graph(self.session.params(), self.session.reading(), trace)?;
+        let graph = function_graph(self.session.params(), self.session.view(), trace)?;
         self.add(&graph, Placement::default())
     }
 
@@ -39,36 +41,31 @@ impl Trainer {
         self.session.run(function, inputs)
     }
 
-    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters,
-    /// observes and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
+    /// Compiles a function that records statistics of the observed values of `model`, a function over the same
+    /// parameters, that `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
     ///
     /// # Errors
-    /// As [`Trainer::function`], and a part of the selection that is of no observed value.
+    /// As [`Trainer::function`], and a part of the selection that names no observed value.
     pub fn recording(
         &mut self,
         selection: &Selection,
         training: bool,
         model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Function> {
-        let graph = recording_graph(
-            self.session.params(),
-            self.session.reading(),
-            (selection, training),
-            model,
-        )?;
+        let graph = recording_graph(self.session.params(), self.session.view(), (selection, training), model)?;
         self.add(&graph, Placement::default())
     }
 
     /// Runs a function that records statistics (see [`StepGraphs::with_recording`](crate::StepGraphs::with_recording))
-    /// on a batch. Where it has dropout, that is the dropout of the next step's first batch. Nothing that training
-    /// depends on changes.
+    /// on a batch. If it has dropout, that is the dropout of the next step's first micro-batch. It changes nothing of
+    /// the training.
     ///
     /// # Errors
     /// As [`Trainer::step`].
     pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
         self.flush()?;
         let key = self.key(0);
-        let all: Vec<(&str, Host<'_>)> = [("key", Host::U32(&key))]
+        let all: Vec<(&str, Host<'_>)> = [(KEY, Host::U32(&key))]
             .into_iter()
             .chain(inputs.iter().copied())
             .collect();
@@ -76,15 +73,14 @@ impl Trainer {
     }
 
     pub(super) fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {
-        let before = self.session.memory().used;
+        let before = self.session.lasting_bytes();
         let options = Options {
             placement,
             ..self.options.of_plans(self.options.budget)
         };
         let function = self.session.add(graph, &options)?;
-        let now = self.session.memory().used;
-        self.planned_lasting += now.states - before.states + now.constants - before.constants;
-        self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());
+        self.planned_lasting += self.session.lasting_bytes() - before;
+        self.planned_arena = self.planned_arena.max(self.session.plan(function)?.arena_bytes());
         self.session.keep_arena(self.planned_arena);
         Ok(function)
     }

@@ -8,6 +8,7 @@ use lessen_compile::passes::{delay, pending};
 use lessen_device::Host;
 use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Type, evaluate};
 use lessen_nn::layers::{BatchNorm, batch_norm, embedding, linear};
+use lessen_nn::names::{LOSS, RESERVED};
 use lessen_nn::{Context, Init, OptimizerConfig};
 use lessen_train::{StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::HashMap;
@@ -59,9 +60,9 @@ fn inputs(step: u64) -> HashMap<String, Array> {
             "y".to_string(),
             Array::f32(&[ROWS, 1], y.into_iter().map(f64::from).collect()),
         ),
-        ("lr".to_string(), scalar(0.01 + 0.001 * step as f32)),
-        ("t".to_string(), scalar(1.0 + step as f32)),
-        ("key".to_string(), key),
+        ("@lr".to_string(), scalar(0.01 + 0.001 * step as f32)),
+        ("@t".to_string(), scalar(1.0 + step as f32)),
+        ("@key".to_string(), key),
     ])
 }
 
@@ -70,12 +71,13 @@ fn first_states(graph: &Graph) -> HashMap<String, Array> {
     let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
     let value = |input: &lessen_graph::Input| {
         let (ty, mut random) = (graph.ty(input.value).clone(), SplitMix64::named(1, &input.name));
-        let is_zero = ["optimizer.", "ema.", "pending."]
-            .iter()
-            .any(|own| input.name.starts_with(own));
-        let mut draw = |_: &[usize]| match is_zero || ty.dtype != DType::F32 {
-            true => 0.0,
-            false => f64::from(random.unit() as f32) - 0.5,
+        let is_zero = input.name.starts_with(RESERVED);
+        let mut draw = |_: &[usize]| {
+            if is_zero || ty.dtype != DType::F32 {
+                0.0
+            } else {
+                f64::from(random.unit() as f32) - 0.5
+            }
         };
         (input.name.clone(), Array::from_fn(ty.clone(), &mut draw))
     };
@@ -122,7 +124,7 @@ fn check_some(options: &TrainerOptions, is_late: &dyn Fn(&str) -> bool) {
             let mut data = own.clone();
             data.extend(last);
             let outputs = run(&plain, &mut expected, &own);
-            assert!(outputs.contains_key("loss"));
+            assert!(outputs.contains_key(LOSS));
             assert_eq!(run(graph, &mut states, &data), outputs, "step {step}");
             last = own.into_iter().map(|(name, value)| (pending(&name), value)).collect();
             step += 1;

@@ -220,9 +220,10 @@ fn each_text_ends_by_itself() {
     }
     // Where the caller ends it.
     let found = generator.generate_all(&prompts, 1, &sampling, &mut |number, tokens| {
-        Ok(match number == 1 && tokens.len() == 2 {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        Ok(if number == 1 && tokens.len() == 2 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         })
     });
     assert_eq!(found.unwrap()[1], whole[1][..2.min(place(&whole[1], end))]);
@@ -267,4 +268,37 @@ fn weights_in_bf16_say_what_their_rounded_values_say_in_half_the_memory() {
         generator.generate(&prompt, &Sampling::greedy(30)).unwrap()
     };
     assert_eq!(say(narrow), say(wide));
+}
+
+#[test]
+fn logits_that_are_nan_end_generation_with_an_error_on_every_path() {
+    let (model, mut weights) = model();
+    // A NaN that only some tokens read, so that the first tokens are sound.
+    let table = weights.get_mut("transformer.wpe.weight").unwrap();
+    table.data[16 * 3] = f32::NAN;
+    let greedy = Sampling::greedy(10);
+    let sampled = Sampling {
+        temperature: 0.8,
+        top_k: Some(5),
+        top_p: Some(0.9),
+        ..greedy
+    };
+    for sampling in [greedy, sampled] {
+        for prompt in [&[1, 2][..], &[1, 2, 3, 4, 5]] {
+            let mut generator = Generator::new(session(&model, &weights), &model, POSITIONS).unwrap();
+            let sentence = generator.generate(prompt, &sampling).unwrap_err().to_string();
+            assert!(
+                sentence.contains("is NaN, so the text cannot be continued"),
+                "{sentence}"
+            );
+        }
+    }
+    let mut generator = Generator::new(session(&model, &weights), &model, POSITIONS).unwrap();
+    let mut shown = Vec::new();
+    let all = generator.generate_all(&[&[1], &[2, 3]], 2, &sampled, &mut |number, tokens| {
+        shown.push((number, tokens.len()));
+        Ok(ControlFlow::Continue(()))
+    });
+    // What came before was sound and has been shown.
+    assert!(all.is_err() && shown.contains(&(0, 1)));
 }

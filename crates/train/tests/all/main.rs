@@ -2,11 +2,14 @@
 
 mod buckets;
 mod checkpoint;
+mod faults;
 mod forward_fused;
 mod generator;
+mod groups;
 mod inversion;
 mod memory_planner;
 mod mistakes;
+mod names;
 mod norm_cases;
 mod norms;
 mod parity;
@@ -14,7 +17,10 @@ mod placements;
 mod precision;
 mod recording;
 mod rounded_values;
+mod settings;
 mod slices;
+mod stored_parameters;
 mod support;
 mod trainer;
+mod two_networks;
 mod usage;

@@ -8,7 +8,7 @@ use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::llama::{LlamaConfig, LlamaFamily, LlamaForCausalLM};
 use lessen_nn::models::vit::{Vit, VitConfig};
-use lessen_nn::{BatchShape, Model, NormKind, OptimizerConfig, numbered_labels};
+use lessen_nn::{AdamSettings, BatchShape, Model, NormKind, OptimizerConfig, numbered_labels};
 use lessen_train::{HostArray, Trainer, TrainerOptions};
 
 pub const SIZE: usize = 3;
@@ -152,12 +152,12 @@ pub fn hosts<'a>(batch: &'a [(&'static str, HostArray)]) -> Vec<(&'a str, Host<'
 /// Gradients that are zero but for rounding, such as those of keys' biases, move nothing with this `eps`.
 pub fn options(norm: NormKind) -> TrainerOptions {
     TrainerOptions {
-        optimizer: OptimizerConfig::AdamW {
+        optimizer: OptimizerConfig::AdamW(AdamSettings {
             beta1: 0.9,
             beta2: 0.99,
             eps: 1e-4,
             weight_decay: 0.1,
-        },
+        }),
         clip_norm: Some(0.5),
         norm,
         ..TrainerOptions::new(0.01)

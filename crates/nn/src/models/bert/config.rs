@@ -15,7 +15,7 @@ use lessen_base::Result;
 /// The configuration of a BERT, RoBERTa or DistilBERT; fields are named as in transformers' `config.json` of BERT.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BertConfig {
-    /// What names, positions, token types and heads follow.
+    /// Family, from which names, positions, token types and heads follow.
     pub family: Family,
     /// Number of tokens in the vocabulary.
     pub vocab_size: usize,
@@ -50,7 +50,7 @@ pub struct BertConfig {
     pub pad_token_id: usize,
     /// Attention and positions.
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
@@ -231,9 +231,10 @@ impl BertConfig {
 
     /// The row of the first token's position in the table of positions.
     pub fn first_position(&self) -> usize {
-        match self.family.description().positions_after_padding {
-            true => self.pad_token_id + 1,
-            false => 0,
+        if self.family.description().positions_after_padding {
+            self.pad_token_id + 1
+        } else {
+            0
         }
     }
 

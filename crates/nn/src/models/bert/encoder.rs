@@ -71,9 +71,10 @@ fn layer<'g>(
         };
         multi_head(cx, q, k, v, shared.of_layer(cx, how))
     });
-    let dropout = match description.attention_output_dropout {
-        true => c.hidden_dropout_prob,
-        false => 0.0,
+    let dropout = if description.attention_output_dropout {
+        c.hidden_dropout_prob
+    } else {
+        0.0
     };
     let x = add_and_norm(cx, c, x, y, (names.attention_output, names.attention_norm), dropout);
     let y = linear(cx, names.up, x, c.intermediate_size, c.weight());
@@ -95,7 +96,7 @@ fn add_and_norm<'g>(
     layer_norm(cx, norm, sum, c.layer_norm_eps)
 }
 
-/// What a parameter's name begins with: that of the part of the model that it belongs to.
+/// First part of a parameter's name: the name of the part of the model that it belongs to.
 pub(super) fn place(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(place, _)| place)
 }

@@ -1,4 +1,4 @@
-//! BERT, RoBERTa and DistilBERT: everything in which they differ, as transformers has it.
+//! BERT, RoBERTa and DistilBERT: their differences, as transformers has them.
 
 use crate::activation::Activation;
 
@@ -13,7 +13,7 @@ pub enum Family {
     DistilBert,
 }
 
-/// What stands on top of the encoder.
+/// Head of the encoder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Head {
     /// Classes of a text, or with one class a number, from the state of its first token.
@@ -65,12 +65,12 @@ impl Family {
     }
 }
 
-/// What tells a family from the others.
+/// Differences between a family and the others.
 pub(crate) struct Description {
     pub model_type: &'static str,
     pub classes: Classes,
     pub fields: FieldNames,
-    /// What the names of the encoder's parameters begin with.
+    /// Prefix of the names of the encoder's parameters.
     pub prefix: &'static str,
     /// Where parameters that all layers share stand, in the encoder.
     pub stack: &'static str,

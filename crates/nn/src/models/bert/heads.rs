@@ -1,4 +1,4 @@
-//! What stands on top of the encoder.
+//! Heads of the encoder.
 
 use lessen_graph::Tensor;
 
@@ -24,9 +24,10 @@ pub(super) fn classes_of_texts<'g>(
     let names = &c.family.description().classifier;
     let p = c.classifier_dropout.unwrap_or(c.hidden_dropout_prob);
     let first = batch.first(cx, states);
-    let first = match names.dropout_before {
-        true => cx.dropout(first, p),
-        false => first,
+    let first = if names.dropout_before {
+        cx.dropout(first, p)
+    } else {
+        first
     };
     let pooled = linear(cx, names.dense, first, c.hidden_size, c.weight());
     let seen = |cx: &Context<'g>| batch.not_empty(cx);

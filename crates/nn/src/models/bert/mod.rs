@@ -25,7 +25,7 @@ pub use self::family::{Family, Head};
 pub struct Bert {
     /// Configuration.
     pub config: BertConfig,
-    /// What stands on top.
+    /// Head of the encoder.
     pub head: Head,
 }
 

@@ -28,7 +28,7 @@ pub struct ImageClassifierConfig {
     pub activation: Option<Activation>,
     /// Dropout probability of linear layers, in `[0, 1)`; `None` means the network's own.
     pub dropout: Option<f64>,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,

@@ -49,7 +49,7 @@ impl ConvNet {
         }
     }
 
-    /// What it is made of.
+    /// Description of its body and head.
     pub fn plain(&self) -> PlainNet {
         let (kernel, stride) = (2, 2);
         let pooling = match self.pooling {

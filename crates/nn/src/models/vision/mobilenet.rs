@@ -94,10 +94,7 @@ impl MobileNetV2 {
         }
         y = conv2d(cx, &activated.to_string(), y, Convolution::square(out, 1, 1));
         y = batch_norm(cx, &(activated + 1).to_string(), y, self.norm);
-        match stride == 1 && x.dim(-1) == out {
-            true => x + y,
-            false => y,
-        }
+        if stride == 1 && x.dim(-1) == out { x + y } else { y }
     }
 
     /// Convolution `NAME.0`, norm `NAME.1` and activation.

@@ -21,7 +21,8 @@ use lessen_base::{Error, Result};
 use lessen_graph::{DType, Tensor, Trace};
 
 use crate::activation::Activation;
-use crate::context::{Context, ParamSpec};
+use crate::context::Context;
+use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
 pub use convnet::{ConvNet, Pooling, alexnet, lenet, small_alexnet, small_vgg11, vgg11};

@@ -9,7 +9,7 @@ use crate::init::Init;
 use crate::layers::{BatchNorm, Convolution, batch_norm, conv2d, group_norm, linear_from};
 use crate::observations;
 
-/// What norms other than batch normalization add to the variance, as PyTorch does.
+/// Epsilon that norms other than batch normalization add to the variance, as PyTorch does.
 const EPS: f64 = 1e-5;
 
 /// How a convolution's result is normalized.
@@ -51,7 +51,7 @@ impl Default for Norm {
     }
 }
 
-/// Layer normalization of images `[N, H, W, C]`, whose parameters `[C, H, W]` lie as those of PyTorch's do.
+/// Layer normalization of images `[N, H, W, C]`, with parameters `[C, H, W]` as in PyTorch.
 #[track_caller]
 fn image_layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
     let cx = cx.enter(name);

@@ -60,7 +60,7 @@ impl Block {
     }
 }
 
-/// What is added to a branch that changes size or number of channels; elsewhere it is the input itself.
+/// Shortcut beside a branch that changes size or number of channels; elsewhere it is the input itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shortcut {
     /// Every other row and column, and channels of zeros, half of them before and half of them after the others: option
@@ -81,9 +81,9 @@ pub struct ResNet {
     pub width: usize,
     /// Number of blocks of each stage.
     pub blocks: Vec<usize>,
-    /// What a block is made of.
+    /// Block of the network.
     pub block: Block,
-    /// What is added where sizes change.
+    /// Shortcut where sizes change.
     pub shortcut: Shortcut,
     /// Whether norm and activation come before each convolution (He et al. 2016b), not after it.
     pub pre_activation: bool,
@@ -157,12 +157,13 @@ impl ResNet {
         classifier(cx, "fc", x.global_avg_pool2d(), self.classes)
     }
 
-    /// A block: the branch and what is added to it.
+    /// A block: the branch and its shortcut.
     #[track_caller]
     fn residual<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, width: usize, stride: usize) -> Tensor<'g> {
-        let entry = match self.pre_activation {
-            true => self.norm_activate(cx, "bn1", x),
-            false => x,
+        let entry = if self.pre_activation {
+            self.norm_activate(cx, "bn1", x)
+        } else {
+            x
         };
         let convolutions = self.block.convolutions(width, stride);
         let last = convolutions.len();
@@ -174,20 +175,22 @@ impl ResNet {
             }
             y = conv2d(cx, &format!("conv{number}"), y, how);
             if !self.pre_activation {
-                y = match number == last {
-                    true => self.norm.apply(cx, &norm, y),
-                    false => self.norm_activate(cx, &norm, y),
+                y = if number == last {
+                    self.norm.apply(cx, &norm, y)
+                } else {
+                    self.norm_activate(cx, &norm, y)
                 };
             }
         }
         let sum = y + self.skip(cx, x, entry, self.block.outputs(width), stride);
-        match self.pre_activation {
-            true => sum,
-            false => activate(cx, self.activation, sum),
+        if self.pre_activation {
+            sum
+        } else {
+            activate(cx, self.activation, sum)
         }
     }
 
-    /// What is added to a branch that has `entry` for an input, made of the input `x` of the block.
+    /// Shortcut beside a branch with the input `entry`, from the input `x` of the block.
     #[track_caller]
     fn skip<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, entry: Tensor<'g>, out: usize, stride: usize) -> Tensor<'g> {
         if stride == 1 && x.dim(-1) == out {
@@ -197,9 +200,10 @@ impl ResNet {
             Shortcut::Padding => pad_channels(subsample(x, stride), out),
             Shortcut::Projection => {
                 let y = conv2d(cx, "downsample.0", entry, Convolution::square(out, 1, stride));
-                match self.pre_activation {
-                    true => y,
-                    false => self.norm.apply(cx, "downsample.1", y),
+                if self.pre_activation {
+                    y
+                } else {
+                    self.norm.apply(cx, "downsample.1", y)
                 }
             }
         }

@@ -28,7 +28,7 @@ pub struct RevNet {
     /// Number of units of each stage, and its width in both halves together. Each stage after the first one has half
     /// the height and width of the one before.
     pub stages: Vec<(usize, usize)>,
-    /// What `F` and `G` are made of.
+    /// Layers of `F` and `G`.
     pub block: Block,
     /// How inputs of convolutions are normalized.
     pub norm: Norm,

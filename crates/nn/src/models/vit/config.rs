@@ -112,7 +112,7 @@ pub struct VitConfig {
     pub qkv_bias: bool,
     /// Attention and positions. Positions count the learned tokens, then the patches, row by row.
     pub attention: AttentionConfig,
-    /// What the cross entropy is taken of.
+    /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,

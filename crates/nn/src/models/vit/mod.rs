@@ -84,9 +84,10 @@ fn embeddings<'g>(cx: &Context<'g>, c: &VitConfig, batch: BatchShape) -> Tensor<
         patch_embedding(cx, "projection", images, c.hidden_size, c.patch_size, c.weight())
     }));
     let x = concat(&parts, 1);
-    let x = match c.attention.position.is_limited() {
-        true => x + cx.param("position_embeddings", &[1, c.sequence(), c.hidden_size], c.weight()),
-        false => x,
+    let x = if c.attention.position.is_limited() {
+        x + cx.param("position_embeddings", &[1, c.sequence(), c.hidden_size], c.weight())
+    } else {
+        x
     };
     cx.dropout(x, c.hidden_dropout_prob)
 }
@@ -95,9 +96,12 @@ fn layer<'g>(cx: &Context<'g>, c: &VitConfig, x: Tensor<'g>, shared: SharedAtten
     let h = layer_norm(cx, "layernorm_before", x, c.layer_norm_eps);
     let y = cx.scope("attention", |cx| {
         let y = cx.scope("attention", |cx| {
-            let [q, k, v] = ["query", "key", "value"].map(|name| match c.qkv_bias {
-                true => linear(cx, name, h, c.hidden_size, c.weight()),
-                false => projection(cx, name, h, c.hidden_size, c.weight()),
+            let [q, k, v] = ["query", "key", "value"].map(|name| {
+                if c.qkv_bias {
+                    linear(cx, name, h, c.hidden_size, c.weight())
+                } else {
+                    projection(cx, name, h, c.hidden_size, c.weight())
+                }
             });
             let how = Attend {
                 dropout: c.attention_probs_dropout_prob,

@@ -4,7 +4,7 @@ use crate::recipe::words::words;
 use lessen_compile::{CostSource, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{NormKind, Position, ScheduleKind};
+use lessen_nn::{LrScheduleKind, NormKind, Position};
 
 words! {
     /// What the data is.
@@ -64,7 +64,7 @@ words! {
     }
 }
 
-words!(ScheduleKind {
+words!(LrScheduleKind {
     Constant = "constant",
     Linear = "linear",
     Cosine = "cosine",

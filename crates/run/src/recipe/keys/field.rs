@@ -11,7 +11,7 @@ use lessen_compile::{CostSource, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{Activation, Loss, NormKind, Patterns, Position, ScheduleKind};
+use lessen_nn::{Activation, Loss, LrScheduleKind, NormKind, Patterns, Position};
 use std::path::PathBuf;
 
 /// A type that a setting can have.
@@ -139,7 +139,7 @@ word_fields!(
     Position,
     Problem,
     RecordSplit,
-    ScheduleKind,
+    LrScheduleKind,
     WeightDtype,
     Placement,
     Precision

@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 
 /// The shape of a learning-rate schedule after the warm-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ScheduleKind {
+pub enum LrScheduleKind {
     /// Stays at the peak.
     Constant,
     /// Falls linearly from the peak to 0.
@@ -19,22 +19,22 @@ pub enum ScheduleKind {
     OneCycle,
 }
 
-impl ScheduleKind {
+impl LrScheduleKind {
     /// All shapes.
-    pub const ALL: [ScheduleKind; 4] = [
-        ScheduleKind::Constant,
-        ScheduleKind::Linear,
-        ScheduleKind::Cosine,
-        ScheduleKind::OneCycle,
+    pub const ALL: [LrScheduleKind; 4] = [
+        LrScheduleKind::Constant,
+        LrScheduleKind::Linear,
+        LrScheduleKind::Cosine,
+        LrScheduleKind::OneCycle,
     ];
 
     /// The name in recipes.
     pub fn name(self) -> &'static str {
         match self {
-            ScheduleKind::Constant => "constant",
-            ScheduleKind::Linear => "linear",
-            ScheduleKind::Cosine => "cosine",
-            ScheduleKind::OneCycle => "one-cycle",
+            LrScheduleKind::Constant => "constant",
+            LrScheduleKind::Linear => "linear",
+            LrScheduleKind::Cosine => "cosine",
+            LrScheduleKind::OneCycle => "one-cycle",
         }
     }
 
@@ -42,20 +42,20 @@ impl ScheduleKind {
     ///
     /// # Errors
     /// An unknown name; the message lists the known ones.
-    pub fn from_name(name: &str) -> Result<ScheduleKind> {
-        let found = ScheduleKind::ALL
+    pub fn from_name(name: &str) -> Result<LrScheduleKind> {
+        let found = LrScheduleKind::ALL
             .into_iter()
             .find(|kind| kind.name() == name.replace('_', "-"));
         found.ok_or_else(|| {
             Error::user(format!(
                 "`{name}` is no learning-rate schedule; the schedules are {}",
-                ScheduleKind::ALL.map(ScheduleKind::name).join(", ")
+                LrScheduleKind::ALL.map(LrScheduleKind::name).join(", ")
             ))
         })
     }
 }
 
-impl fmt::Display for ScheduleKind {
+impl fmt::Display for LrScheduleKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -74,9 +74,9 @@ const FINAL_DIVISOR: f64 = 1e4;
 /// - one-cycle goes from `peak / 25` at step 0 to `peak` at step `w - 1` and to `peak / 250000` at step `n - 1`, each
 ///   along half a cosine, and stays there. Without warm-up it starts at the peak.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Schedule {
+pub struct LrSchedule {
     /// Shape after the warm-up.
-    pub kind: ScheduleKind,
+    pub kind: LrScheduleKind,
     /// The highest rate.
     pub peak: f64,
     /// Warm-up steps: the peak is reached at step `warmup`, for one-cycle at step `warmup - 1`.
@@ -85,11 +85,37 @@ pub struct Schedule {
     pub total: usize,
 }
 
-impl Schedule {
+impl LrSchedule {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// A highest rate that is negative, infinite or no number, and a rate that falls after a warm-up of more steps than
+    /// there are.
+    pub fn check(&self) -> Result<()> {
+        let &LrSchedule {
+            kind,
+            peak,
+            warmup,
+            total,
+        } = self;
+        if !(peak.is_finite() && peak >= 0.0) {
+            return Err(Error::user(format!(
+                "the learning rate {peak} makes no sense; choose a finite number from 0"
+            )));
+        }
+        if kind != LrScheduleKind::Constant && warmup > total {
+            return Err(Error::user(format!(
+                "the learning rate is to rise for {warmup} steps of {total} and then to fall ({kind}); choose fewer steps \
+                 of warm-up, or more in total"
+            )));
+        }
+        Ok(())
+    }
+
     /// Returns the learning rate of step `step`, counted from 0.
     pub fn lr(&self, step: usize) -> f64 {
         let (s, w, n) = (step as f64, self.warmup as f64, self.total as f64);
-        if self.kind == ScheduleKind::OneCycle {
+        if self.kind == LrScheduleKind::OneCycle {
             return self.one_cycle(s, w, n);
         }
         if step < self.warmup {
@@ -97,10 +123,10 @@ impl Schedule {
         }
         let progress = (s - w) / (n - w).max(1.0);
         let factor = match self.kind {
-            ScheduleKind::Linear => 1.0 - progress,
+            LrScheduleKind::Linear => 1.0 - progress,
             // Without the minimum, the cosine would rise again after `total` steps.
-            ScheduleKind::Cosine => 0.5 * (1.0 + (PI * progress.min(1.0)).cos()),
-            ScheduleKind::Constant | ScheduleKind::OneCycle => 1.0,
+            LrScheduleKind::Cosine => 0.5 * (1.0 + (PI * progress.min(1.0)).cos()),
+            LrScheduleKind::Constant | LrScheduleKind::OneCycle => 1.0,
         };
         self.peak * factor.max(0.0)
     }
@@ -125,8 +151,8 @@ fn half_cosine(a: f64, b: f64, p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn rates(kind: ScheduleKind, peak: f64, warmup: usize, total: usize, steps: &[usize]) -> Vec<f64> {
-        let schedule = Schedule {
+    fn rates(kind: LrScheduleKind, peak: f64, warmup: usize, total: usize, steps: &[usize]) -> Vec<f64> {
+        let schedule = LrSchedule {
             kind,
             peak,
             warmup,
@@ -147,21 +173,21 @@ mod tests {
 
     #[test]
     fn constant_warms_up_and_stays() {
-        let got = rates(ScheduleKind::Constant, 2.0, 4, 10, &[0, 1, 3, 4, 9, 100]);
+        let got = rates(LrScheduleKind::Constant, 2.0, 4, 10, &[0, 1, 3, 4, 9, 100]);
         assert_close(&got, &[0.0, 0.5, 1.5, 2.0, 2.0, 2.0]);
-        assert_close(&rates(ScheduleKind::Constant, 2.0, 0, 0, &[0]), &[2.0]);
+        assert_close(&rates(LrScheduleKind::Constant, 2.0, 0, 0, &[0]), &[2.0]);
     }
 
     #[test]
     fn linear_falls_to_zero_at_the_total() {
-        let got = rates(ScheduleKind::Linear, 1.0, 2, 10, &[0, 1, 2, 6, 9, 10, 11]);
+        let got = rates(LrScheduleKind::Linear, 1.0, 2, 10, &[0, 1, 2, 6, 9, 10, 11]);
         assert_close(&got, &[0.0, 0.5, 1.0, 0.5, 0.125, 0.0, 0.0]);
     }
 
     #[test]
     fn cosine_falls_to_zero_and_does_not_rise_again() {
         let third = 0.5 * (1.0 + 0.5);
-        let got = rates(ScheduleKind::Cosine, 1.0, 3, 9, &[1, 3, 5, 6, 9, 12, 15]);
+        let got = rates(LrScheduleKind::Cosine, 1.0, 3, 9, &[1, 3, 5, 6, 9, 12, 15]);
         assert_close(&got, &[1.0 / 3.0, 1.0, third, 0.5, 0.0, 0.0, 0.0]);
     }
 
@@ -180,19 +206,19 @@ mod tests {
             0.049519368,
             4e-6,
         ];
-        let got = rates(ScheduleKind::OneCycle, 1.0, 3, 10, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let got = rates(LrScheduleKind::OneCycle, 1.0, 3, 10, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         for (g, e) in got.iter().zip(expected) {
             assert!((g - e).abs() < 1e-8, "{got:?}");
         }
-        assert_close(&rates(ScheduleKind::OneCycle, 1.0, 3, 10, &[20]), &[4e-6]);
-        assert_close(&rates(ScheduleKind::OneCycle, 1.0, 0, 5, &[0, 4]), &[1.0, 4e-6]);
+        assert_close(&rates(LrScheduleKind::OneCycle, 1.0, 3, 10, &[20]), &[4e-6]);
+        assert_close(&rates(LrScheduleKind::OneCycle, 1.0, 0, 5, &[0, 4]), &[1.0, 4e-6]);
     }
 
     #[test]
     fn warm_up_as_long_as_the_run_divides_by_nothing() {
-        for kind in ScheduleKind::ALL {
+        for kind in LrScheduleKind::ALL {
             for (warmup, total) in [(0, 0), (1, 1), (5, 5), (7, 5)] {
-                let schedule = Schedule {
+                let schedule = LrSchedule {
                     kind,
                     peak: 1.0,
                     warmup,
@@ -205,18 +231,18 @@ mod tests {
 
     #[test]
     fn every_name_is_read_back() {
-        for kind in ScheduleKind::ALL {
-            assert_eq!(ScheduleKind::from_name(&kind.to_string()), Ok(kind));
+        for kind in LrScheduleKind::ALL {
+            assert_eq!(LrScheduleKind::from_name(&kind.to_string()), Ok(kind));
         }
-        assert_eq!(ScheduleKind::from_name("one_cycle"), Ok(ScheduleKind::OneCycle));
+        assert_eq!(LrScheduleKind::from_name("one_cycle"), Ok(LrScheduleKind::OneCycle));
         for wrong in ["", "Linear", "constant "] {
-            assert!(ScheduleKind::from_name(wrong).is_err(), "{wrong:?}");
+            assert!(LrScheduleKind::from_name(wrong).is_err(), "{wrong:?}");
         }
     }
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        let sentence = ScheduleKind::from_name("cosin").unwrap_err().to_string();
+        let sentence = LrScheduleKind::from_name("cosin").unwrap_err().to_string();
         assert_eq!(
             sentence,
             "`cosin` is no learning-rate schedule; the schedules are constant, linear, cosine, one-cycle"

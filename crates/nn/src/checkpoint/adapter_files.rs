@@ -1,0 +1,29 @@
+//! The files of a folder of adapters.
+
+use std::path::{Path, PathBuf};
+
+use super::file::TensorFile;
+use lessen_base::{Error, Result};
+
+/// The file that makes a folder one of adapters.
+pub(super) const ADAPTERS: &str = "adapter_config.json";
+
+/// The file with the tensors of adapters.
+pub(super) const TENSORS: &str = "adapter_model.safetensors";
+
+/// The file with the tensors of a folder of adapters.
+///
+/// # Errors
+/// A file that is missing or damaged.
+pub(super) fn open_tensors(dir: &Path) -> Result<(PathBuf, TensorFile)> {
+    let path = dir.join(TENSORS);
+    if !path.exists() && dir.join("adapter_model.bin").exists() {
+        return Err(Error::user(format!(
+            "{} has an adapter_model.bin but no {TENSORS}; save the adapters with a peft of today: \
+             `model.save_pretrained(DIR)`",
+            dir.display()
+        )));
+    }
+    let file = TensorFile::open(&path)?;
+    Ok((path, file))
+}

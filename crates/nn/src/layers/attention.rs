@@ -1,0 +1,127 @@
+//! Multi-head attention.
+
+use lessen_graph::Tensor;
+use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
+
+use crate::context::Context;
+use crate::observations;
+use crate::rotary::Rotary;
+
+/// Options of an attention layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Attend<'g> {
+    /// Number of heads of queries.
+    pub heads: usize,
+    /// How scores become weights.
+    pub weighting: Weighting,
+    /// For a learned weighting the weights of heads, `[H]`.
+    pub weight: Option<Tensor<'g>>,
+    /// Bias of scores by positions.
+    pub bias: PositionBias<'g>,
+    /// The positions of queries and keys, `i32[T]`, or of those of all sequences, `i32[B·T]`, and the angles by which
+    /// [`multi_head`] and [`Attend::rotate`] rotate them.
+    pub rotary: Option<(Tensor<'g>, Rotary)>,
+    /// Whether a query attends to keys at and before its own position only.
+    pub causal: bool,
+    /// Keys that may be attended to, `bool[B, T]`; `None` means all.
+    pub mask: Option<Tensor<'g>>,
+    /// The starts of sequences, `i32[S + 1]`; see [`Attention`](lessen_graph::ops::Attention).
+    pub starts: Option<Tensor<'g>>,
+    /// The position of the first query among the keys, `i32[]`, or `i32[B]` with one for each sequence; otherwise the
+    /// queries are at the end.
+    pub offset: Option<Tensor<'g>>,
+    /// Dropout probability of attention weights in training.
+    pub dropout: f64,
+}
+
+impl Default for Attend<'_> {
+    /// Softmax in one head, every query attending to every key.
+    fn default() -> Self {
+        Attend {
+            heads: 1,
+            weighting: Weighting::Softmax,
+            weight: None,
+            bias: PositionBias::None,
+            rotary: None,
+            causal: false,
+            mask: None,
+            starts: None,
+            offset: None,
+            dropout: 0.0,
+        }
+    }
+}
+
+impl<'g> Attend<'g> {
+    /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
+    #[track_caller]
+    pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
+        self.rotary.map_or(x, |(positions, rotary)| {
+            let shape = x.shape();
+            if shape.len() != 4 {
+                x.trace()
+                    .fail(format!("{} has no heads, which are the third of four axes", x.ty()));
+            }
+            if positions.dim(0) == shape[1] {
+                return rotary.rotate(x, positions);
+            }
+            let all = [1, shape[0] * shape[1], shape[2], shape[3]];
+            rotary.rotate(x.reshape(&all), positions).reshape(&shape)
+        })
+    }
+}
+
+/// Multi-head attention (Vaswani et al. 2017): `softmax(q kᵀ / sqrt(D)) v` in every head, or with other weights and
+/// positions, for `q` of shape `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, G·D]`, where `G` divides `H` and each head
+/// of `k` and `v` is that of `H / G` heads of `q`. The result has the shape of `q`.
+#[track_caller]
+pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
+    let all = q.dim(-1);
+    if how.heads == 0 || !all.is_multiple_of(how.heads) || all == 0 {
+        cx.trace()
+            .fail(format!("queries {} do not divide into {} heads", q.ty(), how.heads));
+    }
+    let width = all / how.heads;
+    let [q, k, v] = [q, k, v].map(|x| split_heads(x, x.dim(-1) / width));
+    merge_heads(attend(cx, how.rotate(q), how.rotate(k), v, how))
+}
+
+/// [`multi_head`] on tensors that are already split into heads, `[B, T, H, D]`, and rotated.
+#[track_caller]
+pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
+    let dropout = cx.drops(how.dropout).then(|| (how.dropout, cx.key()));
+    let options = AttentionOptions {
+        weighting: how.weighting,
+        weight: how.weight,
+        bias: how.bias,
+        causal: how.causal,
+        scale: None,
+        mask: how.mask,
+        starts: how.starts,
+        offset: how.offset,
+        dropout,
+    };
+    observations::attention(cx, q, k, options);
+    attention(q, k, v, options)
+}
+
+/// Reshapes `[B, T, H·D]` to `[B, T, H, D]`.
+#[track_caller]
+pub fn split_heads(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
+    let shape = x.shape();
+    if shape.len() != 3 || heads == 0 {
+        x.trace().fail(format!("{} does not divide into {heads} heads", x.ty()));
+    }
+    x.reshape(&[shape[0], shape[1], heads, shape[2] / heads])
+}
+
+/// Reshapes `[B, T, H, D]` to `[B, T, H·D]`.
+#[track_caller]
+pub fn merge_heads(x: Tensor<'_>) -> Tensor<'_> {
+    let shape = x.shape();
+    if shape.len() != 4 {
+        x.trace()
+            .fail(format!("{} has no heads, which are the third of four axes", x.ty()));
+    }
+    x.reshape(&[shape[0], shape[1], shape[2] * shape[3]])
+}

@@ -1,0 +1,120 @@
+//! Names that training gives to inputs, states and results of its graphs.
+//!
+//! All of them begin with [`RESERVED`], and a name of a model function that begins so is refused: neither can shadow
+//! the other. Files hold the names without it; see [`in_files`].
+
+use std::borrow::Cow;
+
+/// The first character of all names that training gives, and of no name of a model function.
+pub const RESERVED: char = '@';
+
+/// Data input with the random key, `u32[2]`, another one at every step; see [`Context::key`](crate::Context::key).
+pub const KEY: &str = "@key";
+
+/// Data input with the share of a micro-batch in the loss of its step, `f32[]`.
+pub const SHARE: &str = "@share";
+
+/// Result of a step: the loss, a scalar of any float dtype.
+pub const LOSS: &str = "@loss";
+
+/// Result of a step that clips: the norm of the gradient before it is clipped, `f32[]`.
+pub const GRADIENT_NORM: &str = "@gradient_norm";
+
+/// First part of the names of optimizer states, gradient sums and moving averages.
+const PREFIXES: [&str; 3] = ["@optimizer.", "@gradient.", "@ema."];
+
+/// First part of a name in a file whose rest is a name of the model function that looks like one of training.
+const OF_MODEL: &str = "model:";
+
+/// Data input with the learning rate of a parameter group, `f32[]`: 0 for parameters of no group, and the groups of
+/// [`UpdateRule::groups`](crate::UpdateRule::groups) from 1 on.
+pub fn lr_input(group: usize) -> String {
+    match group {
+        0 => "@lr".to_string(),
+        group => format!("@lr.{group}"),
+    }
+}
+
+/// Data input with the number of the step, `f32[]`, counted from 1, for parameters that joined after `joined` steps:
+/// the step number less `joined`.
+pub fn steps_input(joined: u64) -> String {
+    match joined {
+        0 => "@t".to_string(),
+        after => format!("@t.{after}"),
+    }
+}
+
+/// State with the moving average of a parameter.
+pub fn average_of(param: &str) -> String {
+    format!("@ema.{param}")
+}
+
+/// State with the sum of a parameter's gradients.
+pub fn gradient_sum_of(param: &str) -> String {
+    format!("@gradient.{param}")
+}
+
+/// State of a parameter's optimizer.
+pub fn optimizer_state(state: &str, param: &str) -> String {
+    format!("@optimizer.{state}.{param}")
+}
+
+/// Whether a name belongs to training, and so to no model function.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with(RESERVED)
+}
+
+/// Whether a state belongs to an optimizer, or is a moving average.
+pub fn is_of_optimizer(state: &str) -> bool {
+    state.starts_with("@optimizer.") || state.starts_with("@ema.")
+}
+
+/// The name of a state in files that hold states of training beside those of the model function: different states have
+/// different names there.
+pub fn in_files(state: &str) -> Cow<'_, str> {
+    match state.strip_prefix(RESERVED) {
+        Some(own) => Cow::Borrowed(own),
+        None if looks_reserved(state) => Cow::Owned(format!("{OF_MODEL}{state}")),
+        None => Cow::Borrowed(state),
+    }
+}
+
+/// Whether a name of the model function could be that of another state in a file.
+fn looks_reserved(name: &str) -> bool {
+    let of_training = PREFIXES.map(|prefix| &prefix[1..]);
+    of_training
+        .into_iter()
+        .chain([OF_MODEL])
+        .any(|start| name.starts_with(start))
+}
+
+/// Sentence that refuses a name of a model function because it belongs to training.
+pub fn refusal(name: &str) -> String {
+    format!("the name `{name}` begins with `{RESERVED}`, which Lessen keeps for names of its own; choose another name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_training_have_plain_names_in_files_and_all_names_differ() {
+        assert_eq!(in_files(&optimizer_state("m", "w")), "optimizer.m.w");
+        assert_eq!(in_files(&average_of("w")), "ema.w");
+        assert_eq!(in_files(&gradient_sum_of("w")), "gradient.w");
+        let own = [
+            "w",
+            "lr",
+            "@ema.w",
+            "ema.w",
+            "model:ema.w",
+            "model:w",
+            "optimizer.m.w",
+            "@optimizer.m.w",
+        ];
+        let mut stored: Vec<_> = own.iter().map(|name| in_files(name)).collect();
+        stored.sort();
+        stored.dedup();
+        assert_eq!(stored.len(), own.len());
+    }
+}

@@ -1,0 +1,66 @@
+//! Conversion between the values of parameters and the states that store them.
+
+use lessen_base::Result;
+use lessen_device::{Host, HostArray};
+use lessen_graph::bf16_bits;
+use lessen_nn::{Bf16Storage, F32Storage, ParamStorage};
+use std::borrow::Cow;
+
+/// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and these.
+pub type Put<'a> = dyn FnMut(usize, usize, Host<'_>) -> Result<()> + 'a;
+
+/// How values of parameters become elements of their states, and are read back.
+pub trait ParamCodec: ParamStorage {
+    /// The number of consecutive elements of a parameter that are encoded together, such as a row that shares a scale.
+    fn unit(&self, _shape: &[usize]) -> usize {
+        1
+    }
+
+    /// Encodes elements of a parameter from number `first` on: whole units.
+    ///
+    /// # Errors
+    /// Those of `put`.
+    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()>;
+
+    /// All elements of a parameter from those of its states.
+    fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]>;
+}
+
+impl ParamCodec for F32Storage {
+    fn encode(&self, _shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        put(0, first, Host::F32(values))
+    }
+
+    fn decode<'a>(&self, _shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+        as_f32(states[0])
+    }
+}
+
+impl ParamCodec for Bf16Storage {
+    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        if shape.len() > 1 {
+            let rounded: Vec<u16> = values.iter().map(|&value| bf16_bits(value)).collect();
+            put(0, first, Host::BF16(&rounded))
+        } else {
+            put(0, first, Host::F32(values))
+        }
+    }
+
+    fn decode<'a>(&self, _shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+        as_f32(states[0])
+    }
+}
+
+/// The elements as `f32`, rounded where that has fewer digits.
+fn as_f32(host: Host<'_>) -> Cow<'_, [f32]> {
+    match host.as_f32() {
+        Some(elements) => Cow::Borrowed(elements),
+        None => host.elements().map(|element| element as f32).collect(),
+    }
+}
+
+/// The elements of a parameter whose states are `arrays`, read one after another.
+pub(crate) fn decoded(codec: &dyn ParamCodec, shape: &[usize], arrays: &[HostArray]) -> Vec<f32> {
+    let hosts: Vec<Host<'_>> = arrays.iter().map(HostArray::host).collect();
+    codec.decode(shape, &hosts).into_owned()
+}
