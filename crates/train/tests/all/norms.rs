@@ -6,6 +6,7 @@ use lessen_base::SplitMix64;
 use lessen_compile::Placement;
 use lessen_graph::{Array, Graph, InputKind, Tensor, evaluate_exactly};
 use lessen_nn::models::llama::LlamaForCausalLM;
+use lessen_nn::names::LOSS;
 use lessen_nn::{Centred, Context, Model, NormKind, OptimizerConfig, Weights};
 use lessen_train::{Part, Session, StepGraphs, Trainer, TrainerOptions};
 use std::collections::HashMap;
@@ -315,7 +316,7 @@ fn projected_gradients_are_those_of_layer_norm_by_differences() {
     };
     for model in [gpt2(0.0), olmo(), vit()] {
         let layer = step_of(&model, &with(NormKind::Layer));
-        let loss = |values: &HashMap<String, Array>| evaluate_exactly(&layer, values).unwrap()["loss"].data[0];
+        let loss = |values: &HashMap<String, Array>| evaluate_exactly(&layer, values).unwrap()[LOSS].data[0];
         for kind in [NormKind::Rms, NormKind::Crms] {
             let centred = trainer(&model, with(kind), 1).centred().clone();
             let step = step_of(&model, &with(kind));
