@@ -3,8 +3,8 @@
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;
 use crate::saved_run::SavedRun;
-use crate::task::RunTask;
-use crate::task::evaluation::inputs_of;
+use crate::task::CheckedTask;
+use crate::task::batch_shape::inputs_of;
 use lessen_base::{Error, Result};
 use lessen_graph::{Node, Op, Tensor};
 use lessen_nn::{BatchShape, Task};
@@ -41,7 +41,7 @@ impl SavedRun<'_> {
         let off = SettingValue::Text("off".to_string());
         settings.set_named("data.documents", off, format!("{tokens} tokens"))?;
         let config = Config::of(settings, config.phase.as_deref())?;
-        let task = RunTask::assemble(config, Some(saved.clone()))?;
+        let task = CheckedTask::assemble(config, Some(saved.clone()))?;
         let source = task.evaluation("dev")?;
         let batch = source.eval_batch(0)?;
         let shape = BatchShape::Padded {
@@ -51,7 +51,7 @@ impl SavedRun<'_> {
         let mut session = self.session()?;
         let found = RefCell::new(None);
         let function = session.function(|cx| {
-            task.model.logits(cx, shape);
+            task.model().logits(cx, shape);
             let trace = cx.trace();
             let node = trace.with_graph(|graph| {
                 let of_type = |node: &&Node| node.op.is::<O>();

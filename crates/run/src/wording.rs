@@ -48,6 +48,11 @@ pub(crate) fn show_duration(seconds: f64) -> String {
     }
 }
 
+/// The beginning of a message about a training phase.
+pub(crate) fn in_phase(name: &str) -> String {
+    format!("phase {name}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network}
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
 use lessen_nn::{Context, Model, Patterns, numbered_labels};
 use lessen_run::recipe::{self, config::Config};
-use lessen_run::task::RunTask;
+use lessen_run::task::CheckedTask;
 
 use super::matching;
 
@@ -94,7 +94,7 @@ pub fn cases() -> Vec<Case> {
         ..BertConfig::default()
     };
     let titles = recipe::load("thucnews")
-        .and_then(|settings| RunTask::assemble(Config::new(settings)?, None))
+        .and_then(|settings| CheckedTask::assemble(Config::new(settings)?, None))
         .expect("the built-in recipe is sound");
     let mut all = vec![
         Case {
@@ -124,7 +124,10 @@ pub fn cases() -> Vec<Case> {
         Case {
             letter: "c",
             title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 4,800, dropout 0.2",
-            work: Work::Model(Box::new(titles.model), BatchShape::Padded { size: 128, length: 32 }),
+            work: Work::Model(
+                Box::new(titles.model().clone()),
+                BatchShape::Padded { size: 128, length: 32 },
+            ),
             budget: None,
         },
     ];

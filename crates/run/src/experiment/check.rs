@@ -9,10 +9,9 @@ use crate::lengths::Length;
 use crate::planning::budget_search::BudgetSearch;
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::ProcessBaseline;
-use crate::recipe::keys::DataFormat;
 use crate::recipe::phases::{Recipe, in_phase_of};
 use crate::recipe::settings::Settings;
-use crate::task::{RunTask, Shapes, recording};
+use crate::task::{CheckedTask, recording};
 use crate::wording::counted;
 use lessen_base::{Error, Result, allocated};
 use lessen_device::Backend;
@@ -45,7 +44,7 @@ pub(super) fn check(
     backend: &mut dyn Backend,
 ) -> Result<Vec<State>> {
     let mut states = Vec::with_capacity(runs.len());
-    let mut read: Option<RunTask> = None;
+    let mut read: Option<CheckedTask> = None;
     let mut lacking: Vec<Option<Error>> = Vec::new();
     for run in runs {
         let title = grid.title(run.point, run.seed);
@@ -78,19 +77,19 @@ pub(super) fn check(
 fn planned(
     run: &GridRun,
     measures: &[Measure],
-    read: Option<RunTask>,
+    read: Option<CheckedTask>,
     backend: &mut dyn Backend,
-) -> Result<(RunTask, Vec<Result<()>>)> {
+) -> Result<(CheckedTask, Vec<Result<()>>)> {
     let recipe = Recipe::new(run.settings.clone().with_absolute_paths())?;
-    let mut tasks: Vec<RunTask> = Vec::new();
+    let mut tasks: Vec<CheckedTask> = Vec::new();
     for config in &recipe.phases {
         let shared = tasks.last().or(read.as_ref().filter(|task| {
-            let same = |key: &&str| task.config.settings.get(key) == config.settings.get(key);
+            let same = |key: &&str| task.config().settings.get(key) == config.settings.get(key);
             DATA.iter().all(same)
         }));
         let task = match shared {
             Some(shared) => shared.later(config.clone()),
-            None => RunTask::assemble(config.clone(), None),
+            None => CheckedTask::assemble(config.clone(), None),
         };
         let task = task.and_then(|task| {
             task.data()?;
@@ -98,7 +97,7 @@ fn planned(
             let work = PhaseWork {
                 task: &task,
                 options: &task.options(1),
-                shapes: Shapes::assumed(&task),
+                shapes: task.assumed_shapes(),
                 batches: None,
             };
             BudgetSearch::new(backend, (baseline, 0), work)?.under_recipe_budget()?;
@@ -113,15 +112,15 @@ fn planned(
         .collect();
     let mut known = std::collections::BTreeSet::new();
     for task in &tasks {
-        let graphs = task.graphs(&task.options(1), Shapes::assumed(task))?;
-        let statistics = recording::names(&task.config.record, &graphs);
+        let graphs = task.graphs(&task.options(1), task.assumed_shapes())?;
+        let statistics = recording::names(&task.config().record, &graphs);
         known.extend(known_keys(
-            task.config.train.clip_norm > 0.0,
-            &task.goal.scores(),
+            task.config().train.clip_norm > 0.0,
+            &task.goal().scores(),
             statistics.into_iter(),
         ));
     }
-    let all_steps = tasks.iter().map(|task| match task.config.train.steps {
+    let all_steps = tasks.iter().map(|task| match task.config().train.steps {
         0 => None,
         steps => Some(steps),
     });
@@ -155,15 +154,15 @@ fn check_step(measure: &Measure, steps: Option<u64>) -> Result<()> {
 }
 
 /// Refuses an evaluation at a length that the positions of a model do not reach.
-fn check_length(measure: &Measure, length: Length, task: &RunTask) -> Result<()> {
-    let tokens = length.tokens(task.config.data.max_length)?;
-    match task.model.max_length() {
+fn check_length(measure: &Measure, length: Length, task: &CheckedTask) -> Result<()> {
+    let tokens = length.tokens(task.config().data.max_length)?;
+    match task.model().max_length() {
         Some(most) if tokens > most => Err(Error::user(format!(
             "the measure {} needs positions for {tokens} tokens, and the model has learned ones for {most} only; choose \
              model.position = none, rope, alibi or fire, or a shorter length",
             measure.name
         ))),
-        _ if task.config.data.format != DataFormat::Text => Err(Error::user(format!(
+        _ if !task.config().data.format.format().has_windows() => Err(Error::user(format!(
             "the measure {} has a length, which is for language models on texts; leave it out",
             measure.name
         ))),

@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use crate::recipe::document::Document;
-use crate::recipe::phases::is_name;
+use crate::recipe::phase_tables::is_name;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
 use lessen_base::{Error, Result};

@@ -227,7 +227,8 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(crate) fn remove_after(&self, step: u64) -> Result<()> {
-        let files = ["report.json", "report.md", CONFUSION, PICTURES, DIVERGED].map(|name| self.root.join(name));
+        let files =
+            ["report.json", "report.md", CONFUSION, LABELS, PICTURES, DIVERGED].map(|name| self.root.join(name));
         for path in files.into_iter().chain([self.model()]) {
             remove_atomically(&path)?;
         }

@@ -21,7 +21,7 @@ use crate::planning::steps::Steps;
 use crate::recipe::phases::{Recipe, in_phase_of};
 use crate::recipe::settings::Settings;
 use crate::recipe::words::Word;
-use crate::task::{RunTask, Shapes};
+use crate::task::CheckedTask;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result, allocated};
 use lessen_compile::Plan;
@@ -86,12 +86,12 @@ impl Forecast {
             }
             let options = TrainerOptions {
                 joined: joined.clone(),
-                cost: task.config.cost_model(asked.sweep),
+                cost: task.config().cost_model(asked.sweep),
                 ..task.options(1)
             };
             let batches = sources.as_ref().map(|sources| {
                 let own = &sources[number];
-                let steps = Steps::of(&task.config.train, own.training.as_ref());
+                let steps = Steps::of(&task.config().train, own.training.as_ref());
                 let end = batches.saturating_add(steps.batches);
                 let found = PhaseBatches::of(own, batches..end, task, begun);
                 (batches, begun) = (end, begun.saturating_add(steps.total));
@@ -100,8 +100,8 @@ impl Forecast {
             let shapes = match &batches {
                 Some(PhaseBatches {
                     sources: own, range, ..
-                }) => Shapes::of(task, own.training.as_ref(), own.dev.as_ref(), range.clone()),
-                None => Shapes::assumed(task),
+                }) => task.shapes_of(own.training.as_ref(), own.dev.as_ref(), range.clone()),
+                None => task.assumed_shapes(),
             };
             prepared.push((task, options, shapes, batches));
         }
@@ -117,7 +117,7 @@ impl Forecast {
             };
             let (forecast, growth) =
                 allocated::growth(|| PhaseForecast::new(work, asked, (baseline, later_plans), backend.as_mut()));
-            phases.push(forecast.map_err(|error| in_phase_of(&task.config, error))?);
+            phases.push(forecast.map_err(|error| in_phase_of(task.config(), error))?);
             later_plans += growth.lasting;
         }
         phases.reverse();
@@ -232,13 +232,13 @@ impl Forecast {
 }
 
 /// The tasks of all phases.
-fn tasks(recipe: Recipe) -> Result<Vec<RunTask>> {
-    let mut tasks: Vec<RunTask> = Vec::with_capacity(recipe.phases.len());
+fn tasks(recipe: Recipe) -> Result<Vec<CheckedTask>> {
+    let mut tasks: Vec<CheckedTask> = Vec::with_capacity(recipe.phases.len());
     for config in recipe.phases {
         let place = config.clone();
         let task = match tasks.last() {
             Some(before) => before.later(config),
-            None => RunTask::assemble(config, None),
+            None => CheckedTask::assemble(config, None),
         };
         tasks.push(task.map_err(|error| in_phase_of(&place, error))?);
     }

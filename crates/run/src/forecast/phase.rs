@@ -8,9 +8,9 @@ use crate::planning::budget_search::BudgetSearch;
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::ProcessBaseline;
 use crate::recipe::config::Config;
-use crate::recipe::phases::in_phase;
 use crate::recipe::words::Word;
 use crate::wording::counted;
+use crate::wording::in_phase;
 use lessen_base::Result;
 use lessen_compile::passes::{Packed, StorageFormat};
 use lessen_compile::{CostSource, Placement};
@@ -60,7 +60,7 @@ impl PhaseForecast {
         beside: (ProcessBaseline, usize),
         backend: &mut dyn Backend,
     ) -> Result<PhaseForecast> {
-        let (config, shape) = (work.task.config.clone(), work.shapes.train);
+        let (config, shape) = (work.task.config().clone(), work.shapes.train);
         let budget = config.run.budget;
         let cost = work.options.cost;
         let examples = asked.examples.then(|| work.examples()).transpose()?;

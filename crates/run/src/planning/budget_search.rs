@@ -242,7 +242,7 @@ impl<'a> BudgetSearch<'a> {
     /// large enough for them.
     fn other_programs(&mut self, plans: &mut StepPlans) -> Result<OtherPrograms> {
         let (steps, evaluations) = self.work.other_layouts();
-        let (task, model, goal) = (self.work.task, &self.work.task.model, &self.work.task.goal);
+        let (task, model, goal) = (self.work.task, self.work.task.model(), self.work.task.goal());
         // The arena bounds them as the budget does.
         let free = self.options(None);
         let mut step = ProgramSize::default();

@@ -1,15 +1,15 @@
 //! When parameters joined the training of a run with several phases.
 
-use crate::task::RunTask;
+use crate::task::CheckedTask;
 use lessen_nn::Joined;
 
 /// The steps after which the parameters of a training phase joined: those that the phase before did not train, and those
 /// whose optimizer state begins anew, join after `step` steps.
-pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
-    let (optimizer, other) = (&new.config.optimizer, &old.config.optimizer);
+pub(crate) fn joined_after(before: &Joined, old: &CheckedTask, new: &CheckedTask, step: u64) -> Joined {
+    let (optimizer, other) = (&new.config().optimizer, &old.config().optimizer);
     let known = old.parameters();
     let is_frozen = |name: &str| {
-        let frozen = old.config.train.freeze.as_ref();
+        let frozen = old.config().train.freeze.as_ref();
         frozen.is_some_and(|frozen| frozen.contains(name))
     };
     let stays = |name: &str, shape: &[usize]| {

@@ -1,8 +1,8 @@
 //! The work of a training phase as far as it decides the memory of its process: data, layouts and numbers of batches.
 
 use super::sources::Sources;
-use crate::task::evaluation::packed_shape;
-use crate::task::{RunTask, Shapes};
+use crate::task::batch_shape::packed_shape;
+use crate::task::{CheckedTask, Shapes};
 use lessen_base::Result;
 use lessen_nn::BatchShape;
 use lessen_train::TrainerOptions;
@@ -25,7 +25,7 @@ const AHEAD: usize = 256;
 /// The work of a training phase as far as it decides the memory of its process.
 pub(crate) struct PhaseWork<'a> {
     /// The task that is trained.
-    pub task: &'a RunTask,
+    pub task: &'a CheckedTask,
     /// The trainer's options, with the budget of the recipe.
     pub options: &'a TrainerOptions,
     /// The layouts of the largest batches.
@@ -46,8 +46,8 @@ pub(crate) struct PhaseBatches<'a> {
 
 impl<'a> PhaseBatches<'a> {
     /// The batches `range` of a task that goes on after `done` steps of the run.
-    pub(crate) fn of(sources: &'a Sources, range: Range<u64>, task: &RunTask, done: u64) -> PhaseBatches<'a> {
-        let train = &task.config.train;
+    pub(crate) fn of(sources: &'a Sources, range: Range<u64>, task: &CheckedTask, done: u64) -> PhaseBatches<'a> {
+        let train = &task.config().train;
         let steps = match train.eval_every {
             0 => u64::MAX,
             every => every - done % every,

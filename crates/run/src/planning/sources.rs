@@ -1,7 +1,7 @@
 //! The batches of training phases.
 
 use crate::recipe::phases::in_phase_of;
-use crate::task::RunTask;
+use crate::task::CheckedTask;
 use lessen_base::Result;
 use lessen_data::Source;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    fn of(task: &RunTask) -> Result<Sources> {
+    fn of(task: &CheckedTask) -> Result<Sources> {
         Ok(Sources {
             training: task.training()?,
             dev: task.evaluation("dev")?,
@@ -28,7 +28,7 @@ impl Sources {
 ///
 /// # Errors
 /// Data that is not named, or does not fit the tokenizer or the sizes.
-pub(crate) fn sources_of(tasks: &[RunTask]) -> Result<Vec<Sources>> {
+pub(crate) fn sources_of(tasks: &[CheckedTask]) -> Result<Vec<Sources>> {
     let mut sources: Vec<Sources> = Vec::with_capacity(tasks.len());
     for (number, task) in tasks.iter().enumerate() {
         let before = number
@@ -36,7 +36,7 @@ pub(crate) fn sources_of(tasks: &[RunTask]) -> Result<Vec<Sources>> {
             .filter(|before| task.has_batches_of(&tasks[*before]));
         sources.push(match before {
             Some(before) => sources[before].clone(),
-            None => Sources::of(task).map_err(|error| in_phase_of(&task.config, error))?,
+            None => Sources::of(task).map_err(|error| in_phase_of(task.config(), error))?,
         });
     }
     Ok(sources)

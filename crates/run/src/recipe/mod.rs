@@ -1,18 +1,22 @@
 //! Recipes: the built-in ones and files; their keys, their settings, and the typed [`Config`](config::Config) that
 //! these make.
 
+mod checks;
 pub mod class_weights;
 pub mod column_names;
 pub mod config;
 pub(crate) mod document;
+mod image_keys;
 pub mod image_lists;
 pub mod keys;
-pub(crate) mod labels;
 mod names;
 pub(crate) mod optimizer;
+pub(crate) mod phase_tables;
 pub mod phases;
+mod reading;
 pub mod settings;
 pub mod value;
+mod values;
 pub mod warmup;
 pub mod words;
 

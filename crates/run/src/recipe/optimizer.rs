@@ -1,10 +1,9 @@
 //! The keys of `optimizer`: what each kind of optimizer reads of them, and what it makes of that.
 
 use super::keys::{OptimizerKeys, OptimizerKind};
-use super::phases::in_phase;
-use super::settings::{Settings, Values};
-use super::value::Origin;
+use super::value::{Origin, Values};
 use super::words::Word;
+use crate::wording::in_phase;
 use lessen_base::{Error, Result};
 use lessen_nn::{AdamSettings, OptimizerConfig};
 
@@ -44,26 +43,26 @@ pub(crate) fn leave_out_unread(values: &mut Values) {
     }
 }
 
-/// Refuses keys that no optimizer reads: neither that of their phase nor those of the phases after it, which have them,
-/// too.
+/// Refuses keys that no optimizer reads: neither that of their training phase nor those of later phases, which keep them.
+/// `phases` are the names and changes of the training phases.
 ///
 /// # Errors
 /// The first such key.
-pub(crate) fn check(settings: &Settings) -> Result<()> {
-    let Some(base) = kind_of(&settings.values) else {
+pub(crate) fn check(values: &Values, phases: &[(&str, &Values)]) -> Result<()> {
+    let Some(base) = kind_of(values) else {
         return Ok(());
     };
-    let kinds = settings.phases.iter().scan(base, |kind, phase| {
-        *kind = kind_of(&phase.changes).unwrap_or(*kind);
+    let kinds = phases.iter().scan(base, |kind, (_, changes)| {
+        *kind = kind_of(changes).unwrap_or(*kind);
         Some(*kind)
     });
     let kinds: Vec<OptimizerKind> = kinds.collect();
     let all = if kinds.is_empty() { &[base][..] } else { &kinds };
-    check_read(&settings.values, all)?;
-    let mut phases = settings.phases.iter().enumerate();
-    phases.try_for_each(|(number, phase)| {
-        let checked = check_read(&phase.changes, &kinds[number..]);
-        checked.map_err(|error| error.at(in_phase(&phase.name)))
+    check_read(values, all)?;
+    let mut phases = phases.iter().enumerate();
+    phases.try_for_each(|(number, (name, changes))| {
+        let checked = check_read(changes, &kinds[number..]);
+        checked.map_err(|error| error.at(in_phase(name)))
     })
 }
 
@@ -204,6 +203,7 @@ pub(crate) fn mistake(config: &OptimizerConfig) -> Option<(&'static str, &'stati
 mod tests {
     use super::*;
     use crate::recipe::phases::Recipe;
+    use crate::recipe::settings::Settings;
 
     fn settings(text: &str) -> Settings {
         let mut settings = Settings::parse(&format!("data.format = \"text\"\n{text}"), "my.toml").unwrap();

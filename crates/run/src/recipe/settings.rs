@@ -1,21 +1,18 @@
 //! The settings of a run: values for the [`KEYS`], each with the place it comes from.
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest. A recipe may have
-//! [`phases`], each a list of changes to the settings of the phase before.
+//! [phases](super::phases), each a list of changes to the settings of the phase before.
 
 use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
 use super::optimizer;
-use super::phases::{self, Phase};
-use super::value::{Kind, Origin, SettingValue, fit, parse_value};
+use super::phase_tables::{self, Phase};
+use super::value::{Kind, Origin, SettingValue, Values, fit, parse_value};
+use super::values::{changes, put, set, tables_of};
 use lessen_base::{Error, Result};
 use lessen_data::is_pattern;
-use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::DeTable;
-
-/// Values of keys with their origins.
-pub(crate) type Values = BTreeMap<&'static str, (SettingValue, Origin)>;
 
 /// Values of keys with their origins, and what the phases change. A key that may stay open can be missing.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +60,8 @@ impl Settings {
     /// An unknown key, a value of the wrong kind, a phase without a name.
     pub(crate) fn merge(&mut self, document: &Document<'_>, table: &DeTable<'_>) -> Result<()> {
         let (mut settings, mut listed) = (table.clone(), None);
-        if let Some(list) = settings.remove(phases::KEY) {
-            listed = Some(phases::read(document, &list)?);
+        if let Some(list) = settings.remove(phase_tables::KEY) {
+            listed = Some(phase_tables::read(document, &list)?);
         }
         let mut found = leaves(&settings, &|name| keys::find(name).is_ok());
         // A kind of optimizer takes out what was there before, and nothing that stands beside it.
@@ -102,8 +99,8 @@ impl Settings {
     /// # Errors
     /// An unknown phase or key, a value of the wrong kind.
     pub(crate) fn set_at(&mut self, name: &str, value: SettingValue, origin: Origin) -> Result<()> {
-        match phases::split(name) {
-            Some((phase, key)) => phases::find(&mut self.phases, phase, &origin)?.set(key, Some(value), origin),
+        match phase_tables::split(name) {
+            Some((phase, key)) => phase_tables::find(&mut self.phases, phase, &origin)?.set(key, Some(value), origin),
             None => set(&mut self.values, "", name, Some(value), origin),
         }
     }
@@ -184,7 +181,7 @@ impl Settings {
         };
         let mut entries = own(String::new(), &self.values);
         for phase in &self.phases {
-            entries.extend(own(format!("{}.{}.", phases::KEY, phase.name), &phase.changes));
+            entries.extend(own(format!("{}.{}.", phase_tables::KEY, phase.name), &phase.changes));
         }
         entries
     }
@@ -201,7 +198,7 @@ impl Settings {
     /// The first key in which `other` differs, leaving out the keys in `free`, also in phases.
     pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(String, String, String)> {
         let mut changes = self.changes(other).into_iter();
-        let is_free = |name: &str| free.contains(&phases::split(name).map_or(name, |(_, key)| key));
+        let is_free = |name: &str| free.contains(&phase_tables::split(name).map_or(name, |(_, key)| key));
         changes.find(|(name, _, _)| !is_free(name))
     }
 
@@ -209,82 +206,9 @@ impl Settings {
     /// `phase.NAME.KEY`.
     pub(crate) fn changes(&self, other: &Settings) -> Vec<(String, String, String)> {
         let mut all = changes("", &self.values, &other.values);
-        all.extend(phases::changes(&self.phases, &other.phases));
+        all.extend(phase_tables::changes(&self.phases, &other.phases));
         all
     }
-}
-
-/// The keys in which two maps of values differ, as [`Settings::changes`], with `prefix` before their names.
-pub(crate) fn changes(prefix: &str, a: &Values, b: &Values) -> Vec<(String, String, String)> {
-    let get = |values: &Values, key: &Key| values.get(key.name).map(|(value, _)| value.to_string());
-    let show = |value: Option<String>| value.unwrap_or("nothing".to_string());
-    let both = KEYS.iter().map(|key| (key, get(a, key), get(b, key)));
-    let changed = both.filter(|(_, a, b)| a != b);
-    changed
-        .map(|(key, a, b)| (format!("{prefix}{}", key.name), show(a), show(b)))
-        .collect()
-}
-
-/// Values as TOML, a table for each section; `prefix` goes before the tables' names.
-pub(crate) fn tables_of(values: &Values, prefix: &str) -> String {
-    let (mut text, mut section) = (String::new(), "");
-    for key in KEYS {
-        let Some((value, _)) = values.get(key.name) else {
-            continue;
-        };
-        let (own, name) = key.name.split_once('.').unwrap_or(("", key.name));
-        if own != section {
-            let gap = if section.is_empty() && prefix.is_empty() {
-                ""
-            } else {
-                "\n"
-            };
-            text.push_str(&format!("{gap}[{prefix}{own}]\n"));
-            section = own;
-        }
-        text.push_str(&format!("{name} = {value}\n"));
-    }
-    text
-}
-
-/// Gives a key a value. `prefix` goes before its name in messages; `None` stands for a list, a table or a date, which
-/// no key takes.
-///
-/// # Errors
-/// An unknown key, a value of the wrong kind.
-pub(crate) fn set(
-    values: &mut Values,
-    prefix: &str,
-    name: &str,
-    value: Option<SettingValue>,
-    origin: Origin,
-) -> Result<()> {
-    let key = keys::find(name).map_err(|nearest| {
-        Error::user(format!(
-            "{origin}: there is no key '{prefix}{name}'; did you mean {prefix}{nearest}?"
-        ))
-    })?;
-    let shown = format!("{prefix}{}", key.name);
-    match value {
-        Some(value) => put(values, key, &shown, value, origin),
-        None => {
-            let expected = key.kind.expected();
-            Err(Error::user(format!("{origin}: {shown} must be {expected}")))
-        }
-    }
-}
-
-fn put(values: &mut Values, key: &'static Key, shown: &str, value: SettingValue, origin: Origin) -> Result<()> {
-    let given = value.to_string();
-    let value = fit(key.kind, value).ok_or_else(|| {
-        let expected = key.kind.expected();
-        Error::user(format!("{origin}: {shown} must be {expected}, not {given}"))
-    })?;
-    values.insert(key.name, (value, origin));
-    if key.name == optimizer::KIND {
-        optimizer::leave_out_unread(values);
-    }
-    Ok(())
 }
 
 /// The value of a key in a file: a relative path starts at the folder of the file.

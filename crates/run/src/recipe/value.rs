@@ -1,9 +1,13 @@
 //! Values of settings: what a key takes, what was given, and where it comes from.
 
 use lessen_train::parse_size;
+use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Values of keys with their origins.
+pub(crate) type Values = BTreeMap<&'static str, (SettingValue, Origin)>;
 
 /// The texts that stand for something with parameters of its own, such as `helu:0.05`.
 #[derive(Clone, Copy, Debug)]

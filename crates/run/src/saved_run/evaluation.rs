@@ -1,19 +1,15 @@
 //! The scores of a saved model on data.
 
 use super::SavedRun;
+use crate::formats;
 use crate::lengths::Length;
 use crate::recipe::config::Config;
-use crate::recipe::keys::DataFormat;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
-use crate::recipe::words::Word;
-use crate::task::RunTask;
-use crate::task::class_names::number_classes;
+use crate::task::CheckedTask;
 use crate::task::evaluation::{Functions, Scores, evaluate};
-use crate::task::goal::Goal;
 use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
-use lessen_data::GlueTask;
 use std::path::Path;
 
 impl SavedRun<'_> {
@@ -33,7 +29,7 @@ impl SavedRun<'_> {
     /// # Errors
     /// As [`SavedRun::evaluate`], data that is no text, and a model whose positions do not reach that far.
     pub fn evaluate_at(&self, data: Option<&Path>, split: &str, length: Length) -> Result<(usize, Scores)> {
-        if self.config.data.format != DataFormat::Text {
+        if !self.config.data.format.format().has_windows() {
             return Err(Error::user(format!(
                 "--length is for language models on texts; {} is of a run on data.format = {}",
                 self.source().display(),
@@ -63,7 +59,7 @@ impl SavedRun<'_> {
     pub fn reaches(&self, length: Length) -> bool {
         let most = self.saved.model.max_length().unwrap_or(usize::MAX);
         let tokens = length.tokens(self.config.data.max_length);
-        self.config.data.format == DataFormat::Text && tokens.is_ok_and(|tokens| tokens <= most)
+        self.config.data.format.format().has_windows() && tokens.is_ok_and(|tokens| tokens <= most)
     }
 
     /// The length of an example in training, in tokens.
@@ -76,11 +72,8 @@ impl SavedRun<'_> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
-            let whole = match self.config.data.format {
-                // All of a file that was not split before is evaluated.
-                DataFormat::Labelled | DataFormat::Squad if !path.is_dir() => text.clone(),
-                _ => String::new(),
-            };
+            let is_whole = self.config.data.format.format().evaluates_whole_files() && !path.is_dir();
+            let whole = if is_whole { text.clone() } else { String::new() };
             for (key, value) in [
                 ("data.path", text.clone()),
                 ("data.dev", whole),
@@ -98,18 +91,18 @@ impl SavedRun<'_> {
             }
             return Ok(settings);
         };
-        // A folder that is called as a task of GLUE needs no word on its format.
-        let name = Path::new(path).file_name().map(|name| name.to_string_lossy());
-        let task = name.and_then(|name| GlueTask::from_name(&name).ok());
-        if let Some(task) = task
+        // The name of a folder may say which format its data has.
+        let name = Path::new(path)
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        if let Some(name) = name
             && self.is_plain
             && settings.origin("data.format") == Origin::Default
         {
-            let problem = task.target().problem();
-            for (key, word) in [
-                ("data.format", DataFormat::Glue.word()),
-                ("data.problem", problem.word()),
-            ] {
+            let found = formats::ALL
+                .iter()
+                .flat_map(|format| format.format().settings_of_folder(&name));
+            for (key, word) in found {
                 let value = SettingValue::Text(word.to_string());
                 settings.set_named(key, value, "the name of the folder".to_string())?;
             }
@@ -119,23 +112,11 @@ impl SavedRun<'_> {
 
     fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
         let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
-        let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
-        let places = match &task.goal {
-            Goal::Labels(names, _) if names.len() != task.model.labels().len() => {
-                return Err(Error::user(format!(
-                    "the data has {} labels but the model {}; name data of the same task",
-                    names.len(),
-                    task.model.labels().len()
-                )));
-            }
-            Goal::Classes(names, _) | Goal::Labels(names, _) | Goal::WordClasses(names) => {
-                number_classes(&mut task.model, names)?
-            }
-            _ => None,
-        };
+        let task = CheckedTask::assemble(config, Some(self.saved.clone()))?;
+        let (task, places) = task.numbered_by_data()?;
         let source = task.evaluation(split)?;
-        let mut session = self.session_of(&task.model, places.as_deref())?;
-        let (mut functions, job) = (Functions::new(), (&task.model, &task.goal));
+        let mut session = self.session_of(task.model(), places.as_deref())?;
+        let (mut functions, job) = (Functions::new(), (task.model(), task.goal()));
         let scores = evaluate(&mut session, &mut functions, job, source.as_ref())?;
         if !scores.loss.is_finite() {
             return Err(Error::user(format!(

@@ -3,8 +3,6 @@
 use super::SavedRun;
 use crate::continuation::{self, Continuation};
 use lessen_base::{Error, Result};
-use lessen_data::adder;
-use lessen_nn::Task;
 use lessen_train::{Generator, Sampling};
 
 impl SavedRun<'_> {
@@ -18,19 +16,13 @@ impl SavedRun<'_> {
         how: &Continuation,
         show: &mut dyn FnMut(usize, &str) -> Result<()>,
     ) -> Result<Vec<String>> {
-        if self.saved.model.task() != Task::LanguageModelling {
-            let shown = self.source().display();
-            return Err(Error::user(match self.saved.model.task() {
-                Task::MaskedLanguageModelling => format!(
-                    "{shown} is a masked language model, which continues no texts; start a classifier from it with --init"
-                ),
-                _ => format!("{shown} is a classifier; ask it about a text with `lessen predict`"),
-            }));
+        let goal = self.goal();
+        if let Some(reason) = goal.no_continuation() {
+            return Err(Error::user(format!("{} {reason}", self.source().display())));
         }
-        let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let how = Continuation {
             sampling: Sampling {
-                tokens: how.sampling.tokens.min(most),
+                tokens: how.sampling.tokens.min(goal.most_new_tokens()),
                 ..how.sampling
             },
             ..how.clone()

@@ -2,11 +2,11 @@
 
 use super::SavedRun;
 use super::logits::Logits;
-use super::prediction::{Prediction, prediction_of};
+use super::prediction::predicted;
+use crate::goal::{Prediction, SharedGoal};
 use lessen_base::Result;
 use lessen_data::images::{Preprocessing, read_image};
-use lessen_data::{Batch, Field, LabelKind};
-use lessen_nn::Task;
+use lessen_data::{Batch, Field};
 use std::path::PathBuf;
 
 /// A saved model of images that is ready to be asked, on a device.
@@ -14,7 +14,7 @@ pub struct ImagePredictor<'a> {
     run: &'a SavedRun<'a>,
     preprocessing: &'a Preprocessing,
     logits: Logits,
-    target: LabelKind,
+    goal: SharedGoal,
 }
 
 impl SavedRun<'_> {
@@ -23,16 +23,11 @@ impl SavedRun<'_> {
     /// # Errors
     /// A model of texts, and one that cannot be read.
     pub fn image_predictor(&self) -> Result<ImagePredictor<'_>> {
-        let model = &self.saved.model;
         Ok(ImagePredictor {
             run: self,
             preprocessing: self.saved.reader.preprocessing()?,
             logits: Logits::new(self.session()?),
-            target: match model.task() {
-                Task::Regression => LabelKind::Score,
-                Task::MultiLabelClassification { .. } => LabelKind::Sets(model.labels().to_vec()),
-                _ => LabelKind::Classes(model.labels().to_vec()),
-            },
+            goal: self.goal(),
         })
     }
 }
@@ -62,7 +57,9 @@ impl ImagePredictor<'_> {
             };
             let logits = self.logits.of(model, &batch)?;
             let all = logits.chunks_exact((logits.len() / size).max(1)).take(files.len());
-            predictions.extend(all.map(|logits| prediction_of(&self.target, config.data.threshold, logits)));
+            for logits in all {
+                predictions.push(predicted(self.goal.as_ref(), logits)?);
+            }
         }
         Ok(predictions)
     }

@@ -1,6 +1,6 @@
 //! The logits of a saved model on batches of any layout.
 
-use crate::task::evaluation::{inputs_of, shape_of};
+use crate::task::batch_shape::{inputs_of, shape_of};
 use lessen_base::Result;
 use lessen_data::Batch;
 use lessen_nn::{BatchShape, Model};

@@ -11,8 +11,8 @@ mod tagging;
 
 use crate::device::NewBackend;
 use crate::folder::{Folder, Which};
+use crate::goal::SharedGoal;
 use crate::recipe::config::Config;
-use crate::recipe::keys::DataFormat;
 use crate::recipe::phases::Recipe;
 use crate::task::SavedModel;
 use crate::task::{first_weights, fit};
@@ -25,8 +25,9 @@ use std::path::{Path, PathBuf};
 
 pub use self::answering::Answerer;
 pub use self::images::ImagePredictor;
-pub use self::prediction::{Answer, Prediction, Predictor, split_pair};
+pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
+pub use crate::goal::Prediction;
 
 /// A saved model with the settings that it was trained with; those of a plain Hugging Face folder follow from its
 /// model.
@@ -156,9 +157,13 @@ impl<'a> SavedRun<'a> {
         self.saved.model.labels()
     }
 
-    /// Whether the model adds numbers.
-    fn goal_is_sum(&self) -> bool {
-        self.config.data.format == DataFormat::Adder
+    /// The goal that the model was trained for.
+    fn goal(&self) -> SharedGoal {
+        self.config
+            .data
+            .format
+            .format()
+            .goal_of(&self.saved.model, &self.config)
     }
 }
 

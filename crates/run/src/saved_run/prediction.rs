@@ -2,34 +2,19 @@
 
 use super::SavedRun;
 use super::logits::Logits;
+use crate::formats::glue::{goal_of_task, task_of};
+use crate::formats::labelled::columns;
+use crate::goal::{Goal, Prediction, SharedGoal};
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
-use crate::task::class_names::number_classes;
-use crate::task::corpus::{columns, glue_task, has_pairs};
-use crate::task::evaluation::{largest, sigmoid};
-use crate::task::fit::check_goal;
-use crate::task::goal::Goal;
+use crate::task::fit::check_model;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
-use lessen_data::{Adder, Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair, adder};
-use lessen_nn::Task;
-use lessen_train::{Generator, Sampling};
+use lessen_data::{Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair};
+use lessen_train::Generator;
 use std::collections::HashSet;
 use std::path::Path;
-
-/// What a model says of a text or an image.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Prediction {
-    /// The number of the most likely class, and the probabilities of all.
-    Class(usize, Vec<f64>),
-    /// The numbers of the classes that the text has, where it can have several, and the probabilities of all.
-    Labels(Vec<usize>, Vec<f64>),
-    /// A score.
-    Score(f64),
-    /// The answer to a sum, as it is written.
-    Sum(String),
-}
 
 /// An answer about a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,21 +28,22 @@ pub struct Answer {
 /// A saved model that is ready to be asked, on a device.
 pub struct Predictor<'a> {
     run: &'a SavedRun<'a>,
-    kind: Kind,
+    goal: SharedGoal,
+    answerer: TextAnswerer,
 }
 
-/// What is asked, and how.
-enum Kind {
-    Labels(Box<Classifier>),
-    Sums(Box<Generator>),
+/// What answers texts.
+enum TextAnswerer {
+    /// The logits of a classifier or a regression.
+    Classifier(Box<Classifier>),
+    /// What a language model generates.
+    Generator(Box<Generator>),
 }
 
 /// A classifier or a regression on a device.
 struct Classifier {
     logits: Logits,
-    target: LabelKind,
-    /// The probability from which on one of several classes is predicted.
-    threshold: f64,
+    labels: LabelKind,
     /// Tokens that say nothing of a text: those around every text, and the one for what is unknown.
     blank: HashSet<i32>,
 }
@@ -68,50 +54,37 @@ impl SavedRun<'_> {
     /// # Errors
     /// A model that only continues texts, and one that cannot be read.
     pub fn predictor(&self) -> Result<Predictor<'_>> {
-        let model = &self.saved.model;
-        let target = match (self.goal_is_sum(), model.task()) {
-            (true, _) => {
-                let kind = Kind::Sums(Box::new(self.generator(adder::LENGTH)?));
-                return Ok(Predictor { run: self, kind });
-            }
-            (_, Task::Regression) => LabelKind::Score,
-            (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
-            (_, Task::MultiLabelClassification { .. }) => LabelKind::Sets(model.labels().to_vec()),
-            (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
-                return Err(Error::user(format!(
-                    "{} tells classes of words or answers, not of texts; ask its tagger or answerer",
-                    self.source().display()
-                )));
-            }
-            (_, Task::LanguageModelling) => {
-                return Err(Error::user(format!(
-                    "{} is a language model; continue texts with `lessen generate`",
-                    self.source().display()
-                )));
-            }
-            (_, Task::MaskedLanguageModelling) => {
-                return Err(Error::user(format!(
-                    "{} is a masked language model, which classifies no texts; start a classifier from it with --init",
-                    self.source().display()
-                )));
-            }
+        let goal = self.goal();
+        if let Some(length) = goal.answer_length() {
+            let answerer = TextAnswerer::Generator(Box::new(self.generator(length)?));
+            return Ok(Predictor {
+                run: self,
+                goal,
+                answerer,
+            });
+        }
+        let Some(labels) = goal.label_kind() else {
+            let shown = self.source().display();
+            return Err(Error::user(format!("{shown} {}", goal.no_prediction())));
         };
         let tokenizer = self.saved.reader.tokenizer()?;
         let (around, _) = tokenizer.encode_pair("", Some(""), usize::MAX)?;
         let beside = [tokenizer.pad_id()].into_iter().chain(tokenizer.unknown_id());
         let classifier = Classifier {
             logits: Logits::new(self.session()?),
-            target,
-            threshold: self.config.data.threshold,
+            labels,
             blank: around.into_iter().chain(beside).collect(),
         };
-        let kind = Kind::Labels(Box::new(classifier));
-        Ok(Predictor { run: self, kind })
+        Ok(Predictor {
+            run: self,
+            goal,
+            answerer: TextAnswerer::Classifier(Box::new(classifier)),
+        })
     }
 
     /// Whether the texts of the run's data are pairs; none where there is no run.
     pub fn has_pairs(&self) -> Option<bool> {
-        (!self.is_plain).then(|| has_pairs(&self.config))
+        (!self.is_plain).then(|| self.config.data.format.format().has_pairs(&self.config))
     }
 
     /// The columns of texts in files with named columns.
@@ -141,7 +114,7 @@ impl SavedRun<'_> {
             )));
         }
         let config = Config::of(settings, self.config.phase.as_deref())?;
-        glue_task(&config, config.data.path.as_deref().unwrap_or(dir))
+        task_of(&config, config.data.path.as_deref().unwrap_or(dir))
     }
 
     /// The number of the model's class for each class of a task of GLUE; none for scores.
@@ -149,17 +122,11 @@ impl SavedRun<'_> {
     /// # Errors
     /// A model of another task.
     pub fn classes_of(&self, task: GlueTask) -> Result<Vec<usize>> {
-        let goal = match task.target() {
-            LabelKind::Classes(names) => Goal::Classes(names, task.metrics()),
-            LabelKind::Sets(names) => Goal::Labels(names, self.config.data.threshold),
-            LabelKind::Score => Goal::Score(task.metrics()),
-        };
-        check_goal(&goal, &self.saved.model)?;
-        let Goal::Classes(names, _) = &goal else {
-            return Ok(Vec::new());
-        };
-        let places = number_classes(&mut self.saved.model.clone(), names)?;
-        Ok((0..names.len())
+        let goal = goal_of_task(task, self.config.data.threshold);
+        check_model(goal.as_ref(), &self.saved.model)?;
+        let places = goal.number_classes(&mut self.saved.model.clone())?;
+        let classes = 0..goal.class_names().len();
+        Ok(classes
             .map(|class| places.as_ref().map_or(class, |places| places[class]))
             .collect())
     }
@@ -201,18 +168,27 @@ impl Predictor<'_> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        match &mut self.kind {
-            Kind::Labels(classifier) => classifier.ask(self.run, texts),
-            Kind::Sums(generator) => texts.iter().map(|(text, _)| sum_of(generator, text)).collect(),
+        let goal = self.goal.as_ref();
+        match &mut self.answerer {
+            TextAnswerer::Classifier(classifier) => classifier.ask(self.run, goal, texts),
+            TextAnswerer::Generator(generator) => {
+                let answers = texts.iter().map(|(text, _)| {
+                    Ok(Answer {
+                        prediction: goal.answer(generator, text)?,
+                        is_blank: false,
+                    })
+                });
+                answers.collect()
+            }
         }
     }
 }
 
 impl Classifier {
-    fn ask(&mut self, run: &SavedRun<'_>, texts: &[TextPair]) -> Result<Vec<Answer>> {
+    fn ask(&mut self, run: &SavedRun<'_>, goal: &dyn Goal, texts: &[TextPair]) -> Result<Vec<Answer>> {
         let (length, most) = (run.config.data.max_length, run.config.train.batch);
         let size = texts.len().min(most);
-        let examples = Examples::unlabelled(texts.to_vec(), &self.target);
+        let examples = Examples::unlabelled(texts.to_vec(), &self.labels);
         let batches = ExampleBatches::new(&examples, run.saved.reader.tokenizer()?, length, size, Order::InOrder)?;
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
@@ -220,7 +196,7 @@ impl Classifier {
             let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for (row, logits) in rows.take(batch.examples).enumerate() {
-                let prediction = prediction_of(&self.target, self.threshold, logits);
+                let prediction = predicted(goal, logits)?;
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
                 answers.push(Answer { prediction, is_blank });
             }
@@ -229,17 +205,10 @@ impl Classifier {
     }
 }
 
-/// What the logits of an example say. Of several labels it has those whose probability is at least `threshold`.
-pub(super) fn prediction_of(target: &LabelKind, threshold: f64, logits: &[f32]) -> Prediction {
-    match target {
-        LabelKind::Score => Prediction::Score(f64::from(logits[0])),
-        LabelKind::Sets(_) => {
-            let shares: Vec<f64> = logits.iter().map(|logit| sigmoid(*logit)).collect();
-            let found = (0..shares.len()).filter(|class| shares[*class] >= threshold);
-            Prediction::Labels(found.collect(), shares)
-        }
-        LabelKind::Classes(_) => Prediction::Class(largest(logits, 1)[0] as usize, softmax(logits)),
-    }
+/// What the logits of an example say.
+pub(super) fn predicted(goal: &dyn Goal, logits: &[f32]) -> Result<Prediction> {
+    let found = goal.prediction(logits);
+    found.ok_or_else(|| Error::internal("a goal without predictions was asked for some"))
 }
 
 /// The tokens of a text in a batch.
@@ -247,32 +216,4 @@ fn tokens_of(batch: &Batch, row: usize) -> &[i32] {
     let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
     let starts = ints("starts");
     &ints("tokens")[starts[row] as usize..starts[row + 1] as usize]
-}
-
-/// The probabilities of classes.
-pub(super) fn softmax(logits: &[f32]) -> Vec<f64> {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - top).exp()).collect();
-    let total: f64 = weights.iter().sum();
-    weights.iter().map(|weight| weight / total).collect()
-}
-
-/// The answer of a model that adds.
-fn sum_of(generator: &mut Generator, text: &str) -> Result<Answer> {
-    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let numbers = plain.trim_end_matches('=').split_once('+');
-    let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number < 1000);
-    let Some((a, b)) = numbers.and_then(|(a, b)| Some((number(a)?, number(b)?))) else {
-        return Err(Error::user(format!(
-            "'{text}' is no sum of two numbers below 1000; write one such as 123+456"
-        )));
-    };
-    let adder = Adder::new(1, 0)?;
-    let question = adder.question(a, b);
-    let sampling = Sampling::greedy(adder::DIGITS);
-    let answer = generator.generate(&question, &sampling)?;
-    Ok(Answer {
-        prediction: Prediction::Sum(adder.show(&question, &answer)),
-        is_blank: false,
-    })
 }

@@ -2,8 +2,7 @@
 
 use super::SavedRun;
 use super::logits::Logits;
-use super::prediction::softmax;
-use crate::task::evaluation::largest;
+use crate::goal::logits::{largest, softmax};
 use lessen_base::{Error, Result};
 use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
 use lessen_nn::Task;

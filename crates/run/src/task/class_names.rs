@@ -4,9 +4,18 @@ use lessen_base::{Error, Result};
 use lessen_nn::{Model, numbered_labels, same_classes};
 
 /// Whether the names of classes are their numbers, `0`, `1` and so on: the default where data has no names.
-pub(super) fn are_numbers(names: &[String]) -> bool {
+pub(crate) fn are_numbers(names: &[String]) -> bool {
     let mut numbered = names.iter().enumerate();
     numbered.all(|(number, name)| *name == number.to_string())
+}
+
+/// Names the classes of a model for data that calls them `names`. Numbers are no names: a checkpoint that has named these
+/// classes may have more of them.
+pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
+    let is_named = same_classes(names, model.labels()).is_some();
+    if is_named || !(are_numbers(names) && model.labels().len() >= names.len()) {
+        model.set_labels(names.to_vec());
+    }
 }
 
 /// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which

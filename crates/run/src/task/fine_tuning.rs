@@ -1,8 +1,8 @@
 //! What fine-tuning adds to a task: how labels count, which parameters are trained, and adapters; all of it checked
 //! before anything is traced.
 
-use super::corpus::Corpus;
-use super::goal::Goal;
+use crate::formats::corpus::Corpus;
+use crate::goal::Goal;
 use crate::recipe::class_weights::ClassWeights;
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
@@ -27,7 +27,12 @@ impl FineTuning {
     ///
     /// # Errors
     /// Keys that do not go with the data, the model or each other.
-    pub(crate) fn of(config: &Config, goal: &Goal, model: &Model, corpus: Option<&Corpus>) -> Result<FineTuning> {
+    pub(crate) fn of(
+        config: &Config,
+        goal: &dyn Goal,
+        model: &Model,
+        corpus: Option<&dyn Corpus>,
+    ) -> Result<FineTuning> {
         let lora = lora(config, model)?;
         let names: Vec<String> = model.parameters().into_iter().map(|param| param.name).collect();
         let place = |key: &str, error: Error| error.at(config.place(key));
@@ -57,7 +62,7 @@ impl FineTuning {
     }
 
     /// The weight of a batch in the mean loss: the sum of its examples' weights.
-    pub(crate) fn weight_of(&self, goal: &Goal, batch: &Batch) -> f64 {
+    pub(crate) fn weight_of(&self, goal: &dyn Goal, batch: &Batch) -> f64 {
         let Some(weights) = &self.criterion.class_weights else {
             return goal.weight_of(batch);
         };
@@ -73,32 +78,28 @@ impl FineTuning {
     }
 }
 
-fn smoothing(config: &Config, goal: &Goal) -> Result<f64> {
-    match goal {
-        Goal::Score(_) | Goal::Labels(..) | Goal::Answers if config.train.label_smoothing > 0.0 => {
-            let what = match goal {
-                Goal::Score(_) => "scores",
-                Goal::Answers => "questions with answers",
-                _ => "several labels for a text",
-            };
-            Err(Error::user(format!(
-                "{} is for classes and tokens, but the data has {what}; leave it out",
-                config.place("train.label_smoothing")
-            )))
-        }
-        _ => Ok(config.train.label_smoothing),
+fn smoothing(config: &Config, goal: &dyn Goal) -> Result<f64> {
+    let smoothing = config.train.label_smoothing;
+    match goal.loss_limits() {
+        Some(limits) if smoothing > 0.0 => Err(Error::user(format!(
+            "{} is for classes and tokens, but the data has {}; leave it out",
+            config.place("train.label_smoothing"),
+            limits.smoothing
+        ))),
+        _ => Ok(smoothing),
     }
 }
 
-fn class_weights(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<Option<Vec<f32>>> {
+fn class_weights(config: &Config, goal: &dyn Goal, corpus: Option<&dyn Corpus>) -> Result<Option<Vec<f32>>> {
     let (Some(weights), place) = (&config.train.class_weights, config.place("train.class_weights")) else {
         return Ok(None);
     };
-    let Goal::Classes(names, _) = goal else {
+    if !goal.has_class_weights() {
         return Err(Error::user(format!(
             "{place} is for data with a class for each text; leave it out"
         )));
-    };
+    }
+    let names = goal.class_names();
     match weights {
         ClassWeights::Listed(weights) if weights.len() != names.len() => Err(Error::user(format!(
             "{place} has {} weights, but the data has the {} classes {}; write one for each",

@@ -1,7 +1,5 @@
 //! What turns the examples of data into what a model reads, kept beside the model.
 
-use super::images::preprocessing_of;
-use super::tokenizer_of;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_data::images::Preprocessing;
@@ -73,4 +71,27 @@ impl Reader {
             Reader::Images(preprocessing) => preprocessing.save(dir),
         }
     }
+}
+
+/// The tokenizer of a model: the one in its folder, or else that of the model that its adapters belong to.
+///
+/// # Errors
+/// A folder without a sound tokenizer.
+pub(crate) fn tokenizer_of(folder: ModelFolder<'_>) -> Result<Tokenizer> {
+    if Tokenizer::is_in(folder.path()) {
+        return Tokenizer::from_dir(folder.path());
+    }
+    let base = folder.base()?;
+    Tokenizer::from_dir(base.as_deref().unwrap_or(folder.path()))
+}
+
+/// How images become what the model of a folder sees, where it says so, or the model that its adapters belong to.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn preprocessing_of(folder: ModelFolder<'_>) -> Result<Option<Preprocessing>> {
+    if let Some(own) = Preprocessing::load(folder.path())? {
+        return Ok(Some(own));
+    }
+    folder.base()?.map_or(Ok(None), |base| Preprocessing::load(&base))
 }

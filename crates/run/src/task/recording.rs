@@ -1,9 +1,11 @@
 //! Recording of statistics: which graphs it adds to those of training, and when they run.
 
-use super::{RunTask, Shapes};
+use super::shapes::Shapes;
+use crate::recipe::config::Config;
 use crate::recipe::keys::{RecordKeys, RecordSplit};
 use lessen_base::Result;
-use lessen_nn::Selection;
+use lessen_graph::Tensor;
+use lessen_nn::{BatchShape, Context, Selection};
 use lessen_train::StepGraphs;
 
 /// The functions of training before those that record: the evaluation.
@@ -63,21 +65,24 @@ pub(crate) fn names(record: &RecordKeys, graphs: &StepGraphs) -> Vec<String> {
         .collect()
 }
 
-/// Adds the functions that record to the graphs of training.
+/// Adds the functions that record to the graphs of training. `loss` traces the loss of a batch of a layout.
 ///
 /// # Errors
 /// A part of `record.what` that the model has nothing of.
-pub(crate) fn add(mut graphs: StepGraphs, task: &RunTask, shapes: Shapes) -> Result<StepGraphs> {
-    let record = &task.config.record;
-    for (split, _) in record.functions() {
-        let selection: Result<Selection> = record.what.parse();
+pub(crate) fn add(
+    mut graphs: StepGraphs,
+    config: &Config,
+    shapes: Shapes,
+    loss: impl for<'g> Fn(&Context<'g>, BatchShape) -> Tensor<'g>,
+) -> Result<StepGraphs> {
+    for (split, _) in config.record.functions() {
+        let selection: Result<Selection> = config.record.what.parse();
         let (training, shape) = match split {
             RecordedSplit::Train => (true, shapes.train),
             RecordedSplit::Dev => (false, shapes.first_dev),
         };
-        let added =
-            selection.and_then(|selection| graphs.with_recording(&selection, training, |cx| task.loss(cx, shape)));
-        graphs = added.map_err(|error| error.at(task.config.place("record.what")))?;
+        let added = selection.and_then(|selection| graphs.with_recording(&selection, training, |cx| loss(cx, shape)));
+        graphs = added.map_err(|error| error.at(config.place("record.what")))?;
     }
     Ok(graphs)
 }

@@ -2,8 +2,8 @@
 
 use super::Run;
 use super::unknown_tokens::UnknownTokens;
-use crate::recipe::phases::in_phase;
 use crate::task::first_weights::{self, FirstWeights};
+use crate::wording::in_phase;
 use crate::wording::{counted, some_of};
 use lessen_train::show_size;
 
@@ -13,7 +13,7 @@ impl Run {
     pub(super) fn announce(&mut self, first: &FirstWeights) {
         let parameters = self.trainer.params().iter().filter(|param| !param.is_buffer);
         let count: usize = parameters.map(|param| param.shape.iter().product::<usize>()).sum();
-        let phase = self.phase.task.config.phase.as_deref();
+        let phase = self.phase.task.config().phase.as_deref();
         let phase_name = phase.map_or(String::new(), |name| format!(", {}", in_phase(name)));
         let trained = self.trainer.params().iter().filter(|param| self.trainer.trains(param));
         let trained: usize = trained.map(|param| param.shape.iter().product::<usize>()).sum();
@@ -25,7 +25,7 @@ impl Run {
         self.log.report(&format!(
             "{}{phase_name}: {} with {count} parameters{trained}, {}, peak memory {}, in {}",
             self.recipe.name(),
-            self.phase.task.model.architecture().name(),
+            self.phase.task.model().architecture().name(),
             counted(self.phase.steps.total, "step"),
             show_size(self.watch.peak(self.peak()).planned),
             self.folder.root().display()
@@ -54,7 +54,7 @@ impl Run {
                 .note(&format!("{before} has no {drawn}; starting with new ones"));
         }
         if !first.grown.is_empty() {
-            let (tokens, grown) = (self.phase.task.model.vocab_size(), some_of(&first.grown));
+            let (tokens, grown) = (self.phase.task.model().vocab_size(), some_of(&first.grown));
             self.log.note(&format!(
                 "the tokenizer has more tokens, {tokens}, than {before}; their rows of {grown} are new"
             ));

@@ -1,64 +1,16 @@
 //! The course of a run, from its metrics: losses, evaluations and times of all of its sessions. It is reduced while it
 //! is read, so that it takes as much memory for a million steps as for some thousands.
 
-use super::phase_result::PhaseResult;
+use super::phase_result::{PhaseResult, scores_of};
+use super::thinned::Thinned;
 use super::timing::median;
 use crate::folder::metrics;
 use lessen_base::Result;
 use serde_json::Value;
 use std::path::Path;
 
-/// Most numbers that are kept of a sequence.
-const MOST: usize = 10_000;
-
 /// Most rows of the curve.
 const ROWS: usize = 40;
-
-/// A sequence of which every so many-th item is kept, so that there are at most [`MOST`].
-#[derive(Clone, Debug)]
-pub(crate) struct Thinned<T> {
-    kept: Vec<T>,
-    every: usize,
-    seen: usize,
-}
-
-impl<T> Default for Thinned<T> {
-    fn default() -> Thinned<T> {
-        Thinned {
-            kept: Vec::new(),
-            every: 1,
-            seen: 0,
-        }
-    }
-}
-
-impl<T> Thinned<T> {
-    /// Adds an item.
-    pub(crate) fn push(&mut self, item: T) {
-        if self.kept.len() == MOST && self.seen.is_multiple_of(self.every) {
-            let mut number = 0;
-            self.kept.retain(|_| {
-                number += 1;
-                number % 2 == 1
-            });
-            self.every *= 2;
-        }
-        if self.seen.is_multiple_of(self.every) {
-            self.kept.push(item);
-        }
-        self.seen += 1;
-    }
-
-    /// The items that are kept.
-    pub(crate) fn items(&self) -> &[T] {
-        &self.kept
-    }
-
-    /// The distance between two items that are kept.
-    pub(crate) fn every(&self) -> usize {
-        self.every
-    }
-}
 
 /// A stretch of steps.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -193,38 +145,10 @@ impl Course {
     }
 }
 
-/// The scores of an evaluation in a line of the metrics.
-pub(super) fn scores_of(line: &Value) -> Vec<(String, f64)> {
-    let fields = line.as_object().into_iter().flatten();
-    let scores = fields.filter(|(name, _)| name.starts_with("dev_") && !name.starts_with("dev_stat/"));
-    scores
-        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_long_sequence_is_thinned_evenly() {
-        let mut thinned = Thinned::default();
-        for i in 0..MOST {
-            thinned.push(i);
-        }
-        assert_eq!((thinned.items().len(), thinned.every()), (MOST, 1));
-        for i in MOST..5 * MOST {
-            thinned.push(i);
-        }
-        let (items, every) = (thinned.items(), thinned.every());
-        assert!(
-            items.len() <= MOST && items.len() > MOST / 3 && every == 8,
-            "{} {every}",
-            items.len()
-        );
-        assert!(items.iter().enumerate().all(|(i, item)| *item == i * every));
-    }
 
     #[test]
     fn the_curve_has_the_means_of_equal_stretches() {

@@ -42,7 +42,7 @@ impl Run {
                 (none, "go on with --resume")
             }
         };
-        let place = self.phase.task.config.place("train.lr");
+        let place = self.phase.task.config().place("train.lr");
         let sentence = format!("{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}");
         if let Err(error) = self.folder.write(DIVERGED, &format!("{sentence}\n")) {
             self.log.note(&format!("warning: {error}"));

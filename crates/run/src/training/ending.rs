@@ -3,7 +3,7 @@
 use super::Run;
 use super::report::{Outcome, Report};
 use super::unknown_tokens::UnknownTokens;
-use crate::showcase::showcase;
+use crate::goal::Demonstrated;
 use crate::task::evaluation::Scores;
 use crate::task::first_weights;
 use lessen_base::Result;
@@ -12,32 +12,31 @@ use lessen_train::Generator;
 impl Run {
     /// A demonstration of the model that the run results in; the trainer ends.
     pub(super) fn showcase(self) -> Result<Vec<String>> {
-        let (task, seed) = (&self.phase.task, self.phase.task.config.train.seed);
+        let (task, seed) = (&self.phase.task, self.phase.task.config().train.seed);
         let best = self.yields_best().then(|| self.folder.model());
         let trainer = self.trainer;
-        let generator = |most| {
-            let parameters = task.model.parameters();
+        let new_generator = |most| {
+            let parameters = task.model().parameters();
             let (mut session, _) = trainer.finish()?.with_params(parameters.clone(), &[])?;
             if let Some(dir) = best {
                 first_weights::read(&mut session, &parameters, (&dir).into(), &|_| false, None)?;
             }
-            first_weights::convert_norms(&mut session, &task.model)?;
-            Generator::new(session, &task.model, most)
+            first_weights::convert_norms(&mut session, task.model())?;
+            Generator::new(session, task.model(), most)
         };
-        showcase(
-            &task.goal,
-            &self.reader,
-            self.phase.sources.dev.as_ref(),
+        task.goal().demonstration(Demonstrated {
+            tokenizer: self.reader.tokenizer().ok(),
+            dev: self.phase.sources.dev.as_ref(),
             seed,
-            generator,
-        )
+            new_generator: Box::new(new_generator),
+        })
     }
 
     /// The report of the run, interrupted or at its end.
     pub(super) fn report(&self, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {
         Report::new(&Outcome {
             recipe: &self.recipe,
-            goal: &self.phase.task.goal,
+            goal: self.phase.task.goal(),
             folder: &self.folder,
             done: self.trainer.done(),
             total: self.total,

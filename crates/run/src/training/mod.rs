@@ -17,6 +17,7 @@ mod report_page;
 mod saving;
 mod start;
 mod starting_point;
+mod thinned;
 mod timing;
 mod unknown_tokens;
 
@@ -35,11 +36,12 @@ use self::timing::Timing;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::memory::{PhaseMemory, RunMemory};
-use crate::folder::{CONFUSION, Folder, LABELS, NewFolderGuard};
+use crate::folder::{Folder, NewFolderGuard};
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::phase_work::batches_ahead;
 use crate::recipe::phases::Recipe;
-use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
+use crate::task::batch_shape::{inputs_of, shape_of};
+use crate::task::evaluation::{Functions, Scores, evaluate};
 use crate::task::reader::Reader;
 use crate::wording::name_of;
 use lessen_base::{Error, Result};
@@ -62,7 +64,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     }
     let compile_time = remaining.phases.iter().map(|(_, plans)| plans.compile_time()).sum();
     let memory_of =
-        |(phase, plans): &(PreparedPhase, StepPlans)| PhaseMemory::of(phase.task.config.phase.as_deref(), plans);
+        |(phase, plans): &(PreparedPhase, StepPlans)| PhaseMemory::of(phase.task.config().phase.as_deref(), plans);
     let memory = RunMemory {
         phases: remaining.phases.iter().map(memory_of).collect(),
     };
@@ -84,12 +86,15 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         reader: phase.task.data()?.reader.clone(),
         data: phase.task.data()?.digests()?,
         timing: Timing::new(compile_time, start.spent()),
-        clock: CheckpointClock::new(phase.task.config.train.checkpoint_minutes, start.step() > 0),
+        clock: CheckpointClock::new(phase.task.config().train.checkpoint_minutes, start.step() > 0),
         waiting: start.waiting().filter(|_| phase.begun < start.step()),
         stopped: false,
         unsaved: None,
         optimizer_since: start.optimizer_since(),
-        best: start.best.clone().filter(|best| best.phase == phase.task.config.phase),
+        best: start
+            .best
+            .clone()
+            .filter(|best| best.phase == phase.task.config().phase),
         start: start.step(),
         total: remaining.total,
         peak: NO_PEAK,
@@ -178,8 +183,8 @@ struct Run {
 impl Run {
     /// Trains the steps that are left of the training phase; returns its last evaluation, if there was one.
     fn train_phase(&mut self) -> Result<Option<Scores>> {
-        self.log.enter(self.phase.task.config.phase.as_deref());
-        let train = self.phase.task.config.train.clone();
+        self.log.enter(self.phase.task.config().phase.as_deref());
+        let train = self.phase.task.config().train.clone();
         let ahead = batches_ahead(train.accumulate);
         let (done, end) = (self.trainer.done(), self.phase.end());
         let mut batches = Prefetch::start(self.phase.sources.training.clone(), self.phase.first_batch(done), ahead)?;
@@ -266,14 +271,14 @@ impl Run {
     /// Trains one step: on the batches that it accumulates, fewer at the end of the last epoch.
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
         let done = self.trainer.done() - self.phase.begun;
-        let count = self.phase.steps.batches_after(done, &self.phase.task.config.train);
+        let count = self.phase.steps.batches_after(done, &self.phase.task.config().train);
         let made: Vec<Batch> = (0..count).map(|_| batches.next_batch()).collect::<Result<_>>()?;
         let inputs: Vec<_> = made.iter().map(inputs_of).collect();
         recording::record(self, &made[0])?;
-        let (task, goal) = (&self.phase.task, &self.phase.task.goal);
+        let (task, goal) = (&self.phase.task, self.phase.task.goal());
         let weights: Vec<f64> = made
             .iter()
-            .map(|batch| task.fine_tuning.weight_of(goal, batch))
+            .map(|batch| task.fine_tuning().weight_of(goal, batch))
             .collect();
         let whole: f64 = weights.iter().sum();
         let whole = if whole > 0.0 { whole } else { 1.0 };
@@ -295,14 +300,11 @@ impl Run {
     /// Evaluates on the split `dev`.
     fn evaluate(&mut self, step: u64) -> Result<Scores> {
         let (task, dev) = (&self.phase.task, &self.phase.sources.dev);
-        let job = (&task.model, &task.goal);
+        let job = (task.model(), task.goal());
         let scores = evaluate(self.trainer.session()?, &mut self.evaluation, job, dev.as_ref())?;
         if scores.loss.is_finite() {
-            if let Some(confusion) = scores.confusion_json(step) {
-                self.folder.write(CONFUSION, &format!("{confusion}\n"))?;
-            }
-            if let Some(labels) = scores.labels_json(step) {
-                self.folder.write(LABELS, &format!("{labels}\n"))?;
+            if let Some(table) = &scores.table {
+                self.folder.write(table.file(), &format!("{}\n", table.to_file(step)))?;
             }
             return Ok(scores);
         }

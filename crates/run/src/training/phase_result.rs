@@ -1,6 +1,6 @@
 //! What came out of a phase, from the metrics of its run: also of phases that another process trained.
 
-use super::course::{Thinned, scores_of};
+use super::thinned::Thinned;
 use super::timing::median;
 use serde_json::{Map, Value, json};
 
@@ -91,6 +91,15 @@ impl PhaseResult {
         object.extend(self.scores.iter().map(|(name, score)| (name.clone(), json!(score))));
         object.into()
     }
+}
+
+/// The scores of an evaluation in a line of the metrics.
+pub(super) fn scores_of(line: &Value) -> Vec<(String, f64)> {
+    let fields = line.as_object().into_iter().flatten();
+    let scores = fields.filter(|(name, _)| name.starts_with("dev_") && !name.starts_with("dev_stat/"));
+    scores
+        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+        .collect()
 }
 
 #[cfg(test)]

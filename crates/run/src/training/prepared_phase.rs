@@ -11,7 +11,7 @@ use crate::planning::steps::Steps;
 use crate::task::evaluation::Functions;
 use crate::task::first_weights::{self, FirstWeights, Origin};
 use crate::task::recording::RecordedSplit;
-use crate::task::{RunTask, Shapes};
+use crate::task::{CheckedTask, Shapes};
 use lessen_base::{Error, Result};
 use lessen_device::Backend;
 use lessen_nn::{ParamSpec, adapter_layer};
@@ -21,7 +21,7 @@ use std::ops::Range;
 /// A training phase of a run; the only one of a run without phases.
 pub(super) struct PreparedPhase {
     /// The task that it trains.
-    pub task: RunTask,
+    pub task: CheckedTask,
     /// Its own steps and batches.
     pub steps: Steps,
     /// Number of steps of the training phases before it.
@@ -81,7 +81,7 @@ impl PreparedPhase {
 
     /// What a checkpoint says of the training phase; none in a run without phases.
     pub(super) fn mark(&self) -> Option<PhaseMark> {
-        self.task.config.phase.as_ref().map(|name| PhaseMark {
+        self.task.config().phase.as_ref().map(|name| PhaseMark {
             name: name.clone(),
             begun: self.begun,
             batches: self.batches,
@@ -135,7 +135,7 @@ impl PreparedPhase {
             }
             StartingPoint::CheckpointOfPhaseBefore { dir, states } => {
                 // With adapters, the checkpoint has only what is trained, as a state.
-                let origin = match &task.fine_tuning.lora {
+                let origin = match &task.fine_tuning().lora {
                     Some(_) => task.origin(),
                     None => Origin::Before(&dir),
                 };
@@ -156,7 +156,7 @@ impl PreparedPhase {
         origin: Origin<'_>,
     ) -> Result<(Session, FirstWeights)> {
         let mut session = Session::zeros(backend, params)?;
-        let first = first_weights::fill(&mut session, &self.task.model, origin, self.options.seed)?;
+        let first = first_weights::fill(&mut session, &self.task.model(), origin, self.options.seed)?;
         session.draw(|name| adapter_layer(name).is_some(), self.options.seed)?;
         match (session.broken_parameter()?, self.task.source_of_weights()) {
             (Some(name), Some(dir)) => Err(Error::user(format!(
@@ -176,7 +176,7 @@ impl PreparedPhase {
 
     /// The functions that record statistics and were planned with the steps.
     pub(super) fn recordings(&self, trainer: &Trainer) -> Recordings {
-        let planned = self.task.config.record.functions().map(|(split, position)| {
+        let planned = self.task.config().record.functions().map(|(split, position)| {
             let shape = match split {
                 RecordedSplit::Train => self.shapes.train,
                 RecordedSplit::Dev => self.shapes.first_dev,

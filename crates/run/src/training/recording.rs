@@ -1,7 +1,7 @@
 //! Recording of statistics while a run is under way.
 
 use super::Run;
-use crate::task::evaluation::{inputs_of, shape_of};
+use crate::task::batch_shape::{inputs_of, shape_of};
 use crate::task::recording::RecordedSplit;
 use lessen_base::Result;
 use lessen_data::Batch;
@@ -18,7 +18,7 @@ pub(super) type Recordings = HashMap<(RecordedSplit, BatchShape), Function>;
 /// Data that does not fit the model; files that cannot be written to.
 pub(super) fn record(run: &mut Run, batch: &Batch) -> Result<()> {
     let task = &run.phase.task;
-    let (step, keys) = (run.trainer.done() + 1, &task.config.record);
+    let (step, keys) = (run.trainer.done() + 1, &task.config().record);
     if !keys.is_due(step, run.phase.end()) {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::sources::{Sources, sources_of};
 use crate::planning::steps::Steps;
 use crate::recipe::phases::in_phase_of;
-use crate::task::{RunTask, SavedModel, Shapes};
+use crate::task::{CheckedTask, SavedModel};
 use lessen_base::{Result, allocated};
 use lessen_device::Backend;
 use lessen_nn::Joined;
@@ -57,7 +57,7 @@ impl RemainingPhases {
             let done = start.step();
             let (found, growth) = allocated::growth(|| phase.plans(done, backend.as_mut(), (baseline, later_plans)));
             let PhasePlans { plans, account, budget } =
-                found.map_err(|error| in_phase_of(&phase.task.config, error))?;
+                found.map_err(|error| in_phase_of(&phase.task.config(), error))?;
             phase.options.budget = budget;
             watch.add(account);
             later_plans += growth.lasting;
@@ -80,11 +80,11 @@ fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
     start.check_data(data.digests()?, data.corpus().unit())?;
     let mut sources = sources_of(&tasks)?;
     let steps = tasks.iter().zip(&sources);
-    let steps = steps.map(|(task, sources)| Steps::of(&task.config.train, sources.training.as_ref()));
+    let steps = steps.map(|(task, sources)| Steps::of(&task.config().train, sources.training.as_ref()));
     let mut steps: Vec<Steps> = steps.collect();
     start
         .check_steps(steps[0])
-        .map_err(|error| in_phase_of(&tasks[0].config, error))?;
+        .map_err(|error| in_phase_of(&tasks[0].config(), error))?;
 
     let mut done = done_before(start, &tasks[0]);
     let mut from = match start.states()? {
@@ -117,7 +117,7 @@ fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
 }
 
 /// Steps, batches and joined parameters at the beginning of the training phase that a start is in.
-fn done_before(start: &Start, first: &RunTask) -> Done {
+fn done_before(start: &Start, first: &CheckedTask) -> Done {
     let mark = start.mark();
     let since = start.optimizer_since();
     let joined = if since > 0 {
@@ -136,7 +136,7 @@ fn done_before(start: &Start, first: &RunTask) -> Done {
 /// The training phases of tasks, each after the steps of the ones before it.
 fn in_order(
     start: &Start,
-    tasks: Vec<RunTask>,
+    tasks: Vec<CheckedTask>,
     steps: &[Steps],
     sources: Vec<Sources>,
     mut done: Done,
@@ -160,7 +160,7 @@ fn in_order(
         };
         let range = done.batches + batches_done..done.batches + steps.batches.max(batches_done);
         phases.push(PreparedPhase {
-            shapes: Shapes::of(&task, sources.training.as_ref(), sources.dev.as_ref(), range.clone()),
+            shapes: task.shapes_of(sources.training.as_ref(), sources.dev.as_ref(), range.clone()),
             range,
             task,
             steps,
@@ -177,8 +177,8 @@ fn in_order(
 }
 
 /// The tasks of the training phase that a start is in and of those after it.
-fn tasks(start: &Start) -> Result<Vec<RunTask>> {
-    let mut tasks: Vec<RunTask> = Vec::new();
+fn tasks(start: &Start) -> Result<Vec<CheckedTask>> {
+    let mut tasks: Vec<CheckedTask> = Vec::new();
     for config in start.configs() {
         let task = match tasks.last() {
             Some(before) => before.later(config.clone()),
@@ -186,7 +186,7 @@ fn tasks(start: &Start) -> Result<Vec<RunTask>> {
                 let saved = start.saved().map(|dir| SavedModel::read(config, dir.into()));
                 saved
                     .transpose()
-                    .and_then(|saved| RunTask::assemble(config.clone(), saved))
+                    .and_then(|saved| CheckedTask::assemble(config.clone(), saved))
             }
         };
         tasks.push(task.map_err(|error| in_phase_of(config, error))?);

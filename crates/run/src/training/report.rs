@@ -8,10 +8,10 @@ use crate::folder::Folder;
 use crate::folder::history::{self, Change};
 use crate::folder::manifest::Best;
 use crate::folder::spent::Spent;
+use crate::goal::Goal;
 use crate::planning::account::Account;
 use crate::recipe::phases::Recipe;
 use crate::task::evaluation::Scores;
-use crate::task::goal::Goal;
 use crate::wording::{counted, show_duration};
 use lessen_base::{Error, Result};
 use lessen_train::{Peak, show_size};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// What a report is made from.
 pub(crate) struct Outcome<'a> {
     pub recipe: &'a Recipe,
-    pub goal: &'a Goal,
+    pub goal: &'a dyn Goal,
     pub folder: &'a Folder,
     /// Steps done.
     pub done: u64,

@@ -14,9 +14,9 @@ use std::time::Instant;
 impl Run {
     /// Saves the model as the best one, if it is. Where that fails, the one before stays the best.
     pub(super) fn keep_best(&mut self, step: u64, scores: &Scores) {
-        let score = scores.deciding(self.phase.task.config.train.best.as_deref());
+        let score = scores.deciding(self.phase.task.config().train.best.as_deref());
         if self.best.as_ref().is_none_or(|best| score > best.score) {
-            let phase = self.phase.task.config.phase.clone();
+            let phase = self.phase.task.config().phase.clone();
             let best = Best { step, score, phase };
             match self.save_model(&self.folder.best(), Some(&best)) {
                 Ok(()) => self.best = Some(best),
@@ -29,7 +29,7 @@ impl Run {
 
     /// Counts the evaluations since the best one. The training phase ends when there are enough of them.
     pub(super) fn wait(&mut self, scores: &Scores) {
-        let train = &self.phase.task.config.train;
+        let train = &self.phase.task.config().train;
         if train.patience == 0 {
             return;
         }
@@ -69,7 +69,7 @@ impl Run {
 
     fn save_checkpoint(&mut self, step: u64) -> Result<()> {
         self.log.sync()?;
-        let train = &self.phase.task.config.train;
+        let train = &self.phase.task.config().train;
         let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
         let mut manifest = Manifest::new(step, self.phase.steps.total, self.data);
         manifest.phase = self.phase.mark();
@@ -105,7 +105,7 @@ impl Run {
 
     /// Whether the best model is what the run results in: where a score is named for that, or ends the run.
     pub(super) fn yields_best(&self) -> bool {
-        let train = &self.phase.task.config.train;
+        let train = &self.phase.task.config().train;
         self.best.is_some() && self.folder.best().is_dir() && (train.best.is_some() || train.patience > 0)
     }
 

@@ -1,7 +1,7 @@
 //! How long steps take, and how much goes through them.
 
 use crate::folder::spent::Spent;
-use crate::task::goal::Goal;
+use crate::goal::Goal;
 use lessen_train::Peak;
 use std::time::{Duration, Instant};
 
@@ -51,22 +51,23 @@ impl Timing {
     }
 
     /// Tokens (for language models) or examples in a second of training, and which of both.
-    fn rate(&self, goal: &Goal) -> (&'static str, f64) {
+    fn rate(&self, goal: &dyn Goal) -> (&'static str, f64) {
         let seconds = self.seconds.max(1e-9);
         rate(goal, (self.examples as f64 / seconds, self.tokens as f64 / seconds))
     }
 
     /// The rate of this session in words.
-    pub(crate) fn speed(&self, goal: &Goal) -> String {
+    pub(crate) fn speed(&self, goal: &dyn Goal) -> String {
         show_rate(self.rate(goal))
     }
 }
 
 /// Of examples and tokens in a second, what counts for a goal: tokens for language models, else examples.
-pub(super) fn rate(goal: &Goal, (examples, tokens): (f64, f64)) -> (&'static str, f64) {
-    match goal {
-        Goal::NextToken | Goal::MaskedTokens => ("tokens_per_s", tokens),
-        _ => ("samples_per_s", examples),
+pub(super) fn rate(goal: &dyn Goal, (examples, tokens): (f64, f64)) -> (&'static str, f64) {
+    if goal.counts_tokens() {
+        ("tokens_per_s", tokens)
+    } else {
+        ("samples_per_s", examples)
     }
 }
 
@@ -89,6 +90,8 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal::next_token::NextToken;
+    use crate::goal::sum::Sum;
 
     #[test]
     fn medians_and_rates_are_told() {
@@ -107,9 +110,9 @@ mod tests {
         for milliseconds in [10, 30, 20, 40] {
             timing.step(Duration::from_millis(milliseconds), 5, 50);
         }
-        let (unit, rate) = timing.rate(&Goal::NextToken);
+        let (unit, rate) = timing.rate(&NextToken);
         assert!(unit == "tokens_per_s" && (rate - 2000.0).abs() < 1e-6);
-        assert_eq!(timing.speed(&Goal::Sum), "200 examples/s");
+        assert_eq!(timing.speed(&Sum), "200 examples/s");
         let peak = Peak {
             planned: 7,
             measured: 6,

@@ -15,7 +15,7 @@ use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::saved_run::{Prediction, SavedRun};
-use lessen_run::task::RunTask;
+use lessen_run::task::CheckedTask;
 use lessen_run::training::{Request, train};
 use serde_json::{Map, Value, json};
 
@@ -162,7 +162,7 @@ fn a_checkpoint_goes_on_with_another_attention() {
 
 /// The message for a recipe that cannot be assembled.
 fn refusal(settings: Settings) -> String {
-    let task = Config::new(settings).and_then(|config| RunTask::assemble(config, None).map(|_| ()));
+    let task = Config::new(settings).and_then(|config| CheckedTask::assemble(config, None).map(|_| ()));
     task.unwrap_err().to_string()
 }
 
@@ -195,7 +195,7 @@ fn a_bert_checkpoint_keeps_its_positions() {
     let (shown, init) = (dir.path().display(), format!("model.init={}", dir.path().display()));
     let assembled = |flags: &[&str]| {
         let settings = classifier("bert", &[&[&*init], flags].concat());
-        RunTask::assemble(Config::new(settings).unwrap(), None).map(|task| task.model.attention())
+        CheckedTask::assemble(Config::new(settings).unwrap(), None).map(|task| task.model().attention())
     };
     assert_eq!(
         assembled(&["model.position=fire"]).unwrap_err().to_string(),
@@ -209,7 +209,7 @@ fn a_bert_checkpoint_keeps_its_positions() {
     assert_eq!(attention.weighting.to_string(), "norm_softmax");
     // From scratch it can have any.
     let scratch = Config::new(classifier("bert", &["model.position=fire"])).unwrap();
-    assert!(RunTask::assemble(scratch, None).is_ok());
+    assert!(CheckedTask::assemble(scratch, None).is_ok());
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn what_cannot_be_is_refused_with_what_can() {
 #[test]
 fn grouped_queries_are_a_setting_of_the_encoder() {
     let config = Config::new(classifier("encoder", &["model.kv_heads=2"])).unwrap();
-    let model = RunTask::assemble(config, None).unwrap().model;
+    let model = CheckedTask::assemble(config, None).unwrap().model().clone();
     let shape = |name: &str| model.parameters().into_iter().find(|p| p.name == name).unwrap().shape;
     assert_eq!(shape("layers.0.attention.qkv.weight"), [128 + 2 * 64, 128]);
     assert_eq!(model.config_json()["kv_heads"], 2);
@@ -266,6 +266,6 @@ fn grouped_queries_are_a_setting_of_the_encoder() {
 #[test]
 fn the_encoder_can_be_reversible() {
     let config = Config::new(classifier("encoder", &["model.reversible=true"])).unwrap();
-    let model = RunTask::assemble(config, None).unwrap().model;
+    let model = CheckedTask::assemble(config, None).unwrap().model().clone();
     assert_eq!(model.config_json()["reversible"], true);
 }

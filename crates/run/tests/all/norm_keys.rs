@@ -9,7 +9,7 @@ use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::saved_run::{Prediction, SavedRun};
-use lessen_run::task::RunTask;
+use lessen_run::task::CheckedTask;
 use lessen_run::training::{Request, train};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ fn a_checkpoint_says_how_its_norms_are_computed_and_adapters_go_with_it() {
     let init = format!("model.init={}", model(&first).display());
     let norm = |flags: &[&str]| {
         let config = Config::new(adder(&[&[&*init], flags].concat())).unwrap();
-        RunTask::assemble(config, None).unwrap().model.norm()
+        CheckedTask::assemble(config, None).unwrap().model().norm()
     };
     assert_eq!(norm(&[]), NormKind::Rms);
     assert_eq!(norm(&["model.norm=layer"]), NormKind::Layer);

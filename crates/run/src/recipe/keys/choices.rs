@@ -7,28 +7,6 @@ use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{LrScheduleKind, NormKind, Position};
 
 words! {
-    /// What the data is.
-    pub enum DataFormat {
-        /// Sums made on the fly.
-        Adder = "adder",
-        /// Texts with labels: `text<TAB>label`, CSV, TSV, JSON lines, folders of classes.
-        Labelled = "labelled",
-        /// A task of GLUE.
-        Glue = "glue",
-        /// Plain text for a language model.
-        Text = "text",
-        /// Plain text for a masked language model.
-        Masked = "masked",
-        /// Sentences whose words have labels.
-        Tagged = "tagged",
-        /// Questions about texts, in the files of SQuAD.
-        Squad = "squad",
-        /// Images with labels: idx files, CIFAR, arrays of NumPy, folders of classes.
-        Images = "images",
-    }
-}
-
-words! {
     /// The optimizers.
     pub enum OptimizerKind {
         /// AdamW (Loshchilov and Hutter 2019).

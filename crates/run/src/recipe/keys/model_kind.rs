@@ -4,31 +4,49 @@ use crate::recipe::words::{Word, words};
 use lessen_nn::models::vision::Network;
 use std::fmt;
 
-words! {
-    /// The Transformers.
-    pub enum Transformer {
-        /// A language model.
-        Gpt2 = "gpt2",
-        /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
-        Llama = "llama",
-        /// A language model with rotary positions, whose attention and feed-forward layers read the same.
-        GptNeox = "gpt_neox",
-        /// The same with one norm for both.
-        Gptj = "gptj",
-        /// A classifier or masked language model, post-LN, as in transformers.
-        Bert = "bert",
-        /// The same without token types.
-        Roberta = "roberta",
-        /// The same without token types and pooler.
-        DistilBert = "distilbert",
-        /// A small pre-LN classifier with mean pooling.
-        Encoder = "encoder",
-        /// A classifier of images, a pre-LN encoder of their patches.
-        Vit = "vit",
-        /// The same with a second learned token.
-        Deit = "deit",
-    }
+/// Calls a macro with the lines of all Transformers: each has its word and its implementation in
+/// [`models`](crate::models).
+macro_rules! transformers {
+    ($with:ident) => {
+        $with! {
+            /// A language model.
+            Gpt2 = "gpt2": gpt2::Gpt2;
+            /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
+            Llama = "llama": llama::Llama;
+            /// A language model with rotary positions, whose attention and feed-forward layers read the same.
+            GptNeox = "gpt_neox": gpt_neox::GptNeox;
+            /// The same with one norm for both.
+            Gptj = "gptj": gptj::Gptj;
+            /// A classifier or masked language model, post-LN, as in transformers.
+            Bert = "bert": bert::Encoders(Family::Bert);
+            /// The same without token types.
+            Roberta = "roberta": bert::Encoders(Family::Roberta);
+            /// The same without token types and pooler.
+            DistilBert = "distilbert": bert::Encoders(Family::DistilBert);
+            /// A small pre-LN classifier with mean pooling.
+            Encoder = "encoder": encoder::SmallEncoder;
+            /// A classifier of images, a pre-LN encoder of their patches.
+            Vit = "vit": vit::Patches(VitFamily::Vit);
+            /// The same with a second learned token.
+            Deit = "deit": vit::Patches(VitFamily::Deit);
+        }
+    };
 }
+
+macro_rules! enumeration {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal: $family:expr;)*) => {
+        words! {
+            /// The Transformers.
+            pub enum Transformer {
+                $($(#[$doc])* $variant = $word,)*
+            }
+        }
+    };
+}
+
+transformers!(enumeration);
+
+pub(crate) use transformers;
 
 /// The architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

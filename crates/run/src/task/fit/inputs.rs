@@ -1,8 +1,8 @@
 //! Whether a model reads what the data has: texts by its tokenizer, or images of its size.
 
+use crate::models::Sizes;
 use crate::recipe::config::Config;
-use crate::recipe::keys::{DataFormat, ModelKind};
-use crate::task::model::Sizes;
+use crate::recipe::keys::ModelKind;
 use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
@@ -19,8 +19,8 @@ const PADDING: usize = 256;
 ///
 /// # Errors
 /// The key.
-pub(crate) fn check_image_size(config: &Config, sizes: Sizes) -> Result<()> {
-    if config.data.format != DataFormat::Images || config.model.init.is_some() {
+pub(super) fn check_image_size(config: &Config, sizes: Sizes) -> Result<()> {
+    if !config.data.format.format().is_of_images() || config.model.init.is_some() {
         return Ok(());
     }
     let ([rows, columns, channels], patch) = (sizes.image, config.model.patch);
@@ -45,8 +45,8 @@ pub(crate) fn check_image_size(config: &Config, sizes: Sizes) -> Result<()> {
 
 /// Refuses a model of texts for images, and the other way round. `whose` names the model.
 pub(super) fn check_inputs(config: &Config, model: &Model, whose: &str) -> Result<()> {
-    let (format, place) = (config.data.format, config.place("data.format"));
-    match (format == DataFormat::Images, model.image().is_some()) {
+    let place = config.place("data.format");
+    match (config.data.format.format().is_of_images(), model.image().is_some()) {
         (true, false) => Err(Error::user(format!(
             "{place} is not what {whose} reads, texts; name a model of images"
         ))),
@@ -80,5 +80,16 @@ fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result
     Err(Error::user(format!(
         "the tokenizer has {few}{tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of \
          its files as they were"
+    )))
+}
+
+/// Refuses examples that are longer than the model's positions.
+pub(super) fn check_length(config: &Config, model: &Model, whose: &str, remedy: &str) -> Result<()> {
+    let Some(longest) = model.max_length().filter(|longest| config.data.max_length > *longest) else {
+        return Ok(());
+    };
+    Err(Error::user(format!(
+        "{} is more than the {longest} positions of {whose}; {remedy}",
+        config.place("data.max_length")
     )))
 }

@@ -2,10 +2,14 @@
 //! what `lessen recipes --keys` prints.
 
 mod choices;
+mod data_formats;
 mod field;
 mod model_kind;
 
-pub use self::choices::{DataFormat, OptimizerKind, RecordSplit};
+pub use self::choices::{OptimizerKind, RecordSplit};
+pub use self::data_formats::DataFormat;
+pub(crate) use self::data_formats::data_formats;
+pub(crate) use self::model_kind::transformers;
 pub use self::model_kind::{ModelKind, Transformer};
 
 use self::field::Field;
@@ -343,6 +347,12 @@ keys! {
             "recorded on the batch of the step, with its dropout, on the first one of the split dev, or both";
     }
 }
+
+/// The default of `data.threshold`.
+pub(crate) const THRESHOLD: f64 = 0.5;
+
+/// The default of `data.separator`.
+pub(crate) const SEPARATOR: &str = ",";
 
 /// The word for a tokenizer made of the characters of the training texts.
 pub const CHARACTERS: &str = "characters";

@@ -1,34 +1,64 @@
-//! Images as a run reads them.
+//! Images with labels.
 
-use super::SavedModel;
+mod checks;
+
+use super::corpus::{Corpus, check_vocabulary, counts, order_of, path};
+use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes};
 use crate::folder::manifest::{DataDigest, DataDigests};
+use crate::goal::SharedGoal;
+use crate::goal::classes::Classes;
+use crate::models::ModelRole;
 use crate::recipe::config::Config;
-use lessen_base::Result;
+use crate::recipe::keys::{DataKeys, Transformer};
+use crate::task::reader::{Reader, preprocessing_of};
+use lessen_base::{Error, Result};
 use lessen_data::images::{ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images};
-use lessen_data::{Order, Source};
-use lessen_nn::checkpoint::ModelFolder;
-use std::path::Path;
+use lessen_data::{Metric, Order, Source, Tokenizer};
+use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
 
-/// Labelled images.
-pub struct Images {
-    data: ImageData,
-}
+/// Images with labels: idx files, CIFAR, arrays of NumPy, folders of classes.
+pub(super) struct ImagesFormat;
 
-impl Images {
-    /// Reads a data set; `classes` are those of the model that it is for, and `saved` is this model where it is saved.
-    ///
-    /// # Errors
-    /// Data that is missing or damaged.
-    pub(super) fn read(
-        path: &Path,
-        config: &Config,
-        classes: Option<Vec<String>>,
-        saved: Option<&SavedModel>,
-    ) -> Result<Images> {
-        let data = &config.data;
-        let channels = match saved.and_then(|saved| saved.model.image()) {
-            Some([.., channels]) => Some(channels),
+impl Format for ImagesFormat {
+    fn own_keys(&self) -> &'static [&'static str] {
+        &[
+            "model.patch",
+            "image.size",
+            "image.channels",
+            "image.crop",
+            "image.augment",
+            "image.mixup",
+            "image.cutmix",
+            "image.mean",
+            "image.std",
+        ]
+    }
+
+    fn learned_by(&self) -> ModelRole {
+        ModelRole::ClassifiesImages
+    }
+
+    fn is_of_images(&self) -> bool {
+        true
+    }
+
+    fn has_lengths(&self, _data: &DataKeys) -> bool {
+        false
+    }
+
+    fn held_out(&self) -> HeldOut {
+        HeldOut::ShareOrTest
+    }
+
+    fn check(&self, config: &Config) -> Result<()> {
+        checks::check(config)
+    }
+
+    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+        let (path, data) = (path(config)?, &config.data);
+        let channels = match known.channels {
+            Some(channels) => Some(channels),
             None => given_channels(config)?,
         };
         let options = Options {
@@ -37,96 +67,104 @@ impl Images {
             test: data.test.clone(),
             held_out: data.held_out,
             held_out_seed: data.held_out_seed,
-            classes,
+            classes: known.classes.clone(),
         };
-        let data = read_images(path, &options)?;
-        Ok(Images { data })
+        Ok(Arc::new(LabelledImages(read_images(path, &options)?)))
     }
 
-    /// The names of the classes.
-    pub(super) fn names(&self) -> &[String] {
-        &self.data.names
+    fn assumed_goal(&self, config: &Config) -> SharedGoal {
+        Arc::new(Classes {
+            names: assumed_classes(config),
+            metrics: vec![Metric::Accuracy],
+        })
     }
 
-    /// What there is to say of how it was read.
-    pub(super) fn remarks(&self) -> &[String] {
-        &self.data.remarks
+    fn assumed_shapes(&self, config: &Config, model: &Model) -> [BatchShape; 2] {
+        let image = model.image().unwrap_or_else(|| config.image.assumed());
+        [config.image.are_mixed(), false].map(|mixed| BatchShape::Images {
+            size: config.train.batch,
+            image,
+            mixed,
+        })
     }
 
-    /// The number of each training image's class.
-    pub(super) fn labels(&self) -> &[i32] {
-        self.data.train.labels()
+    fn settings_of_model(&self, model: &Model) -> Option<ModelSettings> {
+        model.image()?;
+        Some(ModelSettings::encoder(Transformer::Vit, model, ENCODER_LENGTH))
+    }
+}
+
+/// Images with labels, as they were read.
+struct LabelledImages(ImageData);
+
+impl Corpus for LabelledImages {
+    fn goal(&self) -> SharedGoal {
+        Arc::new(Classes {
+            names: self.0.names.clone(),
+            metrics: vec![Metric::Accuracy],
+        })
     }
 
-    /// How images become what a model sees: as the checkpoint to start from has it, where it says so and no key says
-    /// otherwise; else with mean and deviation of the training images where none are given.
-    ///
-    /// # Errors
-    /// An image or a file of the checkpoint that cannot be read.
-    pub(super) fn preprocessing(&self, config: &Config) -> Result<Preprocessing> {
-        let train = &self.data.train;
+    fn characters(&self, _config: &Config) -> Result<Tokenizer> {
+        Err(Error::internal("images have no characters"))
+    }
+
+    /// How images become what a model sees: as the checkpoint to start from says, where no key says otherwise; else with
+    /// mean and deviation of the training images where none are given.
+    fn reader(&self, config: &Config) -> Result<Reader> {
+        check_vocabulary(config)?;
+        let train = &self.0.train;
         if !config.image.is_preprocessing_given()
             && let Some(own) = of_checkpoint(config)?.filter(|own| own.mean.len() == train.channels())
         {
-            return Ok(own);
+            return Ok(Reader::Images(own));
         }
-        let preprocessing = config.image.preprocessing(self.data.size, train.channels());
-        match config.image.is_normalized_by_data() {
-            true => preprocessing.normalized_by(train),
-            false => Ok(preprocessing),
-        }
+        let preprocessing = config.image.preprocessing(self.0.size, train.channels());
+        Ok(Reader::Images(if config.image.is_normalized_by_data() {
+            preprocessing.normalized_by(train)?
+        } else {
+            preprocessing
+        }))
     }
 
-    /// What tells the data from other data: of images in files, their names and sizes.
-    ///
-    /// # Errors
-    /// Files that cannot be read any more.
-    pub(super) fn digests(&self) -> Result<DataDigests> {
-        let of = |set: &ImageSet| {
+    fn remarks(&self) -> &[String] {
+        &self.0.remarks
+    }
+
+    /// Of images in files, names and sizes are compared.
+    fn digests(&self) -> Result<DataDigests> {
+        let of_set = |set: &ImageSet| -> Result<DataDigest> {
             Ok(DataDigest {
                 size: set.len() as u64,
                 crc: set.checksum()?,
             })
         };
         Ok(DataDigests {
-            train: of(&self.data.train)?,
-            dev: of(&self.data.dev)?,
+            train: of_set(&self.0.train)?,
+            dev: of_set(&self.0.dev)?,
         })
     }
 
-    /// The batches of training, augmented.
-    ///
-    /// # Errors
-    /// Fewer images than a batch has.
-    pub(super) fn training(
-        &self,
-        config: &Config,
-        preprocessing: &Preprocessing,
-        order: Order,
-    ) -> Result<Arc<dyn Source>> {
-        let augment = config.image.augmentation(config.train.seed);
-        Ok(Arc::new(ImageBatches::training(
-            Arc::new(self.data.train.clone()),
-            preprocessing.clone(),
-            augment,
-            self.data.names.len(),
-            config.train.batch,
-            order,
-        )?))
+    fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
+        Some(counts(self.0.train.labels(), classes))
     }
 
-    /// The batches of a split in order.
-    ///
-    /// # Errors
-    /// A split that the data does not have.
-    pub(super) fn evaluation(
-        &self,
-        config: &Config,
-        preprocessing: &Preprocessing,
-        split: &str,
-    ) -> Result<Arc<dyn Source>> {
-        let set = Arc::new(self.data.split(split)?.clone());
-        let batches = ImageBatches::evaluation(set, preprocessing.clone(), config.train.batch)?;
+    fn source(&self, config: &Config, reader: &Reader, split: &str, _order: Order) -> Result<Arc<dyn Source>> {
+        let set = Arc::new(self.0.split(split)?.clone());
+        let batches = ImageBatches::evaluation(set, reader.preprocessing()?.clone(), config.train.batch)?;
+        Ok(Arc::new(batches))
+    }
+
+    /// The batches of the training split, augmented.
+    fn training(&self, config: &Config, reader: &Reader) -> Result<Arc<dyn Source>> {
+        let batches = ImageBatches::training(
+            Arc::new(self.0.train.clone()),
+            reader.preprocessing()?.clone(),
+            config.image.augmentation(config.train.seed),
+            self.0.names.len(),
+            config.train.batch,
+            order_of(config),
+        )?;
         Ok(Arc::new(batches))
     }
 }
@@ -146,26 +184,14 @@ fn of_checkpoint(config: &Config) -> Result<Option<Preprocessing>> {
     config.init().map_or(Ok(None), preprocessing_of)
 }
 
-/// How images become what the model of a folder sees, where it says so, or the model that its adapters belong to.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(super) fn preprocessing_of(folder: ModelFolder<'_>) -> Result<Option<Preprocessing>> {
-    if let Some(own) = Preprocessing::load(folder.path())? {
-        return Ok(Some(own));
-    }
-    folder.base()?.map_or(Ok(None), |base| Preprocessing::load(&base))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::recipe;
     use crate::recipe::keys::DataFormat;
-    use crate::task::corpus::Corpus;
-    use crate::task::goal::Goal;
     use lessen_data::Field;
     use std::fs;
+    use std::path::Path;
 
     /// Six images of 1 x 2 bytes in two classes, and two of them for evaluations.
     fn config(dir: &Path) -> Config {
@@ -192,14 +218,16 @@ mod tests {
         config
     }
 
+    fn read(config: &Config) -> Arc<dyn Corpus> {
+        ImagesFormat.read(config, &KnownModel::default()).unwrap()
+    }
+
     #[test]
     fn images_are_classes_in_batches_with_the_normalization_of_the_training_data() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path());
-        let corpus = Corpus::read(&config, None).unwrap();
-        let Goal::Classes(names, _) = corpus.goal() else {
-            panic!("classes")
-        };
+        let corpus = read(&config);
+        let names = corpus.goal().class_names().to_vec();
         assert_eq!(
             (names, corpus.class_counts(2)),
             (vec!["left".into(), "right".into()], Some(vec![4, 2]))
@@ -230,7 +258,7 @@ mod tests {
         config.image.mixup = 1.0;
         config.image.mean = Some("0,0,0".parse().unwrap());
         config.image.std = Some("1,1,1".parse().unwrap());
-        let corpus = Corpus::read(&config, None).unwrap();
+        let corpus = read(&config);
         assert!(
             corpus.remarks()[0].contains("such images are converted to colour"),
             "{:?}",
@@ -246,7 +274,7 @@ mod tests {
     fn other_images_have_another_digest() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path());
-        let digests = || Corpus::read(&config, None).unwrap().digests().unwrap();
+        let digests = || read(&config).digests().unwrap();
         let before = digests();
         assert_eq!((before.train.size, before.dev.size, before), (6, 2, digests()));
         let path = dir.path().join("t10k-labels-idx1-ubyte");

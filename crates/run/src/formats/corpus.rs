@@ -1,0 +1,169 @@
+//! Data as it was read.
+
+use crate::folder::manifest::DataDigests;
+use crate::goal::SharedGoal;
+use crate::recipe::config::Config;
+use crate::recipe::keys::CHARACTERS;
+use crate::recipe::value::Origin;
+use crate::task::reader::{Reader, tokenizer_of};
+use lessen_base::{Error, Result};
+use lessen_data::{Documents, Order, Source, Tokenizer, is_pattern};
+use lessen_nn::checkpoint::ModelFolder;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The data of a run as it was read.
+pub(crate) trait Corpus: Send + Sync {
+    /// What is to be learned.
+    fn goal(&self) -> SharedGoal;
+
+    /// A tokenizer made of the characters of the training texts.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more; data without texts.
+    fn characters(&self, config: &Config) -> Result<Tokenizer>;
+
+    /// What reads the examples of a new run: of texts the tokenizer of `data.tokenizer`, else that of the checkpoint to
+    /// start from, else one made of the characters of the training texts.
+    ///
+    /// # Errors
+    /// A folder without a sound tokenizer, a flag that asks for another vocabulary than the checkpoint's, and an image
+    /// that cannot be read.
+    fn reader(&self, config: &Config) -> Result<Reader> {
+        check_vocabulary(config)?;
+        let folder = match config.data.tokenizer.as_deref() {
+            Some(CHARACTERS) | None => config.init(),
+            Some(dir) => Some(ModelFolder::from(dir)),
+        };
+        let tokenizer = match folder {
+            Some(folder) => tokenizer_of(folder)?,
+            None => self.characters(config)?,
+        };
+        Ok(Reader::Texts(Box::new(tokenizer)))
+    }
+
+    /// Remarks on how the data was read, a sentence each.
+    fn remarks(&self) -> &[String] {
+        &[]
+    }
+
+    /// What tells the data from other data.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more.
+    fn digests(&self) -> Result<DataDigests>;
+
+    /// The unit of the size of a digest.
+    fn unit(&self) -> &'static str {
+        "example"
+    }
+
+    /// The number of training examples of each class; none where examples have no single class.
+    fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
+        let _ = classes;
+        None
+    }
+
+    /// The batches of a split in an order.
+    ///
+    /// # Errors
+    /// Data that does not fit the reader or the sizes, and a split that the data does not have.
+    fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>>;
+
+    /// The batches of the training split, in an order of the recipe's.
+    ///
+    /// # Errors
+    /// Data that does not fit the reader or the sizes.
+    fn training(&self, config: &Config, reader: &Reader) -> Result<Arc<dyn Source>> {
+        self.source(config, reader, "train", order_of(config))
+    }
+
+    /// The batches of a split in order, each example once.
+    ///
+    /// # Errors
+    /// Data that does not fit the reader or the sizes, and a split that the data does not have.
+    fn evaluation(&self, config: &Config, reader: &Reader, split: &str) -> Result<Arc<dyn Source>> {
+        self.source(config, reader, split, Order::InOrder)
+    }
+}
+
+/// The order of training batches.
+pub(super) fn order_of(config: &Config) -> Order {
+    if config.data.shuffle {
+        Order::Shuffled(config.train.seed)
+    } else {
+        Order::InOrder
+    }
+}
+
+/// Refuses a flag that asks for a vocabulary of characters beside a checkpoint.
+pub(super) fn check_vocabulary(config: &Config) -> Result<()> {
+    let origin = config.settings.origin("data.tokenizer");
+    match (config.data.tokenizer.as_deref(), &config.model.init, &origin) {
+        (Some(CHARACTERS), Some(dir), Origin::Flag(_)) => Err(Error::user(format!(
+            "{origin} cannot change the vocabulary of the checkpoint {}; leave out one of the two",
+            dir.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The file or folder, or pattern for files, that the recipe names.
+///
+/// # Errors
+/// A recipe that names none, and a path that does not exist.
+pub(super) fn path(config: &Config) -> Result<&Path> {
+    let path = config.data.path.as_deref().ok_or_else(|| {
+        Error::user(format!(
+            "the recipe {} needs data; name its file or folder with --data",
+            config.recipe()
+        ))
+    })?;
+    if path.exists() || is_pattern(path) {
+        return Ok(path);
+    }
+    let (place, shown) = (config.settings.origin("data.path"), path.display());
+    Err(Error::user(format!(
+        "{place}: there is no file or folder {shown}; check the path"
+    )))
+}
+
+/// The folder that the recipe names.
+///
+/// # Errors
+/// As [`path`], and a file.
+pub(super) fn folder(config: &Config) -> Result<&Path> {
+    let path = path(config)?;
+    if path.is_dir() {
+        return Ok(path);
+    }
+    Err(Error::user(format!(
+        "{} is a file; name the folder that it is in with --data",
+        path.display()
+    )))
+}
+
+/// A tokenizer with the characters of texts, as the documents of the recipe need it.
+///
+/// # Errors
+/// The first text that cannot be read.
+pub(super) fn characters_of(texts: impl Iterator<Item = Result<String>>, config: &Config) -> Result<Tokenizer> {
+    let mut failed = None;
+    let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
+    let tokenizer = match config.data.documents {
+        Documents::Off => Tokenizer::characters(texts, config.data.min_count),
+        _ => Tokenizer::characters_of_documents(texts, config.data.min_count),
+    };
+    failed.map_or(Ok(tokenizer), Err)
+}
+
+/// The number of labels of each class.
+pub(super) fn counts(labels: &[i32], classes: usize) -> Vec<u64> {
+    let mut counts = vec![0; classes];
+    for label in labels {
+        if let Some(count) = usize::try_from(*label).ok().and_then(|label| counts.get_mut(label)) {
+            *count += 1;
+        }
+    }
+    counts
+}

@@ -1,0 +1,90 @@
+//! Sentences whose words have labels.
+
+use super::corpus::{Corpus, folder};
+use super::digests::digest_of_words;
+use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, packed_texts};
+use crate::folder::manifest::DataDigests;
+use crate::goal::SharedGoal;
+use crate::goal::word_classes::WordClasses;
+use crate::models::ModelRole;
+use crate::recipe::config::Config;
+use crate::recipe::keys::{DataKeys, Transformer};
+use crate::task::reader::Reader;
+use lessen_base::Result;
+use lessen_data::{Order, Source, Tagged, TaggedBatches, Tokenizer, tagged};
+use lessen_nn::{BatchShape, Model, Task};
+use std::sync::Arc;
+
+/// Sentences whose words have labels.
+pub(super) struct TaggedFormat;
+
+impl Format for TaggedFormat {
+    fn learned_by(&self) -> ModelRole {
+        ModelRole::EncodesTexts
+    }
+
+    fn has_lengths(&self, _data: &DataKeys) -> bool {
+        true
+    }
+
+    fn held_out(&self) -> HeldOut {
+        HeldOut::Nothing
+    }
+
+    fn read(&self, config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+        Ok(Arc::new(TaggedSentences(tagged::read(folder(config)?)?)))
+    }
+
+    fn assumed_goal(&self, config: &Config) -> SharedGoal {
+        Arc::new(WordClasses {
+            names: assumed_classes(config),
+        })
+    }
+
+    fn assumed_shapes(&self, config: &Config, _model: &Model) -> [BatchShape; 2] {
+        [packed_texts(config, 1); 2]
+    }
+
+    fn settings_of_model(&self, model: &Model) -> Option<ModelSettings> {
+        matches!(model.task(), Task::TokenClassification { .. })
+            .then(|| ModelSettings::encoder(Transformer::Bert, model, ENCODER_LENGTH))
+    }
+}
+
+/// Sentences whose words have labels, as they were read.
+struct TaggedSentences(Tagged);
+
+impl Corpus for TaggedSentences {
+    fn goal(&self) -> SharedGoal {
+        Arc::new(WordClasses {
+            names: self.0.names.clone(),
+        })
+    }
+
+    fn characters(&self, config: &Config) -> Result<Tokenizer> {
+        let mut failed = None;
+        let words = self.0.train.iter().map_while(|sentence| match sentence {
+            Ok(sentence) => Some(sentence.words),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        });
+        let tokenizer = Tokenizer::marked_characters(words.flatten(), config.data.min_count);
+        failed.map_or(Ok(tokenizer), Err)
+    }
+
+    fn digests(&self) -> Result<DataDigests> {
+        Ok(DataDigests {
+            train: digest_of_words(&self.0.names, &self.0.train)?,
+            dev: digest_of_words(&self.0.names, &self.0.dev)?,
+        })
+    }
+
+    fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {
+        let (sentences, length, cache) = (self.0.split(split)?, config.data.max_length, config.cache());
+        let (tokenizer, batching) = (reader.tokenizer()?, config.batching());
+        let batches = TaggedBatches::new(sentences, tokenizer, length, Some(&cache), batching, order)?;
+        Ok(Arc::new(batches))
+    }
+}

@@ -1,0 +1,40 @@
+//! Arithmetic on logits.
+
+/// The probability of a label with this logit.
+pub(crate) fn sigmoid(logit: f32) -> f64 {
+    1.0 / (1.0 + (-f64::from(logit)).exp())
+}
+
+/// The probabilities of classes that exclude each other.
+pub(crate) fn softmax(logits: &[f32]) -> Vec<f64> {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - top).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|weight| weight / total).collect()
+}
+
+/// The position of the largest element in each of `rows` equal rows; the first of equal ones.
+pub(crate) fn largest(values: &[f32], rows: usize) -> Vec<i32> {
+    let width = (values.len() / rows.max(1)).max(1);
+    let best = |row: &[f32]| {
+        let mut best = 0;
+        for (index, value) in row.iter().enumerate() {
+            if *value > row[best] {
+                best = index;
+            }
+        }
+        best as i32
+    };
+    values.chunks_exact(width).map(best).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_of_each_row_is_found() {
+        assert_eq!(largest(&[0.0, 2.0, 2.0, -1.0, -3.0, -2.0], 2), [1, 0]);
+        assert_eq!(largest(&[], 0), [0i32; 0]);
+    }
+}

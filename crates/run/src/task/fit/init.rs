@@ -1,0 +1,98 @@
+//! Whether a checkpoint to start from goes with settings and data.
+
+use super::inputs::{check_inputs, check_length, check_reader};
+use crate::recipe::config::Config;
+use crate::task::reader::{Reader, tokenizer_of};
+use lessen_base::{Error, Result};
+use lessen_data::Tokenizer;
+use lessen_nn::Model;
+use lessen_nn::checkpoint::ModelFolder;
+use std::path::Path;
+
+/// Refuses what is no folder with a model to start from, before anything else is looked for in it.
+///
+/// # Errors
+/// A path without folder, the folder of a run instead of that of its model, a base model for what are no adapters, and
+/// adapters to which others are to be added.
+pub(super) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()> {
+    let dir = folder.path();
+    let (place, shown) = (config.settings.origin("model.init"), dir.display());
+    if !dir.is_dir() {
+        return Err(Error::user(format!(
+            "{place}: there is no folder {shown}; check the path"
+        )));
+    }
+    if !dir.join("config.json").exists() && dir.join("model/config.json").exists() {
+        let model = dir.join("model");
+        return Err(Error::user(format!(
+            "{place}: {shown} is a run; start from its model, {}",
+            model.display()
+        )));
+    }
+    if folder.has_adapters() && config.lora.rank > 0 {
+        return Err(Error::user(format!(
+            "{} needs a checkpoint whose weights stay as they are, but {shown} has adapters; merge them first, with \
+             `lessen export`, or leave it out",
+            config.place("lora.rank")
+        )));
+    }
+    match &config.model.base {
+        Some(base) => check_base(folder, base).map_err(|error| error.at(config.settings.origin("model.base"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what is no base model of adapters.
+///
+/// # Errors
+/// A path without folder, and a folder that has no adapters.
+pub(crate) fn check_base(adapters: ModelFolder<'_>, base: &Path) -> Result<()> {
+    if !base.is_dir() {
+        let base = base.display();
+        return Err(Error::user(format!("there is no folder {base}; check the path")));
+    }
+    if !adapters.has_adapters() {
+        return Err(Error::user(format!(
+            "{} has a model of its own and no adapters; leave out the base model {}",
+            adapters.path().display(),
+            base.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a new model that the data and the settings do not go with. Without data, the vocabulary is only assumed, and
+/// there is nothing that reads examples.
+///
+/// # Errors
+/// A tokenizer of another model, examples that are longer than the model's positions, images of another size, and a
+/// model that reads other data.
+pub(super) fn check_new(config: &Config, model: &Model, reader: Option<&Reader>) -> Result<()> {
+    let Some(dir) = &config.model.init else {
+        return Ok(());
+    };
+    let whose = format!("the checkpoint {}", dir.display());
+    check_inputs(config, model, &whose)?;
+    if let Some(reader) = reader {
+        check_reader(reader, model, &whose)?;
+    }
+    check_length(config, model, &whose, "set data.max_length to at most that")
+}
+
+/// The vocabulary of a model that starts from a checkpoint: larger than that of the checkpoint where tokens were added
+/// to the tokenizer that belongs to it. Another tokenizer is not for this model, and [`check_new`] refuses it.
+pub(super) fn vocabulary_for(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> usize {
+    let knows = model.vocab_size();
+    let (Some(folder), Some(tokenizer)) = (config.init(), tokenizer) else {
+        return knows;
+    };
+    let grows = tokenizer.vocab_size() > knows
+        && (tokenizer.is_extended_from(knows)
+            || tokenizer_of(folder).is_ok_and(|own| is_longer(tokenizer, &own, knows)));
+    if grows { tokenizer.vocab_size() } else { knows }
+}
+
+/// Whether a tokenizer has the tokens of the checkpoint's own one, which fits its model, and more.
+fn is_longer(tokenizer: &Tokenizer, own: &Tokenizer, knows: usize) -> bool {
+    own.vocab_size() <= knows && tokenizer.extends(own)
+}
