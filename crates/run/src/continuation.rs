@@ -59,9 +59,10 @@ pub(crate) fn generate(
     let prompts: Vec<&[i32]> = prompts.iter().map(Vec::as_slice).collect();
     let added = generator.generate_all(&prompts, how.samples, &how.sampling, &mut |number, tokens| {
         show(number, streams[number].push(tokens)?)?;
-        Ok(match streams[number].is_stopped() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        Ok(if streams[number].is_stopped() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         })
     })?;
     for (number, tokens) in added.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! A saved model as a Hugging Face folder of its own, in a dtype of choice.
 
-use crate::folder::Which;
+use crate::folder::WhichModel;
 use crate::generation_config::GenerationConfig;
 use crate::saved_run::{model_dir, with_base};
 use crate::task::reader::Reader;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// How a model is written.
 #[derive(Clone, Copy, Debug)]
-pub struct Form<'a> {
+pub struct ExportOptions<'a> {
     /// The dtype of its weights.
     pub dtype: WeightDtype,
     /// The folder of the model that its adapters belong to, where another one than they name.
@@ -28,7 +28,7 @@ pub struct Form<'a> {
 /// # Errors
 /// A folder without this model, a damaged one, adapters whose base model is not there, an `out` that holds something or
 /// cannot be written to, and a weight that the dtype does not reach. Nothing is written then.
-pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<PathBuf> {
+pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_>) -> Result<PathBuf> {
     let dir = model_dir(root, which)?;
     let source = with_base(&dir, form.base)?;
     must_be_empty(out)?;
@@ -42,9 +42,10 @@ pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<P
         fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
     }
     write_folder(out, |aside| {
-        match form.adapters {
-            true => checkpoint::copy_adapters(source, aside, form.dtype)?,
-            false => checkpoint::convert(source, aside, form.dtype)?,
+        if form.adapters {
+            checkpoint::copy_adapters(source, aside, form.dtype)?
+        } else {
+            checkpoint::convert(source, aside, form.dtype)?
         }
         reader.save(aside)?;
         generation.map_or(Ok(()), |generation| generation.save(aside))

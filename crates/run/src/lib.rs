@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use lessen_cpu::CpuBackend;
-//! use lessen_run::folder::Which;
+//! use lessen_run::folder::WhichModel;
 //! use lessen_run::recipe;
 //! use lessen_run::saved_run::{Prediction, SavedRun};
 //! use lessen_run::training::{Request, train};
@@ -34,7 +34,7 @@
 //! let report = train(&Request::new(settings, dir.clone()), &backend)?;
 //! assert_eq!(report.steps, 3);
 //!
-//! let run = SavedRun::open(&dir, Which::Last, None, &backend)?;
+//! let run = SavedRun::open(&dir, WhichModel::Last, None, &backend)?;
 //! assert!(matches!(run.predict("123+456")?, Prediction::Sum(_)));
 //! # std::fs::remove_dir_all(&dir).unwrap();
 //! # Ok::<(), lessen_run::Error>(())

@@ -24,9 +24,9 @@ enum Norm {
     Crmsnorm,
 }
 
-/// What a folder is written as.
+/// The model that a folder is written as.
 #[derive(Clone, Copy, ValueEnum)]
-enum Form {
+enum ModelFamily {
     /// A Llama of transformers
     Llama,
 }
@@ -57,7 +57,7 @@ pub struct Convert {
     /// Write a folder as this model of transformers, where that computes the same (GPT-NeoX without parallel branches,
     /// OLMo)
     #[arg(long = "as", value_name = "MODEL")]
-    form: Option<Form>,
+    form: Option<ModelFamily>,
     /// Only say what would be converted
     #[arg(long)]
     dry_run: bool,
@@ -117,9 +117,10 @@ impl Convert {
             None => None,
         };
         let before = model.source.all().len;
-        say(&match self.json {
-            true => format!("{}\n", self.to_json(&report, before, bytes, check.as_ref())),
-            false => self.to_text(&report, before, bytes, check.as_ref()),
+        say(&if self.json {
+            format!("{}\n", self.to_json(&report, before, bytes, check.as_ref()))
+        } else {
+            self.to_text(&report, before, bytes, check.as_ref())
         });
         Ok(0)
     }
@@ -135,8 +136,8 @@ impl Convert {
         let wanted = match (self.form, self.norm) {
             (None, Norm::Rmsnorm) => Wanted::Norm(NormKind::Rms),
             (None, Norm::Crmsnorm) => Wanted::Norm(NormKind::Crms),
-            (Some(Form::Llama), Norm::Rmsnorm) => Wanted::Llama,
-            (Some(Form::Llama), Norm::Crmsnorm) => {
+            (Some(ModelFamily::Llama), Norm::Rmsnorm) => Wanted::Llama,
+            (Some(ModelFamily::Llama), Norm::Crmsnorm) => {
                 return Err(Error::user(
                     "--norm crmsnorm does not go with --as llama, since a Llama has RMSNorm; leave one of them out",
                 ));

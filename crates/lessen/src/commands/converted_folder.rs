@@ -42,9 +42,10 @@ pub fn converted(
         Wanted::Norm(norm) => convert_folder(source, out, norm, check)?,
         Wanted::Llama => convert_folder_to_llama(source, out, check)?,
     };
-    Ok(match as_json {
-        true => format!("{}\n", to_json(source, out, wanted, &found)),
-        false => to_text(source, out, wanted, &found),
+    Ok(if as_json {
+        format!("{}\n", to_json(source, out, wanted, &found))
+    } else {
+        to_text(source, out, wanted, &found)
     })
 }
 

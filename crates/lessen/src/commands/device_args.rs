@@ -1,4 +1,4 @@
-//! What all commands that compute have in common: the flags of the device.
+//! The flags of the device.
 
 use clap::Args;
 use lessen::device_with;

@@ -91,12 +91,13 @@ impl Eval {
             object.insert("times".into(), json!(times));
             found.push(Value::Object(object));
         }
-        say(&match self.json {
-            true => format!(
+        say(&if self.json {
+            format!(
                 "{}\n",
                 json!({ "split": self.split, "model": source, "lengths": found })
-            ),
-            false => text,
+            )
+        } else {
+            text
         });
         Ok(0)
     }

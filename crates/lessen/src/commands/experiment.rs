@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Flags of `lessen experiment`.
 #[derive(Args)]
 pub struct Experiment {
-    /// TOML file of the experiment (`docs/experiments.md` describes the form)
+    /// TOML file of the experiment (`docs/experiments.md` describes its keys)
     file: PathBuf,
-    /// Folder for the runs; those that are in it already are skipped, or go on [default: runs/NAME]
+    /// Folder for the runs; finished runs in it are skipped, unfinished ones resumed [default: runs/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// File for the page of results, instead of the one that the experiment names
@@ -31,7 +31,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Runs what is left of it; the exit code.
+    /// Trains the runs that are left; the exit code.
     pub fn run(self) -> Result<u8> {
         let name = self.file.file_stem().unwrap_or_default();
         if name.is_empty() {

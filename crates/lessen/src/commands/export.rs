@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_run::Result;
-use lessen_run::export::{Form, export};
+use lessen_run::export::{ExportOptions, export};
 use std::path::PathBuf;
 
 /// Flags of `lessen export`.
@@ -29,7 +29,7 @@ impl Export {
     /// Exports; the exit code.
     pub fn run(self) -> Result<u8> {
         let dtype = WeightDtype::from_name(&self.dtype).unwrap_or_default();
-        let form = Form {
+        let form = ExportOptions {
             dtype,
             base: self.model.base(),
             adapters: self.adapters,

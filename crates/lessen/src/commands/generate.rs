@@ -33,9 +33,9 @@ pub struct Generate {
     #[command(flatten)]
     precision: PrecisionArgs,
     #[command(flatten)]
-    start: Start,
-    /// Tokens to add at most; for this and the next four, the model's generation_config.json says what holds otherwise
-    /// (default: 200)
+    start: Prompts,
+    /// Most tokens to add; the defaults of this flag and the next four come from the model's generation_config.json, if
+    /// it has one (default: 200)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     tokens: Option<usize>,
     /// Below 1 is more predictable, above is wilder; 0 always takes the most likely token (default: 0.8)
@@ -44,7 +44,7 @@ pub struct Generate {
     /// Consider only the K most likely tokens
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<usize>,
-    /// Consider only the most likely tokens that have the share P together
+    /// Consider only the most likely tokens whose probabilities add up to P
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     top_p: Option<f64>,
     /// Above 1, tokens that the text has already become less likely (default: 1)
@@ -56,7 +56,7 @@ pub struct Generate {
     /// Texts for each prompt
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     samples: usize,
-    /// Decides what is drawn
+    /// Seed of the draws
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// Print one JSON object and nothing else on stdout
@@ -64,10 +64,10 @@ pub struct Generate {
     json: bool,
 }
 
-/// What is continued.
+/// The texts to continue.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct Start {
+struct Prompts {
     /// The text to continue
     #[arg(long, allow_hyphen_values = true)]
     prompt: Option<String>,
@@ -115,7 +115,7 @@ impl Generate {
         Ok(0)
     }
 
-    /// The flags, over what holds otherwise.
+    /// The flags over other defaults.
     fn sampling(&self, rest: Sampling) -> Sampling {
         Sampling {
             tokens: self.tokens.unwrap_or(rest.tokens),
@@ -127,7 +127,7 @@ impl Generate {
         }
     }
 
-    /// Refuses flags that make no sense.
+    /// Refuses contradictory flags.
     fn check(&self) -> Result<()> {
         self.sampling(DEFAULT)
             .check()
@@ -151,7 +151,7 @@ impl Generate {
         }
     }
 
-    /// Says which prompts the model cannot read.
+    /// Warns of prompts that the model cannot read.
     fn warn(&self, run: &SavedRun<'_>, prompts: &[String]) -> Result<()> {
         for (number, prompt) in prompts.iter().enumerate() {
             let (unknown, tokens) = run.unknown_tokens(prompt)?;
@@ -162,18 +162,17 @@ impl Generate {
                 Some(_) => format!("prompt {}", number + 1),
                 None => "the prompt".to_string(),
             };
-            tell(&match unknown == tokens {
-                true => {
-                    format!("warning: the model knows no character of {whose}, so the text does not follow from it")
-                }
-                false => format!("warning: the model does not know {unknown} of the {tokens} tokens of {whose}"),
+            tell(&if unknown == tokens {
+                format!("warning: the model knows no character of {whose}, so the text does not follow from it")
+            } else {
+                format!("warning: the model does not know {unknown} of the {tokens} tokens of {whose}")
             });
         }
         Ok(())
     }
 }
 
-/// Prints a prompt, and what is added to it piece by piece.
+/// Prints a prompt and its continuation, piece by piece.
 fn say_as_it_comes(run: &SavedRun<'_>, prompt: &str, how: &Continuation) -> Result<()> {
     let mut begun = false;
     let mut show = |_: usize, piece: &str| {

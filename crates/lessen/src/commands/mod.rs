@@ -25,12 +25,12 @@ mod train;
 use clap::Subcommand;
 use lessen_run::Result;
 
-/// What to do.
+/// A command.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Train a model by a recipe (by default the built-in adder) and leave a folder with all that came out
+    /// Train a model by a recipe (by default the built-in adder) and leave a folder with the results
     Train(train::Train),
-    /// Train the runs of a grid, as a file describes it, and write a page with what came out
+    /// Train a grid of runs that a file describes, and write a page with the results
     Experiment(experiment::Experiment),
     /// Score a model on a split of its data
     Eval(eval::Eval),
@@ -46,11 +46,11 @@ pub enum Command {
     Run(run::Run),
     /// Write a page with curves, memory, settings and results of one or several runs
     Report(report::Report),
-    /// Say what a recipe would take in memory and time, without running it
+    /// Forecast memory and time of a recipe without running it
     Plan(plan::Plan),
     /// Measure this machine: `lessen bench step`
     Bench(bench::Bench),
-    /// List the built-in recipes, or the text of one, or the keys that recipes have
+    /// List the built-in recipes, print the text of one, or list the keys of recipes
     Recipes(recipes::Recipes),
     /// Print the script with which a shell completes this command
     Completions(completions::Completions),
@@ -59,7 +59,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it; the exit code. `cli` is the whole command line.
+    /// Runs the command; the exit code. `cli` is the whole command line.
     pub fn run(self, cli: clap::Command) -> Result<u8> {
         match self {
             Command::Train(command) => command.run(),

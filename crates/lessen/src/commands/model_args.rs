@@ -1,9 +1,9 @@
-//! What the commands on saved models have in common: the model that is meant.
+//! The flags that name a saved model.
 
 use clap::Args;
 use lessen_run::Result;
 use lessen_run::device::NewBackend;
-use lessen_run::folder::Which;
+use lessen_run::folder::WhichModel;
 use lessen_run::saved_run::SavedRun;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ impl ModelArgs {
         &self.run_dir
     }
 
-    /// The folder of the model that adapters in it belong to, if it is given.
+    /// The folder of the model that its adapters belong to, if it is given.
     pub fn base(&self) -> Option<&Path> {
         self.base.as_deref()
     }
@@ -43,12 +43,12 @@ impl ModelArgs {
         SavedRun::open(self.folder(), self.which(), self.base(), new_backend)
     }
 
-    /// Which of the models in it.
-    pub fn which(&self) -> Which {
+    /// Which of its models is meant.
+    pub fn which(&self) -> WhichModel {
         match self.step {
-            Some(step) => Which::Step(step),
-            None if self.best => Which::Best,
-            None => Which::Last,
+            Some(step) => WhichModel::Step(step),
+            None if self.best => WhichModel::Best,
+            None => WhichModel::Last,
         }
     }
 }

@@ -37,16 +37,17 @@ pub fn given_sizes(model: &Model, words: &[String]) -> Result<Sizes> {
                 "--size: `{word}` is not as NAME=N, such as batch=2"
             )));
         };
-        match names.iter().any(|known| known == name) {
-            true => Ok((name.to_string(), size)),
-            false if names.is_empty() => Err(Error::user(format!(
-                "--size: no extent of the inputs is called `{name}`; all of them have fixed sizes"
-            ))),
-            false => Err(Error::user(format!(
+        if names.iter().any(|known| known == name) {
+            return Ok((name.to_string(), size));
+        }
+        Err(Error::user(if names.is_empty() {
+            format!("--size: no extent of the inputs is called `{name}`; all of them have fixed sizes")
+        } else {
+            format!(
                 "--size: no extent of the inputs is called `{name}`; the names are {}",
                 names.join(", ")
-            ))),
-        }
+            )
+        }))
     };
     words.iter().map(size).collect()
 }

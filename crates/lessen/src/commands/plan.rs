@@ -6,17 +6,17 @@ use crate::say;
 use clap::{Args, ValueEnum};
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
-use lessen_run::forecast::{Beside, Forecast};
+use lessen_run::forecast::{Additions, Forecast};
 use lessen_run::{Error, Result, recipe};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What `--dump` prints.
+/// The part of a plan that `--dump` prints.
 #[derive(Clone, Copy, ValueEnum)]
 enum Dump {
     /// The graph of a training step after all passes, as text that parses back
     Graph,
-    /// Its steps in order
+    /// The plan steps in order
     Schedule,
     /// The place of every value in memory
     Memory,
@@ -31,11 +31,11 @@ pub struct Plan {
     over: RecipeArgs,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Also the time and the peak memory of a step under budgets from the floor to none
+    /// Also print time and peak memory of a step under budgets from the floor to none
     #[arg(long, conflicts_with = "dump")]
     sweep: bool,
-    /// Also what steps with batches of these sizes take under the budget, such as 1,2,4,8, and which is the fastest for
-    /// each example
+    /// Also print time and memory of a step with each of these batch sizes under the budget, such as 1,2,4,8, and the
+    /// size with the least time per example
     #[arg(
         long,
         value_name = "N,N…",
@@ -44,13 +44,13 @@ pub struct Plan {
         allow_negative_numbers = true
     )]
     batches: Vec<String>,
-    /// Also write a page with the memory over a step, the largest values, the choices and the curve of --sweep
+    /// Also write a page with the memory over a step, the largest values, the planner's choices and the curve of --sweep
     #[arg(long, value_name = "FILE", conflicts_with = "dump")]
     html: Option<PathBuf>,
-    /// Print this of a training step instead
+    /// Print this part of the plan of a training step instead
     #[arg(long, value_name = "WHAT", conflicts_with = "json")]
     dump: Option<Dump>,
-    /// The phase to print it of, in a recipe with phases
+    /// Training phase to print it for, in a recipe with phases
     #[arg(long, value_name = "NAME", requires = "dump")]
     phase: Option<String>,
     /// Print one JSON object and nothing else on stdout
@@ -59,11 +59,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans; the exit code, or after what there is to say the error of a budget that does not suffice.
+    /// Prints the forecast; the exit code, or the error of a budget below the floor.
     pub fn run(self) -> Result<u8> {
         let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
-        let beside = Beside {
+        let beside = Additions {
             sweep: self.sweep || self.html.is_some(),
             batches: sizes(&self.batches)?,
         };
@@ -93,12 +93,12 @@ impl Plan {
     }
 }
 
-/// Sizes of batches, each once, the least first.
+/// The batch sizes, each once, the least first.
 fn sizes(words: &[String]) -> Result<Vec<usize>> {
     let size = |word: &String| match word.trim().parse() {
         Ok(size) if size > 0 => Ok(size),
         _ => Err(Error::user(format!(
-            "--batches: '{word}' is no size of a batch; write whole numbers from 1 on, such as 1,2,4,8"
+            "--batches: '{word}' is no batch size; write whole numbers from 1 on, such as 1,2,4,8"
         ))),
     };
     let mut sizes: Vec<usize> = words.iter().map(size).collect::<Result<_>>()?;

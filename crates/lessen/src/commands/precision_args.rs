@@ -1,4 +1,4 @@
-//! What the commands that compute with a saved model have in common: the precision.
+//! The flag of the precision of a saved model.
 
 use crate::tell;
 use clap::Args;
@@ -9,8 +9,8 @@ use lessen_run::saved_run::SavedRun;
 /// The precision to compute in.
 #[derive(Args)]
 pub struct PrecisionArgs {
-    /// What products read, and what the weights are held in; bf16 takes half the memory [default: products as in
-    /// training, weights in f32]
+    /// Dtype of the operands of products and of the weights in memory; bf16 takes half the memory [default: products as
+    /// in training, weights in f32]
     #[arg(long, value_name = "DTYPE", value_parser = ["f32", "bf16"])]
     precision: Option<String>,
 }
@@ -25,7 +25,7 @@ impl PrecisionArgs {
         }
     }
 
-    /// Sets the precision of a model that computes many rows at once; says where another one would be faster.
+    /// Sets the precision of a model that computes many rows at once; warns where another one would be faster.
     ///
     /// # Errors
     /// A device that cannot be opened.

@@ -1,4 +1,4 @@
-//! What `train` and `plan` have in common: the flags that go over a recipe's settings.
+//! The flags of `train` and `plan` that go over a recipe's settings.
 
 use clap::Args;
 use lessen_run::Result;
@@ -22,22 +22,23 @@ pub struct RecipeArgs {
     /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Greatest error of what backward may have in an inexact way where that saves memory [default: 0, exact ways
-    /// alone; 1e-6 without a number]
+    /// Greatest error of values that the memory planner may invert or round to save memory [default: 0, exact values
+    /// only; 1e-6 without a number]
     #[arg(
         long, value_name = "ERROR", num_args = 0..=1, require_equals = true, default_missing_value = "1e-6",
         allow_negative_numbers = true
     )]
     allow_error: Option<f64>,
-    /// Times that the memory planner goes by: rates of a usual device, or what operations take on this one, measured
-    /// once in a few seconds; results are the same (default: measured with --budget or --sweep)
+    /// Cost model of the memory planner: analytic, from the rates of a usual device, or measured, from times of the
+    /// operations on this device, taken once in a few seconds; results are the same (default: measured with --budget or
+    /// --sweep)
     #[arg(long, value_name = "COST", value_parser = ["analytic", "measured"])]
     cost: Option<String>,
-    /// Decides initial parameters, order of the data and dropout
+    /// Seed of initial parameters, order of the data and dropout
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Another value for a key of the recipe (`lessen recipes --keys` lists them), or phase.NAME.KEY=VALUE for one of
-    /// its phases; may be repeated
+    /// its training phases; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

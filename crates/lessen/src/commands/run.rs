@@ -55,25 +55,23 @@ impl Run {
         if let Some(path) = &self.output {
             check(path, &model)?;
         }
-        let ran = match self.input.is_empty() {
-            true => {
-                let executable = self.loaded(&model, &sizes(&model, &self.size)?)?;
-                let inputs = random_inputs(&executable, self.seed);
-                ran(&model, executable, &inputs)?
-            }
-            false => {
-                let inputs = Inputs::read(&model, &self.input)?;
-                let sizes = inputs.sizes(&model, &given_sizes(&model, &self.size)?)?;
-                let inputs = inputs.arrays(&model)?;
-                ran(&model, self.loaded(&model, &sizes)?, &inputs)?
-            }
+        let ran = if self.input.is_empty() {
+            let executable = self.loaded(&model, &sizes(&model, &self.size)?)?;
+            let inputs = random_inputs(&executable, self.seed);
+            ran(&model, executable, &inputs)?
+        } else {
+            let inputs = Inputs::read(&model, &self.input)?;
+            let sizes = inputs.sizes(&model, &given_sizes(&model, &self.size)?)?;
+            let inputs = inputs.arrays(&model)?;
+            ran(&model, self.loaded(&model, &sizes)?, &inputs)?
         };
         if let Some(path) = &self.output {
             write(path, &ran.outputs)?;
         }
-        say(&match self.json {
-            true => format!("{}\n", self.to_json(&ran)),
-            false => self.to_text(&ran),
+        say(&if self.json {
+            format!("{}\n", self.to_json(&ran))
+        } else {
+            self.to_text(&ran)
         });
         Ok(0)
     }

@@ -9,7 +9,7 @@ use lessen_run::training::{Request, interrupt, train};
 use lessen_run::{Error, Result, recipe};
 use std::path::PathBuf;
 
-/// The recipe that needs nothing.
+/// The recipe that needs no data.
 const DEFAULT: &str = "adder";
 
 /// Flags of `lessen train`.
@@ -19,10 +19,10 @@ pub struct Train {
     recipe: Option<String>,
     #[command(flatten)]
     over: RecipeArgs,
-    /// Folder for all that comes out [default: runs/RECIPE-N]
+    /// Folder for the results [default: runs/RECIPE-N]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the run in the folder, from its newest checkpoint and with its settings
+    /// Resume the run in the folder from its newest checkpoint, with its own settings
     #[arg(long)]
     resume: bool,
     /// Steps to train
@@ -67,8 +67,8 @@ impl Train {
         Ok(Request::new(settings, out))
     }
 
-    /// The run to go on with. Its settings are those of the folder also where the recipe is named again: flags that the
-    /// run began with need not be repeated.
+    /// The run to resume. Its settings come from the folder, also where the recipe is named again: flags that the run
+    /// began with need not be repeated.
     fn resumed(&self) -> Result<Request> {
         let named = self.recipe.as_deref().map(recipe::load).transpose()?;
         let named = named.as_ref().and_then(|settings| settings.text("run.recipe"));

@@ -132,13 +132,14 @@ impl Inputs {
             _ => extent > 0,
         };
         let shape = array.shape();
-        match dims.len() == shape.len() && dims.iter().zip(shape).all(fits) {
-            true => Ok(()),
-            false => Err(Error::user(format!(
+        if dims.len() == shape.len() && dims.iter().zip(shape).all(fits) {
+            Ok(())
+        } else {
+            Err(Error::user(format!(
                 "{place} has the shape {shape:?}, but the input `{}` takes {}; give an array of that shape",
                 input.name,
                 shown(dims)
-            ))),
+            )))
         }
     }
 

@@ -55,9 +55,10 @@ fn save(dir: &Path, model: &Model, dtype: WeightDtype) {
     let mut weights = initialize(&model.parameters(), 1);
     for (name, weight) in &mut weights {
         let mut random = SplitMix64::named(1, name);
-        let first = match name.contains("norm") && name.ends_with("weight") {
-            true => 1.0,
-            false => 0.05,
+        let first = if name.contains("norm") && name.ends_with("weight") {
+            1.0
+        } else {
+            0.05
         };
         let number = || (first + 0.5 * (random.unit() - 0.5)) as f32;
         weight.data.fill_with(number);

@@ -2,7 +2,7 @@
 //! would, and its folder compared with its settings.
 
 use super::grid::{Grid, GridRun};
-use super::measure::{At, Measure, known_keys};
+use super::measure::{Measure, Moment, known_keys};
 use super::results::State;
 use crate::folder::Folder;
 use crate::lengths::Length;
@@ -54,13 +54,14 @@ pub(super) fn check(
             let (task, found) = planned(run, measures, read.take(), backend).map_err(in_run)?;
             let found = found.into_iter().map(|found| found.map_err(in_run).err());
             // Keeps the error of a measure that no run has had so far.
-            lacking = match lacking.is_empty() {
-                true => found.collect(),
-                false => lacking
+            lacking = if lacking.is_empty() {
+                found.collect()
+            } else {
+                lacking
                     .into_iter()
                     .zip(found)
                     .map(|(before, own)| before.and(own))
-                    .collect(),
+                    .collect()
             };
             read = Some(task);
         }
@@ -144,7 +145,7 @@ fn planned(
 /// Refuses a number after a step that a run of so many steps does not have, where the number is known.
 fn check_step(measure: &Measure, steps: Option<u64>) -> Result<()> {
     match (measure.at, steps) {
-        (At::Step(step), Some(steps)) if step > steps => Err(Error::user(format!(
+        (Moment::Step(step), Some(steps)) if step > steps => Err(Error::user(format!(
             "the measure {} is after step {step}, but the run has {}; choose a step that it has",
             measure.name,
             counted(steps, "step")

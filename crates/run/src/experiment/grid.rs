@@ -92,9 +92,10 @@ impl Grid {
                  seed",
             ));
         }
-        let variants = match variants.is_empty() {
-            true => vec![(String::new(), None, base.clone())],
-            false => variants,
+        let variants = if variants.is_empty() {
+            vec![(String::new(), None, base.clone())]
+        } else {
+            variants
         };
         let told = variants
             .iter()

@@ -19,7 +19,7 @@ const STEP_TIME: &str = "step_ms";
 
 /// At which step a number is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum At {
+pub(super) enum Moment {
     /// The last one that has it.
     End,
     /// The best of all.
@@ -42,7 +42,7 @@ pub(super) struct Measure {
     pub name: String,
     /// The key in the files of a run.
     pub value: String,
-    pub at: At,
+    pub at: Moment,
     /// Only in this phase.
     pub phase: Option<String>,
     /// The length of the windows in an evaluation after the end.
@@ -65,21 +65,21 @@ impl Measure {
     pub(super) fn read(mut reader: Reader<'_, '_>) -> Result<Measure> {
         let value = reader.required("value", "value = \"dev_loss\"")?;
         let at = match reader.value("at")? {
-            None => At::End,
-            Some(SettingValue::Text(word)) if word == "end" => At::End,
-            Some(SettingValue::Text(word)) if word == "best" => At::Best,
-            Some(SettingValue::Count(step)) if step > 0 => At::Step(step),
+            None => Moment::End,
+            Some(SettingValue::Text(word)) if word == "end" => Moment::End,
+            Some(SettingValue::Text(word)) if word == "best" => Moment::Best,
+            Some(SettingValue::Count(step)) if step > 0 => Moment::Step(step),
             Some(_) => return Err(reader.error("measure.at must be \"end\", \"best\" or the number of a step")),
         };
         let phase = reader.text("phase")?;
         let length = reader.text("length")?.map(|text| Length::parse(&text)).transpose();
         let length = length.map_err(|error| error.at(reader.origin()))?;
-        if length.is_some() && (value != "dev_loss" || at != At::End || phase.is_some()) {
+        if length.is_some() && (value != "dev_loss" || at != Moment::End || phase.is_some()) {
             return Err(reader.error("measure.length is for value = \"dev_loss\" at the end; leave out at and phase"));
         }
         let words = [("lower", Better::Lower), ("higher", Better::Higher)];
         let better = reader.word("better", &words)?.or_else(|| natural(&value));
-        if at == At::Best && better.is_none() {
+        if at == Moment::Best && better.is_none() {
             return Err(
                 reader.error("measure.better is missing; write \"lower\" or \"higher\", so that a best one exists")
             );
@@ -120,7 +120,7 @@ impl Measure {
             )));
         }
         let is_of_run = OF_THE_RUN.contains(&self.value.as_str());
-        if is_of_run && (self.at != At::End || self.phase.is_some()) {
+        if is_of_run && (self.at != Moment::End || self.phase.is_some()) {
             return Err(Error::user(format!(
                 "the measure {} is of a whole run; leave out at and phase",
                 self.name
@@ -152,11 +152,11 @@ impl Measure {
         let course = self.course(outcome);
         let numbers = course.iter().map(|(_, number)| *number);
         match (self.at, self.better) {
-            (At::End, _) if self.value == STEP_TIME => Some(median(numbers.collect())),
-            (At::End, _) => course.last().map(|(_, number)| *number),
-            (At::Step(step), _) => course.iter().find(|(own, _)| *own == step).map(|(_, number)| *number),
-            (At::Best, Some(Better::Higher)) => numbers.reduce(f64::max),
-            (At::Best, _) => numbers.reduce(f64::min),
+            (Moment::End, _) if self.value == STEP_TIME => Some(median(numbers.collect())),
+            (Moment::End, _) => course.last().map(|(_, number)| *number),
+            (Moment::Step(step), _) => course.iter().find(|(own, _)| *own == step).map(|(_, number)| *number),
+            (Moment::Best, Some(Better::Higher)) => numbers.reduce(f64::max),
+            (Moment::Best, _) => numbers.reduce(f64::min),
         }
     }
 
@@ -215,12 +215,12 @@ fn natural(value: &str) -> Option<Better> {
     }
 }
 
-fn default_name(value: &str, at: At, phase: Option<&str>, length: Option<Length>) -> String {
+fn default_name(value: &str, at: Moment, phase: Option<&str>, length: Option<Length>) -> String {
     let place = match (at, length) {
         (_, Some(length)) => format!(" at length {length}"),
-        (At::End, None) => String::new(),
-        (At::Best, None) => ", best".to_string(),
-        (At::Step(step), None) => format!(" after step {step}"),
+        (Moment::End, None) => String::new(),
+        (Moment::Best, None) => ", best".to_string(),
+        (Moment::Step(step), None) => format!(" after step {step}"),
     };
     let phase = phase.map_or(String::new(), |phase| format!(" of phase {phase}"));
     format!("{value}{place}{phase}")

@@ -117,9 +117,10 @@ impl Experiment {
         let text = reader.texts("text")?;
         let recipe = reader.required("recipe", "recipe = \"adder\"")?;
         let page = reader.text("page")?.map(|page| folder.join(page));
-        let mut base = match BUILT_IN.iter().any(|built_in| built_in.name == recipe) {
-            true => recipe::load(&recipe)?,
-            false => recipe::load(&folder.join(&recipe).display().to_string())?,
+        let mut base = if BUILT_IN.iter().any(|built_in| built_in.name == recipe) {
+            recipe::load(&recipe)?
+        } else {
+            recipe::load(&folder.join(&recipe).display().to_string())?
         };
         let recipe_alone = base.clone();
         base.merge(document, &reader.table("set")?)?;

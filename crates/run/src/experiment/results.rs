@@ -3,7 +3,7 @@
 use super::measure::{Measure, Outcome};
 use super::summary::Summary;
 use crate::device::NewBackend;
-use crate::folder::Which;
+use crate::folder::WhichModel;
 use crate::folder::{DIVERGED, Folder, metrics};
 use crate::lengths::Length;
 use crate::saved_run::SavedRun;
@@ -88,9 +88,12 @@ impl Record {
             },
         };
         let number = |measure: &Measure| if diverged { None } else { measure.of(&outcome) };
-        let course = |measure: &Measure| match wants_course(measure) {
-            true => measure.course(&outcome),
-            false => Vec::new(),
+        let course = |measure: &Measure| {
+            if wants_course(measure) {
+                measure.course(&outcome)
+            } else {
+                Vec::new()
+            }
         };
         Ok(Record {
             point,
@@ -121,15 +124,16 @@ pub(super) fn summary(records: &[Record], point: usize, measure: usize) -> Optio
 /// The losses of a finished run at these lengths.
 fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: NewBackend<'_>) -> Result<Value> {
     let path = root.join(LENGTHS);
-    let mut known: Map<String, Value> = match path.is_file() {
-        true => read_json(&path)?.as_object().cloned().unwrap_or_default(),
-        false => Map::new(),
+    let mut known: Map<String, Value> = if path.is_file() {
+        read_json(&path)?.as_object().cloned().unwrap_or_default()
+    } else {
+        Map::new()
     };
     let missing: Vec<Length> = lengths
         .filter(|length| !known.contains_key(&length.to_string()))
         .collect();
     if !missing.is_empty() {
-        let run = SavedRun::open(root, Which::Last, None, new_backend)?;
+        let run = SavedRun::open(root, WhichModel::Last, None, new_backend)?;
         for length in missing.into_iter().filter(|length| run.reaches(*length)) {
             let (_, scores) = run.evaluate_at(None, "dev", length)?;
             known.insert(length.to_string(), json!(scores.loss));

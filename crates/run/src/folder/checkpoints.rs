@@ -105,9 +105,10 @@ impl Checkpoints {
             None => {
                 let run = self.dir.parent().unwrap_or(&self.dir).display();
                 let known: Vec<String> = steps.iter().map(|(step, _)| step.to_string()).collect();
-                let known = match known.is_empty() {
-                    true => "there is none at all".to_string(),
-                    false => format!("there are those after {}", some_of(&known)),
+                let known = if known.is_empty() {
+                    "there is none at all".to_string()
+                } else {
+                    format!("there are those after {}", some_of(&known))
                 };
                 Err(Error::user(format!(
                     "{run} has no checkpoint after {step} steps; {known}"
@@ -172,9 +173,12 @@ impl Checkpoints {
 pub(crate) fn remove_atomically(path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let aside = path.with_file_name(format!("{ASIDE}{name}"));
-    let removed = fs::rename(path, &aside).and_then(|()| match aside.is_dir() {
-        true => fs::remove_dir_all(&aside),
-        false => fs::remove_file(&aside),
+    let removed = fs::rename(path, &aside).and_then(|()| {
+        if aside.is_dir() {
+            fs::remove_dir_all(&aside)
+        } else {
+            fs::remove_file(&aside)
+        }
     });
     match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path, &error)),

@@ -1,19 +1,13 @@
 //! TensorBoard event files: scalars and histograms over steps.
 //!
 //! A file is a sequence of records, each the length (u64), a checksum of the length, an `Event` message of protocol
-//! buffers and its checksum, all little-endian. The few fields that are needed are encoded here by hand:
-//!
-//! ```text
-//! Event   { 1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary, 7: SessionLog }
-//! Summary { 1: repeated Value { 1: string tag, 2: float simple_value, 5: HistogramProto histo } }
-//! HistogramProto { 1: double min, 2: double max, 3: double num, 4: double sum, 5: double sum_squares,
-//!                  6: packed double bucket_limit, 7: packed double bucket }
-//! SessionLog { 1: enum status, START = 1 }
-//! ```
+//! buffers and its checksum, all little-endian.
 
+use super::event_messages::{Event, Histogram, START, SessionLog, Summary, SummaryValue};
 use crc32c::crc32c;
 use lessen_base::Result;
 use lessen_base::atomic::unwritable;
+use prost::Message;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -45,9 +39,15 @@ impl Events {
             .open(&path)
             .map_err(|error| unwritable(&path, &error))?;
         let mut events = Events { file, path };
-        events.append(&event(now, 0, &field_bytes(3, b"brain.Event:2")))?;
+        events.append(&Event {
+            file_version: Some("brain.Event:2".to_string()),
+            ..event(now, 0)
+        })?;
         if done > 0 {
-            events.append(&event(now, done + 1, &field_bytes(7, &[1 << 3, 1])))?;
+            events.append(&Event {
+                session_log: Some(SessionLog { status: Some(START) }),
+                ..event(now, done + 1)
+            })?;
         }
         Ok(events)
     }
@@ -57,7 +57,8 @@ impl Events {
     /// # Errors
     /// A file that cannot be written to.
     pub fn scalars(&mut self, step: u64, scalars: &[(&str, f64)]) -> Result<()> {
-        self.append(&event(seconds(), step, &summary(scalars)))
+        let values = scalars.iter().map(|(tag, value)| scalar(tag, *value)).collect();
+        self.append(&summary(event(seconds(), step), values))
     }
 
     /// Adds histograms of one step.
@@ -65,16 +66,13 @@ impl Events {
     /// # Errors
     /// A file that cannot be written to.
     pub fn histograms(&mut self, step: u64, histograms: &[(&str, Bins<'_>)]) -> Result<()> {
-        let values: Vec<u8> = histograms
-            .iter()
-            .flat_map(|(tag, bins)| histogram_value(tag, *bins))
-            .collect();
-        self.append(&event(seconds(), step, &field_bytes(5, &values)))
+        let values = histograms.iter().map(|(tag, bins)| histogram(tag, *bins)).collect();
+        self.append(&summary(event(seconds(), step), values))
     }
 
-    fn append(&mut self, message: &[u8]) -> Result<()> {
+    fn append(&mut self, event: &Event) -> Result<()> {
         self.file
-            .write_all(&record(message))
+            .write_all(&record(&event.encode_to_vec()))
             .map_err(|error| unwritable(&self.path, &error))
     }
 }
@@ -132,63 +130,51 @@ fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xA282_EAD8)
 }
 
-fn event(wall_time: f64, step: u64, what: &[u8]) -> Vec<u8> {
-    let mut message = vec![1 << 3 | 1];
-    message.extend(wall_time.to_le_bytes());
-    message.push(2 << 3);
-    varint(step, &mut message);
-    message.extend(what);
-    message
-}
-
-fn summary(scalars: &[(&str, f64)]) -> Vec<u8> {
-    let mut values = Vec::new();
-    for (tag, value) in scalars {
-        let mut message = field_bytes(1, tag.as_bytes());
-        message.push(2 << 3 | 5);
-        message.extend((*value as f32).to_le_bytes());
-        values.extend(field_bytes(1, &message));
+/// An event without content.
+fn event(wall_time: f64, step: u64) -> Event {
+    Event {
+        wall_time: Some(wall_time),
+        step: Some(i64::try_from(step).unwrap_or(i64::MAX)),
+        ..Event::default()
     }
-    field_bytes(5, &values)
 }
 
-/// A histogram as a value of a summary. Sums are those of the bins' centres.
-fn histogram_value(tag: &str, bins: Bins<'_>) -> Vec<u8> {
+fn summary(event: Event, values: Vec<SummaryValue>) -> Event {
+    Event {
+        summary: Some(Summary { values }),
+        ..event
+    }
+}
+
+fn scalar(tag: &str, value: f64) -> SummaryValue {
+    SummaryValue {
+        tag: Some(tag.to_string()),
+        simple_value: Some(value as f32),
+        histogram: None,
+    }
+}
+
+/// A histogram. Its sums are those of the bins' centres.
+fn histogram(tag: &str, bins: Bins<'_>) -> SummaryValue {
     let drawn: Vec<(f64, f64)> = (0..bins.counts.len()).map(|bin| bins.drawn(bin)).collect();
     let moment = |power: i32| {
         let centres = drawn.iter().map(|(low, high)| low.midpoint(*high).powi(power));
-        centres
-            .zip(bins.counts)
-            .map(|(centre, count)| centre * count)
-            .sum::<f64>()
+        let products = centres.zip(bins.counts).map(|(centre, count)| centre * count);
+        Some(products.sum::<f64>())
     };
-    let (min, max) = (drawn.first().map_or(0.0, |b| b.0), drawn.last().map_or(0.0, |b| b.1));
-    let packed = |values: &mut dyn Iterator<Item = f64>| values.flat_map(f64::to_le_bytes).collect::<Vec<u8>>();
-    let mut histogram = Vec::new();
-    for (number, value) in (1..).zip([min, max, moment(0), moment(1), moment(2)]) {
-        histogram.push(number << 3 | 1);
-        histogram.extend(value.to_le_bytes());
+    SummaryValue {
+        tag: Some(tag.to_string()),
+        simple_value: None,
+        histogram: Some(Histogram {
+            min: Some(drawn.first().map_or(0.0, |bin| bin.0)),
+            max: Some(drawn.last().map_or(0.0, |bin| bin.1)),
+            count: moment(0),
+            sum: moment(1),
+            sum_squares: moment(2),
+            bucket_limit: drawn.iter().map(|bin| bin.1).collect(),
+            bucket: bins.counts.to_vec(),
+        }),
     }
-    histogram.extend(field_bytes(6, &packed(&mut drawn.iter().map(|b| b.1))));
-    histogram.extend(field_bytes(7, &packed(&mut bins.counts.iter().copied())));
-    let mut value = field_bytes(1, tag.as_bytes());
-    value.extend(field_bytes(5, &histogram));
-    field_bytes(1, &value)
-}
-
-fn field_bytes(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut field = vec![number << 3 | 2];
-    varint(bytes.len() as u64, &mut field);
-    field.extend(bytes);
-    field
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 #[cfg(test)]
@@ -199,8 +185,11 @@ mod tests {
     fn a_record_has_the_bytes_that_tensorflow_writes() {
         // Made with tensorboard 2.21: Event(wall_time=1.5, step=300, summary=Summary(value=[Value(tag="train/loss",
         // simple_value=2.5)])) through RecordWriter.
-        let message = event(1.5, 300, &summary(&[("train/loss", 2.5)]));
-        let hex: String = record(&message).iter().map(|byte| format!("{byte:02x}")).collect();
+        let message = summary(event(1.5, 300), vec![scalar("train/loss", 2.5)]);
+        let hex: String = record(&message.encode_to_vec())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(hex, RECORDED);
     }
 
@@ -215,9 +204,11 @@ mod tests {
             edges: &[-1.5, -1.0, 1.0, 2.0],
             counts: &[1.0, 0.0, 3.0],
         };
-        let values = histogram_value("stat/x/histogram", bins);
-        let message = event(1.5, 300, &field_bytes(5, &values));
-        let hex: String = record(&message).iter().map(|byte| format!("{byte:02x}")).collect();
+        let message = summary(event(1.5, 300), vec![histogram("stat/x/histogram", bins)]);
+        let hex: String = record(&message.encode_to_vec())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(hex, RECORDED_HISTOGRAM);
     }
 
@@ -277,11 +268,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_several_bytes_are_encoded() {
-        let mut out = Vec::new();
-        varint(300, &mut out);
-        varint(127, &mut out);
-        varint(u64::MAX, &mut out);
-        assert_eq!(out, [0xAC, 2, 127, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
+    fn zeros_are_written_too() {
+        // Fields of `oneof` have presence: TensorBoard shows no point for a scalar without a value.
+        let zero = scalar("x", 0.0).encode_to_vec();
+        assert_eq!(zero, [10, 1, b'x', 21, 0, 0, 0, 0]);
     }
 }

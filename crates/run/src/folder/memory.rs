@@ -95,9 +95,10 @@ impl RunMemory {
         let unreadable = |reason: String| Error::user(format!("{} cannot be read ({reason})", path.display()));
         let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
         let memory: RunMemory = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        match memory.phases.iter().all(PhaseMemory::is_whole) {
-            true => Ok(Some(memory)),
-            false => Err(unreadable("its lists differ in length".to_string())),
+        if memory.phases.iter().all(PhaseMemory::is_whole) {
+            Ok(Some(memory))
+        } else {
+            Err(unreadable("its lists differ in length".to_string()))
         }
     }
 }

@@ -24,9 +24,12 @@ impl Metrics {
             let is_kept = |line: Option<Value>| line.as_ref().and_then(step_of).is_some_and(|step| step <= done);
             let mut reader = BufReader::new(File::open(path).map_err(|error| unreadable(path, &error))?);
             write_with(path, |out| {
-                for_each_line(&mut reader, |text, line| match is_kept(line) {
-                    true => out.write_all(text).and_then(|()| out.write_all(b"\n")),
-                    false => Ok(()),
+                for_each_line(&mut reader, |text, line| {
+                    if is_kept(line) {
+                        out.write_all(text).and_then(|()| out.write_all(b"\n"))
+                    } else {
+                        Ok(())
+                    }
                 })
             })?;
         }

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod checkpoints;
+mod event_messages;
 pub mod events;
 pub mod history;
 pub mod manifest;
@@ -54,7 +55,7 @@ pub const LABELS: &str = "labels.json";
 
 /// Which of a run's models is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Which {
+pub enum WhichModel {
     /// The one at the end.
     #[default]
     Last,
@@ -240,20 +241,20 @@ impl Folder {
     ///
     /// # Errors
     /// A run that has not saved this model.
-    pub fn usable_model(&self, which: Which) -> Result<(PathBuf, Option<String>)> {
+    pub fn usable_model(&self, which: WhichModel) -> Result<(PathBuf, Option<String>)> {
         let (shown, of_phase) = (self.root.display(), |manifest: Manifest| {
             manifest.phase.map(|phase| phase.name)
         });
         match which {
-            Which::Best if self.best().is_dir() => {
+            WhichModel::Best if self.best().is_dir() => {
                 let phase = manifest::read_best(&self.best())?.and_then(|best| best.phase);
                 Ok((self.best(), phase))
             }
-            Which::Best => Err(Error::user(format!(
+            WhichModel::Best => Err(Error::user(format!(
                 "{shown} has no best model; leave out --best to use the last one"
             ))),
-            Which::Last if self.model().is_dir() => Ok((self.model(), None)),
-            Which::Last => {
+            WhichModel::Last if self.model().is_dir() => Ok((self.model(), None)),
+            WhichModel::Last => {
                 let newest = self.checkpoints().newest()?.whole;
                 newest
                     .map(|(path, manifest)| (path, of_phase(manifest)))
@@ -263,7 +264,7 @@ impl Folder {
                         ))
                     })
             }
-            Which::Step(step) => {
+            WhichModel::Step(step) => {
                 let (path, manifest) = self.checkpoints().after(step)?;
                 Ok((path, of_phase(manifest)))
             }
@@ -360,40 +361,40 @@ mod tests {
     #[test]
     fn the_last_model_is_used_and_else_that_of_a_checkpoint() {
         let (_dir, folder) = run();
-        let no_model = folder.usable_model(Which::Last).unwrap_err().to_string();
+        let no_model = folder.usable_model(WhichModel::Last).unwrap_err().to_string();
         assert!(no_model.contains("has no saved model yet"), "{no_model}");
         save(&folder, 5);
         assert!(
             folder
-                .usable_model(Which::Last)
+                .usable_model(WhichModel::Last)
                 .unwrap()
                 .0
                 .ends_with("checkpoints/step-5")
         );
-        let no_best = folder.usable_model(Which::Best).unwrap_err().to_string();
+        let no_best = folder.usable_model(WhichModel::Best).unwrap_err().to_string();
         assert!(no_best.contains("has no best model"), "{no_best}");
         save(&folder, 9);
         assert!(
             folder
-                .usable_model(Which::Last)
+                .usable_model(WhichModel::Last)
                 .unwrap()
                 .0
                 .ends_with("checkpoints/step-9")
         );
         assert!(
             folder
-                .usable_model(Which::Step(5))
+                .usable_model(WhichModel::Step(5))
                 .unwrap()
                 .0
                 .ends_with("checkpoints/step-5")
         );
-        let other = folder.usable_model(Which::Step(6)).unwrap_err().to_string();
+        let other = folder.usable_model(WhichModel::Step(6)).unwrap_err().to_string();
         assert!(
             other.ends_with("has no checkpoint after 6 steps; there are those after 5, 9"),
             "{other}"
         );
         write_folder(&folder.model(), fill("last")).unwrap();
-        assert_eq!(folder.usable_model(Which::Last).unwrap(), (folder.model(), None));
+        assert_eq!(folder.usable_model(WhichModel::Last).unwrap(), (folder.model(), None));
     }
 
     #[test]

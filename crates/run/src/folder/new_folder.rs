@@ -79,9 +79,10 @@ impl Drop for NewFolderGuard {
         // The folder held nothing of use. An entry that cannot be removed stays: the first error is reported.
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let path = entry.path();
-            let _ = match path.is_dir() {
-                true => fs::remove_dir_all(&path),
-                false => fs::remove_file(&path),
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
             };
         }
         for folder in &self.created {

@@ -39,12 +39,11 @@ impl Picture {
     pub fn new(image: &Image, label: Option<&str>, prediction: &str, probability: f64) -> Picture {
         let (height, width) = (image.height(), image.width());
         let longest = height.max(width);
-        let png = match longest > LARGEST {
-            true => {
-                let side = |side: usize| (side * LARGEST).div_ceil(longest);
-                png(&image.resized(side(height), side(width), Filter::Bilinear))
-            }
-            false => png(image),
+        let png = if longest > LARGEST {
+            let side = |side: usize| (side * LARGEST).div_ceil(longest);
+            png(&image.resized(side(height), side(width), Filter::Bilinear))
+        } else {
+            png(image)
         };
         Picture {
             png: base64::encode(png),

@@ -1,7 +1,7 @@
-//! Batches of several sizes: what a step of each would take, and which of them is the fastest for each example.
+//! Comparison of batch sizes: memory and time of a step, and the size with the least time per example.
 
 use super::Forecast;
-use super::phase::Asked;
+use super::phase::PhaseAdditions;
 use super::time::show_ms;
 use crate::device::NewBackend;
 use crate::planning::account::Account;
@@ -12,22 +12,22 @@ use lessen_base::{Error, Result};
 use lessen_train::show_size;
 use serde_json::{Value, json};
 
-/// The plans of batches of several sizes, under the budget of the recipe.
+/// The plans for several batch sizes, under the recipe's budget.
 pub(super) struct BatchSizes {
     /// In the order of the sizes.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SizeRow>,
 }
 
-/// The plans of batches of one size.
+/// The plan for one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct SizeRow {
     /// Examples of a batch.
     pub batch: usize,
     /// Bytes that the process takes; none where the budget is below the floor.
     pub peak: Option<usize>,
     /// The smallest budget.
     pub floor: usize,
-    /// Milliseconds of a step as it is estimated, and those for each of its examples; none likewise.
+    /// Estimated milliseconds of a step, and for each of its examples; none where the budget is below the floor.
     pub step_ms: Option<f64>,
     pub example_ms: Option<f64>,
 }
@@ -36,7 +36,7 @@ impl BatchSizes {
     /// Plans a recipe with each of these sizes in place of `train.batch`.
     ///
     /// # Errors
-    /// A recipe with phases or with batches of so many tokens; settings with a mistake.
+    /// A recipe with phases, or with `train.tokens`; settings with a mistake.
     pub(super) fn new(settings: &Settings, sizes: &[usize], new_backend: NewBackend<'_>) -> Result<BatchSizes> {
         let mut rows = Vec::with_capacity(sizes.len());
         for &batch in sizes {
@@ -45,16 +45,16 @@ impl BatchSizes {
             settings.set_named("train.batch", SettingValue::Count(batch as u64), flag)?;
             let recipe = Recipe::new(settings)?;
             check(&recipe)?;
-            let asked = Asked {
+            let asked = PhaseAdditions {
                 examples: true,
-                ..Asked::default()
+                ..PhaseAdditions::default()
             };
             rows.push(row(batch, &Forecast::of_recipe(recipe, asked, new_backend)?));
         }
         Ok(BatchSizes { rows })
     }
 
-    /// The size of the least time for each example; none where no plan fits.
+    /// The size with the least time per example; none where no plan fits.
     pub(super) fn best(&self) -> Option<usize> {
         let feasible = self.rows.iter().filter_map(|row| Some((row.batch, row.example_ms?)));
         feasible.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(batch, _)| batch)
@@ -62,7 +62,7 @@ impl BatchSizes {
 
     /// An object for each size.
     pub(super) fn to_json(&self) -> Value {
-        let row = |row: &Row| {
+        let row = |row: &SizeRow| {
             json!({
                 "batch": row.batch,
                 "feasible": row.peak.is_some(),
@@ -75,7 +75,7 @@ impl BatchSizes {
         self.rows.iter().map(row).collect()
     }
 
-    /// A table for people.
+    /// A table in plain text.
     pub(super) fn to_text(&self) -> String {
         let mut text = format!(
             "batch sizes\n{:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n",
@@ -98,7 +98,7 @@ impl BatchSizes {
     }
 }
 
-/// Refuses recipes that have no single size of batches.
+/// Refuses recipes without a single batch size.
 fn check(recipe: &Recipe) -> Result<()> {
     let first = &recipe.phases[0];
     if first.phase.is_some() {
@@ -116,12 +116,12 @@ fn check(recipe: &Recipe) -> Result<()> {
     }
 }
 
-fn row(batch: usize, forecast: &Forecast) -> Row {
+fn row(batch: usize, forecast: &Forecast) -> SizeRow {
     let phase = &forecast.phases[0];
     // No batch is larger than the data.
     let examples = phase.examples.unwrap_or(batch).max(1) * phase.config.train.accumulate;
     let step_ms = phase.step_ms();
-    Row {
+    SizeRow {
         batch,
         peak: phase.chosen.as_ref().map(Account::total),
         floor: phase.floor.smallest_budget(),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn sizes(rows: &[(usize, Option<f64>)]) -> BatchSizes {
-        let row = |&(batch, example_ms): &(usize, Option<f64>)| Row {
+        let row = |&(batch, example_ms): &(usize, Option<f64>)| SizeRow {
             batch,
             peak: example_ms.map(|_| batch << 20),
             floor: batch << 19,

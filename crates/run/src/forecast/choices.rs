@@ -1,4 +1,4 @@
-//! The planner's choices in words: for each operation how many of its values backward does not keep, and their bytes.
+//! The memory planner's choices by operation: number and bytes of the values that are not kept as they are.
 
 use crate::wording::counted;
 use lessen_compile::Plan;
@@ -13,52 +13,52 @@ const NAMED: usize = 6;
 /// Characters of a name and bytes in a line.
 const WIDTH: usize = 22;
 
-/// The values of an operation that are chosen in the same way.
+/// The values of an operation for which the planner took the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct OperationChoices {
     pub operation: String,
-    /// How many values.
+    /// Number of values.
     pub places: usize,
     /// Bytes that are not kept.
     pub bytes: usize,
 }
 
-/// Values that backward has in another way than kept, by operations, the most bytes first.
-pub(super) fn by_operation(choices: &[Recompute]) -> Vec<Group> {
+/// Values that are not kept, by operation, the most bytes first.
+pub(super) fn by_operation(choices: &[Recompute]) -> Vec<OperationChoices> {
     grouped(choices.iter().map(|choice| (choice.name.as_str(), choice.bytes)))
 }
 
-/// What is kept as bits, by the operations that it is from, the most bytes that it frees first.
-pub(super) fn packed_by_operation(plan: &Plan) -> Vec<Group> {
+/// Values that are kept as bits, by operation, the most freed bytes first.
+pub(super) fn packed_by_operation(plan: &Plan) -> Vec<OperationChoices> {
     grouped(plan.packed().iter().map(|choice| (choice.name.as_str(), choice.freed)))
 }
 
 /// Groups values, whose names are a scope and an operation.
-fn grouped<'a>(values: impl Iterator<Item = (&'a str, usize)>) -> Vec<Group> {
+fn grouped<'a>(values: impl Iterator<Item = (&'a str, usize)>) -> Vec<OperationChoices> {
     let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (name, own) in values {
         let operation = name.rsplit(' ').next().unwrap_or(name);
         let (places, bytes) = groups.entry(operation).or_default();
         (*places, *bytes) = (*places + 1, *bytes + own);
     }
-    let group = |(operation, (places, bytes)): (&str, (usize, usize))| Group {
+    let group = |(operation, (places, bytes)): (&str, (usize, usize))| OperationChoices {
         operation: operation.to_string(),
         places,
         bytes,
     };
-    let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
+    let mut groups: Vec<OperationChoices> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|group| Reverse(group.bytes));
     groups
 }
 
 /// A line for each of the largest groups, and one for all others.
-pub(super) fn said(groups: &[Group]) -> String {
+pub(super) fn said(groups: &[OperationChoices]) -> String {
     let line = |name: &str, bytes: usize, places: usize| {
         let (bytes, places) = (show_size(bytes), counted(places as u64, "place"));
         let room = WIDTH.saturating_sub(name.chars().count()).max(bytes.len() + 1);
         format!("  {name}{bytes:>room$} in {places}\n")
     };
-    // One more takes no more room than a line for the others.
+    // A line for the others would take as much room as one more operation.
     let shown = if groups.len() == NAMED + 1 { NAMED + 1 } else { NAMED };
     let (named, others) = groups.split_at(groups.len().min(shown));
     let mut text: String = named

@@ -1,4 +1,4 @@
-//! The forecast of a run: what its training would take, phase by phase, without running it.
+//! The forecast of a run: memory and time of its training, by training phase, without running it.
 
 mod batch_sizes;
 mod choices;
@@ -8,7 +8,7 @@ mod sweep;
 mod time;
 
 use self::batch_sizes::BatchSizes;
-use self::phase::{Asked, PhaseForecast};
+use self::phase::{PhaseAdditions, PhaseForecast};
 use crate::device::NewBackend;
 use crate::planning::account::Account;
 use crate::planning::budget_search::too_small;
@@ -30,37 +30,37 @@ use lessen_train::{TrainerOptions, show_size};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What a forecast says beside the plans under the recipe's budget.
+/// Additions to the forecast of the plans under the recipe's budget.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
-    /// Whether it says what a step takes under budgets from the floor to none.
+pub struct Additions {
+    /// Whether memory and time of a step under budgets from the floor to none are added.
     pub sweep: bool,
-    /// Sizes of batches of which it says what a step takes.
+    /// Batch sizes for which memory and time of a step are added.
     pub batches: Vec<usize>,
 }
 
-/// What the training of a recipe would take: a forecast for each phase.
+/// Memory and time of a recipe's training: a forecast for each training phase.
 pub struct Forecast {
     phases: Vec<PhaseForecast>,
     batch_sizes: Option<BatchSizes>,
 }
 
 impl Forecast {
-    /// Plans a recipe of these settings for a device, under the recipe's budget, as training does, and what else is to
-    /// be said. Without data it assumes the recipe's `model.vocab` and `model.classes`.
+    /// Plans a recipe under its budget, as training does, and the additions in `beside`. Without data it assumes the
+    /// recipe's `model.vocab` and `model.classes`.
     ///
     /// # Errors
-    /// Settings, data or a checkpoint with a mistake; sizes of batches for a recipe that has no single one.
-    pub fn new(settings: Settings, beside: &Beside, new_backend: NewBackend<'_>) -> Result<Forecast> {
+    /// Settings, data or a checkpoint with a mistake; batch sizes for a recipe without a single one.
+    pub fn new(settings: Settings, beside: &Additions, new_backend: NewBackend<'_>) -> Result<Forecast> {
         let recipe = Recipe::new(settings.clone())?;
         let batch_sizes = if beside.batches.is_empty() {
             None
         } else {
             Some(BatchSizes::new(&settings, &beside.batches, new_backend)?)
         };
-        let asked = Asked {
+        let asked = PhaseAdditions {
             sweep: beside.sweep,
-            ..Asked::default()
+            ..PhaseAdditions::default()
         };
         Ok(Forecast {
             batch_sizes,
@@ -68,8 +68,8 @@ impl Forecast {
         })
     }
 
-    /// Plans a recipe, and finds out what else is asked.
-    fn of_recipe(recipe: Recipe, asked: Asked, new_backend: NewBackend<'_>) -> Result<Forecast> {
+    /// Plans a recipe with these additions.
+    fn of_recipe(recipe: Recipe, asked: PhaseAdditions, new_backend: NewBackend<'_>) -> Result<Forecast> {
         let watch = MemoryWatch::begin();
         let tasks = tasks(recipe)?;
         let sources = if tasks[0].has_data() {
@@ -81,7 +81,7 @@ impl Forecast {
         let mut prepared = Vec::with_capacity(tasks.len());
         for (number, task) in tasks.iter().enumerate() {
             if let Some(before) = number.checked_sub(1) {
-                // When a parameter joins changes the name of an input, but no bytes.
+                // The step at which a parameter joins changes the name of an input, but no bytes.
                 joined = joined_after(&joined, &tasks[before], task, number as u64);
             }
             let options = TrainerOptions {
@@ -127,10 +127,10 @@ impl Forecast {
         })
     }
 
-    /// The plan of a training step, of this phase where there are several.
+    /// The plan of a training step, of the training phase called `phase` where there are several.
     ///
     /// # Errors
-    /// A phase that the recipe does not have, or none where it has some.
+    /// A training phase that the recipe does not have, or none where it has some.
     pub fn step(&self, phase: Option<&str>) -> Result<&Plan> {
         let found = self
             .phases
@@ -155,7 +155,7 @@ impl Forecast {
         })
     }
 
-    /// The error of the first phase whose budget is below its floor; none where batches of another size fit.
+    /// The error of the first training phase whose budget is below its floor; none where another batch size fits.
     pub fn shortfall(&self) -> Option<Error> {
         if self.batch_sizes.as_ref().is_some_and(|sizes| sizes.best().is_some()) {
             return None;
@@ -165,8 +165,7 @@ impl Forecast {
         Some(in_phase_of(&short.config, error))
     }
 
-    /// A page of HTML that needs nothing else: memory over the steps of the schedule, the largest values, the choices,
-    /// and what else was to be said.
+    /// A self-contained page of HTML: memory over the plan steps, the largest values, the choices, and the additions.
     pub fn to_html(&self) -> String {
         page::page(self)
     }
@@ -179,7 +178,7 @@ impl Forecast {
         write_file(path, self.to_html().as_bytes())
     }
 
-    /// One JSON object; with phases, the most that any of them takes, and an object for each.
+    /// One JSON object; with phases, the greatest numbers of any training phase, and an object for each.
     pub fn to_json(&self) -> Value {
         let mut object = match &self.phases[..] {
             [single] if single.config.phase.is_none() => single.to_json(),
@@ -214,7 +213,7 @@ impl Forecast {
         })
     }
 
-    /// For people.
+    /// Plain text.
     pub fn to_text(&self) -> String {
         let mut texts: Vec<String> = self.phases.iter().map(PhaseForecast::to_text).collect();
         let peaks: Option<Vec<usize>> = self
@@ -231,7 +230,7 @@ impl Forecast {
     }
 }
 
-/// The tasks of all phases.
+/// The tasks of all training phases.
 fn tasks(recipe: Recipe) -> Result<Vec<CheckedTask>> {
     let mut tasks: Vec<CheckedTask> = Vec::with_capacity(recipe.phases.len());
     for config in recipe.phases {

@@ -1,9 +1,9 @@
-//! The page of a forecast: memory over the steps of the schedule, the largest values, the choices, and what steps take
-//! under other budgets and with other batches.
+//! The page of a forecast: memory over the plan steps, the largest values, the choices, and steps under other budgets
+//! and with other batch sizes.
 
 use super::Forecast;
 use super::batch_sizes::BatchSizes;
-use super::choices::{Group, by_operation, packed_by_operation};
+use super::choices::{OperationChoices, by_operation, packed_by_operation};
 use super::phase::PhaseForecast;
 use super::sweep::{Sweep, show_mib};
 use super::time::show_ms;
@@ -15,7 +15,7 @@ use crate::report::memory;
 use lessen_compile::passes::{Recompute, StorageFormat};
 use lessen_train::show_size;
 
-/// Bytes of the unit of the axes.
+/// Bytes of a MiB, the unit of the axes.
 const MIB: f64 = (1 << 20) as f64;
 
 /// The whole page.
@@ -53,7 +53,7 @@ pub(super) fn page(forecast: &Forecast) -> String {
     document("Lessen plan", &title, &notes, &sections)
 }
 
-/// The figures of each phase.
+/// The figures of each training phase.
 fn overview(phases: &[PhaseForecast]) -> String {
     let names = phases
         .iter()
@@ -85,11 +85,12 @@ fn overview(phases: &[PhaseForecast]) -> String {
     table("Overview", &heads, &rows)
 }
 
-/// What is recomputed, had from outputs and kept as bits: by operations, and folded away each value.
+/// Values that are recomputed, inverted from outputs, rounded, and kept as bits: by operation, and each value folded
+/// away.
 fn choices(phase: &PhaseForecast) -> String {
     let plan = &phase.plans.step;
     let row = |way: &'static str| {
-        move |group: Group| {
+        move |group: OperationChoices| {
             let cells = [way.to_string(), group.places.to_string(), show_size(group.bytes)];
             (group.operation, cells.to_vec())
         }
@@ -122,7 +123,7 @@ fn choices(phase: &PhaseForecast) -> String {
     table("Choices by operation", &heads, &rows) + &folded("Each value", &table("Each value", &each, &values))
 }
 
-/// The time and the peak over the budget, and the table of both.
+/// Time and peak over the budget, as curves and as a table.
 fn curves(index: usize, phase: &PhaseForecast, sweep: &Sweep) -> String {
     let in_mib = |bytes: usize| bytes as f64 / MIB;
     let limit = phase.budget.filter(|_| phase.chosen.is_some());
@@ -169,10 +170,10 @@ fn curves(index: usize, phase: &PhaseForecast, sweep: &Sweep) -> String {
     grid(&figures) + &table("Steps under budgets", &heads, &cells.collect::<Vec<_>>())
 }
 
-/// The table of batches of several sizes.
+/// The table of batch sizes.
 fn batches(sizes: &BatchSizes) -> String {
     let heads = ["batch", "peak", "floor", "step", "for each example", ""].map(str::to_string);
-    let row = |row: &super::batch_sizes::Row| {
+    let row = |row: &super::batch_sizes::SizeRow| {
         let shown = |ms: Option<f64>| ms.map_or("–".to_string(), show_ms);
         let best = if sizes.best() == Some(row.batch) {
             "best throughput"

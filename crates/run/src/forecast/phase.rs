@@ -1,4 +1,4 @@
-//! The forecast of a phase: peak memory, floor, step time and choices of its plans.
+//! The forecast of a training phase: peak memory, floor, step time and choices of its plans.
 
 use super::choices::{by_operation, packed_by_operation, said};
 use super::sweep::Sweep;
@@ -20,43 +20,44 @@ use lessen_train::{StepPlans, show_size};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Values in the list of the largest.
+/// Number of values in the list of the largest.
 const LARGEST: usize = 12;
 
-/// What a phase is asked beside its plans under the recipe's budget.
+/// Additions to the plans of a training phase under the recipe's budget.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
-    /// The plans under budgets from the floor to none.
+pub(super) struct PhaseAdditions {
+    /// Whether plans under budgets from the floor to none are added.
     pub sweep: bool,
-    /// The examples of a batch.
+    /// Whether the number of examples of a batch is found out.
     pub examples: bool,
 }
 
-/// What the training of a phase would take.
+/// Memory and time of a training phase.
 pub(super) struct PhaseForecast {
     pub config: Config,
     pub parameters: usize,
     shape: BatchShape,
-    /// Examples of a full batch, if they were asked for.
+    /// Number of examples of a full batch, if it was asked for.
     pub examples: Option<usize>,
     pub budget: Option<usize>,
-    /// The times that the plans are made by.
+    /// The cost model that plans are made by.
     pub cost: CostSource,
     pub floor: Account,
     pub unbounded: Account,
-    /// None where the budget is below the floor.
+    /// The account of the plans under the budget; none where the budget is below the floor.
     pub chosen: Option<Account>,
-    /// The plans that were chosen, or else those without a budget.
+    /// The plans under the budget, or those without one where it is below the floor.
     pub plans: StepPlans,
     /// The plans under other budgets, if they were asked for.
     pub sweep: Option<Sweep>,
 }
 
 impl PhaseForecast {
-    /// Plans a phase beside what the process has allocated and plans of so many bytes; finds out what else is asked.
+    /// Plans a training phase in a process that has allocated a baseline and plans of later phases, of so many bytes,
+    /// with the additions in `asked`.
     pub(super) fn new(
         work: PhaseWork<'_>,
-        asked: Asked,
+        asked: PhaseAdditions,
         beside: (ProcessBaseline, usize),
         backend: &mut dyn Backend,
     ) -> Result<PhaseForecast> {
@@ -67,7 +68,7 @@ impl PhaseForecast {
         let mut search = BudgetSearch::new(backend, beside, work)?;
         let unbounded = search.without_budget()?.account;
         let floor = search.floor()?;
-        // Before the plans that are chosen, so that no others lie in memory beside those of the sweep.
+        // Before the plans under the budget, so that the sweep's plans have no others beside them in memory.
         let sweep = asked
             .sweep
             .then(|| Sweep::new(&mut search, &config, (&floor, &unbounded)))
@@ -98,13 +99,14 @@ impl PhaseForecast {
         })
     }
 
-    /// Milliseconds of a step as it is estimated, with all batches that it accumulates; none where no plan fits.
+    /// Estimated milliseconds of a step with all of its micro-batches; none where no plan fits.
     pub(super) fn step_ms(&self) -> Option<f64> {
         let ms = step_ms(&self.config, &self.plans);
         self.chosen.map(|_| ms)
     }
 
-    /// When updates run, for people: the recipe's word, and where plans choose for how many parameters they chose what.
+    /// The placement of updates in words: the recipe's word and, where plans choose, the number of parameters of each
+    /// placement.
     pub(super) fn placement(&self) -> String {
         let word = self.config.placement.word();
         if self.config.placement != Placement::Planned {
@@ -185,7 +187,7 @@ impl PhaseForecast {
         object
     }
 
-    /// Tokens of the largest batch; none of images.
+    /// Number of tokens of the largest batch; none for images.
     fn tokens(&self) -> Option<usize> {
         match self.shape {
             BatchShape::Images { .. } => None,
@@ -193,7 +195,7 @@ impl PhaseForecast {
         }
     }
 
-    /// What the largest batch holds, for people.
+    /// The content of the largest batch, in words.
     pub(super) fn batch(&self) -> String {
         let size = self.shape.size();
         match self.shape {
@@ -205,7 +207,7 @@ impl PhaseForecast {
         }
     }
 
-    /// For people.
+    /// Plain text.
     pub(super) fn to_text(&self) -> String {
         let plans = &self.plans;
         let phase = self.config.phase.as_ref().map(|name| format!(", {}", in_phase(name)));

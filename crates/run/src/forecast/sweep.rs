@@ -1,4 +1,4 @@
-//! The sweep: what a step takes in memory and time under budgets from the floor to none.
+//! The sweep: memory and time of a step under budgets from the floor to none.
 
 use super::time::{show_ms, step_ms};
 use crate::planning::account::Account;
@@ -8,33 +8,33 @@ use lessen_base::Result;
 use lessen_train::show_size;
 use serde_json::{Value, json};
 
-/// Budgets of a sweep.
+/// Number of budgets of a sweep.
 const BUDGETS: usize = 12;
 
 /// The plans under budgets that rise evenly from the floor to what the process takes without one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweep {
-    /// By budget, the least first; the last one is no limit.
-    pub rows: Vec<Row>,
+    /// A row for each budget, the least first; the last budget limits nothing.
+    pub rows: Vec<BudgetRow>,
 }
 
 /// The plans under a budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct BudgetRow {
     /// Bytes that the process may take.
     pub budget: usize,
     /// Bytes that it takes.
     pub peak: usize,
-    /// Milliseconds of a step as it is estimated.
+    /// Estimated milliseconds of a step.
     pub step_ms: f64,
-    /// Values that backward recomputes, and their bytes.
+    /// Number and bytes of the values that backward recomputes.
     pub recomputed: (usize, usize),
 }
 
-impl Row {
-    fn of(config: &Config, budget: usize, planned: &PhasePlans) -> Row {
+impl BudgetRow {
+    fn of(config: &Config, budget: usize, planned: &PhasePlans) -> BudgetRow {
         let recomputed = planned.plans.step.recomputed();
-        Row {
+        BudgetRow {
             budget,
             peak: planned.account.total(),
             step_ms: step_ms(config, &planned.plans),
@@ -44,7 +44,7 @@ impl Row {
 }
 
 impl Sweep {
-    /// Plans a phase whose tightest plans and whose plans without a budget have these parts.
+    /// Plans a training phase; `ends` are the accounts of its tightest plans and of its plans without a budget.
     ///
     /// # Errors
     /// Steps that cannot be compiled.
@@ -52,7 +52,9 @@ impl Sweep {
         let mut falling = budgets(ends.0.smallest_budget(), ends.1.total());
         falling.reverse();
         let mut rows = Vec::with_capacity(falling.len());
-        search.for_falling_budgets(&falling, |budget, planned| rows.push(Row::of(config, budget, planned)))?;
+        search.for_falling_budgets(&falling, |budget, planned| {
+            rows.push(BudgetRow::of(config, budget, planned))
+        })?;
         rows.reverse();
         Ok(Sweep { rows })
     }
@@ -62,8 +64,8 @@ impl Sweep {
         self.rows.iter().map(|row| row.step_ms).fold(f64::INFINITY, f64::min)
     }
 
-    /// How many times as long as the fastest step that of a row takes.
-    pub(super) fn ratio(&self, row: &Row) -> f64 {
+    /// Time of a row's step, in multiples of the fastest one.
+    pub(super) fn ratio(&self, row: &BudgetRow) -> f64 {
         match self.fastest() {
             fastest if fastest > 0.0 => row.step_ms / fastest,
             _ => 1.0,
@@ -72,7 +74,7 @@ impl Sweep {
 
     /// An object for each budget.
     pub(super) fn to_json(&self) -> Value {
-        let row = |row: &Row| {
+        let row = |row: &BudgetRow| {
             json!({
                 "budget_bytes": row.budget,
                 "peak_bytes": row.peak,
@@ -85,7 +87,7 @@ impl Sweep {
         self.rows.iter().map(row).collect()
     }
 
-    /// A table for people.
+    /// A table in plain text.
     pub(super) fn to_text(&self) -> String {
         let mut text = format!(
             "budgets from the floor to none\n{:>12}  {:>12}  {:>10}  {:>6}  recomputed\n",
@@ -106,7 +108,7 @@ pub(super) fn show_mib(bytes: usize) -> String {
     format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
 }
 
-/// Budgets that rise evenly from the floor to what is taken without one; that alone where the floor is no less.
+/// Budgets that rise evenly from the floor to the bytes without a budget; these alone where the floor is no less.
 fn budgets(floor: usize, unbounded: usize) -> Vec<usize> {
     if floor >= unbounded {
         return vec![unbounded];
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_fastest() {
-        let row = |budget: usize, step_ms: f64| Row {
+        let row = |budget: usize, step_ms: f64| BudgetRow {
             budget,
             peak: budget,
             step_ms,

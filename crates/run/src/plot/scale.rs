@@ -62,9 +62,10 @@ impl Scale {
                 .filter(|tick| (self.low..=self.high).contains(&tick.log10()))
                 .collect();
         }
-        let (low, high) = match self.log {
-            true => (10f64.powf(self.low), 10f64.powf(self.high)),
-            false => (self.low, self.high),
+        let (low, high) = if self.log {
+            (10f64.powf(self.low), 10f64.powf(self.high))
+        } else {
+            (self.low, self.high)
         };
         let rough = (high - low) / 6.0;
         let power = 10f64.powf(rough.log10().floor());

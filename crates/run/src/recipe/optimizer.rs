@@ -230,9 +230,10 @@ mod tests {
                     _ => "0.5",
                 };
                 let found = optimizer(settings(&format!("{KIND} = \"{kind}\"\n{key} = {value}")));
-                match readers.iter().any(|reader| reader.word() == *kind) {
-                    true => assert_ne!(found.unwrap(), plain, "{kind} {key}"),
-                    false => assert!(found.is_err(), "{kind} {key}"),
+                if readers.iter().any(|reader| reader.word() == *kind) {
+                    assert_ne!(found.unwrap(), plain, "{kind} {key}")
+                } else {
+                    assert!(found.is_err(), "{kind} {key}")
                 }
             }
         }

@@ -43,7 +43,7 @@ mod tests {
     use crate::recipe::keys::Key;
     use crate::recipe::keys::{KEYS, Keys, Transformer};
     use crate::recipe::settings::Settings;
-    use crate::recipe::value::{Kind, SettingValue};
+    use crate::recipe::value::{SettingValue, ValueKind};
     use crate::recipe::words::Word;
     use lessen_base::Result;
     use lessen_nn::OptimizerConfig;
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn every_word_of_a_choice_is_read_as_itself_and_other_words_are_refused() {
         for key in KEYS {
-            let Kind::Choice(words) = key.kind else { continue };
+            let ValueKind::Choice(words) = key.kind else { continue };
             let read = |word: &'static str| {
                 let value = SettingValue::Text(word.to_string());
                 let settings = Settings::parse("", "mine.toml").unwrap();

@@ -7,7 +7,7 @@ use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
 use super::optimizer;
 use super::phase_tables::{self, Phase};
-use super::value::{Kind, Origin, SettingValue, Values, fit, parse_value};
+use super::value::{Origin, SettingValue, ValueKind, Values, fit, parse_value};
 use super::values::{changes, put, set, tables_of};
 use lessen_base::{Error, Result};
 use lessen_data::is_pattern;
@@ -151,7 +151,7 @@ impl Settings {
     /// the message that will name it.
     pub fn with_absolute_paths(mut self) -> Settings {
         for key in KEYS {
-            if let Kind::Path(words) = key.kind
+            if let ValueKind::Path(words) = key.kind
                 && let Some((SettingValue::Text(path), _)) = self.values.get_mut(key.name)
                 && !words.contains(&path.as_str())
                 && (Path::new(path).exists() || is_pattern(Path::new(path)))
@@ -213,10 +213,10 @@ impl Settings {
 
 /// The value of a key in a file: a relative path starts at the folder of the file.
 fn from_folder(name: &str, value: SettingValue, folder: Option<&Path>) -> SettingValue {
-    let Some((folder, Kind::Path(words))) = folder.zip(keys::find(name).ok().map(|key| key.kind)) else {
+    let Some((folder, ValueKind::Path(words))) = folder.zip(keys::find(name).ok().map(|key| key.kind)) else {
         return value;
     };
-    match fit(Kind::Path(words), value) {
+    match fit(ValueKind::Path(words), value) {
         Some(SettingValue::Text(path)) if !path.is_empty() && !words.contains(&path.as_str()) => {
             SettingValue::Text(folder.join(path).display().to_string())
         }

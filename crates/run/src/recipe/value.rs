@@ -11,22 +11,22 @@ pub(crate) type Values = BTreeMap<&'static str, (SettingValue, Origin)>;
 
 /// The texts that stand for something with parameters of its own, such as `helu:0.05`.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct TextSyntax {
     /// All of them, for messages.
     pub words: fn() -> String,
     /// Whether a text is one of them.
     pub accepts: fn(&str) -> bool,
 }
 
-impl PartialEq for Form {
-    fn eq(&self, other: &Form) -> bool {
+impl PartialEq for TextSyntax {
+    fn eq(&self, other: &TextSyntax) -> bool {
         (self.words)() == (other.words)()
     }
 }
 
 /// What values a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `true` or `false`.
     Switch,
     /// A whole number, at least this.
@@ -42,30 +42,30 @@ pub enum Kind {
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A text of this form.
-    Form(Form),
+    TextSyntax(TextSyntax),
     /// A list, or a text with commas between its items; joined by commas they are a text of this form.
-    List(Form),
+    List(TextSyntax),
     /// A whole number, or a share of another one: a number below 1, or a text such as `6%`.
     CountOrShare,
 }
 
-impl Kind {
+impl ValueKind {
     /// What to write, for messages: `a whole number, at least 1`.
     pub fn expected(self) -> String {
         match self {
-            Kind::Switch => "true or false".to_string(),
-            Kind::Count(0) => "a whole number".to_string(),
-            Kind::Count(least) => format!("a whole number, at least {least}"),
-            Kind::Number(low, high) if high < f64::MAX => format!("a number from {low} to {high}"),
-            Kind::Number(low, _) => format!("a number, at least {low}"),
-            Kind::Size => "a number with a unit, such as 512MiB or 2GiB".to_string(),
-            Kind::Text => "a text".to_string(),
-            Kind::Path([]) => "a path".to_string(),
-            Kind::Path(words) => format!("a path, or {}", words.join(", ")),
-            Kind::Choice(words) => format!("one of {}", words.join(", ")),
-            Kind::Form(form) => format!("one of {}", (form.words)()),
-            Kind::List(form) => format!("a list of {}", (form.words)()),
-            Kind::CountOrShare => "a whole number, or a share such as 0.06 or \"6%\"".to_string(),
+            ValueKind::Switch => "true or false".to_string(),
+            ValueKind::Count(0) => "a whole number".to_string(),
+            ValueKind::Count(least) => format!("a whole number, at least {least}"),
+            ValueKind::Number(low, high) if high < f64::MAX => format!("a number from {low} to {high}"),
+            ValueKind::Number(low, _) => format!("a number, at least {low}"),
+            ValueKind::Size => "a number with a unit, such as 512MiB or 2GiB".to_string(),
+            ValueKind::Text => "a text".to_string(),
+            ValueKind::Path([]) => "a path".to_string(),
+            ValueKind::Path(words) => format!("a path, or {}", words.join(", ")),
+            ValueKind::Choice(words) => format!("one of {}", words.join(", ")),
+            ValueKind::TextSyntax(form) => format!("one of {}", (form.words)()),
+            ValueKind::List(form) => format!("a list of {}", (form.words)()),
+            ValueKind::CountOrShare => "a whole number, or a share such as 0.06 or \"6%\"".to_string(),
         }
     }
 }
@@ -137,29 +137,31 @@ impl fmt::Display for Origin {
 }
 
 /// The value as a key of this kind holds it; none where it does not fit.
-pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
+pub(crate) fn fit(kind: ValueKind, value: SettingValue) -> Option<SettingValue> {
     match (kind, value) {
-        (Kind::Switch, SettingValue::Switch(on)) => Some(SettingValue::Switch(on)),
-        (Kind::Count(least), SettingValue::Count(count)) => (count >= least).then_some(SettingValue::Count(count)),
-        (Kind::Number(low, high), SettingValue::Count(count)) => {
+        (ValueKind::Switch, SettingValue::Switch(on)) => Some(SettingValue::Switch(on)),
+        (ValueKind::Count(least), SettingValue::Count(count)) => (count >= least).then_some(SettingValue::Count(count)),
+        (ValueKind::Number(low, high), SettingValue::Count(count)) => {
             let number = count as f64;
             (low..=high).contains(&number).then_some(SettingValue::Number(number))
         }
-        (Kind::Number(low, high), SettingValue::Number(number)) => {
+        (ValueKind::Number(low, high), SettingValue::Number(number)) => {
             (low..=high).contains(&number).then_some(SettingValue::Number(number))
         }
-        (Kind::Size, SettingValue::Size(bytes)) => Some(SettingValue::Size(bytes)),
-        (Kind::Size, SettingValue::Text(text)) => Some(SettingValue::Size(parse_size(&text).ok()? as u64)),
-        (Kind::Text | Kind::Path(_), SettingValue::List(_)) => None,
-        (Kind::Text | Kind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),
+        (ValueKind::Size, SettingValue::Size(bytes)) => Some(SettingValue::Size(bytes)),
+        (ValueKind::Size, SettingValue::Text(text)) => Some(SettingValue::Size(parse_size(&text).ok()? as u64)),
+        (ValueKind::Text | ValueKind::Path(_), SettingValue::List(_)) => None,
+        (ValueKind::Text | ValueKind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),
         // A bare word that looks like a number or a switch is a word all the same.
-        (Kind::Text | Kind::Path(_), other) => Some(SettingValue::Text(other.to_string())),
-        (Kind::Choice(words), SettingValue::Text(text)) => {
+        (ValueKind::Text | ValueKind::Path(_), other) => Some(SettingValue::Text(other.to_string())),
+        (ValueKind::Choice(words), SettingValue::Text(text)) => {
             words.contains(&text.as_str()).then_some(SettingValue::Text(text))
         }
-        (Kind::Form(form), SettingValue::Text(text)) => (form.accepts)(&text).then_some(SettingValue::Text(text)),
-        (Kind::List(form), value) => (form.accepts)(&value.joined()).then_some(value),
-        (Kind::CountOrShare, value) => count_or_share(value),
+        (ValueKind::TextSyntax(form), SettingValue::Text(text)) => {
+            (form.accepts)(&text).then_some(SettingValue::Text(text))
+        }
+        (ValueKind::List(form), value) => (form.accepts)(&value.joined()).then_some(value),
+        (ValueKind::CountOrShare, value) => count_or_share(value),
         _ => None,
     }
 }

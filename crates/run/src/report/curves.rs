@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const MANY: u64 = 150;
 
 /// What is known of a number of the metrics.
-struct Kind {
+struct CurveKind {
     title: String,
     unit: &'static str,
     /// What values are multiplied with for the unit.
@@ -23,8 +23,8 @@ struct Kind {
     from_zero: bool,
 }
 
-fn kind(key: &str) -> Kind {
-    let kind = |title: &str, unit, noisy| Kind {
+fn kind(key: &str) -> CurveKind {
+    let kind = |title: &str, unit, noisy| CurveKind {
         title: title.to_string(),
         unit,
         scale: 1.0,
@@ -32,20 +32,20 @@ fn kind(key: &str) -> Kind {
         noisy,
         from_zero: false,
     };
-    let percent = |title: &str| Kind {
+    let percent = |title: &str| CurveKind {
         scale: 100.0,
         ..kind(title, "%", false)
     };
     match key {
-        "lr" => Kind {
+        "lr" => CurveKind {
             from_zero: true,
             ..kind("Learning rate", "", false)
         },
-        "step_ms" => Kind {
+        "step_ms" => CurveKind {
             wide: true,
             ..kind("Time of a step", "ms", true)
         },
-        "gradient_norm" => Kind {
+        "gradient_norm" => CurveKind {
             wide: true,
             ..kind("Norm of the gradient", "", true)
         },
@@ -75,7 +75,7 @@ pub(super) fn titled(key: &str, value: f64) -> (String, String) {
 }
 
 /// A curve of a run under a key, as the lines of a plot.
-struct Course<'a> {
+struct RunCurve<'a> {
     /// What the legend calls it; empty for the only curve of a plot.
     name: String,
     colour: usize,
@@ -85,7 +85,7 @@ struct Course<'a> {
     noisy: bool,
 }
 
-impl Course<'_> {
+impl RunCurve<'_> {
     fn lines(&self) -> Vec<Line> {
         let scaled = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x, self.scale * y)).collect();
         let line = |name: String, look, points, told| Line {
@@ -100,9 +100,10 @@ impl Course<'_> {
             let name = if name.is_empty() { "value".to_string() } else { name };
             return vec![line(name, self.look, self.curve.points(), true)];
         }
-        let mean = match name.is_empty() {
-            true => "mean".to_string(),
-            false => format!("{name}, mean"),
+        let mean = if name.is_empty() {
+            "mean".to_string()
+        } else {
+            format!("{name}, mean")
         };
         let single = if name.is_empty() {
             "single step".to_string()
@@ -155,7 +156,7 @@ fn loss(runs: &[Run]) -> String {
         };
         let alone = usize::from(runs.len() == 1);
         let of = |key: &str, what: &str, look, colour, noisy| {
-            Some(Course {
+            Some(RunCurve {
                 name: named(what),
                 colour,
                 curve: run.curves.get(key)?,
@@ -182,11 +183,11 @@ fn loss(runs: &[Run]) -> String {
 /// A number of the metrics of all runs that have it.
 fn single(runs: &[Run], key: &str, look: Look) -> String {
     let kind = kind(key);
-    let courses: Vec<Course<'_>> = runs
+    let courses: Vec<RunCurve<'_>> = runs
         .iter()
         .enumerate()
         .filter_map(|(index, run)| {
-            Some(Course {
+            Some(RunCurve {
                 name: if runs.len() > 1 {
                     run.name.clone()
                 } else {
@@ -214,7 +215,7 @@ fn figure(
     title: &str,
     unit: &str,
     (log, from_zero): (bool, bool),
-    courses: &[Course<'_>],
+    courses: &[RunCurve<'_>],
 ) -> String {
     let steps = runs.iter().map(|run| run.steps as f64);
     let window = courses.iter().filter(|course| course.is_smoothed());
@@ -237,7 +238,7 @@ fn figure(
             from_zero.then_some(0.0).into_iter().collect(),
         ),
         log,
-        lines: courses.iter().flat_map(Course::lines).collect(),
+        lines: courses.iter().flat_map(RunCurve::lines).collect(),
         marks: phases(runs),
         figures: extremes_of(title, courses),
     }
@@ -249,18 +250,19 @@ pub(super) fn phases(runs: &[Run]) -> Vec<(f64, String)> {
     let Some(first) = runs.first().filter(|run| run.phases.len() > 1) else {
         return Vec::new();
     };
-    match runs.iter().all(|run| run.phases == first.phases) {
-        true => first
+    if runs.iter().all(|run| run.phases == first.phases) {
+        first
             .phases
             .iter()
             .map(|(name, step)| (*step as f64, name.clone()))
-            .collect(),
-        false => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     }
 }
 
 /// First, last, least and greatest value of each curve, folded away.
-fn extremes_of(title: &str, courses: &[Course<'_>]) -> String {
+fn extremes_of(title: &str, courses: &[RunCurve<'_>]) -> String {
     let heads = ["", "values", "first", "last", "least", "at step", "greatest", "at step"].map(str::to_string);
     let rows: Vec<(String, Vec<String>)> = courses
         .iter()

@@ -224,13 +224,15 @@ pub(crate) fn frame(parts: &Frame<'_>) -> String {
     let legend = parts.legend.iter();
     let legend = legend.map(|(name, look)| format!("<li><i class=\"key {look}\"></i>{}</li>", escaped(name)));
     let legend: String = legend.collect();
-    let legend = match legend.is_empty() {
-        true => String::new(),
-        false => format!("<ul class=\"legend\">{legend}</ul>\n"),
+    let legend = if legend.is_empty() {
+        String::new()
+    } else {
+        format!("<ul class=\"legend\">{legend}</ul>\n")
     };
-    let note = match parts.note.is_empty() {
-        true => String::new(),
-        false => format!("<p class=\"note\">{}</p>\n", escaped(parts.note)),
+    let note = if parts.note.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"note\">{}</p>\n", escaped(parts.note))
     };
     let mut told = parts.told.clone();
     told["x"] = json!([axes.x.low, axes.x.high]);
@@ -251,9 +253,10 @@ pub(crate) fn frame(parts: &Frame<'_>) -> String {
         number(axes.x.low),
         number(axes.x.high)
     );
-    let unit = match unit.is_empty() {
-        true => String::new(),
-        false => format!(" <span class=\"unit\">{unit}</span>"),
+    let unit = if unit.is_empty() {
+        String::new()
+    } else {
+        format!(" <span class=\"unit\">{unit}</span>")
     };
     format!(
         "<figure id=\"{id}\" data-plot>\n<figcaption><h3>{title}{unit}</h3></figcaption>\n{legend}\

@@ -31,9 +31,10 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 fn trimmed(text: &str) -> &str {
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
     }
 }
 
@@ -72,9 +73,10 @@ pub(crate) fn section(id: &str, title: &str, inside: &str) -> String {
 
 /// Figures beside each other; nothing where there are none.
 pub(crate) fn grid(figures: &str) -> String {
-    match figures.is_empty() {
-        true => String::new(),
-        false => format!("<div class=\"figures\">\n{figures}</div>\n"),
+    if figures.is_empty() {
+        String::new()
+    } else {
+        format!("<div class=\"figures\">\n{figures}</div>\n")
     }
 }
 
@@ -85,9 +87,10 @@ pub(crate) fn document(kind: &str, title: &str, notes: &[String], sections: &str
         .iter()
         .map(|note| format!("<li>{}</li>\n", escaped(note)))
         .collect();
-    let notes = match notes.is_empty() {
-        true => notes,
-        false => format!("<ul class=\"problems\" aria-label=\"Notes\">\n{notes}</ul>\n"),
+    let notes = if notes.is_empty() {
+        notes
+    } else {
+        format!("<ul class=\"problems\" aria-label=\"Notes\">\n{notes}</ul>\n")
     };
     let parts = [
         ("{{title}}", escaped(title)),

@@ -25,9 +25,10 @@ pub(super) fn figures(runs: &[Run]) -> String {
             phase.phase.as_ref().map(|phase| format!("phase {phase}")),
         ];
         let named: Vec<String> = named.into_iter().flatten().collect();
-        let title = match several && !named.is_empty() {
-            true => named.join(", "),
-            false => "Memory over a step".to_string(),
+        let title = if several && !named.is_empty() {
+            named.join(", ")
+        } else {
+            "Memory over a step".to_string()
         };
         let values = folded("Largest values", &largest(&title, phase));
         html += &figure(index, &title, phase, most, &values);

@@ -29,9 +29,10 @@ fn grid(name: &str, Pictures { step, pictures }: &Pictures) -> String {
     };
     let count = pictures.iter().filter(right).count();
     let cells: String = pictures.iter().map(cell).collect();
-    let summary = match pictures.iter().any(|picture| picture.label.is_some()) {
-        true => format!("{caption}: {count} of {} are right", pictures.len()),
-        false => caption,
+    let summary = if pictures.iter().any(|picture| picture.label.is_some()) {
+        format!("{caption}: {count} of {} are right", pictures.len())
+    } else {
+        caption
     };
     format!(
         "<figure><figcaption>{0}</figcaption>\n<ul class=\"pictures\" aria-label=\"{0}\">\n{cells}</ul></figure>\n",

@@ -41,9 +41,10 @@ fn parts(key: &str) -> Option<(String, String)> {
     let layer: Vec<&str> = name.split('.').filter(is_number).collect();
     let pattern: Vec<&str> = name.split('.').filter(|part| !is_number(part)).collect();
     let on = if split == "dev_stat" { ", on dev" } else { "" };
-    let layer = match layer.is_empty() {
-        true => statistic.to_string(),
-        false => format!("layer {}", layer.join(".")),
+    let layer = if layer.is_empty() {
+        statistic.to_string()
+    } else {
+        format!("layer {}", layer.join("."))
     };
     Some((format!("{}: {statistic}{on}", pattern.join(".")), layer))
 }
@@ -107,12 +108,13 @@ fn told(constants: &[(String, f64)]) -> String {
         .iter()
         .map(|(title, value)| format!("{title} {}", number(*value)));
     let named: Vec<String> = named.collect();
-    match named.is_empty() {
-        true => String::new(),
-        false => format!(
+    if named.is_empty() {
+        String::new()
+    } else {
+        format!(
             "<p class=\"note\">The same throughout: {}.</p>\n",
             escaped(&named.join("; "))
-        ),
+        )
     }
 }
 

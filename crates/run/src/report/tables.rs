@@ -121,9 +121,10 @@ pub(super) fn settings(runs: &[Run]) -> String {
     if runs.len() > 1 {
         let differ = |(_, values): &&(String, Vec<String>)| values.iter().any(|value| *value != values[0]);
         let differing: Vec<(String, Vec<String>)> = rows.iter().filter(differ).cloned().collect();
-        html += &match differing.is_empty() {
-            true => "<p>All settings are the same.</p>\n".to_string(),
-            false => table("Settings that differ", &heads, &differing),
+        html += &if differing.is_empty() {
+            "<p>All settings are the same.</p>\n".to_string()
+        } else {
+            table("Settings that differ", &heads, &differing)
         };
     }
     html + &folded("All settings", &table("All settings", &heads, &rows))

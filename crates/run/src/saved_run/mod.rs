@@ -10,7 +10,7 @@ mod prediction;
 mod tagging;
 
 use crate::device::NewBackend;
-use crate::folder::{Folder, Which};
+use crate::folder::{Folder, WhichModel};
 use crate::goal::SharedGoal;
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
@@ -48,7 +48,12 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A folder with neither of both, or with a damaged one, a model that the folder does not have, and a base model of
     /// what are no adapters.
-    pub fn open(root: &Path, which: Which, base: Option<&Path>, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
+    pub fn open(
+        root: &Path,
+        which: WhichModel,
+        base: Option<&Path>,
+        new_backend: NewBackend<'a>,
+    ) -> Result<SavedRun<'a>> {
         let is_plain = plain::is_plain(root);
         let (config, dir) = if is_plain {
             plain::check_only(root, which)?;
@@ -171,7 +176,7 @@ impl<'a> SavedRun<'a> {
 ///
 /// # Errors
 /// As [`SavedRun::open`].
-pub(crate) fn model_dir(root: &Path, which: Which) -> Result<PathBuf> {
+pub(crate) fn model_dir(root: &Path, which: WhichModel) -> Result<PathBuf> {
     if plain::is_plain(root) {
         return plain::check_only(root, which).map(|()| root.to_path_buf());
     }

@@ -1,6 +1,6 @@
 //! A Hugging Face folder as if a run had saved it: the settings that its model implies.
 
-use crate::folder::Which;
+use crate::folder::WhichModel;
 use crate::formats;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
@@ -22,11 +22,11 @@ pub(super) fn is_plain(root: &Path) -> bool {
 ///
 /// # Errors
 /// The flag.
-pub(super) fn check_only(root: &Path, which: Which) -> Result<()> {
+pub(super) fn check_only(root: &Path, which: WhichModel) -> Result<()> {
     let flag = match which {
-        Which::Last => return Ok(()),
-        Which::Best => "--best".to_string(),
-        Which::Step(step) => format!("--step {step}"),
+        WhichModel::Last => return Ok(()),
+        WhichModel::Best => "--best".to_string(),
+        WhichModel::Step(step) => format!("--step {step}"),
     };
     let shown = root.display();
     Err(Error::user(format!(

@@ -1,7 +1,7 @@
 //! The layout of batches, and their arrays as inputs of a graph.
 
-use lessen_device::Host;
 use lessen_data::{Batch, Field, Source};
+use lessen_device::Host;
 use lessen_nn::BatchShape;
 
 /// The arrays of a batch as inputs of a graph.
@@ -47,7 +47,7 @@ pub fn shape_of(batch: &Batch) -> BatchShape {
     }
 }
 
-/// The layout of a source's batches of `size` texts with so many tokens.
+/// The layout of a source's batches with `size` texts of `tokens` tokens together.
 pub(crate) fn packed_shape(source: &dyn Source, size: usize, tokens: usize) -> BatchShape {
     match source.masked_places(tokens) {
         Some(masked) => BatchShape::Masked { size, tokens, masked },

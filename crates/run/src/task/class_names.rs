@@ -1,9 +1,9 @@
-//! Names of classes, of which data and a trained classifier may have different orders.
+//! Names of classes, whose order may differ between data and a trained classifier.
 
 use lessen_base::{Error, Result};
 use lessen_nn::{Model, numbered_labels, same_classes};
 
-/// Whether the names of classes are their numbers, `0`, `1` and so on: the default where data has no names.
+/// Whether the names of classes are their numbers, `0`, `1` and so on: the default for data without names.
 pub(crate) fn are_numbers(names: &[String]) -> bool {
     let mut numbered = names.iter().enumerate();
     numbered.all(|(number, name)| *name == number.to_string())
@@ -18,9 +18,9 @@ pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
     }
 }
 
-/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which
-/// rows of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has
-/// numbers for names, the numbers mean the same classes.
+/// Numbers the classes of a trained classifier in the order of `names`, the data's. Returns the old number of each
+/// class, from which rows of the last layer are to be taken; none where the order stays. Where either side has numbers
+/// for names, equal numbers mean equal classes.
 ///
 /// # Errors
 /// A class that the model does not know.
@@ -62,7 +62,7 @@ mod tests {
         text.split(' ').map(str::to_string).collect()
     }
 
-    /// What becomes of the classes `fair foul windy`, whose biases are 0, 1 and 2.
+    /// Classes and biases after renumbering the classes `fair foul windy` with the biases 0, 1 and 2.
     fn renumbered(data: &str) -> Result<(Vec<String>, Vec<f32>)> {
         let config = EncoderConfig {
             labels: names("fair foul windy"),

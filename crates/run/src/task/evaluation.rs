@@ -30,11 +30,11 @@ pub(crate) fn trace<'g>(
     traced
 }
 
-/// The functions of an evaluation, by the layout of the batches that they are for.
+/// The functions of an evaluation, by batch layout.
 pub(crate) type Functions = HashMap<BatchShape, Function>;
 
-/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it
-/// is added, that for the largest batch first.
+/// Evaluates a model on a source. `functions` are made from [`trace`]; missing ones are added, that of the largest
+/// batch first.
 ///
 /// # Errors
 /// Data that does not fit the model.

@@ -1,5 +1,5 @@
-//! What fine-tuning adds to a task: how labels count, which parameters are trained, and adapters; all of it checked
-//! before anything is traced.
+//! Additions of fine-tuning to a task: weights of labels, trained parameters and adapters, checked before anything is
+//! traced.
 
 use crate::formats::corpus::Corpus;
 use crate::goal::Goal;
@@ -13,17 +13,17 @@ use std::collections::BTreeSet;
 /// The word for all linear layers, as in `peft`.
 const ALL_LINEAR: &str = "all-linear";
 
-/// What fine-tuning adds to a task.
+/// Additions of fine-tuning to a task.
 #[derive(Clone, Default)]
 pub(crate) struct FineTuning {
-    /// How labels count in the loss of training.
+    /// Weights of labels in the loss of training.
     pub criterion: Criterion,
     /// The adapters, if any.
     pub lora: Option<Lora>,
 }
 
 impl FineTuning {
-    /// That of a recipe. `corpus` is the data, where there is some.
+    /// The additions of a recipe. `corpus` is the data, if there is some.
     ///
     /// # Errors
     /// Keys that do not go with the data, the model or each other.
@@ -118,7 +118,7 @@ fn class_weights(config: &Config, goal: &dyn Goal, corpus: Option<&dyn Corpus>) 
     }
 }
 
-/// Weights by which every class with examples counts as much as every other.
+/// Class weights with which all classes that have examples count alike.
 fn balanced(counts: &[u64]) -> Vec<f32> {
     let (all, classes) = (counts.iter().sum::<u64>() as f64, counts.len() as f64);
     let weight = |count: &u64| (all / (classes * (*count).max(1) as f64)) as f32;
@@ -156,7 +156,7 @@ fn lora(config: &Config, model: &Model) -> Result<Option<Lora>> {
     let (heads, lacking) = new_parameters(model, config)?;
     let whole = match &keys.whole {
         Some(whole) => whole.clone().and(lacking),
-        // That of a language model is no head for one task.
+        // The head of a language model does not belong to one task.
         None if model.decoder().is_some() => Patterns::default().and(lacking),
         None => Patterns::default().and(heads).and(lacking),
     };
@@ -204,8 +204,8 @@ fn last_parts(model: &Model) -> BTreeSet<String> {
     layers(model).into_iter().filter_map(last).collect()
 }
 
-/// The parameters of the model's head, and those that the checkpoint to start from lacks or has in another shape: no
-/// base model gives these, so that adapters are of no use without them.
+/// The parameters of the model's head, and those that the checkpoint to start from lacks or has in another shape. The
+/// latter are in no base model, so adapters are useless without them.
 fn new_parameters(model: &Model, config: &Config) -> Result<(Vec<String>, Vec<String>)> {
     let (known, has_head) = match config.init() {
         Some(init) => (

@@ -9,33 +9,33 @@ use lessen_train::Session;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Where first weights come from.
+/// The origin of first weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {
-    /// They are drawn.
+    /// Drawn from the seed.
     Seed,
-    /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that
-    /// it knows under another number keeps its row of the classifier.
+    /// The checkpoint that a run starts from. It may lack a head, or have another attention. A class with another
+    /// number keeps its row of the classifier.
     Init(ModelFolder<'a>),
-    /// A model of the run.
+    /// A model that the run has saved.
     Saved(&'a Path),
-    /// A model of the phase before, which may lack anything.
+    /// A model of the training phase before, which may lack any parameter.
     Before(&'a Path),
 }
 
-/// How the first weights of a run differ from the checkpoint to start from.
+/// Differences between the first weights of a run and the checkpoint to start from.
 #[derive(Default)]
 pub(crate) struct FirstWeights {
-    /// Those that were drawn although there is a checkpoint.
+    /// Parameters that the checkpoint lacks, which were drawn.
     pub drawn: Vec<ParamSpec>,
-    /// Names of those of which the checkpoint has the rows of fewer tokens.
+    /// Names of parameters for which the checkpoint has the rows of fewer tokens.
     pub grown: Vec<String>,
     /// Tensors of the checkpoint that the model does not have.
     pub unused: Vec<String>,
 }
 
-/// Gives the parameters of a model, which a session has, their first values. Those that the origin lacks are drawn from
-/// the seed.
+/// Gives the parameters of a model in a session their first values. Parameters that the origin lacks are drawn from the
+/// seed.
 ///
 /// # Errors
 /// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that the origin may not lack.
@@ -53,7 +53,7 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
             let known = Model::from_dir_as(folder, model.architecture())?;
             let before = known.parameters();
             let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();
-            // The rows of tokens that the checkpoint lacks are new; the others are read over what is drawn.
+            // The whole parameter is drawn, then the rows of the checkpoint's tokens are read over it.
             let vocab = [known.vocab_size(), model.vocab_size()];
             for param in parameters.iter_mut().filter(|_| vocab[0] != vocab[1]) {
                 let Some(&shape) = before.get(&*param.name) else {
@@ -66,7 +66,7 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
                 }
             }
             session.draw(|name| grown.iter().any(|own| own == name), seed)?;
-            // What other settings of the attention add to the checkpoint's model is new, too.
+            // Parameters that other settings of the attention add to the checkpoint's model are new, too.
             let added = parameters.iter().filter(|p| before.get(&*p.name) != Some(&&*p.shape));
             let added: HashSet<&str> = added.map(|p| &*p.name).collect();
             let may_lack = |name: &str| model.is_head(name) || added.contains(name);
@@ -85,7 +85,7 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
     })
 }
 
-/// Computes the layer norms of a model, whose parameters a session has, as the model says.
+/// Converts the layer norms of a model in a session to the model's own `norm`.
 ///
 /// # Errors
 /// A device that fails.
@@ -96,12 +96,12 @@ pub(crate) fn convert_norms(session: &mut Session, model: &Model) -> Result<()> 
     }
 }
 
-/// A parameter for people.
+/// A parameter in words.
 pub(crate) fn show(param: &ParamSpec) -> String {
     format!("{} of shape {:?}", param.name, param.shape)
 }
 
-/// Reads parameters from a checkpoint into a session. Rows of classes are taken from these places.
+/// Reads parameters from a checkpoint into a session. `places` are the rows of the classifier to take for each class.
 pub(crate) fn read(
     session: &mut Session,
     parameters: &[ParamSpec],

@@ -1,4 +1,4 @@
-//! From a recipe to the model it describes, and to the folder of a trained one.
+//! The model of a recipe, and the folder of a trained model.
 
 use super::fit::CheckedTask;
 use super::reader::Reader;
@@ -13,7 +13,7 @@ use lessen_nn::{Architecture, AttentionConfig, Model};
 use lessen_train::Trainer;
 use std::path::Path;
 
-/// The settings that a checkpoint decides, so that no flag may set them beside it.
+/// Settings that a checkpoint decides, so that no flag may change them.
 const FIXED: [&str; 7] = [
     "model.layers",
     "model.width",
@@ -83,8 +83,8 @@ pub(super) fn head_of(goal: &dyn Goal) -> Head {
     }
 }
 
-/// Refuses other positions than the checkpoint's where these cannot be taken away or added: in a BERT, whose norms
-/// follow the sum of words and positions.
+/// Refuses other positions than the checkpoint's in a BERT: its norms follow the sum of words and positions, so that
+/// positions cannot be taken away or added.
 ///
 /// # Errors
 /// The key.
@@ -102,7 +102,7 @@ fn check_positions(config: &Config, model: &Model, wanted: AttentionConfig) -> R
     )))
 }
 
-/// Refuses a training phase that changes what the checkpoint to start from decides.
+/// Refuses a training phase that changes settings of the checkpoint to start from.
 ///
 /// # Errors
 /// The first such key.
@@ -118,8 +118,8 @@ pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Res
     Ok(())
 }
 
-/// Writes a Hugging Face folder: the configuration of a task's model, its weights, the tokenizer and, of a model that
-/// continues texts, how it does.
+/// Writes a Hugging Face folder: configuration, weights, tokenizer and, for a model that continues texts, its
+/// generation configuration.
 ///
 /// # Errors
 /// A folder that cannot be written to, and a weight that the dtype does not reach.

@@ -1,4 +1,4 @@
-//! What turns the examples of data into what a model reads, kept beside the model.
+//! Readers: tokenizers of texts and preprocessing of images, kept beside the model.
 
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
@@ -7,17 +7,17 @@ use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 
-/// What turns examples into what a model reads.
+/// Turns the examples of data into the inputs of a model.
 #[derive(Clone)]
 pub enum Reader {
-    /// Texts into tokens.
+    /// Turns texts into tokens.
     Texts(Box<Tokenizer>),
-    /// Images into numbers of one size.
+    /// Turns images into arrays of one size.
     Images(Preprocessing),
 }
 
 impl Reader {
-    /// What reads the examples of the model of a folder.
+    /// The reader of the model in a folder.
     ///
     /// # Errors
     /// A folder without a sound tokenizer, or, of a model of images, without `preprocessor_config.json`.
@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// How images become what a model sees.
+    /// The preprocessing of images.
     ///
     /// # Errors
     /// A reader of texts.
@@ -73,7 +73,7 @@ impl Reader {
     }
 }
 
-/// The tokenizer of a model: the one in its folder, or else that of the model that its adapters belong to.
+/// The tokenizer in a model's folder, or else that of the model that its adapters belong to.
 ///
 /// # Errors
 /// A folder without a sound tokenizer.
@@ -85,7 +85,8 @@ pub(crate) fn tokenizer_of(folder: ModelFolder<'_>) -> Result<Tokenizer> {
     Tokenizer::from_dir(base.as_deref().unwrap_or(folder.path()))
 }
 
-/// How images become what the model of a folder sees, where it says so, or the model that its adapters belong to.
+/// The preprocessing in a model's folder, or else that of the model that its adapters belong to; none where neither has
+/// one.
 ///
 /// # Errors
 /// A file that cannot be read.

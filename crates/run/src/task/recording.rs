@@ -1,4 +1,4 @@
-//! Recording of statistics: which graphs it adds to those of training, and when they run.
+//! Recording of statistics: the graphs that it adds to training, and the steps at which they run.
 
 use super::shapes::Shapes;
 use crate::recipe::config::Config;
@@ -8,7 +8,7 @@ use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Selection};
 use lessen_train::StepGraphs;
 
-/// The functions of training before those that record: the evaluation.
+/// Number of functions of training before those that record: the evaluation.
 const OTHERS: usize = 1;
 
 /// A batch that statistics are recorded on.
@@ -21,7 +21,7 @@ pub(crate) enum RecordedSplit {
 }
 
 impl RecordedSplit {
-    /// What the names of its statistics begin with.
+    /// Prefix of the names of its statistics.
     pub(crate) fn prefix(self) -> &'static str {
         match self {
             RecordedSplit::Train => "stat",
@@ -36,7 +36,7 @@ impl RecordKeys {
         self.every > 0 && (step.is_multiple_of(self.every) || step == total)
     }
 
-    /// What is recorded, and the position of the function for it among those of training.
+    /// The recorded splits, each with the position of its function among the functions of training.
     pub(crate) fn functions(&self) -> impl Iterator<Item = (RecordedSplit, usize)> + use<> {
         let splits: &[RecordedSplit] = match self.split {
             _ if self.every == 0 => &[],
@@ -48,7 +48,7 @@ impl RecordKeys {
     }
 }
 
-/// The names under which the functions that [`add`] has added record numbers in the metrics.
+/// The keys of the metrics for the numbers that the functions of [`add`] record.
 pub(crate) fn names(record: &RecordKeys, graphs: &StepGraphs) -> Vec<String> {
     let functions = record
         .functions()
@@ -68,7 +68,7 @@ pub(crate) fn names(record: &RecordKeys, graphs: &StepGraphs) -> Vec<String> {
 /// Adds the functions that record to the graphs of training. `loss` traces the loss of a batch of a layout.
 ///
 /// # Errors
-/// A part of `record.what` that the model has nothing of.
+/// A part of `record.what` that no value of the model matches.
 pub(crate) fn add(
     mut graphs: StepGraphs,
     config: &Config,

@@ -1,4 +1,4 @@
-//! A model that has been saved, with what lies beside its weights.
+//! A saved model with the other files of its folder.
 
 use super::reader::Reader;
 use crate::formats::KnownModel;
@@ -8,28 +8,28 @@ use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task, numbered_labels};
 use std::path::PathBuf;
 
-/// A model that a run has saved, with what reads its examples.
+/// A saved model with its reader.
 #[derive(Clone)]
 pub struct SavedModel {
     /// The folder that it was read from.
     pub dir: PathBuf,
-    /// The folder of the model that adapters in it belong to, where another one than they name.
+    /// The folder of the model that its adapters belong to, where it is another than they name.
     pub base: Option<PathBuf>,
     /// The model.
     pub model: Model,
-    /// Its tokenizer, or how images become what it sees.
+    /// Its tokenizer, or the preprocessing of its images.
     pub reader: Reader,
-    /// How it continues texts, where its folder says so.
+    /// Its generation configuration, if its folder has one.
     pub generation: Option<GenerationConfig>,
 }
 
 impl SavedModel {
-    /// The folder that it was read from, as what its weights are read from.
+    /// The folder of its weights.
     pub fn folder(&self) -> ModelFolder<'_> {
         ModelFolder::from(&self.dir).with_base(self.base.as_deref())
     }
 
-    /// What is known of it before data is read.
+    /// Its traits that decide how data is read.
     pub(super) fn known(&self) -> KnownModel {
         KnownModel {
             classes: self.named_classes(),
@@ -37,12 +37,12 @@ impl SavedModel {
         }
     }
 
-    /// The classes of a classifier that has names for them, and of one of several labels in any case.
+    /// The classes of a classifier that has named them, or has several labels.
     fn named_classes(&self) -> Option<Vec<String>> {
         let names = self.model.labels();
         let has_names = match self.model.task() {
             Task::Classification { .. } => *names != numbered_labels(names.len()),
-            // Targets have a column for each of them.
+            // Targets have a column for each label.
             Task::MultiLabelClassification { .. } => true,
             _ => false,
         };
@@ -50,7 +50,7 @@ impl SavedModel {
     }
 }
 
-/// How the model of a folder continues texts, if it does and the folder says so.
+/// The generation configuration in the folder of a model that continues texts, if it has one.
 pub(super) fn generation_of(folder: ModelFolder<'_>, model: &Model) -> Result<Option<GenerationConfig>> {
     match model.decoder() {
         Some(_) => GenerationConfig::read(folder),

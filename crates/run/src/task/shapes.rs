@@ -1,23 +1,23 @@
-//! The layouts of the largest batches of a run, for which its memory is planned.
+//! The layouts of the largest batches, for which memory is planned.
 
 use super::batch_shape::packed_shape;
 use lessen_data::Source;
 use lessen_nn::BatchShape;
 use std::ops::Range;
 
-/// The layouts of the largest batches of a run.
+/// The layouts of the largest batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shapes {
-    /// Of those that training reads.
+    /// The largest layout of training.
     pub train: BatchShape,
-    /// Of those that the evaluation reads.
+    /// The largest layout of evaluations.
     pub dev: BatchShape,
-    /// Of the first one that the evaluation reads, on which statistics are recorded.
+    /// The layout of the first batch of an evaluation, on which statistics are recorded.
     pub first_dev: BatchShape,
 }
 
 impl Shapes {
-    /// Those of the batches `steps` of a training source, and of an evaluation source. A source whose batches have a
+    /// The largest layouts of the batches `steps` of a training source, and of an evaluation source. A source with a
     /// single layout has the `assumed` one.
     pub(super) fn of(assumed: Shapes, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
         let shape = |source, largest: Option<(usize, usize)>, assumed| match largest {

@@ -1,4 +1,4 @@
-//! The data of a task, with what reads its examples.
+//! The data of a task, with its reader.
 
 use super::reader::Reader;
 use crate::folder::manifest::DataDigests;
@@ -6,13 +6,13 @@ use crate::formats::corpus::Corpus;
 use lessen_base::Result;
 use std::sync::{Arc, OnceLock};
 
-/// Data that was read, with what reads its examples.
+/// Data that was read, with its reader.
 #[derive(Clone)]
 pub struct TaskData {
     corpus: Arc<dyn Corpus>,
-    /// What tells the data from other data, once it has been asked for.
+    /// The digests of the data, once they are computed.
     digests: Arc<OnceLock<DataDigests>>,
-    /// The tokenizer, or how images become what a model sees.
+    /// The tokenizer, or the preprocessing of images.
     pub reader: Arc<Reader>,
 }
 
@@ -30,7 +30,7 @@ impl TaskData {
         self.corpus.as_ref()
     }
 
-    /// What tells the data from other data.
+    /// The digests of the data, which tell it from other data.
     ///
     /// # Errors
     /// Files that cannot be read any more.

@@ -1,16 +1,16 @@
-//! When a checkpoint is due by time.
+//! Checkpoints by time.
 
 use std::time::{Duration, Instant};
 
-/// The first checkpoint of a run comes this soon.
+/// Time to the first checkpoint of a run.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// Time between checkpoints, in times that saving one takes: so saving takes at most a twentieth of a run.
+/// Least time between checkpoints, in multiples of the time of saving one: saving takes at most a twentieth of a run.
 const TIMES: u32 = 20;
 
-/// A clock that says when a checkpoint is due.
+/// Tells when a checkpoint is due by time.
 pub(super) struct CheckpointClock {
-    /// None without checkpoints by time.
+    /// Time between checkpoints; none without checkpoints by time.
     every: Option<Duration>,
     /// Whether the run has a checkpoint.
     has_one: bool,
@@ -19,8 +19,7 @@ pub(super) struct CheckpointClock {
 }
 
 impl CheckpointClock {
-    /// A clock for a checkpoint after each so many minutes, where 0 is none; `has_one` says whether there is one
-    /// already.
+    /// A clock for a checkpoint every `minutes`, none for 0. `has_one` says whether the run has a checkpoint already.
     pub(super) fn new(minutes: f64, has_one: bool) -> CheckpointClock {
         let every = Duration::try_from_secs_f64(60.0 * minutes).unwrap_or(Duration::MAX);
         CheckpointClock {
@@ -36,16 +35,17 @@ impl CheckpointClock {
         self.wait().is_some_and(|wait| self.last.elapsed() >= wait)
     }
 
-    /// The time from the last checkpoint, or the start, to the next one.
+    /// Time from the last checkpoint, or the start, to the next one.
     fn wait(&self) -> Option<Duration> {
-        let every = match self.has_one {
-            true => self.every?,
-            false => self.every?.min(EARLY),
+        let every = if self.has_one {
+            self.every?
+        } else {
+            self.every?.min(EARLY)
         };
         Some(every.max(self.took.saturating_mul(TIMES)))
     }
 
-    /// A checkpoint has been tried, which took this long.
+    /// Notes that a checkpoint was tried, which took `time`.
     pub(super) fn tried(&mut self, took: Duration) {
         (self.has_one, self.last, self.took) = (true, Instant::now(), took);
     }

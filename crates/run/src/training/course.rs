@@ -1,5 +1,5 @@
-//! The course of a run, from its metrics: losses, evaluations and times of all of its sessions. It is reduced while it
-//! is read, so that it takes as much memory for a million steps as for some thousands.
+//! The course of a run: losses, evaluations and times of all of its sessions, read from its metrics. It is thinned
+//! while it is read, so that a million steps take no more memory than some thousands.
 
 use super::phase_result::{PhaseResult, scores_of};
 use super::thinned::Thinned;
@@ -12,12 +12,12 @@ use std::path::Path;
 /// Most rows of the curve.
 const ROWS: usize = 40;
 
-/// A stretch of steps.
+/// Consecutive steps of a curve.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Stretch {
     /// Its last step.
     pub last: u64,
-    /// Steps in it.
+    /// Number of steps.
     steps: u64,
     losses: f64,
     /// The learning rate of its last step.
@@ -43,37 +43,37 @@ impl Stretch {
 /// An evaluation of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Evaluation {
-    /// Steps done before it.
+    /// Number of steps before it.
     pub step: u64,
     /// The scores by name, such as `dev_loss`.
     pub scores: Vec<(String, f64)>,
 }
 
-/// What the metrics of a run say.
+/// The course of a run.
 #[derive(Default)]
 pub(crate) struct Course {
-    /// The losses of steps as they are written, thinned.
+    /// The losses of steps as the metrics have them, thinned.
     pub losses: Thinned<Value>,
     /// The loss of the last step.
     pub loss: Value,
-    /// The curve of loss and rate, in at most 40 stretches of equally many steps.
+    /// Mean loss and learning rate over at most [`ROWS`] stretches with equal numbers of steps.
     pub curve: Vec<Stretch>,
-    /// Steps of a stretch of the curve.
+    /// Number of steps of a stretch.
     width: u64,
     /// Its evaluations, thinned.
     pub evaluations: Thinned<Evaluation>,
-    /// The results of phases, in the order of the recipe.
+    /// The results of training phases, in the order of the recipe.
     pub phases: Vec<PhaseResult>,
     /// Milliseconds of steps, thinned.
     step_ms: Thinned<f64>,
-    /// Seconds of all steps that tell how much went through them.
+    /// Seconds of the steps whose examples and tokens are counted.
     seconds: f64,
     examples: f64,
     tokens: f64,
 }
 
 impl Course {
-    /// Reads the metrics of a run with phases of these names.
+    /// Reads the metrics of a run whose training phases have these names.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -139,7 +139,7 @@ impl Course {
         median(self.step_ms.items().to_vec())
     }
 
-    /// Examples and tokens in a second of training; none where no step tells.
+    /// Examples and tokens per second of training; none where no step has counts.
     pub(crate) fn rates(&self) -> Option<(f64, f64)> {
         (self.seconds > 0.0).then(|| (self.examples / self.seconds, self.tokens / self.seconds))
     }

@@ -1,4 +1,4 @@
-//! The end of a run whose loss is no number.
+//! The end of a run whose loss is not finite.
 
 use super::Run;
 use crate::folder::DIVERGED;
@@ -7,8 +7,8 @@ use lessen_base::Error;
 use lessen_train::StepReport;
 
 impl Run {
-    /// The error of a step without a finite loss. Going on from the parameters before it would lead there again, unless
-    /// they are those of the training phase before.
+    /// The error of a step without a finite loss. Resuming leads there again, unless the step is the first one of its
+    /// training phase.
     pub(super) fn no_loss(&self, report: &StepReport) -> Error {
         let is_first = report.step == self.phase.begun + 1 && self.phase.begun > 0;
         let what = format!("the loss of step {} is {}", report.step, name_of(report.loss.into()));
@@ -21,8 +21,8 @@ impl Run {
         self.diverged(report.step - 1, &what)
     }
 
-    /// The error of the parameters after `step` steps, which gave no finite number. All checkpoints before them gave
-    /// finite losses.
+    /// The error of parameters that are not finite after `step` steps, or have no finite loss. All checkpoints before
+    /// have finite losses.
     pub(super) fn diverged(&self, step: u64, what: &str) -> Error {
         let whole_before = |step| {
             let newest = self.folder.checkpoints().newest_before(step);

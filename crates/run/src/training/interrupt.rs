@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one asks the run to stop after the step, the second one ends the process.
+//! Ctrl-C: the first one stops the run after the current step, the second one ends the process.
 
 use lessen_base::{Error, Result};
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What a run says of its steps: metrics as JSON lines, TensorBoard events, progress on stderr.
+//! The log of a run: metrics as JSON lines, TensorBoard events, progress on stderr.
 
 use super::phase_result::ENDED_EARLY;
 use super::progress::Progress;
@@ -22,7 +22,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the log of a run that goes on after `done` of `total` steps; what it says of later steps is removed.
+    /// Opens the log of a run after `done` of `total` steps. Lines about later steps are removed.
     ///
     /// # Errors
     /// Files that cannot be read or written to.
@@ -35,12 +35,12 @@ impl Log {
         })
     }
 
-    /// The run ends after so many steps, fewer than it was to have.
+    /// Sets the number of steps of the run, where a training phase ended early.
     pub(crate) fn expect(&mut self, total: u64) {
         self.progress.expect(total);
     }
 
-    /// What follows belongs to this phase.
+    /// Begins a training phase: lines that follow have its name.
     pub(crate) fn enter(&mut self, phase: Option<&str>) {
         self.phase = phase.map(str::to_string);
     }
@@ -53,7 +53,7 @@ impl Log {
         self.metrics.write(&line.into())
     }
 
-    /// Logs a step on so many examples and tokens; `speed` says how fast the run is.
+    /// Logs a step with its numbers of examples and tokens, and the speed of the run in words.
     ///
     /// # Errors
     /// Files that cannot be written to.
@@ -78,7 +78,7 @@ impl Log {
         Ok(())
     }
 
-    /// Logs an evaluation on the split `dev` after a step, and whether it ends the run or its phase early.
+    /// Logs an evaluation on the split `dev` after a step, and whether it ends the training phase early.
     ///
     /// # Errors
     /// Files that cannot be written to.
@@ -103,8 +103,8 @@ impl Log {
         Ok(())
     }
 
-    /// Logs the memory of the process up to a step, in MiB: what is planned, what was counted and, where the system
-    /// tells, by how much the resident memory grew.
+    /// Logs the memory of the process up to a step, in MiB: planned, counted and, where the system tells it, growth of
+    /// resident memory.
     ///
     /// # Errors
     /// A file that cannot be written to.
@@ -152,12 +152,12 @@ impl Log {
         self.events.histograms(step, &histograms)
     }
 
-    /// Says how the run goes on, in a line that stays.
+    /// Prints a line about the course of the run, which stays above the progress bar.
     pub(crate) fn report(&self, text: &str) {
         self.progress.report(text);
     }
 
-    /// Says something that everybody is to read.
+    /// Prints a remark, also where progress is not shown.
     pub(crate) fn note(&self, text: &str) {
         self.progress.note(text);
     }

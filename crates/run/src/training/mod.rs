@@ -1,4 +1,4 @@
-//! The training loop: what to train, how, and the steps with evaluations, checkpoints and the report at the end.
+//! The training loop: steps with evaluations and checkpoints, and the report at the end.
 
 mod announcement;
 mod checkpoint_clock;
@@ -49,11 +49,11 @@ use lessen_data::{Batch, Prefetch};
 use lessen_train::{Part, Peak, StepPlans, StepReport, Trainer};
 use std::sync::Arc;
 
-/// Trains. From the first step on, Ctrl-C stops the run after a step with a checkpoint, in the whole process; sooner,
-/// when there is nothing to save, it ends the process.
+/// Trains. Ctrl-C stops the run with a checkpoint after the current step. Before the first step, when there is nothing
+/// to save, it ends the process.
 ///
 /// # Errors
-/// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
+/// A mistake in data, checkpoint, settings or folder, before any step; a loss that is not finite.
 pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let mut watch = MemoryWatch::begin();
     // A new run has all training phases left, a resumed one those after its newest checkpoint.
@@ -165,7 +165,7 @@ struct Run {
     stopped: bool,
     /// The error of the newest checkpoint, if it could not be saved.
     unsaved: Option<Error>,
-    /// The step after which the optimizer began, where it did not go on from a checkpoint.
+    /// The step after which the optimizer's state began: that of the last checkpoint without it, else 0.
     optimizer_since: u64,
     /// Most bytes of states, constants and arena in the training phases before this one.
     peak: Peak,
@@ -199,7 +199,7 @@ impl Run {
             }
             if step == self.start + 1 {
                 self.log_memory(step)?;
-                // Not sooner: a run that fails before leaves everything as it was.
+                // Not sooner, so that a run that fails before leaves its folder unchanged.
                 self.folder.remove_after(self.start)?;
             }
             let is_due = |every: u64| step == end || (every > 0 && step.is_multiple_of(every));
@@ -222,13 +222,13 @@ impl Run {
         Ok(scores)
     }
 
-    /// Whether the run is to stop before its end.
+    /// Whether Ctrl-C stops the run before its end.
     fn interrupted(&self) -> bool {
         let is_over = self.stopped || self.trainer.done() >= self.phase.end();
         interrupt::asked() && !(is_over && self.phase.is_last)
     }
 
-    /// Logs what the process has taken by now.
+    /// Logs the memory of the process.
     fn log_memory(&mut self, step: u64) -> Result<()> {
         let peak = self.watch.peak(self.peak());
         self.log.memory(step, peak, self.watch.resident())

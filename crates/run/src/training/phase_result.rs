@@ -1,13 +1,13 @@
-//! What came out of a phase, from the metrics of its run: also of phases that another process trained.
+//! Results of training phases, read from the metrics of their run, so that those of earlier sessions are among them.
 
 use super::thinned::Thinned;
 use super::timing::median;
 use serde_json::{Map, Value, json};
 
-/// What the metrics call that an evaluation ended its phase early.
+/// The key of the metrics for an evaluation that ended its training phase early.
 pub(super) const ENDED_EARLY: &str = "ended_early";
 
-/// The result of a phase.
+/// The result of a training phase.
 pub(crate) struct PhaseResult {
     name: String,
     steps: usize,
@@ -19,7 +19,7 @@ pub(crate) struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// That of a phase before its first step.
+    /// The result of a training phase before its first step.
     pub(crate) fn new(name: &str) -> PhaseResult {
         PhaseResult {
             name: name.to_string(),
@@ -31,7 +31,7 @@ impl PhaseResult {
         }
     }
 
-    /// Adds a line of the metrics of the phase.
+    /// Adds a line of the training phase's metrics.
     pub(crate) fn add(&mut self, line: &Value) {
         if let Some(loss) = line.get("loss") {
             self.steps += 1;
@@ -47,12 +47,12 @@ impl PhaseResult {
         }
     }
 
-    /// The name of the phase.
+    /// The name of the training phase.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the phase has a step.
+    /// Whether the training phase has a step.
     pub(crate) fn has_begun(&self) -> bool {
         self.steps > 0
     }
@@ -61,7 +61,7 @@ impl PhaseResult {
         median(self.step_ms.items().to_vec())
     }
 
-    /// For people: `phase fire: 500 steps, loss 1.2345, dev_loss 1.5000, 12.3 ms per step`.
+    /// A line in words: `phase fire: 500 steps, loss 1.2345, dev_loss 1.5000, 12.3 ms per step`.
     pub(crate) fn to_text(&self) -> String {
         let scores: String = self
             .scores
@@ -78,7 +78,7 @@ impl PhaseResult {
         )
     }
 
-    /// As a JSON object.
+    /// A JSON object.
     pub(crate) fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("phase".into(), json!(self.name));

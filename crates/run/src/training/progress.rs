@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, elsewhere a line now and then.
+//! Progress on stderr: a bar on a terminal, elsewhere a line every few seconds.
 
 use crate::console::shows_bars;
 use crate::wording::{report, show_duration, tell};
@@ -18,7 +18,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// For a run of `total` steps of which `done` are done.
+    /// The progress of a run after `done` of `total` steps.
     pub fn new(total: u64, done: u64) -> Progress {
         let bar = shows_bars().then(|| {
             let template = "{wide_bar:.cyan/dim} {pos}/{len}  {msg}  {eta}";
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// There are so many steps in all.
+    /// Sets the number of steps of the run.
     pub fn expect(&mut self, total: u64) {
         self.total = total;
         if let Some(bar) = &self.bar {
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// After a step: how many are done, its loss, and the speed in words.
+    /// Shows a step: the number of steps that are done, its loss, and the speed in words.
     pub fn step(&mut self, done: u64, loss: f32, speed: &str) {
         let message = format!("loss {loss:.4}  {speed}");
         if let Some(bar) = &self.bar {
@@ -61,7 +61,7 @@ impl Progress {
         }
     }
 
-    /// Says how the run goes on, in a line that stays.
+    /// Prints a line about the course of the run, which stays above the bar.
     pub fn report(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| report(text)),
@@ -69,7 +69,7 @@ impl Progress {
         }
     }
 
-    /// Says something that everybody is to read.
+    /// Prints a remark, also where progress is not shown.
     pub fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell(text)),
@@ -77,7 +77,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

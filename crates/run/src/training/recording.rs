@@ -9,10 +9,10 @@ use lessen_nn::BatchShape;
 use lessen_train::Function;
 use std::collections::HashMap;
 
-/// The functions that record statistics, by split and by the layout of the batches that they are for.
+/// The functions that record statistics, by split and batch layout.
 pub(super) type Recordings = HashMap<(RecordedSplit, BatchShape), Function>;
 
-/// Records statistics before the next step, where they are due; `batch` is the first one of the step.
+/// Records statistics before the next step, where they are due. `batch` is the first one of the step.
 ///
 /// # Errors
 /// Data that does not fit the model; files that cannot be written to.

@@ -25,7 +25,7 @@ pub(super) struct RemainingPhases {
     pub total: u64,
     /// The device for the first of them.
     pub backend: Box<dyn Backend>,
-    /// Where the first of them starts from.
+    /// The starting point of the first of them.
     pub from: StartingPoint,
 }
 
@@ -37,7 +37,7 @@ struct Done {
 }
 
 impl RemainingPhases {
-    /// Prepares and plans the training phases that a start leaves, and adds their accounts to `watch`.
+    /// Prepares and plans the training phases that are left, and adds their accounts to `watch`.
     ///
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together; a budget below the floor, and steps
@@ -73,7 +73,7 @@ impl RemainingPhases {
     }
 }
 
-/// The training phases that a start leaves, and where the first of them starts from.
+/// The training phases that are left, and the starting point of the first of them.
 fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
     let mut tasks = tasks(start)?;
     let data = tasks[0].data()?;
@@ -116,7 +116,7 @@ fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
     Ok((in_order(start, tasks, &steps, sources, done), from))
 }
 
-/// Steps, batches and joined parameters at the beginning of the training phase that a start is in.
+/// Steps, batches and joined parameters before the first training phase that is left.
 fn done_before(start: &Start, first: &CheckedTask) -> Done {
     let mark = start.mark();
     let since = start.optimizer_since();
@@ -133,7 +133,7 @@ fn done_before(start: &Start, first: &CheckedTask) -> Done {
     }
 }
 
-/// The training phases of tasks, each after the steps of the ones before it.
+/// Prepares the training phases of tasks, in order.
 fn in_order(
     start: &Start,
     tasks: Vec<CheckedTask>,
@@ -176,7 +176,7 @@ fn in_order(
     phases
 }
 
-/// The tasks of the training phase that a start is in and of those after it.
+/// The tasks of the training phases that are left.
 fn tasks(start: &Start) -> Result<Vec<CheckedTask>> {
     let mut tasks: Vec<CheckedTask> = Vec::new();
     for config in start.configs() {

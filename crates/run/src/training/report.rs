@@ -1,4 +1,4 @@
-//! The report of a run: for people, as JSON and as Markdown. It covers all sessions of the run.
+//! The report of a run in words, as JSON and as Markdown. It covers all sessions of the run.
 
 use super::course::Course;
 use super::phase_result::PhaseResult;
@@ -19,35 +19,35 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// What a report is made from.
+/// The outcome of a run, which its report tells.
 pub(crate) struct Outcome<'a> {
     pub recipe: &'a Recipe,
     pub goal: &'a dyn Goal,
     pub folder: &'a Folder,
-    /// Steps done.
+    /// Number of steps that were done.
     pub done: u64,
-    /// Steps that the run was to have.
+    /// Number of steps that the run was planned to have.
     pub total: u64,
     /// The last evaluation.
     pub scores: Option<&'a Scores>,
     /// The shares of unknown tokens.
     pub unknown_tokens: Value,
     pub best: Option<&'a Best>,
-    /// Whether the best model is what the run results in.
+    /// Whether the run results in its best model rather than its last one.
     pub yields_best: bool,
-    /// What the run has taken in all of its sessions.
+    /// Time and memory of all sessions of the run.
     pub spent: Spent,
-    /// The most bytes of states, constants and arena that were planned.
+    /// Most bytes of states, constants and arena that the plans announce.
     pub plans: usize,
     /// The account of this process.
     pub account: Account,
-    /// What this process was planned to take and has taken.
+    /// Bytes that were planned for this process, and that it has taken.
     pub session: Peak,
-    /// The most bytes that this process has grown by in resident memory.
+    /// Greatest growth of this process's resident memory, in bytes.
     pub resident: Option<usize>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
-    /// Whether it ended since no evaluation was better than the best one for long enough.
+    /// Whether it ended early, since evaluations stopped to improve.
     pub stopped: bool,
 }
 
@@ -58,11 +58,11 @@ pub struct Report {
     pub interrupted: bool,
     /// The run's folder.
     pub out: PathBuf,
-    /// Steps done.
+    /// Number of steps that were done.
     pub steps: u64,
     lines: Vec<String>,
     json: Map<String, Value>,
-    /// Tables of the page.
+    /// Tables of `report.md`.
     details: String,
     showcase: Vec<String>,
 }
@@ -132,10 +132,7 @@ impl Report {
                 .for_each(|(key, value)| drop(put(&key, value)));
         }
         if let Some(best) = best {
-            let which = match yields_best {
-                true => ", which model/ is",
-                false => "",
-            };
+            let which = if yields_best { ", which model/ is" } else { "" };
             lines.push(format!("best after step {}{which}", best.step));
             put("best_step", json!(best.step));
             put("best_score", json!(best.score));
@@ -236,7 +233,7 @@ impl Report {
         Value::Object(self.json.clone())
     }
 
-    /// Lines for people.
+    /// Lines of plain text.
     pub fn to_text(&self) -> String {
         let lines = self.lines.iter().chain(&self.showcase);
         lines.map(|line| format!("{line}\n")).collect()

@@ -1,4 +1,4 @@
-//! What a run saves: checkpoints, the best model, the model that it results in.
+//! Saving of checkpoints, of the best model and of the model that a run results in.
 
 use super::Run;
 use crate::folder::manifest::{BEST, Best, Manifest, STATE, Waiting, write_best};
@@ -12,7 +12,8 @@ use std::path::Path;
 use std::time::Instant;
 
 impl Run {
-    /// Saves the model as the best one, if it is. Where that fails, the one before stays the best.
+    /// Saves the model as the best one, if its scores are the best. Where saving fails, the best model stays the one
+    /// before.
     pub(super) fn keep_best(&mut self, step: u64, scores: &Scores) {
         let score = scores.deciding(self.phase.task.config().train.best.as_deref());
         if self.best.as_ref().is_none_or(|best| score > best.score) {
@@ -27,7 +28,7 @@ impl Run {
         }
     }
 
-    /// Counts the evaluations since the best one. The training phase ends when there are enough of them.
+    /// Counts the evaluations since the best one. After `train.patience` of them, the training phase ends.
     pub(super) fn wait(&mut self, scores: &Scores) {
         let train = &self.phase.task.config().train;
         if train.patience == 0 {
@@ -45,8 +46,8 @@ impl Run {
         self.waiting = Some(waiting);
     }
 
-    /// Saves a checkpoint. Where that fails, training goes on, and the error is that of the run unless a later one is
-    /// saved.
+    /// Saves a checkpoint. Where saving fails, training goes on; the run ends with the error unless a later checkpoint
+    /// is saved.
     pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
         let broken = self.trainer.broken_parameter()?.map(str::to_string);
         if let Some(name) = broken {
@@ -82,7 +83,7 @@ impl Run {
         self.spent().write(&self.folder.sessions())
     }
 
-    /// What the run has taken by now, in all of its sessions.
+    /// Time and memory of all sessions of the run up to now.
     pub(super) fn spent(&self) -> Spent {
         self.timing.spent(self.watch.peak(self.peak()), self.watch.resident())
     }
@@ -95,7 +96,7 @@ impl Run {
         })
     }
 
-    /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
+    /// Saves model and tokenizer, and the best evaluation if they belong to it.
     fn save_model(&mut self, dir: &Path, best: Option<&Best>) -> Result<()> {
         write_folder(dir, |aside| {
             model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
@@ -103,7 +104,7 @@ impl Run {
         })
     }
 
-    /// Whether the best model is what the run results in: where a score is named for that, or ends the run.
+    /// Whether the run results in its best model: where the recipe names a score for that, or a patience.
     pub(super) fn yields_best(&self) -> bool {
         let train = &self.phase.task.config().train;
         self.best.is_some() && self.folder.best().is_dir() && (train.best.is_some() || train.patience > 0)

@@ -1,5 +1,5 @@
-//! Where a run starts: anew in a folder of its own, or after the newest checkpoint of a run that was killed or
-//! interrupted, or that is to get further than it did.
+//! The start of a run: in a new folder, or after the newest checkpoint of a run that was killed or interrupted, or that
+//! is to have more steps.
 
 use super::report::Report;
 use crate::folder::history::{self, Change};
@@ -16,8 +16,7 @@ use lessen_base::{Error, Result};
 use lessen_nn::LrScheduleKind;
 use std::path::{Path, PathBuf};
 
-/// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
-/// at which the run goes on.
+/// Settings that may change when a run is resumed: they change no parameter, or only parameters of later steps.
 const FREE: [&str; 27] = [
     "run.budget",
     "run.cost",
@@ -48,12 +47,12 @@ const FREE: [&str; 27] = [
     "record.split",
 ];
 
-/// What to train and where.
+/// A run that is asked for: its settings and its folder.
 #[derive(Clone, Debug)]
 pub struct Request {
     settings: Settings,
     out: PathBuf,
-    /// For a run to go on with, its settings up to now.
+    /// The settings of a run that is resumed, as they were.
     before: Option<Settings>,
 }
 
@@ -67,8 +66,8 @@ impl Request {
         }
     }
 
-    /// The run in a folder, which goes on with the settings that it has there. `change` puts flags over them; `recipe`
-    /// names the recipe that the run must be of.
+    /// Resumes the run in a folder with its own settings, over which `change` puts flags. The run must have the recipe
+    /// called `recipe`, if it is given.
     ///
     /// # Errors
     /// A folder without a run, a run of another recipe, the errors of `change`.
@@ -95,34 +94,34 @@ impl Request {
     }
 }
 
-/// A checkpoint to go on from.
+/// The checkpoint that a run resumes from.
 struct Checkpoint {
     dir: PathBuf,
     manifest: Manifest,
 }
 
-/// Where a run starts.
+/// The start of a run.
 pub(crate) struct Start {
     /// The recipe.
     pub recipe: Recipe,
-    /// The phase of the checkpoint to go on from, or the first one.
+    /// The number of the checkpoint's training phase; 0 in a new run.
     at: usize,
     out: PathBuf,
-    /// The folder of a run that goes on.
+    /// The folder of a run that is resumed.
     folder: Option<Folder>,
-    /// The newest checkpoint of a run that goes on, if there is one.
+    /// The newest checkpoint of a run that is resumed, if there is one.
     checkpoint: Option<Checkpoint>,
-    /// The evaluation that the best model is of, if there is one.
+    /// The evaluation of the best model, if there is one.
     pub best: Option<Best>,
-    /// The settings that are others than before, with both values.
+    /// The settings that differ from those before, with both values.
     changes: Vec<(String, String, String)>,
 }
 
 impl Start {
-    /// Opens the folder of a run to go on with, or checks that a new one may be created.
+    /// Opens the folder of a run that is resumed, or checks that a new one may be created.
     ///
     /// # Errors
-    /// A folder that cannot be used, and settings that cannot be meant.
+    /// A folder that cannot be used, and settings that do not go together.
     pub(crate) fn of(request: &Request) -> Result<Start> {
         let recipe = |settings: &Settings| Recipe::new(settings.clone().with_absolute_paths());
         let out = request.out.clone();
@@ -183,17 +182,18 @@ impl Start {
         })
     }
 
-    /// The settings of the phases that are left to do, the one that has begun included.
+    /// The settings of the training phases that are left, the one that has begun included.
     pub(crate) fn configs(&self) -> &[Config] {
         &self.recipe.phases[self.at..]
     }
 
-    /// What the checkpoint to go on from says of its phase; none in a run without phases.
+    /// What the checkpoint says of its training phase; none in a run without phases.
     pub(crate) fn mark(&self) -> Option<&PhaseMark> {
         self.checkpoint.as_ref()?.manifest.phase.as_ref()
     }
 
-    /// The report of a run of `total` steps that has ended and has nothing left to do; its folder stays as it is.
+    /// The report of a run of `total` steps with nothing left to train; its folder stays unchanged. None for other
+    /// runs.
     ///
     /// # Errors
     /// A report that cannot be read.
@@ -209,7 +209,7 @@ impl Start {
         Ok(None)
     }
 
-    /// Writes the settings of the run and, where they are others than before, their history; says what changed.
+    /// Writes the settings of the run and, where they differ from those before, their history; tells the changes.
     ///
     /// # Errors
     /// A folder that cannot be written to.
@@ -222,50 +222,53 @@ impl Start {
         folder.write_settings(&self.recipe.settings)
     }
 
-    /// What the run has taken so far.
+    /// Time and memory of the sessions before this one.
     pub(crate) fn spent(&self) -> Spent {
         self.folder
             .as_ref()
             .map_or(Spent::default(), |folder| Spent::read(&folder.sessions()))
     }
 
-    /// Whether the run, or its phase, ended with the checkpoint to go on from, since it had waited long enough.
+    /// Whether the training phase ended early with the checkpoint.
     pub(crate) fn has_stopped(&self) -> bool {
         self.checkpoint.as_ref().is_some_and(|from| from.manifest.stopped)
     }
 
-    /// How long the run has waited for a better evaluation.
+    /// How long the training phase has waited for a better evaluation.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
         self.checkpoint.as_ref()?.manifest.waiting
     }
 
-    /// Whether the checkpoint to go on from has the optimizer's state, if there is one.
+    /// Whether the checkpoint, if there is one, has the optimizer's state.
     pub(crate) fn has_optimizer(&self) -> bool {
         self.checkpoint
             .as_ref()
             .is_none_or(|from| !from.manifest.without_optimizer)
     }
 
-    /// The step after which the optimizer began: that of a checkpoint without its state.
+    /// The step after which the optimizer's state began: that of the last checkpoint without it, else 0.
     pub(crate) fn optimizer_since(&self) -> u64 {
         let manifest = self.checkpoint.as_ref().map(|from| &from.manifest);
-        manifest.map_or(0, |manifest| match manifest.without_optimizer {
-            true => manifest.step,
-            false => manifest.optimizer_since,
+        manifest.map_or(0, |manifest| {
+            if manifest.without_optimizer {
+                manifest.step
+            } else {
+                manifest.optimizer_since
+            }
         })
     }
 
-    /// Steps done already.
+    /// Number of steps that are done.
     pub(crate) fn step(&self) -> u64 {
         self.checkpoint.as_ref().map_or(0, |from| from.manifest.step)
     }
 
-    /// The folder of the checkpoint to go on from.
+    /// The folder of the checkpoint.
     pub(crate) fn saved(&self) -> Option<&Path> {
         self.checkpoint.as_ref().map(|from| from.dir.as_path())
     }
 
-    /// The file with the states of training in the checkpoint to go on from.
+    /// The checkpoint's file with the states of training.
     ///
     /// # Errors
     /// A file that does not hold what the checkpoint says.
@@ -275,7 +278,7 @@ impl Start {
         Ok(Some(from.dir.join(STATE)))
     }
 
-    /// Refuses to go on with other data than the run had; `unit` is what its size counts.
+    /// Refuses other data than the run had. Sizes of data are numbers of `unit`.
     pub(crate) fn check_data(&self, now: DataDigests, unit: &str) -> Result<()> {
         let Some(before) = self.checkpoint.as_ref().map(|from| from.manifest.data) else {
             return Ok(());
@@ -306,8 +309,8 @@ impl Start {
         )))
     }
 
-    /// Refuses a run, or a phase of it, that is to end before the step that it has got to, and says so where its rest
-    /// follows another schedule of the learning rate than its beginning did. `steps` are those of the phase.
+    /// Refuses a training phase of fewer steps than are done, and tells where its rest follows another learning-rate
+    /// schedule than its beginning. `steps` are those of the training phase.
     pub(crate) fn check_steps(&self, steps: Steps) -> Result<()> {
         let Some(Checkpoint { manifest, .. }) = &self.checkpoint else {
             return Ok(());
@@ -346,7 +349,7 @@ impl Start {
         Ok(())
     }
 
-    /// The folder of the run; that of a new run is removed when its guard is dropped.
+    /// The folder of the run. A new one is removed when its guard is dropped.
     ///
     /// # Errors
     /// A folder that cannot be created or written to.
@@ -358,10 +361,10 @@ impl Start {
     }
 }
 
-/// The number of the phase that a checkpoint belongs to.
+/// The number of a checkpoint's training phase.
 ///
 /// # Errors
-/// A phase that the recipe does not have.
+/// A training phase that the recipe does not have.
 fn phase_of(recipe: &Recipe, from: &Checkpoint) -> Result<usize> {
     let name = from.manifest.phase.as_ref().map(|phase| phase.name.as_str());
     let found = recipe.phases.iter().position(|config| config.phase.as_deref() == name);
@@ -376,7 +379,7 @@ fn phase_of(recipe: &Recipe, from: &Checkpoint) -> Result<usize> {
     })
 }
 
-/// Refuses another number of steps for a phase that is finished: later ones began where it ended.
+/// Refuses another number of steps for a training phase that is finished: later ones began at its end.
 fn check_finished(finished: &[Config], recipe: &Recipe) -> Result<()> {
     for (before, now) in finished.iter().zip(&recipe.phases) {
         for (key, changed) in [
@@ -395,7 +398,7 @@ fn check_finished(finished: &[Config], recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-/// Refuses another checkpoint to start from, where the run goes on from its own.
+/// Refuses another `model.init` for a run that resumes from its own checkpoint.
 fn check_init(before: &Settings, request: &Request) -> Result<()> {
     let origin = request.settings.origin("model.init");
     let init = |settings: &Settings| {

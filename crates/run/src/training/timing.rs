@@ -1,4 +1,4 @@
-//! How long steps take, and how much goes through them.
+//! Times of steps, and rates of examples and tokens.
 
 use crate::folder::spent::Spent;
 use crate::goal::Goal;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     start: Instant,
-    /// What the sessions before it have taken, and what compiling takes in this one.
+    /// Time and memory of the sessions before, and the time of compiling in this one.
     before: Spent,
     seconds: f64,
     examples: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Starts the clock after compiling, which took so long, in a run that has taken this in earlier sessions.
+    /// Starts the clock after compiling, which took `compile`, in a run with earlier sessions that took `before`.
     pub(crate) fn new(compile: Duration, before: Spent) -> Timing {
         Timing {
             start: Instant::now(),
@@ -39,7 +39,7 @@ impl Timing {
         self.tokens += tokens;
     }
 
-    /// What the run has taken by now, with this peak and this growth of the resident memory.
+    /// Time and memory of the run up to now, given this session's peak and growth of resident memory.
     pub(crate) fn spent(&self, peak: Peak, resident: Option<usize>) -> Spent {
         Spent {
             seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),
@@ -50,7 +50,7 @@ impl Timing {
         }
     }
 
-    /// Tokens (for language models) or examples in a second of training, and which of both.
+    /// Tokens (for language models) or examples per second of training, with the name of the unit.
     fn rate(&self, goal: &dyn Goal) -> (&'static str, f64) {
         let seconds = self.seconds.max(1e-9);
         rate(goal, (self.examples as f64 / seconds, self.tokens as f64 / seconds))
@@ -62,7 +62,7 @@ impl Timing {
     }
 }
 
-/// Of examples and tokens in a second, what counts for a goal: tokens for language models, else examples.
+/// The rate that counts for a goal, given examples and tokens per second: tokens for language models, else examples.
 pub(super) fn rate(goal: &dyn Goal, (examples, tokens): (f64, f64)) -> (&'static str, f64) {
     if goal.counts_tokens() {
         ("tokens_per_s", tokens)
@@ -77,7 +77,7 @@ pub(super) fn show_rate((unit, rate): (&str, f64)) -> String {
     format!("{rate:.0} {unit}")
 }
 
-/// The median; 0 of nothing.
+/// The median; 0 for an empty list.
 pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {

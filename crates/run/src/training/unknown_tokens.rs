@@ -1,19 +1,20 @@
-//! How much of the data the vocabulary lacks.
+//! Tokens of the data that the vocabulary lacks.
 
 use crate::planning::sources::Sources;
 use serde_json::{Value, json};
 
-/// The share of unknown tokens from which on a tokenizer can hardly be meant for the data.
+/// Share of unknown tokens above which a tokenizer hardly belongs to the data.
 const MANY: f64 = 0.05;
 
-/// Unknown tokens and all tokens of the data of training and of the evaluation, as far as they are known.
+/// Numbers of unknown tokens and of all tokens, in the data of training and of evaluations; none where they are not
+/// counted.
 pub(super) struct UnknownTokens {
     training: Option<(u64, u64)>,
     dev: Option<(u64, u64)>,
 }
 
 impl UnknownTokens {
-    /// Those of a training phase's data.
+    /// The counts of a training phase's data.
     pub(super) fn of(sources: &Sources) -> UnknownTokens {
         UnknownTokens {
             training: sources.training.unknown_tokens(),
@@ -26,7 +27,7 @@ impl UnknownTokens {
         [("training", share(self.training)), ("dev", share(self.dev))]
     }
 
-    /// What there is to say of them: nothing where there are none, and a warning where there are many.
+    /// A remark on unknown tokens, or a warning where there are many; none where there are none.
     pub(super) fn remark(&self) -> Option<String> {
         let shares = self.shares().map(|(_, share)| share.unwrap_or(0.0));
         if shares == [0.0; 2] {
@@ -37,9 +38,10 @@ impl UnknownTokens {
             "{} of the tokens of the training data and {} of those of the evaluation data are unknown to the vocabulary",
             shown[0], shown[1]
         );
-        Some(match shares.iter().any(|share| *share > MANY) {
-            true => format!("warning: {what}; name the folder of a tokenizer for such texts with data.tokenizer"),
-            false => what,
+        Some(if shares.iter().any(|share| *share > MANY) {
+            format!("warning: {what}; name the folder of a tokenizer for such texts with data.tokenizer")
+        } else {
+            what
         })
     }
 
@@ -52,7 +54,7 @@ impl UnknownTokens {
     }
 }
 
-/// A share for people: never 0 where there is something.
+/// A share in words: never 0 where it is positive.
 fn percent(share: f64) -> String {
     match share {
         0.0 => "none".to_string(),

@@ -10,7 +10,7 @@ use lessen_cpu::CpuBackend;
 use lessen_device::Backend;
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::{Model, checkpoint};
-use lessen_run::folder::Which;
+use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
 use lessen_run::recipe::settings::Settings;
@@ -91,7 +91,7 @@ fn every_kind_is_trained_resumed_and_asked() {
 
         let longer = Request::resume(out.clone(), None, |settings| settings.set_flag("train.steps=3"));
         assert_eq!(train(&longer.unwrap(), &cpu).unwrap().steps, 3, "{position}");
-        let run = SavedRun::open(&out, Which::Last, None, &cpu).unwrap();
+        let run = SavedRun::open(&out, WhichModel::Last, None, &cpu).unwrap();
         assert!(
             matches!(run.predict("123+456").unwrap(), Prediction::Sum(_)),
             "{position}"

@@ -4,7 +4,7 @@
 use lessen_cpu::CpuBackend;
 use lessen_device::{Backend, ReferenceBackend};
 use lessen_run::device::NewBackend;
-use lessen_run::folder::Which;
+use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::saved_run::{Prediction, SavedRun};
@@ -45,7 +45,7 @@ fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
         .map(|loss| loss.as_f64().unwrap())
         .collect();
     assert_eq!(losses.len(), 5);
-    let run = SavedRun::open(out, Which::Last, None, backend).unwrap();
+    let run = SavedRun::open(out, WhichModel::Last, None, backend).unwrap();
     let scores = run.evaluate(None, "dev").unwrap();
     assert_eq!(Some(scores.loss), report["dev_loss"].as_f64());
     losses.push(scores.loss);

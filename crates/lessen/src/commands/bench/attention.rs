@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use lessen::bench::attention::{self, Case};
 use lessen::device;
 use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
-use lessen_run::folder::Which;
+use lessen_run::folder::WhichModel;
 use lessen_run::op_sample::OpSample;
 use lessen_run::saved_run::SavedRun;
 use lessen_run::{Error, Result};
@@ -27,7 +27,7 @@ enum Position {
 
 /// Which graphs to measure.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Form {
+enum GraphVariant {
     /// The operation
     Fused,
     /// Simple operations, between which scores and biases are tensors
@@ -75,7 +75,7 @@ pub struct Attention {
     full: bool,
     /// Graphs to measure
     #[arg(long, value_enum, value_delimiter = ',', default_value = "fused")]
-    form: Vec<Form>,
+    form: Vec<GraphVariant>,
     /// Passes to measure
     #[arg(long, value_enum, value_delimiter = ',', default_value = "forward,both")]
     pass: Vec<Pass>,
@@ -142,7 +142,7 @@ impl Attention {
         let run = self
             .run
             .as_ref()
-            .map(|dir| SavedRun::open(dir, Which::Last, None, &backend))
+            .map(|dir| SavedRun::open(dir, WhichModel::Last, None, &backend))
             .transpose()?;
         let mut all = Vec::new();
         for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {
@@ -158,7 +158,7 @@ impl Attention {
                     .flat_map(|pass| self.form.iter().map(move |form| (pass, form)));
                 all.extend(both.map(|(&pass, &form)| {
                     let mut case = case.clone();
-                    (case.backward, case.unfused) = (pass == Pass::Both, form == Form::Unfused);
+                    (case.backward, case.unfused) = (pass == Pass::Both, form == GraphVariant::Unfused);
                     (tokens, heads, case)
                 }));
             }

@@ -15,15 +15,15 @@ use lessen_run::Result;
 #[derive(Args)]
 pub struct Bench {
     #[command(subcommand)]
-    what: What,
+    what: Benchmark,
 }
 
-/// What there is to measure.
+/// A benchmark.
 #[derive(Subcommand)]
-enum What {
+enum Benchmark {
     /// Training steps of a GPT, of BERT-base, of the `thucnews` recipe, and of networks on images
     Step(step::Step),
-    /// What a training step takes by the memory planner under budgets, and by fixed policies
+    /// Memory and time of a training step by the memory planner under budgets, and by fixed policies
     Memory(memory::Memory),
     /// Training steps by optimizer, batch size and placement of the update
     Update(update::Update),
@@ -39,12 +39,12 @@ impl Bench {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
         match self.what {
-            What::Step(step) => step.run(),
-            What::Memory(memory) => memory.run(),
-            What::Update(update) => update.run(),
-            What::Activation(activation) => activation.run(),
-            What::Attention(attention) => attention.run(),
-            What::Onnx(onnx) => onnx.run(),
+            Benchmark::Step(step) => step.run(),
+            Benchmark::Memory(memory) => memory.run(),
+            Benchmark::Update(update) => update.run(),
+            Benchmark::Activation(activation) => activation.run(),
+            Benchmark::Attention(attention) => attention.run(),
+            Benchmark::Onnx(onnx) => onnx.run(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Answers to questions about texts.
 
 use super::Predict;
-use super::form::FormFlag;
+use super::answer_format::AnswerFormat;
 use super::input::Input;
 use super::output::{self, Format};
 use super::records::Records;
@@ -52,9 +52,10 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
     }
     let questions = Arc::new(Questions::unanswered([(question.as_str(), context.as_str())]));
     for found in run.answerer()?.ask(questions)? {
-        say(&match asked.json {
-            true => format!("{}\n", Value::Object(cells(&found).into_iter().collect())),
-            false => format!("{} ({:.1} %)\n", shown(&found), 100.0 * found.probability),
+        say(&if asked.json {
+            format!("{}\n", Value::Object(cells(&found).into_iter().collect()))
+        } else {
+            format!("{} ({:.1} %)\n", shown(&found), 100.0 * found.probability)
         });
     }
     Ok(())
@@ -86,22 +87,19 @@ fn many(asked: &Predict, run: &SavedRun<'_>, input: &Path) -> Result<()> {
     let is_squad = input
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-    let form = asked.format.or(FormFlag::of(asked.output.as_deref()));
+    let form = asked.format.or(AnswerFormat::of(asked.output.as_deref()));
     let format = match form {
         None if is_squad => None,
-        Some(FormFlag::Squad) if is_squad => None,
+        Some(AnswerFormat::Squad) if is_squad => None,
         None => Some(Format::of(asked.output.as_deref())),
         Some(form) => Some(form.of_rows()?),
     };
-    match is_squad {
-        true => {
-            let questions = Arc::new(squad::read_file(input)?);
-            asked.write(|out| of_squad(run, questions, format, out))
-        }
-        false => {
-            let input = Input::open(input, &run.columns_of_questions(), Some(true))?;
-            asked.write(|out| of_rows(run, input, format.unwrap_or(Format::Csv), out))
-        }
+    if is_squad {
+        let questions = Arc::new(squad::read_file(input)?);
+        asked.write(|out| of_squad(run, questions, format, out))
+    } else {
+        let input = Input::open(input, &run.columns_of_questions(), Some(true))?;
+        asked.write(|out| of_rows(run, input, format.unwrap_or(Format::Csv), out))
     }
 }
 

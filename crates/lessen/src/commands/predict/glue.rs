@@ -52,9 +52,12 @@ fn write_answers(
             let word = match answer.prediction {
                 // The likeliest of the task's classes; the model may know more.
                 Prediction::Class(_, shares) => {
-                    let likelier = |best: usize, class: usize| match shares[places[class]] > shares[places[best]] {
-                        true => class,
-                        false => best,
+                    let likelier = |best: usize, class: usize| {
+                        if shares[places[class]] > shares[places[best]] {
+                            class
+                        } else {
+                            best
+                        }
                     };
                     task.answer_of_class((0..places.len()).fold(0, likelier))
                 }

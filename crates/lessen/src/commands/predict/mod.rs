@@ -1,14 +1,14 @@
 //! `lessen predict`
 
+mod answer_format;
 mod answers;
-mod form;
 mod glue;
 mod input;
 mod output;
 mod records;
 mod tags;
 
-use self::form::FormFlag;
+use self::answer_format::AnswerFormat;
 use self::input::Input;
 use self::output::{Format, Output};
 use super::device_args::DeviceArgs;
@@ -33,19 +33,19 @@ pub struct Predict {
     #[command(flatten)]
     precision: PrecisionArgs,
     #[command(flatten)]
-    what: What,
+    what: Subject,
     /// Each text is a pair with a tab between, also where the run's data says nothing of it
     #[arg(long, conflicts_with = "glue")]
     pairs: bool,
     /// The question about --text; for models that find answers
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "text")]
     question: Option<String>,
-    /// File to write instead of stdout; with --glue, the folder for the files
+    /// File to write to instead of stdout; with --glue, the folder for the files
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Form of the answers to --input [default: that of the ending of --output, else csv; squad for a file of SQuAD]
+    /// Format of the answers to --input [default: that of the ending of --output, else csv; squad for a file of SQuAD]
     #[arg(long, value_name = "FORMAT", requires = "input")]
-    format: Option<FormFlag>,
+    format: Option<AnswerFormat>,
     /// Write the probabilities of all classes
     #[arg(long, requires = "input")]
     probabilities: bool,
@@ -60,7 +60,7 @@ pub struct Predict {
 /// What to ask about.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct What {
+struct Subject {
     /// The text; for tasks on two texts, both with a tab between; for questions, see --question
     #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
     text: Option<String>,
@@ -145,9 +145,10 @@ impl Predict {
             object["file"] = json!(file.display().to_string());
             objects.push(object);
         }
-        say(&match self.json {
-            true => format!("{}\n", json!({ "images": objects })),
-            false => text,
+        say(&if self.json {
+            format!("{}\n", json!({ "images": objects }))
+        } else {
+            text
         });
         Ok(())
     }
@@ -155,7 +156,7 @@ impl Predict {
     /// Asks about all lines of a file.
     fn many(&self, run: &SavedRun<'_>, input: &Path) -> Result<()> {
         let input = Input::open(input, &run.columns(), self.has_pairs(run))?;
-        let form = output::Form {
+        let form = output::OutputOptions {
             format: match self.format {
                 Some(form) => form.of_rows()?,
                 None => Format::of(self.output.as_deref()),
@@ -202,9 +203,10 @@ fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
                 .zip(own)
                 .map(|(label, share)| format!("{label} ({:.1} %)", 100.0 * share))
                 .collect();
-            let text = match shown.is_empty() {
-                true => "no label".to_string(),
-                false => shown.join(", "),
+            let text = if shown.is_empty() {
+                "no label".to_string()
+            } else {
+                shown.join(", ")
             };
             (text, object)
         }
@@ -214,7 +216,12 @@ fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
 }
 
 /// Writes the answers to all texts, so many at a time.
-fn answer_all(run: &SavedRun<'_>, mut input: Input, form: output::Form<'_>, out: &mut dyn Write) -> Result<()> {
+fn answer_all(
+    run: &SavedRun<'_>,
+    mut input: Input,
+    form: output::OutputOptions<'_>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let mut predictor = run.predictor()?;
     let mut output = Output::new(out, form, run.labels());
     let (mut blank, mut first) = (0, None);

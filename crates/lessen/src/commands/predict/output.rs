@@ -30,7 +30,7 @@ impl Format {
 
 /// How answers are written.
 #[derive(Clone, Copy)]
-pub struct Form<'a> {
+pub struct OutputOptions<'a> {
     /// CSV or JSON lines.
     pub format: Format,
     /// Whether the probabilities of all classes are written.
@@ -44,7 +44,7 @@ pub struct Form<'a> {
 /// A writer of answers.
 pub struct Output<'a> {
     sink: Sink<'a>,
-    form: Form<'a>,
+    form: OutputOptions<'a>,
     labels: &'a [String],
 }
 
@@ -56,7 +56,7 @@ enum Sink<'a> {
 
 impl<'a> Output<'a> {
     /// Nothing yet; `labels` are the names of the classes.
-    pub fn new(out: &'a mut dyn Write, form: Form<'a>, labels: &'a [String]) -> Output<'a> {
+    pub fn new(out: &'a mut dyn Write, form: OutputOptions<'a>, labels: &'a [String]) -> Output<'a> {
         let sink = match form.format {
             Format::Csv => Sink::Csv(Box::new(csv::Writer::from_writer(out)), false),
             Format::Jsonl => Sink::Jsonl(out),
@@ -73,9 +73,10 @@ impl<'a> Output<'a> {
         let written = match &mut self.sink {
             Sink::Csv(out, is_begun) => {
                 let (names, cells) = row(form, labels, text, prediction);
-                let head = match std::mem::replace(is_begun, true) {
-                    true => Ok(()),
-                    false => out.write_record(&names),
+                let head = if std::mem::replace(is_begun, true) {
+                    Ok(())
+                } else {
+                    out.write_record(&names)
                 };
                 head.and_then(|()| out.write_record(&cells)).map_err(io::Error::from)
             }
@@ -99,7 +100,7 @@ impl<'a> Output<'a> {
 
 /// The names of the columns, and their cells.
 fn row(
-    form: Form<'_>,
+    form: OutputOptions<'_>,
     labels: &[String],
     (text, second): &TextPair,
     prediction: &Prediction,
@@ -137,7 +138,7 @@ fn row(
 }
 
 /// A line of JSON.
-fn object(form: Form<'_>, labels: &[String], (text, second): &TextPair, prediction: &Prediction) -> Value {
+fn object(form: OutputOptions<'_>, labels: &[String], (text, second): &TextPair, prediction: &Prediction) -> Value {
     let mut object = Map::new();
     let mut add = |name: &str, value: Value| drop(object.insert(name.to_string(), value));
     add("text", json!(text));

@@ -34,9 +34,10 @@ impl<'a> Records<'a> {
     pub fn write(&mut self, cells: Vec<(String, Value)>) -> Result<bool> {
         let written = match &mut self.sink {
             Sink::Csv(out, is_begun) => {
-                let head = match std::mem::replace(is_begun, true) {
-                    true => Ok(()),
-                    false => out.write_record(cells.iter().map(|(name, _)| name)),
+                let head = if std::mem::replace(is_begun, true) {
+                    Ok(())
+                } else {
+                    out.write_record(cells.iter().map(|(name, _)| name))
                 };
                 let row = cells.iter().map(|(_, value)| cell(value));
                 head.and_then(|()| out.write_record(row)).map_err(io::Error::from)

@@ -1,7 +1,7 @@
 //! The classes of the words of sentences.
 
 use super::Predict;
-use super::form::FormFlag;
+use super::answer_format::AnswerFormat;
 use super::input::Input;
 use super::output::{self, Format, by_name};
 use super::records::Records;
@@ -131,9 +131,10 @@ impl Sentences {
                 .next()?
                 .is_some_and(|line| line.contains('\t')),
         };
-        Ok(match is_table {
-            true => Sentences::Words(Box::new(words_of(path)?)),
-            false => Sentences::Texts(Input::open(path, &run.columns(), Some(false))?),
+        Ok(if is_table {
+            Sentences::Words(Box::new(words_of(path)?))
+        } else {
+            Sentences::Texts(Input::open(path, &run.columns(), Some(false))?)
         })
     }
 
@@ -151,9 +152,9 @@ impl Sentences {
 
 /// Tells the classes of the words of a file.
 fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
-    let form = asked.format.or(FormFlag::of(asked.output.as_deref()));
+    let form = asked.format.or(AnswerFormat::of(asked.output.as_deref()));
     let format = match form {
-        Some(FormFlag::Conll) => None,
+        Some(AnswerFormat::Conll) => None,
         Some(form) => Some(form.of_rows()?),
         None => Some(Format::of(asked.output.as_deref())),
     };

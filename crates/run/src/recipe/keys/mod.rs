@@ -17,7 +17,7 @@ use super::class_weights::ClassWeights;
 use super::column_names::ColumnNames;
 use super::image_lists::{Augmentations, ChannelNumbers};
 use super::names;
-use super::value::{Form, Kind, SettingValue};
+use super::value::{SettingValue, TextSyntax, ValueKind};
 use super::warmup::Warmup;
 use super::words::Word;
 use lessen_compile::{CostSource, Placement, Precision};
@@ -34,7 +34,7 @@ pub struct Key {
     /// Section and name, such as `train.lr`.
     pub name: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// The default, as TOML; none where the key is optional.
     pub default: Option<&'static str>,
     /// What it means.
@@ -87,29 +87,29 @@ macro_rules! keys {
     (@default $default:literal) => { Some($default) };
 }
 
-const SHARE: Kind = Kind::Number(0.0, 1.0);
-const NOT_NEGATIVE: Kind = Kind::Number(0.0, f64::MAX);
-const PATH: Kind = Kind::Path(&[]);
-const ACTIVATION: Kind = form::<Activation>(Activation::words);
-const ATTENTION: Kind = form::<Weighting>(Weighting::words);
-const LOSS: Kind = form::<Loss>(Loss::words);
-const NAMES: Kind = list::<Patterns>(Patterns::words);
-const COLUMNS: Kind = list::<ColumnNames>(ColumnNames::words);
-const AUGMENTATIONS: Kind = list::<Augmentations>(Augmentations::words);
-const CHANNEL_NUMBERS: Kind = list::<ChannelNumbers>(ChannelNumbers::words);
-const WEIGHTS: Kind = list::<ClassWeights>(ClassWeights::words);
+const SHARE: ValueKind = ValueKind::Number(0.0, 1.0);
+const NOT_NEGATIVE: ValueKind = ValueKind::Number(0.0, f64::MAX);
+const PATH: ValueKind = ValueKind::Path(&[]);
+const ACTIVATION: ValueKind = form::<Activation>(Activation::words);
+const ATTENTION: ValueKind = form::<Weighting>(Weighting::words);
+const LOSS: ValueKind = form::<Loss>(Loss::words);
+const NAMES: ValueKind = list::<Patterns>(Patterns::words);
+const COLUMNS: ValueKind = list::<ColumnNames>(ColumnNames::words);
+const AUGMENTATIONS: ValueKind = list::<Augmentations>(Augmentations::words);
+const CHANNEL_NUMBERS: ValueKind = list::<ChannelNumbers>(ChannelNumbers::words);
+const WEIGHTS: ValueKind = list::<ClassWeights>(ClassWeights::words);
 
 /// The kind of what is read from these words.
-const fn form<T: FromStr>(words: fn() -> String) -> Kind {
-    Kind::Form(Form {
+const fn form<T: FromStr>(words: fn() -> String) -> ValueKind {
+    ValueKind::TextSyntax(TextSyntax {
         words,
         accepts: |text| text.parse::<T>().is_ok(),
     })
 }
 
 /// The kind of what is read from a list of these words, which may be empty.
-const fn list<T: FromStr>(words: fn() -> String) -> Kind {
-    Kind::List(Form {
+const fn list<T: FromStr>(words: fn() -> String) -> ValueKind {
+    ValueKind::List(TextSyntax {
         words,
         accepts: |text| text.is_empty() || text.parse::<T>().is_ok(),
     })
@@ -118,10 +118,10 @@ const fn list<T: FromStr>(words: fn() -> String) -> Kind {
 keys! {
     /// The run itself.
     run: RunKeys {
-        recipe: Option<String> [Kind::Text], "name of the recipe (default: that of its file)";
-        budget: Option<usize> [Kind::Size],
+        recipe: Option<String> [ValueKind::Text], "name of the recipe (default: that of its file)";
+        budget: Option<usize> [ValueKind::Size],
             "most bytes for the whole process, such as \"512MiB\" (--budget); `lessen plan` says what they are for";
-        cost: Option<CostSource> [Kind::Choice(CostSource::WORDS)],
+        cost: Option<CostSource> [ValueKind::Choice(CostSource::WORDS)],
             "times that the memory planner goes by (--cost): rates of a usual device, with which plans are the same on every \
              machine, or what operations take on this one, measured in a few seconds and kept in the user's cache folder; results \
              are the same (default: measured where there is a budget, else analytic)";
@@ -131,29 +131,29 @@ keys! {
         init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
         base: Option<PathBuf> [PATH],
             "folder of the model that the adapters in model.init belong to (--base; default: the one that they name)";
-        kind: ModelKind [Kind::Choice(ModelKind::WORDS)] = "\"gpt2\"",
+        kind: ModelKind [ValueKind::Choice(ModelKind::WORDS)] = "\"gpt2\"",
             "language model, classifier of texts, or (vit, deit and convolutional networks) of images";
-        layers: usize [Kind::Count(1)] = "2", "Transformer blocks";
-        width: usize [Kind::Count(1)] = "128", "size of the hidden states";
-        heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
-        ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
-        patch: usize [Kind::Count(1)] = "16", "rows and columns of the patches that vit and deit cut images into";
-        kv_heads: Option<usize> [Kind::Count(1)],
+        layers: usize [ValueKind::Count(1)] = "2", "Transformer blocks";
+        width: usize [ValueKind::Count(1)] = "128", "size of the hidden states";
+        heads: usize [ValueKind::Count(1)] = "4", "attention heads; they share the width";
+        ffn: usize [ValueKind::Count(1)] = "512", "inner size of the feed-forward layers";
+        patch: usize [ValueKind::Count(1)] = "16", "rows and columns of the patches that vit and deit cut images into";
+        kv_heads: Option<usize> [ValueKind::Count(1)],
             "attention heads of keys and values, a divisor of model.heads; llama and encoder only (default: as many as \
              model.heads)";
-        reversible: Option<bool> [Kind::Switch],
+        reversible: Option<bool> [ValueKind::Switch],
             "whether layers have two streams, so that their input follows from their output, as in the Reformer; encoder only \
              (default: false)";
         attention: Option<Weighting> [ATTENTION],
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
-        position: Option<Position> [Kind::Choice(Position::WORDS)],
+        position: Option<Position> [ValueKind::Choice(Position::WORDS)],
             "how the order of tokens is known, also of a checkpoint's model; a length is limited with learned ones only \
              (default: the checkpoint's, else rope for llama, gpt_neox and gptj, and learned for the others)";
-        fire_width: Option<usize> [Kind::Count(1)],
+        fire_width: Option<usize> [ValueKind::Count(1)],
             "hidden size of the function of model.position = \"fire\" (default: the checkpoint's, else 32)";
-        fire_shared: Option<bool> [Kind::Switch],
+        fire_shared: Option<bool> [ValueKind::Switch],
             "whether all layers share that function (default: the checkpoint's, else true)";
-        norm: Option<NormKind> [Kind::Choice(NormKind::WORDS)],
+        norm: Option<NormKind> [ValueKind::Choice(NormKind::WORDS)],
             "how layer norms are computed, also of a checkpoint's model: rms and crms subtract no mean and keep parameters recentred \
              instead, auto does where that spares means; the function of the model is the same (default: the checkpoint's, else layer)";
         activation: Option<Activation> [ACTIVATION],
@@ -163,8 +163,8 @@ keys! {
         dropout: Option<f64> [SHARE],
             "share of dropped values, for llama of attention weights, also of a checkpoint's model (default: the checkpoint's, \
              else 0 for llama, gpt_neox, gptj, vit and deit, the convolutional network's own, and 0.1 for the others)";
-        vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
-        classes: usize [Kind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
+        vocab: usize [ValueKind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
+        classes: usize [ValueKind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
     }
     /// Where batches come from.
     data: DataKeys {
@@ -172,58 +172,58 @@ keys! {
         dev: Option<PathBuf> [PATH],
             "file, or pattern for files, to evaluate on (default: that in the folder, else a share of the training data)";
         test: Option<PathBuf> [PATH], "file, or pattern for files, of the split test (default: that in the folder)";
-        format: DataFormat [Kind::Choice(DataFormat::WORDS)] = "\"labelled\"", "what the data is";
-        text: Option<String> [Kind::Text],
+        format: DataFormat [ValueKind::Choice(DataFormat::WORDS)] = "\"labelled\"", "what the data is";
+        text: Option<String> [ValueKind::Text],
             "column of the text in CSV, TSV or JSON lines, or its number from 1 where there is no header line (default: text, \
              sentence and other usual names)";
-        text_pair: Option<String> [Kind::Text],
+        text_pair: Option<String> [ValueKind::Text],
             "column of the second text of a pair (default: sentence2, hypothesis and other usual names beside their first)";
         label: Option<ColumnNames> [COLUMNS],
             "column of the label (default: label, class and other usual names); of several labels a column with all of them, or \
              columns of 0 and 1 (default: all that are no texts)";
-        problem: Option<Problem> [Kind::Choice(Problem::WORDS)],
+        problem: Option<Problem> [ValueKind::Choice(Problem::WORDS)],
             "what the labels of data.format = \"labelled\" are: a class for each text, any number of classes, or a number \
              (default: that of the model to evaluate, else single_label_classification)";
-        separator: String [Kind::Text] = "\",\"",
+        separator: String [ValueKind::Text] = "\",\"",
             "what stands between the labels of a text where one column has all of them";
         threshold: f64 [SHARE] = "0.5", "probability from which on one of several labels counts as predicted";
-        task: Option<String> [Kind::Text], "task of GLUE, such as CoLA (default: the name of the data's folder)";
-        tokenizer: Option<String> [Kind::Path(&[CHARACTERS])],
+        task: Option<String> [ValueKind::Text], "task of GLUE, such as CoLA (default: the name of the data's folder)";
+        tokenizer: Option<String> [ValueKind::Path(&[CHARACTERS])],
             "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)";
-        min_count: usize [Kind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
-        max_length: usize [Kind::Count(1)] = "128", "tokens of an example; longer ones are cut";
-        stride: Option<usize> [Kind::Count(0)],
+        min_count: usize [ValueKind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
+        max_length: usize [ValueKind::Count(1)] = "128", "tokens of an example; longer ones are cut";
+        stride: Option<usize> [ValueKind::Count(0)],
             "tokens that a window of a long context shares with the next one (data.format = \"squad\"; default: a \
              third of data.max_length)";
-        answer_length: Option<usize> [Kind::Count(1)],
+        answer_length: Option<usize> [ValueKind::Count(1)],
             "most tokens of an answer (data.format = \"squad\"; default: 30)";
-        null_threshold: Option<f64> [Kind::Number(f64::MIN, f64::MAX)],
+        null_threshold: Option<f64> [ValueKind::Number(f64::MIN, f64::MAX)],
             "by how much the score of no answer must be above that of the best answer for a question to go unanswered \
              (data.format = \"squad\"; default: 0 where the data has questions without answers, else all are answered)";
         mask: f64 [SHARE] = "0.15",
             "share of the tokens that a masked language model is to predict (data.format = \"masked\"), drawn anew at each \
              step";
-        lines: bool [Kind::Switch] = "false",
+        lines: bool [ValueKind::Switch] = "false",
             "whether a masked language model reads each line as a text of its own, instead of windows over all lines";
         held_out: f64 [SHARE] = "0.1",
             "share of the data that is kept for validation where there is no dev file: the end of a text, or examples of each \
              class";
-        held_out_seed: u64 [Kind::Count(0)] = "1", "decides which examples these are";
-        group: bool [Kind::Switch] = "false",
+        held_out_seed: u64 [ValueKind::Count(0)] = "1", "decides which examples these are";
+        group: bool [ValueKind::Switch] = "false",
             "whether batches are of texts of similar lengths, which changes with every epoch";
         cache: Option<PathBuf> [PATH], "folder for the tokens of large data (default: lessen in the user's cache folder)";
-        cache_from: usize [Kind::Size] = "\"32MiB\"",
+        cache_from: usize [ValueKind::Size] = "\"32MiB\"",
             "data of at least so many bytes is tokenized into that folder once and is never in memory as a whole";
-        documents: Documents [Kind::Choice(Documents::WORDS)] = "\"off\"",
+        documents: Documents [ValueKind::Choice(Documents::WORDS)] = "\"off\"",
             "what a language model keeps apart in a text: files, lines, paragraphs, or what the text has marked by end-of-text \
              tokens; each begins with that token, attention and positions do not reach beyond";
-        shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
+        shuffle: bool [ValueKind::Switch] = "true", "whether every epoch has an order of its own";
     }
     /// How images become what a model sees (data.format = "images").
     image: ImageKeys {
-        size: Option<usize> [Kind::Count(1)],
+        size: Option<usize> [ValueKind::Count(1)],
             "rows and columns that the model sees (default: those of the images where all have the same, else 224)";
-        channels: Option<usize> [Kind::Count(1)],
+        channels: Option<usize> [ValueKind::Count(1)],
             "1 for grey images, 3 for colours (default: those of the data; grey ones among colours are converted)";
         crop: Option<f64> [SHARE],
             "share of the shorter side of an image that its middle has, which is seen in evaluations and predictions (default: 1 \
@@ -242,17 +242,17 @@ keys! {
     }
     /// How long and how fast.
     train: TrainKeys {
-        batch: usize [Kind::Count(1)] = "32", "examples in a batch";
-        tokens: usize [Kind::Count(0)] = "0",
+        batch: usize [ValueKind::Count(1)] = "32", "examples in a batch";
+        tokens: usize [ValueKind::Count(0)] = "0",
             "most tokens in a batch, in place of train.batch; batches are then of texts of similar lengths, and the loss is the \
              mean over the examples of each (0: examples are counted)";
-        accumulate: usize [Kind::Count(1)] = "1", "batches whose gradients make one step";
-        steps: u64 [Kind::Count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
-        epochs: u64 [Kind::Count(1)] = "1", "times to see all the data, when no steps are given";
+        accumulate: usize [ValueKind::Count(1)] = "1", "batches whose gradients make one step";
+        steps: u64 [ValueKind::Count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
+        epochs: u64 [ValueKind::Count(1)] = "1", "times to see all the data, when no steps are given";
         lr: f64 [NOT_NEGATIVE] = "0.001", "learning rate, at its highest";
-        schedule: LrScheduleKind [Kind::Choice(LrScheduleKind::WORDS)] = "\"constant\"",
+        schedule: LrScheduleKind [ValueKind::Choice(LrScheduleKind::WORDS)] = "\"constant\"",
             "shape of the learning rate after the warm-up";
-        warmup: Warmup [Kind::CountOrShare] = "0",
+        warmup: Warmup [ValueKind::CountOrShare] = "0",
             "steps in which the learning rate rises, or their share of all: from 0, with one-cycle from a 25th of its highest";
         layer_decay: f64 [SHARE] = "1.0",
             "factor of the learning rate from each block of layers to the one before it; 1 is the same rate for all";
@@ -272,35 +272,35 @@ keys! {
         ema: f64 [SHARE] = "0.0",
             "decay of an exponential moving average of the parameters, with which it is evaluated and which is saved; 0 is none";
         clip_norm: f64 [NOT_NEGATIVE] = "0.0", "greatest norm of the gradient over all parameters; 0 is no limit";
-        seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
-        eval_every: u64 [Kind::Count(0)] = "500", "steps between evaluations; 0 is at the end only";
-        best: Option<String> [Kind::Text],
+        seed: u64 [ValueKind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
+        eval_every: u64 [ValueKind::Count(0)] = "500", "steps between evaluations; 0 is at the end only";
+        best: Option<String> [ValueKind::Text],
             "score that tells which evaluation is best, such as f1 or loss; model/ is then the best model (default: the \
              first score of the data, and model/ is the last one)";
-        patience: u64 [Kind::Count(0)] = "0",
+        patience: u64 [ValueKind::Count(0)] = "0",
             "evaluations without a new best one after which training, or its phase, ends; 0 is never";
-        checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
+        checkpoint_every: u64 [ValueKind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
         checkpoint_minutes: f64 [NOT_NEGATIVE] = "10.0",
             "minutes between checkpoints, beside those by steps, and a first one early; 0 is none of them";
-        keep: usize [Kind::Count(1)] = "2", "checkpoints that are kept";
-        save_optimizer: bool [Kind::Switch] = "true",
+        keep: usize [ValueKind::Count(1)] = "2", "checkpoints that are kept";
+        save_optimizer: bool [ValueKind::Switch] = "true",
             "whether checkpoints hold the optimizer's state; without it, a run does not resume exactly";
-        precision: Precision [Kind::Choice(Precision::WORDS)] = "\"f32\"",
+        precision: Precision [ValueKind::Choice(Precision::WORDS)] = "\"f32\"",
             "what products of matrices read: f32, or bf16 added up in f32, which is faster on CPUs with instructions for it; parameters, \
              optimizer, norms, softmax and loss are f32 in any case, and no loss is scaled";
         allow_error: f64 [NOT_NEGATIVE] = "0.0",
             "greatest error, for values of magnitude 1, of what backward may have in an inexact way where that saves memory \
              (--allow-error): 1e-6 has inputs of reversible layers from their outputs, 0.002 keeps values as bf16, 0.004 in 8 bits; \
              0 is none, and no budget changes a result";
-        save_dtype: WeightDtype [Kind::Choice(WeightDtype::WORDS)] = "\"f32\"",
+        save_dtype: WeightDtype [ValueKind::Choice(WeightDtype::WORDS)] = "\"f32\"",
             "dtype of saved weights; training and resuming use f32 in any case";
     }
     /// The rule of the update.
     optimizer: OptimizerKeys {
-        kind: OptimizerKind [Kind::Choice(OptimizerKind::WORDS)] = "\"adamw\"",
+        kind: OptimizerKind [ValueKind::Choice(OptimizerKind::WORDS)] = "\"adamw\"",
             "what makes a step of a gradient; adamw_8bit has moments of 8 bits, adafactor of rows and columns, and adadelta's \
              train.lr is usually 1";
-        placement: Placement [Kind::Choice(Placement::WORDS)] = "\"backward-fused\"",
+        placement: Placement [ValueKind::Choice(Placement::WORDS)] = "\"backward-fused\"",
             "update after backward, each parameter as soon as its gradient is complete, or each at the beginning of the next step, which \
              train.accumulate does not go with; planned: for each parameter the one or the other of these two, as the estimated time and \
              memory of plans say; the results are the same";
@@ -312,13 +312,13 @@ keys! {
             "added to what is divided by (default: 1e-8, adagrad 1e-10, adadelta 1e-6); Adafactor: least root of a mean square \
              (default: 2^-23)";
         momentum: Option<f64> [SHARE], "SGD, RMSprop: share of the last step that is kept (default: sgd 0.9, rmsprop 0)";
-        nesterov: Option<bool> [Kind::Switch], "SGD: whether a step looks ahead along the momentum (default: false)";
+        nesterov: Option<bool> [ValueKind::Switch], "SGD: whether a step looks ahead along the momentum (default: false)";
         alpha: Option<f64> [SHARE], "RMSprop: decay of the mean squared gradient (default: 0.99)";
         rho: Option<f64> [SHARE], "Adadelta: decay of the mean squares of gradients and steps (default: 0.9)";
         lr_decay: Option<f64> [NOT_NEGATIVE],
             "Adagrad: the learning rate of step t is divided by 1 + (t - 1) times this (default: 0)";
         initial_accumulator: Option<f64> [NOT_NEGATIVE], "Adagrad: what sums of squares begin with (default: 0)";
-        beta2_decay: Option<f64> [Kind::Number(-1.0, 0.0)],
+        beta2_decay: Option<f64> [ValueKind::Number(-1.0, 0.0)],
             "Adafactor: step t has the share t^beta2_decay in the mean squares (default: -0.8)";
         least_scale: Option<f64> [NOT_NEGATIVE],
             "Adafactor: least root mean square of a parameter that its step is multiplied by (default: 0.001)";
@@ -327,9 +327,9 @@ keys! {
     }
     /// LoRA: small adapters are trained beside the weights of a checkpoint (model.init), which stay as they are.
     lora: LoraKeys {
-        rank: usize [Kind::Count(0)] = "0", "rank of the adapters; 0 is no LoRA";
+        rank: usize [ValueKind::Count(0)] = "0", "rank of the adapters; 0 is no LoRA";
         alpha: f64 [NOT_NEGATIVE] = "16.0", "factor of the adapters, times their rank";
-        rank_stabilized: bool [Kind::Switch] = "false", "whether the factor is alpha over the root of the rank (rsLoRA)";
+        rank_stabilized: bool [ValueKind::Switch] = "false", "whether the factor is alpha over the root of the rank (rsLoRA)";
         targets: Option<Patterns> [NAMES],
             "layers that get adapters, such as query,value; all-linear is all of them, but for those that are trained whole";
         dropout: f64 [SHARE] = "0.0", "share of dropped values before the adapters";
@@ -339,11 +339,11 @@ keys! {
     }
     /// Statistics of values inside the model, which change nothing of the training.
     record: RecordKeys {
-        every: u64 [Kind::Count(0)] = "0",
+        every: u64 [ValueKind::Count(0)] = "0",
             "steps between recordings, each before its step; the last step has one too, 0 is none at all";
-        what: String [Kind::Text] = "\"*\"",
+        what: String [ValueKind::Text] = "\"*\"",
             "values, separated by commas: activations, attention, or names, in which * stands for any characters";
-        split: RecordSplit [Kind::Choice(RecordSplit::WORDS)] = "\"train\"",
+        split: RecordSplit [ValueKind::Choice(RecordSplit::WORDS)] = "\"train\"",
             "recorded on the batch of the step, with its dropout, on the first one of the split dev, or both";
     }
 }

@@ -9,11 +9,11 @@ use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 
-/// Refuses what is no folder with a model to start from, before anything else is looked for in it.
+/// Refuses a path that is no folder with a model to start from, before it is read.
 ///
 /// # Errors
-/// A path without folder, the folder of a run instead of that of its model, a base model for what are no adapters, and
-/// adapters to which others are to be added.
+/// A path without folder, the folder of a run instead of that of its model, a base model beside a whole model, and new
+/// adapters beside adapters.
 pub(super) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()> {
     let dir = folder.path();
     let (place, shown) = (config.settings.origin("model.init"), dir.display());
@@ -42,7 +42,7 @@ pub(super) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()>
     }
 }
 
-/// Refuses what is no base model of adapters.
+/// Refuses a base model that does not go with a folder.
 ///
 /// # Errors
 /// A path without folder, and a folder that has no adapters.
@@ -61,8 +61,8 @@ pub(crate) fn check_base(adapters: ModelFolder<'_>, base: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a new model that the data and the settings do not go with. Without data, the vocabulary is only assumed, and
-/// there is nothing that reads examples.
+/// Refuses a new model that does not go with data and settings. Without data there is no reader, and the vocabulary is
+/// only assumed.
 ///
 /// # Errors
 /// A tokenizer of another model, examples that are longer than the model's positions, images of another size, and a
@@ -79,8 +79,8 @@ pub(super) fn check_new(config: &Config, model: &Model, reader: Option<&Reader>)
     check_length(config, model, &whose, "set data.max_length to at most that")
 }
 
-/// The vocabulary of a model that starts from a checkpoint: larger than that of the checkpoint where tokens were added
-/// to the tokenizer that belongs to it. Another tokenizer is not for this model, and [`check_new`] refuses it.
+/// The size of the vocabulary of a model that starts from a checkpoint. It is larger than the checkpoint's where tokens
+/// were added to the checkpoint's own tokenizer. [`check_new`] refuses other tokenizers.
 pub(super) fn vocabulary_for(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> usize {
     let knows = model.vocab_size();
     let (Some(folder), Some(tokenizer)) = (config.init(), tokenizer) else {
@@ -92,7 +92,7 @@ pub(super) fn vocabulary_for(config: &Config, model: &Model, tokenizer: Option<&
     if grows { tokenizer.vocab_size() } else { knows }
 }
 
-/// Whether a tokenizer has the tokens of the checkpoint's own one, which fits its model, and more.
+/// Whether a tokenizer extends the checkpoint's own one, which fits the model.
 fn is_longer(tokenizer: &Tokenizer, own: &Tokenizer, knows: usize) -> bool {
     own.vocab_size() <= knows && tokenizer.extends(own)
 }

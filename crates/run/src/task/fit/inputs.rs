@@ -1,4 +1,4 @@
-//! Whether a model reads what the data has: texts by its tokenizer, or images of its size.
+//! Whether a model reads the examples of the data: texts by its tokenizer, or images of its size.
 
 use crate::models::Sizes;
 use crate::recipe::config::Config;
@@ -10,12 +10,12 @@ use lessen_nn::Model;
 use lessen_nn::models::vision::ImageClassifierConfig;
 use lessen_nn::models::vit::VitConfig;
 
-/// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
+/// Most tokens that a model's vocabulary may have beyond its tokenizer: many models are padded to a round number of
 /// rows.
 const PADDING: usize = 256;
 
-/// Refuses images that a model from scratch cannot read: too large ones, too small ones for a network, and such as do
-/// not divide into patches.
+/// Refuses images that a model from scratch cannot read: images that are too large, too small for a network, or do not
+/// divide into patches.
 ///
 /// # Errors
 /// The key.
@@ -43,7 +43,7 @@ pub(super) fn check_image_size(config: &Config, sizes: Sizes) -> Result<()> {
     )))
 }
 
-/// Refuses a model of texts for images, and the other way round. `whose` names the model.
+/// Refuses a model of texts for images, and a model of images for texts. `whose` names the model.
 pub(super) fn check_inputs(config: &Config, model: &Model, whose: &str) -> Result<()> {
     let place = config.place("data.format");
     match (config.data.format.format().is_of_images(), model.image().is_some()) {
@@ -57,7 +57,7 @@ pub(super) fn check_inputs(config: &Config, model: &Model, whose: &str) -> Resul
     }
 }
 
-/// Refuses a reader that cannot be the model's. `whose` names the model.
+/// Refuses a reader that does not belong to the model. `whose` names the model.
 pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Result<()> {
     match reader {
         Reader::Texts(tokenizer) => check_vocabulary(tokenizer, model, whose),
@@ -68,8 +68,8 @@ pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Resul
     }
 }
 
-/// Refuses a tokenizer that cannot be the model's: of more tokens than the model knows, or of so many fewer that its
-/// files must have been cut short. `whose` names the model.
+/// Refuses a tokenizer with more tokens than the model, or with so many fewer that its files must have been cut short.
+/// `whose` names the model.
 fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
     let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
     let few = match tokens {

@@ -1,5 +1,5 @@
-//! Whether settings, data and model go together: checked in one place, before anything is traced, whoever changed them.
-//! What comes out is a [`CheckedTask`], which nothing else can make.
+//! Whether settings, data and model go together: checked in one place, before anything is traced. The result is a
+//! [`CheckedTask`], which nothing else can make.
 
 mod checked_task;
 mod goal;
@@ -26,8 +26,7 @@ use lessen_nn::Model;
 
 impl CheckedTask {
     /// Assembles the task of a recipe. The model is `saved`, or else the recipe's: that of the checkpoint to start
-    /// from, or a new one. Where the recipe names no data, as a plan may, its `model.vocab` and `model.classes` stand
-    /// for them.
+    /// from, or a new one. Without data, as for a plan, `model.vocab` and `model.classes` are assumed.
     ///
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together.
@@ -103,8 +102,8 @@ impl CheckedTask {
         })
     }
 
-    /// The same task with the classes of its model numbered as the data does, and the places from which rows of the
-    /// model's last layer are to be taken for that; none where they stay.
+    /// The same task with the classes of its model in the data's order, and the old number of each class, from which
+    /// rows of the last layer are to be taken; none where the order stays.
     ///
     /// # Errors
     /// A class that the model does not know.
@@ -114,7 +113,7 @@ impl CheckedTask {
     }
 }
 
-/// The model of a recipe that no run has saved, and what reads its examples where there is data.
+/// The model of a new run and, where there is data, its reader.
 fn new_model(config: &Config, goal: &dyn Goal, corpus: Option<&dyn Corpus>) -> Result<(Model, Option<Reader>)> {
     if let Some(init) = config.init() {
         init::check_init(config, init)?;

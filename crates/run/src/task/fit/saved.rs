@@ -13,7 +13,7 @@ use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 
 impl SavedModel {
-    /// Reads model and reader from a folder of a run with these settings.
+    /// Reads a model and its reader from a folder of a run with these settings.
     ///
     /// # Errors
     /// Damaged files, and settings that do not describe the model.
@@ -45,8 +45,8 @@ impl SavedModel {
     }
 }
 
-/// The model that a run's settings describe, with the tokens, positions and classes of the one that it has saved; none
-/// where it began from a checkpoint, which decided everything else.
+/// The model that a run's settings describe, with the tokens, positions and classes of the saved one. None for a run
+/// that began from a checkpoint, which decided its sizes.
 ///
 /// # Errors
 /// Patches that do not divide the images.
@@ -68,8 +68,8 @@ fn described(config: &Config, saved: &Model, reader: &Reader) -> Result<Option<M
     Ok(Some(model))
 }
 
-/// Refuses a model of a run, in its folder or in that of a checkpoint, that the run's settings do not describe.
-/// `described` is the model that they describe, unless it came from a checkpoint.
+/// Refuses a saved model that the run's settings do not describe. `described` is the model that they describe; none for
+/// a run that began from a checkpoint.
 ///
 /// # Errors
 /// The reader of another model, settings of another model, and examples that are longer than the model's positions.
@@ -103,8 +103,8 @@ fn check_saved(config: &Config, model: &Model, described: Option<&Model>, reader
     )))
 }
 
-/// Refuses a saved model of other activation, attention, positions or loss than the run's settings. Where `described`
-/// is missing, only keys that are given count.
+/// Refuses a saved model whose activation, attention, positions or loss differ from the run's settings. Without
+/// `described`, only given keys count.
 fn check_words(config: &Config, model: &Model, described: Option<&Model>, whose: &str) -> Result<()> {
     let of_model = |model: &Model| {
         let attention = model.attention();

@@ -1,24 +1,24 @@
-//! Whether the sizes of a recipe can be meant.
+//! Whether the sizes of a recipe are possible.
 
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
 
-/// Elements beyond which no array can be meant: 1024 TiB of four bytes each.
+/// Most elements of a plausible array: 1024 TiB of four bytes each.
 const MOST_ELEMENTS: f64 = (1u64 << 48) as f64;
 
-/// Refuses a model from scratch of more elements than can be meant, before anything is made of them. `vocab` is the
-/// number of its tokens.
+/// Refuses a model from scratch with more elements than are plausible, before it is made. `vocab` is its number of
+/// tokens.
 ///
 /// # Errors
-/// The key that has the largest share in it.
+/// The key with the largest share of the elements.
 pub(super) fn check_sizes(config: &Config, vocab: usize) -> Result<()> {
     let model = &config.model;
     if model.init.is_some() {
         return Ok(());
     }
     let (layers, width, ffn) = (model.layers as f64, model.width as f64, model.ffn as f64);
-    // A pair of sizes for every matrix, the layers' with their number.
+    // Elements of the matrices, by the key that decides most of them.
     let shares = [
         ("model.width", 4.0 * layers * width * width),
         ("model.ffn", 2.0 * layers * width * ffn),
@@ -31,10 +31,10 @@ pub(super) fn check_sizes(config: &Config, vocab: usize) -> Result<()> {
     Err(too_large(config, shares))
 }
 
-/// Refuses a batch whose arrays, about one for every parameter, have more elements than can be meant.
+/// Refuses a batch whose arrays, about one for every parameter, have more elements than are plausible.
 ///
 /// # Errors
-/// The key that has the largest share in it.
+/// The key with the largest share of the elements.
 pub(super) fn check_batch(config: &Config, model: &Model) -> Result<()> {
     let parameters = model.parameters();
     let widest = parameters
@@ -63,7 +63,7 @@ pub(super) fn check_batch(config: &Config, model: &Model) -> Result<()> {
     Err(too_large(config, keys))
 }
 
-/// The refusal of sizes, naming the key with the greatest share in them.
+/// The error of sizes that are too large, which names the key with the greatest share.
 fn too_large<T: PartialOrd>(config: &Config, shares: impl IntoIterator<Item = (&'static str, T)>) -> Error {
     let greatest = shares
         .into_iter()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The form of answers.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FormFlag {
+pub enum AnswerFormat {
     /// Comma-separated values with a line of names
     Csv,
     /// A JSON object on each line
@@ -18,17 +18,17 @@ pub enum FormFlag {
     Squad,
 }
 
-impl FormFlag {
+impl AnswerFormat {
     /// The form of rows.
     ///
     /// # Errors
     /// Another one.
     pub fn of_rows(self) -> Result<Format> {
         let (word, what) = match self {
-            FormFlag::Csv => return Ok(Format::Csv),
-            FormFlag::Jsonl => return Ok(Format::Jsonl),
-            FormFlag::Conll => ("conll", "models that tell classes of words apart"),
-            FormFlag::Squad => ("squad", "answers to a file of SQuAD (--input FILE.json)"),
+            AnswerFormat::Csv => return Ok(Format::Csv),
+            AnswerFormat::Jsonl => return Ok(Format::Jsonl),
+            AnswerFormat::Conll => ("conll", "models that tell classes of words apart"),
+            AnswerFormat::Squad => ("squad", "answers to a file of SQuAD (--input FILE.json)"),
         };
         Err(Error::user(format!(
             "--format {word} is for {what}; choose csv or jsonl"
@@ -36,11 +36,11 @@ impl FormFlag {
     }
 
     /// What the ending of a file asks for, if anything.
-    pub fn of(path: Option<&Path>) -> Option<FormFlag> {
+    pub fn of(path: Option<&Path>) -> Option<AnswerFormat> {
         match path.and_then(Path::extension).and_then(|ending| ending.to_str())? {
-            "csv" => Some(FormFlag::Csv),
-            "jsonl" | "ndjson" => Some(FormFlag::Jsonl),
-            "conll" => Some(FormFlag::Conll),
+            "csv" => Some(AnswerFormat::Csv),
+            "jsonl" | "ndjson" => Some(AnswerFormat::Jsonl),
+            "conll" => Some(AnswerFormat::Conll),
             _ => None,
         }
     }
