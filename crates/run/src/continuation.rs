@@ -1,4 +1,4 @@
-//! Texts that a language model continues, as text: prompts in, what was added out, piece by piece.
+//! Continuing texts with a language model: prompts in, continuations out, piece by piece.
 
 use crate::task::SavedModel;
 use lessen_base::{Error, Result};
@@ -30,9 +30,9 @@ impl Continuation {
     }
 }
 
-/// Continues prompts with a model, all at once; returns what was added to each text, those of the first prompt first.
-/// `generator` makes a generator that keeps so many tokens of a text. `show` gets the number of a text and what is new
-/// of it.
+/// Continues prompts with a model, all at once; returns the continuations, those of the first prompt first. `generator`
+/// makes a generator that keeps a number of tokens of each text. `show` gets the number of a text and each new piece of
+/// it.
 ///
 /// # Errors
 /// A prompt without tokens, and those of generator, tokenizer and `show`.

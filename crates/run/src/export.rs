@@ -22,8 +22,8 @@ pub struct ExportOptions<'a> {
     pub adapters: bool,
 }
 
-/// Writes a model of a run, or of a Hugging Face folder, with its tokenizer, or what it has in place of one, to a
-/// folder `out` that does not exist or is empty. Weights are copied in blocks. Returns the folder that they come from.
+/// Writes a model of a run, or of a Hugging Face folder, with its tokenizer or preprocessing, to a folder `out` that
+/// does not exist or is empty. Weights are copied in blocks. Returns the folder that they come from.
 ///
 /// # Errors
 /// A folder without this model, a damaged one, adapters whose base model is not there, an `out` that holds something or

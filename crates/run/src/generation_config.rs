@@ -13,7 +13,7 @@ const FILE: &str = "generation_config.json";
 /// Fields of `config.json` that the file has too.
 const TOKENS: [&str; 3] = ["bos_token_id", "eos_token_id", "pad_token_id"];
 
-/// What the file says.
+/// The fields of the file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GenerationConfig {
     map: Map<String, Value>,
@@ -32,7 +32,7 @@ pub struct GenerationConfig {
 }
 
 impl GenerationConfig {
-    /// Reads that of a folder, or of the model that adapters in it belong to; none where there is no file.
+    /// Reads the file of a folder, or of the model that adapters in it belong to; none where there is no file.
     ///
     /// # Errors
     /// A damaged file, and a field of another kind or out of range.
@@ -48,7 +48,7 @@ impl GenerationConfig {
             .transpose()
     }
 
-    /// That of a language model that has no file: the special tokens of its `config.json`.
+    /// The configuration of a language model without a file: the special tokens of its `config.json`.
     pub fn of(model: &Model) -> GenerationConfig {
         let config = model.config_json();
         let known = |field: &&str| config.get(*field).is_some_and(|value| !value.is_null());
@@ -108,7 +108,7 @@ impl GenerationConfig {
         }
     }
 
-    /// What the file says, over what holds otherwise.
+    /// The fields of the file over the defaults `rest`.
     pub fn over(&self, rest: Sampling) -> Sampling {
         Sampling {
             tokens: self.tokens.unwrap_or(rest.tokens),

@@ -7,9 +7,9 @@ use std::fmt;
 /// The length of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// So many tokens.
+    /// A number of tokens.
     Tokens(usize),
-    /// So many times the length that the model was trained at.
+    /// A multiple of the length that the model was trained at.
     Times(f64),
 }
 

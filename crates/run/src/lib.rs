@@ -1,4 +1,4 @@
-//! What is a run? Recipe, task, training loop, folder, resume and reports.
+//! Runs: recipe, task, training loop, folder, resume and reports.
 //!
 //! ```text
 //! recipe ──▶ Settings ──▶ Config ──▶ task (goal, data, model) ─┬─▶ train: steps, evaluations, checkpoints ──▶ folder
@@ -6,17 +6,19 @@
 //! folder ──▶ Settings ──▶ saved run ───────────────────────────┴─▶ evaluation, prediction, generation
 //! ```
 //!
-//! - [`recipe`] reads what a run is to be, from built-in recipes, files and flags; its keys are one table.
+//! - [`recipe`] reads the settings of a run from built-in recipes, files and flags; its keys are one table.
 //! - [`task`] assembles goal, data and model, and checks that they go together.
 //! - [`training`] is the loop; it leaves a [`folder`].
-//! - [`experiment`] trains the runs of a grid and writes a page with what came out.
-//! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it;
-//!   [`op_sample`] takes an operation of it out; [`export`] writes its model in another dtype; [`forecast`] says
-//!   beforehand what a run would take. Training and forecast plan memory in the same module, `planning`.
-//! - [`report`] makes a page of what runs have left in their folders.
+//! - [`experiment`] trains the runs of a grid and writes a page with the results.
+//! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it for predictions;
+//! [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype.
+//! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
+//! `planning`.
+//! - [`report`] makes a page of the folders of runs.
+//! - [`goal`] has the goals that a run can have; data formats and families of models are in `formats` and `models`.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
-//! thing, the place and the remedy.
+//! setting or file, the place and the remedy.
 //!
 //! ```
 //! use lessen_cpu::CpuBackend;

@@ -1,4 +1,4 @@
-//! What an operation of a saved language model reads on real text: the inputs for a benchmark of trained weights.
+//! The inputs of an operation of a saved language model on real text, for a benchmark with trained weights.
 
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;

@@ -15,12 +15,12 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A number of things: `1 step`, `2 steps`.
+/// A number with its noun: `1 step`, `2 steps`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Things as a list, which is cut short where there are many.
+/// A list of words, cut short where there are many.
 pub(crate) fn some_of(things: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown = things[..things.len().min(SHOWN)].join(", ");
@@ -30,7 +30,7 @@ pub(crate) fn some_of(things: &[String]) -> String {
     }
 }
 
-/// What to call a loss that is not finite.
+/// The name of a loss that is not finite.
 pub(crate) fn name_of(loss: f64) -> &'static str {
     if loss.is_nan() { "no number (NaN)" } else { "infinite" }
 }

@@ -21,7 +21,7 @@ type Input = (Vec<usize>, Vec<f32>);
 #[derive(Clone, Debug)]
 pub struct Case {
     op: Attention,
-    /// `q`, `k`, `v` and what the operation reads besides.
+    /// `q`, `k`, `v` and the other inputs of the operation.
     inputs: Vec<Input>,
     /// Whether the derivative runs too.
     pub backward: bool,
@@ -29,7 +29,7 @@ pub struct Case {
     pub unfused: bool,
 }
 
-/// What was measured of a case.
+/// The measurement of a case.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Times of the runs in milliseconds, ascending.
@@ -40,7 +40,7 @@ pub struct Measured {
     pub scratch_bytes: usize,
     /// Floating-point operations of matrix products.
     pub flops: f64,
-    /// What the forward pass of a fused ReLU attention leaves out.
+    /// The tiles and scores that the forward pass of a fused ReLU attention leaves out.
     pub counts: Option<TileCounts>,
 }
 
@@ -193,7 +193,7 @@ pub fn measure(case: &Case, runs: usize) -> Result<Measured> {
     })
 }
 
-/// What `--json` prints of a case.
+/// The JSON object of a case.
 pub fn to_json(case: &Case, m: &Measured) -> Value {
     let [batch, tokens, heads, head] = [0, 1, 2, 3].map(|axis| case.operands()[axis]);
     json!({

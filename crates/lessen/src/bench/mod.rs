@@ -1,4 +1,4 @@
-//! What `lessen bench` measures.
+//! The benchmarks of `lessen bench`.
 
 pub mod activation;
 pub mod attention;

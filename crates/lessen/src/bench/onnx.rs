@@ -1,4 +1,5 @@
-//! The benchmark of ONNX models: times of runs on random inputs, beside those of ONNX Runtime, and what takes the time.
+//! The benchmark of ONNX models: times of runs on random inputs, beside those of ONNX Runtime, and the slowest
+//! operations.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -35,11 +36,11 @@ pub struct Beside {
     pub version: String,
     /// Times of the runs in milliseconds, ascending.
     pub run_ms: Vec<f64>,
-    /// The ratios of Lessen's time to that of the run behind it, ascending.
+    /// The ratios of Lessen's time to that of the run after it, ascending.
     pub ratios: Vec<f64>,
 }
 
-/// What was measured of a model.
+/// The measurement of a model.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Times of the runs in milliseconds, ascending.
@@ -48,13 +49,13 @@ pub struct Measured {
     pub beside: Option<std::result::Result<Beside, String>>,
     /// Floating-point operations of matrix products in one run.
     pub flops: f64,
-    /// The machine's peak, floating-point operations per second of `f32` products, measured behind the runs.
+    /// The machine's peak in floating-point operations per second of `f32` products, measured after the runs.
     pub peak_flops: f64,
     /// The part of the time in kernels, summed over all threads, that goes to norms.
     pub norm_share: f64,
     /// Norms of the plan; those of primitive operations that the compiler does not recognize are none.
     pub norms: usize,
-    /// What takes the time in kernels, the largest part first.
+    /// The slowest operations, the slowest first.
     pub operations: Vec<OperationTime>,
     /// From the model's nodes to kernels.
     pub compile_ms: f64,
@@ -82,7 +83,7 @@ impl Measured {
         [self.run_ms[0], self.run_ms[self.run_ms.len() - 1]]
     }
 
-    /// What `--json` prints.
+    /// The JSON object.
     pub fn to_json(&self) -> Value {
         let onnxruntime = self.beside.as_ref().map(|beside| match beside {
             Ok(Beside {

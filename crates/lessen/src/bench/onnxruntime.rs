@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 use lessen_data::arrays::{Array, npz};
 use tempfile::TempDir;
 
-/// What Python runs.
+/// The program that Python runs.
 const SCRIPT: &str = include_str!("onnxruntime.py");
 
 /// A model that ONNX Runtime has loaded, in a process of its own.

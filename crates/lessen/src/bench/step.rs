@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 pub use super::step_cases::{Case, cases};
 
-/// What was measured of a case.
+/// The measurement of a case.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// From the model function to kernels: tracing, derivative, passes, plan, binding.
@@ -53,7 +53,7 @@ pub struct Scheduled {
     pub operations: String,
     /// What it takes by the costs that the plan was made with, in milliseconds.
     pub estimated_ms: f64,
-    /// What it took, in milliseconds.
+    /// Measured time, in milliseconds.
     pub measured_ms: f64,
 }
 
@@ -101,13 +101,13 @@ impl Measured {
 pub struct Planning {
     /// Most memory of a step.
     pub budget: Option<usize>,
-    /// What products of matrices read.
+    /// Dtype of the operands of matrix products.
     pub precision: Precision,
     /// Who decides about memory.
     pub policy: Policy,
-    /// The greatest error of what backward has in an inexact way.
+    /// Greatest error of values that the memory planner may invert or round.
     pub allowed_error: f64,
-    /// What the planner knows of times.
+    /// The planner's cost model.
     pub cost: CostSource,
     /// Examples in a batch, instead of the case's own.
     pub batch: Option<usize>,

@@ -146,7 +146,7 @@ fn found(name: &str) -> Result<Optimizer> {
     })
 }
 
-/// The median time of a step in milliseconds, behind two that warm up, and the planned peak.
+/// The median time of a step in milliseconds, after two that warm up, and the planned peak.
 fn measured(case: &Case, options: TrainerOptions, steps: usize) -> Result<(f64, usize)> {
     let graph = StepGraphs::new(&options, |cx| case.loss(cx))?.step;
     let data = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);

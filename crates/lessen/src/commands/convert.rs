@@ -15,7 +15,7 @@ use super::converted_folder::{Wanted, converted};
 use super::model_sizes::sizes;
 use crate::say;
 
-/// What norms become.
+/// The norms that LayerNorms become.
 #[derive(Clone, Copy, ValueEnum)]
 enum Norm {
     /// RMSNorm
@@ -34,9 +34,9 @@ enum ModelFamily {
 /// The operators of the file that is written.
 #[derive(Clone, Copy, ValueEnum)]
 enum Target {
-    /// Those that ONNX Runtime has kernels for
+    /// Operators with kernels in ONNX Runtime
     Onnxruntime,
-    /// Those of ONNX itself, from version 23 on
+    /// Operators of ONNX itself, from version 23 on
     Opset23,
 }
 
@@ -48,7 +48,7 @@ pub struct Convert {
     /// File or folder to write
     #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
-    /// What LayerNorms become where the mean that they subtract is redundant
+    /// Norm that LayerNorms become where the mean that they subtract is redundant
     #[arg(long, value_name = "NORM", default_value = "rmsnorm")]
     norm: Norm,
     /// The operators that are written
@@ -58,7 +58,7 @@ pub struct Convert {
     /// OLMo)
     #[arg(long = "as", value_name = "MODEL")]
     form: Option<ModelFamily>,
-    /// Only say what would be converted
+    /// Only print the norms that would be converted
     #[arg(long)]
     dry_run: bool,
     /// The size of an extent of the inputs that has a name, for the check of the result

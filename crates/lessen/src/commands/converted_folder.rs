@@ -8,7 +8,7 @@ use lessen_run::Result;
 use lessen_run::norm_conversion::{Check, ConvertedFolder, convert_folder, convert_folder_to_llama};
 use serde_json::{Value, json};
 
-/// What a folder becomes.
+/// The model that a folder becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// The same model with other norms.
@@ -26,7 +26,7 @@ impl Wanted {
     }
 }
 
-/// Converts a folder; what is printed of it.
+/// Converts a folder; returns the text to print.
 ///
 /// # Errors
 /// As [`convert_folder`] and [`convert_folder_to_llama`].

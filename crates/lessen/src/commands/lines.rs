@@ -15,7 +15,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens a file; `-` is stdin. `flag` is what named it, for messages.
+    /// Opens a file; `-` is stdin. `flag` is the flag that names it, for messages.
     ///
     /// # Errors
     /// A file that cannot be opened.
@@ -46,7 +46,7 @@ impl Lines {
         })
     }
 
-    /// What is read, for messages.
+    /// The name of the file, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -3,8 +3,8 @@
 use lessen_onnx::{Model, Sizes, fitting_sizes, size_names};
 use lessen_run::{Error, Result};
 
-/// Sizes from `NAME=N`; the others are two for the first name, which is mostly that of the batch, and eight, or what
-/// the model's constants ask for.
+/// Sizes from `NAME=N`. Other extents get two for the first name, usually the batch, and eight, or the size that the
+/// model's constants require.
 ///
 /// # Errors
 /// As [`given_sizes`].

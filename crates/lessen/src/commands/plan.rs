@@ -44,7 +44,8 @@ pub struct Plan {
         allow_negative_numbers = true
     )]
     batches: Vec<String>,
-    /// Also write a page with the memory over a step, the largest values, the planner's choices and the curve of --sweep
+    /// Also write a page with the memory over a step, the largest values, the planner's choices and the curve of
+    /// --sweep
     #[arg(long, value_name = "FILE", conflicts_with = "dump")]
     html: Option<PathBuf>,
     /// Print this part of the plan of a training step instead

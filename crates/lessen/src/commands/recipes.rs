@@ -8,7 +8,7 @@ use lessen_run::recipe::words::Word;
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};
 
-/// What data of every format looks like: a section with the format's name for each.
+/// Descriptions of the data formats: a section with the format's name for each.
 const DATA: &str = include_str!("../../../../docs/data.md");
 
 /// The section of [`DATA`] on a format; none where there is no such format.
@@ -23,7 +23,7 @@ fn section(format: &str) -> Option<&'static str> {
 /// Flags of `lessen recipes`.
 #[derive(Args)]
 pub struct Recipes {
-    /// Print this recipe's text, to start a recipe of one's own from; or what data of this format looks like
+    /// Print the text of this recipe, as a start for one's own, or the description of this data format
     #[arg(value_name = "RECIPE|FORMAT")]
     name: Option<String>,
     /// List the keys of recipes with their defaults

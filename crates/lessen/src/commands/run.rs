@@ -39,7 +39,7 @@ pub struct Run {
     json: bool,
 }
 
-/// What came out of a run.
+/// The outcome of a run.
 struct Ran {
     /// Names, dtypes and shapes of the inputs.
     inputs: Vec<Value>,

@@ -5,8 +5,8 @@ use lessen_device::HostArray;
 use lessen_graph::DType;
 use lessen_onnx::Element;
 
-/// The elements of an array for an input of such elements; what is wrong otherwise, as the end of a sentence. Floats
-/// are never rounded, and integers may have any width.
+/// The elements of an array for an input of this dtype, or else the mistake as the end of a sentence. Floats are never
+/// rounded, and integers may have any width.
 pub(super) fn taken(array: &Array, element: Element) -> Result<HostArray, String> {
     let fits = match (array.dtype(), element.dtype()) {
         (Dtype::Float(bytes), dtype @ (DType::F32 | DType::F64)) => usize::from(bytes) <= dtype.bytes(),

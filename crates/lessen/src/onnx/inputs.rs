@@ -94,8 +94,8 @@ impl Inputs {
         }
     }
 
-    /// The sizes of extents with names: those of the arrays, which must agree with each other, with what the model's
-    /// file says of other extents, and with the sizes that are `given` otherwise.
+    /// The sizes of named extents, from the arrays. They must agree with each other, with the model's fixed extents,
+    /// and with `given` sizes.
     ///
     /// # Errors
     /// Extents that do not agree; the sentence names both.

@@ -1,4 +1,4 @@
-//! What `lessen run` does with an ONNX model: inputs from NumPy's files or random ones, outputs to such a file.
+//! Running an ONNX model: inputs from NumPy's files or random ones, outputs to such a file.
 
 mod elements;
 mod inputs;

@@ -17,7 +17,7 @@ use lessen_base::{Error, Result, allocated};
 use lessen_device::Backend;
 use std::path::Path;
 
-/// Settings of the data, which decide whether two runs can share what was read.
+/// Settings that decide whether two runs can share the data that was read.
 const DATA: [&str; 10] = [
     "data.path",
     "data.format",
@@ -73,8 +73,8 @@ pub(super) fn check(
     }
 }
 
-/// Plans all phases of a run and checks the measures against what they record. Returns the first phase's task, whose
-/// data the next run may share, and which of the measures the run has.
+/// Plans all training phases of a run and checks the measures against their metrics. Returns the first phase's task,
+/// whose data the next run may share, and for each measure whether the run has it.
 fn planned(
     run: &GridRun,
     measures: &[Measure],
@@ -142,7 +142,7 @@ fn planned(
     Ok((tasks.swap_remove(0), found))
 }
 
-/// Refuses a number after a step that a run of so many steps does not have, where the number is known.
+/// Refuses a number after a step that the run does not have, where its number of steps is known.
 fn check_step(measure: &Measure, steps: Option<u64>) -> Result<()> {
     match (measure.at, steps) {
         (Moment::Step(step), Some(steps)) if step > steps => Err(Error::user(format!(

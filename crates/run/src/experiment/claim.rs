@@ -1,4 +1,4 @@
-//! Claims of a paper as conditions on the measured numbers, and what became of them.
+//! Claims of a paper as conditions on the measured numbers, and their verdicts.
 
 use super::measure::{Better, Measure};
 use super::reader::Reader;
@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 /// A claim.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    /// What the paper says, in words.
+    /// The claim in words.
     pub text: String,
     /// The name of the measure.
     pub measure: String,
@@ -25,7 +25,7 @@ enum Condition {
     Bound { point: String, least: bool, bound: f64 },
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The difference is that way, and larger than the deviation.
@@ -115,7 +115,7 @@ impl Claim {
         Ok(())
     }
 
-    /// What became of it; `of` has the numbers of a point.
+    /// Its verdict; `of` has the numbers of a point.
     pub(super) fn verdict(&self, measure: &Measure, of: impl Fn(&str) -> Option<Summary>) -> (Verdict, String) {
         let unknown = (Verdict::Unknown, "a number is missing".to_string());
         let show = |number: f64| measure.show(number);

@@ -1,4 +1,4 @@
-//! What an experiment measures of its runs: numbers of `metrics.jsonl` and `report.json`, and losses at other lengths.
+//! Measures of an experiment's runs: numbers of `metrics.jsonl` and `report.json`, and losses at other lengths.
 
 use super::reader::Reader;
 use crate::lengths::Length;
@@ -24,7 +24,7 @@ pub(super) enum Moment {
     End,
     /// The best of all.
     Best,
-    /// After so many steps.
+    /// After this many steps.
     Step(u64),
 }
 
@@ -43,15 +43,15 @@ pub(super) struct Measure {
     /// The key in the files of a run.
     pub value: String,
     pub at: Moment,
-    /// Only in this phase.
+    /// Only in this training phase.
     pub phase: Option<String>,
     /// The length of the windows in an evaluation after the end.
     pub length: Option<Length>,
     /// Which of two numbers is better, as far as that is known.
     pub better: Option<Better>,
-    /// Digits behind the point.
+    /// Digits after the point.
     pub digits: Option<usize>,
-    /// What the number is multiplied with before it is shown.
+    /// Factor of the number before it is shown.
     pub scale: f64,
     /// Whether runs without it are allowed, as long as one has it.
     pub optional: bool,
@@ -184,7 +184,7 @@ impl Measure {
     }
 }
 
-/// What a finished run has left.
+/// The folder of a finished run, as far as measures read it.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     /// The lines of `metrics.jsonl`.

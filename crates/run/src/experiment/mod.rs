@@ -1,5 +1,5 @@
-//! Experiments as files: the runs of a grid, one after another, and a page with what came out. `docs/experiments.md`
-//! describes the form.
+//! Experiments as files: the runs of a grid, one after another, and a page with the results. `docs/experiments.md`
+//! describes the keys.
 //!
 //! ```text
 //! file ──▶ Experiment ──▶ check of every run ──▶ runs: new, resumed or skipped ──▶ records ──▶ table, claims, plots
@@ -74,7 +74,7 @@ pub struct Options<'a> {
     pub command: String,
 }
 
-/// What came out of an experiment.
+/// The outcome of an experiment.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// Whether it was stopped before its end; then there is no page.
@@ -184,7 +184,7 @@ impl Experiment {
             .try_for_each(|plot| plot.check(&self.grid.points, &self.measures))
     }
 
-    /// Runs what is left of the experiment, one run after another, and writes the page.
+    /// Trains the runs that are left, one after another, and writes the page.
     ///
     /// # Errors
     /// A mistake in any run, before the first of them; a run that fails for another reason than a loss that is no
@@ -228,7 +228,7 @@ impl Experiment {
         self.finish(&runs, options, &machine, new_backend)
     }
 
-    /// What came out where the run of this title was stopped.
+    /// The outcome where the run with this title was stopped.
     fn stopped(&self, title: &str) -> Finished {
         Finished {
             interrupted: true,

@@ -10,7 +10,7 @@ use lessen_base::atomic::{unwritable, write_file};
 use std::fs;
 use std::path::Path;
 
-/// What a page says beside the numbers.
+/// Texts of a page beside its numbers.
 pub(super) struct About<'a> {
     pub command: &'a str,
     /// The settings that all runs have beside the recipe's.
@@ -152,7 +152,7 @@ impl Experiment {
         }
     }
 
-    /// Claims, what was measured of them, and verdicts.
+    /// Claims, their numbers, and verdicts.
     fn claim_table(&self, records: &[Record]) -> String {
         let mut text = "| claim | measured | verdict |\n|---|---|---|\n".to_string();
         for (claim, verdict, how) in self.verdicts(records) {
@@ -162,7 +162,7 @@ impl Experiment {
         text
     }
 
-    /// What became of the claims.
+    /// The verdicts on the claims.
     pub(super) fn verdicts(&self, records: &[Record]) -> Vec<(&str, Verdict, String)> {
         let judged = self.claims.iter().filter_map(|claim| {
             let number = self.measures.iter().position(|measure| measure.name == claim.measure)?;

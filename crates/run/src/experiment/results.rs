@@ -1,4 +1,4 @@
-//! What the runs of an experiment have left in their folders.
+//! The results of an experiment's runs, read from their folders.
 
 use super::measure::{Measure, Outcome};
 use super::summary::Summary;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// The losses at other lengths, beside the run's own files.
 const LENGTHS: &str = "lengths.json";
 
-/// What was measured of a run.
+/// The measured numbers of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     /// The number of its point.

@@ -13,10 +13,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What a search for the newest checkpoint found.
+/// The newest checkpoint, and damaged ones that are newer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Newest {
-    /// The newest one that is whole, and what it says.
+    /// The newest whole one, with its manifest.
     pub whole: Option<(PathBuf, Manifest)>,
     /// Why each newer one is not used.
     pub passed_over: Vec<Error>,
@@ -34,7 +34,7 @@ impl Checkpoints {
         Checkpoints { dir }
     }
 
-    /// Repairs what a crash while writing left.
+    /// Repairs a folder after a crash while it was written.
     ///
     /// # Errors
     /// A folder that cannot be read or written to.
@@ -46,7 +46,7 @@ impl Checkpoints {
     /// newest `kept`.
     ///
     /// # Errors
-    /// A folder that cannot be written to; what was there before stays.
+    /// A folder that cannot be written to; its files stay unchanged.
     pub(crate) fn save(
         &self,
         manifest: Manifest,

@@ -8,7 +8,7 @@ use lessen_base::atomic::write_file;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// What changed where a run went on.
+/// Changes of settings where a run was resumed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// The steps that were done with the settings before.
@@ -40,8 +40,7 @@ fn change_of(line: &Value) -> Option<Change> {
     })
 }
 
-/// Adds what changed after `step` steps. What is said of later steps holds from there on: the run goes on from before
-/// them.
+/// Adds the changes after `step` steps. Changes after later steps are moved there, since the run resumes before them.
 ///
 /// # Errors
 /// A file that cannot be read or written to.

@@ -23,19 +23,19 @@ pub const MANIFEST: &str = "training.json";
 /// The file with the best model's step and score.
 pub const BEST: &str = "best.json";
 
-/// The best evaluation so far; in a run with phases, of the phase.
+/// The best evaluation of the training phase so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// Steps done when it was reached.
     pub step: u64,
     /// Its score; greater is better.
     pub score: f64,
-    /// The phase that it belongs to; none in a run without phases.
+    /// Its training phase; none in a run without phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
 
-/// The phase that a checkpoint belongs to.
+/// The training phase of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PhaseMark {
     /// Its name.
@@ -48,7 +48,7 @@ pub(crate) struct PhaseMark {
     pub joined: Joined,
 }
 
-/// What tells a split of the data from other data, wherever it lies.
+/// The digest of a split, which tells it from other data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DataDigest {
     /// Examples, or bytes of a text; 0 where the data is made on the fly.
@@ -57,7 +57,7 @@ pub(crate) struct DataDigest {
     pub crc: u32,
 }
 
-/// What tells the data of a run from other data.
+/// The digests of a run's data, which tell it from other data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DataDigests {
     /// The training split.
@@ -66,7 +66,7 @@ pub(crate) struct DataDigests {
     pub dev: DataDigest,
 }
 
-/// How long a run, or its phase, has waited for a better evaluation.
+/// How long a training phase has waited for a better evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     /// The best score so far.
@@ -75,16 +75,16 @@ pub(crate) struct Waiting {
     pub evaluations: u64,
 }
 
-/// What is known of a checkpoint beside arrays.
+/// The manifest of a checkpoint: everything beside its arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of this file's layout.
     format: u32,
     /// Steps done.
     pub step: u64,
-    /// Steps that the run, or its phase, was to have in all.
+    /// Number of steps that the training phase was planned to have.
     pub(crate) planned_steps: u64,
-    /// The phase; none in a run without phases.
+    /// The training phase; none in a run without phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) phase: Option<PhaseMark>,
     /// The data of the run.
@@ -92,13 +92,13 @@ pub struct Manifest {
     /// How long it has waited for a better evaluation, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<Waiting>,
-    /// Whether the run, or its phase, ended here since it had waited long enough.
+    /// Whether the training phase ended early here.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) stopped: bool,
     /// Whether it has no optimizer state.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) without_optimizer: bool,
-    /// The step after which the optimizer began anew, in a run without phases.
+    /// The step after which the optimizer's state began: that of the last checkpoint without it, else 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) optimizer_since: u64,
     /// Dtype and shape of every state, such as `f32[2, 3]`.

@@ -1,4 +1,4 @@
-//! `memory.json`: what the training step of a run takes in memory, over its schedule, as planned before the first step.
+//! `memory.json`: memory of a run's training step over its plan steps, as planned before the first step.
 
 use super::Folder;
 use lessen_base::{Error, Result};
@@ -23,7 +23,7 @@ pub(crate) struct RunMemory {
     pub phases: Vec<PhaseMemory>,
 }
 
-/// The memory of the training step of a phase, in bytes.
+/// The memory of the training step of a training phase, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PhaseMemory {
     /// Its name; none in a run without phases.
@@ -41,13 +41,13 @@ pub(crate) struct PhaseMemory {
     pub operations: Vec<String>,
     /// Where a stretch of the schedule begins, and the part of training that it belongs to.
     pub stretches: Vec<(usize, String)>,
-    /// What the arena holds in each step of the schedule.
+    /// Bytes of the arena in each plan step.
     pub usage: Usage,
     /// The largest values of the arena.
     pub largest: Vec<LargeValue>,
 }
 
-/// What the arena holds in each step of the schedule, as [`StepUsage`](lessen_compile::StepUsage) has it.
+/// Bytes of the arena in each plan step, by the parts of [`StepUsage`](lessen_compile::StepUsage).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub inputs: Vec<usize>,
@@ -69,7 +69,7 @@ pub(crate) struct LargeValue {
 }
 
 impl RunMemory {
-    /// Writes the file, with what it says already of phases that are over.
+    /// Writes the file. Training phases that are over keep their memory in it.
     ///
     /// # Errors
     /// A folder that cannot be written to.
@@ -104,7 +104,7 @@ impl RunMemory {
 }
 
 impl PhaseMemory {
-    /// The memory of the step that was planned for a phase.
+    /// The memory of the step that was planned for a training phase.
     pub(crate) fn of(phase: Option<&str>, plans: &StepPlans) -> PhaseMemory {
         let plan: &Plan = &plans.step;
         let mut memory = PhaseMemory {

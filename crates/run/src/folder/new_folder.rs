@@ -1,4 +1,4 @@
-//! The folder of a new run until its first step: what it may be, and its removal where the run fails at once.
+//! The folder of a new run until its first step: checks of the folder, and its removal where the run fails at once.
 
 use super::CHECKPOINTS;
 use lessen_base::atomic::ASIDE;
@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Refuses what cannot become the folder of a new run, as far as that can be told without writing.
+/// Refuses a folder that cannot become that of a new run, as far as reading tells.
 ///
 /// # Errors
 /// A folder that holds something, or is read-only.
@@ -33,7 +33,7 @@ pub(crate) fn check_free(root: &Path) -> Result<()> {
     }
 }
 
-/// Whether a folder has nothing but what is left of a run that was killed before its settings were written.
+/// Whether a folder has only the files of a run that was killed before its settings were written.
 fn is_unused(root: &Path) -> bool {
     let others = |folder: &Path| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -45,8 +45,8 @@ fn is_unused(root: &Path) -> bool {
     others(root).iter().all(|name| name == CHECKPOINTS) && others(&root.join(CHECKPOINTS)).is_empty()
 }
 
-/// Removes the folder of a new run when dropped, with all that was written to it, unless [`NewFolderGuard::keep`] was
-/// called: a run that fails before its first step leaves nothing behind.
+/// Removes the folder of a new run when dropped, unless [`NewFolderGuard::keep`] was called: a run that fails before
+/// its first step leaves no folder.
 pub(crate) struct NewFolderGuard {
     root: PathBuf,
     /// The folders that did not exist before, innermost first.

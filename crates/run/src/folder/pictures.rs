@@ -1,4 +1,4 @@
-//! `pictures.json`: some images of the last evaluation, with their labels and what the model said of them.
+//! `pictures.json`: some images of the last evaluation, with labels and predictions.
 
 use super::Folder;
 use lessen_base::{Error, Result};
@@ -20,7 +20,7 @@ pub struct Pictures {
     pub pictures: Vec<Picture>,
 }
 
-/// An image, and what a model said of it.
+/// An image with its prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
     /// A file of the format PNG, in base 64.

@@ -1,5 +1,5 @@
-//! What a run has taken in all of its sessions: `sessions.json`, written with each checkpoint and at the end. It is
-//! outside of checkpoints, whose bytes do not depend on a clock.
+//! Time and memory of all sessions of a run: `sessions.json`, written with each checkpoint and at the end. It is no
+//! part of checkpoints, whose bytes do not depend on a clock.
 
 use lessen_base::Result;
 use lessen_base::atomic::write_file;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// What a run has taken in all of its sessions.
+/// Time and memory of all sessions of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spent {
     /// Processes that have worked on it.
     pub sessions: u64,
-    /// Seconds from their starts to what they saved last.
+    /// Seconds from the start of each session to its last save.
     pub seconds: f64,
     /// Seconds of them that compiling took.
     pub compile_seconds: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Reads what a run has taken; nothing where its file is missing or damaged, for it decides nothing.
+    /// Reads the file; zeros where it is missing or damaged, since no result depends on it.
     pub(crate) fn read(path: &Path) -> Spent {
         let text = fs::read_to_string(path).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The data of a run as it was read.
 pub(crate) trait Corpus: Send + Sync {
-    /// What is to be learned.
+    /// The goal of learning it.
     fn goal(&self) -> SharedGoal;
 
     /// A tokenizer made of the characters of the training texts.
@@ -23,8 +23,8 @@ pub(crate) trait Corpus: Send + Sync {
     /// Files that cannot be read any more; data without texts.
     fn characters(&self, config: &Config) -> Result<Tokenizer>;
 
-    /// What reads the examples of a new run: of texts the tokenizer of `data.tokenizer`, else that of the checkpoint to
-    /// start from, else one made of the characters of the training texts.
+    /// The reader of a new run's examples. For texts it is the tokenizer of `data.tokenizer`, else that of the
+    /// checkpoint to start from, else one made of the characters of the training texts.
     ///
     /// # Errors
     /// A folder without a sound tokenizer, a flag that asks for another vocabulary than the checkpoint's, and an image
@@ -47,7 +47,7 @@ pub(crate) trait Corpus: Send + Sync {
         &[]
     }
 
-    /// What tells the data from other data.
+    /// The digests of the data, which tell it from other data.
     ///
     /// # Errors
     /// Files that cannot be read any more.

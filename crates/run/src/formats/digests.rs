@@ -1,4 +1,4 @@
-//! What tells data from other data: the number of examples and a checksum of them.
+//! Digests, which tell data from other data: the number of examples and a checksum.
 
 use crate::folder::manifest::DataDigest;
 use crc32c::crc32c_append;

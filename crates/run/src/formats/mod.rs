@@ -81,7 +81,7 @@ pub(crate) trait Format: Sync {
         Ok(())
     }
 
-    /// Reads the data that the recipe names, for a model of which this much is known.
+    /// Reads the data that the recipe names, for a model with these traits.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
@@ -138,7 +138,7 @@ pub(crate) enum HeldOut {
     ShareOrTest,
 }
 
-/// What is known of a model before data is read for it.
+/// Traits of a model that decide how data is read for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownModel {
     /// The names of its classes.
@@ -197,4 +197,21 @@ fn packed_texts(config: &Config, shortest: usize) -> BatchShape {
 /// Names of the classes of a recipe without data.
 fn assumed_classes(config: &Config) -> Vec<String> {
     (0..config.model.classes).map(|class| class.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::words_of;
+    use crate::recipe::keys::find;
+
+    #[test]
+    fn formats_have_known_keys_and_models() {
+        for format in ALL {
+            let (own, role) = (format.format().own_keys(), format.format().learned_by());
+            let unknown = own.iter().find(|key| find(key).is_err());
+            assert_eq!(unknown, None, "{format}");
+            assert!(!words_of(role).is_empty(), "{format}");
+        }
+    }
 }

@@ -92,7 +92,7 @@ pub(super) fn read(config: &Config) -> Result<Text> {
     Text::read(path(config)?, &options)
 }
 
-/// What tells a text from others.
+/// The digests of a text.
 pub(super) fn digests_of(text: &Text) -> Result<DataDigests> {
     let of_split = |text: &TextSplit| -> Result<DataDigest> {
         let mut blocks = text.blocks();

@@ -64,22 +64,23 @@ pub enum OutputLayer {
 pub struct LossLimits {
     /// Why `train.loss` cannot be a normalized cross entropy.
     pub normalized: &'static str,
-    /// What the data has in place of classes and tokens, so that `train.label_smoothing` has no meaning.
+    /// The labels of the data in place of classes and tokens, so that `train.label_smoothing` has no meaning.
     pub smoothing: &'static str,
 }
 
 /// What a run learns and how it is scored.
 pub trait Goal: Debug + Send + Sync {
-    /// What data for this goal has, in messages: `classes`.
+    /// The labels of data for this goal, in messages: `classes`.
     fn data_has(&self) -> &'static str;
 
-    /// What a model for this goal does, in messages: `tells classes apart`.
+    /// The ability of a model for this goal, in messages: `tells classes apart`.
     fn model_does(&self) -> &'static str;
 
     /// Whether a model with this training objective learns the goal.
     fn is_learned_by(&self, task: Task) -> bool;
 
-    /// Where the output layer comes from when a model starts from a checkpoint, and the head of an encoder from scratch.
+    /// Where the output layer comes from when a model starts from a checkpoint, and the head of an encoder from
+    /// scratch.
     fn output_layer(&self) -> OutputLayer;
 
     /// The names of the scores of an evaluation, the one that decides first.
@@ -98,7 +99,8 @@ pub trait Goal: Debug + Send + Sync {
         None
     }
 
-    /// The same goal, with another probability from which on a label is predicted; none where labels exclude each other.
+    /// The same goal, with another probability from which on a label is predicted; none where labels exclude each
+    /// other.
     fn with_threshold(&self, threshold: f64) -> Option<SharedGoal> {
         let _ = threshold;
         None
@@ -158,7 +160,7 @@ pub trait Goal: Debug + Send + Sync {
         None
     }
 
-    /// What the logits of an example say; none for a goal without predictions of whole examples.
+    /// The prediction that follows from an example's logits; none for a goal without predictions of whole examples.
     fn prediction(&self, logits: &[f32]) -> Option<Prediction> {
         let _ = logits;
         None
@@ -193,8 +195,7 @@ pub trait Goal: Debug + Send + Sync {
         Some("is a classifier; ask it about a text with `lessen predict`")
     }
 
-    /// A demonstration of a trained model in a few lines; none for most goals. `seed` decides what is drawn.
-    /// `new_generator` makes a generator that keeps so many tokens.
+    /// A demonstration of a trained model in a few lines; none for most goals.
     ///
     /// # Errors
     /// Data that cannot be read any more, and a device that fails.
@@ -204,15 +205,15 @@ pub trait Goal: Debug + Send + Sync {
     }
 }
 
-/// What a demonstration is made with.
+/// The inputs of a demonstration.
 pub struct Demonstrated<'a> {
     /// The tokenizer; none for images.
     pub tokenizer: Option<&'a Tokenizer>,
     /// The batches of the evaluation.
     pub dev: &'a dyn Source,
-    /// Decides what is drawn.
+    /// Seed of draws.
     pub seed: u64,
-    /// Makes a generator that keeps so many tokens.
+    /// Makes a generator that keeps this many tokens.
     pub new_generator: Box<dyn FnOnce(usize) -> Result<Generator> + 'a>,
 }
 
@@ -251,6 +252,49 @@ impl Scorer for LossOnly {
         GoalScores {
             has_perplexity: self.has_perplexity,
             ..GoalScores::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lessen_nn::models::bert::{Bert, BertConfig};
+    use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+    use lessen_nn::numbered_labels;
+
+    #[test]
+    fn a_model_has_the_one_goal_that_it_learns() {
+        let bert = |head: Head, labels: usize, multi_label: bool| {
+            let config = BertConfig {
+                labels: numbered_labels(labels),
+                multi_label,
+                ..BertConfig::default()
+            };
+            Model::from(Bert { config, head })
+        };
+        let config = Gpt2Config::default();
+        let models = [
+            (bert(Head::SequenceClassification, 3, false), "tells classes apart"),
+            (
+                bert(Head::SequenceClassification, 3, true),
+                "gives texts several labels",
+            ),
+            (bert(Head::SequenceClassification, 1, false), "gives scores"),
+            (
+                bert(Head::TokenClassification, 3, false),
+                "tells classes of words apart",
+            ),
+            (bert(Head::QuestionAnswering, 2, false), "finds answers"),
+            (bert(Head::MaskedLM, 2, false), "fills in masked tokens"),
+            (GPT2LMHeadModel { config }.into(), "continues texts"),
+        ];
+        for (model, does) in models {
+            let found = OF_MODELS.iter().filter(|of_model| of_model(&model, 0.5).is_some());
+            assert_eq!(found.count(), 1, "{does}");
+            let goal = of_model(&model, 0.5);
+            assert_eq!(goal.model_does(), does);
+            assert!(goal.is_learned_by(model.task()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Predictions of models.
 
-/// What a model predicts for a text or an image.
+/// A prediction for a text or an image.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
     /// The number of the most likely class, and the probabilities of all.

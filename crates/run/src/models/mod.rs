@@ -1,6 +1,6 @@
 //! Families of models from scratch. A family is a file of this folder and a line of
-//! [`transformers`](crate::recipe::keys::transformers): it says what its models learn, which keys they take, and makes a
-//! model of the recipe's sizes.
+//! [`transformers`](crate::recipe::keys::transformers): it says what its models learn, which keys they take, and makes
+//! a model of the recipe's sizes.
 
 mod bert;
 mod encoder;
@@ -36,7 +36,7 @@ macro_rules! registry {
 
 transformers!(registry);
 
-/// What the models of a family learn.
+/// The task of a family's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelRole {
     /// They continue texts.
@@ -58,7 +58,7 @@ impl ModelRole {
 
 /// A family of models.
 pub(crate) trait ModelFamily {
-    /// What its models learn.
+    /// The task of its models.
     fn role(&self) -> ModelRole;
 
     /// The attention of a model with heads of this width whose recipe says nothing of it.
@@ -86,7 +86,7 @@ pub(crate) trait ModelFamily {
     fn build(&self, scratch: Scratch<'_>) -> Model;
 }
 
-/// What a model from scratch is made of.
+/// The ingredients of a model from scratch.
 pub(crate) struct Scratch<'a> {
     /// The keys of the recipe.
     pub keys: &'a ModelKeys,
@@ -101,7 +101,8 @@ pub(crate) struct Scratch<'a> {
 }
 
 impl Scratch<'_> {
-    /// The fields of special tokens of a language model: transformers would assume those of the family's own vocabulary.
+    /// The fields of special tokens of a language model: transformers would assume those of the family's own
+    /// vocabulary.
     fn special_tokens(&self) -> Map<String, Value> {
         let fields = [
             ("bos_token_id", Value::Null),

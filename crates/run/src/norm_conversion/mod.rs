@@ -20,7 +20,7 @@ use crate::export::must_be_empty;
 pub use check::Check;
 pub use llama::convert_folder_to_llama;
 
-/// What a conversion found, changed and left.
+/// The report of a conversion: norms that were found, converted and left.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConvertedFolder {
     /// Places of the norms that are converted.

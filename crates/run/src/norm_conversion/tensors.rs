@@ -2,7 +2,7 @@
 
 use super::source::Source;
 
-/// What a tensor of a Llama is made of.
+/// The parts of a tensor of a Llama.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Made {
     /// A number everywhere.
@@ -29,7 +29,7 @@ impl Made {
 }
 
 impl Source<'_> {
-    /// What the Llama's tensor of this name is made of.
+    /// The parts of the Llama's tensor with this name.
     pub(super) fn made(&self, name: &str) -> Made {
         match self {
             Source::GptNeox(_) => of_gpt_neox(name),
@@ -55,7 +55,7 @@ impl Source<'_> {
     }
 }
 
-/// Shifts of norms become part of the biases behind them; the second factor of the gated feed-forward layers is 1.
+/// Shifts of norms become part of the biases after them; the second factor of the gated feed-forward layers is 1.
 fn of_gpt_neox(name: &str) -> Made {
     let in_layer = name.strip_prefix("model.layers.").and_then(|rest| {
         let (layer, rest) = rest.split_once('.')?;

@@ -43,9 +43,9 @@ pub(crate) struct HostAccount {
 /// Most bytes that a process allocates for a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
-    /// Those on the device.
+    /// Bytes on the device.
     pub device: DeviceAccount,
-    /// Those in the host's memory.
+    /// Bytes in the host's memory.
     pub host: HostAccount,
 }
 

@@ -1,8 +1,8 @@
 //! The search for plans of a training phase under which its whole process keeps to a budget.
 //!
-//! The plans say what states, constants and arena take. The process allocates more: what it has allocated already (data,
-//! tokenizer), its programs, measured by making them once, and what follows from sizes (batches that wait, checkpoints).
-//! This is subtracted from the budget, and the plans get the rest.
+//! The plans say what states, constants and arena take. The process allocates more: what it has allocated already
+//! (data, tokenizer), its programs, measured by making them once, and what follows from sizes (batches that wait,
+//! checkpoints). This is subtracted from the budget, and the plans get the rest.
 
 use super::account::{Account, DeviceAccount, HostAccount};
 use super::phase_work::{PhaseBatches, PhaseWork, middle, near_largest};
@@ -52,8 +52,8 @@ pub(crate) struct BudgetSearch<'a> {
 }
 
 impl<'a> BudgetSearch<'a> {
-    /// The search for a training phase, in a process that has allocated `baseline` and plans of later training phases of
-    /// `later_plans` bytes. With measured costs, it first measures the operations without a known time.
+    /// The search for a training phase, in a process that has allocated `baseline` and plans of later training phases
+    /// of `later_plans` bytes. With measured costs, it first measures the operations without a known time.
     ///
     /// # Errors
     /// Graphs that cannot be traced.
@@ -152,8 +152,8 @@ impl<'a> BudgetSearch<'a> {
         self.plans_under(Some(floor))
     }
 
-    /// Calls `seen` with the plans for each of `budgets`, which fall from what the process takes without a budget to its
-    /// floor. Plans that fit the next budget, too, are not made again.
+    /// Calls `seen` with the plans for each of `budgets`, which fall from what the process takes without a budget to
+    /// its floor. Plans that fit the next budget, too, are not made again.
     ///
     /// # Errors
     /// Steps that cannot be compiled.
@@ -238,8 +238,8 @@ impl<'a> BudgetSearch<'a> {
         })
     }
 
-    /// The programs for layouts beside the largest, as they will be made beside these plans. Makes the arena of the plans
-    /// large enough for them.
+    /// The programs for layouts beside the largest, as they will be made beside these plans. Makes the arena of the
+    /// plans large enough for them.
     fn other_programs(&mut self, plans: &mut StepPlans) -> Result<OtherPrograms> {
         let (steps, evaluations) = self.work.other_layouts();
         let (task, model, goal) = (self.work.task, self.work.task.model(), self.work.task.goal());

@@ -1,5 +1,5 @@
-//! Planning the memory of a run: for each training phase, plans under which the whole process keeps to a budget, and the
-//! account of what it is going to allocate.
+//! Planning the memory of a run: for each training phase, plans under which the whole process keeps to a budget, and
+//! the account of what it is going to allocate.
 //!
 //! Training and the forecast plan alike, so that a forecast announces what a run takes. The plans of a step say what
 //! states, constants and arena take; this module adds what else the process allocates.

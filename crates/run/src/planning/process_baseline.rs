@@ -1,9 +1,9 @@
-//! What a process has allocated before it plans its steps.
+//! The allocations of a process before it plans its steps.
 
 use lessen_base::{Result, allocated};
 use lessen_device::Backend;
 
-/// What a process has allocated before it plans its steps, in bytes; zeros where no allocator counts.
+/// Bytes that a process has allocated before it plans its steps; zeros where no allocator counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessBaseline {
     /// Before it read its data.

@@ -1,4 +1,4 @@
-//! What programs take beside states and arena: measured by loading them once and unloading them again.
+//! Bytes of programs beside states and arena, measured by loading them once and unloading them again.
 
 use lessen_base::Result;
 use lessen_base::allocated::{self, Growth};
@@ -15,7 +15,7 @@ pub(super) struct ProgramSize {
     pub constants: usize,
     /// The arena that it runs in.
     pub arena: usize,
-    /// What compiling and loading it allocates.
+    /// Allocations of compiling and loading it.
     pub growth: Growth,
 }
 

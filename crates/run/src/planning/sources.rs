@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The batches of a training phase.
 #[derive(Clone)]
 pub(crate) struct Sources {
-    /// Those of training.
+    /// The batches of training.
     pub training: Arc<dyn Source>,
-    /// Those of evaluations.
+    /// The batches of evaluations.
     pub dev: Arc<dyn Source>,
 }
 

@@ -1,4 +1,4 @@
-//! What plots are made of: axes, lines, colours. A [`Chart`] is a file of its own; pages draw with the same parts.
+//! Parts of plots: axes, lines, colours. A [`Chart`] is a file of its own; pages draw with the same parts.
 
 mod scale;
 mod svg;

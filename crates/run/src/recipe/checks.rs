@@ -20,6 +20,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     let origin = |name: &str| config.settings.origin(name);
     let say = |name: &str, what: String| Err(Error::user(format!("{}: {name} {what}", origin(name))));
     let (model, train) = (&config.model, &config.train);
+    check_ranges(config)?;
     if !model.width.is_multiple_of(model.heads) {
         let (width, heads) = (model.width, model.heads);
         return say(
@@ -81,6 +82,66 @@ pub(super) fn check(config: &Config) -> Result<()> {
         return Err(Error::user(format!("{} {mistake}", config.place(name))));
     }
     check_kind(config)
+}
+
+/// Checks the ranges of fields that a caller of the library may have changed; those of a recipe's values are checked
+/// where they are read.
+fn check_ranges(config: &Config) -> Result<()> {
+    let (model, data, train) = (&config.model, &config.data, &config.train);
+    let counts = [
+        ("model.layers", model.layers as u64),
+        ("model.width", model.width as u64),
+        ("model.heads", model.heads as u64),
+        ("model.ffn", model.ffn as u64),
+        ("model.patch", model.patch as u64),
+        ("model.vocab", model.vocab as u64),
+        ("model.classes", model.classes as u64),
+        ("model.kv_heads", model.kv_heads.unwrap_or(1) as u64),
+        ("model.fire_width", model.fire_width.unwrap_or(1) as u64),
+        ("data.max_length", data.max_length as u64),
+        ("data.min_count", data.min_count as u64),
+        ("train.batch", train.batch as u64),
+        ("train.accumulate", train.accumulate as u64),
+        ("train.epochs", train.epochs),
+        ("train.keep", train.keep as u64),
+    ];
+    if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
+        return Err(Error::user(format!("{name} = 0 is too small; choose at least 1")));
+    }
+    let numbers = [
+        ("model.dropout", model.dropout.unwrap_or(0.0), 1.0),
+        ("lora.dropout", config.lora.dropout, 1.0),
+        ("lora.alpha", config.lora.alpha, f64::MAX),
+        ("data.mask", data.mask, 1.0),
+        ("data.held_out", data.held_out, 1.0),
+        ("data.threshold", data.threshold, 1.0),
+        ("image.mixup", config.image.mixup, f64::MAX),
+        ("image.cutmix", config.image.cutmix, f64::MAX),
+        ("train.lr", train.lr, f64::MAX),
+        ("train.layer_decay", train.layer_decay, 1.0),
+        ("train.label_smoothing", train.label_smoothing, 1.0),
+        ("train.weight_decay", train.weight_decay, f64::MAX),
+        ("train.ema", train.ema, 1.0),
+        ("train.clip_norm", train.clip_norm, f64::MAX),
+        ("train.checkpoint_minutes", train.checkpoint_minutes, f64::MAX),
+        ("train.allow_error", train.allow_error, f64::MAX),
+    ];
+    match numbers
+        .into_iter()
+        .find(|(_, number, most)| !(0.0..=*most).contains(number))
+    {
+        Some((name, number, most)) => {
+            let range = if most < f64::MAX {
+                format!("a number from 0 to {most}")
+            } else {
+                "a finite number, at least 0".to_string()
+            };
+            Err(Error::user(format!(
+                "{name} = {number} is out of range; choose {range}"
+            )))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks the attention of a model from scratch.

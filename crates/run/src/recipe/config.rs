@@ -9,10 +9,10 @@ use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{LrSchedule, OptimizerConfig};
 use std::path::PathBuf;
 
-/// A recipe, or a phase of it.
+/// The settings of a recipe, or of one of its training phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The phase; none in a recipe without phases.
+    /// The name of the training phase; none in a recipe without phases.
     pub phase: Option<String>,
     /// Name and budget.
     pub run: RunKeys,
@@ -37,7 +37,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The same recipe without what matters in training only and must go with its data.
+    /// The same recipe without settings of training that must go with its data.
     pub(crate) fn for_evaluation(mut self) -> Config {
         self.train.freeze = None;
         self.train.no_decay = None;
@@ -103,8 +103,8 @@ impl Config {
         }
     }
 
-    /// The times that the memory planner goes by: those that the recipe names, or else measured ones where the planner
-    /// has to choose, within a budget or, if `chooses`, for another reason.
+    /// The cost model of the memory planner: the recipe's, or else measured times where the planner chooses, within a
+    /// budget or, if `chooses`, for another reason.
     pub(crate) fn cost_model(&self, chooses: bool) -> CostSource {
         let usual = if chooses || self.run.budget.is_some() {
             CostSource::Measured

@@ -1,4 +1,4 @@
-//! What the keys of images say: preprocessing and augmentation.
+//! Preprocessing and augmentation that the keys of images describe.
 
 use super::image_lists::ChannelNumbers;
 use super::keys::ImageKeys;
@@ -14,8 +14,8 @@ const COLOURS: usize = 3;
 const CROP: f64 = 0.875;
 
 impl ImageKeys {
-    /// How images become what a model sees, but for mean and deviation that are not given, which are those of bytes in
-    /// units of 255: 0 and 1. `alike` is the size of all images where they have the same one.
+    /// The preprocessing of images. Without given mean and deviation these are 0 and 1, so that bytes become numbers
+    /// from 0 to 1. `alike` is the size of all images, where they have the same one.
     pub(crate) fn preprocessing(&self, alike: Option<[usize; 2]>, channels: usize) -> Preprocessing {
         let numbers = |given: &Option<ChannelNumbers>, default: f32| match given {
             Some(numbers) => numbers.0.clone(),
@@ -53,12 +53,12 @@ impl ImageKeys {
         !self.mixing().is_none()
     }
 
-    /// Whether a key says how images become what a model sees.
+    /// Whether a key sets the preprocessing.
     pub(crate) fn is_preprocessing_given(&self) -> bool {
         self.size.is_some() || self.crop.is_some() || self.mean.is_some()
     }
 
-    /// Whether mean and deviation are those of the training data.
+    /// Whether images are normalized by mean and deviation of the training data.
     pub(crate) fn is_normalized_by_data(&self) -> bool {
         self.mean.is_none()
     }

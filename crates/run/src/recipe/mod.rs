@@ -96,7 +96,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
 ];
 
 impl BuiltIn {
-    /// What it does, in one sentence: the comment in its first line.
+    /// Its description in one sentence: the comment in its first line.
     pub fn description(&self) -> &'static str {
         self.text
             .lines()

@@ -1,6 +1,6 @@
-//! Names of keys that were meant: misspelt ones, and what other programs call them.
+//! The key that a wrong name means: misspelt names, and names in other programs.
 
-/// What other programs call a key, so that whoever comes from them is sent to the right one.
+/// Names of keys in other programs.
 pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     (
         "model.layers",
@@ -117,7 +117,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("optimizer.beta2_decay", &["decay_rate"]),
 ];
 
-/// How much a name looks like that of a key, at most 1.
+/// Similarity of a name to that of a key, at most 1.
 fn likeness(name: &str, key: &str) -> f64 {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
     let whole = strsim::normalized_damerau_levenshtein(name, key);
@@ -125,8 +125,8 @@ fn likeness(name: &str, key: &str) -> f64 {
     whole.max(0.9 * strsim::normalized_damerau_levenshtein(&last(name), &last(key)))
 }
 
-/// The key that a wrong name most likely means: the one that looks most like it, by its own name or by what other
-/// programs call it.
+/// The key that a wrong name most likely means: the most similar one, by its own name or by its names in other
+/// programs.
 pub(crate) fn nearest(name: &str, keys: impl Iterator<Item = &'static str>) -> &'static str {
     let own = keys.map(|key| (key, likeness(name, key)));
     let others = OTHER_NAMES.iter().flat_map(|(key, others)| {

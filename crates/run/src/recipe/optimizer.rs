@@ -1,4 +1,4 @@
-//! The keys of `optimizer`: what each kind of optimizer reads of them, and what it makes of that.
+//! The keys of `optimizer`: which optimizer reads which of them, and the configuration that they make.
 
 use super::keys::{OptimizerKeys, OptimizerKind};
 use super::value::{Origin, Values};
@@ -7,10 +7,10 @@ use crate::wording::in_phase;
 use lessen_base::{Error, Result};
 use lessen_nn::{AdamSettings, OptimizerConfig};
 
-/// The key of the kind.
+/// The key of the optimizer's name.
 pub(crate) const KIND: &str = "optimizer.kind";
 
-/// Keys that not every kind reads, each with those that do.
+/// Keys that only some optimizers read, each with these optimizers.
 const READERS: &[(&str, &[OptimizerKind])] = {
     use OptimizerKind::*;
     &[
@@ -32,8 +32,8 @@ const READERS: &[(&str, &[OptimizerKind])] = {
     ]
 };
 
-/// Takes out lines of recipes that the kind does not read. They were meant for the kind before it, which a user may be
-/// unable to change: that of a recipe that comes with Lessen.
+/// Removes values from lines of recipes that the optimizer does not read. They were meant for the optimizer that it
+/// replaces, in a recipe that a user may be unable to change.
 pub(crate) fn leave_out_unread(values: &mut Values) {
     let Some(kind) = kind_of(values) else { return };
     for (key, readers) in READERS {
@@ -43,8 +43,8 @@ pub(crate) fn leave_out_unread(values: &mut Values) {
     }
 }
 
-/// Refuses keys that no optimizer reads: neither that of their training phase nor those of later phases, which keep them.
-/// `phases` are the names and changes of the training phases.
+/// Refuses keys that no optimizer reads: neither that of their training phase nor those of later phases, which keep
+/// them. `phases` are the names and changes of the training phases.
 ///
 /// # Errors
 /// The first such key.
@@ -66,12 +66,12 @@ pub(crate) fn check(values: &Values, phases: &[(&str, &Values)]) -> Result<()> {
     })
 }
 
-/// The kind that these values name.
+/// The optimizer that these values name.
 fn kind_of(values: &Values) -> Option<OptimizerKind> {
     OptimizerKind::from_word(&values.get(KIND)?.0.joined())
 }
 
-/// Refuses a key that none of these kinds reads.
+/// Refuses a key that none of these optimizers reads.
 fn check_read(values: &Values, kinds: &[OptimizerKind]) -> Result<()> {
     for (key, readers) in READERS {
         if let Some((value, origin)) = values.get(key)
@@ -90,7 +90,7 @@ fn check_read(values: &Values, kinds: &[OptimizerKind]) -> Result<()> {
     Ok(())
 }
 
-/// The optimizer that the keys name, with its own defaults for what they leave open.
+/// The optimizer that the keys name, with its own defaults for missing keys.
 pub(crate) fn config(keys: &OptimizerKeys, weight_decay: f64) -> OptimizerConfig {
     let set = |setting: &mut f64, given: Option<f64>| *setting = given.unwrap_or(*setting);
     let mut config = match keys.kind {
@@ -158,7 +158,7 @@ pub(crate) fn config(keys: &OptimizerKeys, weight_decay: f64) -> OptimizerConfig
     config
 }
 
-/// The key of a setting with which the optimizer would not learn, and what to do about it.
+/// The key of a setting with which the optimizer would not learn, and the remedy.
 pub(crate) fn mistake(config: &OptimizerConfig) -> Option<(&'static str, &'static str)> {
     let never_learns = "would never learn from a gradient; choose a number below 1";
     let stays_zero = "would keep the mean of squares at 0; choose a number below 1";

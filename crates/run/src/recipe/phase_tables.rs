@@ -1,4 +1,4 @@
-//! The tables of training phases in a recipe: what each changes.
+//! The tables of training phases in a recipe: the settings that each changes.
 
 use super::document::{Document, leaves, tables};
 use super::keys;
@@ -8,13 +8,13 @@ use lessen_base::{Error, Result};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// The name of the list of phases in a recipe, and how flags begin that are for a phase.
+/// The name of the list of training phases in a recipe, and the prefix of flags for one of them.
 pub(crate) const KEY: &str = "phase";
 
-/// What a phase changes.
+/// The changes of a training phase.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Phase {
-    /// Name of the phase.
+    /// Name of the training phase.
     pub name: String,
     /// The keys that it changes.
     pub changes: Values,
@@ -24,7 +24,7 @@ impl Phase {
     /// Changes a key.
     ///
     /// # Errors
-    /// An unknown key, one that holds for the whole run, a value of the wrong kind.
+    /// An unknown key, one that holds for the whole run, a value that the key does not take.
     pub(crate) fn set(&mut self, key: &str, value: Option<SettingValue>, origin: Origin) -> Result<()> {
         let prefix = format!("{KEY}.{}.", self.name);
         if keys::find(key).is_ok() && !may_change(key) {
@@ -35,21 +35,21 @@ impl Phase {
         set(&mut self.changes, &prefix, key, value, origin)
     }
 
-    /// As a table of the list of phases in a recipe.
+    /// A table of the list of training phases in a recipe.
     pub(crate) fn to_toml(&self) -> String {
         let tables = tables_of(&self.changes, &format!("{KEY}."));
         format!("\n[[{KEY}]]\nname = \"{}\"\n{tables}", self.name)
     }
 }
 
-/// Whether a key may differ between phases: neither what names run and data, nor what decides the vocabulary, the kind
-/// of the model or random numbers.
+/// Whether a key may differ between training phases: all but those that name run and data, and those that decide the
+/// vocabulary, the family of the model or random numbers.
 fn may_change(key: &str) -> bool {
     match key.split_once('.') {
         Some(("data", name)) => name == "max_length",
         Some(("image", name)) => ["augment", "mixup", "cutmix"].contains(&name),
         Some(("model", name)) => !["init", "base", "kind", "vocab", "classes"].contains(&name),
-        // Averages and adapters go on through all phases.
+        // Averages and adapters go on through all training phases.
         Some(("train", name)) => !["seed", "ema"].contains(&name),
         Some(("lora", _)) => false,
         Some((section, _)) => section != "run",
@@ -57,16 +57,16 @@ fn may_change(key: &str) -> bool {
     }
 }
 
-/// Phase and key of `phase.NAME.KEY`, as flags name them; none for the name of another key.
+/// Training phase and key of `phase.NAME.KEY`, as flags name them; none for the name of another key.
 pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix(KEY)?.strip_prefix('.')?;
     Some(rest.split_once('.').unwrap_or((rest, "")))
 }
 
-/// The phase that a flag names.
+/// The training phase that a flag names.
 ///
 /// # Errors
-/// A name that no phase has.
+/// A name that no training phase has.
 pub(crate) fn find<'a>(phases: &'a mut [Phase], name: &str, origin: &Origin) -> Result<&'a mut Phase> {
     let names: Vec<String> = phases.iter().map(|phase| phase.name.clone()).collect();
     let found = phases.iter_mut().find(|phase| phase.name == name);
@@ -80,11 +80,11 @@ pub(crate) fn find<'a>(phases: &'a mut [Phase], name: &str, origin: &Origin) -> 
     })
 }
 
-/// Reads the list of phases in a recipe.
+/// Reads the list of training phases in a recipe.
 ///
 /// # Errors
-/// Something else than a list of tables, a phase without a name or with that of another one, an unknown key, a value of
-/// the wrong kind.
+/// A value other than a list of tables, a training phase without a name or with the name of another one, an unknown
+/// key, a value that the key does not take.
 pub(crate) fn read(document: &Document<'_>, list: &Spanned<DeValue<'_>>) -> Result<Vec<Phase>> {
     let tables = tables(list).ok_or_else(|| {
         let origin = document.origin(list.span().start);
@@ -121,13 +121,14 @@ pub(crate) fn read(document: &Document<'_>, list: &Spanned<DeValue<'_>>) -> Resu
     Ok(phases)
 }
 
-/// Whether a text can be the name of a phase: it is written in flags and in names of keys.
+/// Whether a text can be the name of a training phase: it occurs in flags and in names of keys.
 pub(crate) fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !text.is_empty() && text.chars().all(fits)
 }
 
-/// The keys in which two lists of phases differ, as [`Settings::changes`]; where their names differ, the list itself.
+/// The keys in which two lists of training phases differ, as in
+/// [`Settings::changes`](super::settings::Settings::changes); where their names differ, the list itself.
 pub(crate) fn changes(a: &[Phase], b: &[Phase]) -> Vec<(String, String, String)> {
     let names = |phases: &[Phase]| {
         let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The phases of a recipe: stretches of a run, one after another, that differ in some settings.
+//! The training phases of a recipe: successive parts of a run that differ in some settings.
 //!
 //! ```toml
 //! [train]                 # what holds for all phases, as long as none changes it
@@ -26,10 +26,10 @@ use super::words::Word;
 use crate::wording::in_phase;
 use lessen_base::{Error, Result};
 
-/// A recipe as it is trained.
+/// A recipe with the checked settings of its training phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// Its phases in order; a single one without name where the recipe has none.
+    /// Its training phases in order; a single one without a name where the recipe has none.
     pub phases: Vec<Config>,
     /// All of its settings, for `config.toml`.
     pub settings: Settings,
@@ -39,7 +39,7 @@ impl Recipe {
     /// Reads the settings of a recipe.
     ///
     /// # Errors
-    /// Settings that do not go together, in any of the phases.
+    /// Settings that do not go together, in any of the training phases.
     pub fn new(mut settings: Settings) -> Result<Recipe> {
         check_flags(&settings)?;
         let format = settings.text("data.format").and_then(DataFormat::from_word);
@@ -72,7 +72,7 @@ impl Recipe {
 
     /// The name of the recipe.
     pub fn name(&self) -> &str {
-        self.phases[0].recipe()
+        self.phases.first().map_or("without a name", Config::recipe)
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn in_phase_of(config: &Config, error: Error) -> Error {
     }
 }
 
-/// Refuses a flag over a setting that the first phase replaces, so that the flag would have no effect.
+/// Refuses a flag over a setting that the first training phase replaces: it would have no effect.
 fn check_flags(settings: &Settings) -> Result<()> {
     let Some(first) = settings.phases.first() else {
         return Ok(());

@@ -27,8 +27,16 @@ impl Config {
             placement: keys.optimizer.placement,
             settings,
         };
-        check(&config)?;
+        config.check()?;
         Ok(config)
+    }
+
+    /// Checks again that the settings go together, since a caller of the library may have changed them.
+    ///
+    /// # Errors
+    /// The first key that does not go with the others.
+    pub(crate) fn check(&self) -> Result<()> {
+        check(self)
     }
 
     /// Whether the recipe names data, or makes its own.
@@ -59,7 +67,10 @@ mod tests {
     fn settings_become_a_config() {
         let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
         let config = config(text).unwrap();
-        assert_eq!((config.train.lr, config.train.schedule), (0.5, LrScheduleKind::OneCycle));
+        assert_eq!(
+            (config.train.lr, config.train.schedule),
+            (0.5, LrScheduleKind::OneCycle)
+        );
         assert_eq!(
             config.optimizer,
             OptimizerConfig::Sgd {
@@ -189,5 +200,35 @@ mod tests {
             "the recipe mine has no model.kind; say what learns it with model.kind, one of bert, \
              roberta, distilbert, encoder"
         );
+    }
+
+    #[test]
+    fn fields_that_a_caller_has_changed_are_checked_again() {
+        let changed = |change: fn(&mut Config)| {
+            let mut config = config("data.format = \"text\"").unwrap();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert_eq!(
+            changed(|config| config.train.accumulate = 0),
+            "train.accumulate = 0 is too small; choose at least 1"
+        );
+        assert_eq!(
+            changed(|config| config.model.heads = 0),
+            "model.heads = 0 is too small; choose at least 1"
+        );
+        assert_eq!(
+            changed(|config| config.train.lr = f64::NAN),
+            "train.lr = NaN is out of range; choose a finite number, at least 0"
+        );
+        assert_eq!(
+            changed(|config| config.train.clip_norm = -1.0),
+            "train.clip_norm = -1 is out of range; choose a finite number, at least 0"
+        );
+        assert_eq!(
+            changed(|config| config.model.dropout = Some(f64::NAN)),
+            "model.dropout = NaN is out of range; choose a number from 0 to 1"
+        );
+        assert!(changed(|config| config.train.ema = 1.0).contains("never move from the first average"));
     }
 }

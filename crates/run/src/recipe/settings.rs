@@ -1,7 +1,7 @@
 //! The settings of a run: values for the [`KEYS`], each with the place it comes from.
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest. A recipe may have
-//! [phases](super::phases), each a list of changes to the settings of the phase before.
+//! [training phases](super::phases), each a list of changes to the settings of the one before.
 
 use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
@@ -14,7 +14,7 @@ use lessen_data::is_pattern;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// Values of keys with their origins, and what the phases change. A key that may stay open can be missing.
+/// Values of keys with their origins, and the changes of training phases. Optional keys may be missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub(crate) values: Values,
@@ -25,7 +25,7 @@ impl Settings {
     /// The settings of a recipe's text, over the defaults. `file` names it in messages.
     ///
     /// # Errors
-    /// A text that is no TOML, an unknown key, a value of the wrong kind.
+    /// A text that is no TOML, an unknown key, a value that the key does not take.
     pub fn parse(text: &str, file: &str) -> Result<Settings> {
         Settings::of(&Document::parse(text, file, None)?)
     }
@@ -54,17 +54,17 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Puts what a table of a document says over the settings; phases in it replace those that there are.
+    /// Puts the values of a document's table over the settings; training phases in it replace the present ones.
     ///
     /// # Errors
-    /// An unknown key, a value of the wrong kind, a phase without a name.
+    /// An unknown key, a value that the key does not take, a training phase without a name.
     pub(crate) fn merge(&mut self, document: &Document<'_>, table: &DeTable<'_>) -> Result<()> {
         let (mut settings, mut listed) = (table.clone(), None);
         if let Some(list) = settings.remove(phase_tables::KEY) {
             listed = Some(phase_tables::read(document, &list)?);
         }
         let mut found = leaves(&settings, &|name| keys::find(name).is_ok());
-        // A kind of optimizer takes out what was there before, and nothing that stands beside it.
+        // `optimizer.kind` removes keys of the optimizer before, so it comes first.
         found.sort_by_key(|leaf| leaf.name != optimizer::KIND);
         for leaf in found {
             let value = leaf
@@ -78,10 +78,11 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes `KEY=VALUE` from `--set`; `phase.NAME.KEY=VALUE` is for a phase. A value that is no TOML is a text.
+    /// Takes `KEY=VALUE` from `--set`; `phase.NAME.KEY=VALUE` is for a training phase. A value that is no TOML is a
+    /// text.
     ///
     /// # Errors
-    /// A missing `=`, an unknown phase or key, a value of the wrong kind.
+    /// A missing `=`, an unknown training phase or key, a value that the key does not take.
     pub fn set_flag(&mut self, assignment: &str) -> Result<()> {
         let origin = Origin::Flag(format!("--set {assignment}"));
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
@@ -94,10 +95,10 @@ impl Settings {
         self.set_at(name, value, origin)
     }
 
-    /// Gives a key a value, `phase.NAME.KEY` that of a phase.
+    /// Sets the value of a key; `phase.NAME.KEY` is the key of a training phase.
     ///
     /// # Errors
-    /// An unknown phase or key, a value of the wrong kind.
+    /// An unknown training phase or key, a value that the key does not take.
     pub(crate) fn set_at(&mut self, name: &str, value: SettingValue, origin: Origin) -> Result<()> {
         match phase_tables::split(name) {
             Some((phase, key)) => phase_tables::find(&mut self.phases, phase, &origin)?.set(key, Some(value), origin),
@@ -108,7 +109,7 @@ impl Settings {
     /// Takes the value of a flag of its own, such as `--steps 100`; `flag` names it in messages.
     ///
     /// # Errors
-    /// A value of the wrong kind.
+    /// A value that the key does not take.
     pub fn set_named(&mut self, name: &str, value: SettingValue, flag: String) -> Result<()> {
         set(&mut self.values, "", name, Some(value), Origin::Flag(flag))
     }
@@ -163,7 +164,7 @@ impl Settings {
         self
     }
 
-    /// What is set otherwise than in other settings, as `KEY = VALUE`, without the phases.
+    /// The settings that differ from others, as `KEY = VALUE`, without those of training phases.
     pub(crate) fn beyond(&self, other: &Settings) -> Vec<String> {
         let own = KEYS.iter().filter_map(|key| Some((key.name, self.get(key.name)?)));
         own.filter(|(name, value)| other.get(name) != Some(value))
@@ -171,7 +172,7 @@ impl Settings {
             .collect()
     }
 
-    /// All settings that have a value: names, those of phases as `phase.NAME.KEY`, and values as TOML.
+    /// All settings with a value: their names, `phase.NAME.KEY` for training phases, and values as TOML.
     pub(crate) fn entries(&self) -> Vec<(String, String)> {
         let own = |prefix: String, values: &Values| -> Vec<(String, String)> {
             let value = |key: &Key| values.get(key.name).map(|(value, _)| value.to_string());
@@ -195,15 +196,15 @@ impl Settings {
         text
     }
 
-    /// The first key in which `other` differs, leaving out the keys in `free`, also in phases.
+    /// The first key in which `other` differs, leaving out the keys in `free`, also in training phases.
     pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(String, String, String)> {
         let mut changes = self.changes(other).into_iter();
         let is_free = |name: &str| free.contains(&phase_tables::split(name).map_or(name, |(_, key)| key));
         changes.find(|(name, _, _)| !is_free(name))
     }
 
-    /// All keys in which `other` differs, with both values as TOML (`nothing` where there is none); those of phases as
-    /// `phase.NAME.KEY`.
+    /// All keys in which `other` differs, with both values as TOML (`nothing` where there is none); keys of training
+    /// phases as `phase.NAME.KEY`.
     pub(crate) fn changes(&self, other: &Settings) -> Vec<(String, String, String)> {
         let mut all = changes("", &self.values, &other.values);
         all.extend(phase_tables::changes(&self.phases, &other.phases));

@@ -1,4 +1,4 @@
-//! Values of settings: what a key takes, what was given, and where it comes from.
+//! Values of settings: the values that a key takes, given values, and their origins.
 
 use lessen_train::parse_size;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 /// Values of keys with their origins.
 pub(crate) type Values = BTreeMap<&'static str, (SettingValue, Origin)>;
 
-/// The texts that stand for something with parameters of its own, such as `helu:0.05`.
+/// The syntax of texts with parameters, such as `helu:0.05`.
 #[derive(Clone, Copy, Debug)]
 pub struct TextSyntax {
     /// All of them, for messages.
@@ -24,7 +24,7 @@ impl PartialEq for TextSyntax {
     }
 }
 
-/// What values a key takes.
+/// The values that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ValueKind {
     /// `true` or `false`.
@@ -41,16 +41,16 @@ pub enum ValueKind {
     Path(&'static [&'static str]),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A text of this form.
+    /// A text of this syntax.
     TextSyntax(TextSyntax),
-    /// A list, or a text with commas between its items; joined by commas they are a text of this form.
+    /// A list, or a text with commas between its items; joined by commas they have this syntax.
     List(TextSyntax),
     /// A whole number, or a share of another one: a number below 1, or a text such as `6%`.
     CountOrShare,
 }
 
 impl ValueKind {
-    /// What to write, for messages: `a whole number, at least 1`.
+    /// The expected value, for messages: `a whole number, at least 1`.
     pub fn expected(self) -> String {
         match self {
             ValueKind::Switch => "true or false".to_string(),
@@ -136,7 +136,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The value as a key of this kind holds it; none where it does not fit.
+/// The value as a key holds it; none where the key does not take it.
 pub(crate) fn fit(kind: ValueKind, value: SettingValue) -> Option<SettingValue> {
     match (kind, value) {
         (ValueKind::Switch, SettingValue::Switch(on)) => Some(SettingValue::Switch(on)),

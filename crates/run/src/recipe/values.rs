@@ -42,7 +42,7 @@ pub(crate) fn tables_of(values: &Values, prefix: &str) -> String {
 /// no key takes.
 ///
 /// # Errors
-/// An unknown key, a value of the wrong kind.
+/// An unknown key, a value that the key does not take.
 pub(crate) fn set(
     values: &mut Values,
     prefix: &str,

@@ -1,9 +1,9 @@
 //! How long the learning rate rises.
 
-/// The warm-up of a run, or of a phase of it.
+/// The warm-up of a training phase.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Warmup {
-    /// So many steps.
+    /// A number of steps.
     Steps(u64),
     /// This share of all steps.
     Share(f64),

@@ -1,5 +1,5 @@
-//! Words that stand for the variants of an enumeration. One list makes the choices of a key, the parser and the printed
-//! form, so that none of them can lack a word that another has.
+//! Words for the variants of an enumeration. One list makes the words that a key takes, the parser and the printed
+//! text, so that none can lack a word.
 
 /// An enumeration whose variants have words.
 pub trait Word: Copy + 'static {

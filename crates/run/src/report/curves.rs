@@ -6,14 +6,14 @@ use super::run::Run;
 use crate::plot::Thinned;
 use std::collections::BTreeSet;
 
-/// Points from which on a curve is drawn pale behind its moving mean.
+/// Least number of points of a curve that is drawn pale, under its moving mean.
 const MANY: u64 = 150;
 
-/// What is known of a number of the metrics.
+/// How a number of the metrics is plotted.
 struct CurveKind {
     title: String,
     unit: &'static str,
-    /// What values are multiplied with for the unit.
+    /// Factor of the values for the unit.
     scale: f64,
     /// Whether a logarithmic axis suits it where values lie far apart.
     wide: bool,
@@ -76,7 +76,7 @@ pub(super) fn titled(key: &str, value: f64) -> (String, String) {
 
 /// A curve of a run under a key, as the lines of a plot.
 struct RunCurve<'a> {
-    /// What the legend calls it; empty for the only curve of a plot.
+    /// Name in the legend; empty for the only curve of a plot.
     name: String,
     colour: usize,
     curve: &'a Thinned,
@@ -245,7 +245,7 @@ fn figure(
     .to_html()
 }
 
-/// The beginnings of phases, where all runs have the same ones.
+/// The first steps of training phases, where they are the same in all runs.
 pub(super) fn phases(runs: &[Run]) -> Vec<(f64, String)> {
     let Some(first) = runs.first().filter(|run| run.phases.len() > 1) else {
         return Vec::new();

@@ -13,7 +13,7 @@ const SIZE: f64 = 1000.0;
 pub(crate) enum Look {
     /// A line.
     Solid,
-    /// A thin pale line, behind a smoothed one; the legend leaves it out.
+    /// A thin pale line under a smoothed one; the legend leaves it out.
     Faint,
     /// Points, joined by dashes.
     Marked,
@@ -40,16 +40,16 @@ pub(crate) struct Figure {
     pub title: String,
     /// The unit of the values; empty for plain numbers.
     pub unit: String,
-    /// What else is to be known.
+    /// A remark under the title.
     pub note: String,
-    /// What is counted from left to right.
+    /// Name of the horizontal axis.
     pub along: String,
     /// Values that the axes reach in any case, from left to right and upwards.
     pub reach: (Vec<f64>, Vec<f64>),
     /// Whether values are on a logarithmic axis.
     pub log: bool,
     pub lines: Vec<Line>,
-    /// Vertical lines with names, such as the beginnings of phases.
+    /// Vertical lines with names, such as the first steps of training phases.
     pub marks: Vec<(f64, String)>,
     /// The figures that the curves show, as HTML.
     pub figures: String,
@@ -87,9 +87,9 @@ pub(crate) struct Frame<'a> {
     /// The legend: names, colours (classes) and looks.
     pub legend: &'a [(String, String)],
     pub marks: &'a [(f64, String)],
-    /// What is drawn, as SVG.
+    /// The drawing, as SVG.
     pub drawing: &'a str,
-    /// What the pointer tells: series with points, see `page.js`.
+    /// Values that the pointer shows: series with points, see `page.js`.
     pub told: Value,
     /// The figures that the curves show, as HTML.
     pub figures: &'a str,

@@ -80,8 +80,7 @@ pub(crate) fn grid(figures: &str) -> String {
     }
 }
 
-/// A whole page that needs nothing else: what kind of page it is, its title, sentences that are to be seen first, and
-/// its sections.
+/// A self-contained page: the name of its type, its title, notes at its top, and its sections.
 pub(crate) fn document(kind: &str, title: &str, notes: &[String], sections: &str) -> String {
     let notes: String = notes
         .iter()
@@ -102,7 +101,7 @@ pub(crate) fn document(kind: &str, title: &str, notes: &[String], sections: &str
         ("{{sections}}", sections.to_string()),
         ("{{script}}", include_str!("page.js").to_string()),
     ];
-    // Each part is looked for behind the one before, so that none is taken for a place that another has filled.
+    // Each place is searched for after the one before, so that the text of a part is not mistaken for a place.
     let (mut html, mut rest) = (String::new(), include_str!("page.html"));
     for (place, part) in parts {
         if let Some((before, after)) = rest.split_once(place) {

@@ -1,4 +1,4 @@
-//! Memory over a step: what lies in memory while the schedule of a training step goes by, as planned.
+//! Memory over the plan steps of a training step, as planned.
 
 use super::figure::{Axes, Frame, frame, rounded};
 use super::html::{folded, table};
@@ -7,10 +7,11 @@ use crate::folder::memory::PhaseMemory;
 use lessen_train::show_size;
 use serde_json::json;
 
-/// Most steps of a schedule that are drawn; of more, those of the greatest total in each of so many equal stretches.
+/// Most plan steps that are drawn. Of longer schedules, the step with the greatest total of each of this many equal
+/// stretches is drawn.
 const DRAWN: usize = 500;
 
-/// The figures of all runs and phases, with the same height for the same bytes.
+/// The figures of all runs and training phases, with equal heights for equal bytes.
 pub(super) fn figures(runs: &[Run]) -> String {
     let phases = || {
         runs.iter()
@@ -47,14 +48,14 @@ fn total(phase: &PhaseMemory, step: usize) -> usize {
     phase.states + phase.constants + phase.parts().iter().map(|(_, bytes)| bytes[step]).sum::<usize>()
 }
 
-/// The unit in which so many bytes are easily read, and its bytes.
+/// The unit in which a number of bytes is easily read, and its bytes.
 fn unit(bytes: usize) -> (&'static str, f64) {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = units.into_iter().find(|(_, power)| bytes >> power >= 2);
     fits.map_or(("B", 1.0), |(name, power)| (name, (1u64 << power) as f64))
 }
 
-/// The steps of the schedule that are drawn, each with what the pointer is to call it.
+/// The plan steps that are drawn, each with its name for the pointer.
 fn drawn_steps(phase: &PhaseMemory) -> Vec<(usize, String)> {
     let steps = phase.operations.len();
     let part = steps.div_ceil(DRAWN).max(1);
@@ -70,8 +71,7 @@ fn drawn_steps(phase: &PhaseMemory) -> Vec<(usize, String)> {
     (0..steps).step_by(part).filter_map(greatest).collect()
 }
 
-/// What lies in memory in each step of the schedule, one part over the other, on an axis of so many bytes; beneath it
-/// what else is to be shown, as HTML.
+/// Memory in each plan step, one part over the other, on an axis of `most` bytes. `beneath` is HTML under the figure.
 pub(crate) fn figure(index: usize, title: &str, phase: &PhaseMemory, most: usize, beneath: &str) -> String {
     let (steps, names): (Vec<usize>, Vec<String>) = drawn_steps(phase).into_iter().unzip();
     let (unit, size) = unit(most);
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::folder::memory::Usage;
 
-    /// The memory of a schedule of so many steps, of which one takes more than the others.
+    /// The memory of a schedule of `steps` steps, with a peak in the step `peak`.
     fn phase(steps: usize, peak: usize) -> PhaseMemory {
         let forward = (0..steps).map(|step| if step == peak { 900 } else { step % 100 });
         PhaseMemory {

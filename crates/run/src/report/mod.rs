@@ -28,8 +28,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the folders of runs and makes the page of them. What is missing or damaged in a folder is left out, and
-    /// told in a sentence, here and on the page.
+    /// Reads the folders of runs and makes their page. Missing and damaged files are left out, with a sentence here and
+    /// on the page.
     ///
     /// # Errors
     /// A folder without a run.
@@ -63,7 +63,7 @@ impl Page {
     }
 }
 
-/// What the page calls the runs: the last part of their path, or the whole path where that is not enough.
+/// Names of the runs: the last parts of their paths, or the whole paths where these are not unique.
 fn names(folders: &[PathBuf]) -> Vec<String> {
     let last = |folder: &PathBuf| {
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());

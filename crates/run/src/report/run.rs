@@ -1,4 +1,4 @@
-//! What the folder of a run says, read for a page: whatever is missing or damaged is left out and named in a sentence.
+//! The folder of a run, read for a page. Missing and damaged files are left out and named in a sentence.
 
 use crate::folder::memory::{MEMORY, PhaseMemory, RunMemory};
 use crate::folder::metrics;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// A run, as a page shows it.
 pub(super) struct Run {
-    /// What the page calls it.
+    /// Its name on the page.
     pub name: String,
     /// Its folder.
     pub root: PathBuf,
@@ -27,13 +27,13 @@ pub(super) struct Run {
     pub curves: BTreeMap<String, Thinned>,
     /// The newest histograms, by their keys, each with the step that it was recorded before.
     pub histograms: BTreeMap<String, (u64, Vec<[f64; 3]>)>,
-    /// Names of phases and their first steps.
+    /// Names of training phases and their first steps.
     pub phases: Vec<(String, u64)>,
     /// Steps done.
     pub steps: u64,
     /// The report of a run that has ended.
     pub outcome: Option<Outcome>,
-    /// The memory of its phases.
+    /// The memory of its training phases.
     pub memory: Vec<PhaseMemory>,
     /// The confusion matrix of the last evaluation.
     pub confusion: Option<ConfusionFile>,
@@ -47,7 +47,7 @@ pub(super) struct Run {
     pub problems: Vec<String>,
 }
 
-/// What a page shows of `report.json`.
+/// The part of `report.json` that a page shows.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Outcome {

@@ -33,7 +33,7 @@ pub(super) fn figures(runs: &[Run]) -> String {
     html
 }
 
-/// A key such as `stat/transformer.h.0.mlp.pre_activation/std`, taken apart: what is plotted together, and the layer.
+/// The parts of a key such as `stat/transformer.h.0.mlp.pre_activation/std`: the plot, and the layer.
 fn parts(key: &str) -> Option<(String, String)> {
     let (split, rest) = key.split_once('/')?;
     let (name, statistic) = rest.rsplit_once('/')?;
@@ -87,7 +87,7 @@ fn courses(run: &Run) -> BTreeMap<String, Lines> {
     groups
 }
 
-/// Groups of one value throughout, with that value, and those with something to plot.
+/// Groups with a single value, and groups with a curve to plot.
 fn without_constants(mut groups: BTreeMap<String, Lines>) -> (Vec<(String, f64)>, BTreeMap<String, Lines>) {
     let mut constants = Vec::new();
     groups.retain(|title, lines| {

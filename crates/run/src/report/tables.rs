@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Most classes of a matrix that is shown.
 const CLASSES: usize = 64;
 
-/// What came out: a row for each figure, a column for each run.
+/// The results: a row for each figure, a column for each run.
 pub(super) fn results(runs: &[Run]) -> String {
     let heads: Vec<String> = std::iter::once(String::new())
         .chain(runs.iter().map(|run| run.name.clone()))
@@ -216,7 +216,7 @@ pub(super) fn labels(runs: &[Run]) -> String {
     tables.collect()
 }
 
-/// What the models made at the end of their runs.
+/// Demonstrations of the models at the end of their runs.
 pub(super) fn samples(runs: &[Run]) -> String {
     let mut html = String::new();
     for run in runs {

@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 use lessen_train::{Generator, Sampling};
 
 impl SavedRun<'_> {
-    /// Continues prompts; returns what was added to each. `show` gets the number of a text and what is new of it.
+    /// Continues prompts; returns the continuations. `show` gets the number of a text and each new piece of it.
     ///
     /// # Errors
     /// A model that is no language model, a prompt without tokens, and those of `show`.
@@ -30,7 +30,7 @@ impl SavedRun<'_> {
         continuation::generate(&self.saved, |most| self.generator(most), prompts, &how, show)
     }
 
-    /// How the model continues texts, over what holds where its `generation_config.json` says nothing.
+    /// The model's own sampling: its `generation_config.json` over the defaults `rest`.
     pub fn sampling(&self, rest: Sampling) -> Sampling {
         self.saved
             .generation
@@ -38,7 +38,7 @@ impl SavedRun<'_> {
             .map_or(rest, |generation| generation.over(rest))
     }
 
-    /// How many of a text's tokens stand for what the vocabulary does not have, and how many there are in all.
+    /// Numbers of unknown tokens and of all tokens of a text.
     ///
     /// # Errors
     /// A text that cannot be encoded.
@@ -49,7 +49,7 @@ impl SavedRun<'_> {
         Ok((tokens.iter().filter(is_unknown).count(), tokens.len()))
     }
 
-    /// A generator that keeps the keys and values of so many tokens.
+    /// A generator that keeps the keys and values of `most` tokens.
     pub(super) fn generator(&self, most: usize) -> Result<Generator> {
         let mut generator = Generator::new(self.session()?, &self.saved.model, most)?;
         if let Some(ends) = self

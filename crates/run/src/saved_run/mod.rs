@@ -1,4 +1,4 @@
-//! A model that has been saved, in the folder of a run or in one of Hugging Face, and what can be done with it.
+//! A saved model in the folder of a run or in a Hugging Face folder: evaluation, prediction, generation.
 
 mod answering;
 mod evaluation;
@@ -29,25 +29,25 @@ pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
 pub use crate::goal::Prediction;
 
-/// A saved model with the settings that it was trained with; those of a plain Hugging Face folder follow from its
-/// model.
+/// A saved model with its settings: those that it was trained with, or for a Hugging Face folder those that follow from
+/// its model.
 pub struct SavedRun<'a> {
     config: Config,
     saved: SavedModel,
     is_plain: bool,
-    /// The precision of inference, if another one than that of training.
+    /// The precision of inference; none means that of training.
     precision: Option<Precision>,
     new_backend: NewBackend<'a>,
 }
 
 impl<'a> SavedRun<'a> {
-    /// Opens a run or a Hugging Face folder. Of a run it takes the last model or another one; that of the newest
-    /// checkpoint while the run has not ended. `base` is the folder of the model that adapters belong to, where another
-    /// one than they name.
+    /// Opens a run or a Hugging Face folder. `which` names one of the models of a run; the last model of a run that has
+    /// not ended is that of its newest checkpoint. `base` is the folder of the model that adapters belong to, where it
+    /// is another than they name.
     ///
     /// # Errors
-    /// A folder with neither of both, or with a damaged one, a model that the folder does not have, and a base model of
-    /// what are no adapters.
+    /// A folder with neither of both, or with a damaged one, a model that the folder does not have, and a base model
+    /// beside a whole model.
     pub fn open(
         root: &Path,
         which: WhichModel,
@@ -76,8 +76,8 @@ impl<'a> SavedRun<'a> {
         })
     }
 
-    /// Computes in this precision, and with `bf16` holds the model's matrices in it. Otherwise products read what those
-    /// of training did, and parameters are `f32`.
+    /// Sets the precision of products; with `bf16`, matrices are also held in it. By default products have the
+    /// precision of training, and parameters are `f32`.
     pub fn set_precision(&mut self, precision: Precision) {
         self.precision = Some(precision);
     }
@@ -111,7 +111,7 @@ impl<'a> SavedRun<'a> {
         self.saved.check(&self.config)
     }
 
-    /// The settings of the model's phase.
+    /// The settings of the model's training phase.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -152,7 +152,7 @@ impl<'a> SavedRun<'a> {
         &self.saved.dir
     }
 
-    /// What the model does.
+    /// The training objective of the model.
     pub fn task(&self) -> Task {
         self.saved.model.task()
     }
@@ -186,7 +186,7 @@ pub(crate) fn model_dir(root: &Path, which: WhichModel) -> Result<PathBuf> {
 /// The folder of a model whose adapters, if it has some, belong to the model in `base`.
 ///
 /// # Errors
-/// A base model that is in no folder, or that what are no adapters are given.
+/// A base model that is in no folder, or beside a whole model.
 pub(crate) fn with_base<'a>(dir: &'a Path, base: Option<&'a Path>) -> Result<ModelFolder<'a>> {
     let folder = ModelFolder::from(dir);
     if let Some(base) = base {
@@ -195,10 +195,10 @@ pub(crate) fn with_base<'a>(dir: &'a Path, base: Option<&'a Path>) -> Result<Mod
     Ok(folder.with_base(base))
 }
 
-/// The settings of the phase that a model is of; of the last one where none is named.
+/// The settings of the training phase called `phase`, or of the last one.
 ///
 /// # Errors
-/// A phase that the recipe does not have.
+/// A training phase that the recipe does not have.
 fn config_of(mut recipe: Recipe, phase: Option<&str>, dir: &Path) -> Result<Config> {
     let found = match phase {
         Some(_) => recipe.phases.iter().position(|config| config.phase.as_deref() == phase),

@@ -1,4 +1,4 @@
-//! A Hugging Face folder as if a run had saved it: the settings that its model implies.
+//! The settings of a Hugging Face folder, which follow from its model.
 
 use crate::folder::WhichModel;
 use crate::formats;

@@ -19,7 +19,7 @@ use std::path::Path;
 /// An answer about a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What the model says.
+    /// The prediction.
     pub prediction: Prediction,
     /// Whether the text has no token that the vocabulary knows, so that the answer says nothing of it.
     pub is_blank: bool,
@@ -32,11 +32,11 @@ pub struct Predictor<'a> {
     answerer: TextAnswerer,
 }
 
-/// What answers texts.
+/// How texts are answered.
 enum TextAnswerer {
-    /// The logits of a classifier or a regression.
+    /// By the logits of a classifier or a regression.
     Classifier(Box<Classifier>),
-    /// What a language model generates.
+    /// By the text that a language model generates.
     Generator(Box<Generator>),
 }
 
@@ -44,7 +44,7 @@ enum TextAnswerer {
 struct Classifier {
     logits: Logits,
     labels: LabelKind,
-    /// Tokens that say nothing of a text: those around every text, and the one for what is unknown.
+    /// Tokens without content: those around every text, and the unknown token.
     blank: HashSet<i32>,
 }
 
@@ -92,12 +92,12 @@ impl SavedRun<'_> {
         columns(&self.config)
     }
 
-    /// What stands between several labels of a text in one column.
+    /// Separator of several labels of a text in one column.
     pub fn separator(&self) -> &str {
         &self.config.data.separator
     }
 
-    /// The task of GLUE in a folder: that of the run, else the one that the folder is called after.
+    /// The task of GLUE in a folder: that of the run, else the one in the folder's name.
     ///
     /// # Errors
     /// A run on other data, and a folder of another name.
@@ -131,7 +131,7 @@ impl SavedRun<'_> {
             .collect())
     }
 
-    /// What the model says of a text; of pairs, both are written with a tab between.
+    /// The prediction for a text. A pair of texts is written with a tab between them.
     ///
     /// # Errors
     /// A model that only continues texts, a text that cannot be encoded.
@@ -155,7 +155,7 @@ pub fn split_pair(line: &str, has_pairs: bool) -> TextPair {
 }
 
 impl Predictor<'_> {
-    /// How many texts are best asked about at once: what is worth a thread for each core.
+    /// Number of texts that are best asked about at once.
     pub fn at_once(&self) -> usize {
         self.run.config.train.batch.saturating_mul(16).min(4096)
     }
@@ -205,7 +205,7 @@ impl Classifier {
     }
 }
 
-/// What the logits of an example say.
+/// The prediction that follows from an example's logits.
 pub(super) fn predicted(goal: &dyn Goal, logits: &[f32]) -> Result<Prediction> {
     let found = goal.prediction(logits);
     found.ok_or_else(|| Error::internal("a goal without predictions was asked for some"))

@@ -7,16 +7,16 @@ use lessen_base::{Error, Result};
 use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
 use lessen_nn::Task;
 
-/// What a model says of a sentence.
+/// The tags of a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tags {
-    /// What it says of each word; none of a word without a token, such as a sign that the tokenizer leaves out.
+    /// The tag of each word; none for a word without a token, such as a sign that the tokenizer leaves out.
     pub words: Vec<Option<WordTag>>,
     /// The entities, where the classes are parts of such.
     pub spans: Vec<TaggedSpan>,
 }
 
-/// What a model says of a word, by its first token.
+/// The tag of a word, from its first token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordTag {
     /// The number of the most likely class.
@@ -28,7 +28,7 @@ pub struct WordTag {
 /// An entity in a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaggedSpan {
-    /// Its kind, and its words.
+    /// Its type, and its words.
     pub entity: EntitySpan,
     /// The mean of the probabilities of its words' classes.
     pub probability: f64,
@@ -65,8 +65,8 @@ impl Tagger<'_> {
         self.run.config.train.batch.saturating_mul(16).min(4096)
     }
 
-    /// Asks about sentences as words, in batches of `train.batch`; the answers in order. What does not fit into
-    /// `data.max_length` tokens is asked about in further parts.
+    /// Tags sentences of words, in batches of `train.batch`; the tags in order. Sentences beyond `data.max_length`
+    /// tokens are cut into parts.
     ///
     /// # Errors
     /// A text that cannot be encoded.

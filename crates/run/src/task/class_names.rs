@@ -9,8 +9,8 @@ pub(crate) fn are_numbers(names: &[String]) -> bool {
     numbered.all(|(number, name)| *name == number.to_string())
 }
 
-/// Names the classes of a model for data that calls them `names`. Numbers are no names: a checkpoint that has named these
-/// classes may have more of them.
+/// Names the classes of a model for data that calls them `names`. Numbers are no names: a checkpoint that has named
+/// these classes may have more of them.
 pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
     let is_named = same_classes(names, model.labels()).is_some();
     if is_named || !(are_numbers(names) && model.labels().len() >= names.len()) {

@@ -14,6 +14,7 @@ mod recording;
 mod remaining;
 pub mod report;
 mod report_page;
+mod request;
 mod saving;
 mod start;
 mod starting_point;
@@ -21,7 +22,7 @@ mod thinned;
 mod timing;
 mod unknown_tokens;
 
-pub use self::start::Request;
+pub use self::request::Request;
 pub(crate) use self::timing::median;
 
 use self::checkpoint_clock::CheckpointClock;

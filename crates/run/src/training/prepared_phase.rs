@@ -51,8 +51,8 @@ impl PreparedPhase {
         self
     }
 
-    /// The plans of the training phase, which goes on after `done` steps of the run, in a process that has allocated the
-    /// baseline and the plans of later phases, of so many bytes.
+    /// The plans of the training phase, which goes on after `done` steps of the run, in a process that has allocated
+    /// the baseline and the plans of later phases, of so many bytes.
     pub(super) fn plans(
         &self,
         done: u64,

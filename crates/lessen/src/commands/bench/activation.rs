@@ -12,7 +12,7 @@ use crate::say;
 /// Flags of `lessen bench activation`.
 #[derive(Args)]
 pub struct Activation {
-    /// Activations; the first one is what the others are compared with
+    /// Activations; the others are compared with the first one
     #[arg(long, value_delimiter = ',', default_value = "relu,helu:0.05,gelu,gelu_new,elu,silu")]
     activation: Vec<Function>,
     /// Networks whose inference is timed: bert, electra, gpt2, vit, resnet50
@@ -92,7 +92,7 @@ impl Activation {
     }
 }
 
-/// What an example of a batch is.
+/// The size of an example of a batch, in words.
 fn example(batch: BatchShape) -> String {
     match batch {
         BatchShape::Images { image, .. } => format!("{} x {}", image[0], image[1]),

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use crate::say;
 
-/// What is added to scores.
+/// The bias of scores.
 #[derive(Clone, Copy, ValueEnum)]
 enum Position {
     /// Nothing
@@ -34,7 +34,7 @@ enum GraphVariant {
     Unfused,
 }
 
-/// What runs.
+/// The passes that run.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Pass {
     /// Forward alone
@@ -55,7 +55,7 @@ pub struct Attention {
     /// How scores become weights, such as softmax, norm_softmax:gamma=inf, relu:keys
     #[arg(long, default_value = "softmax")]
     attention: Weighting,
-    /// What is added to scores
+    /// Bias that is added to scores
     #[arg(long, value_enum, default_value = "none")]
     position: Position,
     /// Tokens of a sequence

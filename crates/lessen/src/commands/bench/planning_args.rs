@@ -1,4 +1,4 @@
-//! What the benchmarks of plans have in common: the cases, and how they are planned.
+//! The flags of benchmarks of plans: the cases, and the options of planning.
 
 use clap::Args;
 use lessen::bench::step::Planning;
@@ -11,13 +11,13 @@ pub struct PlanningArgs {
     /// Cases, by letter
     #[arg(long, value_delimiter = ',', default_value = "a,b,c")]
     pub case: Vec<String>,
-    /// What products of matrices read: f32 or bf16
+    /// Dtype of the operands of matrix products: f32 or bf16
     #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
     precision: String,
-    /// Greatest error of what backward has in an inexact way
+    /// Greatest error of values that the memory planner may invert or round
     #[arg(long, default_value_t = 0.0)]
     allow_error: f64,
-    /// What the memory planner knows of times: analytic or measured
+    /// Cost model of the memory planner: analytic or measured
     #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
     cost: String,
     /// Examples in a batch, instead of the case's own

@@ -1,11 +1,11 @@
-//! The forms that `--format` asks for.
+//! The formats of `--format`.
 
 use super::output::Format;
 use clap::ValueEnum;
 use lessen_run::{Error, Result};
 use std::path::Path;
 
-/// The form of answers.
+/// The format of answers.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AnswerFormat {
     /// Comma-separated values with a line of names
@@ -19,7 +19,7 @@ pub enum AnswerFormat {
 }
 
 impl AnswerFormat {
-    /// The form of rows.
+    /// The format of rows.
     ///
     /// # Errors
     /// Another one.
@@ -35,7 +35,7 @@ impl AnswerFormat {
         )))
     }
 
-    /// What the ending of a file asks for, if anything.
+    /// The format that the ending of a file names, if it names one.
     pub fn of(path: Option<&Path>) -> Option<AnswerFormat> {
         match path.and_then(Path::extension).and_then(|ending| ending.to_str())? {
             "csv" => Some(AnswerFormat::Csv),

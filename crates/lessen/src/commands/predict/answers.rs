@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Answers what was asked.
+/// Answers the questions of the flags.
 ///
 /// # Errors
 /// Flags that are for other models; those of reading, asking and writing.
@@ -69,7 +69,7 @@ fn shown(found: &FoundAnswer) -> &str {
     }
 }
 
-/// What is told of an answer. Of one that is none, it has no place.
+/// The description of an answer. Without an answer, it has no place in the text.
 fn cells(found: &FoundAnswer) -> Vec<(String, Value)> {
     let place = |place: usize| (!found.text.is_empty()).then_some(place);
     let cells = [
@@ -128,7 +128,7 @@ fn of_squad(run: &SavedRun<'_>, questions: Arc<Questions>, format: Option<Format
     }
 }
 
-/// Answers rows of questions and texts, so many at a time.
+/// Answers rows of questions and texts, in batches.
 fn of_rows(run: &SavedRun<'_>, mut input: Input, format: Format, out: &mut dyn Write) -> Result<()> {
     let mut answerer = run.answerer()?;
     let mut records = Records::new(out, format);

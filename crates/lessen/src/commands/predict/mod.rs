@@ -57,7 +57,7 @@ pub struct Predict {
     json: bool,
 }
 
-/// What to ask about.
+/// The input of a prediction.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Subject {
@@ -184,7 +184,7 @@ impl Predict {
     }
 }
 
-/// A prediction for people and as JSON; `names` are those of the classes.
+/// A prediction in words and as JSON; `names` are those of the classes.
 fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
     match prediction {
         Prediction::Class(class, shares) => {
@@ -215,7 +215,7 @@ fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
     }
 }
 
-/// Writes the answers to all texts, so many at a time.
+/// Writes the answers to all texts, in batches.
 fn answer_all(
     run: &SavedRun<'_>,
     mut input: Input,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-/// The form of answers.
+/// The format of answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated values with a line of names
@@ -18,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the ending of a file asks for.
+    /// The format that the ending of a file names.
     pub fn of(path: Option<&Path>) -> Format {
         let ending = path.and_then(Path::extension).and_then(|ending| ending.to_str());
         match ending {
@@ -37,7 +37,7 @@ pub struct OutputOptions<'a> {
     pub probabilities: bool,
     /// Whether texts are pairs.
     pub has_pairs: bool,
-    /// What stands between several labels of a text in a CSV column.
+    /// Separator of several labels of a text in a CSV column.
     pub separator: &'a str,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Output<'a> {
         unless_closed(written).map(|()| is_heard)
     }
 
-    /// Ends what is buffered.
+    /// Writes buffered answers.
     ///
     /// # Errors
     /// A place that cannot be written to.
@@ -183,7 +183,7 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) 
     write_with(path, |out| fill(out).map_err(io::Error::other))
 }
 
-/// What came of writing to stdout; that nobody listens any more, as in `lessen predict | head -1`, is no error.
+/// The result of writing to stdout. A closed pipe, as in `lessen predict | head -1`, is no error.
 pub fn unless_closed(written: io::Result<()>) -> Result<()> {
     match written {
         Err(error) if !is_closed(&error) => Err(Error::user(format!(

@@ -48,7 +48,7 @@ impl<'a> Records<'a> {
         unless_closed(written).map(|()| is_heard)
     }
 
-    /// Ends what is buffered.
+    /// Writes buffered records.
     ///
     /// # Errors
     /// A place that cannot be written to.

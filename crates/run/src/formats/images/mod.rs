@@ -109,8 +109,8 @@ impl Corpus for LabelledImages {
         Err(Error::internal("images have no characters"))
     }
 
-    /// How images become what a model sees: as the checkpoint to start from says, where no key says otherwise; else with
-    /// mean and deviation of the training images where none are given.
+    /// How images become what a model sees: as the checkpoint to start from says, where no key says otherwise; else
+    /// with mean and deviation of the training images where none are given.
     fn reader(&self, config: &Config) -> Result<Reader> {
         check_vocabulary(config)?;
         let train = &self.0.train;

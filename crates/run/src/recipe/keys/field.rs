@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// A type that a setting can have.
 pub(super) trait Field: Sized {
-    /// Reads a value; none where it has another kind, or is missing and may not be.
+    /// Reads a value; none where its type is another one, or where it is missing and may not be.
     fn of(value: Option<&SettingValue>) -> Option<Self>;
 }
 

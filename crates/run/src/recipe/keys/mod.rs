@@ -1,5 +1,5 @@
-//! The keys of a recipe: name, type, default and meaning, in one table that makes the structures, their reading and
-//! what `lessen recipes --keys` prints.
+//! The keys of a recipe: name, type, default and meaning, in one table that makes the structures, their reading and the
+//! list of `lessen recipes --keys`.
 
 mod choices;
 mod data_formats;
@@ -33,11 +33,11 @@ use std::str::FromStr;
 pub struct Key {
     /// Section and name, such as `train.lr`.
     pub name: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub kind: ValueKind,
     /// The default, as TOML; none where the key is optional.
     pub default: Option<&'static str>,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -62,7 +62,7 @@ macro_rules! keys {
             /// Reads the values of all keys.
             ///
             /// # Errors
-            /// The key whose value is missing or of another kind.
+            /// The key whose value is missing or not taken.
             pub(crate) fn read<'a>(get: impl Fn(&str) -> Option<&'a SettingValue>) -> Result<Keys, &'static Key> {
                 Ok(Keys {
                     $($section: $keys {
@@ -99,7 +99,7 @@ const AUGMENTATIONS: ValueKind = list::<Augmentations>(Augmentations::words);
 const CHANNEL_NUMBERS: ValueKind = list::<ChannelNumbers>(ChannelNumbers::words);
 const WEIGHTS: ValueKind = list::<ClassWeights>(ClassWeights::words);
 
-/// The kind of what is read from these words.
+/// Texts that a type is parsed from; `words` lists them for messages.
 const fn form<T: FromStr>(words: fn() -> String) -> ValueKind {
     ValueKind::TextSyntax(TextSyntax {
         words,
@@ -107,7 +107,7 @@ const fn form<T: FromStr>(words: fn() -> String) -> ValueKind {
     })
 }
 
-/// The kind of what is read from a list of these words, which may be empty.
+/// Lists that a type is parsed from, which may be empty; `words` lists their items for messages.
 const fn list<T: FromStr>(words: fn() -> String) -> ValueKind {
     ValueKind::List(TextSyntax {
         words,
@@ -365,7 +365,7 @@ fn known(name: &str) -> &'static Key {
 /// The key of this name.
 ///
 /// # Errors
-/// The name of the key that looks most like it, by its own name or by what other programs call it.
+/// The name of the most similar key, by its own name or by its names in other programs.
 pub fn find(name: &str) -> Result<&'static Key, &'static str> {
     let exact = KEYS.iter().find(|key| key.name == name);
     exact.ok_or_else(|| names::nearest(name, KEYS.iter().map(|key| key.name)))

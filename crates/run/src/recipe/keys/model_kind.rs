@@ -51,7 +51,7 @@ pub(crate) use transformers;
 /// The architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelKind {
-    /// A Transformer, of which keys say the sizes.
+    /// A Transformer, whose sizes are keys.
     Transformer(Transformer),
     /// A convolutional network for images, whose name says everything.
     Network(Network),

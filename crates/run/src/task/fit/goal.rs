@@ -71,7 +71,70 @@ mod tests {
     use super::*;
     use crate::goal::classes::Classes;
     use crate::goal::value::Values;
+    use crate::goal::{LossOnly, OutputLayer, Scorer};
     use crate::recipe::settings::Settings;
+    use lessen_data::Source;
+    use lessen_nn::models::bert::Head;
+    use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+    use lessen_nn::{Task, numbered_labels};
+    use std::sync::Arc;
+
+    /// A goal of its own: whether a text reads the same backwards. It needs no line elsewhere.
+    #[derive(Debug)]
+    struct Palindromes;
+
+    impl Goal for Palindromes {
+        fn data_has(&self) -> &'static str {
+            "palindromes"
+        }
+
+        fn model_does(&self) -> &'static str {
+            "finds palindromes"
+        }
+
+        fn is_learned_by(&self, task: Task) -> bool {
+            matches!(task, Task::Classification { classes: 2 })
+        }
+
+        fn output_layer(&self) -> OutputLayer {
+            OutputLayer::Head(Head::SequenceClassification)
+        }
+
+        fn scores(&self) -> Vec<&'static str> {
+            vec!["symmetry"]
+        }
+
+        fn scorer<'a>(&'a self, _model: &Model, _source: &'a dyn Source) -> Box<dyn Scorer + 'a> {
+            Box::new(LossOnly { has_perplexity: false })
+        }
+    }
+
+    #[test]
+    fn a_new_goal_is_checked_like_those_of_lessen() {
+        let text = "model.kind = \"bert\"\ndata.format = \"glue\"\ntrain.best = \"symmetry\"";
+        let config = Config::new(Settings::parse(text, "mine.toml").unwrap()).unwrap();
+        let goal = scored(&config, Arc::new(Palindromes)).unwrap();
+        assert_eq!(goal.scores(), ["symmetry"]);
+        check_loss(&config, goal.as_ref()).unwrap();
+        let model = |labels: usize| {
+            let config = EncoderConfig {
+                labels: numbered_labels(labels),
+                ..EncoderConfig::default()
+            };
+            Model::from(LessenEncoder { config })
+        };
+        check_model(goal.as_ref(), &model(2)).unwrap();
+        assert_eq!(
+            check_model(goal.as_ref(), &model(1)).unwrap_err().to_string(),
+            "the data has palindromes but the model gives scores; name data of the same task"
+        );
+        let values = Arc::new(Values { metrics: Vec::new() });
+        let refused = scored(&config, values).unwrap_err().to_string();
+        assert!(
+            refused.contains("symmetry") && refused.contains("is no score of this data"),
+            "{refused}"
+        );
+    }
 
     #[test]
     fn a_normalized_cross_entropy_is_refused_for_scores() {

@@ -31,6 +31,7 @@ impl CheckedTask {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together.
     pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<CheckedTask> {
+        config.check()?;
         let format = config.data.format.format();
         let corpus = if config.has_data() {
             let known = saved.as_ref().map(SavedModel::known).unwrap_or_default();
@@ -72,6 +73,7 @@ impl CheckedTask {
     /// # Errors
     /// Settings that do not go together with the data or the checkpoint that the run started from.
     pub fn later(&self, mut config: Config) -> Result<CheckedTask> {
+        config.check()?;
         let goal = goal::scored(&config, self.goal.clone())?;
         goal::check_loss(&config, goal.as_ref())?;
         if let Some(init) = &self.config.model.init {
