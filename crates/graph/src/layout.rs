@@ -47,6 +47,13 @@ impl Layout {
 
     /// The layout of the same elements under another shape, if no copy is needed for it.
     pub fn reshape(&self, from: &[usize], to: &[usize]) -> Option<Layout> {
+        if from.contains(&0) {
+            // Without elements, any strides are those of all of them.
+            return Some(Layout {
+                offset: self.offset,
+                ..Layout::dense(to)
+            });
+        }
         // Axes of extent 1 carry no information; merge the others greedily, as far as their strides allow.
         let old: Vec<(usize, usize)> = from
             .iter()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lessen_graph::ops;
 
-use super::kernel::{Kernel, Round, RowKernel, TaskFn, Types, WholeKernel};
+use super::kernel::{Kernel, RowKernel, Types, WholeKernel};
 use super::rows::{Element, Rows};
 use crate::simd::{LANES, Level, chunks, dispatch, load, store};
 
@@ -127,7 +127,7 @@ pub(super) fn gather_kernel(_: &ops::Gather, types: &Types<'_>) -> Option<Kernel
 }
 
 /// Ranges of columns that the tasks of a sum into a small table share.
-const PARTS: usize = 4;
+pub(super) const PARTS: usize = 4;
 
 /// The kernel of [`ops::ScatterAdd`]: each task adds up some rows of the table, or, of a small table, some columns.
 pub(super) fn scatter_add_kernel(op: &ops::ScatterAdd, types: &Types<'_>) -> Option<Kernel> {
@@ -170,49 +170,4 @@ pub(super) fn scatter_add_kernel(op: &ops::ScatterAdd, types: &Types<'_>) -> Opt
         }
     })
     .into()
-}
-
-/// The kernel of [`ops::CombineRows`]: the first position of each number, in shared scratch, then the sums, by columns.
-pub(super) fn combine_rows_kernel(op: &ops::CombineRows, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
-    let (rows, ids) = (op.rows, types.inputs[0].numel());
-    let width = types.outputs[0].numel() / ids.max(1);
-    let part = width.div_ceil(2 * PARTS).next_multiple_of(LANES);
-    let kernel = WholeKernel::rounds(move |_| {
-        let first: TaskFn = Box::new(move |w, _| {
-            // SAFETY: see `Work`; the scratch has a number for each row and for each id.
-            unsafe {
-                let all = std::slice::from_raw_parts(w.inputs[0].cast::<i32>(), ids);
-                let shared = std::slice::from_raw_parts_mut(w.shared.cast::<i32>(), rows + ids);
-                let (table, first) = shared.split_at_mut(rows);
-                table.fill(-1);
-                if w.index_errors.check(all, rows) {
-                    for (position, (&id, first)) in all.iter().zip(first).enumerate() {
-                        let place = &mut table[id as usize];
-                        *place = if *place < 0 { position as i32 } else { *place };
-                        *first = *place;
-                    }
-                } else {
-                    first.fill(0);
-                }
-            }
-        });
-        let sums: TaskFn = Box::new(move |w, task| {
-            let columns = task * part..width.min((task + 1) * part);
-            // SAFETY: see `Work`; the round before has written positions, and tasks write columns of their own.
-            unsafe {
-                let first = w.shared.cast::<i32>().add(rows).cast_const();
-                let (updates, y) = (Rows::dense(w.inputs[1].cast(), width), Rows::dense(w.y(0), width));
-                scatter_add(ids, first, updates, y, 0..ids, columns);
-            }
-        });
-        let sums = Round {
-            tasks: width.div_ceil(part),
-            run: sums,
-        };
-        vec![Round { tasks: 1, run: first }, sums]
-    });
-    kernel.with_shared((rows + ids) * size_of::<i32>()).into()
 }

@@ -89,6 +89,11 @@ fn concat_rows<T: Element>(r: &Run<'_>) {
 /// The kernel of [`ops::Pad`].
 pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
     let (input, output) = (&types.inputs[0], &types.outputs[0]);
+    // What is written lies in the output whatever the fields say.
+    let end = op.before.checked_add(input.shape[op.axis])?;
+    if end > output.shape[op.axis] {
+        return None;
+    }
     let outer = numel(&output.shape[..op.axis]);
     let (from, to) = (chunk_bytes(input, op.axis), chunk_bytes(output, op.axis));
     let before = op.before * chunk_bytes(output, op.axis + 1);
@@ -120,7 +125,7 @@ pub(super) fn update_slice_kernel(op: &ops::UpdateSlice, types: &Types<'_>) -> O
     let outer = numel(&base_ty.shape[..axis]);
     let (base, update) = (chunk_bytes(base_ty, axis), chunk_bytes(update_ty, axis));
     let step = chunk_bytes(base_ty, axis + 1);
-    let room = base_ty.shape[axis] - update_ty.shape[axis];
+    let room = base_ty.shape[axis].checked_sub(update_ty.shape[axis])?;
     let indices = types.inputs[2].numel();
     WholeKernel::dense(outer, move |w, task| {
         // SAFETY: see `Work`; there is one index or one for each row, and the position is clamped so that the update

@@ -26,6 +26,17 @@ impl Types<'_> {
             .all(|ty| ty.dtype == DType::F32)
     }
 
+    /// The elements of the largest operand; none where they cannot be counted.
+    pub(crate) fn most_elements(&self) -> Option<usize> {
+        let mut most = 0;
+        for ty in self.all() {
+            // Extents of an array without elements are numbers, too.
+            let extents = ty.shape.iter().map(|&extent| extent.max(1));
+            most = most.max(extents.fold(Some(1), |n: Option<usize>, extent| n?.checked_mul(extent))?);
+        }
+        Some(most)
+    }
+
     /// Whether an operand has no elements.
     pub(crate) fn any_empty(&self) -> bool {
         self.all().any(|ty| ty.numel() == 0)

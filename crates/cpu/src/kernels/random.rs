@@ -229,7 +229,7 @@ pub(super) fn dropout_kernel(op: &ops::Dropout, types: &Types<'_>) -> Option<Ker
             p,
             stream,
             r.key(1),
-            (first + r.first) as u64,
+            (first as u64).wrapping_add(r.first as u64),
             r.n,
             r.c(),
             r.x(0),

@@ -9,9 +9,9 @@ use lessen_graph::{Op, RowWise, ops};
 use super::kernel::{Kernel, Types};
 use super::zeros::zeros;
 use super::{
-    activation, activation_from_output, attention, bits, cast, compressed_norm, cross_entropy, elementwise, gather,
-    histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, quantize, random,
-    reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
+    activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
+    elementwise, gather, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer,
+    quantize, random, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -36,7 +36,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Cast>(cast::cast_kernel),
         entry::<ops::Clamp>(activation::clamp_kernel),
         entry::<ops::Compare>(elementwise::compare_kernel),
-        entry::<ops::CombineRows>(gather::combine_rows_kernel),
+        entry::<ops::CombineRows>(combine_rows::combine_rows_kernel),
         entry::<ops::Concat>(join::concat_kernel),
         entry::<ops::Constant>(nothing),
         entry::<ops::Conv2d>(images::conv2d_kernel),
@@ -125,10 +125,18 @@ pub(crate) fn is_listed(op: &dyn Op) -> bool {
     made(op).is_some()
 }
 
+/// The most elements of an operand with a kernel: more than a machine can visit, and so few that sizes of scratch, which
+/// are a few hundred bytes for each of them, do not overflow.
+const MOST_ELEMENTS: usize = 1 << 48;
+
 /// The kernel of an operation on these types, if there is one. A row kernel is only given to an operation that works
 /// row by row and whose operands have elements.
 pub(crate) fn kernel(op: &dyn Op, types: &Types<'_>) -> Option<Kernel> {
-    match made(op)?(op, types)? {
+    let make = made(op)?;
+    if types.most_elements()? > MOST_ELEMENTS {
+        return None;
+    }
+    match make(op, types)? {
         Kernel::Rows(_) if types.any_empty() => Some(Kernel::Whole(zeros(types))),
         Kernel::Rows(_) if op.row_wise(types.inputs, types.outputs) == RowWise::No => None,
         kernel => Some(kernel),

@@ -7,4 +7,7 @@ mod pool;
 mod random;
 mod safety;
 mod table;
+mod table_empty;
+mod table_fields;
+mod table_runs;
 mod table_samples;

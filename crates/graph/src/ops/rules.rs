@@ -154,7 +154,8 @@ pub(crate) fn map(inputs: &[&Array], output: &Type, f: impl Fn(&[f64]) -> f64) -
 pub(crate) fn log_sum_exp(row: &[f64]) -> f64 {
     let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if max == f64::NEG_INFINITY {
-        return row.iter().sum();
+        // A row without numbers has the sum 0, and NaN stays NaN.
+        return max + row.iter().sum::<f64>();
     }
     max + row.iter().map(|x| (x - max).exp()).sum::<f64>().ln()
 }

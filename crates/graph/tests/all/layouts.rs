@@ -39,3 +39,18 @@ fn reshape_of_broadcast_merges_broadcast_axes_only() {
     assert_eq!(rows.reshape(&[2, 3, 4], &[6, 4]).unwrap().strides, vec![0, 1]);
     assert!(rows.reshape(&[2, 3, 4], &[2, 12]).is_none());
 }
+
+#[test]
+fn reshape_without_elements_needs_no_copy() {
+    for (from, to) in [
+        (&[0, 2, 3][..], &[0, 3][..]),
+        (&[2, 0, 3], &[0]),
+        (&[2, 3, 0], &[5, 0, 7]),
+    ] {
+        let layout = Layout::dense(from).reshape(from, to).unwrap();
+        assert!(
+            layout.fits(to, 0) && layout.strides.len() == to.len(),
+            "{from:?} to {to:?}"
+        );
+    }
+}

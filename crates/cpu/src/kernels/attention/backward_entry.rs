@@ -30,7 +30,7 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
     if !types.floats_are_f32() {
         return None;
     }
-    let backward = Backward::new(op, types);
+    let backward = Backward::new(op, types)?;
     let (scratch, shared, parts) = (backward.scratch(), backward.shared(), backward.parts.count);
     let kernel = WholeKernel::rounds(move |strides| {
         let strides = strides[..3].to_vec();
@@ -119,9 +119,12 @@ struct Backward {
 }
 
 impl Backward {
-    fn new(op: &ops::AttentionBackward, types: &Types<'_>) -> Backward {
+    fn new(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Backward> {
         let (forward, between) = (op.forward(), op.between());
         let mut all = Heads::new(forward, types, 3 + between);
+        if !all.are_countable() {
+            return None;
+        }
         let dense = |i: usize| Layout::dense(&types.inputs[i].shape).strides;
         let parts = Parts::new(&all.sizes, [dense(1), dense(2)]);
         let weights = all.sizes.batch * all.sizes.heads * parts.count;
@@ -143,7 +146,7 @@ impl Backward {
         } = all.sizes;
         let numbers = moments.map_or(0, |_| batch * heads * RowMemory::scratch(queries, head));
         all.place(first + numbers);
-        Backward {
+        Some(Backward {
             parts,
             dq: dense(0),
             out: dense(2 + between),
@@ -151,7 +154,7 @@ impl Backward {
             moments,
             dweight: forward.weighting.is_learned().then(|| types.outputs.len() - 1),
             all,
-        }
+        })
     }
 
     /// Elements of each worker's scratch: that of the loops, and that of the sums of FIRE.

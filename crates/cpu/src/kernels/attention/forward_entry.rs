@@ -25,6 +25,9 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         return None;
     }
     let mut all = Heads::new(*op, types, 3);
+    if !all.are_countable() {
+        return None;
+    }
     let AttentionSizes {
         batch,
         heads,

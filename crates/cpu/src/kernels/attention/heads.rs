@@ -13,6 +13,8 @@ use super::fire::FireSizes;
 use super::fire_parts::FireParts;
 use super::head::{Bias, Head, WeightDropout};
 use super::norm_forward::Norm;
+use super::product::wide;
+use super::query_block::BLOCK;
 use super::sequences::{group, queries_among, segments, strips};
 
 /// Keys whose norms one task computes.
@@ -62,6 +64,32 @@ impl Heads {
             offsets: extras.offset.map_or(0, |input| types.inputs[input].numel()),
             extras,
         }
+    }
+
+    /// Whether sizes of scratch can be computed: no kernel takes more bytes than this product.
+    pub(super) fn are_countable(&self) -> bool {
+        let AttentionSizes {
+            batch,
+            heads,
+            queries,
+            keys,
+            head,
+            value,
+            ..
+        } = self.sizes;
+        let width = self.fire.as_ref().map_or(0, |fire| fire.sizes.width);
+        let factors = [
+            batch,
+            heads,
+            queries + keys + 2 * BLOCK,
+            wide(head) + wide(value),
+            width + 4,
+            1 << 10,
+        ];
+        let product = factors
+            .iter()
+            .try_fold(1usize, |n, &factor| n.checked_mul(factor.max(1)));
+        product.is_some_and(|bytes| isize::try_from(bytes).is_ok())
     }
 
     /// Puts what all heads share into shared scratch from this element on.
@@ -152,8 +180,7 @@ impl Heads {
             p: self.op.p,
             stream: self.op.stream,
             key: w.key(input),
-            first: (((self.op.sequence + b) * heads + h) * queries + segment.start) as u64 * keys as u64
-                + segment.start as u64,
+            first: self.first_weight((b, h), segment.start),
             row: keys as u64,
         });
         let all_keys = keys;
@@ -191,6 +218,17 @@ impl Heads {
             mask,
             dropout,
         }
+    }
+
+    /// The number of the weight of a query and the key at the same place, among those of all heads of all sequences.
+    fn first_weight(&self, (b, h): (usize, usize), token: usize) -> u64 {
+        let AttentionSizes {
+            heads, queries, keys, ..
+        } = self.sizes;
+        let sequence = (self.op.sequence as u64).wrapping_add(b as u64);
+        let head = sequence.wrapping_mul(heads as u64).wrapping_add(h as u64);
+        let query = head.wrapping_mul(queries as u64).wrapping_add(token as u64);
+        query.wrapping_mul(keys as u64).wrapping_add(token as u64)
     }
 
     /// How a head is normalized, if it is.

@@ -76,9 +76,13 @@ impl<T: Copy + PartialEq> Reads<T> {
 impl Reads<usize> {
     /// The positions of each window.
     pub(super) fn of_windows(slide: Slide) -> Reads<usize> {
-        let window = |w| {
+        let window = |w: usize| {
+            // Taps in front of the image and behind it are left out, however many these are.
+            let begin = slide.before.saturating_sub(w * slide.stride);
+            let end = (slide.input + slide.before).saturating_sub(w * slide.stride);
+            let taps = begin.div_ceil(slide.dilation)..end.div_ceil(slide.dilation).min(slide.taps);
             let tap = |by| slide.position(w, by).map(|at| Read { at, by });
-            (0..slide.taps).filter_map(tap).collect()
+            taps.filter_map(tap).collect()
         };
         Reads::new((0..slide.windows).map(window))
     }
