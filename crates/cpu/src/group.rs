@@ -10,10 +10,7 @@ use crate::index_errors::IndexErrors;
 use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, RowKernel, Run};
 use crate::operand::{Bases, Location, RowOperand};
 use crate::pool::Pool;
-use crate::tiles::SLICE_ROWS;
-
-/// Columns of the sums over rows that one task adds up.
-const SUM_CHUNK: usize = 512;
+use crate::slices::{COLUMNS, SliceSums};
 
 /// Tasks that a node of few rows is cut into, about; and the elements that are worth one.
 const TASKS: usize = 16;
@@ -143,31 +140,24 @@ impl Group {
                 RowOutput::Rows(_) => None,
             })
         };
-        let chunks = |sum: &Sum| sum.len.div_ceil(SUM_CHUNK);
-        let in_slice = (SLICE_ROWS / self.rows.tile).max(1);
+        let chunks = |sum: &Sum| sum.len.div_ceil(COLUMNS);
+        let slices = SliceSums::new(self.rows.tile);
         pool.run(sums().map(|s| chunks(s.0)).sum(), &|mut task, _| {
             for (sum, offset, parts) in sums() {
                 if task >= chunks(sum) {
                     task -= chunks(sum);
                     continue;
                 }
-                let from = task * SUM_CHUNK;
-                let n = SUM_CHUNK.min(sum.len - from);
+                let from = task * COLUMNS;
+                let n = COLUMNS.min(sum.len - from);
                 let to = bases.at(sum.to, std::ptr::null_mut()).cast::<f32>();
                 let part = bases.arena.wrapping_add(offset).cast::<f32>();
                 // SAFETY: the parts have been written by the tiles, `part` and `to` do not overlap, and tasks write
                 // disjoint columns.
                 unsafe {
                     let to = std::slice::from_raw_parts_mut(to.add(from), n);
-                    to.fill(0.0);
-                    for first in (0..parts).step_by(in_slice) {
-                        let mut of_slice = [0.0f32; SUM_CHUNK];
-                        for p in first..parts.min(first + in_slice) {
-                            let part = std::slice::from_raw_parts(part.add(p * sum.len + from), n);
-                            of_slice.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
-                        }
-                        to.iter_mut().zip(&of_slice).for_each(|(sum, x)| *sum += x);
-                    }
+                    let part = |p: usize| std::slice::from_raw_parts(part.add(p * sum.len + from), n);
+                    slices.sum(self.rows.rows, 0..parts, &part, to);
                 }
                 return;
             }

@@ -80,6 +80,7 @@ pub mod pool;
 mod probe;
 mod results;
 pub mod simd;
+mod slices;
 mod store;
 mod target;
 mod tile_counts;

@@ -32,3 +32,20 @@ pub(crate) fn tile_rows(rows: usize) -> usize {
 
 /// Rows of a slice of a sum over rows. All sums of more rows are added up slice by slice.
 pub(crate) const SLICE_ROWS: usize = 1024;
+
+/// The most slices of the rows that a plan computes a stage in.
+const MOST_SLICES: usize = 8;
+
+/// The slices that a plan may compute a stage of so many rows in, if there are such: whole slices of sums, of the same
+/// tiles. Sums over rows are added up slice by slice, so that they have the same bits in such plans.
+pub(crate) fn slices(rows: usize) -> Option<usize> {
+    let tile = tile_rows(rows);
+    let is_even = |&slices: &usize| {
+        let slice = rows / slices;
+        rows.is_multiple_of(slices) && slice.is_multiple_of(SLICE_ROWS) && tile_rows(slice) == tile
+    };
+    (2..=MOST_SLICES)
+        .rev()
+        .find(is_even)
+        .filter(|_| SLICE_ROWS.is_multiple_of(tile))
+}

@@ -5,6 +5,7 @@
 use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::sums_of_row;
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
@@ -62,13 +63,12 @@ unsafe fn norm_row<L: Level>(
     eps: f32,
     (y, y_col): (*mut f32, usize),
 ) -> f32 {
-    let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
-    chunks!(c, |j, len| {
+    let [sums, squares] = sums_of_row!(c, |j, len, sums: 2| {
         // SAFETY: elements j..j+len lie within the row.
         let xs = unsafe { load(x.add(j * x_col), x_col, len, 0.0) };
         for i in 0..LANES {
-            sums[i] += xs[i];
-            squares[i] = fma::<L>(xs[i], xs[i], squares[i]);
+            sums[0][i] += xs[i];
+            sums[1][i] = fma::<L>(xs[i], xs[i], sums[1][i]);
         }
     });
     let last = sum(sums);
@@ -125,8 +125,7 @@ unsafe fn norm_row_backward<L: Level>(
     (dx, dx_col): (*mut f32, usize),
     dgamma: *mut f32,
 ) {
-    let (mut sums, mut products) = ([0.0; LANES], [0.0; LANES]);
-    chunks!(c, |j, len| {
+    let [sums, products] = sums_of_row!(c, |j, len, sums: 2| {
         // SAFETY: elements j..j+len lie within the row and within the columns' sums. Lanes beyond `len` are zero.
         unsafe {
             let xs = load(x.add(j * x_col), x_col, len, 0.0);
@@ -134,8 +133,8 @@ unsafe fn norm_row_backward<L: Level>(
             let gammas = load(gamma.add(j), 1, len, 0.0);
             let mut dgammas = load(dgamma.add(j), 1, len, 0.0);
             for i in 0..LANES {
-                sums[i] += xs[i];
-                products[i] = fma::<L>(dys[i] * gammas[i], xs[i], products[i]);
+                sums[0][i] += xs[i];
+                sums[1][i] = fma::<L>(dys[i] * gammas[i], xs[i], sums[1][i]);
                 dgammas[i] = fma::<L>(dys[i], xs[i] * rstd, dgammas[i]);
             }
             store(dgamma.add(j), 1, len, &dgammas);

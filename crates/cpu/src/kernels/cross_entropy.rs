@@ -4,6 +4,7 @@
 use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Run, Types};
+use super::pairwise::sums_of_row;
 use super::rows::Rows;
 use super::softmax::{row_shift, row_sum_exp};
 use crate::math::{exp, log};
@@ -80,12 +81,11 @@ unsafe fn cross_entropy_body<L: Level>(
 /// The mean of `z - shift` along a row.
 #[inline(always)]
 unsafe fn row_mean(c: usize, (z, col): (*const f32, usize), shift: f32) -> f32 {
-    let mut sums = [0.0; LANES];
-    chunks!(c, |j, len| {
+    let [sums] = sums_of_row!(c, |j, len, sums: 1| {
         // SAFETY: elements j..j+len lie within the row.
         let zs = unsafe { load(z.add(j * col), col, len, shift) };
         for i in 0..LANES {
-            sums[i] += zs[i] - shift;
+            sums[0][i] += zs[i] - shift;
         }
     });
     sum(sums) / c as f32

@@ -33,6 +33,7 @@ pub mod norm;
 pub mod norm_from_output;
 pub mod norm_logits;
 pub mod optimizer;
+pub(crate) mod pairwise;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
 pub(crate) mod panels;
 pub mod quantize;

@@ -1,6 +1,8 @@
 //! Mean and variance of columns. A tile of rows is read twice while it is in the cache, and the moments of tiles are
 //! merged (Chan, Golub and LeVeque 1979), so that a large mean costs no digits and memory is read once.
 
+use std::ops::Range;
+
 use lessen_graph::{DType, ops};
 
 use super::cast::{Bf16, Float};
@@ -11,6 +13,9 @@ use crate::simd::{Level, dispatch, fma};
 
 /// Elements of a tile.
 const TILE: usize = 1 << 14;
+
+/// The most tiles whose moments are merged one after another.
+const FEW: usize = 32;
 
 /// The mean of each column of some rows, and the sum of the squares of what differs from it.
 #[derive(Clone, Copy)]
@@ -129,6 +134,7 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
     let batch = x.numel() / (rows * c);
     let tile = (TILE / c).clamp(4, 256);
     let parts = ((rows * c) >> 15).min(32usize.div_ceil(batch)).clamp(1, rows);
+    let has_many_tiles = rows.div_ceil(parts) > FEW * tile;
     let kernel = WholeKernel::rounds(move |_| {
         let sums = move |shared: *mut u8, index: usize, rows: usize| {
             let mean = shared.cast::<f32>().wrapping_add(2 * index * c);
@@ -138,17 +144,24 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
         let add: TaskFn = Box::new(move |w, task| {
             let (block, part) = (task / parts, task % parts);
             let (first, end) = (part * rows / parts, (part + 1) * rows / parts);
-            for row in (first..end).step_by(tile) {
-                // SAFETY: see `Work`; the shared scratch has room for the sums of each part.
-                unsafe {
-                    let x = w.inputs[0].cast::<T>().add((block * rows + row) * c);
-                    add_tile(
-                        tile.min(end - row),
-                        c,
-                        x.cast_const(),
-                        sums(w.shared, task, row - first),
-                    );
+            let add_tiles = |rows_of: Range<usize>, to: *mut u8, index: usize| {
+                for row in rows_of.clone().step_by(tile) {
+                    // SAFETY: see `Work`; there is room for the sums.
+                    unsafe {
+                        let x = w.inputs[0].cast::<T>().add((block * rows + row) * c);
+                        let to = sums(to, index, row - rows_of.start);
+                        add_tile(tile.min(rows_of.end - row), c, x.cast_const(), to);
+                    }
                 }
+            };
+            if !has_many_tiles {
+                return add_tiles(first..end, w.shared, task);
+            }
+            for row in (first..end).step_by(FEW * tile) {
+                let some = row..end.min(row + FEW * tile);
+                add_tiles(some.clone(), w.scratch, 0);
+                // SAFETY: as above.
+                unsafe { merge(c, sums(w.scratch, 0, some.len()), sums(w.shared, task, row - first)) };
             }
         });
         let finish: TaskFn = Box::new(move |w, block| {
@@ -171,5 +184,11 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
         let round = |tasks, run| Round { tasks, run };
         vec![round(batch * parts, add), round(batch, finish)]
     });
-    kernel.with_shared(2 * batch * parts * c * size_of::<f32>())
+    let bytes = 2 * c * size_of::<f32>();
+    let kernel = kernel.with_shared(batch * parts * bytes);
+    if has_many_tiles {
+        kernel.with_scratch(bytes)
+    } else {
+        kernel
+    }
 }

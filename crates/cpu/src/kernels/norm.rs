@@ -7,6 +7,7 @@
 use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::sums_of_row;
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
@@ -119,23 +120,21 @@ unsafe fn norm_row<L: Level, const CENTER: bool>(
 ) -> (f32, f32) {
     let mut mean = 0.0;
     if CENTER {
-        let mut sums = [0.0; LANES];
-        chunks!(c, |j, len| {
+        let [sums] = sums_of_row!(c, |j, len, sums: 1| {
             // SAFETY: elements j..j+len lie within the row.
             let xs = unsafe { load(x.add(j * x_col), x_col, len, 0.0) };
             for i in 0..LANES {
-                sums[i] += xs[i];
+                sums[0][i] += xs[i];
             }
         });
         mean = sum(sums) / c as f32;
     }
-    let mut squares = [0.0; LANES];
-    chunks!(c, |j, len| {
+    let [squares] = sums_of_row!(c, |j, len, squares: 1| {
         // SAFETY: as above. Filled up with the mean, the other lanes add nothing.
         let xs = unsafe { load(x.add(j * x_col), x_col, len, mean) };
         for i in 0..LANES {
             let d = xs[i] - mean;
-            squares[i] = fma::<L>(d, d, squares[i]);
+            squares[0][i] = fma::<L>(d, d, squares[0][i]);
         }
     });
     let rstd = 1.0 / (sum(squares) / c as f32 + eps).sqrt();
@@ -274,8 +273,7 @@ unsafe fn row_sums<L: Level, const CENTER: bool>(
         dgamma,
         dbeta,
     } = row;
-    let (mut s1, mut s2) = ([0.0; LANES], [0.0; LANES]);
-    chunks!(c, |j, len| {
+    let [s1, s2] = sums_of_row!(c, |j, len, sums: 2| {
         // SAFETY: elements j..j+len lie within the row and within the columns' sums. Lanes beyond `len` have
         // dy = 0.
         unsafe {
@@ -291,10 +289,10 @@ unsafe fn row_sums<L: Level, const CENTER: bool>(
             for i in 0..LANES {
                 let xhat = (xs[i] - mean) * rstd;
                 let g = dys[i] * gammas[i];
-                s2[i] = fma::<L>(g, xhat, s2[i]);
+                sums[1][i] = fma::<L>(g, xhat, sums[1][i]);
                 dgammas[i] = fma::<L>(dys[i], xhat, dgammas[i]);
                 if CENTER {
-                    s1[i] += g;
+                    sums[0][i] += g;
                     dbetas[i] += dys[i];
                 }
             }

@@ -5,6 +5,7 @@
 use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::sums_of_row;
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
@@ -116,8 +117,7 @@ unsafe fn row_means<L: Level, const CENTER: bool>(
     (y, y_col): (*const f32, usize),
     (dy, dy_col): (*const f32, usize),
 ) -> (f32, f32) {
-    let (mut s1, mut s2) = ([0.0; LANES], [0.0; LANES]);
-    chunks!(c, |j, len| {
+    let [s1, s2] = sums_of_row!(c, |j, len, sums: 2| {
         // SAFETY: elements j..j+len lie within the rows and the vectors. Lanes beyond `len` have dy = 0.
         unsafe {
             let ys = load(y.add(j * y_col), y_col, len, 0.0);
@@ -125,9 +125,9 @@ unsafe fn row_means<L: Level, const CENTER: bool>(
             let gammas = load(columns.gamma.add(j), 1, len, 1.0);
             let betas = shift::<CENTER>(columns, j, len);
             for i in 0..LANES {
-                s2[i] = fma::<L>(dys[i], ys[i] - betas[i], s2[i]);
+                sums[1][i] = fma::<L>(dys[i], ys[i] - betas[i], sums[1][i]);
                 if CENTER {
-                    s1[i] = fma::<L>(dys[i], gammas[i], s1[i]);
+                    sums[0][i] = fma::<L>(dys[i], gammas[i], sums[0][i]);
                 }
             }
         }

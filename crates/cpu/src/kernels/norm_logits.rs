@@ -6,6 +6,7 @@ use lessen_graph::ops;
 use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::sums_of_row;
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
@@ -65,23 +66,21 @@ unsafe fn normalize_row<L: Level>(
 ) -> (f32, bool) {
     let mut mean = 0.0;
     if temperature.centered {
-        let mut sums = [0.0; LANES];
-        chunks!(c, |j, len| {
+        let [sums] = sums_of_row!(c, |j, len, sums: 1| {
             // SAFETY: elements j..j+len lie within the row.
             let xs = unsafe { load(x.add(j * x_col), x_col, len, 0.0) };
             for i in 0..LANES {
-                sums[i] += xs[i];
+                sums[0][i] += xs[i];
             }
         });
         mean = sum(sums) / c as f32;
     }
-    let mut squares = [0.0; LANES];
-    chunks!(c, |j, len| {
+    let [squares] = sums_of_row!(c, |j, len, squares: 1| {
         // SAFETY: as above. Filled up with the mean, the other lanes add nothing.
         let xs = unsafe { load(x.add(j * x_col), x_col, len, mean) };
         for i in 0..LANES {
             let d = xs[i] - mean;
-            squares[i] = fma::<L>(d, d, squares[i]);
+            squares[0][i] = fma::<L>(d, d, squares[0][i]);
         }
     });
     let sigma = (sum(squares) / c as f32).sqrt();
@@ -140,15 +139,14 @@ unsafe fn derive_row<L: Level>(
     (y, dy, dx): (*const f32, *const f32, *mut f32),
     [y_col, dy_col, dx_col]: [usize; 3],
 ) {
-    let (mut sums, mut products) = ([0.0; LANES], [0.0; LANES]);
-    chunks!(c, |j, len| {
+    let [sums, products] = sums_of_row!(c, |j, len, sums: 2| {
         // SAFETY: elements j..j+len lie within the rows.
         unsafe {
             let ys = load(y.add(j * y_col), y_col, len, 0.0);
             let dys = load(dy.add(j * dy_col), dy_col, len, 0.0);
             for i in 0..LANES {
-                sums[i] += dys[i];
-                products[i] = fma::<L>(ys[i], dys[i], products[i]);
+                sums[0][i] += dys[i];
+                sums[1][i] = fma::<L>(ys[i], dys[i], sums[1][i]);
             }
         }
     });

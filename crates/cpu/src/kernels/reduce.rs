@@ -2,6 +2,7 @@
 
 use lessen_graph::ops::ReduceKind;
 
+use super::pairwise::{RUN, in_runs, sums_of_row};
 use super::rows::{Rows, flatten};
 use super::widths::{self, widths};
 use crate::simd::{LANES, Level, chunks, dispatch, fold, load, max, min, store, sum};
@@ -39,6 +40,13 @@ dispatch! {
 
 #[inline(always)]
 unsafe fn reduce_rows_body<L: Level>(kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, y: *mut f32) {
+    if kind == ReduceKind::Sum && c > RUN * LANES {
+        for r in 0..n {
+            // SAFETY: row `r` lies within `x`, and `r < n`.
+            unsafe { *y.add(r) = sum(long_row_sums(c, x, r)) };
+        }
+        return;
+    }
     for r in 0..n {
         let row = (x.at(r) as *const f32, x.col);
         // SAFETY: row `r` lies within `x`, and `r < n`.
@@ -61,6 +69,32 @@ unsafe fn row_sum(c: usize, x: (*const f32, usize)) -> f32 {
     // SAFETY: passed on.
     unsafe { add_row(c, x, &mut sums) };
     sum(sums)
+}
+
+/// [`row_sums`] of row `r`, inlined with a constant stride where it is 1.
+#[inline(always)]
+unsafe fn long_row_sums(c: usize, x: Rows<f32>, r: usize) -> [f32; LANES] {
+    // SAFETY: passed on.
+    unsafe {
+        if x.col == 1 {
+            row_sums(c, (x.at(r), 1))
+        } else {
+            row_sums(c, (x.at(r), x.col))
+        }
+    }
+}
+
+/// The sum of the elements `j` of a row with the same `j % LANES`.
+#[inline(always)]
+unsafe fn row_sums(c: usize, (x, col): (*const f32, usize)) -> [f32; LANES] {
+    let [sums] = sums_of_row!(c, |j, len, sums: 1| {
+        // SAFETY: elements j..j+len lie within the row.
+        let xs = unsafe { load(x.add(j * col), col, len, 0.0) };
+        for i in 0..LANES {
+            sums[0][i] += xs[i];
+        }
+    });
+    sums
 }
 
 /// Adds element `j` of a row to lane `j % LANES`.
@@ -98,13 +132,16 @@ unsafe fn sum_cols_body<L: Level>(n: usize, c: usize, x: Rows<f32>, acc: *mut f3
     chunks!(c, |j, len| {
         // SAFETY: columns j..j+len lie within `x` and `acc`.
         unsafe {
-            let mut sums = [0.0; LANES];
-            for r in 0..n {
-                let xs = load(x.element(r, j) as *const f32, x.col, len, 0.0);
-                for i in 0..LANES {
-                    sums[i] += xs[i];
+            let [sums] = in_runs!(n, RUN, |rows| {
+                let mut sums = [[0.0; LANES]];
+                for r in rows {
+                    let xs = load(x.element(r, j) as *const f32, x.col, len, 0.0);
+                    for i in 0..LANES {
+                        sums[0][i] += xs[i];
+                    }
                 }
-            }
+                sums
+            });
             let mut accs = load(acc.add(j) as *const f32, 1, len, 0.0);
             for i in 0..LANES {
                 accs[i] += sums[i];
@@ -120,13 +157,16 @@ unsafe fn sum_dense_cols(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) {
     widths!(c, |j, W| {
         // SAFETY: columns j..j+W lie within `x` and `acc`.
         unsafe {
-            let mut sums = [0.0f32; W];
-            for r in 0..n {
-                let xs: [f32; W] = widths::load(x.at(r).add(j));
-                for i in 0..W {
-                    sums[i] += xs[i];
+            let [sums] = in_runs!(n, RUN, |rows| {
+                let mut sums = [[0.0f32; W]];
+                for r in rows {
+                    let xs: [f32; W] = widths::load(x.at(r).add(j));
+                    for i in 0..W {
+                        sums[0][i] += xs[i];
+                    }
                 }
-            }
+                sums
+            });
             let mut accs: [f32; W] = widths::load(acc.add(j));
             for i in 0..W {
                 accs[i] += sums[i];
@@ -139,17 +179,23 @@ unsafe fn sum_dense_cols(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) {
 #[inline(always)]
 unsafe fn sum_all_body<L: Level>(n: usize, c: usize, x: Rows<f32>) -> f32 {
     flatten!(n, c, x);
-    let mut sums = [0.0; LANES];
-    for r in 0..n {
-        // SAFETY: row `r` lies within `x`.
-        unsafe {
-            if x.col == 1 {
-                add_row(c, (x.at(r), 1), &mut sums);
-            } else {
-                add_row(c, (x.at(r), x.col), &mut sums);
+    let chunks = c.div_ceil(LANES).max(1);
+    let [sums] = in_runs!(n, (RUN / chunks).max(1), |rows| {
+        let mut sums = [[0.0; LANES]];
+        for r in rows {
+            // SAFETY: row `r` lies within `x`.
+            unsafe {
+                if chunks > RUN {
+                    sums[0] = long_row_sums(c, x, r);
+                } else if x.col == 1 {
+                    add_row(c, (x.at(r), 1), &mut sums[0]);
+                } else {
+                    add_row(c, (x.at(r), x.col), &mut sums[0]);
+                }
             }
         }
-    }
+        sums
+    });
     sum(sums)
 }
 

@@ -4,6 +4,7 @@ use lessen_graph::ops::{self, ReduceKind};
 use lessen_graph::{Op, RowWise};
 
 use super::kernel::{Kernel, Round, RowKernel, TaskFn, Types, WholeKernel};
+use super::pairwise::{Pairwise, RUN, sum_of};
 use super::reduce::{extreme_cols, reduce_rows, sum_all, sum_cols};
 use super::rows::Rows;
 use crate::simd::{LANES, max, min};
@@ -160,20 +161,55 @@ fn over_columns(kind: ReduceKind, split: Split) -> WholeKernel {
         // SAFETY: see `Work`; each task reduces columns into a range of its own.
         unsafe {
             let y = w.y(0).add(index * columns + first);
+            let x = |i: usize| Rows {
+                ptr: w.x(0).add(kept.at(index) + outer.at(i) + first).cast_mut(),
+                row,
+                col: 1,
+            };
+            if kind == ReduceKind::Sum {
+                return sum_blocks(outer.count(), n, c, x, y);
+            }
             std::slice::from_raw_parts_mut(y, c).fill(start(kind));
             for i in 0..outer.count() {
-                let x = Rows {
-                    ptr: w.x(0).add(kept.at(index) + outer.at(i) + first).cast_mut(),
-                    row,
-                    col: 1,
-                };
-                match kind {
-                    ReduceKind::Sum => sum_cols(n, c, x, y),
-                    _ => extreme_cols(kind, n, c, x, y),
-                }
+                extreme_cols(kind, n, c, x(i), y);
             }
         }
     })
+}
+
+/// Columns whose sums lie on the stack.
+const WIDE: usize = 256;
+
+/// The sums of `c` columns of several blocks of `n` rows.
+///
+/// # Safety
+/// Every block has `n` rows of `c` elements, `y` has `c` elements and overlaps none.
+unsafe fn sum_blocks(blocks: usize, n: usize, c: usize, block: impl Fn(usize) -> Rows<f32>, y: *mut f32) {
+    let of_run = (RUN / n).max(1);
+    if blocks <= of_run {
+        // SAFETY: passed on.
+        unsafe {
+            y.write_bytes(0, c);
+            (0..blocks).for_each(|i| sum_cols(n, c, block(i), y));
+        }
+        return;
+    }
+    for first in (0..c).step_by(WIDE) {
+        let c = WIDE.min(c - first);
+        let mut all = Pairwise::<1, WIDE>::new();
+        for from in (0..blocks).step_by(of_run) {
+            let mut sums = [[0.0; WIDE]];
+            for i in from..blocks.min(from + of_run) {
+                let mut x = block(i);
+                x.ptr = x.element(0, first);
+                // SAFETY: the columns lie within the block and are as many as the sums at most.
+                unsafe { sum_cols(n, c, x, sums[0].as_mut_ptr()) };
+            }
+            all.add(&sums);
+        }
+        // SAFETY: the columns lie within `y`.
+        unsafe { y.add(first).copy_from_nonoverlapping(all.total()[0].as_ptr(), c) };
+    }
 }
 
 /// Rows that vanish, and other axes with them; `n` elements for each output.
@@ -183,13 +219,15 @@ fn over_rows(kind: ReduceKind, split: Split, n: usize) -> WholeKernel {
     let chunk = (CHUNK / n).max(1);
     WholeKernel::dense(outputs.div_ceil(chunk), move |w, task| {
         for index in task * chunk..outputs.min((task + 1) * chunk) {
-            let mut result = start(kind);
-            for i in 0..outer.count() {
+            let parts = (0..outer.count()).map(|i| {
                 let at = kept.at(index) + outer.at(i);
                 // SAFETY: see `Work`; the row lies within the input.
-                let part = unsafe { reduce_run(kind, rows.0, w.x(0).add(at)) };
-                result = combine(kind, result, part);
-            }
+                unsafe { reduce_run(kind, rows.0, w.x(0).add(at)) }
+            });
+            let result = match kind {
+                ReduceKind::Sum => sum_of(parts),
+                _ => parts.fold(start(kind), |a, b| combine(kind, a, b)),
+            };
             // SAFETY: see `Work`; each task writes outputs of its own.
             unsafe { *w.y(0).add(index) = result };
         }

@@ -4,6 +4,7 @@ use lessen_graph::{DType, ops};
 
 use super::cast::{Bf16, Float};
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::{RUN, in_runs};
 use super::rows::Rows;
 use super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch, fma};
@@ -70,14 +71,17 @@ unsafe fn scale_shift_sums_body<L: Level, X: Float>(
         // SAFETY: the columns lie within the rows, the vector and the sums.
         unsafe {
             let centers: [f32; W] = load(center.add(j));
-            let (mut shifts, mut scales) = ([0.0f32; W], [0.0f32; W]);
-            for r in 0..n {
-                let (xs, dys): ([X; W], [f32; W]) = (load(x.at(r).add(j)), load(dy.at(r).add(j)));
-                for i in 0..W {
-                    shifts[i] += dys[i];
-                    scales[i] = fma::<L>(dys[i], xs[i].wide() - centers[i], scales[i]);
+            let [shifts, scales] = in_runs!(n, RUN, |rows| {
+                let (mut shifts, mut scales) = ([0.0f32; W], [0.0f32; W]);
+                for r in rows {
+                    let (xs, dys): ([X; W], [f32; W]) = (load(x.at(r).add(j)), load(dy.at(r).add(j)));
+                    for i in 0..W {
+                        shifts[i] += dys[i];
+                        scales[i] = fma::<L>(dys[i], xs[i].wide() - centers[i], scales[i]);
+                    }
                 }
-            }
+                [shifts, scales]
+            });
             let (mut all_shifts, mut all_scales): ([f32; W], [f32; W]) = (load(dshift.add(j)), load(dscale.add(j)));
             for i in 0..W {
                 all_shifts[i] += shifts[i];

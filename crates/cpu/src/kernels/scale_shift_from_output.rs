@@ -4,6 +4,7 @@
 use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::{RUN, in_runs};
 use super::rows::Rows;
 use super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch, fma};
@@ -77,14 +78,17 @@ unsafe fn scale_shift_sums_body<L: Level>(
         // SAFETY: the columns lie within the rows, the vectors and the sums.
         unsafe {
             let (scales, shifts): ([f32; W], [f32; W]) = (load(scale.add(j)), load(shift.add(j)));
-            let (mut sums, mut scaled) = ([0.0f32; W], [0.0f32; W]);
-            for r in 0..n {
-                let (ys, dys): ([f32; W], [f32; W]) = (load(y.at(r).add(j)), load(dy.at(r).add(j)));
-                for i in 0..W {
-                    sums[i] += dys[i];
-                    scaled[i] = fma::<L>(dys[i], ys[i] - shifts[i], scaled[i]);
+            let [sums, scaled] = in_runs!(n, RUN, |rows| {
+                let (mut sums, mut scaled) = ([0.0f32; W], [0.0f32; W]);
+                for r in rows {
+                    let (ys, dys): ([f32; W], [f32; W]) = (load(y.at(r).add(j)), load(dy.at(r).add(j)));
+                    for i in 0..W {
+                        sums[i] += dys[i];
+                        scaled[i] = fma::<L>(dys[i], ys[i] - shifts[i], scaled[i]);
+                    }
                 }
-            }
+                [sums, scaled]
+            });
             let (mut dshifts, mut dscales): ([f32; W], [f32; W]) = (load(dshift.add(j)), load(dscale.add(j)));
             for i in 0..W {
                 dshifts[i] += sums[i];

@@ -6,6 +6,7 @@
 use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Types};
+use super::pairwise::sums_of_row;
 use super::rows::Rows;
 use crate::math::{exp, log};
 use crate::simd::{LANES, Level, chunks, dispatch, fma, fold, larger, load, store, sum};
@@ -49,12 +50,11 @@ pub(super) unsafe fn row_shift(c: usize, (x, col): (*const f32, usize)) -> f32 {
 /// The sum of `e^(x - shift)` along a row.
 #[inline(always)]
 pub(super) unsafe fn row_sum_exp<L: Level>(c: usize, (x, col): (*const f32, usize), shift: f32) -> f32 {
-    let mut sums = [0.0; LANES];
-    chunks!(c, |j, len| {
+    let [sums] = sums_of_row!(c, |j, len, sums: 1| {
         // SAFETY: elements j..j+len lie within the row. e^-inf adds nothing.
         let xs = unsafe { load(x.add(j * col), col, len, f32::NEG_INFINITY) };
         for i in 0..LANES {
-            sums[i] += exp::<L>(xs[i] - shift);
+            sums[0][i] += exp::<L>(xs[i] - shift);
         }
     });
     sum(sums)
@@ -68,14 +68,13 @@ unsafe fn row_exp<L: Level>(
     shift: f32,
     (y, y_col): (*mut f32, usize),
 ) -> f32 {
-    let mut sums = [0.0; LANES];
-    chunks!(c, |j, len| {
+    let [sums] = sums_of_row!(c, |j, len, sums: 1| {
         // SAFETY: elements j..j+len lie within the rows; the chunk is read before any of it is written.
         unsafe {
             let mut xs = load(x.add(j * x_col), x_col, len, f32::NEG_INFINITY);
             for i in 0..LANES {
                 xs[i] = exp::<L>(xs[i] - shift);
-                sums[i] += xs[i];
+                sums[0][i] += xs[i];
             }
             store(y.add(j * y_col), y_col, len, &xs);
         }
@@ -187,14 +186,13 @@ unsafe fn softmax_row_backward<L: Level>(
     dy_col: usize,
     dx_col: usize,
 ) {
-    let mut sums = [0.0; LANES];
-    chunks!(c, |j, len| {
+    let [sums] = sums_of_row!(c, |j, len, sums: 1| {
         // SAFETY: elements j..j+len lie within the rows.
         unsafe {
             let ys = load(y.add(j * y_col), y_col, len, 0.0);
             let dys = load(dy.add(j * dy_col), dy_col, len, 0.0);
             for i in 0..LANES {
-                sums[i] = fma::<L>(ys[i], dys[i], sums[i]);
+                sums[0][i] = fma::<L>(ys[i], dys[i], sums[0][i]);
             }
         }
     });

@@ -2,6 +2,7 @@
 
 mod frozen;
 mod kernels;
+mod long_sums;
 mod plans;
 mod pool;
 mod random;

@@ -7,6 +7,7 @@ use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
+use super::super::pairwise::sum_of;
 use super::super::rows::Rows;
 use super::backward::{Gradients, backward, backward_scratch};
 use super::copies::copy_rows;
@@ -350,7 +351,7 @@ impl Backward {
                 for h in 0..heads {
                     let all = (0..batch).flat_map(|b| (0..parts).map(move |part| (b, part)));
                     // SAFETY: see `Work`; the parts have been written.
-                    unsafe { *w.y(output).add(h) = all.map(|(b, part)| *this.weight(w, (b, h), part)).sum() };
+                    unsafe { *w.y(output).add(h) = sum_of(all.map(|(b, part)| *this.weight(w, (b, h), part))) };
                 }
             }),
         })

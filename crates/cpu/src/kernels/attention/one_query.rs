@@ -5,6 +5,7 @@ use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::ops::{self, AttentionBias, Weighting};
 
 use super::super::few_rows::few_rows;
+use super::super::pairwise::sums_of_row;
 use super::super::rows::Rows;
 use super::super::softmax::row_shift;
 use super::head::{Bias, Head};
@@ -67,12 +68,11 @@ unsafe fn weigh_body<L: Level>(n: usize, products: *mut f32, scale: f32, slope: 
         });
         let largest = row_shift(n, (products, 1));
         let shift = if largest == f32::NEG_INFINITY { 0.0 } else { largest };
-        let mut sums = [0.0; LANES];
-        chunks!(n, |j, len| {
+        let [sums] = sums_of_row!(n, |j, len, sums: 1| {
             let mut x = load(products.add(j), 1, len, f32::NEG_INFINITY);
             for i in 0..LANES {
                 x[i] = exp_below_zero::<L>(x[i] - shift);
-                sums[i] += x[i];
+                sums[0][i] += x[i];
             }
             store(products.add(j), 1, len, &x);
         });

@@ -6,7 +6,8 @@ use std::ops::Range;
 use lessen_graph::ops::{Conv2dSizes, Slide};
 
 use super::super::cast::Float;
-use super::super::kernel::{Round, TaskFn, WholeKernel};
+use super::super::kernel::{Round, TaskFn, WholeKernel, Work};
+use super::super::pairwise::RUN;
 use super::super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch, fma};
 
@@ -123,13 +124,12 @@ pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
     let products = lines * columns.windows * channels * taps;
     let parts = (products >> 17).clamp(1, 32).min(lines);
     let len = taps * channels;
-    WholeKernel::rounds(move |_| {
-        let add: TaskFn = Box::new(move |w, part| {
-            // SAFETY: see `Work`; the shared scratch has room for each part.
-            let sums = unsafe { w.shared.cast::<f32>().add(part * len) };
-            // SAFETY: as above.
+    let has_many_lines = lines.div_ceil(parts) > RUN;
+    let kernel = WholeKernel::rounds(move |_| {
+        let add_lines = move |w: &Work<'_>, some: Range<usize>, sums: *mut f32| {
+            // SAFETY: the sums are this task's own.
             unsafe { sums.write_bytes(0, len) };
-            for line in part * lines / parts..(part + 1) * lines / parts {
+            for line in some {
                 let (image, window) = (line / rows.windows, line % rows.windows);
                 for tap in 0..rows.taps {
                     let Some(row) = rows.position(window, tap) else {
@@ -149,6 +149,23 @@ pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
                     }
                 }
             }
+        };
+        let add: TaskFn = Box::new(move |w, part| {
+            // SAFETY: see `Work`; the shared scratch has room for each part.
+            let sums = unsafe { w.shared.cast::<f32>().add(part * len) };
+            let all = part * lines / parts..(part + 1) * lines / parts;
+            if !has_many_lines {
+                return add_lines(w, all, sums);
+            }
+            // SAFETY: as above; the worker's scratch has room for a run.
+            unsafe {
+                sums.write_bytes(0, len);
+                let of_run = w.scratch.cast::<f32>();
+                for first in all.clone().step_by(RUN) {
+                    add_lines(w, first..all.end.min(first + RUN), of_run);
+                    (0..len).for_each(|i| *sums.add(i) += *of_run.add(i));
+                }
+            }
         });
         let gather: TaskFn = Box::new(move |w, tap| {
             for c in 0..channels {
@@ -161,6 +178,12 @@ pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
         });
         let round = |tasks, run| Round { tasks, run };
         vec![round(parts, add), round(taps, gather)]
-    })
-    .with_shared(parts * len * size_of::<f32>())
+    });
+    let bytes = len * size_of::<f32>();
+    let kernel = kernel.with_shared(parts * bytes);
+    if has_many_lines {
+        kernel.with_scratch(bytes)
+    } else {
+        kernel
+    }
 }

@@ -1,8 +1,9 @@
-//! Max pooling with the taps of the largest, and what goes to these taps or is read there.
+//! Max pooling with the taps of the largest elements, and its derivatives, which write to these taps or read there.
 
 use lessen_graph::ops::{self, Slide};
 
 use super::super::kernel::{Kernel, Types, WholeKernel};
+use super::super::pairwise::{RUN, in_runs};
 use super::super::widths::{load, store, widths};
 use super::of_f32;
 use super::reads::{Pixels, Reads, Row};
@@ -80,19 +81,42 @@ unsafe fn scatter_row_body<L: Level>(
     dx: *mut f32,
 ) {
     for column in 0..row.columns.len() {
+        let count = row.rows.len() * row.columns.of(column).len();
         widths!(row.channels, |c, W| {
-            let mut sums = [0.0; W];
-            for (at, tap) in each(row, column, width) {
-                // SAFETY: the window is one of the image.
-                let (dys, ts): ([f32; W], [i32; W]) = unsafe { (load(dy.add(at + c)), load(taps.add(at + c))) };
-                for i in 0..W {
-                    sums[i] += if ts[i] == tap { dys[i] } else { 0.0 };
-                }
+            let mut windows = each(row, column, width);
+            // SAFETY: the windows are those of the image, and the channels those of a pixel of the row.
+            unsafe {
+                let (dy, taps) = (dy.add(c), taps.add(c));
+                let sums: [f32; W] = if count <= RUN {
+                    sum_of_windows(windows, dy, taps)
+                } else {
+                    let [sums] = in_runs!(count, RUN, |run| {
+                        [sum_of_windows(windows.by_ref().take(run.len()), dy, taps)]
+                    });
+                    sums
+                };
+                store(dx.add(column * row.channels + c), sums);
             }
-            // SAFETY: the channels are those of a pixel of the row.
-            unsafe { store(dx.add(column * row.channels + c), sums) };
         });
     }
+}
+
+/// The sum of the cotangents of windows that have a pixel at their tap, one after another.
+#[inline(always)]
+unsafe fn sum_of_windows<const W: usize>(
+    windows: impl Iterator<Item = (usize, i32)>,
+    dy: *const f32,
+    taps: *const i32,
+) -> [f32; W] {
+    let mut sums = [0.0; W];
+    for (at, tap) in windows {
+        // SAFETY: the window is one of the image.
+        let (dys, ts): ([f32; W], [i32; W]) = unsafe { (load(dy.add(at)), load(taps.add(at))) };
+        for i in 0..W {
+            sums[i] += if ts[i] == tap { dys[i] } else { 0.0 };
+        }
+    }
+    sums
 }
 
 #[inline(always)]
@@ -116,7 +140,7 @@ unsafe fn gather_row_body<L: Level>(row: &Row<'_, usize>, width: usize, x: *cons
     }
 }
 
-/// What each window reads, for images `[N, H, W, C]` of this shape.
+/// The pixels that each window reads, for images `[N, H, W, C]` of this shape.
 fn of_windows([rows, columns]: [Slide; 2], shape: &[usize]) -> Pixels<usize> {
     Pixels {
         rows: Reads::of_windows(rows),

@@ -3,6 +3,7 @@
 use lessen_graph::ops::{self, Sampling};
 
 use super::super::kernel::{Kernel, Types, WholeKernel};
+use super::super::pairwise::{RUN, in_runs};
 use super::super::widths::{load, store, widths};
 use super::of_f32;
 use super::reads::{Pixels, Read, Reads, Row};
@@ -20,22 +21,56 @@ dispatch! {
 #[inline(always)]
 unsafe fn resample_row_body<L: Level>(row: &Row<'_, f64>, x: *const f32, y: *mut f32) {
     for column in 0..row.columns.len() {
+        let columns = row.columns.of(column);
+        let is_one_run = row.rows.len() * columns.len() <= RUN;
         widths!(row.channels, |c, W| {
-            let mut sums = [0.0; W];
-            for a in row.rows {
-                for b in row.columns.of(column) {
-                    let weight = (a.by * b.by) as f32;
-                    // SAFETY: the pixel lies in the image.
-                    let xs: [f32; W] = unsafe { load(x.add(a.at * row.line + b.at * row.channels + c)) };
-                    for i in 0..W {
-                        sums[i] = fma::<L>(weight, xs[i], sums[i]);
-                    }
-                }
+            // SAFETY: the pixels lie in the image, and the channels are those of a pixel of the row.
+            unsafe {
+                let sums: [f32; W] = if is_one_run {
+                    window::<L, W>(row.rows, columns, row, x.add(c))
+                } else {
+                    large_window::<L, W>(columns, row, x.add(c))
+                };
+                store(y.add(column * row.channels + c), sums);
             }
-            // SAFETY: the channels are those of a pixel of the row.
-            unsafe { store(y.add(column * row.channels + c), sums) };
         });
     }
+}
+
+/// The sum of some pixels of some rows with their weights, one after another.
+#[inline(always)]
+unsafe fn window<L: Level, const W: usize>(
+    rows: &[Read<f64>],
+    columns: &[Read<f64>],
+    row: &Row<'_, f64>,
+    x: *const f32,
+) -> [f32; W] {
+    let mut sums = [0.0; W];
+    for a in rows {
+        for b in columns {
+            let weight = (a.by * b.by) as f32;
+            // SAFETY: the pixel lies in the image.
+            let xs: [f32; W] = unsafe { load(x.add(a.at * row.line + b.at * row.channels)) };
+            for i in 0..W {
+                sums[i] = fma::<L>(weight, xs[i], sums[i]);
+            }
+        }
+    }
+    sums
+}
+
+/// The sum of more pixels than a run has: in runs of whole rows, or of parts of a row.
+#[inline(always)]
+unsafe fn large_window<L: Level, const W: usize>(columns: &[Read<f64>], row: &Row<'_, f64>, x: *const f32) -> [f32; W] {
+    let rows_of_run = (RUN / columns.len()).max(1);
+    let [sums] = in_runs!(row.rows.len(), rows_of_run, |rows| {
+        let rows = &row.rows[rows];
+        in_runs!(columns.len(), RUN, |some| {
+            // SAFETY: passed on.
+            [unsafe { window::<L, W>(rows, &columns[some], row, x) }]
+        })
+    });
+    sums
 }
 
 /// The weights for the rows or the columns of an image of this size.
@@ -44,7 +79,7 @@ fn weights(sampling: Sampling, size: [usize; 2], axis: usize) -> Reads<f64> {
     Reads::new(lists.map(|list| list.into_iter().map(|(at, by)| Read { at, by }).collect()))
 }
 
-/// The kernel of sums over what `read` says for rows (axis 0) and columns.
+/// The kernel of weighted sums over the pixels that `read` gives for rows (axis 0) and columns.
 fn sums(types: &Types<'_>, read: impl Fn(usize) -> Reads<f64> + Send + Sync + 'static) -> Option<Kernel> {
     let shape = types.inputs[0].shape.clone();
     let kernel = WholeKernel::rounds(move |_| {

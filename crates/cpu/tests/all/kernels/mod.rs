@@ -24,5 +24,5 @@ mod random;
 mod reduce;
 mod rope;
 mod softmax;
-mod support;
+pub mod support;
 mod updates;

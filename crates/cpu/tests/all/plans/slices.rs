@@ -88,3 +88,14 @@ fn slices_draw_the_random_numbers_of_the_whole() {
         ..TWO_SLICES
     });
 }
+
+#[test]
+fn slices_of_many_rows_add_up_to_the_bits_of_the_whole() {
+    check(Size {
+        blocks: 1,
+        batch: 128,
+        heads: 2,
+        width: 128,
+        ..TWO_SLICES
+    });
+}
