@@ -1,4 +1,4 @@
-//! Profiling: the time of a run, split into products and all kernels and by nodes, and what ReLU attention leaves out.
+//! Profiling: the time of a run, split into products and all kernels and by nodes, and tiles that ReLU attention skips.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -90,7 +90,7 @@ impl Clock {
         steps[step] += seconds;
     }
 
-    /// Adds what a task of ReLU attention has counted.
+    /// Adds the counts of a task of ReLU attention.
     pub(crate) fn count(&self, tiles: &TileCounts) {
         if self.on {
             let mut all = self.tiles.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,8 +23,8 @@ impl SliceSums {
         SliceSums { tile: tile.max(1) }
     }
 
-    /// Writes the sum of the parts of `rows` rows to `to`, which has at most [`COLUMNS`] elements; `part` gives those of
-    /// each.
+    /// Writes the sum of the parts of `rows` rows to `to`, which has at most [`COLUMNS`] elements; `part` gives the
+    /// elements of a part.
     pub(crate) fn sum<'a>(&self, rows: usize, parts: Range<usize>, part: &impl Fn(usize) -> &'a [f32], to: &mut [f32]) {
         let n = to.len();
         to.fill(0.0);

@@ -10,7 +10,7 @@ use crate::simd::{LANES, Level, chunks, dispatch, load, store};
 const WORD: usize = 32;
 
 dispatch! {
-    /// Bit `i % 32` of `y[r, i / 32]` is whether `x[r, i]` is not 0; bits behind the last element are 0.
+    /// Bit `i % 32` of `y[r, i / 32]` is whether `x[r, i]` is not 0; bits after the last element are 0.
     ///
     /// # Safety
     /// `x` covers `n` rows of `c` elements and `y` rows of `ceil(c / 32)`; they do not overlap.

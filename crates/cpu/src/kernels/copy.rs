@@ -117,7 +117,7 @@ impl CopyPlan {
 /// Rows and columns of a tile of a transpose.
 const TILE: usize = 16;
 
-/// Transposes a tile: columns of elements side by side become rows of such.
+/// Transposes a tile: columns of adjacent elements become rows of them.
 #[inline(always)]
 unsafe fn whole_tile<T: Copy>((x, x_col): (*const T, usize), (y, y_row): (*mut T, usize)) {
     // SAFETY: the caller's tile exists on both sides.

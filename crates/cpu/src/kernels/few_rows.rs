@@ -241,7 +241,7 @@ fn add<L: Level, W: Float, const R: usize>(x: &[[f32; LANES]; R], w: &[W; LANES]
     }
 }
 
-/// The first `len` lanes; zeros behind them.
+/// The first `len` lanes; zeros after them.
 #[inline(always)]
 unsafe fn padded<T: Element>(x: *const T, len: usize) -> [T; LANES] {
     let mut lanes = [T::default(); LANES];

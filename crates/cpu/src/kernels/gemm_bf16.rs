@@ -10,7 +10,7 @@ use super::rows::Rows;
 /// The most rows, `k` and columns of a block.
 const BLOCK: (usize, usize, usize) = (256, 256, 512);
 
-/// Bytes of the widened blocks of a product of so many rows and columns.
+/// Bytes of the widened blocks of a product of `m` rows and `n` columns.
 pub(super) fn widened_bytes(m: usize, n: usize) -> usize {
     let (rows, depth, columns) = BLOCK;
     (m.min(rows) + n.min(columns)) * depth * size_of::<f32>()

@@ -6,7 +6,7 @@ use super::kernel::{Kernel, RowKernel, Types};
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, load};
 
-/// The bits of infinity; those of NaN without the sign are above.
+/// The bits of infinity; the bits of NaN without the sign are larger.
 const INFINITE: u32 = 0x7F80_0000;
 
 dispatch! {

@@ -1,4 +1,4 @@
-//! What only moves elements: copies of strided arrays, concatenation, padding, and ranges written into an array.
+//! Operations that only move elements: copies of strided arrays, concatenation, padding, updates of ranges.
 
 use lessen_graph::{Layout, Type, numel, ops};
 

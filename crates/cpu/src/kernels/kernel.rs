@@ -1,4 +1,4 @@
-//! What a kernel is: a loop with what the planner and the executor must know of it.
+//! Kernels of operations: loops, with the facts that planner and executor need.
 
 use lessen_compile::natural_rows;
 use lessen_graph::{DType, Op, Role, RowWise, Type, numel};

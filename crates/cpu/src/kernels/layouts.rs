@@ -3,16 +3,16 @@
 /// The layouts in which a kernel reads an input, besides dense ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reads {
-    /// No others.
+    /// Dense layouts only.
     Dense,
     /// Rows whose columns lie one stride apart.
     Rows,
-    /// Such rows that lie one stride apart, too.
+    /// Such rows that also lie one stride apart.
     Matrix,
-    /// Those whose last axis is dense.
+    /// Layouts whose last axis is dense.
     DenseLastAxis,
     /// Matrices whose rows or columns are dense.
     Runs,
-    /// All.
+    /// All layouts.
     Any,
 }

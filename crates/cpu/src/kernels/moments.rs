@@ -17,7 +17,7 @@ const TILE: usize = 1 << 14;
 /// The most tiles whose moments are merged one after another.
 const FEW: usize = 32;
 
-/// The mean of each column of some rows, and the sum of the squares of what differs from it.
+/// The mean of each column of some rows, and the sum of squared deviations from it.
 #[derive(Clone, Copy)]
 struct Sums {
     rows: usize,
@@ -53,7 +53,7 @@ unsafe fn add_tile_body<L: Level, T: Float>(rows: usize, c: usize, x: *const T, 
     let n = rows as f32;
     widths!(c, |j, W| {
         let (mut mean, mut squares) = ([0.0f32; W], [0.0f32; W]);
-        // SAFETY: there is a first row. What is summed is the difference to it, which is small where a mean is large.
+        // SAFETY: there is a first row. Differences from it are summed, which are small where a mean is large.
         let first = wide(unsafe { load::<T, W>(x.add(j)) });
         for r in 1..rows {
             // SAFETY: the elements lie within the row.

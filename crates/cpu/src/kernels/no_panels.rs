@@ -1,6 +1,6 @@
 //! Machines without tiles: no product runs on packed panels.
 
-/// What factors are made of.
+/// Numbers of factors.
 pub(super) mod number {
     /// A number that tiles would hold.
     pub(crate) trait Number: Copy + 'static {}

@@ -69,8 +69,8 @@ impl Axes {
     }
 }
 
-/// The axes of a reduction of a dense array: those that stay, those that vanish but for the innermost of them, and that
-/// one with its stride. `columns` are the elements behind it, which stay.
+/// The axes of a reduction of a dense array: kept axes, outer reduced axes, the innermost reduced axis with its stride,
+/// and the number of kept elements after that axis.
 struct Split {
     kept: Axes,
     outer: Axes,

@@ -7,7 +7,7 @@ use super::rows::Rows;
 use crate::math::cos_sin;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 
-/// What rotates the heads of a token.
+/// The rotation of the heads of a token.
 #[derive(Clone, Copy)]
 pub struct Rotation<'a> {
     /// The angle of each pair of elements at position 1, from -1 to 1; elements `i` and `i + frequencies.len()` of a

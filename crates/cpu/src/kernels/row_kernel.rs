@@ -30,18 +30,18 @@ pub(crate) enum Cut {
     Even { parts: usize, width: usize },
 }
 
-/// A task of what runs before a row kernel.
+/// A task of the preparation of a row kernel.
 type PrepareFn = Box<dyn Fn(&Run<'_>, usize) + Send + Sync>;
 
-/// What runs before a row kernel, to fill the memory that its blocks share.
+/// Preparation of a row kernel: tasks before its blocks, which fill the memory that all blocks share.
 pub(crate) struct Prepare {
     /// Tasks, which run in any order.
     pub(crate) tasks: usize,
-    /// Runs a task. Where all rows are one tile it is given all of them, elsewhere only what is read whole.
+    /// Runs a task. It gets all rows where they are one tile, else only the inputs that are read whole.
     pub(crate) run: PrepareFn,
 }
 
-/// What a row kernel becomes where an input that is read whole never changes: that input is packed once.
+/// Replacement of a row kernel where an input that is read whole never changes: the input is packed once.
 pub(crate) struct Fixed {
     /// The input.
     pub(crate) input: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Fixed {
     pub(crate) bytes: usize,
     /// Packs the input into the memory that a run calls shared.
     pub(crate) pack: Prepare,
-    /// The loop that reads the packed input, and other operands whose columns follow each other. A row behind the
+    /// The loop that reads the packed input, and other operands whose columns follow each other. A row after the
     /// operation's inputs is added to each row of the result.
     pub(crate) run: RowLoop,
     pub(crate) cut: Cut,
@@ -60,13 +60,13 @@ pub(crate) struct RowKernel {
     pub(crate) run: RowLoop,
     pub(crate) prepare: Option<Prepare>,
     pub(crate) fixed: Option<Fixed>,
-    /// Whether it is what [`Fixed`] says.
+    /// Whether it reads a packed input; see [`Fixed`].
     pub(crate) is_frozen: bool,
     pub(crate) scratch: Scratch,
     /// Whether the bits of a row depend on which rows are computed together.
     pub(crate) tiled: bool,
     pub(crate) cut: Cut,
-    /// What differs from [`Reads::Rows`] for what is read by rows, and [`Reads::Dense`] for what is read whole.
+    /// Exceptions from [`Reads::Rows`] for inputs read by rows, and from [`Reads::Dense`] for inputs read whole.
     reads: Vec<(usize, Reads)>,
 }
 
@@ -114,7 +114,7 @@ impl RowKernel {
         RowKernel { tiled: true, ..self }
     }
 
-    /// The same, with so much scratch for each worker, and so much that all blocks share.
+    /// The same, with bytes of scratch for each worker, and bytes that all blocks share.
     pub(crate) fn with_scratch(self, worker: usize, shared: usize) -> RowKernel {
         RowKernel {
             scratch: Scratch { worker, shared },
@@ -136,7 +136,7 @@ impl RowKernel {
         }
     }
 
-    /// The same, and what it becomes where an input never changes.
+    /// The same, with its replacement where an input never changes.
     pub(crate) fn with_fixed(self, fixed: Option<Fixed>) -> RowKernel {
         RowKernel { fixed, ..self }
     }

@@ -217,9 +217,10 @@ impl Product {
             k: self.slices()[0].len(),
             ..self.clone()
         };
-        let (shared, worker) = match self.op.widens {
-            true => first.words().scratch::<Bf16>(),
-            false => (0, 0),
+        let (shared, worker) = if self.op.widens {
+            first.words().scratch::<Bf16>()
+        } else {
+            (0, 0)
         };
         Some((first.panels().shared().max(shared), worker))
     }
@@ -285,7 +286,7 @@ impl Product {
     }
 }
 
-/// A round whose factors begin so many bytes behind those of the step.
+/// A round whose factors begin this many bytes after those of the step.
 #[cfg(target_arch = "x86_64")]
 fn moved(round: Round, bytes: [usize; 2]) -> Round {
     let Round { tasks, run } = round;

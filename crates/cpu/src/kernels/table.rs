@@ -125,8 +125,8 @@ pub(crate) fn is_listed(op: &dyn Op) -> bool {
     made(op).is_some()
 }
 
-/// The most elements of an operand with a kernel: more than a machine can visit, and so few that sizes of scratch, which
-/// are a few hundred bytes for each of them, do not overflow.
+/// The most elements of an operand with a kernel: more than a machine can visit, and so few that sizes of scratch do
+/// not overflow, which are a few hundred bytes for each of them.
 const MOST_ELEMENTS: usize = 1 << 48;
 
 /// The kernel of an operation on these types, if there is one. A row kernel is only given to an operation that works

@@ -6,10 +6,10 @@ use super::layouts::Reads;
 use crate::clock::Clock;
 use crate::index_errors::IndexErrors;
 
-/// What a task does, given its number.
+/// The work of a task, given its number.
 pub(crate) type TaskFn = Box<dyn Fn(&Work<'_>, usize) + Send + Sync>;
 
-/// Tasks that run in any order, when those of the round before have run.
+/// Tasks that run in any order, after the tasks of the round before.
 pub(crate) struct Round {
     pub(crate) tasks: usize,
     pub(crate) run: TaskFn,
@@ -26,7 +26,7 @@ pub(crate) struct WholeKernel {
     pub(crate) slice: Option<usize>,
     /// How it cuts its work, as far as bits depend on it and it depends on the number of rows.
     pub(crate) cut: usize,
-    /// What differs from [`Reads::Dense`].
+    /// Exceptions from [`Reads::Dense`].
     pub(super) reads: Vec<(usize, Reads)>,
 }
 
@@ -70,7 +70,7 @@ impl WholeKernel {
         self
     }
 
-    /// The same, adding up slices of so many rows.
+    /// The same, adding up slices of this many rows.
     pub(crate) fn in_slices(mut self, rows: Option<usize>) -> WholeKernel {
         self.slice = rows;
         self

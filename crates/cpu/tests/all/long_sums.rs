@@ -1,5 +1,5 @@
-//! Sums of many terms: the error of every kernel that adds up is that of sums in pairs, about 1e-6 of a sum of a million
-//! terms of one sign, at every CPU level, and its bits do not depend on the number of threads.
+//! Sums of many terms: the error of every kernel that adds up is that of sums in pairs, about 1e-6 of a sum of a
+//! million terms of one sign, at every CPU level, and its bits do not depend on the number of threads.
 
 use std::collections::HashMap;
 use std::sync::Arc;

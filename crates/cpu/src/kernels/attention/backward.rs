@@ -15,7 +15,7 @@ use super::weights::{counts, weights_of};
 use crate::simd::{Level, dispatch, fma};
 use lessen_graph::ops::Weighting;
 
-/// What the derivative reads and writes of one head of queries, besides what [`Head`] has.
+/// Operands of the derivative for one head of queries, besides those in [`Head`].
 #[derive(Clone, Copy)]
 pub(super) struct Gradients {
     /// Results of the forward pass, where the weights are a softmax.
@@ -220,7 +220,7 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
     }
 }
 
-/// Adds what a block of queries and a tile of keys give to the gradients.
+/// Adds the share of a block of queries and a tile of keys to the gradients.
 #[inline(always)]
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
@@ -239,7 +239,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
         let kept = kept(head, block, tile);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
         if has_hidden::<W>(head, block, tile) {
-            // What is behind a hidden key may be NaN.
+            // Products with hidden keys may be NaN.
             hide::<W>(head, block, tile, cotangents, 0.0);
         }
         bias.collect::<L>(head, block, tile, cotangents, fire.as_ref());

@@ -108,7 +108,7 @@ impl OwnHead {
 struct Backward {
     all: Heads,
     parts: Parts,
-    /// Strides of `dq`, and of what has the shape of the result.
+    /// Strides of `dq`, and of operands of the shape of the result.
     dq: Vec<usize>,
     out: Vec<usize>,
     /// Inputs between `v` and those that the fields ask for.
@@ -288,7 +288,7 @@ impl Backward {
         })
     }
 
-    /// Takes those blocks among some queries that are `mine`, by their first query.
+    /// Takes the blocks of some queries whose first query is `mine`.
     fn run_blocks(
         &self,
         w: &Work<'_>,

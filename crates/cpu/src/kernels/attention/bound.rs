@@ -14,7 +14,7 @@ use super::sparse::dot;
 use super::tile::Tile;
 use crate::simd::{self, LANES, Level, chunks, dispatch, fma, larger, sum};
 
-/// What rounding may add to a score, relative to its terms.
+/// Rounding error of a score relative to its terms, at most.
 const ROUNDING: f32 = 1e-4;
 
 /// The largest norm of the rows of a panel; NaN if one of them is.

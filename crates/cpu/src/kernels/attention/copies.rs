@@ -1,5 +1,5 @@
-//! Copies of heads of keys and values, in rows that follow each other: those of an operand lie as many elements apart
-//! as all heads have, and a head that is read often is read faster without the others between.
+//! Copies of heads of keys and values, in rows that follow each other: in an operand the other heads lie between the
+//! rows of a head, which is slower where a head is read often.
 
 use lessen_graph::ops::attention::AttentionSizes;
 
@@ -78,7 +78,7 @@ impl Copies {
     }
 }
 
-/// Copies `n` rows of `c` elements each, and writes zeros behind them up to a multiple of
+/// Copies `n` rows of `c` elements each, and writes zeros after them up to a multiple of
 /// [`PANEL`](super::product::PANEL).
 ///
 /// # Safety

@@ -89,7 +89,7 @@ impl Kept {
         }
     }
 
-    /// What one weight is multiplied by.
+    /// Factor of one weight.
     #[inline(always)]
     pub(super) fn factor(&self, row: usize, lane: usize) -> f32 {
         if (self.words[row] >> lane) & 1 == 1 {
@@ -99,7 +99,7 @@ impl Kept {
         }
     }
 
-    /// What a key's weights are multiplied by.
+    /// Factors of the weights of a key.
     #[inline(always)]
     pub(super) fn factors<const W: usize>(&self, row: usize) -> [f32; W] {
         let (low, high) = (self.words[row] as u32, (self.words[row] >> 32) as u32);

@@ -3,7 +3,8 @@
 use lessen_graph::ops::attention::Fire;
 
 use super::super::kernel::{Round, Work};
-use super::fire::{CHUNK, FireSizes, FireTables, Parameters};
+use super::fire::{CHUNK, FireSizes, FireTables};
+use super::fire_parameters::Parameters;
 use super::fire_rows::FireSums;
 
 /// Where an attention's FIRE is.
@@ -185,7 +186,7 @@ impl FireParts {
                 |from: usize, to: usize, which: usize| -> f64 { (from..to).map(|k| *first.add(2 * k + which)).sum() };
             for unit in 0..width {
                 let (by_u, shift) = p.unit(unit);
-                // The pieces in which the unit is active: those before its kink, or those behind it.
+                // The pieces in which the unit is active: the pieces before its kink, or after it.
                 let kink = p.kink(unit).map(|u| pieces.find(u as f32, 0) + 1);
                 let (from, to) = match kink {
                     Some(kink) if by_u < 0.0 => (0, kink),

@@ -155,7 +155,7 @@ fn add_pieces<L: Level, const W: usize>(
     s
 }
 
-/// What the derivatives of FIRE's parameters are made of, for one task and one head.
+/// Sums for the derivatives of FIRE's parameters, of one task and one head.
 #[derive(Clone, Copy)]
 pub(super) struct FireSums {
     /// For each offset, the sum of the derivatives of biases in rows before `L`; from the element of offset 0 on.
@@ -312,7 +312,7 @@ impl<const W: usize> FireBlock<W> {
     }
 }
 
-/// Adds to the sums of a piece what lies between its kinks.
+/// Adds the terms between the kinks of a piece to its sums.
 #[inline(always)]
 unsafe fn collect_piece<L: Level, const W: usize>(
     d: &[f32; W],

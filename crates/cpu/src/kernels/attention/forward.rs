@@ -61,7 +61,7 @@ unsafe fn forward_body<L: Level>(
     }
 }
 
-/// What a block of queries collects.
+/// Sums of a block of queries while tiles come.
 pub(super) struct Sums {
     pub(super) block: QueryBlock,
     /// In lanes, `d` rows.
@@ -95,7 +95,7 @@ impl Sums {
         }
     }
 
-    /// The scratch behind the sums of some blocks.
+    /// The scratch after the sums of some blocks.
     #[inline(always)]
     pub(super) fn end<const W: usize>(head: &Head, blocks: usize, scratch: *mut f32) -> *mut f32 {
         scratch.wrapping_add(blocks * block_scratch::<W>(head.d, head.dv))
@@ -115,9 +115,12 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
     let weights = Sums::end::<W>(head, blocks, scratch);
     // SAFETY: the scratch has room for the blocks and a tile; the rest is passed on.
     unsafe {
-        let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match b < blocks {
-            true => BlockBias::new(head, sums(b).block),
-            false => BlockBias::None,
+        let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| {
+            if b < blocks {
+                BlockBias::new(head, sums(b).block)
+            } else {
+                BlockBias::None
+            }
         });
         for b in 0..blocks {
             let sums = sums(b);
@@ -191,7 +194,7 @@ pub(super) unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, 
     }
 }
 
-/// Adds a tile of keys to what a block has collected.
+/// Adds a tile of keys to the sums of a block.
 #[inline(always)]
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
@@ -233,7 +236,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
     }
 }
 
-/// Scales down what a block has collected where a tile has larger scores; returns the largest ones so far.
+/// Scales the sums of a block down where a tile has larger scores; returns the largest scores so far.
 #[inline(always)]
 unsafe fn grow<L: Level, const W: usize>(tile: &Tile, sums: &Sums, scores: *const f32) -> [f32; W] {
     // SAFETY: the rows of lanes exist.

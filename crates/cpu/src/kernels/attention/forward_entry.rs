@@ -41,9 +41,10 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
     all.place(0);
     let normalized = op.weighting.temperature().is_some();
     // Normalized rows are taken a few blocks at a time, so that keys and values are read often.
-    let copies = match normalized && keys >= COPIED {
-        true => Copies::new(&all.sizes, all.scratch_end()),
-        false => None,
+    let copies = if normalized && keys >= COPIED {
+        Copies::new(&all.sizes, all.scratch_end())
+    } else {
+        None
     };
     let shared = all.scratch_end() + copies.as_ref().map_or(0, Copies::scratch);
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
@@ -66,9 +67,10 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                 let first = (groups - 1 - group) * size;
                 let tokens = first..queries.min(first + size);
                 let o = head_of(w.outputs[0], &out, (b, h));
-                let lse = match softmax {
-                    true => w.y(1).wrapping_add(pair * queries),
-                    false => std::ptr::null_mut(),
+                let lse = if softmax {
+                    w.y(1).wrapping_add(pair * queries)
+                } else {
+                    std::ptr::null_mut()
                 };
                 let mut counts = TileCounts::default();
                 all.for_each_segment(w, &tokens, |segment, range| {

@@ -1,4 +1,4 @@
-//! What one head of attention is: one sequence of queries and one of keys and values, and the rules between them.
+//! One head of attention: a sequence of queries, one of keys and values, and the rules between them.
 
 use std::ops::Range;
 
@@ -20,11 +20,11 @@ pub(super) struct Head {
     pub(super) q: Rows<f32>,
     pub(super) k: Rows<f32>,
     pub(super) v: Rows<f32>,
-    /// What products of queries and keys are multiplied by.
+    /// Factor of products of queries and keys.
     pub(super) scale: f32,
     /// How scores become weights.
     pub(super) weighting: Weighting,
-    /// What positions add to scores.
+    /// Bias of scores by position.
     pub(super) bias: Bias,
     /// Whether a query sees no later key.
     pub(super) causal: bool,
@@ -38,7 +38,7 @@ pub(super) struct Head {
     pub(super) dropout: Option<WeightDropout>,
 }
 
-/// What positions add to scores.
+/// Bias of scores by position.
 #[derive(Clone, Copy)]
 pub(super) enum Bias {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! What the table entries of attention share: which heads, sequences and segments there are, and where they lie.
+//! Common part of the table entries of attention: heads, sequences and segments, and where they lie.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use super::sequences::{group, queries_among, segments, strips};
 /// Keys whose norms one task computes.
 const NORMS: usize = 256;
 
-/// What forward and backward share: the operation's fields and the extents.
+/// Common part of forward and backward: the operation's fields and the extents.
 #[derive(Clone)]
 pub(super) struct Heads {
     pub(super) op: ops::Attention,
@@ -37,7 +37,7 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// From the types of inputs, `before` of which come before those that the fields ask for.
+    /// From the types of inputs; the first `before` of them are not asked for by fields.
     pub(super) fn new(op: ops::Attention, types: &Types<'_>, before: usize) -> Heads {
         let places: Vec<usize> = (before..types.inputs.len()).collect();
         let extras = op.extras(&places);
@@ -92,7 +92,7 @@ impl Heads {
         product.is_some_and(|bytes| isize::try_from(bytes).is_ok())
     }
 
-    /// Puts what all heads share into shared scratch from this element on.
+    /// Places norms and tables, which all heads share, in shared scratch from this element on.
     pub(super) fn place(&mut self, first: usize) {
         self.norms = first;
         let norms = self.norms_scratch();
@@ -101,7 +101,7 @@ impl Heads {
         }
     }
 
-    /// The element of shared scratch behind that.
+    /// The element of shared scratch after norms and tables.
     pub(super) fn scratch_end(&self) -> usize {
         let tables = self.fire.as_ref().map_or(0, |fire| fire.sizes.scratch());
         self.norms + self.norms_scratch() + tables
@@ -184,9 +184,10 @@ impl Heads {
             row: keys as u64,
         });
         let all_keys = keys;
-        let (queries, keys) = match self.op.segmented {
-            true => (segment.len(), segment.len()),
-            false => (queries, keys),
+        let (queries, keys) = if self.op.segmented {
+            (segment.len(), segment.len())
+        } else {
+            (queries, keys)
         };
         // SAFETY: see `Work`; there is one offset or one for each sequence.
         let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>().add(b.min(self.offsets - 1)) });
@@ -220,7 +221,7 @@ impl Heads {
         }
     }
 
-    /// The number of the weight of a query and the key at the same place, among those of all heads of all sequences.
+    /// The number of the weight of query `token` and key `token` among the weights of all heads of all sequences.
     fn first_weight(&self, (b, h): (usize, usize), token: usize) -> u64 {
         let AttentionSizes {
             heads, queries, keys, ..

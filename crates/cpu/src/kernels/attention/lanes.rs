@@ -93,7 +93,7 @@ pub(super) unsafe fn copy_row(c: usize, factor: f32, x: Rows<f32>, to: Panel) {
     }
 }
 
-/// Writes `W` rows: `factors` times the block's rows of `x`, zeros in the rows behind the block.
+/// Writes `W` rows: `factors` times the block's rows of `x`, zeros in the rows after the block.
 #[inline(always)]
 pub(super) unsafe fn to_rows<const W: usize>(block: QueryBlock, c: usize, factors: &[f32; W], x: Rows<f32>, to: Panel) {
     for i in 0..W {

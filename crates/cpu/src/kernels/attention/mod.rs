@@ -5,6 +5,7 @@ mod bound;
 mod copies;
 mod dropout;
 mod fire;
+mod fire_parameters;
 mod fire_parts;
 mod fire_rows;
 mod forward;

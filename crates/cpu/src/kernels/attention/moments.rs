@@ -23,14 +23,14 @@ pub(super) struct KeyMoments {
     rows: Panel,
 }
 
-/// What the moments say of the scores of some queries.
+/// Statistics of the scores of some queries, from the moments.
 pub(super) struct ScoreMoments<const W: usize> {
     /// The mean score, or zero.
     pub(super) mean: [f32; W],
     /// The sum of squared deviations.
     pub(super) squares: [f32; W],
-    /// That sum if the coordinates of keys were independent of each other: where it is far larger, the other one is
-    /// what is left of large terms.
+    /// That sum if the coordinates of keys were independent of each other: where it is far larger, `squares` is a small
+    /// difference of large terms.
     pub(super) independent: [f32; W],
 }
 
@@ -101,7 +101,7 @@ impl KeyMoments {
         unsafe { product(d, count, row, columns, rows, self.products, true) };
     }
 
-    /// What the moments say of the scores of a block's queries, which are in rows; writes `M q` of each to `along`.
+    /// The statistics of the scores of a block's queries, which are in rows; writes `M q` of each to `along`.
     ///
     /// # Safety
     /// The rows exist.
@@ -192,13 +192,13 @@ pub(super) struct RowMemory {
 /// A number of a row.
 #[derive(Clone, Copy)]
 pub(super) enum RowNumber {
-    /// `c`, what is subtracted from scores: the mean, or zero.
+    /// `c`, which is subtracted from scores: the mean, or zero.
     Center,
-    /// What the difference is multiplied by to be the exponent: the learned weight divided by the temperature.
+    /// Factor of the difference in the exponent: the learned weight divided by the temperature.
     Factor,
     /// One divided by the temperature.
     Inverse,
-    /// What makes the derivative along the scores of the sum of their products; zero where the temperature is fixed.
+    /// Factor from the sum of their products to the derivative along the scores; zero if the temperature is fixed.
     Share,
     /// The derivative along the scores: that of score `j` is less by this times `s_j - c`.
     Along,

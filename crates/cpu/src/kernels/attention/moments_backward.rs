@@ -1,6 +1,6 @@
-//! The derivative of NormSoftmax and LogitNorm attention where the temperatures are known: that of a softmax, and what
-//! the temperatures give, which is along the scores of each row. For keys, that part comes later, since it needs the
-//! sums over whole rows that are made here.
+//! The derivative of NormSoftmax and LogitNorm attention where the temperatures are known: the derivative of a softmax,
+//! and the share of the temperatures, which is along the scores of each row. For keys, that share comes later, since it
+//! needs the sums over whole rows that are made here.
 
 use super::backward::{Gradients, Operands, add_to_keys, operands_scratch};
 use super::dropout::{Kept, kept};
@@ -114,7 +114,7 @@ unsafe fn moments_lanes<L: Level, const W: usize>(
                     delta: load::<W>(of_block.delta),
                 };
                 if has_hidden::<W>(head, block, &tile) {
-                    // What is behind a hidden key may be NaN.
+                    // Products with hidden keys may be NaN.
                     hide::<W>(head, block, &tile, cotangents, 0.0);
                     weigh::<L, W, true>(&tile, &numbers, kept.as_ref(), [weights, cotangents], &mut sums[b]);
                 } else {

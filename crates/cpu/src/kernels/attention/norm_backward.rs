@@ -114,7 +114,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
             tile.times_lanes::<W>(block.n, values, operands.d_o, rows[1]);
             let kept = kept(head, block, &tile);
             if has_hidden::<W>(head, block, &tile) {
-                // What is behind a hidden key may be NaN.
+                // Products with hidden keys may be NaN.
                 hide::<W>(head, block, &tile, rows[1], 0.0);
                 weigh::<L, W, true>(&tile, &operands, &normalizer, kept.as_ref(), rows, weights, &mut sums);
             } else {

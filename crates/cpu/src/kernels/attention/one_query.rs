@@ -1,5 +1,5 @@
 //! Attention of one query of each sequence, as of a text that is continued token by token. Tiles of queries would be
-//! empty but for one lane; what takes time is reading keys and values, each of them once.
+//! empty but for one lane. Time goes to reading keys and values, each of them once.
 
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::ops::{self, AttentionBias, Weighting};

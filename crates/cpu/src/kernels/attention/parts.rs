@@ -1,4 +1,4 @@
-//! How the gradients of keys and values are collected: by one task for each head of them, or, where there are few
+//! Sums of the gradients of keys and values: by one task for each head of them, or, where there are few
 //! heads, by several tasks that each add to a part of its own. A later round adds the parts up in order, so that no bit
 //! depends on the number of threads.
 
@@ -14,7 +14,7 @@ use super::product::{Panel, wide};
 use super::query_block::BLOCK;
 use crate::simd::{self, LANES, chunks, dispatch};
 
-/// Tasks that there are at least, where there are as many blocks of queries.
+/// Least number of tasks, unless there are fewer blocks of queries.
 const TASKS: usize = 8;
 
 /// Keys whose parts of gradients one task adds up.

@@ -2,7 +2,7 @@
 //! and a few vector registers.
 //!
 //! `A` is read element by element, so that neither it nor its transpose is ever packed; rows of `B` and `C` are runs of
-//! elements. Every element is one sum in the order of `k`, to which what was there is added last, so bits
+//! elements. Every element is one sum in the order of `k`, and its old value is added last, so bits
 //! depend neither on the blocks nor, with a fused multiply-add, on the CPU level.
 
 use crate::simd::{Level, dispatch, fma};

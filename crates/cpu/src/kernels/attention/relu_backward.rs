@@ -85,7 +85,7 @@ unsafe fn relu_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, block
     }
 }
 
-/// Adds what a block of queries and a tile of keys give to the gradients.
+/// Adds the share of a block of queries and a tile of keys to the gradients.
 #[inline(always)]
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
@@ -125,7 +125,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
         tile.times_lanes::<W>(block.n, values, operands.d_o, cotangents);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
         if has_hidden::<W>(head, block, tile) {
-            // What is behind a hidden key may be NaN.
+            // Products with hidden keys may be NaN.
             hide::<W>(head, block, tile, cotangents, 0.0);
         }
         bias.collect::<L>(head, block, tile, cotangents, fire.as_ref());

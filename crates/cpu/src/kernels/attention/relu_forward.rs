@@ -64,9 +64,12 @@ unsafe fn relu_lanes<L: Level, const W: usize>(
     let weights = Sums::end::<W>(head, blocks, scratch);
     // SAFETY: the scratch has room for the blocks and a tile; the rest is passed on.
     unsafe {
-        let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match b < blocks {
-            true => BlockBias::new(head, sums(b).block),
-            false => BlockBias::None,
+        let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| {
+            if b < blocks {
+                BlockBias::new(head, sums(b).block)
+            } else {
+                BlockBias::None
+            }
         });
         let mut norms = [0.0; GROUP];
         for b in 0..blocks {
@@ -109,7 +112,7 @@ unsafe fn relu_lanes<L: Level, const W: usize>(
     }
 }
 
-/// Adds a tile of keys to what a block has collected.
+/// Adds a tile of keys to the sums of a block.
 #[inline(always)]
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,

@@ -1,5 +1,5 @@
-//! The temperature of each row of NormSoftmax or LogitNorm attention from moments of the keys, and what its derivative
-//! gives to keys: both linear in the number of tokens.
+//! The temperature of each row of NormSoftmax or LogitNorm attention from moments of the keys, and its share of the
+//! derivatives of keys: both linear in the number of tokens.
 //!
 //! A block of queries sees a prefix of the keys as a whole, of which the moments are known, and less than a tile of
 //! further keys, whose scores are computed.
@@ -18,7 +18,7 @@ use super::statistics::{Normalizer, Statistics};
 use super::tile::{Tile, Tiles, packed_scratch};
 use crate::simd::{Level, dispatch};
 
-/// Lanes of all blocks here; those behind the last query are zeros.
+/// Lanes of all blocks here; lanes after the last query are zeros.
 const W: usize = BLOCK;
 
 /// A sum of squares that is smaller than this share of what independent coordinates would give has lost digits: the
@@ -215,8 +215,8 @@ unsafe fn row_numbers_body<L: Level>(head: &Head, norm: Norm, queries: usize, to
 }
 
 dispatch! {
-    /// Subtracts what rows along their scores give to keys, `sum_i along_i (s_ij - c_i) q_i`, from the derivatives
-    /// `dk`.
+    /// Subtracts the share of the derivatives along the scores, `sum_i along_i (s_ij - c_i) q_i`, from the derivatives
+    /// `dk` of keys.
     ///
     /// Of the queries that see a tile of keys as a whole, moments are kept: the sum is `G k_j - h` with `G = sum_i
     /// along_i q_i q_i^T` and `h = sum_i along_i c_i q_i`, both with keys less their mean. Queries come from the last
@@ -328,7 +328,7 @@ unsafe fn mean_of_keys(head: &Head, packed: *mut f32, to: Panel) {
     }
 }
 
-/// Subtracts rows from those of a tile's keys.
+/// Subtracts rows from the rows of a tile's keys.
 #[inline(always)]
 unsafe fn subtract(tile: &Tile, d: usize, from: Panel, to: Rows<f32>) {
     for r in 0..tile.n {

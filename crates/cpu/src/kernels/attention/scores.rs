@@ -8,7 +8,7 @@ use super::query_block::QueryBlock;
 use super::tile::{Packed, Tile};
 use crate::simd::{self, LANES, Level, chunks, fma};
 
-/// What positions add to the scores of a block of queries.
+/// Bias of the scores of a block of queries by position.
 #[derive(Clone, Copy)]
 pub(super) enum BlockBias<const W: usize> {
     None,
@@ -27,7 +27,7 @@ impl<const W: usize> BlockBias<W> {
 }
 
 impl<const W: usize> BlockBias<W> {
-    /// Forgets the sums of the block before, with those of FIRE.
+    /// Resets the sums of the block before, sums of FIRE included.
     ///
     /// # Safety
     /// The memory of the sums exists.
@@ -84,7 +84,7 @@ impl<const W: usize> BlockBias<W> {
 }
 
 /// Computes the scores of a tile with the packed `keys`; `queries` are in lanes and scaled. The scores of keys that a
-/// query does not see, and of lanes behind the block, are -inf.
+/// query does not see, and of lanes after the block, are -inf.
 ///
 /// # Safety
 /// `queries` has `d` rows and `scores` as many as the tile, of `W` lanes.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::query_block::BLOCK;
 
-/// Tasks that a round has at least, where there are as many blocks of queries.
+/// Least number of tasks of a round, unless there are fewer blocks of queries.
 const TASKS: usize = 24;
 
 /// Blocks of queries of one task at most: a tile of keys meets them all while it is in the cache.
@@ -19,7 +19,7 @@ pub(super) fn group(sequences: usize, queries: usize) -> usize {
     (sequences * blocks / TASKS).min(blocks).clamp(1, GROUP)
 }
 
-/// Bytes of the scores of one task that are kept between passes, about: what a second-level cache holds.
+/// Bytes of the scores of one task that are kept between passes, about: the size of a second-level cache.
 const STRIP_BYTES: usize = 1 << 20;
 
 /// Blocks of queries whose scores are kept between passes.
@@ -45,7 +45,7 @@ pub(super) fn segments(starts: &[i32], tokens: usize) -> impl Iterator<Item = Ra
     })
 }
 
-/// The queries of a segment in those blocks that begin among `tokens`, counted from the start of the segment.
+/// The queries of a segment in blocks that begin among `tokens`, counted from the start of the segment.
 pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Range<usize> {
     let at = |token: usize| {
         token
@@ -59,7 +59,7 @@ pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Ra
     at(tokens.start)..at(tokens.end)
 }
 
-/// Cuts queries into those for blocks of this many lanes and those for one narrow block.
+/// Cuts queries into a range for blocks of this many lanes and a range for one narrow block.
 pub(super) fn wide_and_narrow(queries: Range<usize>, lanes: usize) -> [(Range<usize>, bool); 2] {
     let rest = queries.len() % BLOCK;
     let middle = match lanes {

@@ -1,4 +1,4 @@
-//! Weights of a tile that are mostly zeros: which ones are not, and sums over those alone.
+//! Tiles whose weights are mostly zeros: places of the others, and sums over these alone.
 
 use super::lanes::load;
 use super::query_block::TILE;
@@ -52,7 +52,7 @@ impl NonZeros {
 pub(super) struct Places<'a> {
     words: &'a [u64],
     row: usize,
-    /// What is left of the row.
+    /// The rest of the row.
     word: u64,
 }
 

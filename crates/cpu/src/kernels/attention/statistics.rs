@@ -18,8 +18,7 @@ pub(super) struct Statistics<const W: usize> {
     sign: f32,
 }
 
-/// What makes exponents of scores: `factor (s - center)`, the factor being the learned weight divided by the
-/// temperature.
+/// Map from scores to exponents, `factor (s - center)`; the factor is the learned weight divided by the temperature.
 #[derive(Clone, Copy)]
 pub(super) struct Normalizer<const W: usize> {
     /// The mean, or zero.
@@ -50,7 +49,7 @@ impl<const W: usize> Statistics<W> {
         }
     }
 
-    /// Those of scores whose moments are known, but for the extremes.
+    /// The statistics of scores whose moments are known, without extremes.
     pub(super) fn of_moments(weight: f32, n: f32, moments: &ScoreMoments<W>) -> Statistics<W> {
         Statistics {
             n: [n; W],
@@ -60,7 +59,7 @@ impl<const W: usize> Statistics<W> {
         }
     }
 
-    /// Adds a tile of `rows` rows of scores. Where some are `hidden`, those that are -inf do not count.
+    /// Adds a tile of `rows` rows of scores. If some are `hidden`, scores of -inf do not count.
     ///
     /// # Safety
     /// The rows exist.
@@ -80,8 +79,8 @@ impl<const W: usize> Statistics<W> {
     unsafe fn add_rows<L: Level, const HIDDEN: bool>(&mut self, rows: usize, scores: *const f32) {
         // SAFETY: the rows exist.
         let row = |r: usize| unsafe { load::<W>(scores.wrapping_add(r * W)) };
-        // Distances are from the mean so far, or from the first score: what their squares lose by that is little
-        // against the squared deviations of all scores.
+        // Distances are from the mean so far, or from the first score: rounding of their squares is small against the
+        // squared deviations of all scores.
         let first = row(0);
         let mut origin = self.mean;
         for i in 0..W {

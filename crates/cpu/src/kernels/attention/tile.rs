@@ -60,7 +60,7 @@ impl Vectors {
     }
 }
 
-/// Keys that lie next to each other: those from `key` on are in rows from `row` on of the tile.
+/// Keys that lie next to each other: keys from `key` on are in rows from `row` on of the tile.
 #[derive(Clone, Copy)]
 pub(super) struct KeyRun {
     pub(super) row: usize,
@@ -85,7 +85,7 @@ impl<'a> Tiles<'a> {
         Tiles::between(head, 0, end)
     }
 
-    /// Those that come from this key on.
+    /// The tiles of keys `from..end`.
     pub(super) fn between(head: &'a Head, from: usize, end: usize) -> Tiles<'a> {
         Tiles {
             head,
@@ -249,8 +249,8 @@ impl Tile {
         }
     }
 
-    /// Adds `sum_r w[r][i] x[r]` to the row of each query of the block: values with the weights `w`. What a query does
-    /// not see has no influence on it, whatever it is.
+    /// Adds `sum_r w[r][i] x[r]` to the row of each query of the block: values with the weights `w`. Values
+    /// that a query does not see have no influence on it, even NaN.
     ///
     /// # Safety
     /// `x` is one of the tile's, `w` has a row for each of its rows, of `W` lanes, and `to` a wide row for each lane.

@@ -5,7 +5,7 @@ use super::query_block::QueryBlock;
 use super::tile::Tile;
 use crate::tile_counts::TileCounts;
 
-/// What a tile turned out to be.
+/// The outcome of a tile.
 #[derive(Clone, Copy)]
 pub(super) enum Found {
     /// Not computed.

@@ -9,7 +9,7 @@ use crate::simd::{Level, dispatch};
 /// The most pixels of a block, a multiple of the rows of a product's register tiles.
 pub(super) const BLOCK: usize = 120;
 
-/// What the pixels of all blocks but the last one are a multiple of: rows of register tiles of any width.
+/// Divisor of the pixels of all blocks but the last one: rows of register tiles of any width.
 const TILE: usize = 24;
 
 /// The most bytes of a table, which is read for each image.
@@ -21,20 +21,20 @@ const REPETITIONS: usize = 4;
 /// The most classes of pixels.
 const CLASSES: usize = 64;
 
-/// How the pixels of results are cut into blocks: each image, or each few small ones, at the same places, so that what
-/// blocks read repeats itself. It depends on the shape alone.
+/// How the pixels of results are cut into blocks: each image, or each few small ones, at the same places, so that the
+/// pixels that blocks read repeat themselves. It depends on the shape alone.
 #[derive(Clone, Copy)]
 pub(super) struct Cut {
     /// Pixels of all results.
     pixels: usize,
-    /// Pixels after which the cuts repeat themselves: those of an image, or of several.
+    /// Pixels after which the cuts repeat themselves: the pixels of an image, or of several.
     period: usize,
     /// Pixels of a block but the last of a period.
     len: usize,
 }
 
 impl Cut {
-    /// That of so many results of so many pixels each.
+    /// The cut of `images` results of `image` pixels each.
     pub(super) fn of(images: usize, image: usize) -> Cut {
         let period = image * (BLOCK / image.max(1)).clamp(1, images.max(1));
         let even = period.div_ceil(period.div_ceil(BLOCK).max(1));
@@ -63,7 +63,7 @@ impl Cut {
         start..(start + self.len).min((period + 1) * self.period).min(self.pixels)
     }
 
-    /// Bytes of the table of what the blocks of a period read by so many taps; 0 where there is none.
+    /// Bytes of the table of pixels that the blocks of a period read by `taps` taps; 0 without a table.
     pub(super) fn table(&self, taps: usize) -> usize {
         let bytes = self.per_period() * table_of_block(taps) * size_of::<i32>();
         let is_worth = bytes <= TABLE && self.pixels >= REPETITIONS * self.period;
@@ -76,7 +76,7 @@ fn table_of_block(taps: usize) -> usize {
     (taps + 1) * BLOCK
 }
 
-/// What the blocks of a result read.
+/// The pixels that the blocks of a result read.
 pub(super) struct Blocks {
     cut: Cut,
     pixels: Pixels<usize>,
@@ -97,14 +97,14 @@ struct PixelClasses {
 
 /// The pointers of a block.
 pub(super) struct Pointers {
-    /// For each tap and pixel, `BLOCK` apart, what it reads.
+    /// For each tap and pixel the pixel that it reads; taps are `BLOCK` pointers apart.
     pub(super) read: *const *const u8,
     /// Where each pixel is written.
     pub(super) written: *const *mut f32,
 }
 
 impl Blocks {
-    /// Of what the pixels of a result read by the taps of windows of this height and width.
+    /// From the pixels that the pixels of a result read by the taps of windows of this height and width.
     pub(super) fn new(pixels: Pixels<usize>, taps: [usize; 2], cut: Cut) -> Blocks {
         let (rows, row_classes, common_rows) = classes(&pixels.rows);
         let (columns, column_classes, common_columns) = classes(&pixels.columns);
@@ -139,8 +139,8 @@ impl Blocks {
         if is_used { self.cut.per_period() } else { 0 }
     }
 
-    /// Fills the part of the table for a block of a period: the bytes from the first image to what each tap reads of
-    /// each pixel, or -1 for padding, and which pixel of the block each one is.
+    /// Fills the part of the table for a block of a period: for each tap and pixel, bytes from the first image to the
+    /// pixel that is read, or -1 for padding, and for each pixel its number in the block.
     ///
     /// # Safety
     /// `table` has [`Cut::table`], and nobody else accesses the part of the block.
@@ -160,7 +160,7 @@ impl Blocks {
     }
 
     /// Writes the pointers of a block to `scratch`: to the channels of `x` that its pixels read, or to `zeros`, and to
-    /// those of `y`, where the block begins, whose pixels are `row` elements apart. It reads the table where there is
+    /// its pixels in `y`, where the block begins and pixels are `row` elements apart. It reads the table if there is
     /// one.
     ///
     /// # Safety
@@ -258,7 +258,7 @@ impl Blocks {
 }
 
 dispatch! {
-    /// Makes pointers of some numbers of a table: so many bytes behind `x`, or `zeros` where they are negative.
+    /// Makes pointers of some numbers of a table: `x` plus that many bytes, or `zeros` where they are negative.
     ///
     /// # Safety
     /// The numbers are readable, and there is room for the pointers.

@@ -4,7 +4,7 @@ use lessen_graph::DType;
 use lessen_graph::ops::{self, Conv2dSizes};
 
 use super::super::cast::Bf16;
-use super::super::kernel::{Kernel, Types};
+use super::super::kernel::{Kernel, Types, WholeKernel};
 use super::depthwise::depthwise;
 use super::depthwise_weight::depthwise_weight;
 use super::of_f32;
@@ -34,11 +34,15 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         .chain(types.outputs)
         .all(|ty| ty.dtype == DType::BF16)
     {
-        return match sizes.is_depthwise() {
-            _ if types.any_empty() => None,
-            true => depthwise::<Bf16, Bf16>(sizes, of_windows).into(),
-            false => patches::<Bf16>(sizes, of_windows, products, true).into(),
+        if types.any_empty() {
+            return None;
+        }
+        let kernel = if sizes.is_depthwise() {
+            depthwise::<Bf16, Bf16>(sizes, of_windows)
+        } else {
+            patches::<Bf16>(sizes, of_windows, products, true)
         };
+        return kernel.into();
     }
     of_images(op.options.widens, types, sizes, of_windows, products)
 }
@@ -64,17 +68,44 @@ pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, type
 /// The kernel of [`ops::Conv2dGradWeight`].
 pub(in super::super) fn conv2d_grad_weight_kernel(op: &ops::Conv2dGradWeight, types: &Types<'_>) -> Option<Kernel> {
     let (sizes, _) = op.sizes(types.inputs).ok()?;
-    match (op.options.widens, sizes.is_depthwise()) {
-        (false, true) => of_f32(types, || Some(depthwise_weight::<f32>(sizes))),
-        (false, false) => of_f32(types, || Some(patches_weight::<f32>(sizes))),
-        (true, _) if types.any_empty() => None,
-        (true, true) => depthwise_weight::<Bf16>(sizes).into(),
-        (true, false) => patches_weight::<Bf16>(sizes).into(),
-    }
+    by_factor(
+        op.options.widens,
+        types,
+        || {
+            if sizes.is_depthwise() {
+                depthwise_weight::<f32>(sizes)
+            } else {
+                patches_weight::<f32>(sizes)
+            }
+        },
+        || {
+            if sizes.is_depthwise() {
+                depthwise_weight::<Bf16>(sizes)
+            } else {
+                patches_weight::<Bf16>(sizes)
+            }
+        },
+    )
 }
 
 fn taps(sizes: Conv2dSizes) -> usize {
     sizes.rows.taps * sizes.columns.taps
+}
+
+/// The kernel for factors of `f32` or of `bf16`.
+fn by_factor(
+    of_bf16: bool,
+    types: &Types<'_>,
+    wide: impl FnOnce() -> WholeKernel,
+    narrow: impl FnOnce() -> WholeKernel,
+) -> Option<Kernel> {
+    if !of_bf16 {
+        return of_f32(types, || Some(wide()));
+    }
+    if types.any_empty() {
+        return None;
+    }
+    narrow().into()
 }
 
 fn of_images(
@@ -84,11 +115,22 @@ fn of_images(
     read: fn(Conv2dSizes) -> Pixels<usize>,
     products: Products,
 ) -> Option<Kernel> {
-    match (of_bf16, sizes.is_depthwise()) {
-        (false, true) => of_f32(types, || Some(depthwise::<f32, f32>(sizes, read))),
-        (false, false) => of_f32(types, || Some(patches::<f32>(sizes, read, products, false))),
-        (true, _) if types.any_empty() => None,
-        (true, true) => depthwise::<Bf16, f32>(sizes, read).into(),
-        (true, false) => patches::<Bf16>(sizes, read, products, false).into(),
-    }
+    by_factor(
+        of_bf16,
+        types,
+        || {
+            if sizes.is_depthwise() {
+                depthwise::<f32, f32>(sizes, read)
+            } else {
+                patches::<f32>(sizes, read, products, false)
+            }
+        },
+        || {
+            if sizes.is_depthwise() {
+                depthwise::<Bf16, f32>(sizes, read)
+            } else {
+                patches::<Bf16>(sizes, read, products, false)
+            }
+        },
+    )
 }

@@ -10,15 +10,15 @@ use super::products::Products;
 use super::reads::Pixels;
 use super::sums::Sums;
 
-/// What a convolution without patches takes: its factor, and its memory on machines of every kind.
+/// A convolution without patches: its packed weight, and its memory, which is the same on all machines.
 #[derive(Clone, Copy)]
 pub(super) struct Direct {
     products: Products,
     right: Right,
     sums: Sums,
     cut: Cut,
-    /// Bytes of the zeros that stand for padding, of the packed weight of a group, and of the table of what blocks
-    /// read.
+    /// Bytes of the zeros that stand for padding, of the packed weight of a group, and of the table of pixels that
+    /// blocks read.
     zeros: usize,
     packed: usize,
     table: usize,
@@ -45,7 +45,7 @@ impl Direct {
         self.zeros + self.products.groups * self.packed + self.table
     }
 
-    /// The rounds: the weight is packed, tap by tap, a table is made of what blocks read, and blocks are multiplied.
+    /// The rounds: the weight is packed, tap by tap, the table is filled, and blocks are multiplied.
     fn rounds<N: Factor>(self, read: Pixels<usize>) -> Vec<Round> {
         let p = self.products;
         let taps = p.count();

@@ -1,4 +1,4 @@
-//! What images and weights of convolutions are made of, and their products where no tiles are.
+//! Numbers of images and weights of convolutions, and their products on machines without tiles.
 
 use super::super::cast::Bf16;
 use super::super::gemm::gemm;
@@ -9,7 +9,7 @@ use super::super::words::Word;
 
 /// A number of an image or a weight.
 pub(super) trait Factor: Number + Word {
-    /// Bytes that a product of so many rows and columns needs.
+    /// Bytes of scratch of a product of this many rows and columns.
     fn product_bytes(rows: usize, columns: usize) -> usize;
 
     /// `c = a b` or `c += a b` for the extents `m`, `k` and `n`.

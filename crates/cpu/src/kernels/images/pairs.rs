@@ -1,5 +1,5 @@
-//! The gradient of a weight in `bf16`, whose words are two neighbouring pixels: those of a block's rows of the image
-//! are packed once, and all taps read them.
+//! The gradient of a weight in `bf16`, whose words are two neighbouring pixels. Words of a block's rows are packed
+//! once, and all taps read them.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ const PIXELS: usize = 256;
 
 /// Blocks of whole rows of the result: some of one image, or all of several.
 ///
-/// A row of the image has two runs of words: of the pixels 0 and 1, 2 and 3 and so on, and of the pixels before 0 and
-/// 0, 1 and 2 and so on up to the last one and that behind it. What lies outside is zeros.
+/// A row of the image has two runs of words: pixels 0 and 1, 2 and 3 and so on, and pixels -1 and 0, 1 and 2 and so on
+/// up to the last pixel and the one after it. Pixels outside the image are zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs {
     sizes: Conv2dSizes,
@@ -41,7 +41,7 @@ pub(super) struct PixelBlock {
 }
 
 impl Pairs {
-    /// Those of a convolution, where windows are next to each other and rows have an even number of pixels.
+    /// The blocks of a convolution whose windows are next to each other and whose rows have an even number of pixels.
     pub(super) fn of(sizes: Conv2dSizes, channels: usize) -> Option<Pairs> {
         let is_even = |size: usize| size > 0 && size.is_multiple_of(2);
         let is_plain = [sizes.rows, sizes.columns]
@@ -156,7 +156,7 @@ impl Pairs {
         }
     }
 
-    /// Writes a pointer for each word of what a tap reads of the pixels of a block.
+    /// Writes a pointer to each word that a tap reads for the pixels of a block.
     ///
     /// # Safety
     /// `packed` was written by [`Pairs::pack`], and `to` has room for half as many pointers as the block has pixels.

@@ -20,8 +20,8 @@ const BLOCK: usize = 128;
 /// The least channels of a group of the result that are computed on packed panels, whose columns are padded to 32.
 const LEAST: usize = 16;
 
-/// Writes the channels from `first` on, `count` of them, of what the pixels of a block read by some taps: for each
-/// pixel the taps one after another.
+/// Writes the patches of the pixels of a block for some taps and `count` channels from `first` on: for each pixel the
+/// taps one after another.
 ///
 /// # Safety
 /// `x` has the images, and `to` room for the patches.
@@ -108,11 +108,12 @@ pub(super) fn patches<N: Factor>(
     let patch_bytes = (BLOCK * step * p.inputs * size_of::<N>()).next_multiple_of(64);
     let chunks = Chunks::of::<N>(&p);
     let is_worth = p.outputs >= LEAST;
-    let (packed, strips) = match is_worth {
-        true => (p.groups * chunks.bytes, chunks.scratch),
-        false => (0, 0),
+    let (packed, strips) = if is_worth {
+        (p.groups * chunks.bytes, chunks.scratch)
+    } else {
+        (0, 0)
     };
-    // What is behind the patches is for strips, or where these cannot be held for another product.
+    // Memory after the patches: strips, or the factors of another product where strips cannot hold the numbers.
     let behind = strips.max(N::product_bytes(BLOCK, p.outputs)).next_multiple_of(64);
     let sums = Sums::new(narrow, p);
     let (shared, scratch) = (turned_bytes + packed, patch_bytes + behind + sums.bytes(BLOCK));

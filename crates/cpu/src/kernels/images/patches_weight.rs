@@ -139,12 +139,13 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
         } else {
             other
         };
-    // Pointers to what each tap reads of each pixel, patches or zeros, and the words of the products in place.
+    // Pointers to the channels that each tap reads for each pixel, patches or zeros, and words of products in place.
     let few = slice < FEW;
     let pointers = (taps * block * size_of::<usize>()).next_multiple_of(64);
-    let read_bytes = match few {
-        true => patch_bytes,
-        false => (slice * size_of::<N>()).next_multiple_of(64),
+    let read_bytes = if few {
+        patch_bytes
+    } else {
+        (slice * size_of::<N>()).next_multiple_of(64)
     };
     let outer = Outer {
         pixels: block,

@@ -13,7 +13,7 @@ pub(super) struct Read<T> {
     pub(super) by: T,
 }
 
-/// What each row, or each column, of a result reads along that axis.
+/// The rows that each row of a result reads, or the columns that each column reads.
 #[derive(Debug)]
 pub(super) struct Reads<T> {
     starts: Vec<usize>,
@@ -49,13 +49,13 @@ impl<T: Copy + PartialEq> Reads<T> {
         self.starts.len() - 1
     }
 
-    /// What a row or column reads.
+    /// The rows or columns that row or column `i` reads.
     #[inline(always)]
     pub(super) fn of(&self, i: usize) -> &[Read<T>] {
         &self.all[self.starts[i]..self.starts[i + 1]]
     }
 
-    /// The same from the other side: for each of `n` rows or columns that are read, what reads them.
+    /// The transpose: for each of `n` rows or columns that are read, the rows or columns that read it.
     pub(super) fn transposed(&self, n: usize) -> Reads<T> {
         let mut lists = vec![Vec::new(); n];
         for i in 0..self.len() {
@@ -77,7 +77,7 @@ impl Reads<usize> {
     /// The positions of each window.
     pub(super) fn of_windows(slide: Slide) -> Reads<usize> {
         let window = |w: usize| {
-            // Taps in front of the image and behind it are left out, however many these are.
+            // Taps before and after the image are skipped, however many there are.
             let begin = slide.before.saturating_sub(w * slide.stride);
             let end = (slide.input + slide.before).saturating_sub(w * slide.stride);
             let taps = begin.div_ceil(slide.dilation)..end.div_ceil(slide.dilation).min(slide.taps);
@@ -93,7 +93,7 @@ impl Reads<usize> {
     }
 }
 
-/// What the pixels of a result read.
+/// The pixels that the pixels of a result read.
 pub(super) struct Pixels<T> {
     /// Rows of the image that each row of the result reads.
     pub(super) rows: Reads<T>,
@@ -156,7 +156,7 @@ impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
     }
 }
 
-/// What the windows of a convolution read of its image.
+/// The pixels of its image that the windows of a convolution read.
 pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
     Pixels {
         rows: Reads::of_windows(sizes.rows),
@@ -167,7 +167,7 @@ pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
     }
 }
 
-/// What the pixels of the image read of the result's cotangent.
+/// The pixels of the result's cotangent that the pixels of the image read.
 pub(super) fn of_positions(sizes: Conv2dSizes) -> Pixels<usize> {
     Pixels {
         rows: Reads::of_positions(sizes.rows),

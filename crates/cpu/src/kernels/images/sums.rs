@@ -27,11 +27,12 @@ impl Sums {
         }
     }
 
-    /// Bytes of each worker for blocks of so many pixels.
+    /// Bytes of each worker for blocks of this many pixels.
     pub(super) fn bytes(&self, pixels: usize) -> usize {
-        match self.narrow {
-            true => pixels * self.group * size_of::<f32>(),
-            false => 0,
+        if self.narrow {
+            pixels * self.group * size_of::<f32>()
+        } else {
+            0
         }
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lessen_graph::ops;
 
+use super::means::Means;
 use crate::index_errors::IndexErrors;
 use crate::kernels::kernel::{Kernel, RowKernel, Types, WholeKernel};
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
@@ -24,28 +25,15 @@ pub struct AdamWConstants {
 /// The numbers of one step of AdamW.
 #[derive(Clone, Copy)]
 pub(super) struct AdamWStep {
-    b1: f32,
-    c1: f32,
-    b2: f32,
-    c2: f32,
-    eps: f32,
+    means: Means,
     decay: f32,
-    step: f32,
-    root: f32,
 }
 
 impl AdamWConstants {
     pub(super) fn at(&self, lr: f32, t: f32) -> AdamWStep {
-        let (rate, t) = (f64::from(lr), f64::from(t));
         AdamWStep {
-            b1: self.beta1 as f32,
-            c1: (1.0 - self.beta1) as f32,
-            b2: self.beta2 as f32,
-            c2: (1.0 - self.beta2) as f32,
-            eps: self.eps as f32,
-            decay: (1.0 - rate * self.weight_decay) as f32,
-            step: (rate / (1.0 - self.beta1.powf(t))) as f32,
-            root: (1.0 / (1.0 - self.beta2.powf(t)).sqrt()) as f32,
+            means: Means::at([self.beta1, self.beta2], self.eps, lr, t),
+            decay: (1.0 - f64::from(lr) * self.weight_decay) as f32,
         }
     }
 }
@@ -54,10 +42,8 @@ impl AdamWStep {
     /// The new parameter and moments of an element.
     #[inline(always)]
     pub(super) fn element<L: Level>(self, g: f32, p: f32, m: f32, v: f32) -> (f32, f32, f32) {
-        let m = fma::<L>(self.b1, m, self.c1 * g);
-        let v = fma::<L>(self.b2, v, self.c2 * g * g);
-        let denominator = fma::<L>(v.sqrt(), self.root, self.eps);
-        (fma::<L>(p, self.decay, -(self.step * m / denominator)), m, v)
+        let (step, [m, v]) = self.means.step::<L>(g, [m, v]);
+        (fma::<L>(p, self.decay, -step), m, v)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Moments {
     pub scales: [*const f32; 2],
 }
 
-/// Where those of the new moments go.
+/// Memory of codes and scales of the new moments.
 #[derive(Clone, Copy)]
 pub struct NewMoments {
     /// A code for each element.
@@ -123,7 +123,7 @@ unsafe fn adamw_8bit_body<L: Level>(
                 let mut ps = load(p.add(j), 1, len, 0.0);
                 let (m, v) = step_of::<L>(step, &gs, &mut ps, m, v);
                 store(p2.add(j), 1, len, &ps);
-                // What lies behind the last block counts as zero.
+                // Elements after the last one count as zeros.
                 for i in 0..len {
                     (moments[0][c][i], moments[1][c][i]) = (m[i], v[i]);
                 }

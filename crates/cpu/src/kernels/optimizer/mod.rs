@@ -2,6 +2,7 @@
 
 mod adamw;
 mod adamw_8bit;
+mod means;
 mod rules;
 mod sgd;
 mod update;

@@ -2,6 +2,7 @@
 
 use lessen_graph::ops;
 
+use super::means::Means;
 use super::update::{Operands, Rule, kernel, update};
 use crate::kernels::kernel::{Kernel, Types};
 use crate::simd::{Level, dispatch, fma};
@@ -49,38 +50,22 @@ dispatch! {
 #[derive(Clone, Copy)]
 struct AdamStep {
     penalty: f32,
-    b1: f32,
-    c1: f32,
-    b2: f32,
-    c2: f32,
-    step: f32,
-    root: f32,
-    eps: f32,
+    means: Means,
 }
 
 impl Rule<2> for AdamStep {
     #[inline(always)]
-    fn element<L: Level>(self, g: f32, p: f32, [m, v]: [f32; 2]) -> (f32, [f32; 2]) {
-        let d = fma::<L>(self.penalty, p, g);
-        let m = fma::<L>(self.b1, m, self.c1 * d);
-        let v = fma::<L>(self.b2, v, self.c2 * d * d);
-        let denominator = fma::<L>(v.sqrt(), self.root, self.eps);
-        (p - self.step * m / denominator, [m, v])
+    fn element<L: Level>(self, g: f32, p: f32, moments: [f32; 2]) -> (f32, [f32; 2]) {
+        let (step, moments) = self.means.step::<L>(fma::<L>(self.penalty, p, g), moments);
+        (p - step, moments)
     }
 }
 
 #[inline(always)]
 unsafe fn adam_body<L: Level>(x: Operands<2>, op: ops::Adam, lr: f32, t: f32) {
-    let t = f64::from(t);
     let step = AdamStep {
         penalty: op.weight_decay as f32,
-        b1: op.beta1 as f32,
-        c1: (1.0 - op.beta1) as f32,
-        b2: op.beta2 as f32,
-        c2: (1.0 - op.beta2) as f32,
-        step: (f64::from(lr) / (1.0 - op.beta1.powf(t))) as f32,
-        root: (1.0 / (1.0 - op.beta2.powf(t)).sqrt()) as f32,
-        eps: op.eps as f32,
+        means: Means::at([op.beta1, op.beta2], op.eps, lr, t),
     };
     // SAFETY: passed on.
     unsafe { update::<L, 2>(x, step) };

@@ -5,7 +5,7 @@ use std::array::from_fn;
 use crate::kernels::kernel::{Kernel, Reads, RowKernel, Run, Types};
 use crate::simd::{LANES, Level, chunks, load, store};
 
-/// What an update of `n` elements reads and writes.
+/// Operands of an update of `n` elements.
 #[derive(Clone, Copy)]
 pub struct Operands<const M: usize> {
     /// Number of elements.

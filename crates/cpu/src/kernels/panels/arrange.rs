@@ -36,7 +36,7 @@ unsafe fn lines(source: Source<Bf16>) -> [__m512i; STRIP] {
     let mask = ((1u64 << source.depth) - 1) as __mmask32;
     std::array::from_fn(|i| {
         if i < source.lines {
-            // SAFETY: the mask leaves out what lies behind the source, which is not accessed.
+            // SAFETY: the mask leaves out elements after the source, which are not accessed.
             unsafe { _mm512_maskz_loadu_epi16(mask, source.ptr.wrapping_add(i * source.line).cast()) }
         } else {
             _mm512_setzero_si512()

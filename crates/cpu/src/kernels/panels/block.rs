@@ -44,7 +44,7 @@ impl<N: Number> Factor<N> {
     /// Packs some steps of a strip, and returns whether tiles can hold all of it.
     ///
     /// # Safety
-    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), the factor is readable, and `to` has memory for so many steps.
+    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), the factor is readable, and `to` has memory for the steps.
     pub(super) unsafe fn pack_strip(&self, strip: usize, steps: Range<usize>, to: *mut u8) -> bool {
         let mut finite = true;
         for (i, step) in steps.enumerate() {
@@ -77,7 +77,7 @@ impl<N: Number> Factor<N> {
 
 const _: () = assert!(PANEL == 2 * STRIP);
 
-/// Packed strips or panels, of which each begins so many bytes behind the one before.
+/// Packed strips or panels, each of which begins `apart` bytes after the one before.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     pub(super) ptr: *const u8,

@@ -4,9 +4,9 @@
 //! 32: `[strip][step][part][16][32]` and `[panel][step][part][2][16][16][2]`. An element of the product is one chain
 //! over the steps, so its bits depend neither on how rows and columns are cut nor on the number of threads.
 //!
-//! Tiles hold `bf16`. Three of these three parts make an `f32`: six products of parts have the error of one product of
-//! `f32`, and AMX computes them in less than half the time that AVX-512 takes for that one. What these parts cannot say
-//! is left to `faer`: blocks with an infinity, NaN or a number of which the first part would be infinite. Numbers below
+//! Tiles hold `bf16`. Three parts make an `f32`: six products of parts have the error of one product of
+//! `f32`, and AMX computes them in less than half the time that AVX-512 takes for that one. Numbers that these parts
+//! cannot hold are left to `faer`: blocks with an infinity, NaN or a number whose first part is infinite. Numbers below
 //! 2^-126, and terms of a product below it, count as zeros.
 
 mod amx;
@@ -36,7 +36,7 @@ const TILE_BYTES: usize = 1024;
 /// The least rows, columns and `k` of a product that is worth packing.
 const LEAST: (usize, usize, usize) = (32, 32, 32);
 
-/// The least multiplications of such a product: packing takes a round of its own.
+/// The least multiplications of a product that is worth packing, which takes a round of its own.
 const LEAST_WORK: usize = 1 << 20;
 
 /// The most bytes of a packed factor that all tasks share.

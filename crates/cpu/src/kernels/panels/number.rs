@@ -1,4 +1,4 @@
-//! What factors are made of: numbers that are one part, `bf16`, or three, `f32`.
+//! Numbers of factors: of one part, `bf16`, or of three, `f32`.
 
 use super::TILE_BYTES;
 use super::amx::Tiles;

@@ -82,7 +82,7 @@ impl Shape {
         }
     }
 
-    /// Bytes before what is packed before: one for each strip or panel says whether it is finite.
+    /// Bytes of flags before strips and panels that are packed before: one for each says whether it is finite.
     fn flags(&self) -> usize {
         self.packed_before().next_multiple_of(64)
     }

@@ -1,4 +1,4 @@
-//! What becomes a tile: some lines of a matrix along with some of its `k`.
+//! The source of a tile: some lines of a matrix along some of its `k`.
 
 use std::arch::x86_64::*;
 

@@ -50,7 +50,7 @@ impl Source<f32> {
         let at = self.ptr.wrapping_add(from * self.k);
         std::array::from_fn(|i| {
             if i < rows {
-                // SAFETY: the mask leaves out what lies behind the source, which is not accessed.
+                // SAFETY: the mask leaves out elements after the source, which are not accessed.
                 unsafe { _mm512_maskz_loadu_ps(mask, at.wrapping_add(i * apart)) }
             } else {
                 _mm512_setzero_ps()

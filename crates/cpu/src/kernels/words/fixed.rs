@@ -17,7 +17,7 @@ const BLOCK: usize = 4096;
 /// The most columns of a task where all rows are one tile, in panels, and the most tasks for each thread.
 const TASK: (usize, usize) = (4, 4);
 
-/// What the kernel of a product becomes where its second factor never changes, if that is worth it.
+/// The replacement of the kernel of a product whose second factor never changes, if that is worth it.
 pub(crate) fn fixed<N: Word>(shape: Shape) -> Option<Fixed> {
     let Shape { rows, k, columns, .. } = shape;
     let right = Right::new::<N>(1, k, columns)?;
@@ -39,8 +39,8 @@ pub(crate) fn fixed<N: Word>(shape: Shape) -> Option<Fixed> {
     })
 }
 
-/// Computes some rows and columns, which begin at a vector. The rows' numbers follow each other. Where there is a third
-/// operand, it is a row that the sums begin with.
+/// Computes some rows and columns, which begin at a vector. The rows' numbers follow each other. A third operand, if
+/// there is one, is a row that the sums begin with.
 fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
     let (a, y) = (r.inputs[0], r.outputs[0]);
     let packed = r.inputs[1].ptr.cast_const();

@@ -1,4 +1,4 @@
-//! Products by vectors of AVX-512, where there are no tiles of AMX: the left factor is read where it lies.
+//! Products by vectors of AVX-512, where there are no tiles of AMX: the left factor is read in place.
 //!
 //! Factors are made of words: a word is one `f32`, or two `bf16`, which AVX-512 BF16 multiplies and adds up in `f32`.
 //! The right factor is packed into panels of 64 columns, the last one as wide as its columns take in vectors of 16:
@@ -28,7 +28,7 @@ const PANEL: usize = 4 * VECTOR;
 /// Bytes of a word.
 const WORD: usize = 4;
 
-/// Columns of the first of the panels of so many columns, those that fill its last vector included.
+/// Columns of the first panel of a factor of `columns` columns, up to whole vectors.
 fn width(columns: usize) -> usize {
     columns.min(PANEL).next_multiple_of(VECTOR)
 }
@@ -36,7 +36,7 @@ fn width(columns: usize) -> usize {
 /// The least rows, columns and `k` of a product of matrices that is worth packing.
 const LEAST: (usize, usize, usize) = (16, 8, 16);
 
-/// The least multiplications of such a product.
+/// The least multiplications of a product that is worth packing.
 const LEAST_WORK: usize = 1 << 17;
 
 /// The most bytes of packed factors that all tasks share.

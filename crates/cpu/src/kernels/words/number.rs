@@ -1,4 +1,4 @@
-//! What factors are made of.
+//! Numbers of factors.
 
 use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
@@ -14,7 +14,7 @@ pub(crate) trait Word: Copy + 'static {
     /// The least level at which words are multiplied.
     const LEVEL: CpuLevel;
 
-    /// Whether products are computed here: those that tiles compute are not.
+    /// Whether products are computed here, not by tiles.
     fn is_used() -> bool {
         let level = CpuLevel::current();
         level >= Self::LEVEL && level != CpuLevel::Amx

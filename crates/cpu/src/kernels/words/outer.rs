@@ -6,7 +6,7 @@ use super::products::{Begins, Columns, Place};
 use super::{PANEL, VECTOR, WORD, width};
 use crate::kernels::cast::Bf16;
 
-/// The extents of such products: pixels of a block, channels that are read, and cotangents of a pixel.
+/// The extents of these products: pixels of a block, channels that are read, and cotangents of a pixel.
 #[derive(Clone, Copy)]
 pub(crate) struct Outer {
     pub(crate) pixels: usize,
@@ -82,8 +82,8 @@ impl Cotangents {
         cotangents
     }
 
-    /// `sums += a b` or `sums = a b` for the channels that a tap reads: `read` points to those of each pixel, which are
-    /// zeros where there is none. Rows of `sums` are dense.
+    /// `sums += a b` or `sums = a b` for the channels that a tap reads: `read` points to the channels of each pixel, or
+    /// to zeros outside the image. Rows of `sums` are dense.
     ///
     /// # Safety
     /// The channels and the sums are there, and nobody else accesses the latter.
@@ -106,7 +106,7 @@ impl Cotangents {
         }
     }
 
-    /// [`Cotangents::add`] for words: there is a pointer to those of each word of pixels.
+    /// [`Cotangents::add`] for words: there is a pointer to the channels of each word of pixels.
     ///
     /// # Safety
     /// As there.
@@ -130,7 +130,7 @@ impl Cotangents {
     }
 }
 
-/// Writes the numbers of two pixels in turn, zeros for one that there is not, and behind `n` of each up to `padded`.
+/// Writes the numbers of two pixels in turn: `n` of each, zeros for an absent pixel, and zeros up to `padded`.
 ///
 /// # Safety
 /// The CPU has AVX-512, the numbers are readable, and `to` has room for them.

@@ -28,7 +28,7 @@ impl<T> Lines<T> {
         }
     }
 
-    /// The first lines, at most so many.
+    /// The first lines, at most `most` of them.
     pub(super) fn at_most(self, most: usize) -> Lines<T> {
         Lines {
             lines: self.lines.min(most),
@@ -52,7 +52,7 @@ pub(super) unsafe fn words_of_f32(from: Lines<f32>, to: *mut u8, row: usize) {
         let depth = (from.depth - k).min(VECTOR);
         let at = from.ptr.wrapping_add(k * from.k);
         let mut rows = [_mm512_setzero_si512(); VECTOR];
-        // SAFETY: what is read are numbers of the lines, and masks leave out what lies behind them.
+        // SAFETY: only numbers of the lines are read; masks leave out the rest.
         unsafe {
             if from.line == 1 {
                 for (i, row) in rows.iter_mut().enumerate().take(depth) {
@@ -104,9 +104,10 @@ pub(super) unsafe fn lines_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
         for k in (0..from.depth).step_by(2) {
             let at = from.ptr.wrapping_add(k * from.k);
             let first = _mm512_loadu_si512(at.cast());
-            let second = match k + 1 < from.depth {
-                true => _mm512_loadu_si512(at.wrapping_add(from.k).cast()),
-                false => _mm512_setzero_si512(),
+            let second = if k + 1 < from.depth {
+                _mm512_loadu_si512(at.wrapping_add(from.k).cast())
+            } else {
+                _mm512_setzero_si512()
             };
             let to = to.add(k / 2 * row);
             for half in 0..2 {
@@ -117,7 +118,7 @@ pub(super) unsafe fn lines_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
     }
 }
 
-/// Writes a row of 16 words for each two `k`; what there is not is zeros.
+/// Writes a row of 16 words for each two `k`; absent numbers are zeros.
 ///
 /// # Safety
 /// As for [`words_of_f32`].

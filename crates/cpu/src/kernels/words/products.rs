@@ -14,11 +14,11 @@ pub(crate) struct Runs {
     /// Runs, and words of each.
     pub(super) runs: usize,
     pub(super) words: usize,
-    /// Where a row's run begins: the pointer number `run * apart + row`, and so many bytes behind it.
+    /// The beginning of a row's run: `offset` bytes after the pointer number `run * apart + row`.
     pub(super) pointers: *const *const u8,
     pub(super) apart: usize,
     pub(super) offset: usize,
-    /// What the runs of rows point to that are zeros.
+    /// The pointer of runs that are zeros.
     pub(super) zeros: *const u8,
     /// The first word of the panel, and bytes from one of its runs to the next.
     pub(super) panel: *const u8,
@@ -42,7 +42,7 @@ impl Runs {
 pub(crate) struct Columns {
     /// How many words an element of the product is the sum of.
     pub(super) words: usize,
-    /// Where the left factor's words for each `k` begin, and so many bytes behind it.
+    /// The left factor's words for each `k`: they begin `offset` bytes after the pointer.
     pub(super) pointers: *const *const u8,
     pub(super) offset: usize,
     /// The right factor's words, and bytes from one `k` to the next.
@@ -65,7 +65,7 @@ impl Columns {
 pub(crate) enum Begins {
     /// Each at a pointer of its own.
     Listed(*const *mut f32),
-    /// The first one here, and the others so many elements apart.
+    /// The first one, and elements from each to the next.
     Apart(*mut f32, usize),
 }
 
@@ -99,150 +99,108 @@ macro_rules! in_tiles {
         })+
     };
 }
+
+/// Defines the product of `rows` rows and `width` columns of some terms, in register tiles; `$tiles` has the most rows
+/// of a tile of 4, 3, 2 and 1 vectors. The body adds the terms of a tile of `R` rows and `V` vectors to its sums.
+macro_rules! product {
+    (
+        $name:ident, $features:literal, $tiles:expr,
+        |$terms:ident: $Terms:ty, $to:ident, $sums:ident: [$R:ident, $V:ident]| $body:block
+    ) => {
+        /// The product of `rows` rows and `width` columns.
+        ///
+        /// # Safety
+        /// The CPU has the instructions, the words are readable, and nobody else accesses the elements of the product.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $name(rows: usize, width: usize, terms: $Terms, to: Place, accumulate: bool) {
+            const MOST: [usize; 4] = $tiles;
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            unsafe fn tiles<const R: usize, const V: usize>(rows: usize, terms: $Terms, to: Place, accumulate: bool) {
+                // SAFETY: passed on.
+                unsafe {
+                    in_tiles!(R, rows, |R, row| tile::<R, V>(
+                        terms.from(row),
+                        to.from(row),
+                        accumulate
+                    ))
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn tile<const $R: usize, const $V: usize>($terms: $Terms, $to: Place, accumulate: bool) {
+                // SAFETY: passed on.
+                unsafe {
+                    let mut $sums = [[_mm512_setzero_ps(); $V]; $R];
+                    if accumulate {
+                        $to.load(&mut $sums);
+                    } else if !$to.bias.is_null() {
+                        $sums = [read($to.bias.add($to.column).cast(), $to.last); $R];
+                    }
+                    $body
+                    $to.store(&$sums);
+                }
+            }
+
+            // SAFETY: passed on.
+            unsafe {
+                match width / VECTOR {
+                    4 => tiles::<{ MOST[0] }, 4>(rows, terms, to, accumulate),
+                    3 => tiles::<{ MOST[1] }, 3>(rows, terms, to, accumulate),
+                    2 => tiles::<{ MOST[2] }, 2>(rows, terms, to, accumulate),
+                    _ => tiles::<{ MOST[3] }, 1>(rows, terms, to, accumulate),
+                }
+            }
+        }
+    };
+}
+
 /// Defines the products of rows and of columns for a type of words: `add` adds the product of two words to a sum.
 macro_rules! products {
     ($rows:ident, $columns:ident, $features:literal, |$sum:ident, $left:ident, $right:ident| $add:expr) => {
-        /// The product of `rows` rows and a panel of `width` columns.
-        ///
-        /// # Safety
-        /// The CPU has the instructions; the rows' words and the panel's are readable, and nobody else accesses the
-        /// elements of the product.
-        #[target_feature(enable = $features)]
-        pub(super) unsafe fn $rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-            // SAFETY: passed on.
-            unsafe {
-                match width / VECTOR {
-                    4 => $rows::tiles::<6, 4>(rows, terms, to, accumulate),
-                    3 => $rows::tiles::<8, 3>(rows, terms, to, accumulate),
-                    2 => $rows::tiles::<8, 2>(rows, terms, to, accumulate),
-                    _ => $rows::tiles::<8, 1>(rows, terms, to, accumulate),
+        product!($rows, $features, [6, 8, 8, 8], |terms: Runs, to, sums: [R, V]| {
+            for run in 0..terms.runs {
+                let mut left = [std::ptr::null::<u8>(); R];
+                let mut all_zeros = true;
+                for (i, left) in left.iter_mut().enumerate() {
+                    let pointer = *terms.pointers.add(run * terms.apart + i);
+                    all_zeros &= pointer == terms.zeros;
+                    *left = pointer.add(terms.offset);
                 }
-            }
-        }
-
-        mod $rows {
-            use super::*;
-
-            #[inline]
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn tiles<const R: usize, const V: usize>(
-                rows: usize,
-                terms: Runs,
-                to: Place,
-                accumulate: bool,
-            ) {
-                // SAFETY: passed on.
-                unsafe {
-                    in_tiles!(R, rows, |R, row| tile::<R, V>(
-                        terms.from(row),
-                        to.from(row),
-                        accumulate
-                    ))
+                if all_zeros {
+                    continue;
                 }
-            }
-
-            #[target_feature(enable = $features)]
-            unsafe fn tile<const R: usize, const V: usize>(terms: Runs, to: Place, accumulate: bool) {
-                // SAFETY: passed on.
-                unsafe {
-                    let mut sums = [[_mm512_setzero_ps(); V]; R];
-                    if accumulate {
-                        to.load(&mut sums);
-                    } else if !to.bias.is_null() {
-                        sums = [read(to.bias.add(to.column).cast(), to.last); R];
-                    }
-                    for run in 0..terms.runs {
-                        let mut left = [std::ptr::null::<u8>(); R];
-                        let mut all_zeros = true;
-                        for (i, left) in left.iter_mut().enumerate() {
-                            let pointer = *terms.pointers.add(run * terms.apart + i);
-                            all_zeros &= pointer == terms.zeros;
-                            *left = pointer.add(terms.offset);
-                        }
-                        if all_zeros {
-                            continue;
-                        }
-                        let mut panel = terms.panel.add(run * terms.panel_apart);
-                        for word in 0..terms.words {
-                            let right: [__m512; V] = read(panel, !0);
-                            panel = panel.add(terms.panel_row);
-                            for (left, sums) in left.iter().zip(&mut sums) {
-                                let $left = _mm512_set1_ps(left.add(word * WORD).cast::<f32>().read_unaligned());
-                                for (sum, &$right) in sums.iter_mut().zip(&right) {
-                                    let $sum = *sum;
-                                    *sum = $add;
-                                }
-                            }
+                let mut panel = terms.panel.add(run * terms.panel_apart);
+                for word in 0..terms.words {
+                    let right: [__m512; V] = read(panel, !0);
+                    panel = panel.add(terms.panel_row);
+                    for (left, sums) in left.iter().zip(&mut sums) {
+                        let $left = _mm512_set1_ps(left.add(word * WORD).cast::<f32>().read_unaligned());
+                        for (sum, &$right) in sums.iter_mut().zip(&right) {
+                            let $sum = *sum;
+                            *sum = $add;
                         }
                     }
-                    to.store(&sums);
                 }
             }
-        }
+        });
 
-        /// The product of columns for `rows` rows and `width` columns of it.
-        ///
-        /// # Safety
-        /// As for the product of rows.
-        #[target_feature(enable = $features)]
-        pub(super) unsafe fn $columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
-            // SAFETY: passed on.
-            unsafe {
-                match width / VECTOR {
-                    4 => $columns::tiles::<6, 4>(rows, terms, to, accumulate),
-                    3 => $columns::tiles::<8, 3>(rows, terms, to, accumulate),
-                    2 => $columns::tiles::<12, 2>(rows, terms, to, accumulate),
-                    _ => $columns::tiles::<16, 1>(rows, terms, to, accumulate),
-                }
-            }
-        }
-
-        mod $columns {
-            use super::*;
-
-            #[inline]
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn tiles<const R: usize, const V: usize>(
-                rows: usize,
-                terms: Columns,
-                to: Place,
-                accumulate: bool,
-            ) {
-                // SAFETY: passed on.
-                unsafe {
-                    in_tiles!(R, rows, |R, row| tile::<R, V>(
-                        terms.from(row),
-                        to.from(row),
-                        accumulate
-                    ))
-                }
-            }
-
-            #[target_feature(enable = $features)]
-            unsafe fn tile<const R: usize, const V: usize>(terms: Columns, to: Place, accumulate: bool) {
-                // SAFETY: passed on.
-                unsafe {
-                    let mut sums = [[_mm512_setzero_ps(); V]; R];
-                    if accumulate {
-                        to.load(&mut sums);
+        product!($columns, $features, [6, 8, 12, 16], |terms: Columns, to, sums: [R, V]| {
+            let mut right = terms.right;
+            for word in 0..terms.words {
+                let left = (*terms.pointers.add(word)).add(terms.offset);
+                let rights: [__m512; V] = read(right, to.last);
+                right = right.add(terms.right_row);
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let $left = _mm512_set1_ps(left.add(i * WORD).cast::<f32>().read_unaligned());
+                    for (sum, &$right) in sums.iter_mut().zip(&rights) {
+                        let $sum = *sum;
+                        *sum = $add;
                     }
-                    let mut right = terms.right;
-                    for word in 0..terms.words {
-                        let left = (*terms.pointers.add(word)).add(terms.offset);
-                        let rights: [__m512; V] = read(right, to.last);
-                        right = right.add(terms.right_row);
-                        for (i, sums) in sums.iter_mut().enumerate() {
-                            let $left = _mm512_set1_ps(left.add(i * WORD).cast::<f32>().read_unaligned());
-                            for (sum, &$right) in sums.iter_mut().zip(&rights) {
-                                let $sum = *sum;
-                                *sum = $add;
-                            }
-                        }
-                    }
-                    to.store(&sums);
                 }
             }
-        }
+        });
     };
 }
 
@@ -263,7 +221,7 @@ unsafe fn read<const V: usize>(from: *const u8, last: __mmask16) -> [__m512; V] 
 }
 
 impl Place {
-    /// The panel that begins at a column, of so many columns in all.
+    /// The panel that begins at a column of `columns` columns in all.
     pub(super) fn panel(begins: Begins, column: usize, columns: usize) -> Place {
         let kept = (columns - column).min(PANEL);
         let last = (kept - 1) % VECTOR + 1;
@@ -300,7 +258,7 @@ impl Place {
     /// Reads the elements of `R` rows and `V` vectors.
     ///
     /// # Safety
-    /// They are readable, but for those of the last vector that are not stored.
+    /// They are readable, except elements of the last vector that are not stored.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn load<const R: usize, const V: usize>(&self, sums: &mut [[__m512; V]; R]) {
@@ -313,7 +271,7 @@ impl Place {
     /// Writes the elements.
     ///
     /// # Safety
-    /// They are writable, but for those of the last vector that are not stored.
+    /// They are writable, except elements of the last vector that are not stored.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn store<const R: usize, const V: usize>(&self, sums: &[[__m512; V]; R]) {

@@ -119,6 +119,6 @@ pub(crate) struct Left {
     /// Pointers from one run to the next.
     pub(crate) apart: usize,
     pub(crate) rows: usize,
-    /// What the runs point to that are zeros.
+    /// The pointer of runs that are zeros.
     pub(crate) zeros: *const u8,
 }

@@ -52,8 +52,8 @@ impl Split {
         (self.parts * m * n * WORD, pointers + self.outer(BLOCK).scratch::<N>())
     }
 
-    /// The rounds, for factors whose elements for a `k` are side by side, and so many elements behind those of the one
-    /// before.
+    /// The rounds, for factors whose elements for one `k` are side by side; `a_row` and `b_row` are the elements from
+    /// each `k` to the next.
     pub(super) fn rounds<N: Word>(self, [a_row, b_row]: [usize; 2]) -> Vec<Round> {
         let Extents { m, k, n } = self.extents;
         let Split { parts, .. } = self;

@@ -117,7 +117,7 @@ impl WordBlock {
         self.words.len() * self.extents.m.next_multiple_of(PANEL) * WORD
     }
 
-    /// Packs a panel of one of the factors, which has so many lines.
+    /// Packs a panel of one of the factors, which has `lines` lines.
     ///
     /// # Safety
     /// The factor is readable, and `to` has room for all its panels.
