@@ -127,11 +127,13 @@ impl Config {
     pub fn schedule(&self, total: u64) -> LrSchedule {
         let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let train = &self.train;
+        let warmup = train.warmup.steps(total);
         LrSchedule {
             kind: train.schedule,
             peak: train.lr,
-            warmup: steps(train.warmup.steps(total)),
-            total: steps(total),
+            warmup: steps(warmup),
+            // A run that ends before its warm-up only rises.
+            total: steps(total.max(warmup)),
         }
     }
 

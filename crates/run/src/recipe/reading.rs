@@ -64,6 +64,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_shorter_than_its_warm_up_only_rises() {
+        for kind in LrScheduleKind::ALL {
+            let train = format!("train = {{ lr = 0.5, schedule = \"{kind}\", warmup = 8 }}");
+            let config = config(&format!("{train}\ndata.format = \"text\"")).unwrap();
+            let schedule = config.schedule(4);
+            schedule.check().unwrap();
+            let long = config.schedule(100);
+            let rates = (0..4).map(|step| schedule.lr(step));
+            assert!(rates.eq((0..4).map(|step| long.lr(step))), "{kind}");
+        }
+    }
+
+    #[test]
     fn settings_become_a_config() {
         let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
         let config = config(text).unwrap();

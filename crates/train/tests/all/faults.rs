@@ -118,7 +118,7 @@ fn a_loss_of_any_float_dtype_is_reported() {
                 assert!(
                     pairs
                         .clone()
-                        .all(|(a, b)| (a - b).abs() <= 2.0 * error as f32 * b.abs().max(0.1)),
+                        .all(|(a, b)| (a - b).abs() <= 2.0 * error * b.abs().max(0.1)),
                     "{name}"
                 );
             }
