@@ -17,6 +17,11 @@ pub(crate) fn sum(bytes: impl IntoIterator<Item = usize>) -> usize {
     bytes.into_iter().fold(0, usize::saturating_add)
 }
 
+/// Bytes of the results of a graph, each a dense array of its own.
+pub(crate) fn of_results(graph: &Graph) -> usize {
+    sum(graph.outputs.iter().map(|output| graph.ty(output.value).bytes()))
+}
+
 /// Checks that the arrays of a graph, views not counted, take no more than [`MOST_BYTES`] together.
 ///
 /// # Errors

@@ -26,7 +26,17 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     verify(graph)?;
     let simple = simplify(graph, options, target)?;
     let budget = options.budget.unwrap_or(usize::MAX);
-    let found = within(&variants(simple, target), budget, options, target);
+    let results = bytes::of_results(graph);
+    bytes::check_peak(results)?;
+    let for_others = options
+        .budget
+        .map_or(usize::MAX, |budget| budget.saturating_sub(results));
+    let found = within(&variants(simple, target), for_others, options, target);
+    // A plan that takes nothing but its results may exceed the budget, too.
+    let found = match found.map_err(|floor| floor.saturating_add(results)) {
+        Ok(plan) if plan.peak_bytes() > budget => Err(plan.peak_bytes()),
+        found => found,
+    };
     let mut plan = found.map_err(|floor| match bytes::check_peak(floor) {
         Ok(()) => Error::user(format!(
             "the budget of {budget} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller \
@@ -49,7 +59,7 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
     let simple = simplify(graph, options, target)?;
     let floor = match within(&variants(simple, target), 0, options, target) {
         Ok(plan) => plan.peak_bytes(),
-        Err(floor) => floor,
+        Err(floor) => floor.saturating_add(bytes::of_results(graph)),
     };
     bytes::check_peak(floor)?;
     Ok(floor)
@@ -162,7 +172,7 @@ fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn 
     if options.policy != Policy::Planner {
         let blocked = variants[0].blocked(options, target);
         let plan = variants[0].by_policy(options.policy, blocked.as_ref(), options, target);
-        let bytes = plan.peak_bytes();
+        let bytes = plan.working_bytes();
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
     let with_errors = levels(options);
@@ -180,7 +190,7 @@ fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn 
             // Each policy keeps more than the one before.
             for policy in [Policy::RowWise, Policy::Tempo, Policy::KeepAll] {
                 let plan = fixed(policy);
-                let leaves_room = budget < usize::MAX && plan.peak_bytes() <= budget;
+                let leaves_room = budget < usize::MAX && plan.working_bytes() <= budget;
                 found = better(found, plan, budget);
                 if !leaves_room {
                     break;
@@ -214,10 +224,10 @@ fn levels(options: &Options) -> Vec<Options> {
 
 /// The plan that was found, or the one of a fixed policy if that is no slower and, without a budget, smaller.
 fn better(found: Found, fixed: Plan, budget: usize) -> Found {
-    let bytes = fixed.peak_bytes();
+    let bytes = fixed.working_bytes();
     match found {
         Ok(plan) => {
-            let is_better = budget < usize::MAX || bytes < plan.peak_bytes();
+            let is_better = budget < usize::MAX || bytes < plan.working_bytes();
             let takes_fixed = bytes <= budget && fixed.seconds <= plan.seconds && is_better;
             Ok(if takes_fixed { fixed } else { plan })
         }

@@ -106,6 +106,7 @@ fn write_memory(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "peak {} bytes", plan.peak_bytes())?;
     writeln!(out, "states {} bytes", plan.state_bytes)?;
     writeln!(out, "constants {} bytes", plan.constant_bytes)?;
+    writeln!(out, "results {} bytes", plan.result_bytes)?;
     let (arena, bound) = (plan.arena_bytes, plan.arena_lower_bound);
     writeln!(out, "arena {arena} bytes, at least {bound} for these lifetimes")?;
     let mut values: Vec<(usize, ValueId)> = (0..plan.graph.values.len() as u32)

@@ -28,6 +28,7 @@ pub struct Plan {
     pub(crate) arena_lower_bound: usize,
     pub(crate) state_bytes: usize,
     pub(crate) constant_bytes: usize,
+    pub(crate) result_bytes: usize,
     pub(crate) recomputed: Vec<Recompute>,
     pub(crate) inverted: Vec<Recompute>,
     pub(crate) rounded: [Vec<Recompute>; StorageFormat::ALL.len()],
@@ -106,8 +107,18 @@ impl Plan {
         self.constant_bytes
     }
 
-    /// Bytes that a run takes: states, constants and arena.
+    /// Bytes of the results, which outlive a run: each is a dense array of its own.
+    pub fn result_bytes(&self) -> usize {
+        self.result_bytes
+    }
+
+    /// Bytes that a run takes: states, constants, arena and results.
     pub fn peak_bytes(&self) -> usize {
+        self.working_bytes().saturating_add(self.result_bytes)
+    }
+
+    /// Bytes that the memory planner decides about: states, constants and arena.
+    pub(crate) fn working_bytes(&self) -> usize {
         bytes::sum([self.state_bytes, self.constant_bytes, self.arena_bytes])
     }
 

@@ -103,6 +103,7 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
         steps,
     } = scheduled;
     let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
+    let result_bytes = bytes::of_results(&graph);
     let state_bytes = bytes::sum(states.map(|i| graph.ty(i.value).bytes()));
     let sources = graph.nodes.iter().filter(|n| n.inputs.is_empty());
     let constants: Vec<ValueId> = sources.flat_map(|n| n.outputs.clone()).collect();
@@ -145,6 +146,7 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
         arena_bytes: memory.arena_bytes,
         arena_lower_bound: memory.lower_bound,
         state_bytes,
+        result_bytes,
         constant_bytes,
         recomputed: Vec::new(),
         inverted: Vec::new(),

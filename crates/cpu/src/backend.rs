@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_compile::{Operation, Plan, Target};
+use lessen_device::checks::{check_upload, check_whole_upload};
 use lessen_device::{Backend, DeviceMemory, Host, HostArray, Measuring, MemoryUse, ModelId, ProgramId};
 use lessen_graph::Type;
 
@@ -152,11 +153,6 @@ fn packed(state: &str) -> Error {
     Error::internal(format!("the state `{state}` is packed for a program"))
 }
 
-fn unfit(state: &str, ty: &Type, data: &Host<'_>) -> Error {
-    let (has, n) = (data.dtype().name(), data.len());
-    Error::user(format!("the state `{state}` takes {ty}, not {n} elements of {has}"))
-}
-
 impl Backend for CpuBackend {
     fn name(&self) -> &'static str {
         "cpu"
@@ -220,22 +216,16 @@ impl Backend for CpuBackend {
     }
 
     fn upload(&mut self, model: ModelId, state: &str, data: Host<'_>) -> Result<()> {
-        let to = &self.state(model, state)?.ty;
-        if data.len() != to.numel() {
-            return Err(unfit(state, to, &data));
-        }
+        check_whole_upload(state, &self.state(model, state)?.ty, &data)?;
         self.upload_part(model, state, 0, data)
     }
 
     fn upload_part(&mut self, model: ModelId, state: &str, first: usize, data: Host<'_>) -> Result<()> {
         let to = self.state(model, state)?;
-        let end = first.checked_add(data.len());
         if to.packed_for.is_some() {
             return Err(packed(state));
         }
-        if data.dtype() != to.ty.dtype || end.is_none_or(|end| end > to.ty.numel()) {
-            return Err(unfit(state, &to.ty, &data));
-        }
+        check_upload(state, &to.ty, first, &data)?;
         let size = to.ty.dtype.bytes();
         // SAFETY: the state's memory holds the elements of its type, of which these are some, and the store is borrowed
         // mutably.
@@ -295,11 +285,12 @@ impl Backend for CpuBackend {
     }
 
     fn memory(&self) -> DeviceMemory {
-        let executables = self.programs.values().map(|program| &program.executable);
+        let executables = || self.programs.values().map(|program| &program.executable);
         let used = MemoryUse {
             states: self.models.values().map(Store::bytes).sum(),
-            constants: executables.map(Executable::constant_bytes).sum(),
+            constants: executables().map(Executable::constant_bytes).sum(),
             arena: self.device.arena_bytes(),
+            results: executables().map(Executable::result_bytes).sum(),
         };
         let within_limit = self.memory_limit.map(|limit| limit.saturating_sub(used.total()));
         let available = available_bytes().into_iter().chain(within_limit).min();

@@ -5,6 +5,7 @@
 
 use lessen_base::{Error, Result};
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratch, Storage, aligned};
+use lessen_device::checks::check_evaluation;
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
 use crate::clock::Timed;
@@ -141,7 +142,10 @@ impl Binder<'_> {
         let types = node_types.types();
         let locations = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
         let rounds = match table::kernel(node.op.as_ref(), &types) {
-            None => reference(node.op.clone(), types, &strides),
+            None => {
+                check_evaluation(types.inputs.iter().chain(types.outputs))?;
+                reference(node.op.clone(), types, &strides)
+            }
             Some(kernel) => {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {

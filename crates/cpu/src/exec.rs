@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use lessen_base::{Error, Result};
 use lessen_compile::{Plan, Storage};
-use lessen_device::{Host, HostArray, ProgramId};
+use lessen_device::checks::{check_state, given_input};
+use lessen_device::{Host, HostArray, IndexCheck, ProgramId, check_constant_indices, index_checks};
 use lessen_graph::{InputKind, Type};
 
 use crate::bind::{Binder, Bound, end_of};
@@ -13,7 +14,6 @@ use crate::constants::Constants;
 use crate::device::Device;
 use crate::group::Context;
 use crate::host_arrays::{host_array, host_ptr};
-use crate::index_checks::{IndexCheck, index_checks};
 use crate::index_errors::IndexErrors;
 use crate::operand::{Bases, Location, location};
 use crate::results::Returned;
@@ -108,7 +108,7 @@ impl Executable {
             results,
             copies: copies.collect(),
             index_checks: index_checks(&plan),
-            wrong_constant: constants.check_indices(&plan).err(),
+            wrong_constant: check_constant_indices(&plan).err(),
             index_errors: IndexErrors::default(),
             clock: Clock::default(),
             arena_reached,
@@ -135,13 +135,18 @@ impl Executable {
         self.constants.memory.len()
     }
 
-    /// Bytes in use at the peak of a run: the memory of its states and constants, and the arena up to the last byte
-    /// that a step of this executable was handed.
+    /// Bytes allocated for results.
+    pub fn result_bytes(&self) -> usize {
+        self.results.iter().map(|result| result.ty.bytes()).sum()
+    }
+
+    /// Bytes in use at the peak of a run: the memory of its states, constants and results, and the arena up to the last
+    /// byte that a step of this executable was handed.
     pub fn measured_peak_bytes(&self, store: &Store) -> usize {
         let inputs = self.plan.graph().inputs.iter();
         let states = inputs.filter(|i| i.kind == InputKind::State);
         let state_bytes: usize = states.filter_map(|i| store.ty(&i.name)).map(Type::bytes).sum();
-        state_bytes + self.constant_bytes() + self.arena_reached
+        state_bytes + self.constant_bytes() + self.result_bytes() + self.arena_reached
     }
 
     /// Runs the plan: reads and updates the states of `store`, given the data inputs by name.
@@ -215,18 +220,15 @@ impl Executable {
                 continue;
             }
             let (ty, name) = (graph.ty(input.value), &input.name);
-            *to = match store.state(name) {
-                Some(state) if state.packed_for != *packed => {
+            let state = store.state(name);
+            check_state(name, ty, state.map(|state| &state.ty))?;
+            *to = match state {
+                Some(state) if state.packed_for == *packed => state.memory.ptr(),
+                _ => {
                     return Err(Error::internal(format!(
                         "the state `{name}` is packed for another program"
                     )));
                 }
-                Some(state) if state.ty == *ty => state.memory.ptr(),
-                Some(state) => {
-                    let is = &state.ty;
-                    return Err(Error::user(format!("the state `{name}` must have type {ty}, not {is}")));
-                }
-                None => return Err(Error::user(format!("the store has no state `{name}`"))),
             };
         }
         Ok(states)
@@ -234,18 +236,8 @@ impl Executable {
 
     /// The data for each data input.
     fn given<'a>(&self, data: &[(&str, Host<'a>)]) -> Result<Vec<Host<'a>>> {
-        let given = self.data.iter().map(|DataInput { name, ty, .. }| {
-            let Some((_, host)) = data.iter().find(|(n, _)| n == name) else {
-                return Err(Error::user(format!("no data is given for the input `{name}`")));
-            };
-            if host.dtype() != ty.dtype || host.len() != ty.numel() {
-                let (has, n) = (host.dtype().name(), host.len());
-                return Err(Error::user(format!(
-                    "the input `{name}` takes {ty}, not {n} elements of {has}"
-                )));
-            }
-            Ok(*host)
-        });
+        let given = self.data.iter();
+        let given = given.map(|DataInput { name, ty, .. }| given_input(name, ty, data));
         given.collect()
     }
 

@@ -47,3 +47,8 @@ pub(crate) fn host_mut_ptr(array: &mut HostArray) -> *mut u8 {
         HostArray::U8(x) | HostArray::Bool(x) => x.as_mut_ptr(),
     }
 }
+
+/// Bytes of an array's elements.
+pub(crate) fn host_bytes(host: &Host<'_>) -> usize {
+    host.len() * host.dtype().bytes()
+}

@@ -1,15 +1,11 @@
 //! Index errors: what kernels find wrong in indices that a step computes. The first one is kept and ends the run;
 //! kernels go on without touching memory out of bounds.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lessen_base::Error;
 use lessen_compile::Plan;
-use lessen_graph::{Def, Graph, Node, ValueId};
-
-/// Most inputs that an error names.
-const NAMED: usize = 3;
+use lessen_device::computed_index_error;
 
 /// Collects the first index error of a run.
 #[derive(Debug, Default)]
@@ -54,45 +50,6 @@ impl IndexErrors {
         }
         let code = self.first.swap(0, Ordering::Relaxed);
         let (index, limit) = (code as u32 as i32, (code >> 32) as u32 - 1);
-        let (who, of) = reader(plan, step, limit as usize).unwrap_or(("the step".to_string(), String::new()));
-        Some(Error::user(format!(
-            "{who} reads the index {index}{of}, but indices there must be at least 0 and below {limit}; no state has been updated"
-        )))
+        Some(computed_index_error(plan, step, index.into(), limit as usize))
     }
-}
-
-/// The operation of a step that reads indices below this limit, and the inputs that they are computed from.
-fn reader(plan: &Plan, step: usize, limit: usize) -> Option<(String, String)> {
-    let graph = plan.graph();
-    let nodes = plan.steps().get(step)?.nodes.iter().map(|id| &graph.nodes[id.index()]);
-    let reads = |node: &Node| {
-        node.op
-            .index_input(&graph.input_types(node))
-            .filter(|index| index.limit == limit)
-    };
-    let (node, index) = nodes.filter_map(|node| Some((node, reads(node)?))).next()?;
-    let gap = if node.scope.is_empty() { "" } else { " " };
-    let mut names: Vec<String> = inputs_of(graph, node.inputs[index.input]).into_iter().collect();
-    names.truncate(NAMED);
-    let of = match names.is_empty() {
-        true => String::new(),
-        false => format!(" that is computed from `{}`", names.join("` and `")),
-    };
-    Some((format!("`{}{gap}{}`", node.scope, node.op.name()), of))
-}
-
-/// The names of the inputs that a value is computed from.
-fn inputs_of(graph: &Graph, value: ValueId) -> BTreeSet<String> {
-    let (mut names, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![value]);
-    while let Some(value) = open.pop() {
-        if !seen.insert(value) {
-            continue;
-        }
-        match (graph.producer(value), graph.values[value.index()].def) {
-            (Some(node), _) => open.extend(&graph.nodes[node.index()].inputs),
-            (None, Def::Input(input)) => drop(names.insert(graph.inputs[input].name.clone())),
-            (None, Def::Node(..)) => {}
-        }
-    }
-    names
 }

@@ -70,7 +70,6 @@ mod exec;
 mod freeze;
 mod group;
 mod host_arrays;
-mod index_checks;
 mod index_errors;
 pub mod kernels;
 mod machine_memory;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lessen_base::Result;
 use lessen_device::ProgramId;
+use lessen_device::checks::checked_bytes;
 use lessen_graph::{DType, Type};
 
 use crate::arena::Arena;
@@ -54,9 +55,9 @@ impl Store {
     /// Adds or replaces a state, filled with zeros.
     ///
     /// # Errors
-    /// A state that the memory cannot hold.
+    /// A state that the memory cannot hold, or whose size cannot be counted.
     pub fn insert_zeros(&mut self, name: &str, ty: &Type) -> Result<()> {
-        let memory = Arena::new(ty.bytes())?;
+        let memory = Arena::new(checked_bytes(&format!("the state `{name}`"), ty)?)?;
         self.states.insert(name.to_string(), State::plain(ty.clone(), memory));
         Ok(())
     }

@@ -39,17 +39,25 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+pub mod checks;
+mod computed_indices;
+mod evaluation;
 mod graphs;
 mod host;
 mod host_array;
+mod index_checks;
 mod memory;
 mod random_inputs;
 mod reference;
 mod shared;
+pub mod suite;
 
 pub use backend::{Backend, Measuring, ModelId, ProgramId};
+pub use computed_indices::computed_index_error;
+pub use evaluation::{ConstantLayout, check_constant_indices, constant, evaluated};
 pub use host::Host;
 pub use host_array::HostArray;
+pub use index_checks::{IndexCheck, check_indices, index_checks};
 pub use memory::{DeviceMemory, MemoryUse};
 pub use random_inputs::random_inputs;
 pub use reference::ReferenceBackend;

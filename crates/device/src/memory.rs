@@ -20,12 +20,19 @@ pub struct MemoryUse {
     pub constants: usize,
     /// Arena that all plans share.
     pub arena: usize,
+    /// Results of all loaded plans.
+    pub results: usize,
 }
 
 impl MemoryUse {
+    /// Bytes that stay allocated between runs of any plan: all but the arena.
+    pub fn lasting(&self) -> usize {
+        self.states + self.constants + self.results
+    }
+
     /// All bytes.
     pub fn total(&self) -> usize {
-        self.states + self.constants + self.arena
+        self.states + self.constants + self.arena + self.results
     }
 }
 

@@ -8,8 +8,14 @@ use lessen_compile::{CostModel, KernelKind, Limits, Lowering, Plan, Rates, RowBl
 use lessen_graph::{Array, Graph, InputKind, Op, Type, evaluate};
 
 use crate::backend::{Backend, ModelId, ProgramId};
+use crate::checks::{
+    check_evaluation, check_state, check_upload, check_whole_upload, checked_bytes, evaluator_array, given_input,
+    rounded_array,
+};
+use crate::evaluation::check_constant_indices;
 use crate::host::Host;
 use crate::host_array::HostArray;
+use crate::index_checks::index_checks;
 use crate::memory::{DeviceMemory, MemoryUse};
 
 /// A state: its type and its elements.
@@ -38,25 +44,12 @@ pub struct ReferenceBackend {
     counts: (u32, u32),
 }
 
-fn array(ty: &Type, host: Host<'_>) -> Array {
-    Array::new(ty.clone(), host.elements().collect())
-}
-
-fn rounded(array: &Array) -> HostArray {
-    HostArray::of(array.ty.dtype, &array.data)
-}
-
 fn not_loaded() -> Error {
     Error::internal("the program is not loaded")
 }
 
 fn missing(state: &str) -> Error {
     Error::internal(format!("the state `{state}` is not allocated"))
-}
-
-fn unfit(state: &str, ty: &Type, data: &Host<'_>) -> Error {
-    let (has, n) = (data.dtype().name(), data.len());
-    Error::user(format!("the state `{state}` takes {ty}, not {n} elements of {has}"))
 }
 
 impl ReferenceBackend {
@@ -72,26 +65,13 @@ fn inputs(graph: &Graph, model: &Model, data: &[(&str, Host<'_>)]) -> Result<Has
         let (name, ty) = (&input.name, graph.ty(input.value));
         let host = match input.kind {
             InputKind::State => {
-                let state = model.get(name).ok_or_else(|| missing(name))?;
-                if state.ty != *ty {
-                    let is = &state.ty;
-                    return Err(Error::user(format!("the state `{name}` must have type {ty}, not {is}")));
-                }
-                state.array.host()
+                let state = model.get(name);
+                check_state(name, ty, state.map(|state| &state.ty))?;
+                state.ok_or_else(|| missing(name))?.array.host()
             }
-            InputKind::Data => {
-                let given = data.iter().find(|(given, _)| given == name).map(|(_, host)| *host);
-                let host = given.ok_or_else(|| Error::user(format!("no data is given for the input `{name}`")))?;
-                if host.dtype() != ty.dtype || host.len() != ty.numel() {
-                    let (has, n) = (host.dtype().name(), host.len());
-                    return Err(Error::user(format!(
-                        "the input `{name}` takes {ty}, not {n} elements of {has}"
-                    )));
-                }
-                host
-            }
+            InputKind::Data => given_input(name, ty, data)?,
         };
-        Ok((name.clone(), array(ty, host)))
+        Ok((name.clone(), evaluator_array(ty, host)))
     });
     inputs.collect()
 }
@@ -121,6 +101,7 @@ impl Backend for ReferenceBackend {
         if !self.models.contains_key(&model) {
             return Err(Error::internal("the model of a program is not on the device"));
         }
+        check_evaluation(plan.graph().values.iter().map(|value| &value.ty))?;
         let program = ProgramId(self.counts.1);
         self.counts.1 += 1;
         let (plan, results) = (Arc::new(plan), HashMap::new());
@@ -139,6 +120,7 @@ impl Backend for ReferenceBackend {
     fn allocate(&mut self, model: ModelId, state: &str, ty: &Type) -> Result<()> {
         let states = self.models.get_mut(&model);
         let states = states.ok_or_else(|| Error::internal("the model of a state is not on the device"))?;
+        checked_bytes(&format!("the state `{state}`"), ty)?;
         let array = HostArray::zeros(ty.dtype, ty.numel())
             .ok_or_else(|| Error::user(format!("the memory does not hold the state `{state}` of type {ty}")))?;
         states.insert(state.to_string(), State { ty: ty.clone(), array });
@@ -156,19 +138,12 @@ impl Backend for ReferenceBackend {
     }
 
     fn upload(&mut self, model: ModelId, state: &str, data: Host<'_>) -> Result<()> {
-        let ty = &self.state(model, state)?.ty;
-        if data.len() != ty.numel() {
-            return Err(unfit(state, ty, &data));
-        }
+        check_whole_upload(state, &self.state(model, state)?.ty, &data)?;
         self.upload_part(model, state, 0, data)
     }
 
     fn upload_part(&mut self, model: ModelId, state: &str, first: usize, data: Host<'_>) -> Result<()> {
-        let ty = &self.state(model, state)?.ty;
-        let end = first.checked_add(data.len());
-        if data.dtype() != ty.dtype || end.is_none_or(|end| end > ty.numel()) {
-            return Err(unfit(state, ty, &data));
-        }
+        check_upload(state, &self.state(model, state)?.ty, first, &data)?;
         if let Some(state) = self.models.get_mut(&model).and_then(|states| states.get_mut(state)) {
             state.array.write(first, data);
         }
@@ -188,16 +163,22 @@ impl Backend for ReferenceBackend {
         let program = self.programs.get_mut(&program).ok_or_else(not_loaded)?;
         let model = self.models.get_mut(&program.model).ok_or_else(not_loaded)?;
         let graph = program.plan.graph();
-        let results = evaluate(graph, &inputs(graph, model, data)?)?;
+        check_constant_indices(&program.plan)?;
+        let inputs = inputs(graph, model, data)?;
+        for check in index_checks(&program.plan) {
+            let array = rounded_array(&inputs[&graph.inputs[check.input].name]);
+            check.check(array.host())?;
+        }
+        let results = evaluate(graph, &inputs)?;
         for assign in &graph.assigns {
             let input = graph.input(assign.target).ok_or_else(not_loaded)?;
             if let Some(state) = model.get_mut(&input.name) {
-                state.array = rounded(&results[&input.name]);
+                state.array = rounded_array(&results[&input.name]);
             }
         }
         let outputs = graph.outputs.iter();
         program.results = outputs
-            .map(|output| (output.name.clone(), Arc::new(rounded(&results[&output.name]))))
+            .map(|output| (output.name.clone(), Arc::new(rounded_array(&results[&output.name]))))
             .collect();
         Ok(())
     }
@@ -215,7 +196,9 @@ impl Backend for ReferenceBackend {
 
     fn memory(&self) -> DeviceMemory {
         let states = self.models.values().flat_map(BTreeMap::values);
+        let results = self.programs.values().flat_map(|program| program.results.values());
         let used = MemoryUse {
+            results: results.map(|array| array.len() * array.dtype().bytes()).sum(),
             states: states.map(|state| state.ty.bytes()).sum(),
             ..MemoryUse::default()
         };

@@ -105,7 +105,10 @@ impl StepGraphs {
     /// counted.
     fn try_out(self, backend: &dyn Backend, options: &TrainerOptions, functions: &[Plan]) -> Option<Tried> {
         let own: usize = states_of(&self.step).map(|(_, ty)| ty.bytes()).sum();
-        let constants: usize = functions.iter().map(Plan::constant_bytes).sum();
+        let constants: usize = functions
+            .iter()
+            .map(|plan| plan.constant_bytes() + plan.result_bytes())
+            .sum();
         let beside = self.state_bytes() - own + constants;
         let budget = options.budget.map(|budget| budget.saturating_sub(beside));
         let plan = backend.compile(&self.step, &options.of_plans(budget)).ok()?;
@@ -113,7 +116,7 @@ impl StepGraphs {
         let arena = arenas.fold(plan.arena_bytes(), usize::max);
         Some(Tried {
             seconds: plan.estimated_seconds(),
-            bytes: self.state_bytes() + constants + plan.constant_bytes() + arena,
+            bytes: self.state_bytes() + constants + plan.constant_bytes() + plan.result_bytes() + arena,
             graphs: self,
         })
     }

@@ -56,14 +56,16 @@ impl StepGraphs {
         self.graphs().map(|graph| backend.compile(graph, &options)).collect()
     }
 
-    /// Bytes beside the plan of graph number `index`: states that it does not read, and constants of the other plans.
+    /// Bytes beside the plan of graph number `index`: states that it does not read, and constants and results of the other
+    /// plans.
     fn bytes_beside(&self, index: usize, plans: &[Plan]) -> usize {
         let own: usize = self
             .graphs()
             .nth(index)
             .map_or(0, |graph| states_of(graph).map(|(_, ty)| ty.bytes()).sum());
-        let constants: usize = plans.iter().map(|plan| plan.constant_bytes()).sum();
-        self.state_bytes() - own + constants - plans[index].constant_bytes()
+        let lasting = |plan: &Plan| plan.constant_bytes() + plan.result_bytes();
+        let all: usize = plans.iter().map(lasting).sum();
+        self.state_bytes() - own + all - lasting(&plans[index])
     }
 
     /// Bytes of all states: parameters, sums of gradients, the optimizer's and the functions' own.
@@ -241,14 +243,15 @@ impl StepPlans {
         compile_beside(backend, graph, options, (beside, Some(self.arena_bytes())))
     }
 
-    /// The most bytes that training takes: all states and constants, and the largest arena.
+    /// The most bytes that training takes: all states, constants and results, and the largest arena.
     pub fn peak_bytes(&self) -> usize {
         self.lasting_bytes() + self.arena_bytes()
     }
 
-    /// Bytes of all states and constants.
+    /// Bytes of all states, constants and results.
     pub fn lasting_bytes(&self) -> usize {
-        self.state_bytes + self.plans().map(|plan| plan.constant_bytes()).sum::<usize>()
+        let of_plans = self.plans().map(|plan| plan.constant_bytes() + plan.result_bytes());
+        self.state_bytes + of_plans.sum::<usize>()
     }
 
     /// Bytes of the arena: the largest of the plans, or those of [`StepPlans::make_room`] if these are more.

@@ -147,7 +147,7 @@ pub(crate) fn within(
         && alternatives.count() == 1
     {
         let plan = try_out(0, alternatives.selection(0));
-        let bytes = plan.peak_bytes();
+        let bytes = plan.working_bytes();
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
     let mut tried = Vec::new();
@@ -158,7 +158,7 @@ pub(crate) fn within(
                 graph,
                 at,
                 seconds: plan.seconds,
-                bytes: plan.peak_bytes(),
+                bytes: plan.working_bytes(),
             }
         }));
     }

@@ -45,7 +45,7 @@ pub(crate) fn within(
     let worth = |plan: &Plan| if budget == usize::MAX { 0.0 } else { plan.seconds };
     let better = |one: Plan, other: Plan| {
         let order = worth(&one).total_cmp(&worth(&other));
-        match order.then(one.peak_bytes().cmp(&other.peak_bytes())) {
+        match order.then(one.working_bytes().cmp(&other.working_bytes())) {
             Ordering::Greater => other,
             _ => one,
         }
@@ -183,26 +183,26 @@ impl BlockedGraph {
             return Ok(plan);
         }
         // Memory that samples do not know is about the same in every plan.
-        let beside = plan.peak_bytes().saturating_sub(self.fixed + before.peak);
-        if plan.peak_bytes() <= budget {
+        let beside = plan.working_bytes().saturating_sub(self.fixed + before.peak);
+        if plan.working_bytes() <= budget {
             // The plan without a budget is taken for every budget that it fits, whatever the samples say.
             let faster = (self.first_below(self.room(budget, beside), 0)..begin).filter_map(|at| self.choice(at));
             let faster = faster.filter(|composed| composed.choices != before.choices);
             let found = faster
                 .map(|composed| planned(&composed))
-                .find(|plan| plan.peak_bytes() <= budget);
+                .find(|plan| plan.working_bytes() <= budget);
             return Ok(found.unwrap_or(plan));
         }
-        let largest = plan.peak_bytes();
+        let largest = plan.working_bytes();
         let mut at = self.first(budget, beside, begin);
         while let Some(composed) = self.choice(at) {
             if before.choices != composed.choices {
                 let plan = planned(&composed);
-                if plan.peak_bytes() <= budget {
+                if plan.working_bytes() <= budget {
                     let between = self.between(at).filter(|other| other.seconds < composed.seconds);
                     let found = between
                         .map(|other| planned(&other))
-                        .find(|plan| plan.peak_bytes() <= budget);
+                        .find(|plan| plan.working_bytes() <= budget);
                     return Ok(found.unwrap_or(plan));
                 }
             }
@@ -230,7 +230,7 @@ impl BlockedGraph {
             let Some(composed) = self.choice(at) else { continue };
             let bytes = match tried {
                 Some((choices, bytes)) if choices == composed.choices => bytes,
-                _ => try_out(self.selection(&composed.choices)).peak_bytes(),
+                _ => try_out(self.selection(&composed.choices)).working_bytes(),
             };
             floor = floor.min(bytes.max(least));
             tried = Some((composed.choices, bytes));

@@ -84,7 +84,8 @@ pub(super) fn time(
 pub(super) fn seconds(device: &mut Device, graph: Graph, (memory, others): (usize, usize)) -> Result<Option<f64>> {
     let graph = with_results(graph);
     let plan = plan_as_it_is(&graph, &Options::default(), &device.target());
-    if plan.peak_bytes() > memory || plan.steps().is_empty() || !plan.reference_nodes().is_empty() {
+    if plan.peak_bytes() - plan.result_bytes() > memory || plan.steps().is_empty() || !plan.reference_nodes().is_empty()
+    {
         return Ok(None);
     }
     let constants = Constants::of(&plan)?;
@@ -93,7 +94,7 @@ pub(super) fn seconds(device: &mut Device, graph: Graph, (memory, others): (usiz
         constants: &constants.offsets,
     }
     .bind()?;
-    let others = others.min(memory - plan.peak_bytes());
+    let others = others.min(memory - (plan.peak_bytes() - plan.result_bytes()));
     device.arena.grow(plan.arena_bytes() + others)?;
     let bases = Bases {
         arena: device.arena.ptr(),

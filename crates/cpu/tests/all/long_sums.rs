@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use lessen_cpu::Device;
 use lessen_cpu::simd::CpuLevel;
+use lessen_device::suite::Sample;
 use lessen_graph::ops::{self, ReduceKind, Sampling};
 use lessen_graph::{Array, DType, Op, Type, evaluate};
 
 use crate::kernels::support::at_all_levels;
 use crate::random::Random;
 use crate::table_runs::{graph, run_on};
-use crate::table_samples::Sample;
 
 /// The error of a sum relative to it; chains of a million terms have 1e-3 to 1e-2.
 const BOUND: f64 = 2e-6;

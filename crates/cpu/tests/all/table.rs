@@ -1,16 +1,15 @@
-//! The table of kernels: every standard operation on `f32` and integers has a kernel, which computes what the reference
-//! evaluator does.
+//! The table of kernels: every standard operation on `f32` and integers has a kernel.
 
 use std::collections::BTreeSet;
 
 use lessen_compile::{KernelKind, Target};
 use lessen_cpu::{CpuTarget, Device};
+use lessen_device::suite::{Sample, samples};
 use lessen_graph::{DType, Registry, Type, print};
 
 use crate::plans::runner::{Options, compile};
 use crate::random::Random;
 use crate::table_runs::{assert_runs_like_the_reference, graph};
-use crate::table_samples::{Sample, samples};
 
 /// The samples on each dtype that has kernels and that their type rule admits, with the types of inputs and outputs.
 fn admitted() -> Vec<(Sample, Vec<Type>, Vec<Type>)> {

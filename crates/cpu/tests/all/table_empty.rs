@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use lessen_cpu::Device;
+use lessen_device::suite::{Sample, samples};
 use lessen_graph::{DType, Trace, Type, evaluate};
 
 use crate::random::Random;
 use crate::table_runs::{assert_runs_like_the_reference, run};
-use crate::table_samples::{Sample, samples};
 
 /// The input types of a sample with some extents 0: each axis alone, and all axes of the same extent together.
 fn emptied(types: &[Type]) -> Vec<Vec<Type>> {

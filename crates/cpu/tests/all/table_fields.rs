@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use lessen_cpu::Device;
+use lessen_device::suite::{Sample, samples};
 use lessen_graph::{Array, Attr, Attrs, DType, Op, Registry, Trace, Type};
 
 use crate::random::Random;
 use crate::table_runs::{assert_runs_like_the_reference, run};
-use crate::table_samples::{Sample, samples};
 
 /// Values that a field is changed to.
 const VALUES: [i64; 16] = [

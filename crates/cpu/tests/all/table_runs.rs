@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lessen_base::Result;
 use lessen_cpu::{Device, Executable, Host, Store};
+use lessen_device::suite::Sample;
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate, print};
 
 use crate::plans::runner::{Data, Options, compile};
 use crate::random::Random;
-use crate::table_samples::Sample;
 
 /// A graph of one operation over inputs `x0`, `x1` and so on.
 pub fn graph(sample: &Sample, inputs: &[Type]) -> Graph {

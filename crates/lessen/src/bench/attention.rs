@@ -167,7 +167,7 @@ pub fn measure(case: &Case, runs: usize) -> Result<Measured> {
     if case.backward {
         store.insert_f32("do", &o, &vec![1.0; o.iter().product()]);
     }
-    let (peak_bytes, flops) = (plan.peak_bytes(), plan.flops().0);
+    let (peak_bytes, flops) = (plan.peak_bytes() - plan.result_bytes(), plan.flops().0);
     let mut program = Executable::load(plan);
     let mut ms = Vec::with_capacity(runs);
     for run in 0..runs + 2 {

@@ -213,7 +213,7 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
         matmul_share: step.profile().products / (profiled_seconds * device.threads() as f64),
         matmul_flops: plan.flops().0,
         planned_peak: plan.peak_bytes(),
-        measured_peak: store.bytes() + step.constant_bytes() + device.arena_bytes(),
+        measured_peak: store.bytes() + step.constant_bytes() + step.result_bytes() + device.arena_bytes(),
         resident_growth: growth.and_then(|growth| growth.peak()),
         arena_bytes: plan.arena_bytes(),
         state_bytes: plan.state_bytes(),

@@ -17,7 +17,7 @@ const ROUNDING: usize = 16 << 10;
 pub(crate) struct DeviceAccount {
     /// Parameters, optimizer state and sums of gradients.
     pub states: usize,
-    /// Constants of the plans.
+    /// Constants and results of the plans.
     pub constants: usize,
     /// Values of steps and evaluations.
     pub arena: usize,

@@ -11,7 +11,7 @@ const LARGE: usize = 64 << 20;
 /// The size of a program, in bytes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ProgramSize {
-    /// Its constants.
+    /// Its constants and results.
     pub constants: usize,
     /// The arena that it runs in.
     pub arena: usize,
@@ -41,16 +41,14 @@ impl ProgramSize {
     ) -> Result<ProgramSize> {
         let (plans, compiling) = allocated::growth(|| compile(backend));
         let plans = plans?;
-        let constants: usize = plans.iter().map(Plan::constant_bytes).sum();
+        let constants: usize = plans
+            .iter()
+            .map(|plan| plan.constant_bytes() + plan.result_bytes())
+            .sum();
         let arena = plans.iter().map(Plan::arena_bytes).fold(0, usize::max);
-        let results = |plan: &Plan| -> usize {
-            let outputs = plan.graph().outputs.iter();
-            outputs.map(|output| plan.graph().ty(output.value).bytes()).sum()
-        };
-        let results: usize = plans.iter().map(results).sum();
-        let growth = if constants + results > LARGE {
+        let growth = if constants > LARGE {
             Growth {
-                lasting: compiling.lasting + constants + results,
+                lasting: compiling.lasting + constants,
                 ..compiling
             }
         } else {

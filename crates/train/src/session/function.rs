@@ -53,26 +53,24 @@ impl Session {
                 new += ty.bytes();
             }
         }
-        // A plan counts its own states; other states, and constants of other functions, are beside it.
+        // A plan counts its own states; other states, and constants and results of other functions, are beside it.
         let beside = self.lasting_bytes().saturating_sub(known);
         let device = self.model.device().lock();
         let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
         // The arena is shared by all programs on the device.
         let memory = device.memory();
         let more = plan.arena_bytes().saturating_sub(memory.used.arena);
-        memory.check(new + plan.constant_bytes() + more)?;
+        memory.check(new + plan.constant_bytes() + plan.result_bytes() + more)?;
         drop(device);
         self.load(plan)
     }
 
-    /// Bytes of all states and of the constants of all functions.
+    /// Bytes of all states and of the constants and results of all functions.
     pub(crate) fn lasting_bytes(&self) -> usize {
         let states = self.states.iter().filter_map(|name| self.model.state_type(name));
-        let constants = self
-            .programs
-            .values()
-            .map(|program| self.model.plan(*program).constant_bytes());
-        states.map(|ty| ty.bytes()).chain(constants).sum()
+        let plans = self.programs.values().map(|program| self.model.plan(*program));
+        let of_plans = plans.map(|plan| plan.constant_bytes() + plan.result_bytes());
+        states.map(|ty| ty.bytes()).chain(of_plans).sum()
     }
 
     /// Loads a plan; states that are not allocated yet begin as zeros.

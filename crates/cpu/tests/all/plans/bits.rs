@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use lessen_compile::Plan;
+use lessen_device::suite::check_plan as check;
 use lessen_graph::{Array, DType, Graph, NodeId, Phase, Tensor, Trace, Type, ValueId, evaluate};
 
-use crate::plans::checker::check;
 use crate::plans::runner::{Options, bits, compile, floor_bytes, run_once};
 use crate::random::Random;
 

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use lessen_compile::Placement;
+use lessen_device::suite::check_plan as check;
 use lessen_graph::ops::CrossEntropyBackward;
 use lessen_graph::{Array, DType, Graph, Op, Phase, Tensor, Trace, Type, evaluate};
 
-use crate::plans::checker::check;
 use crate::plans::runner::{Options, compile};
 use crate::plans::runner::{bits, run_once};
 use crate::random::Random;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use lessen_compile::{Placement, Plan, Storage};
+use lessen_device::suite::check_plan as check;
 use lessen_graph::ops::QuantizeRows;
 use lessen_graph::{DType, Graph, Phase, Trace, ValueId, clip_coefficient, evaluate, global_norm};
 
-use crate::plans::checker::check;
 use crate::plans::runner::run_once;
 use crate::plans::runner::{Options, compile};
 use crate::random::Random;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use lessen_base::cases;
 use lessen_compile::{KernelKind, Options as PlanOptions, Placement, Target, passes, places, plan_as_it_is};
 use lessen_cpu::{CpuTarget, Device, Executable};
+use lessen_device::suite::check_plan as check;
+use lessen_device::suite::programs::program;
 use lessen_graph::{Array, DType, Graph, InputKind, Phase, ValueId};
 
-use crate::plans::checker::check;
-use crate::plans::generator::program;
 use crate::plans::gpt::{DEEP, training};
 use crate::plans::networks::network;
 use crate::plans::runner::{self, Options, compile, floor_bytes};

@@ -2,10 +2,8 @@
 //! the promises that a plan makes.
 
 mod bits;
-mod checker;
 mod corners;
 mod few_rows;
-mod generator;
 mod gpt;
 mod grouping;
 mod helu;
@@ -20,7 +18,6 @@ mod promises;
 mod recomputed_block;
 mod run_errors;
 pub mod runner;
-mod sizes;
 mod slices;
 mod states;
 mod wrong_indices;

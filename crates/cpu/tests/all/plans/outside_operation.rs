@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use lessen_cpu::{Device, Executable};
+use lessen_device::suite::check_plan as check;
 use lessen_graph::{Array, Attr, Attrs, DType, Graph, Op, Phase, Tensor, Trace, Type, Vjp, evaluate};
 
-use crate::plans::checker::check;
 use crate::plans::runner;
 use crate::plans::runner::{Options, compile};
 use crate::random::Random;

@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use lessen_base::cases;
 use lessen_compile::{Placement, Storage, Target, passes, places};
 use lessen_cpu::CpuTarget;
+use lessen_device::suite::check_plan as check;
+use lessen_device::suite::programs::{Program, program};
 use lessen_graph::{Array, DType, Graph, Phase, Registry, ValueId, evaluate, print, verify};
 
-use crate::plans::checker::check;
-use crate::plans::generator::{Program, program};
 use crate::plans::runner::{Options, compile, floor_bytes, storage};
 use crate::plans::runner::{bits, run_once};
 use crate::random::Random;

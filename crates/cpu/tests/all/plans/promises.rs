@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use lessen_compile::Placement;
 use lessen_cpu::Device;
+use lessen_device::suite::check_plan as check;
 use lessen_graph::{Array, evaluate};
 
-use crate::plans::checker::check;
 use crate::plans::gpt::{DEEP, FEW_TOKENS, Size, Trained, Training, WIDE_BATCH, training};
 use crate::plans::runner::{Options, compile, floor_bytes, storage};
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use lessen_compile::Plan;
 use lessen_cpu::{Device, Executable};
+use lessen_device::suite::check_plan as check;
 use lessen_graph::{Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, attention, vjp};
 
-use crate::plans::checker::check;
 use crate::plans::runner;
 use crate::plans::runner::{Options, compile};
 use crate::random::Random;

@@ -79,7 +79,10 @@ fn states_that_are_missing_or_of_another_type_are_named() {
     let graph = small();
     let (x, labels) = ([0.0; 600], [1; 150]);
     let data = [("x", Host::F32(&x[..])), ("labels", Host::I32(&labels[..]))];
-    assert_eq!(error(&graph, &mut Store::new(), &data), "the store has no state `w`");
+    assert_eq!(
+        error(&graph, &mut Store::new(), &data),
+        "the state `w` of type f32[4,3] is not allocated; allocate it before the run"
+    );
     let mut store = Store::new();
     store.insert_f32("w", &[3, 4], &[0.5; 12]);
     assert_eq!(

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use lessen_compile::Placement;
+use lessen_device::suite::check_plan as check;
 use lessen_graph::{Array, DType, Phase, Tensor, Trace, clip_coefficient, evaluate, global_norm};
 
-use crate::plans::checker::check;
 use crate::plans::runner::Options;
 use crate::plans::runner::{bits, run_once};
 use crate::random::Random;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use lessen_compile::Placement;
 use lessen_cpu::{CpuBackend, Device, Executable, Host, Store};
 use lessen_device::Backend;
+use lessen_device::suite::check_plan as check;
 use lessen_graph::{Array, DType, Graph, Phase, Tensor, Trace, Type};
 
-use crate::plans::checker::check;
 use crate::plans::runner::{self, Options, compile};
 use crate::random::Random;
 

@@ -1,6 +1,6 @@
 //! Shapes for random programs: odd extents, extents of one, and rows of more than one tile.
 
-use crate::random::Random;
+use crate::suite::random::Random;
 
 /// The most elements of a value of a random program.
 pub const LIMIT: usize = 28_000;

@@ -8,7 +8,9 @@ use lessen_graph::{Array, DType, Op, Type};
 
 /// An operation and its inputs: shapes, each with a dtype or with the dtype that is tried out.
 pub struct Sample {
+    /// The operation.
     pub op: Arc<dyn Op>,
+    /// Shapes of its inputs, each with its dtype where it has one of its own.
     pub inputs: Vec<(Option<DType>, Vec<usize>)>,
 }
 

@@ -1,14 +1,16 @@
-//! Indices that are there before a run begins: the run checks them first, so that a wrong one changes nothing.
+//! Checks of indices that are there before a run begins: the run checks them first, so that a wrong one changes
+//! nothing.
 
 use lessen_base::{Error, Result};
 use lessen_compile::{IndexSource, IndexUse, Plan};
-use lessen_device::Host;
 use lessen_graph::{Layout, numel};
 
-/// Indices in an input of the graph, and which of them are valid.
-pub(crate) struct IndexCheck {
-    /// Position of the input.
-    pub(crate) input: usize,
+use crate::host::Host;
+
+/// The check of indices in an input of the graph.
+pub struct IndexCheck {
+    /// Position of the input among the graph's inputs.
+    pub input: usize,
     name: String,
     /// The input's shape.
     of: Vec<usize>,
@@ -16,7 +18,7 @@ pub(crate) struct IndexCheck {
 }
 
 /// The checks of a plan's inputs, data and states.
-pub(crate) fn index_checks(plan: &Plan) -> Vec<IndexCheck> {
+pub fn index_checks(plan: &Plan) -> Vec<IndexCheck> {
     let checks = plan.indices().iter().filter_map(|index| match index.source {
         IndexSource::Input(input) => Some((input, index)),
         _ => None,
@@ -39,8 +41,8 @@ impl IndexCheck {
     ///
     /// # Errors
     /// An index that is not valid.
-    pub(crate) fn check(&self, elements: Host<'_>) -> Result<()> {
-        check(&self.name, &self.of, &self.index, elements)
+    pub fn check(&self, elements: Host<'_>) -> Result<()> {
+        check_indices(&self.name, &self.of, &self.index, elements)
     }
 }
 
@@ -48,7 +50,7 @@ impl IndexCheck {
 ///
 /// # Errors
 /// An index that is not valid.
-pub(crate) fn check(name: &str, of: &[usize], index: &IndexUse, elements: Host<'_>) -> Result<()> {
+pub fn check_indices(name: &str, of: &[usize], index: &IndexUse, elements: Host<'_>) -> Result<()> {
     // An operation from outside may call floats indices; one that is no integer is not valid.
     let whole = |x: f64| if x.fract() == 0.0 { x as i64 } else { -1 };
     let get = |at: usize| match elements {

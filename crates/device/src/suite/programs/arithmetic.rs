@@ -4,7 +4,7 @@ use lessen_graph::ops::{AddMatMul, Between, MatMul};
 use lessen_graph::{DType, concat, numel};
 
 use super::Writer;
-use crate::plans::sizes::{LIMIT, order, reshaped, shape};
+use crate::suite::programs::sizes::{LIMIT, order, reshaped, shape};
 
 impl<'g> Writer<'g> {
     pub(super) fn smooth(&mut self) {

@@ -5,7 +5,7 @@ use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::{Array, AttentionOptions, DType, InputKind, Tensor, Type, attention, numel};
 
 use super::Writer;
-use crate::plans::sizes::LIMIT;
+use crate::suite::programs::sizes::LIMIT;
 
 impl<'g> Writer<'g> {
     pub(super) fn rows(&mut self) {

@@ -7,18 +7,21 @@ mod arithmetic;
 mod images;
 mod inversion;
 mod layers;
+pub(crate) mod sizes;
 mod updates;
 
 use std::collections::HashMap;
 
 use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type};
 
-use crate::plans::sizes::{LIMIT, narrower, shape};
-use crate::random::Random;
+use crate::suite::programs::sizes::{LIMIT, narrower, shape};
+use crate::suite::random::Random;
 
 /// A program and values for its inputs.
 pub struct Program {
+    /// The program.
     pub graph: Graph,
+    /// Values of all inputs and states.
     pub inputs: HashMap<String, Array>,
     /// Whether values of 8 bits of mantissa influence the results.
     pub coarse: bool,
