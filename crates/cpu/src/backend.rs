@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use lessen_compile::{Operation, Plan, Target};
 use lessen_device::checks::{check_upload, check_whole_upload};
-use lessen_device::{Backend, DeviceMemory, Host, HostArray, Measuring, MemoryUse, ModelId, ProgramId};
+use lessen_device::{Backend, DeviceMemory, Host, HostArray, Measuring, MemoryUse, ModelId, ProgramId, times_folder};
 use lessen_graph::Type;
 
 use crate::device::Device;
@@ -18,7 +18,7 @@ use crate::probe::peak_flops;
 use crate::simd::CpuLevel;
 use crate::store::{State, Store};
 use crate::target::TimedTarget;
-use crate::times::{self, Times};
+use crate::times::Times;
 
 /// A CPU with its threads, its arena, models and loaded plans.
 pub struct CpuBackend {
@@ -131,7 +131,7 @@ impl From<Device> for CpuBackend {
                 cpu: device.target(),
                 times: None,
             },
-            times_folder: times::folder(),
+            times_folder: times_folder(),
             memory_limit: None,
             device,
             models: BTreeMap::new(),

@@ -1,7 +1,8 @@
 //! Binding: a planned step becomes kernels with operands, and runs on the pool.
 //!
-//! A plan is trusted to keep the memory of values apart, since only the compiler makes plans. What the compiler asked
-//! the plan's target about kernels is asked of the table again, since the target may have been another device's.
+//! A plan is trusted to keep the memory of values apart, since only the compiler makes plans. Its lowerings are not
+//! trusted, since its target may have been another device's: the kernel of each node is made once more and compared
+//! with what the plan gives it.
 
 use lessen_base::{Error, Result};
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratch, Storage, aligned};
@@ -18,14 +19,14 @@ use crate::pool::Pool;
 
 /// A step bound to kernels.
 pub(crate) struct Bound {
-    kind: Kind,
+    body: StepBody,
     scratch: StepScratch,
     shared_offset: usize,
     /// End of the highest part of the arena that the step is handed.
     pub(crate) reach: usize,
 }
 
-enum Kind {
+enum StepBody {
     Group(Group),
     Whole(Whole),
 }
@@ -59,7 +60,8 @@ impl NodeTypes {
     }
 }
 
-fn foreign(node: &Node) -> Error {
+/// The error of a plan that was compiled for another target.
+fn of_another_target(node: &Node) -> Error {
     Error::internal(format!(
         "the plan runs `{}` as this device does not; compile for this device's target",
         node.op.name()
@@ -87,12 +89,12 @@ impl Binder<'_> {
     }
 
     fn step(&self, step: &PlannedStep) -> Result<Bound> {
-        let kind = match step.rows {
-            Some(rows) => Kind::Group(self.group(step, rows)?),
-            None => Kind::Whole(self.whole(step)?),
+        let body = match step.rows {
+            Some(rows) => StepBody::Group(self.group(step, rows)?),
+            None => StepBody::Whole(self.whole(step)?),
         };
         Ok(Bound {
-            kind,
+            body,
             scratch: step.scratch,
             shared_offset: step.shared_offset,
             reach: self.reach(step),
@@ -150,7 +152,7 @@ impl Binder<'_> {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {
                     Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => (kernel.rounds)(&strides),
-                    _ => return Err(foreign(node)),
+                    _ => return Err(of_another_target(node)),
                 }
             }
         };
@@ -170,12 +172,12 @@ impl Binder<'_> {
             node.shared = needed.add(node.kernel.scratch, rows.is_one_tile());
         }
         if !has_scratch(step, needed) {
-            return Err(foreign(self.node(step.nodes[0])));
+            return Err(of_another_target(self.node(step.nodes[0])));
         }
         let group = Group { rows, nodes };
         let cut_within_a_tile = rows.block < rows.rows && !rows.block.is_multiple_of(rows.tile);
         match step.nodes.iter().zip(&group.nodes).find(|(_, n)| n.is_tiled()) {
-            Some((&id, _)) if cut_within_a_tile => Err(foreign(self.node(id))),
+            Some((&id, _)) if cut_within_a_tile => Err(of_another_target(self.node(id))),
             _ => Ok(group),
         }
     }
@@ -189,8 +191,9 @@ impl Binder<'_> {
             RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
             _ => node_types.inputs[i].rank() == 0 && node_types.outputs[0].rank() > 0,
         };
-        let by_rows =
-            |v: ValueId| RowOperand::rows(self.plan, self.constants, v, rows.rows).ok_or_else(|| foreign(node));
+        let by_rows = |v: ValueId| {
+            RowOperand::rows(self.plan, self.constants, v, rows.rows).ok_or_else(|| of_another_target(node))
+        };
         let inputs = node.inputs.iter().enumerate().map(|(i, &v)| {
             if whole(i) {
                 Ok(RowOperand::whole(self.plan, self.constants, v))
@@ -206,7 +209,7 @@ impl Binder<'_> {
             let partial = step.partials.iter().find(|p| p.value == v);
             let parts = partial.map(|p| (p.offset, p.parts));
             if parts.map_or(1, |p| p.1) < rows.rows.div_ceil(rows.tile) {
-                return Err(foreign(node));
+                return Err(of_another_target(node));
             }
             Ok(RowOutput::Sum(Sum {
                 to: self.location(v),
@@ -224,12 +227,12 @@ impl Binder<'_> {
     }
 
     fn row_kernel(&self, node: &Node, types: Types<'_>) -> Result<RowKernel> {
-        let kernel = table::kernel(node.op.as_ref(), &types).ok_or_else(|| foreign(node))?;
+        let kernel = table::kernel(node.op.as_ref(), &types).ok_or_else(|| of_another_target(node))?;
         let few = types.inputs.len() + types.outputs.len() <= MAX_OPERANDS;
         let accepted = few && self.accepts(&kernel, node, types);
         match kernel {
             Kernel::Rows(kernel) if accepted => Ok(kernel),
-            _ => Err(foreign(node)),
+            _ => Err(of_another_target(node)),
         }
     }
 
@@ -257,9 +260,9 @@ pub(crate) fn end_of(plan: &Plan, value: ValueId) -> usize {
 impl Bound {
     /// The nodes of a group, which run by rows.
     pub(crate) fn row_nodes(&mut self) -> Option<&mut Vec<RowNode>> {
-        match &mut self.kind {
-            Kind::Group(group) => Some(&mut group.nodes),
-            Kind::Whole(_) => None,
+        match &mut self.body {
+            StepBody::Group(group) => Some(&mut group.nodes),
+            StepBody::Whole(_) => None,
         }
     }
 
@@ -269,8 +272,8 @@ impl Bound {
         let local = |worker: usize| arena.get().wrapping_add(self.scratch.local_at(worker));
         let kernel = |worker: usize| arena.get().wrapping_add(self.scratch.kernel_at(worker));
         let shared = Address(context.bases.arena.wrapping_add(self.shared_offset));
-        match &self.kind {
-            Kind::Group(group) => {
+        match &self.body {
+            StepBody::Group(group) => {
                 let scratch = GroupScratch {
                     local: &local,
                     kernel: &kernel,
@@ -278,7 +281,7 @@ impl Bound {
                 };
                 group.run(pool, context, scratch);
             }
-            Kind::Whole(whole) => {
+            StepBody::Whole(whole) => {
                 whole.run(pool, context, kernel, shared);
             }
         }
@@ -364,9 +367,9 @@ mod tests {
             constants: &constants.offsets,
         };
         let steps = binder.bind().unwrap();
-        let tasks = |step: &Bound| match &step.kind {
-            Kind::Group(group) => group.tasks(THREADS),
-            Kind::Whole(whole) => whole.rounds.iter().map(|p| p.tasks).max(),
+        let tasks = |step: &Bound| match &step.body {
+            StepBody::Group(group) => group.tasks(THREADS),
+            StepBody::Whole(whole) => whole.rounds.iter().map(|p| p.tasks).max(),
         };
         steps.iter().filter_map(tasks).collect()
     }

@@ -1,7 +1,7 @@
 //! How does a plan run on a CPU? Kernels, a pool of threads, and the executor that runs a plan step after step in one
 //! arena.
 //!
-//! [`CpuBackend`] is the entry point: the CPU behind the trait [`Backend`](lessen_device::Backend), with its threads,
+//! [`CpuBackend`] is the entry point: the CPU as a [`Backend`](lessen_device::Backend), with its threads,
 //! its arena, loaded plans and named states. Results do not depend on the number of threads, and a run that fails
 //! changes no state.
 //!
@@ -37,19 +37,27 @@
 //!
 //! - `kernels`: one file for each family of operations, with the loops and, below them, the entries by which
 //!   `kernels/table.rs` finds them. A new operation's kernel is a function there and a line of the table.
-//! - `target` answers the planner's questions from that table.
+//! - `target` tells the compiler how operations are lowered, from that table.
 //! - `bind` turns the steps of a plan into kernels with operands; `group` runs row-wise operations block by block.
 //! - `freeze` packs states that never change, for the kernels of one executable.
-//! - `exec` checks what a run is given, uploads it, runs the steps and downloads the results.
+//! - `exec` has a run's arrays checked, uploads them, runs the steps and downloads the results.
 //! - `times` measures what operations take and keeps it for the next process: plans may go by the times of a machine.
 //! - [`arena`], [`pool`] and [`simd`] are the ground that the rest stands on.
 //!
 //! # Memory safety
 //!
-//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena; that is sound
-//! because only the compiler makes plans, kernels run for the exact Rust types of standard operations only, `bind` asks
-//! the table again what the compiler asked the plan's target, and kernels check every index themselves. An operation or
-//! a target from outside can cause an error, a panic or wrong numbers.
+//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena, states, constants and
+//! results. That is sound for these reasons:
+//!
+//! - Only the compiler makes plans, so values that live at the same time lie apart.
+//! - Kernels run for the exact Rust types of standard operations only.
+//! - `bind` makes each kernel once more and refuses a plan whose layouts, scratch or tiles are not those of the kernel.
+//! - Sizes of states, constants and results are counted without overflow before anything is allocated, and a plan that
+//!   reaches beyond its arena is refused.
+//! - `lessen-device` checks dtype, length and truth values of every array that is given to a run or a state, and all
+//!   indices that are there before the run; kernels check computed indices themselves.
+//!
+//! An operation or a target from outside can cause an error, a panic or wrong numbers.
 //!
 //! # Environment
 //!

@@ -126,6 +126,6 @@ impl CostModel for TimedTarget {
     }
 
     fn measured_memory(&self) -> Option<MeasuredMemory> {
-        self.times.as_ref()?.memory
+        self.times.as_ref()?.known.memory
     }
 }

@@ -51,6 +51,7 @@ mod random_inputs;
 mod reference;
 mod shared;
 pub mod suite;
+mod times;
 
 pub use backend::{Backend, Measuring, ModelId, ProgramId};
 pub use computed_indices::computed_index_error;
@@ -62,3 +63,4 @@ pub use memory::{DeviceMemory, MemoryUse};
 pub use random_inputs::random_inputs;
 pub use reference::ReferenceBackend;
 pub use shared::{DeviceGuard, DeviceModel, SharedDevice};
+pub use times::{MeasuredTimes, Time, times_folder};

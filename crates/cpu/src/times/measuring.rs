@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use lessen_base::{Result, SplitMix64};
 use lessen_compile::{IndexSource, Operation, Options, Plan, plan_as_it_is};
+use lessen_device::Time;
 use lessen_graph::{DType, Graph, Type};
 
-use super::Time;
 use super::sample::{Class, on_dense, with_results};
 use crate::bind::Binder;
 use crate::clock::Clock;

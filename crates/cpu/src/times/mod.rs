@@ -1,23 +1,22 @@
 //! What operations take on this machine: measured one by one, remembered by operation and shape, told to the planner.
 
-mod cache;
 mod machine;
 mod measuring;
 mod memory;
 mod sample;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lessen_base::Result;
-use lessen_compile::{Measured, MeasuredMemory, Operands, Operation};
-use lessen_device::Measuring;
+use lessen_compile::{Measured, Operands, Operation};
+use lessen_device::{MeasuredTimes, Measuring};
 use lessen_graph::Op;
 
-pub(crate) use self::cache::folder;
 use self::sample::Class;
 use crate::device::Device;
 
@@ -30,23 +29,16 @@ const STALE: f64 = 0.8;
 /// Seconds of an operation that is long enough to tell.
 const TELLING: f64 = 1e-3;
 
-/// What an operation takes, by the rows or elements that it is applied to.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Time {
-    /// Seconds whatever the number of rows.
-    pub(crate) fixed: f64,
-    /// Seconds of a row or an element.
-    pub(crate) each: f64,
+/// The file of times with so many threads.
+fn file(folder: &Path, threads: usize) -> PathBuf {
+    folder.join(format!("kernels-{threads}.json"))
 }
 
 /// The times of operations on this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
-    pub(crate) memory: Option<MeasuredMemory>,
-    /// Bytes that the memory was measured with.
-    pub(crate) memory_bytes: usize,
-    /// By what tells operations apart; see [`Class::name`].
-    pub(crate) operations: BTreeMap<String, Time>,
+    /// Times by [`Class::name`], as they are kept for the next process.
+    pub(crate) known: MeasuredTimes,
     /// What the planner has asked, by a hash of operation and types.
     asked: Mutex<HashMap<u64, Option<Measured>>>,
 }
@@ -66,7 +58,7 @@ impl Times {
             return *known;
         }
         let class = Class::of(op, operands.inputs, operands.outputs);
-        let time = self.operations.get(&class.name(op, operands));
+        let time = self.known.operations.get(&class.name(op, operands));
         let measured = time.map(|time| class.measured(time));
         asked().insert(key, measured);
         measured
@@ -74,9 +66,12 @@ impl Times {
 
     /// The times that a folder has of this program, this machine and so many threads.
     pub(crate) fn in_folder(folder: Option<&Path>, threads: usize) -> Times {
-        let file = folder.map(|folder| cache::file(folder, threads));
-        let read = file.and_then(|file| Times::read(&file, &machine::key(threads)));
-        read.unwrap_or_default()
+        let file = folder.map(|folder| file(folder, threads));
+        let read = file.and_then(|file| MeasuredTimes::read(&file, &machine::key(threads)));
+        Times {
+            known: read.unwrap_or_default(),
+            ..Times::default()
+        }
     }
 
     /// Measures those of the operations that are not known, the first ones first, within `memory` bytes, and keeps in
@@ -93,20 +88,21 @@ impl Times {
         if self.are_stale(device, operations, memory)? {
             *self = Times::default();
             if let Some(folder) = folder {
-                cache::forget(&cache::file(folder, device.threads()));
+                // A file that stays is read again, and found to be stale again.
+                let _ = fs::remove_file(file(folder, device.threads()));
             }
         }
         let memory_bytes = memory::bytes(memory);
-        let rates = match self.memory {
-            Some(known) if self.memory_bytes >= memory_bytes => known,
+        let rates = match self.known.memory {
+            Some(known) if self.known.memory_bytes >= memory_bytes => known,
             _ => memory::measure(device, memory_bytes)?,
         };
-        let is_new = self.memory != Some(rates);
-        (self.memory, self.memory_bytes) = (Some(rates), self.memory_bytes.max(memory_bytes));
+        let is_new = self.known.memory != Some(rates);
+        (self.known.memory, self.known.memory_bytes) = (Some(rates), self.known.memory_bytes.max(memory_bytes));
         for operation in operations {
             let (op, operands) = (operation.op.as_ref(), operation.operands());
             let name = Class::of(op, operands.inputs, operands.outputs).name(op, &operands);
-            if self.operations.contains_key(&name) {
+            if self.known.operations.contains_key(&name) {
                 continue;
             }
             let time = match start.elapsed() < MOST_TIME {
@@ -115,7 +111,7 @@ impl Times {
             };
             match time {
                 Some(time) => {
-                    self.operations.insert(name, time);
+                    self.known.operations.insert(name, time);
                     measuring.measured += 1;
                 }
                 None => measuring.left += 1,
@@ -124,7 +120,7 @@ impl Times {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if let Some(folder) = folder.filter(|_| is_new || measuring.measured > 0) {
             let threads = device.threads();
-            self.write(&cache::file(folder, threads), &machine::key(threads));
+            self.known.write(&file(folder, threads), &machine::key(threads));
         }
         measuring.time = start.elapsed();
         Ok(measuring)
@@ -133,11 +129,13 @@ impl Times {
     /// Whether the first long one of the operations that are known takes much less time than it did: the machine was
     /// busy with something else when the times were measured.
     fn are_stale(&self, device: &mut Device, operations: &[Operation], memory: usize) -> Result<bool> {
-        let Some(rates) = self.memory else { return Ok(false) };
+        let Some(rates) = self.known.memory else {
+            return Ok(false);
+        };
         for operation in operations {
             let (op, operands) = (operation.op.as_ref(), operation.operands());
             let class = Class::of(op, operands.inputs, operands.outputs);
-            let before = self.operations.get(&class.name(op, &operands));
+            let before = self.known.operations.get(&class.name(op, &operands));
             let before = before.map(|time| class.measured(time).seconds());
             if let Some(before) = before.filter(|seconds| *seconds >= TELLING) {
                 let now = measuring::time(device, operation, rates.step_overhead_seconds, memory)?;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lessen_base::Result;
 use lessen_compile::{Measured, Operands, natural_rows};
+use lessen_device::Time;
 use lessen_graph::{Graph, InputKind, Layout, Op, OutRole, Output, Phase, Role, RowWise, Type, ValueId};
 
-use super::Time;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::kernel;
 use crate::tiles::is_one_tile;

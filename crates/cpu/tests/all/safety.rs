@@ -8,7 +8,8 @@ use lessen_base::Result;
 use lessen_compile::{
     CostModel, KernelKind, Limits, Lowering, Plan, Reads, RowBlocks, RowGroup, Scratch, Target, compile,
 };
-use lessen_cpu::{CpuTarget, Device, Executable};
+use lessen_cpu::{CpuBackend, CpuTarget, Device, Executable, Store};
+use lessen_device::{Backend, Host};
 use lessen_graph::ops::{AttentionOptions, attention};
 use lessen_graph::{
     Array, DType, Graph, IndexInput, Layout, Op, OutRole, Role, RowWise, Tensor, Trace, Type, evaluate,
@@ -348,5 +349,29 @@ fn the_program_of_these_tests_computes_what_the_reference_does() {
                 "`{name}`: {f}, not {e}"
             );
         }
+    }
+}
+
+#[test]
+fn a_state_whose_size_cannot_be_counted_is_an_error() {
+    for shape in [
+        &[1usize << 62][..],
+        &[1 << 40, 1 << 40],
+        &[usize::MAX, 2],
+        &[1 << 54, 1],
+    ] {
+        let mut store = Store::new();
+        let ty = Type::f32(shape);
+        let error = store.insert_zeros("w", &ty).unwrap_err();
+        assert!(error.to_string().contains("`w`"), "{error}");
+        assert!(!store.contains("w"), "{ty}");
+        let mut cpu = CpuBackend::new(1).unwrap();
+        let model = cpu.add_model();
+        assert_eq!(cpu.allocate(model, "w", &ty).unwrap_err().exit_code(), 2);
+        assert!(cpu.upload_part(model, "w", 0, Host::F32(&[1.0])).is_err());
+    }
+    let mut cpu = CpuBackend::new(1).unwrap();
+    for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
+        assert!(cpu.reserve(bytes).is_err(), "an arena of {bytes} bytes");
     }
 }

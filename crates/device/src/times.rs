@@ -1,6 +1,8 @@
-//! The file of times. A file that cannot be read, is damaged or is of another program or machine is as good as none,
-//! and a folder that cannot be written to is no error: times are measured again then.
+//! Measured times of operations, and the file that keeps them for the next process. A file that cannot be read, is
+//! damaged or is of another program or machine is as good as none, and a folder that cannot be written to is no error:
+//! times are measured again then.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,10 +10,28 @@ use lessen_base::atomic::write_file;
 use lessen_compile::MeasuredMemory;
 use serde_json::{Map, Value, json};
 
-use super::{Time, Times};
+/// Time of an operation, by the rows or elements that it is applied to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Time {
+    /// Seconds whatever the number of rows.
+    pub fixed: f64,
+    /// Seconds of a row or an element.
+    pub each: f64,
+}
+
+/// Measured times of a device on this machine.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct MeasuredTimes {
+    /// Memory; none where nothing was measured.
+    pub memory: Option<MeasuredMemory>,
+    /// Bytes that the memory was measured with.
+    pub memory_bytes: usize,
+    /// Operations, by a name that tells those apart whose times differ.
+    pub operations: BTreeMap<String, Time>,
+}
 
 /// The folder of times: `lessen` in the user's cache folder; none where the user has none.
-pub(crate) fn folder() -> Option<PathBuf> {
+pub fn times_folder() -> Option<PathBuf> {
     let set = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -21,20 +41,9 @@ pub(crate) fn folder() -> Option<PathBuf> {
     Some(of_user?.join("lessen"))
 }
 
-/// The file of times with so many threads.
-pub(super) fn file(folder: &Path, threads: usize) -> PathBuf {
-    folder.join(format!("kernels-{threads}.json"))
-}
-
-/// Removes a file of times that hold no more.
-pub(super) fn forget(file: &Path) {
-    // A file that stays is read again, and found to be stale again.
-    let _ = fs::remove_file(file);
-}
-
-impl Times {
-    /// The times in a file, if they are those of `key`.
-    pub(super) fn read(path: &Path, key: &str) -> Option<Times> {
+impl MeasuredTimes {
+    /// The times in a file, if they are those of `key`, a text that changes with program, machine and device.
+    pub fn read(path: &Path, key: &str) -> Option<MeasuredTimes> {
         let text = fs::read_to_string(path).ok()?;
         let value: Value = serde_json::from_str(&text).ok()?;
         if value["key"].as_str()? != key {
@@ -55,19 +64,20 @@ impl Times {
             .iter()
             .map(time)
             .collect::<Option<_>>()?;
-        Some(Times {
+        Some(MeasuredTimes {
             memory: Some(memory),
             memory_bytes: value["memory"]["bytes"].as_u64()? as usize,
             operations,
-            ..Times::default()
         })
     }
 
     /// Writes the times, with those that another process has written meanwhile. Processes do not disturb each other:
     /// each has a file of its own, which takes the place of the old one as a whole.
-    pub(super) fn write(&self, path: &Path, key: &str) {
+    pub fn write(&self, path: &Path, key: &str) {
         let Some(memory) = self.memory else { return };
-        let mut operations = Times::read(path, key).map(|times| times.operations).unwrap_or_default();
+        let mut operations = MeasuredTimes::read(path, key)
+            .map(|times| times.operations)
+            .unwrap_or_default();
         operations.extend(self.operations.iter().map(|(name, time)| (name.clone(), *time)));
         let operations: Map<String, Value> = operations
             .into_iter()
@@ -75,7 +85,11 @@ impl Times {
             .collect();
         let value = json!({
             "key": key,
-            "memory": { "bytes": self.memory_bytes, "rate": memory.rate, "step_overhead_seconds": memory.step_overhead_seconds },
+            "memory": {
+                "bytes": self.memory_bytes,
+                "rate": memory.rate,
+                "step_overhead_seconds": memory.step_overhead_seconds,
+            },
             "operations": operations,
         });
         let own = path.with_extension(format!("{}.json", std::process::id()));
@@ -92,30 +106,29 @@ impl Times {
 mod tests {
     use super::*;
 
-    fn times(operations: &[(&str, f64)]) -> Times {
+    fn times(operations: &[(&str, f64)]) -> MeasuredTimes {
         let time = |&(name, each): &(&str, f64)| (name.to_string(), Time { fixed: 1e-3, each });
-        Times {
+        MeasuredTimes {
             memory: Some(MeasuredMemory {
                 rate: 3.0e10,
                 step_overhead_seconds: 2.5e-6,
             }),
             memory_bytes: 1 << 20,
             operations: operations.iter().map(time).collect(),
-            ..Times::default()
         }
     }
 
     type Parts = (Option<MeasuredMemory>, usize, Vec<(String, Time)>);
 
     fn read(path: &Path, key: &str) -> Option<Parts> {
-        let times = Times::read(path, key)?;
+        let times = MeasuredTimes::read(path, key)?;
         Some((times.memory, times.memory_bytes, times.operations.into_iter().collect()))
     }
 
     #[test]
     fn times_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
-        let path = file(&folder.path().join("new"), 2);
+        let path = folder.path().join("new").join("times.json");
         let written = times(&[("gelu", 1.0 / 3.0), ("add", 2e-9)]);
         written.write(&path, "mine");
         let expected = written.operations.clone().into_iter().collect();
@@ -125,7 +138,7 @@ mod tests {
     #[test]
     fn times_of_two_processes_are_put_together_and_those_of_another_machine_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let path = file(folder.path(), 2);
+        let path = folder.path().join("times.json");
         times(&[("gelu", 1.0)]).write(&path, "mine");
         times(&[("add", 2.0)]).write(&path, "mine");
         let names = |key: &str| read(&path, key).map(|(.., times)| times.into_iter().map(|time| time.0).collect());
@@ -139,7 +152,7 @@ mod tests {
     #[test]
     fn a_damaged_file_is_as_good_as_none_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let path = file(folder.path(), 2);
+        let path = folder.path().join("times.json");
         let good = times(&[("gelu", 1.0)]);
         good.write(&path, "mine");
         let text = fs::read_to_string(&path).unwrap();
@@ -165,7 +178,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let not_a_folder = folder.path().join("file");
         fs::write(&not_a_folder, "").unwrap();
-        let path = file(&not_a_folder, 2);
+        let path = not_a_folder.join("times.json");
         times(&[]).write(&path, "mine");
         assert_eq!(read(&path, "mine"), None);
     }
