@@ -12,30 +12,38 @@ const NAMED: usize = 3;
 /// The error of an index that is not below `limit` and that an operation of a step of a plan reads. It names the
 /// operation, and the inputs that the index is computed from.
 pub fn computed_index_error(plan: &Plan, step: usize, index: i64, limit: usize) -> Error {
-    let (who, of) = reader(plan, step, limit).unwrap_or(("the step".to_string(), String::new()));
-    Error::user(format!(
-        "{who} reads the index {index}{of}, but indices there must be at least 0 and below {limit}; no state has been updated"
-    ))
+    let graph = plan.graph();
+    let nodes = plan.steps().get(step).into_iter().flat_map(|step| &step.nodes);
+    let mut nodes = nodes.map(|id| &graph.nodes[id.index()]);
+    let reads = |node: &&Node| {
+        let input = node.op.index_input(&graph.input_types(node));
+        input.is_some_and(|input| input.limit == limit)
+    };
+    match nodes.find(reads) {
+        Some(node) => index_error_of_node(graph, node, index, limit),
+        None => sentence("the step", index, "", limit),
+    }
 }
 
-/// The operation of a step that reads indices below this limit, and the inputs that they are computed from.
-fn reader(plan: &Plan, step: usize, limit: usize) -> Option<(String, String)> {
-    let graph = plan.graph();
-    let nodes = plan.steps().get(step)?.nodes.iter().map(|id| &graph.nodes[id.index()]);
-    let reads = |node: &Node| {
-        node.op
-            .index_input(&graph.input_types(node))
-            .filter(|index| index.limit == limit)
-    };
-    let (node, index) = nodes.filter_map(|node| Some((node, reads(node)?))).next()?;
+/// The same for an index that a node of a graph reads.
+pub(crate) fn index_error_of_node(graph: &Graph, node: &Node, index: i64, limit: usize) -> Error {
     let gap = if node.scope.is_empty() { "" } else { " " };
-    let mut names: Vec<String> = inputs_of(graph, node.inputs[index.input]).into_iter().collect();
-    names.truncate(NAMED);
-    let of = match names.is_empty() {
-        true => String::new(),
-        false => format!(" that is computed from `{}`", names.join("` and `")),
+    let input = node.op.index_input(&graph.input_types(node));
+    let names = input.map(|input| inputs_of(graph, node.inputs[input.input]));
+    let names: Vec<String> = names.into_iter().flatten().take(NAMED).collect();
+    let of = if names.is_empty() {
+        String::new()
+    } else {
+        format!(" that is computed from `{}`", names.join("` and `"))
     };
-    Some((format!("`{}{gap}{}`", node.scope, node.op.name()), of))
+    sentence(&format!("`{}{gap}{}`", node.scope, node.op.name()), index, &of, limit)
+}
+
+fn sentence(reader: &str, index: i64, of: &str, limit: usize) -> Error {
+    Error::user(format!(
+        "{reader} reads the index {index}{of}, but indices there must be at least 0 and below {limit}; no state has \
+         been updated"
+    ))
 }
 
 /// The names of the inputs that a value is computed from.

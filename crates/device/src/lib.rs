@@ -10,8 +10,7 @@
 //!
 //! ```
 //! use lessen_compile::Options;
-//! use lessen_cpu::CpuBackend;
-//! use lessen_device::{Host, SharedDevice};
+//! use lessen_device::{Host, ReferenceBackend, SharedDevice};
 //! use lessen_graph::{DType, Trace, Type};
 //!
 //! // y = x w, and w becomes w + 1 after every run.
@@ -22,7 +21,7 @@
 //! trace.assign(w, w + 1.0);
 //! let graph = trace.finish();
 //!
-//! let device = SharedDevice::new(Box::new(CpuBackend::new(1)?));
+//! let device = SharedDevice::new(Box::new(ReferenceBackend::default()));
 //! let plan = device.lock().compile(&graph, &Options::default())?;
 //! let (one, other) = (device.add_model(), device.add_model());
 //! for (model, values) in [(&one, [3.0, 4.0]), (&other, [5.0, 6.0])] {

@@ -1,18 +1,19 @@
 //! A device made of the reference evaluator, which computes in `f64` and rounds what it keeps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_compile::{CostModel, KernelKind, Limits, Lowering, Plan, Rates, RowBlocks, RowGroup, Target};
-use lessen_graph::{Array, Graph, InputKind, Op, Type, evaluate};
+use lessen_graph::{Array, Graph, InputKind, Op, Type, ValueId};
 
 use crate::backend::{Backend, ModelId, ProgramId};
 use crate::checks::{
     check_evaluation, check_state, check_upload, check_whole_upload, checked_bytes, evaluator_array, given_input,
     rounded_array,
 };
-use crate::evaluation::check_constant_indices;
+use crate::computed_indices::index_error_of_node;
+use crate::evaluation::{check_constant_indices, evaluated};
 use crate::host::Host;
 use crate::host_array::HostArray;
 use crate::index_checks::index_checks;
@@ -59,8 +60,8 @@ impl ReferenceBackend {
     }
 }
 
-/// The value of every input of a graph.
-fn inputs(graph: &Graph, model: &Model, data: &[(&str, Host<'_>)]) -> Result<HashMap<String, Array>> {
+/// The value of every input of a graph, in their order.
+fn inputs(graph: &Graph, model: &Model, data: &[(&str, Host<'_>)]) -> Result<Vec<Array>> {
     let inputs = graph.inputs.iter().map(|input| {
         let (name, ty) = (&input.name, graph.ty(input.value));
         let host = match input.kind {
@@ -71,9 +72,40 @@ fn inputs(graph: &Graph, model: &Model, data: &[(&str, Host<'_>)]) -> Result<Has
             }
             InputKind::Data => given_input(name, ty, data)?,
         };
-        Ok((name.clone(), evaluator_array(ty, host)))
+        Ok(evaluator_array(ty, host))
     });
     inputs.collect()
+}
+
+/// Evaluates the graph of a plan on values of its inputs, step after step; the values that are outputs or assigned.
+///
+/// # Errors
+/// A computed index that is not valid.
+fn evaluate(plan: &Plan, inputs: Vec<Array>) -> Result<HashMap<ValueId, Array>> {
+    let graph = plan.graph();
+    let mut values: HashMap<ValueId, Array> = HashMap::new();
+    values.extend(graph.inputs.iter().map(|input| input.value).zip(inputs));
+    for node in &graph.nodes {
+        let types = graph.output_types(node);
+        let operands: Vec<&Array> = node.inputs.iter().map(|value| &values[value]).collect();
+        if let Some(index) = node.op.index_input(&graph.input_types(node)) {
+            let mut given = operands[index.input].data.iter();
+            if let Some(wrong) = given.find(|x| !index.admits(**x as i64)) {
+                return Err(index_error_of_node(graph, node, *wrong as i64, index.limit));
+            }
+        }
+        let mut results = evaluated(node.op.as_ref(), &operands, &types);
+        for array in &mut results {
+            let dtype = array.ty.dtype;
+            array.data.iter_mut().for_each(|x| *x = dtype.round(*x));
+        }
+        values.extend(node.outputs.iter().copied().zip(results));
+    }
+    let results = graph.outputs.iter().map(|output| output.value);
+    let assigned = graph.assigns.iter().map(|assign| assign.value);
+    let kept: HashSet<ValueId> = results.chain(assigned).collect();
+    values.retain(|value, _| kept.contains(value));
+    Ok(values)
 }
 
 impl Backend for ReferenceBackend {
@@ -166,20 +198,18 @@ impl Backend for ReferenceBackend {
         check_constant_indices(&program.plan)?;
         let inputs = inputs(graph, model, data)?;
         for check in index_checks(&program.plan) {
-            let array = rounded_array(&inputs[&graph.inputs[check.input].name]);
-            check.check(array.host())?;
+            check.check(rounded_array(&inputs[check.input]).host())?;
         }
-        let results = evaluate(graph, &inputs)?;
+        let values = evaluate(&program.plan, inputs)?;
         for assign in &graph.assigns {
             let input = graph.input(assign.target).ok_or_else(not_loaded)?;
             if let Some(state) = model.get_mut(&input.name) {
-                state.array = rounded_array(&results[&input.name]);
+                state.array = rounded_array(&values[&assign.value]);
             }
         }
-        let outputs = graph.outputs.iter();
-        program.results = outputs
-            .map(|output| (output.name.clone(), Arc::new(rounded_array(&results[&output.name]))))
-            .collect();
+        let results = graph.outputs.iter();
+        let results = results.map(|output| (output.name.clone(), Arc::new(rounded_array(&values[&output.value]))));
+        program.results = results.collect();
         Ok(())
     }
 
@@ -217,8 +247,8 @@ impl Target for ReferenceTarget {
         Limits::default()
     }
 
-    fn supports(&self, _: &dyn Op) -> bool {
-        true
+    fn supports(&self, op: &dyn Op) -> bool {
+        op.is_standard()
     }
 
     fn lower(&self, _: &dyn Op, inputs: &[Type], _: &[Type]) -> Arc<Lowering> {

@@ -13,6 +13,8 @@ use lessen_graph::Type;
 /// What a device does wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
+    /// Nothing.
+    Nothing,
     /// It keeps 12 bits of the mantissa of each result.
     RoundsResults,
     /// It shows the results of the first run of a program after every run.
@@ -214,6 +216,12 @@ fn assert_caught(fault: Fault, checks: &[Check]) {
     let new = |_: usize| -> Box<dyn Backend> { Box::new(Wrong::new(fault)) };
     let failures = suite::failures(checks.iter().copied(), &new);
     assert!(!failures.is_empty(), "{fault:?} is not caught");
+}
+
+#[test]
+fn the_device_without_a_fault_passes() {
+    let new = |_: usize| -> Box<dyn Backend> { Box::new(Wrong::new(Fault::Nothing)) };
+    assert_eq!(suite::failures(suite::all(), &new), [] as [String; 0]);
 }
 
 #[test]
