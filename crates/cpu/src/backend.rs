@@ -261,9 +261,10 @@ impl Backend for CpuBackend {
     }
 
     fn wait(&mut self, program: ProgramId) -> Result<()> {
-        match self.programs.contains_key(&program) {
-            true => Ok(()),
-            false => Err(not_loaded()),
+        if self.programs.contains_key(&program) {
+            Ok(())
+        } else {
+            Err(not_loaded())
         }
     }
 

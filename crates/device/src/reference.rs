@@ -214,9 +214,10 @@ impl Backend for ReferenceBackend {
     }
 
     fn wait(&mut self, program: ProgramId) -> Result<()> {
-        match self.programs.contains_key(&program) {
-            true => Ok(()),
-            false => Err(not_loaded()),
+        if self.programs.contains_key(&program) {
+            Ok(())
+        } else {
+            Err(not_loaded())
         }
     }
 

@@ -105,9 +105,10 @@ impl Times {
             if self.known.operations.contains_key(&name) {
                 continue;
             }
-            let time = match start.elapsed() < MOST_TIME {
-                true => measuring::time(device, operation, rates.step_overhead_seconds, memory)?,
-                false => None,
+            let time = if start.elapsed() < MOST_TIME {
+                measuring::time(device, operation, rates.step_overhead_seconds, memory)?
+            } else {
+                None
             };
             match time {
                 Some(time) => {

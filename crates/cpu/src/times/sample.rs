@@ -66,9 +66,12 @@ impl Class {
     pub(super) fn name(&self, op: &dyn Op, operands: &Operands<'_>) -> String {
         let Operands { inputs, outputs, .. } = *operands;
         let whole = |ty: &Type| ty.to_string();
-        let lying = |(ty, layout): (&Type, &&Layout)| match layout.is_dense(&ty.shape) {
-            true => ty.to_string(),
-            false => format!("{ty} at {:?}", layout.strides),
+        let in_layout = |(ty, layout): (&Type, &&Layout)| {
+            if layout.is_dense(&ty.shape) {
+                ty.to_string()
+            } else {
+                format!("{ty} at {:?}", layout.strides)
+            }
         };
         let element = |ty: &Type| match ty.rank() {
             0 => ty.to_string(),
@@ -77,7 +80,7 @@ impl Class {
         let row = |ty: &Type, rows: usize| format!("{}[.., {}]", ty.dtype.name(), ty.numel() / rows);
         let (inputs, outputs): (Vec<String>, Vec<String>) = match self {
             Class::Whole | Class::FewRows => {
-                let inputs = inputs.iter().zip(&operands.layouts).map(lying);
+                let inputs = inputs.iter().zip(&operands.layouts).map(in_layout);
                 (inputs.collect(), outputs.iter().map(whole).collect())
             }
             Class::Elements(_) => (

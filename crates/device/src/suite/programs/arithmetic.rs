@@ -79,9 +79,10 @@ impl<'g> Writer<'g> {
             }
             _ => {
                 let (low, high) = (-0.5, 0.5);
-                let both = match self.random.chance(50) {
-                    true => x.trace().apply1(Between { low, high }, &[x]),
-                    false => x.lt(x.scalar_like(high)).and(x.ge(x.scalar_like(low))),
+                let both = if self.random.chance(50) {
+                    x.trace().apply1(Between { low, high }, &[x])
+                } else {
+                    x.lt(x.scalar_like(high)).and(x.ge(x.scalar_like(low)))
                 };
                 (both.select(x, x.scalar_like(2.0)), true)
             }
