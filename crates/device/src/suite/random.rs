@@ -13,7 +13,7 @@ impl Random {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0.next_u64()
     }
 
@@ -34,7 +34,7 @@ impl Random {
 
     /// A number in -1..1 that an `f32` holds exactly.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 40) as f64 / f64::from(1 << 23) - 1.0
+        (self.number() >> 40) as f64 / f64::from(1 << 23) - 1.0
     }
 
     /// A number in -1..1.

@@ -53,7 +53,7 @@ fn functions_are_accurate_everywhere() {
             // Numbers of all magnitudes.
             x.extend(
                 (0..100_000)
-                    .map(|_| f32::from_bits(random.next() as u32))
+                    .map(|_| f32::from_bits(random.number() as u32))
                     .filter(|x| x.abs() < 1e30),
             );
             // What lies below what `f32` resolves of a subnormal number counts as nothing.
@@ -329,7 +329,7 @@ fn copy_in_all_strides() {
         for (n, c) in SIZES {
             for lie in READABLE {
                 for to in WRITABLE {
-                    let mut x = Block::new(n, c, lie, || random.next() as u16);
+                    let mut x = Block::new(n, c, lie, || random.number() as u16);
                     let mut y = Block::new(n, c, to, || 9u16);
                     let before = y.clone();
                     // SAFETY: the blocks have these sizes.

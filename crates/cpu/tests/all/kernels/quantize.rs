@@ -129,7 +129,7 @@ fn all_levels_give_the_same_bits_for_numbers_of_every_kind() {
         let mut random = Random::new(seed);
         let mut all = Vec::new();
         for c in [1, 3, 30, 64, 101] {
-            let mut any = Block::new(40, c, Lie::Dense, || f32::from_bits(random.next() as u32));
+            let mut any = Block::new(40, c, Lie::Dense, || f32::from_bits(random.number() as u32));
             all.extend(Found::of(&mut any, Lie::Dense).bits());
             let mut ends = Block::new(40, c, Lie::Dense, || random.pick(&EXTREMES));
             all.extend(Found::of(&mut ends, Lie::Dense).bits());
