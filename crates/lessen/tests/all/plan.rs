@@ -207,7 +207,7 @@ fn flags_that_do_not_go_together_are_refused() {
     ] {
         assert_eq!(
             refuse(dir, &[ADDER, &["--batches", sizes]].concat()),
-            format!("error: --batches: '{word}' is no size of a batch; write whole numbers from 1 on, such as 1,2,4,8")
+            format!("error: --batches: '{word}' is no batch size; write whole numbers from 1 on, such as 1,2,4,8")
         );
     }
     let sentence = refuse(dir, &[ADDER, &["--batches", "1,9999999999999"]].concat());
