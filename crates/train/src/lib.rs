@@ -52,6 +52,7 @@ mod function_graph;
 mod generate;
 mod graphs;
 pub mod memory;
+mod most_likely;
 mod norms;
 mod options;
 mod placement;
