@@ -1,6 +1,6 @@
 //! Compile time of training graphs of 100 to 20,000 nodes: `cargo bench -p lessen-compile`.
 //!
-//! Three kinds of graphs: a residual network (layer norm, linear, GELU, linear) with its derivative and AdamW; a chain
+//! Three groups of graphs: a residual network (layer norm, linear, GELU, linear) with its derivative and AdamW; a chain
 //! of elementwise operations, all in one group; and independent elementwise operations that one sum joins. A row gives
 //! the nodes that were traced, milliseconds of tracing and differentiating, of compiling (the least of three), and of
 //! compiling per 1,000 nodes.
@@ -66,7 +66,7 @@ fn train<'g>(trace: &'g Trace, x: Tensor<'g>, params: &[Tensor<'g>]) {
     });
 }
 
-/// An encoder with norms behind its sums, as BERT has them, on texts `[size, length, width]`.
+/// An encoder with norms after its sums, as BERT has them, on texts `[size, length, width]`.
 struct Encoder<'g> {
     trace: &'g Trace,
     params: Vec<Tensor<'g>>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lessen_graph::{Graph, InputKind, Layout, NodeId, Op, Phase, Type, ValueId};
 
+use crate::bytes;
 use crate::costs::{Operands, Rates};
 use crate::options::Options;
 use crate::place::{Place, is_view, places};
@@ -68,7 +69,7 @@ impl Operation {
 
     /// Bytes of what it reads and of its results.
     pub fn bytes(&self) -> usize {
-        self.inputs.iter().chain(&self.outputs).map(Type::bytes).sum()
+        bytes::sum(self.inputs.iter().chain(&self.outputs).map(Type::bytes))
     }
 
     fn seconds(&self, rates: &Rates) -> f64 {

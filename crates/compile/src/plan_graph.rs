@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::schedule::{Step, schedule};
 use crate::state::{StateWrites, state_writes};
 use crate::storage::{Program, assign_storage};
-use crate::target::{KernelKind, Target};
+use crate::target::{KernelKind, Scratch, Target};
 
 /// How the device runs the nodes of a graph.
 struct Kernels {
@@ -24,6 +24,8 @@ struct Kernels {
     /// For each node whether it must run on tiles of rows.
     tiled: Vec<bool>,
     reference: Vec<bool>,
+    /// For each node the scratch memory of its kernel.
+    scratch: Vec<Scratch>,
 }
 
 fn kernels(graph: &Graph, types: &NodeTypes, target: &dyn Target) -> Kernels {
@@ -32,10 +34,13 @@ fn kernels(graph: &Graph, types: &NodeTypes, target: &dyn Target) -> Kernels {
         row_wise: vec![RowWise::No; n],
         tiled: vec![false; n],
         reference: vec![false; n],
+        scratch: Vec::with_capacity(n),
     };
     for (i, node) in graph.nodes.iter().enumerate() {
         let (inputs, outputs) = types.of_node(i);
-        match target.lower(node.op.as_ref(), inputs, outputs).kind {
+        let lowering = target.lower(node.op.as_ref(), inputs, outputs);
+        kernels.scratch.push(lowering.scratch);
+        match lowering.kind {
             KernelKind::Rows { tiled } => {
                 // Values without elements have no rows to cut: such an operation runs by itself.
                 if inputs.iter().chain(outputs).all(|ty| ty.numel() > 0) {
@@ -114,6 +119,7 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
         places: &places,
         row_wise: &kernels.row_wise,
         tiled: &kernels.tiled,
+        scratch: &kernels.scratch,
         steps: &steps,
         constants: &constants,
     };

@@ -21,6 +21,8 @@ pub(crate) struct Program<'a> {
     pub row_wise: &'a [RowWise],
     /// For each node whether it must run on tiles of rows.
     pub tiled: &'a [bool],
+    /// For each node the scratch memory of its kernel.
+    pub scratch: &'a [Scratch],
     pub steps: &'a [Step],
     pub constants: &'a [ValueId],
 }
@@ -199,9 +201,8 @@ impl StorageAssigner<'_> {
         let mut kernel_bytes = Scratch::default();
         for (position, id) in step.nodes.iter().enumerate() {
             let node = &program.graph.nodes[id.index()];
-            let (inputs, outputs) = program.types.of_node(id.index());
-            let scratch = self.target.lower(node.op.as_ref(), inputs, outputs).scratch;
-            kernel_bytes.add(scratch, one_tile);
+            let (_, outputs) = program.types.of_node(id.index());
+            kernel_bytes.add(program.scratch[id.index()], one_tile);
             let row_wise = &program.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
                 let sum = matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);

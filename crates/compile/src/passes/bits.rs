@@ -14,6 +14,7 @@ use lessen_graph::{DType, Graph, Node, NodeId, Phase, RowWise, Type, ValueId};
 
 use super::remat::Forward;
 use super::saved::Packed;
+use crate::bytes;
 use crate::place::is_view;
 use crate::report::describe;
 use crate::target::{KernelKind, Target};
@@ -282,10 +283,10 @@ impl<'a> PredicateSearch<'a> {
     /// Whether the freed values take more bytes than the bits and the lost values; with `even`, at least as many as the
     /// lost values.
     fn pays(&self, group: &PredicateGroup, even: bool) -> bool {
-        let bytes = |values: &BTreeSet<ValueId>| values.iter().map(|&v| self.graph.ty(v).bytes()).sum::<usize>();
-        let bits: usize = group.predicates.iter().map(|&v| packed_bytes(self.graph.ty(v))).sum();
+        let bytes = |values: &BTreeSet<ValueId>| bytes::sum(values.iter().map(|&v| self.graph.ty(v).bytes()));
+        let bits = bytes::sum(group.predicates.iter().map(|&v| packed_bytes(self.graph.ty(v))));
         let (freed, lost) = (bytes(&group.values), bytes(&self.lost(&group.values)));
-        freed > bits + lost || even && freed >= lost
+        freed > bits.saturating_add(lost) || even && freed >= lost
     }
 
     /// The groups that pay: of values that share a predicate, or else of several such groups that lose the same values.

@@ -4,7 +4,7 @@ use lessen_compile::{Options, Target, compile};
 use lessen_cpu::CpuTarget;
 use lessen_graph::{DType, Trace};
 
-/// Seconds for each element of an array to be multiplied by its sum, in the step behind that of the sum.
+/// Seconds per element for multiplying an array by its sum, in the plan step after the sum.
 fn seconds_of_scaling(side: usize, target: &CpuTarget) -> f64 {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[side, side]);

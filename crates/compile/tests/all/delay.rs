@@ -1,4 +1,4 @@
-//! Updates at the beginning of the next step: what the pass refuses, what it keeps from step to step, and the schedule.
+//! Delayed updates: the graphs that the pass refuses, the states that it adds, and the schedule.
 
 use lessen_compile::passes::{delay, updates};
 use lessen_compile::{Options, Placement, compile};
@@ -106,7 +106,7 @@ fn updates_are_delayed_one_by_one() {
     assert_eq!(inputs(&delayed.first, InputKind::Data), ["x", "lr"]);
     let assigned = [&delayed.first, &delayed.step, &delayed.flush].map(|graph| graph.assigns.len());
     assert_eq!(assigned, [3, 4, 1]);
-    // The one is updated before the second layer reads it, the other behind the norm.
+    // One parameter is updated before the second layer reads it, the other one after the norm.
     for placement in [Placement::Planned, Placement::Separate] {
         assert_eq!(
             phases(&delayed.step, placement),

@@ -1,5 +1,5 @@
 //! Passes, schedules, memory plans and derivatives as text: each file of `cases/` holds cases of a name, a call, a
-//! graph and what becomes of it.
+//! graph and the result.
 //!
 //! ```text
 //! == what the case shows
@@ -16,7 +16,7 @@
 //! - `schedule` and `memory`, the plan for two workers, with `separate` for updates after the whole backward phase;
 //! - `derivative %7 of %0 %1`: the graph with the gradients of `%7` as outputs `d0`, `d1`.
 //!
-//! `LESSEN_BLESS=1 cargo test -p lessen-compile` writes what is found into the files.
+//! `LESSEN_BLESS=1 cargo test -p lessen-compile` writes the results into the files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ fn derivative(words: &[&str], graph: Graph) -> Graph {
     lessen_rewrite::eliminate_dead_code(&trace.finish())
 }
 
-/// What a call makes of a graph, as text.
+/// The result of a call on a graph, as text.
 fn called(call: &str, graph: &Graph, at: &str) -> String {
     let words: Vec<&str> = call.split_whitespace().collect();
     let planned = |words: &[&str]| {
@@ -132,7 +132,7 @@ fn sample_inputs(graph: &Graph) -> Option<HashMap<String, Array>> {
     graph.inputs.iter().map(&mut sample).collect()
 }
 
-/// Checks a case; returns it with what was found in place of what was expected, and whether they differ.
+/// Checks a case. Returns it with the result in place of the expected one, and whether they differ.
 fn check_case(case: &str, file: &str) -> (String, bool) {
     let (name, rest) = case.split_once('\n').expect("a name and a body");
     let at = format!("{file}, case `{}`", name.trim());

@@ -1,4 +1,4 @@
-//! Norms that are converted: equal results, and what is left.
+//! Norm conversion: equal results, and the norms that are not converted.
 
 use std::collections::HashMap;
 
@@ -273,7 +273,7 @@ fn class_tokens_and_patches_are_converted() {
             };
             let patches =
                 image.conv2d(net.state("patches", &[WIDTH, 3, 2, 2]), options) + net.state("patches.bias", &[WIDTH]);
-            // As exporters write it: channels first, then merged and moved behind.
+            // Exporters write channels first, then merge the others and move channels to the end.
             let patches = patches
                 .permute(&[0, 3, 1, 2])
                 .reshape(&[2, WIDTH, 4])

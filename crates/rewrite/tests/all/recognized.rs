@@ -1,4 +1,4 @@
-//! GELU and attention of primitive operations: which are recognized, with equal results, and which are left.
+//! GELU and attention of primitive operations: patterns that are recognized, with equal results, and near misses.
 
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
@@ -51,7 +51,7 @@ fn written(way: Way) -> Graph {
     trace.finish()
 }
 
-/// The tanh forms of GELUs that a graph has.
+/// For each GELU of a graph whether it is computed with tanh.
 fn gelus(graph: &Graph) -> Vec<bool> {
     let gelus = graph.nodes.iter().filter_map(|node| node.op.downcast_ref::<Gelu>());
     gelus.map(|gelu| gelu.tanh).collect()
