@@ -14,6 +14,7 @@ pub(super) fn infer(inputs: &[Type], limit: usize, rows: impl Fn(&Type) -> usize
     arity(inputs, 2)?;
     indexable("rows", limit)?;
     let (ids, updates) = (&inputs[0], &inputs[1]);
+    indexable("ids", ids.numel())?;
     float(updates)?;
     if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
         return Err(Error::user(format!(

@@ -57,6 +57,7 @@ impl Op for AdamWRows {
             )));
         }
         indexable("rows", p.shape[0])?;
+        indexable("ids", ids.numel())?;
         Ok(vec![p.clone(); 3])
     }
 
