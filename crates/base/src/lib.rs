@@ -1,6 +1,6 @@
-//! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in bytes
-//! as people write them, memory of this process as it counts it and as the system tells it, and the number of cases of
-//! long tests.
+//! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in
+//! bytes as people write them, memory of this process as it counts it and as the system tells it, and the number of
+//! cases of long tests.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};

@@ -36,9 +36,8 @@ pub struct Limits {
     /// Most elements of a row with which an elementwise operation joins a group of fewer rows than it has by itself: in
     /// such a group few workers would work on a large value.
     pub widest_row: usize,
-    /// Rows of a slice. The device adds up sums over more rows, those of groups and those of which
-    /// [`Lowering::adds_slices`] says so, slice by slice, so that they have the same bits where it runs slices one after
-    /// another.
+    /// Rows of a slice. The device adds up sums over more rows slice by slice, in groups and where
+    /// [`Lowering::adds_slices`] says so, so that they have the same bits where it runs slices one after another.
     pub slice_rows: usize,
     /// Bytes of the caches of all workers together. What a step reads of the little that the steps right before it have
     /// touched does not come from memory.

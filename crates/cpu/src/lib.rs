@@ -46,8 +46,8 @@
 //!
 //! # Memory safety
 //!
-//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena, states, constants and
-//! results. That is sound for these reasons:
+//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena, states, constants
+//! and results. That is sound for these reasons:
 //!
 //! - Only the compiler makes plans, so values that live at the same time lie apart.
 //! - Kernels run for the exact Rust types of standard operations only.

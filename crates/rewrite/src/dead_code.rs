@@ -77,7 +77,8 @@ fn live_nodes(graph: &Graph) -> Vec<bool> {
     keep
 }
 
-/// Whether values are numbered as a [`Rewriter`](crate::Rewriter) numbers them: inputs first, then the outputs of nodes, in order.
+/// Whether values are numbered as a [`Rewriter`](crate::Rewriter) numbers them: inputs first, then the outputs of
+/// nodes, in order.
 fn is_compact(graph: &Graph) -> bool {
     let inputs = graph.inputs.iter().map(|input| input.value);
     let outputs = graph.nodes.iter().flat_map(|node| node.outputs.iter().copied());

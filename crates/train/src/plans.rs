@@ -56,8 +56,8 @@ impl StepGraphs {
         self.graphs().map(|graph| backend.compile(graph, &options)).collect()
     }
 
-    /// Bytes beside the plan of graph number `index`: states that it does not read, and constants and results of the other
-    /// plans.
+    /// Bytes beside the plan of graph number `index`: states that it does not read, and constants and results of the
+    /// other plans.
     fn bytes_beside(&self, index: usize, plans: &[Plan]) -> usize {
         let own: usize = self
             .graphs()
