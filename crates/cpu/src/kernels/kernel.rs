@@ -31,8 +31,8 @@ impl Types<'_> {
         let mut most = 0;
         for ty in self.all() {
             // Extents of an array without elements are numbers, too.
-            let extents = ty.shape.iter().map(|&extent| extent.max(1));
-            most = most.max(extents.fold(Some(1), |n: Option<usize>, extent| n?.checked_mul(extent))?);
+            let mut extents = ty.shape.iter().map(|&extent| extent.max(1));
+            most = most.max(extents.try_fold(1usize, usize::checked_mul)?);
         }
         Some(most)
     }

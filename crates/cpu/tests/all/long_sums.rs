@@ -91,7 +91,7 @@ fn sums_over_middle_axes_keep_six_digits() {
     }
     // More columns than are added up at a time.
     for x in arrays(&[3, 300, 2, 600]) {
-        check(sum(&[1]), &[x.clone()], &[0]);
+        check(sum(&[1]), std::slice::from_ref(&x), &[0]);
         check(sum(&[0, 2]), &[x], &[0]);
     }
 }
