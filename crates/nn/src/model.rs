@@ -1,38 +1,24 @@
 //! The set of models, as `config.json` and recipes name them.
 //!
-//! This file has what a model computes; `config_json` reads and writes its configuration, `settings` asks for what all
-//! configurations have and changes it.
+//! Each class implements `ModelClass` in its own file. This file has the list of classes; `config_json` reads and
+//! writes configurations, `settings` reads and changes the settings that all of them have.
 //!
 //! Models of texts and of images are variants of one type. Both are functions of a batch, whose [`BatchShape`] says
 //! what it holds; both are trained, saved, loaded and adapted alike; a classifier of either has the same [`Task`].
 //! [`Model::image`] tells them apart: it is the size of the images that a model reads. What belongs to texts alone is
 //! absent as it may be in a model of texts: no [`Model::decoder`], no [`Model::max_length`], a vocabulary of 0 tokens.
 
-/// An expression of the model, whatever its class.
-macro_rules! of_each {
-    ($any:expr, $model:ident => $value:expr) => {
-        match $any {
-            Model::Bert($model) => $value,
-            Model::GPT2LMHeadModel($model) => $value,
-            Model::GPTNeoXForCausalLM($model) => $value,
-            Model::GPTJForCausalLM($model) => $value,
-            Model::LlamaForCausalLM($model) => $value,
-            Model::LessenEncoder($model) => $value,
-            Model::Vit($model) => $value,
-            Model::ImageClassifier($model) => $value,
-        }
-    };
-}
-
+pub(crate) mod class;
 mod config_json;
 mod settings;
 
 use lessen_graph::{Tensor, Trace};
 
+use self::class::ModelClass;
 use crate::architecture::Architecture;
 use crate::context::Context;
 use crate::lora::Lora;
-use crate::models::bert::{Bert, Head};
+use crate::models::bert::Bert;
 use crate::models::decoder::Decoder;
 use crate::models::encoder::LessenEncoder;
 use crate::models::gpt_neox::GPTNeoXForCausalLM;
@@ -45,25 +31,84 @@ use crate::models::{BatchShape, Outputs};
 use crate::params::ParamSpec;
 use crate::task::Task;
 
-/// A model: class and configuration.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Model {
+/// Makes [`Model`] of its classes.
+macro_rules! model_classes {
+    ($($(#[$doc:meta])* $class:ident;)*) => {
+        /// A model: class and configuration.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum Model {
+            $($(#[$doc])* $class($class),)*
+        }
+
+        $(impl From<$class> for Model {
+            fn from(model: $class) -> Model {
+                Model::$class(model)
+            }
+        })*
+
+        impl Model {
+            /// The model by its class.
+            pub(crate) fn class(&self) -> &dyn ModelClass {
+                match self {
+                    $(Model::$class(model) => model,)*
+                }
+            }
+
+            /// The model by its class, to be changed.
+            pub(crate) fn class_mut(&mut self) -> &mut dyn ModelClass {
+                match self {
+                    $(Model::$class(model) => model,)*
+                }
+            }
+
+            /// Adds the model to the graph and returns loss and logits.
+            ///
+            /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those
+            /// that [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B,
+            /// T]` is `[1, N]`. A model of images declares `images` in place of tokens.
+            ///
+            /// # Panics
+            /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`]. If the batch is not of the
+            /// model's inputs, texts or images of its size; see [`Model::check_image`].
+            #[track_caller]
+            pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+                match self {
+                    $(Model::$class(model) => ModelClass::forward(model, cx, batch),)*
+                }
+            }
+
+            /// Adds the model without its loss and returns the logits: `f32[B, classes]` (`f32[B, 1]` for a regression)
+            /// or `f32[B, T, vocabulary]`, as softmax takes them. Declares no inputs for labels or targets.
+            ///
+            /// # Panics
+            /// As [`Model::forward`].
+            #[track_caller]
+            pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+                match self {
+                    $(Model::$class(model) => ModelClass::logits(model, cx, batch),)*
+                }
+            }
+        }
+    };
+}
+
+model_classes! {
     /// BERT, RoBERTa or DistilBERT with a head.
-    Bert(Bert),
+    Bert;
     /// GPT-2 with a language-model head.
-    GPT2LMHeadModel(GPT2LMHeadModel),
+    GPT2LMHeadModel;
     /// GPT-NeoX with a language-model head.
-    GPTNeoXForCausalLM(GPTNeoXForCausalLM),
+    GPTNeoXForCausalLM;
     /// GPT-J with a language-model head.
-    GPTJForCausalLM(GPTJForCausalLM),
+    GPTJForCausalLM;
     /// Llama, Mistral, Qwen2 or OLMo with a language-model head.
-    LlamaForCausalLM(LlamaForCausalLM),
+    LlamaForCausalLM;
     /// Lessen's small encoder with a classification or regression head.
-    LessenEncoder(LessenEncoder),
+    LessenEncoder;
     /// ViT or DeiT with a classification or regression head.
-    Vit(Vit),
+    Vit;
     /// A convolutional network.
-    ImageClassifier(ImageClassifier),
+    ImageClassifier;
 }
 
 impl Model {
@@ -83,77 +128,12 @@ impl Model {
 
     /// The training objective. A classifier with one class is a regression.
     pub fn task(&self) -> Task {
-        match self {
-            Model::Bert(model) if model.head == Head::MaskedLM => Task::MaskedLanguageModelling,
-            Model::Bert(model) if model.head == Head::QuestionAnswering => Task::QuestionAnswering,
-            Model::Bert(model) if model.head == Head::TokenClassification => Task::TokenClassification {
-                classes: model.config.labels.len(),
-            },
-            Model::GPT2LMHeadModel(_)
-            | Model::GPTNeoXForCausalLM(_)
-            | Model::GPTJForCausalLM(_)
-            | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
-            Model::Bert(_) | Model::LessenEncoder(_) | Model::Vit(_) | Model::ImageClassifier(_) => {
-                match self.labels().len() {
-                    classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
-                    1 => Task::Regression,
-                    classes => Task::Classification { classes },
-                }
-            }
-        }
+        self.class().task()
     }
 
     /// Description of a language model that continues texts; none for other models.
     pub fn decoder(&self) -> Option<Decoder> {
-        match self {
-            Model::GPT2LMHeadModel(model) => Some(model.decoder()),
-            Model::GPTNeoXForCausalLM(model) => Some(model.decoder()),
-            Model::GPTJForCausalLM(model) => Some(model.decoder()),
-            Model::LlamaForCausalLM(model) => Some(model.decoder()),
-            Model::Bert(_) | Model::LessenEncoder(_) | Model::Vit(_) | Model::ImageClassifier(_) => None,
-        }
-    }
-
-    /// Adds the model to the graph and returns loss and logits.
-    ///
-    /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
-    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1,
-    /// N]`. A model of images declares `images` in place of tokens.
-    ///
-    /// # Panics
-    /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`]. If the batch is not of what the
-    /// model reads, texts or images of its size; see [`Model::check_image`].
-    #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        match self {
-            Model::Bert(model) => model.forward(cx, batch),
-            Model::GPT2LMHeadModel(model) => model.decoder().forward(cx, batch),
-            Model::GPTNeoXForCausalLM(model) => model.decoder().forward(cx, batch),
-            Model::GPTJForCausalLM(model) => model.decoder().forward(cx, batch),
-            Model::LlamaForCausalLM(model) => model.decoder().forward(cx, batch),
-            Model::LessenEncoder(model) => model.forward(cx, batch),
-            Model::Vit(model) => model.forward(cx, batch),
-            Model::ImageClassifier(model) => model.forward(cx, batch),
-        }
-    }
-
-    /// Adds the model without its loss and returns the logits: `f32[B, classes]` (`f32[B, 1]` for a regression) or
-    /// `f32[B, T, vocabulary]`, as softmax takes them. Declares no inputs for labels or targets.
-    ///
-    /// # Panics
-    /// As [`Model::forward`].
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        match self {
-            Model::Bert(model) => model.logits(cx, batch),
-            Model::GPT2LMHeadModel(model) => model.decoder().logits(cx, batch),
-            Model::GPTNeoXForCausalLM(model) => model.decoder().logits(cx, batch),
-            Model::GPTJForCausalLM(model) => model.decoder().logits(cx, batch),
-            Model::LlamaForCausalLM(model) => model.decoder().logits(cx, batch),
-            Model::LessenEncoder(model) => model.logits(cx, batch),
-            Model::Vit(model) => model.logits(cx, batch),
-            Model::ImageClassifier(model) => model.logits(cx, batch),
-        }
+        self.class().decoder()
     }
 
     /// Returns all parameters in order of first use.
@@ -183,41 +163,11 @@ impl Model {
 
     /// Whether the weights of its linear layers have the shape `[in, out]`; see [`Lora::fan_in_fan_out`].
     pub fn fan_in_fan_out(&self) -> bool {
-        matches!(self, Model::GPT2LMHeadModel(_))
+        self.class().fan_in_fan_out()
     }
 
     /// Whether a parameter belongs to the task head, which checkpoints of other tasks lack.
     pub fn is_head(&self, name: &str) -> bool {
-        let is_of = |layer: &str| name.strip_prefix(layer).is_some_and(|rest| rest.starts_with('.'));
-        match self {
-            Model::Bert(model) => model.is_head(name),
-            Model::GPT2LMHeadModel(_) => false,
-            Model::LlamaForCausalLM(_) => name == "lm_head.weight",
-            Model::GPTNeoXForCausalLM(_) => is_of(GPTNeoXForCausalLM::HEAD),
-            Model::GPTJForCausalLM(_) => is_of(GPTJForCausalLM::HEAD),
-            Model::LessenEncoder(_) | Model::Vit(_) => is_of("classifier"),
-            Model::ImageClassifier(model) => is_of(model.config.model().head()),
-        }
+        self.class().is_head(name)
     }
 }
-
-macro_rules! into_model {
-    ($($class:ident),*) => {$(
-        impl From<$class> for Model {
-            fn from(model: $class) -> Model {
-                Model::$class(model)
-            }
-        }
-    )*};
-}
-
-into_model!(
-    Bert,
-    GPT2LMHeadModel,
-    GPTNeoXForCausalLM,
-    GPTJForCausalLM,
-    LlamaForCausalLM,
-    LessenEncoder,
-    Vit,
-    ImageClassifier
-);

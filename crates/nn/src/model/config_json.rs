@@ -76,7 +76,7 @@ impl Model {
 
     /// Returns the fields of the model's `config.json`: those of the file it was read from, updated.
     pub fn config_json(&self) -> Map<String, Value> {
-        of_each!(self, model => model.config_json())
+        self.class().config_json()
     }
 
     fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {

@@ -1,6 +1,7 @@
 //! A small text classifier for training from scratch: a pre-norm Transformer encoder with learned position embeddings,
 //! a final norm and mean pooling over the real tokens.
 
+use crate::model::class::{ModelClass, is_of, settings_in_config};
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
@@ -260,4 +261,33 @@ fn feed_forward<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, batch: B
         linear(cx, "down", inner, c.width, c.weight())
     });
     cx.dropout(y, c.dropout)
+}
+
+impl ModelClass for LessenEncoder {
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        is_of("classifier", name)
+    }
+
+    settings_in_config!(classes);
+    settings_in_config!(vocabulary vocab_size);
+    settings_in_config!(positions max_length);
+    settings_in_config!(attention | c | c.width / c.heads);
+    settings_in_config!(activation activation);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.dropout = p;
+    }
 }

@@ -1,6 +1,12 @@
 //! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that is tied to the token
 //! embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
+use crate::batch::BatchShape;
+use crate::context::Context;
+use crate::model::class::{ModelClass, settings_in_config};
+use crate::models::Outputs;
+use crate::task::Task;
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -212,5 +218,46 @@ impl GPT2LMHeadModel {
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         map
+    }
+}
+
+impl ModelClass for GPT2LMHeadModel {
+    fn task(&self) -> Task {
+        Task::LanguageModelling
+    }
+
+    fn decoder(&self) -> Option<Decoder> {
+        Some(self.decoder())
+    }
+
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.decoder().forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.decoder().logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    fn fan_in_fan_out(&self) -> bool {
+        true
+    }
+
+    settings_in_config!(vocabulary vocab_size);
+    settings_in_config!(positions n_positions);
+    settings_in_config!(attention | c | c.n_embd / c.n_head);
+    settings_in_config!(activation activation_function);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.set_dropout(p);
     }
 }

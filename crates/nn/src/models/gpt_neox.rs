@@ -1,6 +1,12 @@
 //! GPT-NeoX (Black et al. 2022) and Pythia: a Transformer decoder with rotary positions for a part of each head, whose
 //! attention and feed-forward layers may read the same. Parameters are named as in transformers' `GPTNeoXForCausalLM`.
 
+use crate::batch::BatchShape;
+use crate::context::Context;
+use crate::model::class::{ModelClass, is_of, settings_in_config};
+use crate::models::Outputs;
+use crate::task::Task;
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -247,5 +253,41 @@ impl GPTNeoXForCausalLM {
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         map
+    }
+}
+
+impl ModelClass for GPTNeoXForCausalLM {
+    fn task(&self) -> Task {
+        Task::LanguageModelling
+    }
+
+    fn decoder(&self) -> Option<Decoder> {
+        Some(self.decoder())
+    }
+
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.decoder().forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.decoder().logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        is_of(GPTNeoXForCausalLM::HEAD, name)
+    }
+
+    settings_in_config!(vocabulary vocab_size);
+    settings_in_config!(positions max_position_embeddings);
+    settings_in_config!(attention | c | c.head_width());
+    settings_in_config!(activation hidden_act);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.set_dropout(p);
     }
 }

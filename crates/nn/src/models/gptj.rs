@@ -1,6 +1,12 @@
 //! GPT-J (Wang and Komatsuzaki 2021): a Transformer decoder whose attention and feed-forward layers read the same norm,
 //! with rotary positions for a part of each head. Parameters are named as in transformers' `GPTJForCausalLM`.
 
+use crate::batch::BatchShape;
+use crate::context::Context;
+use crate::model::class::{ModelClass, is_of, settings_in_config};
+use crate::models::Outputs;
+use crate::task::Task;
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -239,5 +245,41 @@ impl GPTJForCausalLM {
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         map
+    }
+}
+
+impl ModelClass for GPTJForCausalLM {
+    fn task(&self) -> Task {
+        Task::LanguageModelling
+    }
+
+    fn decoder(&self) -> Option<Decoder> {
+        Some(self.decoder())
+    }
+
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.decoder().forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.decoder().logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        is_of(GPTJForCausalLM::HEAD, name)
+    }
+
+    settings_in_config!(vocabulary vocab_size);
+    settings_in_config!(positions n_positions);
+    settings_in_config!(attention | c | c.head_width());
+    settings_in_config!(activation activation_function);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.set_dropout(p);
     }
 }

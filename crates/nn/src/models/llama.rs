@@ -1,6 +1,12 @@
 //! Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2 and OLMo: pre-norm Transformer decoders with RMSNorm
 //! (OLMo with LayerNorm), rotary positions, SwiGLU and grouped queries. Parameters are named as in transformers.
 
+use crate::batch::BatchShape;
+use crate::context::Context;
+use crate::model::class::{ModelClass, settings_in_config};
+use crate::models::Outputs;
+use crate::task::Task;
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -324,5 +330,41 @@ impl LlamaForCausalLM {
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         map
+    }
+}
+
+impl ModelClass for LlamaForCausalLM {
+    fn task(&self) -> Task {
+        Task::LanguageModelling
+    }
+
+    fn decoder(&self) -> Option<Decoder> {
+        Some(self.decoder())
+    }
+
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.decoder().forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.decoder().logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        name == "lm_head.weight"
+    }
+
+    settings_in_config!(vocabulary vocab_size);
+    settings_in_config!(positions max_position_embeddings);
+    settings_in_config!(attention | c | c.head_dim);
+    settings_in_config!(activation hidden_act);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.attention_dropout = p;
     }
 }

@@ -6,6 +6,12 @@ mod encoder;
 mod family;
 mod heads;
 
+use crate::activation::Activation;
+use crate::attention::AttentionConfig;
+use crate::loss::Loss;
+use crate::model::class::{ModelClass, settings_in_config};
+use crate::norm_kind::NormKind;
+use crate::task::Task;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value};
 
@@ -105,5 +111,69 @@ impl Bert {
             .strip_prefix(description.prefix)
             .is_some_and(|rest| rest.starts_with('.'));
         !in_encoder || name.starts_with(encoder::place(description.classifier.dense))
+    }
+}
+
+impl ModelClass for Bert {
+    fn task(&self) -> Task {
+        let classes = self.config.labels.len();
+        match self.head {
+            Head::MaskedLM => Task::MaskedLanguageModelling,
+            Head::QuestionAnswering => Task::QuestionAnswering,
+            Head::TokenClassification => Task::TokenClassification { classes },
+            Head::SequenceClassification if self.is_multi_label() => Task::MultiLabelClassification { classes },
+            Head::SequenceClassification if classes == 1 => Task::Regression,
+            Head::SequenceClassification => Task::Classification { classes },
+        }
+    }
+
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        self.is_head(name)
+    }
+
+    fn labels(&self) -> &[String] {
+        if self.has_classes() { &self.config.labels } else { &[] }
+    }
+
+    fn is_multi_label(&self) -> bool {
+        self.has_classes() && self.config.multi_label
+    }
+
+    fn labels_mut(&mut self) -> Option<(&mut Vec<String>, &mut bool)> {
+        if self.has_classes() {
+            Some((&mut self.config.labels, &mut self.config.multi_label))
+        } else {
+            None
+        }
+    }
+
+    fn positions(&self) -> Option<usize> {
+        Some(self.config.max_position_embeddings - self.config.first_position())
+    }
+
+    fn positions_mut(&mut self) -> Option<(&mut usize, usize)> {
+        let first = self.config.first_position();
+        Some((&mut self.config.max_position_embeddings, first))
+    }
+
+    settings_in_config!(vocabulary vocab_size);
+    settings_in_config!(attention | c | c.hidden_size / c.num_attention_heads);
+    settings_in_config!(activation hidden_act);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.set_dropout(p);
     }
 }

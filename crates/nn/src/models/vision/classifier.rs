@@ -1,6 +1,7 @@
 //! A network with a name as a model: the size of its images and its classes, as its `config.json` has them. Its weights
 //! have the names of the network's own checkpoints.
 
+use crate::model::class::{ModelClass, is_of, settings_in_config};
 use lessen_base::Result;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
@@ -176,5 +177,46 @@ impl ImageClassifier {
         c.norm.put(&mut map);
         put_labels(&mut map, &c.labels, c.multi_label);
         map
+    }
+}
+
+impl ModelClass for ImageClassifier {
+    fn title(&self) -> String {
+        format!("network {}", self.config.network.name())
+    }
+
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        is_of(self.config.model().head(), name)
+    }
+
+    fn image(&self) -> Option<[usize; 3]> {
+        Some(self.config.image())
+    }
+
+    settings_in_config!(classes);
+    settings_in_config!(loss and norm);
+
+    fn activation(&self) -> Activation {
+        self.config.model().activation()
+    }
+
+    fn set_activation(&mut self, activation: Activation) {
+        self.config.activation = Some(activation);
+    }
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.dropout = Some(p);
     }
 }

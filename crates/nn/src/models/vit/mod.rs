@@ -7,6 +7,11 @@
 
 mod config;
 
+use crate::activation::Activation;
+use crate::attention::AttentionConfig;
+use crate::loss::Loss;
+use crate::model::class::{ModelClass, is_of, settings_in_config};
+use crate::norm_kind::NormKind;
 use lessen_graph::{Tensor, concat};
 use serde_json::{Map, Value};
 
@@ -120,4 +125,35 @@ fn layer<'g>(cx: &Context<'g>, c: &VitConfig, x: Tensor<'g>, shared: SharedAtten
     });
     let y = linear(cx, "output.dense", inner, c.hidden_size, c.weight());
     x + cx.dropout(y, c.hidden_dropout_prob)
+}
+
+impl ModelClass for Vit {
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        self.forward(cx, batch)
+    }
+
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.logits(cx, batch)
+    }
+
+    fn config_json(&self) -> Map<String, Value> {
+        self.config_json()
+    }
+
+    fn is_head(&self, name: &str) -> bool {
+        is_of("classifier", name)
+    }
+
+    fn image(&self) -> Option<[usize; 3]> {
+        Some(self.config.image())
+    }
+
+    settings_in_config!(classes);
+    settings_in_config!(attention | c | c.hidden_size / c.num_attention_heads);
+    settings_in_config!(activation hidden_act);
+    settings_in_config!(loss and norm);
+
+    fn set_dropout(&mut self, p: f64) {
+        self.config.set_dropout(p);
+    }
 }

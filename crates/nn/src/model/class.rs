@@ -1,0 +1,207 @@
+//! What every class of models provides. A class is a file of [`models`](crate::models) and a line of
+//! [`Model`](super::Model).
+
+use lessen_graph::Tensor;
+use serde_json::{Map, Value};
+
+use crate::activation::Activation;
+use crate::attention::AttentionConfig;
+use crate::context::Context;
+use crate::loss::Loss;
+use crate::models::decoder::Decoder;
+use crate::models::{BatchShape, Outputs};
+use crate::norm_kind::NormKind;
+use crate::task::Task;
+
+/// A class of models: a configuration, and the graph that follows from it. [`Model`](super::Model) documents what is
+/// common to all classes.
+pub trait ModelClass {
+    /// The name of the model in messages.
+    fn title(&self) -> String {
+        "model".to_string()
+    }
+
+    /// The training objective; by default that of a classifier.
+    fn task(&self) -> Task {
+        match self.labels().len() {
+            classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
+            1 => Task::Regression,
+            classes => Task::Classification { classes },
+        }
+    }
+
+    /// Description of a language model that continues texts; none for other models.
+    fn decoder(&self) -> Option<Decoder> {
+        None
+    }
+
+    /// Adds the model to the graph and returns loss and logits.
+    #[track_caller]
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g>;
+
+    /// Adds the model without its loss to the graph and returns the logits.
+    #[track_caller]
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g>;
+
+    /// The fields of its `config.json`.
+    fn config_json(&self) -> Map<String, Value>;
+
+    /// Whether a parameter belongs to the task head.
+    fn is_head(&self, name: &str) -> bool;
+
+    /// Whether the weights of its linear layers have the shape `[in, out]`.
+    fn fan_in_fan_out(&self) -> bool {
+        false
+    }
+
+    /// Height, width and channels of the images that it reads; none for a model of texts.
+    fn image(&self) -> Option<[usize; 3]> {
+        None
+    }
+
+    /// Names of the classes; empty for a model without classes.
+    fn labels(&self) -> &[String] {
+        &[]
+    }
+
+    /// Whether examples can have several of the classes, or none.
+    fn is_multi_label(&self) -> bool {
+        false
+    }
+
+    /// Names of the classes, and whether examples can have several of them; none for a model without classes.
+    fn labels_mut(&mut self) -> Option<(&mut Vec<String>, &mut bool)> {
+        None
+    }
+
+    /// Number of tokens in the vocabulary; 0 in a model of images.
+    fn vocab_size(&self) -> usize {
+        0
+    }
+
+    /// The same to be changed; none in a model of images.
+    fn vocab_size_mut(&mut self) -> Option<&mut usize> {
+        None
+    }
+
+    /// Number of positions of a sequence of tokens; none in a model of images.
+    fn positions(&self) -> Option<usize> {
+        None
+    }
+
+    /// Number of rows of the table of positions to be changed, and the row of the first position; none in a model of
+    /// images.
+    fn positions_mut(&mut self) -> Option<(&mut usize, usize)> {
+        None
+    }
+
+    /// The attention of every layer, and the width of its heads, to be changed; none in a network without attention.
+    fn attention_mut(&mut self) -> Option<(&mut AttentionConfig, usize)> {
+        None
+    }
+
+    /// The attention of every layer; the default one in a network without attention.
+    fn attention(&self) -> AttentionConfig {
+        AttentionConfig::DEFAULT
+    }
+
+    /// The activation of the feed-forward layers, or of all layers of a convolutional network.
+    fn activation(&self) -> Activation;
+
+    /// Replaces the activation.
+    fn set_activation(&mut self, activation: Activation);
+
+    /// Softmax of the cross entropy.
+    fn loss(&self) -> Loss;
+
+    /// The same to be changed.
+    fn loss_mut(&mut self) -> &mut Loss;
+
+    /// How the layer norms are computed.
+    fn norm(&self) -> NormKind;
+
+    /// The same to be changed.
+    fn norm_mut(&mut self) -> &mut NormKind;
+
+    /// Sets every dropout to `p`, at least 0 and below 1.
+    fn set_dropout(&mut self, p: f64);
+}
+
+/// Whether a parameter belongs to a layer.
+pub(crate) fn is_of(layer: &str, name: &str) -> bool {
+    name.strip_prefix(layer).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Methods of [`ModelClass`] for settings that are fields of `self.config`.
+macro_rules! settings_in_config {
+    (classes) => {
+        fn labels(&self) -> &[String] {
+            &self.config.labels
+        }
+
+        fn is_multi_label(&self) -> bool {
+            self.config.multi_label
+        }
+
+        fn labels_mut(&mut self) -> Option<(&mut Vec<String>, &mut bool)> {
+            Some((&mut self.config.labels, &mut self.config.multi_label))
+        }
+    };
+    (vocabulary $size:ident) => {
+        fn vocab_size(&self) -> usize {
+            self.config.$size
+        }
+
+        fn vocab_size_mut(&mut self) -> Option<&mut usize> {
+            Some(&mut self.config.$size)
+        }
+    };
+    (positions $rows:ident) => {
+        fn positions(&self) -> Option<usize> {
+            Some(self.config.$rows)
+        }
+
+        fn positions_mut(&mut self) -> Option<(&mut usize, usize)> {
+            Some((&mut self.config.$rows, 0))
+        }
+    };
+    (attention |$config:ident| $head_width:expr) => {
+        fn attention(&self) -> AttentionConfig {
+            self.config.attention
+        }
+
+        fn attention_mut(&mut self) -> Option<(&mut AttentionConfig, usize)> {
+            let $config = &self.config;
+            let head_width = $head_width;
+            Some((&mut self.config.attention, head_width))
+        }
+    };
+    (activation $activation:ident) => {
+        fn activation(&self) -> Activation {
+            self.config.$activation
+        }
+
+        fn set_activation(&mut self, activation: Activation) {
+            self.config.$activation = activation;
+        }
+    };
+    (loss and norm) => {
+        fn loss(&self) -> Loss {
+            self.config.loss
+        }
+
+        fn loss_mut(&mut self) -> &mut Loss {
+            &mut self.config.loss
+        }
+
+        fn norm(&self) -> NormKind {
+            self.config.norm
+        }
+
+        fn norm_mut(&mut self) -> &mut NormKind {
+            &mut self.config.norm
+        }
+    };
+}
+
+pub(crate) use settings_in_config;
