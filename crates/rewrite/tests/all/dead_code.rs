@@ -20,7 +20,7 @@ fn live_nodes_are_numbered_in_order_and_inputs_come_first() {
     verify(&live).unwrap();
     assert_eq!(live.inputs.len(), graph.inputs.len());
     let names: Vec<&str> = live.nodes.iter().map(|node| node.op.name()).collect();
-    assert_eq!(names, ["slice", "binary", "unary"]);
+    assert_eq!(names, ["split", "binary", "unary"]);
     assert_eq!(&*live.nodes[1].scope, "part");
     let inputs = live
         .values
