@@ -11,9 +11,9 @@
 //! - [`training`] is the loop; it leaves a [`folder`].
 //! - [`experiment`] trains the runs of a grid and writes a page with the results.
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it for predictions;
-//! [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype.
+//!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
-//! `planning`.
+//!   `planning`.
 //! - [`report`] makes a page of the folders of runs.
 //! - [`goal`] has the goals that a run can have; data formats and families of models are in `formats` and `models`.
 //!

@@ -156,7 +156,7 @@ impl PreparedPhase {
         origin: Origin<'_>,
     ) -> Result<(Session, FirstWeights)> {
         let mut session = Session::zeros(backend, params)?;
-        let first = first_weights::fill(&mut session, &self.task.model(), origin, self.options.seed)?;
+        let first = first_weights::fill(&mut session, self.task.model(), origin, self.options.seed)?;
         session.draw(|name| adapter_layer(name).is_some(), self.options.seed)?;
         match (session.broken_parameter()?, self.task.source_of_weights()) {
             (Some(name), Some(dir)) => Err(Error::user(format!(

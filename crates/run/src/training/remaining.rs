@@ -57,7 +57,7 @@ impl RemainingPhases {
             let done = start.step();
             let (found, growth) = allocated::growth(|| phase.plans(done, backend.as_mut(), (baseline, later_plans)));
             let PhasePlans { plans, account, budget } =
-                found.map_err(|error| in_phase_of(&phase.task.config(), error))?;
+                found.map_err(|error| in_phase_of(phase.task.config(), error))?;
             phase.options.budget = budget;
             watch.add(account);
             later_plans += growth.lasting;
@@ -84,7 +84,7 @@ fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
     let mut steps: Vec<Steps> = steps.collect();
     start
         .check_steps(steps[0])
-        .map_err(|error| in_phase_of(&tasks[0].config(), error))?;
+        .map_err(|error| in_phase_of(tasks[0].config(), error))?;
 
     let mut done = done_before(start, &tasks[0]);
     let mut from = match start.states()? {
