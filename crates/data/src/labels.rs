@@ -5,7 +5,7 @@ use crate::label_sets::LabelSets;
 /// The labels of examples, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Labels {
-    /// Class indices; [`IGNORE`] if unknown.
+    /// Class indices; [`IGNORE`](crate::IGNORE) if unknown.
     Classes(Vec<i32>),
     /// Sets of class indices.
     Sets(LabelSets),

@@ -1,4 +1,4 @@
-//! Goals: what a run learns and how it is scored. A goal is a file of this folder and a line of [`OF_MODELS`].
+//! Goals: what a run learns and how it is scored. A goal is a file of this folder and a line of `OF_MODELS`.
 
 pub(crate) mod answers;
 mod class_table;
@@ -139,8 +139,7 @@ pub trait Goal: Debug + Send + Sync {
         model.set_multi_label(false);
     }
 
-    /// Numbers the classes of a trained model as the data does; see
-    /// [`number_classes`](crate::task::class_names::number_classes).
+    /// Numbers the classes of a trained model as the data does.
     ///
     /// # Errors
     /// A class that the model does not know.

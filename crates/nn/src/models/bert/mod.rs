@@ -64,7 +64,7 @@ impl Bert {
         }
     }
 
-    /// Logits and loss, over `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`](crate::Task)),
+    /// Logits and loss, over `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`]),
     /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none. Those of
     /// answers are `answers` (`i32[2, B]`: the places of the first and the last token in the row of tokens that the
     /// text is in).
