@@ -43,7 +43,7 @@ fn main() -> Result<()> {
         schedule: LrSchedule {
             kind: LrScheduleKind::Cosine,
             peak: 2e-3,
-            warmup: 50,
+            warmup: 50.min(steps as usize),
             total: steps as usize,
         },
         optimizer: OptimizerConfig::adamw(0.01),

@@ -2,6 +2,7 @@
 //! rows, such as the gradient of a weight, is added up slice by slice of the rows, so that it has the same bits where
 //! the slices come one after another.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use lessen_graph::{Type, numel, ops};
@@ -123,16 +124,16 @@ impl Product {
         if self.adds {
             rounds.push(self.copied());
         }
-        let mut left = self.slices();
+        let mut left = VecDeque::from(self.slices());
         #[cfg(target_arch = "x86_64")]
-        while let Some(slice) = left.first()
+        while let Some(slice) = left.front()
             && let Some(packed) = self.packed(slice, a, b)
         {
             rounds.extend(packed);
-            left.remove(0);
+            left.pop_front();
         }
         if !left.is_empty() {
-            rounds.push(self.tiled(left, strides, a, b));
+            rounds.push(self.tiled(left.into(), strides, a, b));
         }
         rounds
     }
