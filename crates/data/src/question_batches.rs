@@ -45,7 +45,8 @@ pub(crate) struct Window {
     pub(crate) answer: (usize, usize),
 }
 
-/// Questions about texts, encoded once and served in batches of windows without padding; see [`Batch`](crate::Batch) for the fields.
+/// Questions about texts, encoded once and served in batches of windows without padding; see
+/// [`Batch`](crate::Batch) for the fields.
 ///
 /// A window is a question and a part of its context, as long as fits. Windows about the same context overlap, so that
 /// an answer that one cuts is whole in another. Of a question longer than half a window the rest is cut.
