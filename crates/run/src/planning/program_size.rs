@@ -8,6 +8,10 @@ use lessen_device::Backend;
 /// Programs with more bytes of constants and results than this are not loaded to measure them.
 const LARGE: usize = 64 << 20;
 
+/// Programs with a larger arena than this are not loaded to measure them: no machine runs them, and loading kernels of
+/// so many slices takes minutes.
+const LARGE_ARENA: usize = 1 << 40;
+
 /// The size of a program, in bytes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ProgramSize {
@@ -46,7 +50,7 @@ impl ProgramSize {
             .map(|plan| plan.constant_bytes() + plan.result_bytes())
             .sum();
         let arena = plans.iter().map(Plan::arena_bytes).fold(0, usize::max);
-        let growth = if constants > LARGE {
+        let growth = if constants > LARGE || arena > LARGE_ARENA {
             Growth {
                 lasting: compiling.lasting + constants,
                 ..compiling
