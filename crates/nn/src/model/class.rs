@@ -132,6 +132,41 @@ pub(crate) fn is_of(layer: &str, name: &str) -> bool {
     name.strip_prefix(layer).is_some_and(|rest| rest.starts_with('.'))
 }
 
+/// Methods of [`ModelClass`] for a language model that its [`Decoder`] describes whole.
+macro_rules! described_by_decoder {
+    () => {
+        fn task(&self) -> $crate::task::Task {
+            $crate::task::Task::LanguageModelling
+        }
+
+        fn decoder(&self) -> Option<$crate::models::decoder::Decoder> {
+            Some(self.decoder())
+        }
+
+        fn forward<'g>(
+            &self,
+            cx: &$crate::context::Context<'g>,
+            batch: $crate::batch::BatchShape,
+        ) -> $crate::models::Outputs<'g> {
+            self.decoder().forward(cx, batch)
+        }
+
+        fn logits<'g>(
+            &self,
+            cx: &$crate::context::Context<'g>,
+            batch: $crate::batch::BatchShape,
+        ) -> lessen_graph::Tensor<'g> {
+            self.decoder().logits(cx, batch)
+        }
+
+        fn config_json(&self) -> serde_json::Map<String, serde_json::Value> {
+            self.config_json()
+        }
+    };
+}
+
+pub(crate) use described_by_decoder;
+
 /// Methods of [`ModelClass`] for settings that are fields of `self.config`.
 macro_rules! settings_in_config {
     (classes) => {

@@ -1,12 +1,7 @@
 //! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that is tied to the token
 //! embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
-use crate::batch::BatchShape;
-use crate::context::Context;
-use crate::model::class::{ModelClass, settings_in_config};
-use crate::models::Outputs;
-use crate::task::Task;
-use lessen_graph::Tensor;
+use crate::model::class::{ModelClass, described_by_decoder, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -222,28 +217,9 @@ impl GPT2LMHeadModel {
 }
 
 impl ModelClass for GPT2LMHeadModel {
-    fn task(&self) -> Task {
-        Task::LanguageModelling
-    }
+    described_by_decoder!();
 
-    fn decoder(&self) -> Option<Decoder> {
-        Some(self.decoder())
-    }
-
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.decoder().forward(cx, batch)
-    }
-
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.decoder().logits(cx, batch)
-    }
-
-    fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
-    }
-
-    fn is_head(&self, name: &str) -> bool {
-        let _ = name;
+    fn is_head(&self, _name: &str) -> bool {
         false
     }
 

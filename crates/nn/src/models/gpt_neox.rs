@@ -1,12 +1,7 @@
 //! GPT-NeoX (Black et al. 2022) and Pythia: a Transformer decoder with rotary positions for a part of each head, whose
 //! attention and feed-forward layers may read the same. Parameters are named as in transformers' `GPTNeoXForCausalLM`.
 
-use crate::batch::BatchShape;
-use crate::context::Context;
-use crate::model::class::{ModelClass, is_of, settings_in_config};
-use crate::models::Outputs;
-use crate::task::Task;
-use lessen_graph::Tensor;
+use crate::model::class::{ModelClass, described_by_decoder, is_of, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -257,25 +252,7 @@ impl GPTNeoXForCausalLM {
 }
 
 impl ModelClass for GPTNeoXForCausalLM {
-    fn task(&self) -> Task {
-        Task::LanguageModelling
-    }
-
-    fn decoder(&self) -> Option<Decoder> {
-        Some(self.decoder())
-    }
-
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.decoder().forward(cx, batch)
-    }
-
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.decoder().logits(cx, batch)
-    }
-
-    fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
-    }
+    described_by_decoder!();
 
     fn is_head(&self, name: &str) -> bool {
         is_of(GPTNeoXForCausalLM::HEAD, name)

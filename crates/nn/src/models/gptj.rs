@@ -1,12 +1,7 @@
 //! GPT-J (Wang and Komatsuzaki 2021): a Transformer decoder whose attention and feed-forward layers read the same norm,
 //! with rotary positions for a part of each head. Parameters are named as in transformers' `GPTJForCausalLM`.
 
-use crate::batch::BatchShape;
-use crate::context::Context;
-use crate::model::class::{ModelClass, is_of, settings_in_config};
-use crate::models::Outputs;
-use crate::task::Task;
-use lessen_graph::Tensor;
+use crate::model::class::{ModelClass, described_by_decoder, is_of, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -249,25 +244,7 @@ impl GPTJForCausalLM {
 }
 
 impl ModelClass for GPTJForCausalLM {
-    fn task(&self) -> Task {
-        Task::LanguageModelling
-    }
-
-    fn decoder(&self) -> Option<Decoder> {
-        Some(self.decoder())
-    }
-
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.decoder().forward(cx, batch)
-    }
-
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.decoder().logits(cx, batch)
-    }
-
-    fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
-    }
+    described_by_decoder!();
 
     fn is_head(&self, name: &str) -> bool {
         is_of(GPTJForCausalLM::HEAD, name)

@@ -1,12 +1,7 @@
 //! Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2 and OLMo: pre-norm Transformer decoders with RMSNorm
 //! (OLMo with LayerNorm), rotary positions, SwiGLU and grouped queries. Parameters are named as in transformers.
 
-use crate::batch::BatchShape;
-use crate::context::Context;
-use crate::model::class::{ModelClass, settings_in_config};
-use crate::models::Outputs;
-use crate::task::Task;
-use lessen_graph::Tensor;
+use crate::model::class::{ModelClass, described_by_decoder, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
@@ -334,25 +329,7 @@ impl LlamaForCausalLM {
 }
 
 impl ModelClass for LlamaForCausalLM {
-    fn task(&self) -> Task {
-        Task::LanguageModelling
-    }
-
-    fn decoder(&self) -> Option<Decoder> {
-        Some(self.decoder())
-    }
-
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.decoder().forward(cx, batch)
-    }
-
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.decoder().logits(cx, batch)
-    }
-
-    fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
-    }
+    described_by_decoder!();
 
     fn is_head(&self, name: &str) -> bool {
         name == "lm_head.weight"
