@@ -1,6 +1,6 @@
-//! Saving, loading and resuming a model of one's own: `cargo run --release --example resume -- FOLDER STEPS` trains up
-//! to so many steps, from the checkpoint in the folder where there is one, and leaves a new one. Two runs of 50 and 100
-//! steps end with the same bits as a single one of 100.
+//! Saving, loading and resuming a model of one's own: `cargo run --release --example resume -- FOLDER STEPS` trains
+//! until STEPS steps are done, from the checkpoint in the folder if there is one, and leaves a new checkpoint. A run
+//! with 50 for STEPS and then one with 100 end with the same bits as a single run with 100.
 
 use lessen::prelude::*;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a converted model has that the original one has not.
+//! Nodes and initializers that a converted model has and the original model lacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,11 +25,11 @@ pub(crate) struct ChangedTensor<'a> {
 pub(crate) struct Edits<'a> {
     /// Nodes that vanish, by their positions.
     pub removed: BTreeSet<usize>,
-    /// Nodes that stand for the one at a position, in order.
+    /// Nodes that replace the node at a position, in order.
     pub replaced: BTreeMap<usize, Vec<NodeProto>>,
-    /// Nodes in front of the one at a position.
+    /// Nodes in front of the node at a position.
     pub before: BTreeMap<usize, Vec<NodeProto>>,
-    /// Nodes after the one at a position.
+    /// Nodes after the node at a position.
     pub behind: BTreeMap<usize, Vec<NodeProto>>,
     /// Nodes in front of all.
     pub front: Vec<NodeProto>,

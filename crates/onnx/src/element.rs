@@ -43,7 +43,7 @@ impl Element {
         })
     }
 
-    /// Its number in the schema.
+    /// The element type's number in the schema.
     pub fn data_type(self) -> i32 {
         match self {
             Element::F32 => 1,

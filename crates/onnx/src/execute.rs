@@ -27,7 +27,8 @@ pub struct Executable<B: Backend + ?Sized = dyn Backend> {
 const BLOCK: usize = 1 << 18;
 
 impl<B: Backend + ?Sized> Executable<B> {
-    /// Compiles a model for inputs of these sizes and loads it with its parameters, which are read block by block.
+    /// Compiles a model for inputs of the sizes in `sizes` and loads it with its parameters, which are read block by
+    /// block.
     ///
     /// # Errors
     /// A model with a node that is not known; a file that cannot be read; memory that the device does not have.
@@ -82,7 +83,7 @@ impl<B: Backend + ?Sized> Executable<B> {
         self.model
     }
 
-    /// What the device has loaded.
+    /// The program that the device has loaded.
     pub fn program(&self) -> ProgramId {
         self.program
     }

@@ -21,7 +21,7 @@ impl External {
     ///
     /// # Errors
     /// A sentence that names the tensor: no file, a path that leaves the model's folder, an offset or a length that is
-    /// no number or not that of the tensor.
+    /// no number or not the length of the tensor.
     pub fn of(name: &str, entries: &[StringStringEntryProto], bytes: u64) -> Result<External> {
         let get = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
         let number = |key: &str, default: u64| {

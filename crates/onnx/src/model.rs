@@ -28,7 +28,7 @@ pub(crate) mod number {
 /// A node of the graph.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its content.
+    /// The content of the file.
     pub proto: NodeProto,
     /// Names that its branches and bodies read from around it.
     pub captured: Vec<String>,
@@ -57,7 +57,7 @@ impl Node {
         own.chain(&self.captured).map(String::as_str)
     }
 
-    /// How people call it: its operator and its name, or that of its first output.
+    /// The node's name for people: its operator and its name, or the name of its first output.
     pub fn shown(&self) -> String {
         let NodeProto {
             op_type, name, output, ..

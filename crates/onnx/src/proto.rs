@@ -10,7 +10,7 @@ pub struct AttributeProto {
     /// In a function: the attribute of the call that is meant.
     #[prost(string, tag = "21")]
     pub ref_attr_name: String,
-    /// Which of the following fields counts.
+    /// The one of the following fields that counts.
     #[prost(enumeration = "AttributeType", tag = "20")]
     pub r#type: i32,
     /// A float.
@@ -39,7 +39,7 @@ pub struct AttributeProto {
     pub graphs: Vec<GraphProto>,
 }
 
-/// Which field of an attribute counts.
+/// The field of an attribute that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
 #[repr(i32)]
 pub enum AttributeType {
@@ -85,7 +85,7 @@ pub struct NodeProto {
     /// Attributes.
     #[prost(message, repeated, tag = "5")]
     pub attribute: Vec<AttributeProto>,
-    /// The domain of the operator; empty for that of ONNX itself.
+    /// The domain of the operator; empty for the domain of ONNX itself.
     #[prost(string, tag = "7")]
     pub domain: String,
 }
@@ -202,7 +202,7 @@ pub enum Dimension {
 /// A version of a set of operators.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OperatorSetIdProto {
-    /// The domain; empty for that of ONNX itself.
+    /// The domain; empty for the domain of ONNX itself.
     #[prost(string, tag = "1")]
     pub domain: String,
     /// The version.

@@ -130,7 +130,7 @@ impl Tensor {
         }))
     }
 
-    /// A tensor of these elements.
+    /// A tensor of the elements in `data`.
     pub fn held(name: &str, shape: &[usize], element: Element, data: &[f64]) -> Tensor {
         let mut held = Vec::with_capacity(data.len() * element.bytes());
         data.iter().for_each(|x| element.write(*x, &mut held));

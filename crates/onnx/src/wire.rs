@@ -22,7 +22,7 @@ impl Span {
     }
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Payload {
     /// A number: a varint, or the bits of a fixed one.
@@ -34,9 +34,9 @@ pub enum Payload {
 /// A field of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Its number in the schema.
+    /// The field's number in the schema.
     pub number: u32,
-    /// Its content.
+    /// The field's content.
     pub payload: Payload,
     /// All of it: tag, length and payload.
     pub whole: Span,
@@ -101,7 +101,7 @@ impl Source {
         }
     }
 
-    /// The bytes of a span into `buffer`, whose length is that of the span.
+    /// Reads the bytes of a span into `buffer`, which has the length of the span.
     ///
     /// # Errors
     /// A span beyond the file's end, a disk that cannot be read.

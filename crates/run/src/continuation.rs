@@ -30,12 +30,12 @@ impl Continuation {
     }
 }
 
-/// Continues prompts with a model, all at once; returns the continuations, those of the first prompt first. `generator`
+/// Continues prompts with a model, all at once; returns the continuations in the order of the prompts. `generator`
 /// makes a generator that keeps a number of tokens of each text. `show` gets the number of a text and each new piece of
 /// it.
 ///
 /// # Errors
-/// A prompt without tokens, and those of generator, tokenizer and `show`.
+/// A prompt without tokens, and the errors of generator, tokenizer and `show`.
 pub(crate) fn generate(
     model: &SavedModel,
     generator: impl FnOnce(usize) -> Result<Generator>,

@@ -20,8 +20,9 @@ pub struct OpSample<O> {
 }
 
 impl SavedRun<'_> {
-    /// Operation number `index`, from 0, of those of type `O` in the model's forward pass, and its inputs on the first
-    /// `tokens` tokens of the validation text. `None` where the model has fewer of them.
+    /// Operation number `index`, counted from 0, among the operations of type `O` in the model's forward pass, and its
+    /// inputs on the first `tokens` tokens of the validation text. `None` where the model has fewer operations of this
+    /// type.
     ///
     /// # Errors
     /// A model that is no language model or does not reach so far, and data that is missing.

@@ -21,9 +21,9 @@ const WIDTH: usize = 3072;
 
 /// A model to measure, without its activation.
 pub struct Network {
-    /// The word for it.
+    /// The word for the model on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// The model in words, with its sizes.
     pub title: &'static str,
     make: fn(Activation) -> Model,
     /// The activation that the architecture has by default.
@@ -76,7 +76,7 @@ impl Network {
         })
     }
 
-    /// Batches of so many examples: of each of the lengths, or of the images that it reads.
+    /// Batch layouts of `size` examples: a layout for each of the lengths, or one of images for a model of images.
     pub fn batches(&self, size: usize, lengths: &[usize]) -> Vec<BatchShape> {
         let image = (self.make)(self.original).image();
         let of_images = image.map(|image| BatchShape::Images {

@@ -1,5 +1,5 @@
-//! The benchmark of memory: the plans of fixed policies, and those of the memory planner within the bytes that each of
-//! them takes and within parts of the arena in which everything is kept.
+//! The benchmark of memory. It compares the plans of fixed policies with plans of the memory planner. The memory
+//! planner gets as its limit the bytes that each policy takes, and parts of the arena in which everything is kept.
 
 use lessen_base::Result;
 use lessen_compile::Policy;
@@ -104,8 +104,8 @@ impl Bench<'_> {
 }
 
 impl Bench<'_> {
-    /// Knapsacks between the plan that keeps everything and the one that inverts all, which are the first and the last
-    /// of the `policies`, and the planner within the same bytes.
+    /// Knapsacks between the plan that keeps everything and the plan that inverts all blocks, which are the first and
+    /// the last of the `policies`, and the planner within the same bytes.
     fn knapsacks(&self, rows: &mut Vec<Row>, policies: usize) -> Result<()> {
         let (most, least) = (rows[0].peak, rows[policies - 1].peak);
         for quarters in 1..=3 {

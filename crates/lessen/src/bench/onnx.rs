@@ -1,4 +1,4 @@
-//! The benchmark of ONNX models: times of runs on random inputs, beside those of ONNX Runtime, and the slowest
+//! The benchmark of ONNX models: times of runs on random inputs, beside the times of ONNX Runtime, and the slowest
 //! operations.
 
 use std::collections::{BTreeMap, HashSet};
@@ -23,7 +23,7 @@ use crate::onnx::{array, random_inputs};
 pub struct OperationTime {
     /// The operation's name.
     pub name: &'static str,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: usize,
     /// The part of the time in kernels, summed over all threads.
     pub share: f64,
@@ -36,7 +36,7 @@ pub struct Beside {
     pub version: String,
     /// Times of the runs in milliseconds, ascending.
     pub run_ms: Vec<f64>,
-    /// The ratios of Lessen's time to that of the run after it, ascending.
+    /// The ratios of Lessen's time to the time of ONNX Runtime's run after it, ascending.
     pub ratios: Vec<f64>,
 }
 
@@ -53,7 +53,7 @@ pub struct Measured {
     pub peak_flops: f64,
     /// The part of the time in kernels, summed over all threads, that goes to norms.
     pub norm_share: f64,
-    /// Norms of the plan; those of primitive operations that the compiler does not recognize are none.
+    /// Number of norms in the plan. A norm of primitive operations that the compiler does not recognize does not count.
     pub norms: usize,
     /// The slowest operations, the slowest first.
     pub operations: Vec<OperationTime>,
@@ -73,7 +73,7 @@ impl Measured {
         self.run_ms[self.run_ms.len() / 2]
     }
 
-    /// The part of the machine's peak that products reach in a run of this many milliseconds.
+    /// The part of the machine's peak that products reach in a run of `run_ms` milliseconds.
     pub fn share_of_peak(&self, run_ms: f64) -> f64 {
         1e3 * self.flops / run_ms / self.peak_flops
     }
@@ -139,7 +139,8 @@ pub fn measure(
     threads: Option<usize>,
     beside: Option<&Path>,
 ) -> Result<Measured> {
-    /// Threads of either side have come to rest before the other side runs: those of ONNX Runtime spin for 40 ms.
+    /// A pause in which the threads of one side come to rest before the other side runs: threads of ONNX Runtime spin
+    /// for 40 ms.
     const REST: Duration = Duration::from_millis(100);
     let (warm_up, profiled) = (runs.min(2), runs.min(2));
     assert!(runs > 0, "a median needs a run");
@@ -255,7 +256,8 @@ fn by_operation(executable: &Executable<CpuBackend>) -> Vec<OperationTime> {
     operations
 }
 
-/// What a norm is: an operation that subtracts the mean of a row, or what such a one becomes where that mean is zero.
+/// The definition of a norm: an operation that subtracts the mean of a row, or the operation that takes its place where
+/// that mean is zero.
 struct Norms {
     without_mean: HashSet<&'static str>,
 }

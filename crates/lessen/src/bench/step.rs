@@ -22,7 +22,7 @@ pub use super::step_cases::{Case, cases};
 pub struct Measured {
     /// From the model function to kernels: tracing, derivative, passes, plan, binding.
     pub compile_ms: f64,
-    /// What a step takes by the costs that the plan was made with, in milliseconds.
+    /// Time of a training step by the costs that the plan was made with, in milliseconds.
     pub estimated_ms: f64,
     /// The steps of the plan.
     pub schedule: Vec<Scheduled>,
@@ -32,9 +32,9 @@ pub struct Measured {
     pub matmul_share: f64,
     /// Floating-point operations of matrix products in a step.
     pub matmul_flops: f64,
-    /// Parameters, optimizer state, arena and constants, as planned.
+    /// Bytes of parameters, optimizer state, arena and constants, as planned.
     pub planned_peak: usize,
-    /// The same, as run.
+    /// Bytes of parameters, optimizer state, arena and constants, as measured.
     pub measured_peak: usize,
     /// How far the process's resident memory grew, with everything that is in it; none where the system does not tell.
     pub resident_growth: Option<usize>,
@@ -49,9 +49,9 @@ pub struct Measured {
 /// A step of a plan.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// Its operations.
+    /// The names of the step's operations.
     pub operations: String,
-    /// What it takes by the costs that the plan was made with, in milliseconds.
+    /// Time by the costs that the plan was made with, in milliseconds.
     pub estimated_ms: f64,
     /// Measured time, in milliseconds.
     pub measured_ms: f64,
@@ -66,7 +66,7 @@ impl Scheduled {
         })
     }
 
-    /// The steps of a plan of which so many runs were profiled.
+    /// The steps of a plan, with their mean times over `runs` profiled runs.
     fn of(step: &Executable, runs: usize) -> Vec<Scheduled> {
         let plan = step.plan();
         let seconds = plan.estimated_step_seconds().iter().zip(step.step_seconds());

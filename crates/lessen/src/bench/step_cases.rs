@@ -16,16 +16,16 @@ use super::matching;
 /// A training step to measure.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its letter on the command line.
+    /// The letter of the case on the command line.
     pub letter: &'static str,
-    /// What it is.
+    /// The case in words.
     pub title: &'static str,
     pub(super) work: Work,
-    /// Bytes that the plan is allowed, where it is held to fewer than it would take.
+    /// Limit of the plan's bytes, where it is below the bytes that the plan would take.
     pub(super) budget: Option<usize>,
 }
 
-/// What a step computes the loss of.
+/// The loss that a step computes.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     /// A model and a batch.
@@ -43,7 +43,7 @@ impl Case {
         }
     }
 
-    /// The same with so many examples in a batch.
+    /// The same case with `batch` examples in a batch.
     pub(super) fn with_batch(&self, batch: usize) -> Case {
         let mut case = self.clone();
         if let Work::Model(_, shape) = &mut case.work {
@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    /// What is below tokens and labels.
+    /// Numbers that tokens and labels are below.
     pub(super) fn sizes(&self) -> (usize, usize) {
         match &self.work {
             Work::Model(model, _) => (model.vocab_size(), model.labels().len()),
@@ -237,7 +237,7 @@ fn reformer() -> LessenEncoder {
     }
 }
 
-/// A convolutional network: of 10 classes for the images of CIFAR, of 1,000 for those of ImageNet.
+/// A convolutional network: with 10 classes for the images of CIFAR, with 1,000 for the images of ImageNet.
 fn of_images(letter: &'static str, title: &'static str, name: &str, size: usize) -> Case {
     let (side, classes) = if title.contains("CIFAR") { (32, 10) } else { (224, 1000) };
     let network = Network::of(name).expect("the network has this name");

@@ -33,7 +33,7 @@ impl Man {
     }
 }
 
-/// Writes the page of a command and those of the commands below it.
+/// Writes the page of a command and the pages of the commands below it.
 fn write_pages(command: &Command, dir: &Path) -> Result<()> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     write_file(&dir.join(format!("{name}.1")), &page(command)?)?;

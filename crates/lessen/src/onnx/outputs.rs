@@ -50,7 +50,7 @@ pub fn write(path: &Path, outputs: &[(String, Array)]) -> Result<()> {
     }
 }
 
-/// Whether outputs of these names go into an archive at this path.
+/// Whether outputs with the names `names` go into an archive at `path`.
 ///
 /// # Errors
 /// As [`write`].

@@ -1,11 +1,11 @@
 //! Every mistake of a user ends with exit code 2 and one sentence that names the thing, the place and the remedy, and
-//! leaves no half-written run behind.
+//! leaves no half-written run.
 
 use crate::support::*;
 use std::fs;
 use std::path::Path;
 
-/// Trains on titles of which one file is replaced; the sentence.
+/// Trains on titles, with `bytes` in place of the file `name`; returns the sentence of the refusal.
 fn with_file(name: &str, bytes: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));

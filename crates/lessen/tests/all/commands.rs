@@ -1,4 +1,4 @@
-//! What the commands print and leave behind.
+//! Tests of what the commands print and which files they leave.
 
 use crate::support::*;
 use std::fs;
@@ -46,7 +46,7 @@ fn a_run_is_a_folder_and_its_json_has_the_promised_keys() {
     let lines = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), 6 + 2, "a line for each step and each evaluation");
 
-    // The number is that of the checkpoint.
+    // The number is the number of the checkpoint.
     let score = json(dir, &["eval", "runs/adder-1", "--json"]);
     assert_eq!(
         (&score["dev_accuracy"], &score["dev_loss"]),

@@ -99,7 +99,7 @@ fn frozen_parameters_stay_and_take_no_memory_beside_themselves() {
     assert!(!kept.is_empty() && kept.keys().all(|name| !name.contains("embeddings")));
 }
 
-/// What is resumed in the test below: settings that leave states, averages or adapters behind.
+/// Settings of the runs that the test below resumes. With them a run saves states, averages or adapters.
 const TUNED: [&[&str]; 4] = [
     &["train.ema=0.9", "train.weight_decay=0.1", "train.no_decay=classifier.*"],
     &[
@@ -140,7 +140,7 @@ fn a_tuned_run_resumes_with_the_same_bits() {
         for out in [&whole, &cut] {
             run(dir, out, &settings);
         }
-        // As if it had been killed after the fifth step.
+        // The run is now as if it had been killed after the fifth step.
         let cut = dir.join(cut);
         fs::remove_dir_all(cut.join("checkpoints/step-6")).unwrap();
         succeed(dir, &["train", "--resume", "--out", text(&cut)]);
@@ -156,7 +156,7 @@ fn a_tuned_run_resumes_with_the_same_bits() {
             }
         }
         assert!(compared >= 6, "model, best and two checkpoints");
-        // What is saved is what was evaluated.
+        // The saved model is the evaluated model.
         let report: Value = serde_json::from_slice(&fs::read(cut.join("report.json")).unwrap()).unwrap();
         let score = json(dir, &["eval", text(&cut), "--json"]);
         let (saved, evaluated) = (

@@ -45,7 +45,7 @@ fn training_starts_from_a_checkpoint_of_ones_own() {
     );
 }
 
-/// Trains from `first/model` at a rate of 0, so that the scores are those of the first weights.
+/// Trains from `first/model` at a rate of 0, so that the scores are the scores of the first weights.
 fn again<'a>(recipe: &'a Path, data: &'a Path, out: &'a str) -> Vec<&'a str> {
     vec![
         "train",
@@ -227,7 +227,7 @@ fn a_plan_without_data_asks_nothing_of_the_vocabulary() {
     let dir = dir.path();
     let init = checkpoint(dir, "encoder");
     let recipe = classifier(dir, "encoder", "");
-    // The vocabulary that a plan assumes is larger than that of this checkpoint.
+    // The vocabulary that a plan assumes is larger than the vocabulary of this checkpoint.
     let plan = ["plan", text(&recipe), "--init", text(&init), "--json"];
     assert!(json(dir, &plan)["peak_bytes"].as_u64().unwrap() > 0);
 }

@@ -37,7 +37,7 @@ fn bars(dir: &Path) -> PathBuf {
     folder
 }
 
-/// Writes a recipe for a tiny model of images of this kind, with more lines behind.
+/// Writes a recipe for a tiny model of images of kind `kind`, with the lines `more` at its end.
 fn recipe(dir: &Path, kind: &str, more: &str) -> PathBuf {
     let path = dir.join(format!("{kind}.toml"));
     let sizes = match kind {

@@ -89,7 +89,7 @@ fn a_run_takes_the_memory_that_it_announces() {
     let mut events = events.filter(|path| text(path).contains("tfevents"));
     let events = String::from_utf8_lossy(&fs::read(events.next().unwrap()).unwrap()).into_owned();
     for tag in ["memory/planned_mib", "memory/measured_mib"] {
-        // At the first step, in the two evaluations, and in that of the last step.
+        // At the first step, in the two evaluations, and in the evaluation of the last step.
         assert_eq!(events.matches(tag).count(), 4, "{tag}");
     }
 
@@ -184,7 +184,7 @@ fn a_budget_binds_the_whole_process() {
     );
 }
 
-/// Runs the command in a process that cannot have more than so many KiB of data.
+/// Runs the command in a process that cannot have more than `kib` KiB of data.
 #[cfg(target_os = "linux")]
 fn limited(dir: &Path, kib: u32, args: &[&str]) -> std::process::Output {
     let script = format!("ulimit -d {kib}; exec \"$@\"");

@@ -109,7 +109,8 @@ fn a_phase_goes_on_with_the_moments_that_both_optimizers_have() {
     let manifest = fs::read(dir.join("whole/checkpoints/step-8/training.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     let joined = manifest["phase"]["joined"].as_object().unwrap();
-    // Matrices of 4096 elements have moments of another kind, others those of the phase before.
+    // Matrices of 4096 elements begin with moments of another kind; the other parameters keep the moments of the phase
+    // before.
     assert_eq!(joined.len(), 2, "{joined:?}");
     for (name, since) in joined {
         assert!(name.contains(".mlp.") && name.ends_with(".weight"), "{name}");

@@ -184,8 +184,8 @@ fn what_stays_is_kept_and_what_joins_begins_anew() {
     // Of the first block, 12 parameters less the three with another shape; 12 of the second.
     assert!(stays >= 12 && joins == 3 + 12, "{stays} {joins}");
 
-    // AdamW's first step of a parameter has the size of the learning rate, whenever it joined: then its moments are
-    // those of one gradient.
+    // AdamW's first step of a parameter has the size of the learning rate, whenever the parameter joined, since its
+    // moments then come from one gradient.
     let moved = |after: &Weights, name: &str| -> Vec<f32> {
         let (a, b) = (&after[name].data, &still[name].data);
         a.iter().zip(b).map(|(a, b)| (a - b).abs()).collect()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// An adder of which a budget can save something.
+/// An adder that takes less memory under a budget.
 const ADDER: &[&str] = &["plan", "adder", "--set", "train.batch=64", "--set", "model.layers=3"];
 
 fn planned(dir: &Path, more: &[&str]) -> Value {

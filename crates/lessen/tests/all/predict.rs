@@ -66,7 +66,7 @@ fn every_line_of_a_file_is_answered_in_order() {
         assert_eq!(shares[label].as_f64(), Some(share));
         assert!(shares.len() == 2 && (total - 1.0).abs() < 1e-9);
     }
-    // An answer is that of the text alone.
+    // The answer to a text in a batch is the answer to the text alone.
     let one = json(dir, &["predict", "run", "--text", &text(37), "--json"]);
     let close = |a: &Value, b: &Value| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-5;
     assert!(one["label"] == found[37]["label"] && close(&one["probability"], &found[37]["probability"]));

@@ -19,7 +19,7 @@ fn train(dir: &Path, out: &str, more: &[&str]) {
     succeed(dir, &tiny_adder(&[&own, more, &["--out", out]].concat()));
 }
 
-/// The page of these runs.
+/// The page of the runs `runs`.
 fn page_of(dir: &Path, runs: &[&str]) -> String {
     let printed = succeed(dir, &[&["report"], runs, &["--out", "page.html"]].concat());
     assert_eq!(printed, "written to page.html\n");

@@ -99,7 +99,7 @@ fn every_family_learns_to_answer_and_says_so() {
             (again["dev_exact_match"].as_f64(), again["examples"].as_u64()),
             (Some(1.0), Some(20))
         );
-        // A Hugging Face folder, on a file; its settings are those of its model.
+        // A Hugging Face folder, evaluated on a file; the settings follow from its model.
         let plain = json(dir, &["eval", "run/model", "--data", "squad/dev-v2.0.json", "--json"]);
         assert_eq!(plain["dev_exact_match"], 1.0);
 

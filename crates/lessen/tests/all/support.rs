@@ -1,4 +1,5 @@
-//! What the tests of the command share: running it, and data and recipes so small that a run takes a moment.
+//! Helpers that the tests of the command share: they run it, and write data and recipes so small that a run takes a
+//! moment.
 
 use serde_json::Value;
 use std::fs;
@@ -53,7 +54,7 @@ pub fn refuse(dir: &Path, args: &[&str]) -> String {
     sentence
 }
 
-/// What was printed on stderr.
+/// The text that a command printed on stderr.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -76,7 +77,7 @@ pub const TINY_ADDER: &[&str] = &[
     "train.warmup=2",
 ];
 
-/// Arguments of `lessen train adder` for the tiny adder, with more behind them.
+/// Arguments of `lessen train adder` for the tiny adder, followed by `more`.
 pub fn tiny_adder<'a>(more: &[&'a str]) -> Vec<&'a str> {
     ["train", "adder"]
         .iter()
@@ -100,7 +101,7 @@ pub fn titles(dir: &Path) -> PathBuf {
     folder
 }
 
-/// Writes a recipe for a tiny classifier of this kind, with more lines behind.
+/// Writes a recipe for a tiny classifier of kind `kind`, with the lines `more` at its end.
 pub fn classifier(dir: &Path, kind: &str, more: &str) -> PathBuf {
     let path = dir.join(format!("{kind}.toml"));
     let text = format!(
@@ -112,7 +113,7 @@ pub fn classifier(dir: &Path, kind: &str, more: &str) -> PathBuf {
     path
 }
 
-/// Arguments of `lessen train` for a recipe and its data, with more behind them.
+/// Arguments of `lessen train` for a recipe and its data, followed by `more`.
 pub fn train_on<'a>(recipe: &'a Path, data: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     [&["train", text(recipe), "--data", text(data)], more].concat()
 }

@@ -25,7 +25,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Films with stars: two words, each of which adds its own.
+/// Films with stars: each review has two words, and each word adds its own stars.
 fn films(dir: &Path) {
     let line = |i: usize| {
         let words = [("bad", 1.0), ("fair", 2.5), ("good", 4.0)];

@@ -32,7 +32,8 @@ fn adapters_go_on_through_phases() {
     for out in ["run", "killed"] {
         succeed(dir, &train_on(&recipe, &data, &["--init", "first/model", "--out", out]));
     }
-    // One phase of as many steps is the same training: the rate of the second phase is that of the end of the first.
+    // One phase of as many steps is the same training: the rate of the second phase is the rate at the end of the first
+    // phase.
     let recipe = classifier(dir, "bert", LORA);
     let more = ["--init", "first/model", "--out", "whole", "--steps", "7"];
     succeed(dir, &train_on(&recipe, &data, &more));
@@ -81,7 +82,7 @@ fn adapters_are_the_same_in_all_phases() {
     );
 }
 
-/// Two phases on batches of all the data, in the second of which a layer joins. The first one gets no better.
+/// Two training phases on batches of all the data. A layer joins in the second phase; the first phase gets no better.
 fn ending_early(first: &str) -> String {
     format!(
         "batch = 40\nwarmup = 0\nschedule = \"one-cycle\"\nlr = 0\neval_every = 1\n{first}\n[[phase]]\nname = \"a\"\n\
@@ -120,7 +121,8 @@ fn a_phase_that_gets_no_better_ends_and_the_next_one_begins() {
     assert!(page.contains("- phase a: 3 steps, ended early, loss "), "{page}");
     assert!(page.contains(": 7 of 7 steps"), "{page}");
 
-    // It is the run whose first phase was to have so many steps: rates, bias corrections and dropout are its own.
+    // The run equals a run whose first phase was planned with 3 steps: it has the same rates, bias corrections and
+    // dropout.
     run("planned", "steps = 3\npatience = 0");
     let results = ["model/model.safetensors", "checkpoints/step-7/training.safetensors"];
     assert_same(dir, ["early", "planned"], &results);

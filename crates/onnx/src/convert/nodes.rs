@@ -44,7 +44,7 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// Puts nodes after the one that defines a name, or in front of all.
+    /// Puts nodes after the node that defines a name, or in front of all nodes.
     pub(super) fn put_behind(&self, name: &str, nodes: Vec<NodeProto>, edits: &mut Edits<'_>) {
         match self.names.definition(name) {
             Some(position) => edits.behind.entry(position).or_default().extend(nodes),
@@ -188,7 +188,7 @@ impl Converter<'_> {
         Ok([rule.scale, rule.shift].map(|input| operation.inputs[input]))
     }
 
-    /// The name of a row of parameters: that of the model, or of a new initializer of one number.
+    /// The name of a row of parameters: of the model's initializer, or of a new initializer of one number.
     fn row(&self, value: ValueId, norm: &str, part: &str, number: f64, edits: &mut Edits<'_>) -> String {
         if let Some(name) = self.names.first(value) {
             return name.to_string();

@@ -1,4 +1,4 @@
-//! What a conversion found, changed and left.
+//! The report of a conversion: norms that it found, changed and left.
 
 use lessen_graph::{InputKind, ValueId};
 use lessen_rewrite::{NormShift, Obstacle, UnconvertedNorm};
@@ -10,11 +10,11 @@ use super::Converter;
 pub struct LeftAsItIs {
     /// The name of its result.
     pub norm: String,
-    /// What stopped the conversion.
+    /// The obstacle that stopped the conversion.
     pub why: String,
 }
 
-/// What a conversion found, changed and left.
+/// The report of a conversion: norms that it found, changed and left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Names of the results of norms that are converted.

@@ -1,4 +1,4 @@
-//! What nothing reads any more once a model is converted.
+//! Nodes and initializers that nothing reads any more once a model is converted.
 
 use std::collections::HashSet;
 

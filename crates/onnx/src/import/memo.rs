@@ -7,7 +7,7 @@ use lessen_graph::{Array, DType};
 
 use crate::model::Node;
 
-/// Constants of at most so many elements are the same one where they are equal.
+/// Limit of elements of a small constant. Equal small constants share one array.
 const SMALL: usize = 64;
 
 /// Type and bits of a small constant.
@@ -16,10 +16,10 @@ type Bits = (DType, Vec<usize>, Vec<u64>);
 /// The operator and the addresses of inputs.
 type Call<'m> = (&'m str, Vec<usize>);
 
-/// Nodes with what they gave.
+/// Nodes with the outputs that they gave.
 type Given<'m> = Vec<(&'m Node, Vec<Arc<Array>>)>;
 
-/// What nodes gave for inputs that are known.
+/// The outputs that nodes gave for known inputs.
 #[derive(Default)]
 pub(super) struct Memo<'m> {
     small: HashMap<Bits, Arc<Array>>,
@@ -39,14 +39,14 @@ impl<'m> Memo<'m> {
         self.small.entry(key).or_insert(array).clone()
     }
 
-    /// What an equal node gave for the same inputs.
+    /// The outputs that an equal node gave for the same inputs.
     pub fn get(&self, node: &Node, inputs: &[Option<Arc<Array>>]) -> Option<Vec<Arc<Array>>> {
         let found = self.results.get(&(node.proto.op_type.as_str(), addresses(inputs)))?;
         let (_, outputs) = found.iter().find(|(other, _)| is_same(node, other))?;
         Some(outputs.clone())
     }
 
-    /// Remembers what a node gives.
+    /// Remembers the outputs of a node.
     pub fn insert(&mut self, node: &'m Node, inputs: &[Option<Arc<Array>>], outputs: &[Arc<Array>]) {
         self.kept.extend(inputs.iter().flatten().cloned());
         let key = (node.proto.op_type.as_str(), addresses(inputs));

@@ -35,25 +35,25 @@ pub use sizes::{Sizes, fitting_sizes, size_names};
 /// A model as a graph.
 #[derive(Debug)]
 pub struct Imported {
-    /// The graph. Its states are initializers, by name; its data inputs are those of the model and what opaque nodes
-    /// give.
+    /// The graph. Its states are initializers, by name; its data inputs are the inputs of the model and the outputs of
+    /// opaque nodes.
     pub graph: Graph,
     /// The value of the graph for each value of the model that has one.
     pub values: HashMap<String, ValueId>,
-    /// For each node of the graph the node of the model that it is of.
+    /// For each node of the graph, the node of the model that it was traced from.
     pub nodes: Vec<usize>,
     /// Values of states that are no initializers: constants that were computed.
     pub constants: HashMap<String, Arc<Array>>,
     /// Integers that follow from sizes and constants, by name: shapes above all.
     pub known: HashMap<String, Arc<Array>>,
-    /// The nodes of the model that are opaque, and why.
+    /// The opaque nodes of the model, each with the reason.
     pub opaque: Vec<(usize, String)>,
-    /// The names of what opaque nodes read: outputs of the graph that are none of the model.
+    /// The names of the values that opaque nodes read: outputs of the graph that are no outputs of the model.
     pub probes: Vec<String>,
 }
 
 impl Imported {
-    /// Traces a model for inputs of these sizes: a number for each extent that has a name.
+    /// Traces a model for inputs of the sizes in `sizes`: a number for each extent that has a name.
     ///
     /// # Errors
     /// An input whose type or rank is not known; an initializer that cannot be read.
@@ -142,13 +142,13 @@ impl Value<'_> {
     }
 }
 
-/// Constants of at most so many elements are known while the graph is traced.
+/// Limit of elements of a constant that is known while the graph is traced.
 const MOST_KNOWN: usize = 1 << 22;
 
-/// The same for all of a model together: beyond that, nodes that would give more are opaque.
+/// Limit of elements of all known constants of a model together; nodes whose outputs would exceed it are opaque.
 const MOST_KNOWN_TOGETHER: usize = 1 << 25;
 
-/// Constants of more elements than these are states.
+/// Limit of elements of a constant that stays in the graph; larger constants are states.
 const MOST_INLINE: usize = 16;
 
 struct Importer<'m, 'g> {

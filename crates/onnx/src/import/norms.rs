@@ -20,7 +20,7 @@ fn normalized<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<usize> {
     Ok(x.shape()[axis..].iter().product())
 }
 
-/// A function of rows of so many elements.
+/// Applies a function to rows of `width` elements.
 fn by_rows<'g>(x: Tensor<'g>, width: usize, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
     let shape = x.shape();
     if shape.last() == Some(&width) {
@@ -30,7 +30,7 @@ fn by_rows<'g>(x: Tensor<'g>, width: usize, f: impl FnOnce(Tensor<'g>) -> Tensor
     f(x.reshape(&[rows, width])).reshape(&shape)
 }
 
-/// An input as a row of so many elements; numbers where it is absent.
+/// An input as a row of `width` elements; where it is absent, every element is `absent`.
 fn row<'g>(call: &mut Call<'_, 'g>, input: usize, width: usize, x: Tensor<'g>, absent: f64) -> Result<Tensor<'g>> {
     if call.has(input) {
         Ok(call.tensor(input)?.cast(x.dtype()).broadcast_to(&[width]))

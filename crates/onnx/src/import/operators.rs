@@ -27,7 +27,7 @@ static BY_NAME: LazyLock<HashMap<&str, Operator>> =
 /// Domains whose operators are known: ONNX itself, and the contributed operators of ONNX Runtime.
 const DOMAINS: [&str; 3] = ["", "ai.onnx", "com.microsoft"];
 
-/// What traces a node.
+/// The function that traces a node.
 pub(crate) fn operator(node: &Node) -> Result<Operator> {
     let (domain, name) = (&node.proto.domain, &node.proto.op_type);
     let found = BY_NAME

@@ -58,7 +58,7 @@ pub fn fitting_sizes(model: &Model, given: &Sizes, free: &[String]) -> Result<Si
 
 /// The least integers from two on among a model's small constants.
 fn constants(model: &Model) -> BTreeSet<usize> {
-    /// As many sizes as are tried for a name.
+    /// Number of sizes that are tried for a name.
     const MOST: usize = 24;
     /// Constants of more elements are no shapes.
     const LONGEST: usize = 8;

@@ -1,4 +1,4 @@
-//! Tests of ONNX files: models that the tests write, those of exporters, and damaged ones.
+//! Tests of ONNX files: models that the tests write, models of exporters, and damaged models.
 
 mod builder;
 mod conversions;

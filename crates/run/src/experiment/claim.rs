@@ -96,7 +96,7 @@ impl Claim {
     /// Refuses a claim about a point or a measure that the experiment does not have.
     ///
     /// # Errors
-    /// The unknown name, with those that there are.
+    /// The unknown name, with the known names.
     pub(super) fn check(&self, points: &[&str], measures: &[Measure]) -> Result<()> {
         let named: Vec<&str> = match &self.condition {
             Condition::Better { point, than, .. } => vec![point, than],
@@ -190,7 +190,7 @@ pub(super) fn find<'m>(place: &str, name: &str, measures: &'m [Measure]) -> Resu
 /// Refuses a name that nothing has.
 ///
 /// # Errors
-/// The name, with those that there are.
+/// The name, with the known names.
 pub(super) fn check_name(place: &str, what: &str, name: &str, known: &[&str]) -> Result<()> {
     if known.contains(&name) {
         return Ok(());

@@ -14,17 +14,17 @@ const OF_THE_RUN: [&str; 5] = ["compile_ms", "peak_bytes", "samples_per_s", "tok
 /// Numbers that every step has.
 const OF_STEPS: [&str; 3] = ["loss", "lr", STEP_TIME];
 
-/// The time of a step, of which the median is what counts at the end.
+/// The key of a step's time. At the end of a run, the median of the times counts.
 const STEP_TIME: &str = "step_ms";
 
-/// At which step a number is read.
+/// The step at which a number is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Moment {
-    /// The last one that has it.
+    /// The last step that has the number.
     End,
-    /// The best of all.
+    /// The step with the best number.
     Best,
-    /// After this many steps.
+    /// The step of this number.
     Step(u64),
 }
 
@@ -106,7 +106,7 @@ impl Measure {
     /// Refuses a measure that runs with these keys in their metrics and phases do not have. `origin` names the place.
     ///
     /// # Errors
-    /// A number or a phase that is unknown; the sentence lists those that there are.
+    /// A number or a phase that is unknown; the sentence lists the known names.
     pub(super) fn check(&self, known: &BTreeSet<String>, phases: &[&str], run: &str) -> Result<()> {
         if let Some(phase) = self.phase.as_deref().filter(|phase| !phases.contains(phase)) {
             let has = if phases.is_empty() {

@@ -51,7 +51,7 @@ pub struct Experiment {
     title: String,
     text: Vec<String>,
     recipe: String,
-    /// The settings of the recipe alone, and those of all runs.
+    /// The settings of the recipe alone, and the settings of all runs.
     base: (Settings, Settings),
     /// The page of results, if the file names one.
     page: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub struct Experiment {
 
 /// How to run an experiment.
 pub struct Options<'a> {
-    /// The folder of its runs; those in it are skipped, or go on.
+    /// The folder of the experiment's runs. Runs that it already has are skipped, or go on.
     pub out: PathBuf,
     /// Another page than the file's.
     pub page: Option<PathBuf>,

@@ -11,7 +11,8 @@ use crate::plot::{Chart, Sample, Series};
 use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Most points of a line; more are averaged in so many equal parts.
+/// Limit of points of a line. A line with more points is cut into this number of equal parts, and the points of each
+/// part are averaged.
 const MOST: usize = 200;
 
 /// A plot.
@@ -69,7 +70,7 @@ impl Plot {
     /// Refuses a plot of a point or a measure that the experiment does not have, and of an axis without numbers.
     ///
     /// # Errors
-    /// The unknown name, with those that there are.
+    /// The unknown name, with the known names.
     pub(super) fn check(&self, points: &[Point], measures: &[Measure]) -> Result<()> {
         let names: Vec<&str> = points.iter().map(|point| point.name.as_str()).collect();
         for name in &self.points {

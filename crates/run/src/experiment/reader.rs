@@ -81,7 +81,7 @@ impl<'d, 'a> Reader<'d, 'a> {
         }
     }
 
-    /// One of these words.
+    /// One of the words in `words`.
     pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Result<Option<T>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let found = match plain(&value) {

@@ -154,7 +154,7 @@ fn scalar(tag: &str, value: f64) -> SummaryValue {
     }
 }
 
-/// A histogram. Its sums are those of the bins' centres.
+/// A histogram. Its sums are computed from the centres of the bins.
 fn histogram(tag: &str, bins: Bins<'_>) -> SummaryValue {
     let drawn: Vec<(f64, f64)> = (0..bins.counts.len()).map(|bin| bins.drawn(bin)).collect();
     let moment = |power: i32| {

@@ -136,7 +136,7 @@ impl Manifest {
     }
 }
 
-/// Adds the manifest to a folder that holds the rest of the checkpoint; `states` are those in [`STATE`].
+/// Adds the manifest to a folder that holds the rest of the checkpoint; `states` are the states in [`STATE`].
 ///
 /// # Errors
 /// A folder that cannot be written to.
@@ -320,7 +320,7 @@ mod tests {
     fn the_best_score_is_read_back_bit_by_bit() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read_best(dir.path()).unwrap(), None);
-        // Of these, a parser that is content with the nearest neighbours misses a bit.
+        // A parser that is content with the nearest neighbours misses a bit of some of these scores.
         for score in [265.0 / 277.0, 371.0 / 408.0, 787.0 / 872.0, -0.1, -1e-300 / 3.0] {
             let best = Best {
                 step: 10,

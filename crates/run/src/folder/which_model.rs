@@ -5,21 +5,21 @@ use super::manifest::{self, Manifest};
 use lessen_base::{Error, Result};
 use std::path::PathBuf;
 
-/// Which of a run's models is meant.
+/// A choice among the models of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhichModel {
-    /// The one at the end.
+    /// The model at the end of the run.
     #[default]
     Last,
-    /// The one of the best evaluation.
+    /// The model of the best evaluation.
     Best,
-    /// The one of the checkpoint after this many steps.
+    /// The model of the checkpoint after this number of steps.
     Step(u64),
 }
 
 impl Folder {
-    /// A model of the run, and the name of its training phase; none means the last one. The last model of a run that
-    /// has not ended is that of its newest checkpoint.
+    /// A model of the run, and the name of its training phase; none means the last training phase. The last model of a
+    /// run that has not ended is the model of its newest checkpoint.
     ///
     /// # Errors
     /// A run that has not saved this model.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// The plans for several batch sizes, under the recipe's budget.
 pub(super) struct BatchSizes {
-    /// In the order of the sizes.
+    /// Rows in the order of the sizes.
     pub rows: Vec<SizeRow>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct SizeRow {
 }
 
 impl BatchSizes {
-    /// Plans a recipe with each of these sizes in place of `train.batch`.
+    /// Plans a recipe with each size in `sizes` in place of `train.batch`.
     ///
     /// # Errors
     /// A recipe with phases, or with `train.tokens`; settings with a mistake.

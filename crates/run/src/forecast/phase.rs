@@ -46,15 +46,15 @@ pub(super) struct PhaseForecast {
     pub unbounded: Account,
     /// The account of the plans under the budget; none where the budget is below the floor.
     pub chosen: Option<Account>,
-    /// The plans under the budget, or those without one where it is below the floor.
+    /// The plans under the budget, or the plans without a budget where it is below the floor.
     pub plans: StepPlans,
     /// The plans under other budgets, if they were asked for.
     pub sweep: Option<Sweep>,
 }
 
 impl PhaseForecast {
-    /// Plans a training phase in a process that has allocated a baseline and plans of later phases, of so many bytes,
-    /// with the additions in `asked`.
+    /// Plans a training phase, with the additions in `asked`. `beside` has the baseline that the process has allocated,
+    /// and the bytes of the plans of later phases.
     pub(super) fn new(
         work: PhaseWork<'_>,
         asked: PhaseAdditions,

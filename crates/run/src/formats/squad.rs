@@ -22,7 +22,7 @@ const SHORTEST: usize = 16;
 pub(super) struct SquadFormat;
 
 impl Format for SquadFormat {
-    /// The columns are those of tables for `lessen predict`.
+    /// The keys of columns are for the tables that `lessen predict` reads.
     fn own_keys(&self) -> &'static [&'static str] {
         &[
             "data.stride",

@@ -44,7 +44,8 @@ const OF_MODELS: [OfModel; 7] = [
     answers::of_model,
 ];
 
-/// The goal of a saved model. Of several labels, those with at least the probability `threshold` are predicted.
+/// The goal of a saved model. Where a text can have several labels, labels with at least the probability `threshold`
+/// are predicted.
 pub(crate) fn of_model(model: &Model, threshold: f64) -> SharedGoal {
     let found = OF_MODELS.iter().find_map(|of_model| of_model(model, threshold));
     found.unwrap_or_else(|| Arc::new(next_token::NextToken))
@@ -212,7 +213,7 @@ pub struct Demonstrated<'a> {
     pub dev: &'a dyn Source,
     /// Seed of draws.
     pub seed: u64,
-    /// Makes a generator that keeps this many tokens.
+    /// Makes a generator, given the number of tokens that it keeps.
     pub new_generator: Box<dyn FnOnce(usize) -> Result<Generator> + 'a>,
 }
 

@@ -92,7 +92,7 @@ struct WordScorer<'a> {
 }
 
 impl Scorer for WordScorer<'_> {
-    /// Adds the words of a batch, sentence by sentence: those of its tokens that have labels.
+    /// Adds the words of a batch, sentence by sentence. A word is a token with a label.
     fn add(&mut self, _index: u64, batch: &Batch, logits: &[f32]) {
         let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
         let (labels, sentences) = (ints("labels"), ints("segments"));

@@ -82,7 +82,7 @@ pub(crate) trait ModelFamily {
         false
     }
 
-    /// Makes a model of these sizes.
+    /// Makes a model of the sizes in `scratch`.
     fn build(&self, scratch: Scratch<'_>) -> Model;
 }
 
@@ -101,8 +101,8 @@ pub(crate) struct Scratch<'a> {
 }
 
 impl Scratch<'_> {
-    /// The fields of special tokens of a language model: transformers would assume those of the family's own
-    /// vocabulary.
+    /// The fields of special tokens of a language model. Without them transformers would assume the special tokens of
+    /// the family's own vocabulary.
     fn special_tokens(&self) -> Map<String, Value> {
         let fields = [
             ("bos_token_id", Value::Null),
@@ -127,7 +127,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes that the reader of examples decides; without one those that a plan assumes.
+    /// The sizes that the reader of examples decides; without a reader, the sizes that a plan assumes.
     pub(crate) fn of(config: &Config, reader: Option<&Reader>) -> Sizes {
         let tokenizer = reader.and_then(|reader| reader.tokenizer().ok());
         let preprocessing = reader.and_then(|reader| reader.preprocessing().ok());

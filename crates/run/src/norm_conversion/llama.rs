@@ -1,6 +1,6 @@
 //! A model with LayerNorm as a Llama of transformers, where a Llama computes the same: the stream is recentred, norms
-//! become RMSNorms of the same scale, their shifts part of the biases behind them, and plain feed-forward layers gated
-//! ones whose second factor is 1.
+//! become RMSNorms of the same scale, the shifts of norms become part of the biases after them, and plain feed-forward
+//! layers become gated ones whose second factor is 1.
 
 use std::cell::RefCell;
 use std::io;
@@ -76,9 +76,9 @@ fn loaded(folder: &Path) -> Result<(Graph, Weights)> {
 /// The parameters of a model, recentred.
 struct Parameters {
     reader: RefCell<Reader>,
-    /// Those of the folder.
+    /// The parameters of the model in the folder.
     params: Vec<ParamSpec>,
-    /// The names of a head that is not tied any more, and of the table that it was.
+    /// The names of a head that is not tied any more, and of the table that it was tied to.
     head: [&'static str; 2],
     graph: Graph,
     conversion: Conversion,

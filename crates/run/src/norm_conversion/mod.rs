@@ -25,7 +25,7 @@ pub use llama::convert_folder_to_llama;
 pub struct ConvertedFolder {
     /// Places of the norms that are converted.
     pub converted: Vec<String>,
-    /// Places of those that are left, each with the reason.
+    /// Places of the norms that are not converted, each with the reason.
     pub left: Vec<(String, String)>,
     /// Names of the parameters that are recentred.
     pub recentred: Vec<String>,
@@ -37,7 +37,7 @@ pub struct ConvertedFolder {
 }
 
 /// Converts the model in `source`, a Hugging Face folder, and writes it to `out` if one is given, which must not exist
-/// or be empty. The parameters of the written model are those of an ordinary model with LayerNorm and the same results.
+/// or be empty. The written model computes the same results with the parameters of an ordinary model with LayerNorm.
 /// Small models are checked in `f64`, large ones on a device in `f32`.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 /// other flags takes some KiB more or less.
 const SLACK: usize = 128 << 10;
 
-/// The smallest budget is a multiple of this many bytes.
+/// The smallest budget is a multiple of this number of bytes.
 const ROUNDING: usize = 16 << 10;
 
 /// Most bytes on the device.
@@ -108,7 +108,7 @@ impl Account {
         (self.total() + SLACK).next_multiple_of(ROUNDING)
     }
 
-    /// All parts with their names, those of the host around those of the device.
+    /// All parts with their names: parts of the host, then of the device, then of the host again.
     pub(crate) fn named(&self) -> [(&'static str, Option<usize>); 9] {
         let [process, data, programs, batches, transient] = self.host.named();
         let [workspace, states, constants, arena] = self.device.named();
@@ -122,7 +122,7 @@ impl Account {
         object(&self.named())
     }
 
-    /// One JSON object with the parts of the device and those of the host apart.
+    /// One JSON object with an object for the parts of the device and one for the parts of the host.
     pub(crate) fn split_to_json(self) -> Value {
         json!({ "device": object(&self.device.named()), "host": object(&self.host.named()) })
     }

@@ -25,7 +25,7 @@ const TENSOR: usize = 640;
 /// Bytes for messages, lines of metrics and buffers of files.
 const MARGIN: usize = 192 << 10;
 
-/// Programs of different layouts differ in size by at most one part in this many.
+/// Programs of different layouts differ in size by at most one part in 64, the value here.
 const DIFFERENCE: usize = 64;
 
 /// Most plans that are made for a budget, each with less for the arena, since programs of tighter plans are larger.

@@ -3,8 +3,8 @@
 use crate::task::CheckedTask;
 use lessen_nn::Joined;
 
-/// The steps after which the parameters of a training phase joined: those that the phase before did not train, and
-/// those whose optimizer state begins anew, join after `step` steps.
+/// The number of steps after which each parameter of a training phase joined. A parameter joins after `step` steps if
+/// the phase before did not train it, or if its optimizer state begins anew.
 pub(crate) fn joined_after(before: &Joined, old: &CheckedTask, new: &CheckedTask, step: u64) -> Joined {
     let (optimizer, other) = (&new.config().optimizer, &old.config().optimizer);
     let known = old.parameters();

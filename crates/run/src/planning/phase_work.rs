@@ -84,7 +84,7 @@ impl PhaseWork<'_> {
         4 * size_of::<i32>() * (tokens + shape.size())
     }
 
-    /// Number of examples in a full batch: that of the first one, or without data that of the largest layout.
+    /// Number of examples in a full batch: in the first batch, or without data in the largest layout.
     ///
     /// # Errors
     /// Data in a file that cannot be read any more.
@@ -132,7 +132,7 @@ impl PhaseWork<'_> {
     }
 }
 
-/// Number of batches that are made ahead where a step accumulates this many.
+/// Number of batches that are made ahead where a step accumulates this number of micro-batches.
 pub(crate) fn batches_ahead(accumulate: usize) -> usize {
     (2 * accumulate).min(AHEAD)
 }

@@ -8,27 +8,27 @@ use lessen_device::Backend;
 /// Programs with more bytes of constants and results than this are not loaded to measure them.
 const LARGE: usize = 64 << 20;
 
-/// Programs with a larger arena than this are not loaded to measure them: no machine runs them, and loading kernels of
-/// so many slices takes minutes.
+/// Programs with a larger arena than this are not loaded to measure them: no machine runs them, and their kernels have
+/// so many slices that loading takes minutes.
 const LARGE_ARENA: usize = 1 << 40;
 
 /// The size of a program, in bytes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ProgramSize {
-    /// Its constants and results.
+    /// Bytes of constants and results.
     pub constants: usize,
-    /// The arena that it runs in.
+    /// Bytes of the arena that the program runs in.
     pub arena: usize,
-    /// Allocations of compiling and loading it.
+    /// Allocations of compiling and loading the program.
     pub growth: Growth,
 }
 
 /// The programs of a training phase for the layouts beside the largest, in bytes.
 #[derive(Default)]
 pub(super) struct OtherPrograms {
-    /// All of them, their constants included.
+    /// Bytes of all programs, their constants included.
     pub programs: usize,
-    /// Their constants.
+    /// Bytes of the programs' constants.
     pub constants: usize,
     /// Bytes that compiling one of them takes for a moment beside all others.
     pub compiling: usize,

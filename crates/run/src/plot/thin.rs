@@ -1,9 +1,9 @@
-//! Long curves made short while they are read: what stays is the least and the greatest value of each of some hundred
-//! equal stretches, so that a line of so many pixels looks as if all points were drawn.
+//! Long curves made short while they are read. A curve is cut into some hundred equal stretches, and the least and the
+//! greatest value of each stretch stay. A line of some hundred pixels then looks as if all points were drawn.
 
 use std::collections::BTreeMap;
 
-/// Most stretches of a curve; there are at least half as many once a curve has more points.
+/// Limit of stretches of a curve. Once a curve has more points, it has at least half as many stretches.
 const STRETCHES: usize = 1024;
 
 /// A curve over the steps that takes a bounded room, however many points it is given.

@@ -1,4 +1,4 @@
-//! Which settings go together.
+//! Checks of settings that must go together.
 
 use super::config::Config;
 use super::keys::{DataFormat, SEPARATOR, THRESHOLD};
@@ -84,8 +84,8 @@ pub(super) fn check(config: &Config) -> Result<()> {
     check_kind(config)
 }
 
-/// Checks the ranges of fields that a caller of the library may have changed; those of a recipe's values are checked
-/// where they are read.
+/// Checks the ranges of fields that a caller of the library may have changed. The ranges of a recipe's values are
+/// checked where the values are read.
 fn check_ranges(config: &Config) -> Result<()> {
     let (model, data, train) = (&config.model, &config.data, &config.train);
     let counts = [

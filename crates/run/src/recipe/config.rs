@@ -123,7 +123,7 @@ impl Config {
         TokenCache::new(folder, self.data.cache_from as u64)
     }
 
-    /// The learning rate over a run of this many steps.
+    /// The learning-rate schedule of a run of `total` steps.
     pub fn schedule(&self, total: u64) -> LrSchedule {
         let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let train = &self.train;

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 /// A value of a document at its key: full name, byte of the key, and the value unless no setting can have it.
 pub(crate) struct Leaf {
-    /// The key, with those of the tables around it: `train.lr`.
+    /// The key, after the keys of the tables around it: `train.lr`.
     pub name: String,
     /// Where it is written.
     pub at: usize,

@@ -43,8 +43,8 @@ pub(crate) fn leave_out_unread(values: &mut Values) {
     }
 }
 
-/// Refuses keys that no optimizer reads: neither that of their training phase nor those of later phases, which keep
-/// them. `phases` are the names and changes of the training phases.
+/// Refuses a key that is read neither by the optimizer of its training phase nor by the optimizers of later phases,
+/// which keep the key. `phases` are the names and changes of the training phases.
 ///
 /// # Errors
 /// The first such key.
@@ -71,7 +71,7 @@ fn kind_of(values: &Values) -> Option<OptimizerKind> {
     OptimizerKind::from_word(&values.get(KIND)?.0.joined())
 }
 
-/// Refuses a key that none of these optimizers reads.
+/// Refuses a key that no optimizer in `kinds` reads.
 fn check_read(values: &Values, kinds: &[OptimizerKind]) -> Result<()> {
     for (key, readers) in READERS {
         if let Some((value, origin)) = values.get(key)

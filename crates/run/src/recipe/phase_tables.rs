@@ -42,7 +42,7 @@ impl Phase {
     }
 }
 
-/// Whether a key may differ between training phases: all but those that name run and data, and those that decide the
+/// Whether a key may differ between training phases. Keys that name run and data may not, nor keys that decide the
 /// vocabulary, the family of the model or random numbers.
 fn may_change(key: &str) -> bool {
     match key.split_once('.') {

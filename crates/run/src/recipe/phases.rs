@@ -11,10 +11,11 @@
 //! train = { steps = 500, lr = 3e-4 }
 //! ```
 //!
-//! A phase has the settings of the phase before it, with its own changes; the first one has those of the recipe. So a
-//! recipe reads as a sequence of changes. Steps and schedule of the learning rate are those of the phase: each begins
-//! anew. A phase without better evaluations for `train.patience` of them ends early; the next one goes on from there.
-//! What names the run, the data, the vocabulary or the seed cannot change, and adapters are the same in all phases.
+//! A phase has the settings of the phase before it, with its own changes; the first phase has the settings of the
+//! recipe. So a recipe reads as a sequence of changes. Every phase counts its own steps and begins its learning-rate
+//! schedule anew. A phase in which `train.patience` evaluations in a row are no better ends early; the next phase goes
+//! on from there. Settings that name the run, the data, the vocabulary or the seed cannot change, and adapters are the
+//! same in all phases.
 
 use super::config::Config;
 use super::keys::DataFormat;

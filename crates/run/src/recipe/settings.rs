@@ -1,7 +1,7 @@
 //! The settings of a run: values for the [`KEYS`], each with the place it comes from.
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest. A recipe may have
-//! [training phases](super::phases), each a list of changes to the settings of the one before.
+//! [training phases](super::phases), each a list of changes to the settings of the phase before.
 
 use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
@@ -164,7 +164,7 @@ impl Settings {
         self
     }
 
-    /// The settings that differ from others, as `KEY = VALUE`, without those of training phases.
+    /// The settings that differ from `other`, as `KEY = VALUE`, without the settings of training phases.
     pub(crate) fn beyond(&self, other: &Settings) -> Vec<String> {
         let own = KEYS.iter().filter_map(|key| Some((key.name, self.get(key.name)?)));
         own.filter(|(name, value)| other.get(name) != Some(value))

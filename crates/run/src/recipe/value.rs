@@ -37,9 +37,9 @@ pub enum ValueKind {
     Size,
     /// Any text.
     Text,
-    /// A file or folder, or one of these words.
+    /// The path of a file or folder, or one of the words.
     Path(&'static [&'static str]),
-    /// One of these words.
+    /// One of the words.
     Choice(&'static [&'static str]),
     /// A text of this syntax.
     TextSyntax(TextSyntax),

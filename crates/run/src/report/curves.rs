@@ -208,7 +208,7 @@ fn single(runs: &[Run], key: &str, look: Look) -> String {
     figure(runs, key, &kind.title, kind.unit, (log, kind.from_zero), &courses)
 }
 
-/// The figure of these courses, on a logarithmic axis or one that begins at zero.
+/// The figure of the curves in `courses`, on a logarithmic axis or one that begins at zero.
 fn figure(
     runs: &[Run],
     key: &str,

@@ -7,7 +7,7 @@ use crate::folder::memory::PhaseMemory;
 use lessen_train::show_size;
 use serde_json::json;
 
-/// Most plan steps that are drawn. Of longer schedules, the step with the greatest total of each of this many equal
+/// Limit of drawn plan steps. Of longer schedules, the step with the greatest total of each of this number of equal
 /// stretches is drawn.
 const DRAWN: usize = 500;
 

@@ -94,7 +94,7 @@ pub(super) fn settings(runs: &[Run]) -> String {
                 .unwrap_or_default()
         })
         .collect();
-    // In the order of the keys, those of the first run that has them first.
+    // Keys of the first run in its order, then keys that only later runs have.
     let mut keys: Vec<&String> = Vec::new();
     for (key, _) in of.iter().flatten() {
         if !keys.contains(&key) {

@@ -9,7 +9,7 @@ impl SavedRun<'_> {
     /// Continues prompts; returns the continuations. `show` gets the number of a text and each new piece of it.
     ///
     /// # Errors
-    /// A model that is no language model, a prompt without tokens, and those of `show`.
+    /// A model that is no language model, a prompt without tokens, and the errors of `show`.
     pub fn generate(
         &self,
         prompts: &[String],

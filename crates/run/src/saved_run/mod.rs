@@ -29,13 +29,13 @@ pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
 pub use crate::goal::Prediction;
 
-/// A saved model with its settings: those that it was trained with, or for a Hugging Face folder those that follow from
-/// its model.
+/// A saved model with its settings: the settings of its training, or for a Hugging Face folder the settings that follow
+/// from the model.
 pub struct SavedRun<'a> {
     config: Config,
     saved: SavedModel,
     is_plain: bool,
-    /// The precision of inference; none means that of training.
+    /// The precision of inference; none means the precision of training.
     precision: Option<Precision>,
     new_backend: NewBackend<'a>,
 }

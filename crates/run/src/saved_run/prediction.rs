@@ -44,7 +44,7 @@ enum TextAnswerer {
 struct Classifier {
     logits: Logits,
     labels: LabelKind,
-    /// Tokens without content: those around every text, and the unknown token.
+    /// Tokens without content: the special tokens around every text, and the unknown token.
     blank: HashSet<i32>,
 }
 
@@ -97,7 +97,7 @@ impl SavedRun<'_> {
         &self.config.data.separator
     }
 
-    /// The task of GLUE in a folder: that of the run, else the one in the folder's name.
+    /// The task of GLUE in a folder: the task of the run, else the task in the folder's name.
     ///
     /// # Errors
     /// A run on other data, and a folder of another name.

@@ -204,8 +204,8 @@ fn last_parts(model: &Model) -> BTreeSet<String> {
     layers(model).into_iter().filter_map(last).collect()
 }
 
-/// The parameters of the model's head, and those that the checkpoint to start from lacks or has in another shape. The
-/// latter are in no base model, so adapters are useless without them.
+/// The parameters of the model's head, and the parameters that the checkpoint to start from lacks or has in another
+/// shape. No base model has the lacking parameters, so adapters are useless without them.
 fn new_parameters(model: &Model, config: &Config) -> Result<(Vec<String>, Vec<String>)> {
     let (known, has_head) = match config.init() {
         Some(init) => (

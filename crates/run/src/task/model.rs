@@ -24,7 +24,7 @@ const FIXED: [&str; 7] = [
     "model.patch",
 ];
 
-/// The model of a recipe: in the dimensions of the checkpoint to start from, else in those of the recipe.
+/// The model of a recipe: in the dimensions of the checkpoint to start from, else in the dimensions of the recipe.
 ///
 /// # Errors
 /// A checkpoint that cannot be read or does not go with data and settings.

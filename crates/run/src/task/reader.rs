@@ -73,7 +73,7 @@ impl Reader {
     }
 }
 
-/// The tokenizer in a model's folder, or else that of the model that its adapters belong to.
+/// The tokenizer in a model's folder, or else the tokenizer of the model that its adapters belong to.
 ///
 /// # Errors
 /// A folder without a sound tokenizer.
@@ -85,8 +85,8 @@ pub(crate) fn tokenizer_of(folder: ModelFolder<'_>) -> Result<Tokenizer> {
     Tokenizer::from_dir(base.as_deref().unwrap_or(folder.path()))
 }
 
-/// The preprocessing in a model's folder, or else that of the model that its adapters belong to; none where neither has
-/// one.
+/// The preprocessing in a model's folder, or else the preprocessing of the model that its adapters belong to; none
+/// where neither folder has one.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -8,15 +8,15 @@ use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Selection};
 use lessen_train::StepGraphs;
 
-/// Number of functions of training before those that record: the evaluation.
+/// Number of functions of training before the functions that record: the evaluation alone.
 const OTHERS: usize = 1;
 
 /// A batch that statistics are recorded on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum RecordedSplit {
-    /// The first one of the step to come.
+    /// The first batch of the next step.
     Train,
-    /// The first one of the split `dev`.
+    /// The first batch of the split `dev`.
     Dev,
 }
 

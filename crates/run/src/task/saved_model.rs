@@ -17,7 +17,7 @@ pub struct SavedModel {
     pub base: Option<PathBuf>,
     /// The model.
     pub model: Model,
-    /// Its tokenizer, or the preprocessing of its images.
+    /// The model's tokenizer, or the preprocessing of its images.
     pub reader: Reader,
     /// Its generation configuration, if its folder has one.
     pub generation: Option<GenerationConfig>,

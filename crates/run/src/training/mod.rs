@@ -57,7 +57,7 @@ use std::sync::Arc;
 /// A mistake in data, checkpoint, settings or folder, before any step; a loss that is not finite.
 pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let mut watch = MemoryWatch::begin();
-    // A new run has all training phases left, a resumed one those after its newest checkpoint.
+    // A new run has all training phases left, a resumed run the training phases after its newest checkpoint.
     let start = Start::of(request)?;
     let remaining = RemainingPhases::plan(&start, &mut watch, new_backend)?;
     if let Some(report) = start.ended(remaining.total)? {
@@ -260,7 +260,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Most bytes of states, constants and arena in this training phase and those before it.
+    /// Greatest number of bytes of states, constants and arena in this training phase and the phases before it.
     fn peak(&self) -> Peak {
         let (before, now) = (self.peak, self.trainer.peak());
         Peak {

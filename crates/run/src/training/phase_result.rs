@@ -1,4 +1,5 @@
-//! Results of training phases, read from the metrics of their run, so that those of earlier sessions are among them.
+//! Results of training phases. They are read from the metrics of their run, so results of earlier sessions are among
+//! them.
 
 use super::thinned::Thinned;
 use super::timing::median;

@@ -22,7 +22,7 @@ use std::ops::Range;
 pub(super) struct PreparedPhase {
     /// The task that it trains.
     pub task: CheckedTask,
-    /// Its own steps and batches.
+    /// Steps and batches of this training phase alone.
     pub steps: Steps,
     /// Number of steps of the training phases before it.
     pub begun: u64,
@@ -31,7 +31,7 @@ pub(super) struct PreparedPhase {
     /// Numbers of the batches that are left.
     pub(super) range: Range<u64>,
     pub(super) options: TrainerOptions,
-    /// Its batches.
+    /// The sources of batches.
     pub sources: Sources,
     /// The layouts of the largest batches.
     pub shapes: Shapes,
@@ -40,8 +40,9 @@ pub(super) struct PreparedPhase {
 }
 
 impl PreparedPhase {
-    /// The same training phase after `done` steps, fewer than it was planned for where `before` or a phase before that
-    /// ended early. It keeps its batches; those that the phase before did not take are left out.
+    /// The training phase moved to begin after `done` steps of the run. That is earlier than planned where `before`, or
+    /// a phase before it, ended early. The training phase keeps its batches; batches that the phase before did not take
+    /// are left out.
     pub(super) fn beginning_after(mut self, done: u64, before: &PreparedPhase) -> PreparedPhase {
         self.options.joined_at = before.options.joined_at.clone();
         if self.begun != done {
@@ -51,8 +52,8 @@ impl PreparedPhase {
         self
     }
 
-    /// The plans of the training phase, which goes on after `done` steps of the run, in a process that has allocated
-    /// the baseline and the plans of later phases, of so many bytes.
+    /// The plans of the training phase, which goes on after `done` steps of the run. `beside` has the baseline that the
+    /// process has allocated, and the bytes of the plans of later phases.
     pub(super) fn plans(
         &self,
         done: u64,
@@ -69,7 +70,7 @@ impl PreparedPhase {
         BudgetSearch::new(backend, beside, work)?.under_recipe_budget()
     }
 
-    /// Its last step, counted from the beginning of the run.
+    /// The last step of the training phase, counted from the beginning of the run.
     pub(super) fn end(&self) -> u64 {
         self.begun + self.steps.total
     }
@@ -89,8 +90,8 @@ impl PreparedPhase {
         })
     }
 
-    /// The trainer of the training phase, and how its first weights differ from those of its starting point.
-    /// `new_backend` makes a device, unless the phase goes on in the session of the one before.
+    /// The trainer of the training phase, and how its first weights differ from the weights of its starting point.
+    /// `new_backend` makes a device, unless the training phase goes on in the session of the phase before.
     ///
     /// # Errors
     /// A checkpoint that is damaged, or not finite.

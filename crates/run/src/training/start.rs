@@ -67,7 +67,7 @@ pub(crate) struct Start {
     checkpoint: Option<Checkpoint>,
     /// The evaluation of the best model, if there is one.
     pub best: Option<Best>,
-    /// The settings that differ from those before, with both values.
+    /// The settings that differ from the settings before, with both values.
     changes: Vec<(String, String, String)>,
 }
 
@@ -163,7 +163,8 @@ impl Start {
         Ok(None)
     }
 
-    /// Writes the settings of the run and, where they differ from those before, their history; tells the changes.
+    /// Writes the settings of the run and, where they differ from the settings before, their history; tells the
+    /// changes.
     ///
     /// # Errors
     /// A folder that cannot be written to.
@@ -264,7 +265,7 @@ impl Start {
     }
 
     /// Refuses a training phase of fewer steps than are done, and tells where its rest follows another learning-rate
-    /// schedule than its beginning. `steps` are those of the training phase.
+    /// schedule than its beginning. `steps` are the steps of the training phase.
     pub(crate) fn check_steps(&self, steps: Steps) -> Result<()> {
         let Some(Checkpoint { manifest, .. }) = &self.checkpoint else {
             return Ok(());

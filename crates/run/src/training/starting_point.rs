@@ -13,7 +13,7 @@ pub(super) enum StartingPoint {
         step: u64,
         /// The file of the states.
         states: PathBuf,
-        /// Whether the states include those of the optimizer.
+        /// Whether the states include the optimizer's states.
         has_optimizer: bool,
     },
     /// The end of the training phase before, in its session.

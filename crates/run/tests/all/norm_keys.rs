@@ -1,4 +1,5 @@
-//! Layer norms by key: runs without means are those of LayerNorm, resume bit by bit, and leave ordinary checkpoints.
+//! Layer norms by key. A run whose norms subtract no mean computes what a run with LayerNorm computes, resumes bit by
+//! bit, and leaves ordinary checkpoints.
 
 use lessen_base::Result;
 use lessen_cpu::CpuBackend;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Answers the questions of the flags.
 ///
 /// # Errors
-/// Flags that are for other models; those of reading, asking and writing.
+/// Flags that are for other models; errors of reading, asking and writing.
 pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
     if asked.probabilities {
         return Err(Error::user(

@@ -81,7 +81,7 @@ impl Input {
         self.count
     }
 
-    /// The next texts, at most so many; none at the end.
+    /// The next texts, at most `most`; an empty list at the end.
     ///
     /// # Errors
     /// A file that cannot be read, has no text, or is no UTF-8; a pair without a tab; a damaged row.

@@ -171,7 +171,7 @@ impl Predict {
     /// Writes through `fill` into the file of `--output`, or to stdout.
     ///
     /// # Errors
-    /// Those of `fill`; a place that cannot be written to.
+    /// The errors of `fill`; a place that cannot be written to.
     fn write(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         match &self.output {
             Some(path) => output::write_file(path, fill),
@@ -184,7 +184,7 @@ impl Predict {
     }
 }
 
-/// A prediction in words and as JSON; `names` are those of the classes.
+/// A prediction in words and as JSON; `names` are the names of the classes.
 fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
     match prediction {
         Prediction::Class(class, shares) => {

@@ -17,7 +17,7 @@ use std::path::Path;
 /// Tells the classes of the words that were asked about.
 ///
 /// # Errors
-/// Flags that are for other models; those of reading, asking and writing.
+/// Flags that are for other models; errors of reading, asking and writing.
 pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
     if asked.pairs {
         return Err(Error::user(
@@ -138,7 +138,7 @@ impl Sentences {
         })
     }
 
-    /// The next sentences, at most so many; none at the end.
+    /// The next sentences, at most `most`; an empty list at the end.
     fn next(&mut self, most: usize) -> Result<Vec<Vec<String>>> {
         match self {
             Sentences::Words(words) => words.by_ref().take(most).collect(),

@@ -169,8 +169,8 @@ impl Corpus for LabelledImages {
     }
 }
 
-/// Channels that settings ask for: as many as mean and deviation are given for, or as the checkpoint to start from has;
-/// none where they are those of the data.
+/// Number of channels that settings ask for: the channels for which mean and deviation are given, or the channels of
+/// the checkpoint to start from; none where the data decides.
 fn given_channels(config: &Config) -> Result<Option<usize>> {
     match (config.image.channels, &config.image.mean) {
         (Some(channels), _) => Ok(Some(channels)),

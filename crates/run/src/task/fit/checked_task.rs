@@ -40,7 +40,7 @@ impl CheckedTask {
         &self.config
     }
 
-    /// What is learned.
+    /// The goal: what the model learns.
     pub fn goal(&self) -> &dyn Goal {
         self.goal.as_ref()
     }
@@ -55,12 +55,12 @@ impl CheckedTask {
         &self.fine_tuning
     }
 
-    /// All parameters in order of first use, those of adapters among them.
+    /// All parameters in order of first use, the parameters of adapters among them.
     pub(crate) fn parameters(&self) -> Vec<ParamSpec> {
         self.model.parameters_with(self.fine_tuning.lora.as_ref())
     }
 
-    /// How its model continues texts; none for a model that does not.
+    /// The settings by which the model continues texts; none for a model that does not continue texts.
     pub(crate) fn generation(&self) -> Option<GenerationConfig> {
         self.model.decoder()?;
         Some(
@@ -136,12 +136,13 @@ impl CheckedTask {
         }
     }
 
-    /// The largest layouts of its batches, of which training reads `steps`.
+    /// The largest layouts of the task's batches: of the batches for the training steps `steps`, and of all evaluation
+    /// batches.
     pub(crate) fn shapes_of(&self, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
         Shapes::of(self.assumed_shapes(), training, dev, steps)
     }
 
-    /// The options of a trainer for this many steps.
+    /// The options of a trainer for `steps` steps.
     pub fn options(&self, steps: u64) -> TrainerOptions {
         let train = &self.config.train;
         TrainerOptions {

@@ -68,8 +68,8 @@ pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Resul
     }
 }
 
-/// Refuses a tokenizer with more tokens than the model, or with so many fewer that its files must have been cut short.
-/// `whose` names the model.
+/// Refuses a tokenizer with more tokens than the model, or with far fewer tokens, since its files must then have been
+/// cut short. `whose` names the model.
 fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
     let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
     let few = match tokens {
