@@ -22,9 +22,9 @@ pub(crate) struct Costed<'a> {
 }
 
 impl Costed<'_> {
-    /// Seconds of each step: its products, its other operations, what it reads from memory and writes there, and its
-    /// begin. Blocks of rows that never leave a group's scratch are in a cache and cost nothing; nor does reading what
-    /// the steps before have left there.
+    /// Seconds of each step: its products, its other operations, its reads from memory and writes to memory, and its
+    /// begin. Row blocks that never leave the scratch of a row group are in a cache and cost nothing; arrays that the
+    /// steps before have left in a cache cost nothing to read.
     pub fn seconds(&self, steps: &[PlannedStep]) -> Vec<f64> {
         let mut cache = Cache {
             bytes: self.target.limits().cache_bytes,
@@ -80,7 +80,7 @@ impl Costed<'_> {
         memory.step_overhead_seconds + (in_cache + moved).max(whole)
     }
 
-    /// Seconds of what a node computes.
+    /// Seconds of the computation of a node, by the rates.
     fn by_rates(&self, id: NodeId, rates: &Rates) -> f64 {
         let (inputs, outputs) = self.types.of_node(id.index());
         let cost = self.node(id).op.cost(inputs, outputs);
@@ -121,7 +121,7 @@ impl Costed<'_> {
         self.graph.ty(*base).bytes()
     }
 
-    /// The arrays in memory that a step reads, and those that it writes.
+    /// Arrays in memory that a step reads, and arrays in memory that it writes.
     fn touched(&self, step: &PlannedStep, cache: &Cache) -> Touched {
         let base = |v: &ValueId| self.places[v.index()].base;
         let in_memory = |base: &ValueId| !matches!(self.storage[base.index()], Storage::Local(_) | Storage::None);
@@ -151,7 +151,7 @@ struct Touched {
     /// Bases that are read and in a cache before the step.
     cached: Vec<ValueId>,
     written: Vec<ValueId>,
-    /// Bases that are written where one lies that is read.
+    /// Written bases that take the place of a base that the step reads.
     in_place: Vec<ValueId>,
 }
 
@@ -164,20 +164,20 @@ fn sorted(values: impl Iterator<Item = ValueId>) -> Vec<ValueId> {
 }
 
 impl Touched {
-    /// What is read from memory.
+    /// Bases that the step reads from memory.
     fn read_from_memory(&self) -> impl Iterator<Item = &ValueId> {
         let is_in = |values: &[ValueId], base: &ValueId| values.binary_search(base).is_ok();
         (self.read.iter()).filter(move |base| !is_in(&self.cached, base) && !is_in(&self.written, base))
     }
 }
 
-/// What a schedule finds in the workers' caches: an array that a step has touched, as long as all that this step and
-/// those behind it have touched fit there together.
+/// The arrays that a schedule finds in the workers' caches. An array that a step has touched stays there as long as all
+/// arrays that this step and the steps after it have touched fit there together.
 struct Cache {
     bytes: usize,
     /// Bytes that the steps so far have touched.
     passed: usize,
-    /// What `passed` was before the last step that touched an array, by its base.
+    /// For each array, by its base, the value of `passed` before the last step that touched the array.
     touched: Vec<Option<usize>>,
 }
 
@@ -186,7 +186,7 @@ impl Cache {
         self.touched[base.index()].is_some_and(|before| self.passed - before <= self.bytes)
     }
 
-    /// Goes on past a step of so many bytes.
+    /// Goes on past a step that touches `bytes` bytes.
     fn pass(&mut self, touched: &Touched, bytes: usize) {
         for base in touched.read.iter().chain(&touched.written) {
             self.touched[base.index()] = Some(self.passed);

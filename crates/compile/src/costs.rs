@@ -1,34 +1,34 @@
-//! What operations cost on a device, as far as plans go by it.
+//! Costs of operations on a device, as far as plans depend on them.
 
 use lessen_graph::{Layout, Op, Type};
 
-/// What operations cost on a device. It changes no bit of any result, only which of several plans is taken.
+/// Costs of operations on a device. They change no bit of any result, only which of several plans is taken.
 ///
 /// The default is the analytic model: rates of a present server core, which do not depend on the machine.
 pub trait CostModel: Send + Sync {
-    /// How fast the device works, all workers together.
+    /// Rates of the device, all workers together.
     fn rates(&self) -> Rates {
         Rates::default()
     }
 
-    /// What was measured of an operation; none where [`CostModel::rates`] have to do.
+    /// Measured time of an operation; none where no time was measured and [`CostModel::rates`] estimate it.
     fn measured(&self, _op: &dyn Op, _operands: &Operands<'_>) -> Option<Measured> {
         None
     }
 
-    /// What was measured of the device's memory; none where nothing was.
+    /// Measured rate and step overhead of the device's memory; none where they were not measured.
     fn measured_memory(&self) -> Option<MeasuredMemory> {
         None
     }
 }
 
-/// How fast a device works, all workers together. Plans compare times by it, so that only the ratios matter; the
-/// default is that of a present server core.
+/// Rates at which a device works, all workers together. Plans compare times by the rates, so that only their ratios
+/// matter; the default is the rates of a present server core.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rates {
     /// Floating-point operations of products per second.
     pub products: f64,
-    /// Those of products that read `bf16`.
+    /// Floating-point operations per second of products that read `bf16`.
     pub narrow_products: f64,
     /// All other operations per second.
     pub others: f64,
@@ -51,7 +51,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// The rates of so many workers, each with these.
+    /// The rates of `workers` workers together, where `self` is the rates of each.
     pub fn of_workers(self, workers: usize) -> Rates {
         let workers = workers as f64;
         Rates {
@@ -71,7 +71,7 @@ impl CostModel for Rates {
     }
 }
 
-/// What an operation is applied to.
+/// Inputs and outputs of an operation: their types, and the layouts of the inputs.
 #[derive(Clone, Debug)]
 pub struct Operands<'a> {
     /// Types of its inputs.
@@ -100,7 +100,7 @@ impl Measured {
     }
 }
 
-/// What was measured of a device's memory, all workers together.
+/// Measured rate and step overhead of a device's memory, all workers together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredMemory {
     /// Bytes per second between memory and workers. An array that is written without having been read counts twice,

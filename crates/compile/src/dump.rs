@@ -19,7 +19,7 @@ pub fn dump_schedule(plan: &Plan) -> String {
     text
 }
 
-/// The memory of a plan: totals, then every value that lies in the arena by offset, with its lifetime in steps.
+/// The memory of a plan: totals, then every value in the arena by offset, with its lifetime in steps.
 pub fn dump_memory(plan: &Plan) -> String {
     let mut text = String::new();
     write_memory(&mut text, plan).expect("writing to a string does not fail");

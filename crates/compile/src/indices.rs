@@ -7,26 +7,27 @@ use lessen_graph::{Def, Fold, Graph, Layout, Node, NodeId, ValueId};
 use crate::node_types::NodeTypes;
 use crate::place::Place;
 
-/// Where indices come from.
+/// Source of indices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IndexSource {
-    /// An input, data or state: they are there before the run begins. A position in
+    /// An input, data or state, whose indices exist before the run begins. A position in
     /// [`Graph::inputs`](lessen_graph::Graph::inputs).
     Input(usize),
     /// A constant.
     Constant(ValueId),
-    /// The run computes them. The node that reads them checks them, and no state is updated before it has run.
+    /// The run computes the indices. The node that reads them checks them, and no state is updated before this node has
+    /// run.
     Computed(NodeId),
 }
 
-/// Indices that an operation reads, and which of them are valid.
+/// Indices that an operation reads, and the numbers that are valid among them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexUse {
-    /// Where they come from.
+    /// Source of the indices.
     pub source: IndexSource,
-    /// Their shape.
+    /// Shape of the indices.
     pub shape: Vec<usize>,
-    /// Their elements in the source's dense array.
+    /// Layout of the indices in the source's dense array.
     pub layout: Layout,
     /// Indices are valid from 0 up to and excluding this number.
     pub limit: usize,
@@ -34,13 +35,13 @@ pub struct IndexUse {
     pub ignored: Option<i64>,
 }
 
-/// All indices that a graph reads. Those that several nodes read under the same conditions are listed once, with the
-/// first of these nodes.
+/// All indices that a graph reads. Indices that several nodes read under the same conditions are listed once, with the
+/// first node that reads them.
 pub fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
     index_uses_of(graph, places, &NodeTypes::of(graph))
 }
 
-/// As [`index_uses`], where the types of the graph's nodes are there.
+/// Does the work of [`index_uses`] with the types of the graph's nodes given.
 pub(crate) fn index_uses_of(graph: &Graph, places: &[Place], types: &NodeTypes) -> Vec<IndexUse> {
     let mut uses = Vec::new();
     let mut seen = HashSet::new();

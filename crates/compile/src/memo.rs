@@ -15,11 +15,11 @@ use crate::target::{Limits, Lowering, RowBlocks, RowGroup, Target};
 pub(crate) struct Memo<'a> {
     target: &'a dyn Target,
     limits: Limits,
-    /// By a hash of operation and types.
+    /// Known lowerings, by a hash of operation and types.
     known: Mutex<HashMap<u64, Vec<Known>>>,
 }
 
-/// A lowering, and what it is of.
+/// A lowering, with the operation and the types that it belongs to.
 struct Known {
     op: TypeId,
     fingerprint: u64,

@@ -72,7 +72,7 @@ fn tightest_gap(taken: &[Interval], size: usize) -> usize {
 /// Bytes from the first number up to and excluding the second.
 type Interval = (usize, usize);
 
-/// Up to so many buffers are compared with each other one by one.
+/// Limit of buffers up to which buffers are compared with each other one by one.
 const FEW: usize = 256;
 
 /// The occupied bytes of each plan step.

@@ -12,14 +12,14 @@ use crate::options::Options;
 use crate::place::{Place, is_view, places};
 use crate::target::Target;
 
-/// An operation on values of these types, as it runs in a plan.
+/// An operation on values of given types, as it runs in a plan.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// The operation.
     pub op: Arc<dyn Op>,
-    /// Types of what it reads.
+    /// Types of its inputs.
     pub inputs: Vec<Type>,
-    /// Where the elements of its inputs lie in their base arrays.
+    /// Layouts of its inputs in their base arrays.
     pub layouts: Vec<Layout>,
     /// Types of its results.
     pub outputs: Vec<Type>,
@@ -58,7 +58,7 @@ impl Operation {
         }
     }
 
-    /// What it is applied to.
+    /// Inputs and outputs of the operation.
     pub fn operands(&self) -> Operands<'_> {
         Operands {
             inputs: &self.inputs,
@@ -67,7 +67,7 @@ impl Operation {
         }
     }
 
-    /// Bytes of what it reads and of its results.
+    /// Bytes of its inputs and of its results.
     pub fn bytes(&self) -> usize {
         bytes::sum(self.inputs.iter().chain(&self.outputs).map(Type::bytes))
     }
@@ -114,7 +114,7 @@ impl Own<'_> {
     }
 }
 
-/// The operations that run in any plan of a graph, each once, those with the largest share first.
+/// The operations that run in any plan of a graph, each once, in the order of their shares, largest first.
 pub fn operations(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Operation> {
     let rates = target.costs().rates();
     let mut found: Vec<Operation> = Vec::new();

@@ -29,7 +29,7 @@ pub enum Precision {
     Bf16,
 }
 
-/// How it is decided what backward keeps and what it recomputes.
+/// Rule that decides which forward values backward keeps and which it recomputes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Policy {
     /// The memory planner, for the least time within the budget.

@@ -18,7 +18,7 @@ pub fn places(graph: &Graph) -> Vec<Place> {
     places_of(graph, &NodeTypes::of(graph))
 }
 
-/// As [`places`], where the types of the graph's nodes are there.
+/// Does the work of [`places`] with the types of the graph's nodes given.
 pub(crate) fn places_of(graph: &Graph, types: &NodeTypes) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::with_capacity(graph.values.len());
     for (i, value) in graph.values.iter().enumerate() {
@@ -126,7 +126,7 @@ pub fn row_aligned(row: &RowLayout, rows: usize, width: usize) -> bool {
     lead && row.offset + (row.columns - 1) * row.step < width
 }
 
-/// The number of rows of an elementwise operation by itself: those of its last axis, one for a vector.
+/// Number of rows of an elementwise operation by itself: a row runs along the last axis, and a vector is one row.
 pub fn natural_rows(ty: &Type) -> usize {
     if ty.rank() <= 1 {
         1

@@ -82,7 +82,7 @@ impl Plan {
         &self.copies
     }
 
-    /// First and last step of a value that lies in the arena; the last is the number of steps for a result.
+    /// First and last step of a value in the arena; the last is the number of steps for a result.
     pub fn lifetime(&self, value: ValueId) -> Option<(usize, usize)> {
         self.lifetimes[value.index()]
     }

@@ -4,7 +4,7 @@ use lessen_graph::{NodeId, ValueId};
 
 use crate::target::RowBlocks;
 
-/// Where the dense array of a value lies.
+/// Place of the dense array of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Storage {
     /// Nowhere: the value is a view, or nothing reads it.
@@ -89,13 +89,13 @@ pub struct StepScratch {
 }
 
 impl StepScratch {
-    /// Bytes of all scratch of so many workers; the greatest number where they do not fit.
+    /// Bytes of all scratch of `workers` workers; the greatest number where the sum does not fit a `usize`.
     pub fn bytes(&self, workers: usize) -> usize {
         let kernels = self.kernel.saturating_mul(workers);
         self.locals(workers).saturating_add(kernels)
     }
 
-    /// Bytes of the row blocks of so many workers.
+    /// Bytes of the row blocks of `workers` workers.
     fn locals(&self, workers: usize) -> usize {
         self.local.saturating_mul(if self.one_tile { 1 } else { workers })
     }

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 pub struct ValueReport {
     /// The value.
     pub value: ValueId,
-    /// Where in the model it was written, and the operation: `h.0.mlp gelu`; an input's name.
+    /// Scope in the model and operation that define the value: `h.0.mlp gelu`; for an input its name.
     pub name: String,
     /// Dtype and shape.
     pub ty: Type,

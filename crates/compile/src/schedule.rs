@@ -22,7 +22,7 @@ pub struct Step {
 struct NodeRoles {
     /// Whether the node runs: it is neither a view nor a constant.
     runs: Vec<bool>,
-    /// Whether only updates and outputs read the node's results, as those of weight gradients. A row group grows past
+    /// Whether only updates and outputs read the node's results, as they read weight gradients. A row group grows past
     /// such nodes.
     side: Vec<bool>,
 }
@@ -191,7 +191,8 @@ struct Scheduler<'a> {
     idle: Vec<bool>,
     /// For each node the number of nodes that it waits for and that are not idle.
     waits_for_others: Vec<usize>,
-    /// For each node whether it is due: an update that waits for idle nodes alone, or one of these.
+    /// For each node whether it is due: an update that waits for idle nodes alone, or an idle node that such an update
+    /// waits for.
     due: Vec<bool>,
     /// The number of pending nodes of forward and backward.
     before_update: usize,

@@ -1,7 +1,7 @@
 //! State writes: new values that overwrite old ones in place.
 //!
 //! The update of a parameter writes into the parameter's own memory once all other readers of the old value have run.
-//! Each of these readers gets an edge to the updating node.
+//! Each reader of the old value gets an edge to the updating node.
 //!
 //! Nodes that check computed indices run before every write in place, so that a run with a wrong index changes no
 //! state.

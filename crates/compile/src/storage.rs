@@ -59,7 +59,7 @@ struct StorageAssigner<'a> {
     last: Vec<usize>,
     storage: Vec<Storage>,
     buffers: Vec<Buffer>,
-    /// The buffer of each base that lies in the arena.
+    /// The buffer of each base in the arena.
     buffer_of: Vec<Option<BufferId>>,
     /// For each base its reads in the current plan step: the position of the node and of its input.
     reads: Vec<Vec<(usize, usize)>>,

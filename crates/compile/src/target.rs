@@ -1,4 +1,4 @@
-//! What plans depend on of a device.
+//! The part of a device that plans depend on.
 
 use std::sync::Arc;
 
@@ -12,19 +12,20 @@ use crate::place::row_layout;
 ///
 /// A compilation asks for the lowering of an operation on given types once and keeps it.
 pub trait Target: Send + Sync {
-    /// What does not depend on an operation.
+    /// Numbers of the device that do not depend on an operation.
     fn limits(&self) -> Limits;
 
-    /// Whether the device runs this operation, for some types at least. Others are replaced by their decomposition.
+    /// Whether the device runs the operation, for some types at least. Other operations are replaced by their
+    /// decomposition.
     fn supports(&self, op: &dyn Op) -> bool;
 
-    /// How the device runs an operation on these types.
+    /// How the device runs an operation on given types.
     fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering>;
 
-    /// How a group of row-wise operations is cut into blocks of rows.
+    /// How a row group is cut into row blocks.
     fn blocks(&self, group: &RowGroup) -> RowBlocks;
 
-    /// What operations cost on the device.
+    /// Costs of operations on the device.
     fn costs(&self) -> &dyn CostModel;
 }
 
@@ -39,8 +40,8 @@ pub struct Limits {
     /// Rows of a slice. The device adds up sums over more rows slice by slice, in groups and where
     /// [`Lowering::adds_slices`] says so, so that they have the same bits where it runs slices one after another.
     pub slice_rows: usize,
-    /// Bytes of the caches of all workers together. What a step reads of the little that the steps right before it have
-    /// touched does not come from memory.
+    /// Bytes of the caches of all workers together. An array that the steps right before a step have touched is read
+    /// from these caches, not from memory, as long as it fits there.
     pub cache_bytes: usize,
 }
 
@@ -58,7 +59,7 @@ impl Default for Limits {
 /// How a device runs an operation on given types.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lowering {
-    /// By rows, by itself, or by its reference evaluation.
+    /// How the operation runs: by rows, by itself, or by its reference evaluation.
     pub kind: KernelKind,
     /// Layouts of each input that the kernel reads besides dense ones; an input in another layout is copied first.
     pub reads: Vec<Reads>,
@@ -72,7 +73,7 @@ pub struct Lowering {
 }
 
 impl Lowering {
-    /// A kernel that reads so many dense inputs and takes no scratch.
+    /// A kernel that reads `inputs` dense inputs and takes no scratch.
     pub fn dense(kind: KernelKind, inputs: usize) -> Lowering {
         Lowering {
             kind,
@@ -83,7 +84,7 @@ impl Lowering {
         }
     }
 
-    /// Whether the kernel reads input `input`, which has this shape, in this layout of a base array.
+    /// Whether the kernel reads input `input`, of shape `shape`, in the layout `layout` of a base array.
     pub fn accepts(&self, input: usize, shape: &[usize], layout: &Layout) -> bool {
         layout.is_dense(shape) || self.reads.get(input).is_some_and(|reads| reads.admits(shape, layout))
     }
@@ -92,22 +93,22 @@ impl Lowering {
 /// Layouts in which a kernel reads an input, besides dense ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reads {
-    /// No others.
+    /// No other layouts.
     Dense,
-    /// So many rows whose columns lie one stride apart.
+    /// Matrices with the given number of rows, whose columns lie one stride apart.
     Rows(usize),
-    /// So many rows that lie one stride apart, and whose columns do.
+    /// Matrices with the given number of rows, whose rows lie one stride apart and whose columns lie one stride apart.
     Matrix(usize),
-    /// Those whose last axis is dense.
+    /// Layouts whose last axis is dense.
     DenseLastAxis,
     /// Matrices whose rows or columns are dense.
     Runs,
-    /// All.
+    /// All layouts.
     Any,
 }
 
 impl Reads {
-    /// Whether a layout of an array of this shape that is not dense is among them.
+    /// Whether the layout `layout`, which is not dense, of an array of shape `shape` is among the layouts.
     pub fn admits(self, shape: &[usize], layout: &Layout) -> bool {
         match self {
             Reads::Dense => false,
@@ -123,16 +124,16 @@ impl Reads {
 /// Bytes that a kernel needs while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scratch {
-    /// Those of each worker.
+    /// Bytes of each worker.
     pub worker: usize,
-    /// Those that all workers share.
+    /// Bytes that all workers share.
     pub shared: usize,
 }
 
 impl Scratch {
-    /// Adds the scratch of the next kernel of a step, and returns at which byte of the shared scratch that of the
-    /// kernel begins. Kernels that run one after the other take the same memory; in blocks of rows each has shared
-    /// memory of its own.
+    /// Adds the scratch of the next kernel of a step. Returns the byte of the shared scratch at which the shared
+    /// scratch of the kernel begins. Kernels that run one after the other take the same memory; in row blocks each
+    /// kernel has shared memory of its own.
     pub fn add(&mut self, kernel: Scratch, one_after_the_other: bool) -> usize {
         self.worker = self.worker.max(kernel.worker);
         if one_after_the_other {
@@ -148,7 +149,7 @@ impl Scratch {
 /// How a device runs an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelKind {
-    /// On blocks of rows, in a group with other operations on the same rows.
+    /// On row blocks, in a row group with other operations on the same rows.
     Rows {
         /// Whether the bits of its result depend on how rows are cut, so that it must run on tiles of a fixed number of
         /// rows.

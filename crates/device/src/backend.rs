@@ -19,31 +19,31 @@ pub struct ModelId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ProgramId(pub u32);
 
-/// What measuring operations took.
+/// Numbers of operations that were measured and left out, and the time of the measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Measuring {
-    /// Operations that were measured.
+    /// Number of operations that were measured.
     pub measured: usize,
-    /// Operations that time or memory did not suffice for.
+    /// Number of operations for which time or memory did not suffice.
     pub left: usize,
-    /// How long it took.
+    /// Time of the measurement.
     pub time: Duration,
 }
 
 /// A device that runs plans. It holds models with their named states, which live between runs; loaded plans; and one
 /// arena, which all runs share.
 ///
-/// Runs take effect in the order in which they are submitted. What reads or changes a state, a result or the memory
-/// waits for the runs before it.
+/// Runs take effect in the order in which they are submitted. A call that reads or changes a state, a result or the
+/// memory waits for the runs before it.
 pub trait Backend: Send {
     /// Name that `--device` takes.
     fn name(&self) -> &'static str;
 
-    /// What the planner must know of the device.
+    /// The target: the part of the device that plans depend on.
     fn target(&self) -> &dyn Target;
 
-    /// Whether products of `bf16` are widened to `f32`, and so take longer than those of `f32`. Plans do not depend on
-    /// it.
+    /// Whether products of `bf16` are widened to `f32`, and so take longer than products of `f32`. Plans do not depend
+    /// on it.
     fn widens_bf16(&self) -> bool {
         false
     }
@@ -54,13 +54,14 @@ pub trait Backend: Send {
     /// Removes a model: frees its states and unloads its programs.
     fn remove_model(&mut self, model: ModelId);
 
-    /// Loads a plan that was compiled for [`Backend::target`]. The program finds its states in this model.
+    /// Loads a plan that was compiled for [`Backend::target`]. The program finds its states in the model `model`.
     ///
     /// # Errors
     /// Constants and results that the device's memory cannot hold; a plan of another device.
     fn load(&mut self, model: ModelId, plan: Plan) -> Result<ProgramId>;
 
-    /// Unloads a program, and with the last one frees the arena. A program that is not loaded stays so.
+    /// Unloads a program, and with the last one frees the arena. Unloading a program that is not loaded changes
+    /// nothing.
     fn unload(&mut self, program: ProgramId);
 
     /// Plan of a loaded program.
@@ -99,8 +100,8 @@ pub trait Backend: Send {
     /// A state that is not allocated.
     fn download(&self, model: ModelId, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()>;
 
-    /// Allocates what runs of loaded programs take beside states, constants and results: an arena of so many bytes, and
-    /// the workspace of kernels. Without this the first run does.
+    /// Allocates the memory that runs of loaded programs take beside states, constants and results: an arena of `arena`
+    /// bytes, and the workspace of kernels. Without this call the first run allocates it.
     ///
     /// # Errors
     /// Memory that the device does not have.
@@ -117,8 +118,8 @@ pub trait Backend: Send {
     }
 
     /// Starts a run of a program on data inputs by name; the run reads and updates the states of the program's model.
-    /// `data` may hold more than the plan's inputs, and is read before this returns. A device may also run the program
-    /// to its end here.
+    /// `data` may hold more than the plan's inputs, and is read before the call returns. A device may also run the
+    /// program to its end here.
     ///
     /// # Errors
     /// An input or state that is missing or of another type, an index out of range. No state has changed then.
@@ -127,25 +128,26 @@ pub trait Backend: Send {
     /// Waits until the last run of a program that was submitted has ended.
     ///
     /// # Errors
-    /// What the run found wrong after [`Backend::submit`] had returned, such as a computed index out of range. No state
-    /// has changed then. The error is told once.
+    /// A mistake that the run found after [`Backend::submit`] had returned, such as a computed index out of range. No
+    /// state has changed then. The error is told once.
     fn wait(&mut self, program: ProgramId) -> Result<()>;
 
     /// Runs a program to its end.
     ///
     /// # Errors
-    /// As [`Backend::submit`] and [`Backend::wait`].
+    /// The errors of [`Backend::submit`] and [`Backend::wait`].
     fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
         self.submit(program, data)?;
         self.wait(program)
     }
 
     /// A result of the program's last run that has ended, in row-major order; none before the first run or where there
-    /// is no output of this name. The array stays as it is when the program runs again.
+    /// is no output called `name`. The array stays as it is when the program runs again.
     fn output(&self, program: ProgramId, name: &str) -> Option<Arc<HostArray>>;
 
-    /// Measures how long these operations take, those with the largest share first, within a few seconds and `memory`
-    /// bytes; the target's answers are by these times from then on. What is known already is not measured again.
+    /// Measures how long the operations `operations` take, in the order of their shares, largest first, within a few
+    /// seconds and `memory` bytes. The target's answers follow the measured times from then on. Operations whose time
+    /// is known already are not measured again.
     ///
     /// # Errors
     /// Memory that the device does not have.
@@ -153,6 +155,6 @@ pub trait Backend: Send {
         Ok(Measuring::default())
     }
 
-    /// What is allocated now, and what can still be.
+    /// Bytes that are allocated now, and bytes that can still be allocated.
     fn memory(&self) -> DeviceMemory;
 }

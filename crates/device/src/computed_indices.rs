@@ -25,7 +25,7 @@ pub fn computed_index_error(plan: &Plan, step: usize, index: i64, limit: usize) 
     }
 }
 
-/// The same for an index that a node of a graph reads.
+/// The error of an index that is not below `limit` and that a node of a graph reads.
 pub(crate) fn index_error_of_node(graph: &Graph, node: &Node, index: i64, limit: usize) -> Error {
     let gap = if node.scope.is_empty() { "" } else { " " };
     let input = node.op.index_input(&graph.input_types(node));

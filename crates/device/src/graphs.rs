@@ -1,4 +1,4 @@
-//! What any device does with graphs: compiling them, and measuring their operations.
+//! Work of any device with graphs: compiling them, and measuring their operations.
 
 use lessen_base::Result;
 use lessen_compile::{KernelKind, Operation, Options, Plan, compile, floor_bytes, operations};
@@ -10,7 +10,7 @@ impl dyn Backend + '_ {
     /// Compiles a graph for this device.
     ///
     /// # Errors
-    /// As [`compile`](lessen_compile::compile).
+    /// The errors of [`compile`](lessen_compile::compile).
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan> {
         compile(graph, options, self.target())
     }
@@ -18,13 +18,13 @@ impl dyn Backend + '_ {
     /// Least budget under which a graph can be compiled for this device.
     ///
     /// # Errors
-    /// As [`floor_bytes`](lessen_compile::floor_bytes).
+    /// The errors of [`floor_bytes`](lessen_compile::floor_bytes).
     pub fn floor_bytes(&self, graph: &Graph, options: &Options) -> Result<usize> {
         floor_bytes(graph, options, self.target())
     }
 
-    /// Measures the operations of these graphs, so that plans from then on are by their times. It takes about
-    /// as much memory as the states and the largest operation, and so no more than any plan of the graphs.
+    /// Measures the operations of the graphs `graphs`, so that later plans follow the measured times. Measuring takes
+    /// about as much memory as the states and the largest operation, and so no more than any plan of the graphs.
     ///
     /// # Errors
     /// Memory that the device does not have.

@@ -47,7 +47,7 @@ impl HostArray {
         self.host().as_f32()
     }
 
-    /// Numbers in a dtype: floats are rounded, integers must fit, and what is not zero is true.
+    /// Numbers in a dtype: floats are rounded, integers must fit, and a number other than zero is true.
     pub fn of(dtype: DType, numbers: &[f64]) -> HostArray {
         let numbers = numbers.iter().copied();
         match dtype {
@@ -121,7 +121,7 @@ impl HostArray {
         }
     }
 
-    /// An array from its elements' bytes, little-endian. Bytes behind the last whole element are left out.
+    /// An array from its elements' bytes, little-endian. Bytes after the last whole element are left out.
     pub fn from_le_bytes(dtype: DType, bytes: &[u8]) -> HostArray {
         fn elements<const N: usize, T>(bytes: &[u8], one: fn([u8; N]) -> T) -> Vec<T> {
             bytes.as_chunks::<N>().0.iter().map(|&bytes| one(bytes)).collect()

@@ -82,7 +82,7 @@ pub fn check_indices(name: &str, of: &[usize], index: &IndexUse, elements: Host<
     )))
 }
 
-/// Where element `i` of a view lies in its base.
+/// Position of element `i` of a view in its base.
 fn position(i: usize, shape: &[usize], layout: &Layout) -> usize {
     let steps = coordinates(i, shape);
     let steps = steps.iter().zip(&layout.strides);

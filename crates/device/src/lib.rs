@@ -6,7 +6,7 @@
 //!   networks with equal names of parameters live on one device, each in its model.
 //! - [`Host`] and [`HostArray`] are arrays in the host's memory.
 //! - [`ReferenceBackend`] is a device made of the reference evaluator: slow, and right by definition.
-//! - [`DeviceMemory`] tells what a device has allocated and what it can still give.
+//! - [`DeviceMemory`] tells the memory that a device has allocated and the memory that it can still allocate.
 //!
 //! ```
 //! use lessen_compile::Options;

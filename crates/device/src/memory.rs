@@ -1,4 +1,4 @@
-//! What a device has allocated and what it can still give.
+//! Memory that a device has allocated and memory that it can still allocate.
 
 use lessen_base::{Error, Result, show_size};
 

@@ -4,7 +4,8 @@ use lessen_base::SplitMix64;
 use lessen_compile::{IndexSource, index_uses, places};
 use lessen_graph::{Array, DType, Graph, InputKind};
 
-/// Integers of inputs that are no indices are below this: masks are, and tables have so many rows.
+/// Limit of the integers of inputs that are no indices. Masks stay below it, and tables have at least this number of
+/// rows, so that indices that are computed from such integers are valid.
 const INTEGERS: u64 = 2;
 
 /// The data inputs of a graph with random values, in the graph's order: floats of mean 0 and deviation 1, indices that
@@ -29,7 +30,7 @@ pub fn random_inputs(graph: &Graph, seed: u64) -> Vec<(String, Array)> {
     inputs.collect()
 }
 
-/// What the integers of each input have to be below, where they are indices.
+/// Limit below which the integers of each input have to be, where they are indices.
 fn index_limits(graph: &Graph) -> Vec<Option<usize>> {
     let mut limits: Vec<Option<usize>> = vec![None; graph.inputs.len()];
     for index in index_uses(graph, &places(graph)) {

@@ -49,7 +49,7 @@ impl SharedDevice {
         }
     }
 
-    /// What is allocated now, and what can still be.
+    /// Bytes that are allocated now, and bytes that can still be allocated.
     pub fn memory(&self) -> DeviceMemory {
         self.lock().memory()
     }
@@ -115,7 +115,7 @@ impl DeviceModel {
     /// Loads a plan; see [`Backend::load`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::load`].
     pub fn load(&self, plan: Plan) -> Result<ProgramId> {
         self.device.lock().load(self.id, plan)
     }
@@ -136,7 +136,7 @@ impl DeviceModel {
     /// Allocates a state of zeros; see [`Backend::allocate`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::allocate`].
     pub fn allocate(&self, state: &str, ty: &Type) -> Result<()> {
         self.device.lock().allocate(self.id, state, ty)
     }
@@ -154,7 +154,7 @@ impl DeviceModel {
     /// Copies an array into a state; see [`Backend::upload`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::upload`].
     pub fn upload(&self, state: &str, data: Host<'_>) -> Result<()> {
         self.device.lock().upload(self.id, state, data)
     }
@@ -162,7 +162,7 @@ impl DeviceModel {
     /// Copies an array into a part of a state; see [`Backend::upload_part`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::upload_part`].
     pub fn upload_part(&self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
         self.device.lock().upload_part(self.id, state, first, data)
     }
@@ -170,7 +170,7 @@ impl DeviceModel {
     /// Shows a state's elements to `visit`, which must not use the device; see [`Backend::download`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::download`].
     pub fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
         self.device.lock().download(self.id, state, visit)
     }
@@ -178,7 +178,7 @@ impl DeviceModel {
     /// Says that the states of a program do not change any more; see [`Backend::freeze`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::freeze`].
     pub fn freeze(&self, program: ProgramId) -> Result<()> {
         self.device.lock().freeze(program)
     }
@@ -186,7 +186,7 @@ impl DeviceModel {
     /// Starts a run; see [`Backend::submit`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::submit`].
     pub fn submit(&self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
         self.device.lock().submit(program, data)
     }
@@ -194,7 +194,7 @@ impl DeviceModel {
     /// Waits for the last run of a program; see [`Backend::wait`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::wait`].
     pub fn wait(&self, program: ProgramId) -> Result<()> {
         self.device.lock().wait(program)
     }
@@ -202,7 +202,7 @@ impl DeviceModel {
     /// Runs a program to its end; see [`Backend::run`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backend::run`].
     pub fn run(&self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
         self.device.lock().run(program, data)
     }

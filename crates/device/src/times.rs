@@ -26,7 +26,7 @@ pub struct MeasuredTimes {
     pub memory: Option<MeasuredMemory>,
     /// Bytes that the memory was measured with.
     pub memory_bytes: usize,
-    /// Operations, by a name that tells those apart whose times differ.
+    /// Times of operations, by a name that tells operations with different times apart.
     pub operations: BTreeMap<String, Time>,
 }
 
@@ -42,7 +42,7 @@ pub fn times_folder() -> Option<PathBuf> {
 }
 
 impl MeasuredTimes {
-    /// The times in a file, if they are those of `key`, a text that changes with program, machine and device.
+    /// The times in a file, if the file holds the times of `key`, a text that changes with program, machine and device.
     pub fn read(path: &Path, key: &str) -> Option<MeasuredTimes> {
         let text = fs::read_to_string(path).ok()?;
         let value: Value = serde_json::from_str(&text).ok()?;
@@ -71,8 +71,8 @@ impl MeasuredTimes {
         })
     }
 
-    /// Writes the times, with those that another process has written meanwhile. Processes do not disturb each other:
-    /// each has a file of its own, which takes the place of the old one as a whole.
+    /// Writes the times, together with the times that another process has written meanwhile. Processes do not disturb
+    /// each other: each writes a file of its own, which replaces the old file as a whole.
     pub fn write(&self, path: &Path, key: &str) {
         let Some(memory) = self.memory else { return };
         let mut operations = MeasuredTimes::read(path, key)

@@ -17,9 +17,9 @@ pub enum Along {
     Constant,
     /// The sum of each run is zero.
     Centred,
-    /// Each run is a linear combination of runs of these inputs along these axes, `(input, axis)`, which have the same
-    /// extent. The factors depend on other inputs alone, so that a number added to all elements of a run of an input
-    /// adds a number to all elements of runs of the output.
+    /// Each run is a linear combination of runs of the listed inputs along the listed axes, `(input, axis)`, which have
+    /// the same extent. The factors depend on other inputs alone, so that a number added to all elements of a run of an
+    /// input adds a number to all elements of runs of the output.
     Linear(Vec<(usize, usize)>),
     /// Each run is the product, element by element, of the runs of the two inputs along this axis.
     Product,

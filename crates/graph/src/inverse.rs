@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::graph::{Node, ValueId};
 use crate::op::Op;
 
-/// Where an operand of a rule comes from.
+/// Source of an operand of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     /// Input `i` of the backward operation.
@@ -61,7 +61,7 @@ pub struct FromOutput {
     /// The greatest absolute error in `f32` for cotangents of magnitude 1, computed from the output of the forward
     /// operation as a device rounds it. For a norm it is relative to a size that the documentation of `op` names.
     pub error: f64,
-    /// What must hold for the error.
+    /// Condition under which the error holds.
     pub condition: Option<Condition>,
 }
 
@@ -85,7 +85,7 @@ pub struct Inverse {
     /// The greatest absolute error where no input and output of the forward operation has a magnitude above 1, in their
     /// dtype; 0 where the input has the same bits again.
     pub error: f64,
-    /// What must hold for the error.
+    /// Condition under which the error holds.
     pub condition: Option<Condition>,
 }
 

@@ -48,7 +48,7 @@ impl Layout {
     /// The layout of the same elements under another shape, if no copy is needed for it.
     pub fn reshape(&self, from: &[usize], to: &[usize]) -> Option<Layout> {
         if from.contains(&0) {
-            // Without elements, any strides are those of all of them.
+            // Without elements, any strides are right.
             return Some(Layout {
                 offset: self.offset,
                 ..Layout::dense(to)

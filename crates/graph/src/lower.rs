@@ -7,9 +7,9 @@ use crate::graph::{Graph, InputKind, ValueId};
 use crate::op::Op;
 use crate::trace::{Tensor, Trace};
 
-/// Replaces operations that are not supported by their decompositions, down to supported ones. One without a
-/// decomposition stays. Random numbers that a decomposition draws come from streams after those of the graph, in the
-/// order of the nodes.
+/// Replaces operations that are not supported by their decompositions, down to supported operations. An operation
+/// without a decomposition stays. Random numbers that a decomposition draws come from streams after the streams of the
+/// graph, in the order of the nodes.
 ///
 /// # Panics
 /// If a decomposition gives other types than the operation's type rule.

@@ -37,7 +37,7 @@ pub enum OutRole {
 /// cache. A row of a value of `n` elements has `n / rows` of them, in row-major order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWise {
-    /// It has no rows.
+    /// The operation has no rows.
     No,
     /// Every output element depends on the input elements at the same index alone; every divisor of the number of
     /// elements is a number of rows. Inputs of shape `[]` are read whole.
@@ -201,11 +201,11 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>>;
 
     /// Reference evaluation in plain `f64` loops, without rounding to the outputs' dtypes. Every standard operation has
-    /// one. An operation from outside needs one only if it has no decomposition: where there is one,
-    /// [`evaluate`](crate::evaluate) runs that, as a device does.
+    /// one. An operation from outside needs one only if it has no decomposition: [`evaluate`](crate::evaluate) runs a
+    /// decomposition where there is one, as a device does.
     ///
     /// # Panics
-    /// By default.
+    /// In the default implementation.
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
         let _ = (inputs, outputs);
         panic!(
@@ -264,8 +264,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// The operation that takes all its inputs in `bf16` and gives the same results in `f32`, where inputs of these
-    /// types can be rounded that far in mixed precision; none by default. `is_narrow` says which of them need not be
+    /// The operation that takes all its inputs in `bf16` and gives the same results in `f32`, where inputs of the types
+    /// `inputs` can be rounded that far in mixed precision; none by default. `is_narrow` says which inputs need not be
     /// rounded, since they were widened from `bf16`.
     fn of_bf16(&self, inputs: &[Type], is_narrow: &[bool]) -> Option<Arc<dyn Op>> {
         let _ = (inputs, is_narrow);
@@ -396,7 +396,7 @@ impl dyn Op {
         (self as &dyn Any).downcast_ref::<T>()
     }
 
-    /// The types of the outputs for inputs of these types: [`Op::infer`], with every size checked.
+    /// The types of the outputs for inputs of the types `inputs`: [`Op::infer`], with every size checked.
     ///
     /// # Errors
     /// The operation's own sentence when the inputs do not fit it; a sentence when it has no outputs, or a type has a

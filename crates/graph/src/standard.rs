@@ -1,4 +1,4 @@
-//! The standard operations: those that every device runs and the evaluator knows. Their names are reserved.
+//! The standard operations, which every device runs and the evaluator knows. Their names are reserved.
 
 use std::any::TypeId;
 use std::collections::HashMap;

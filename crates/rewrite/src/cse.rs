@@ -10,7 +10,7 @@ use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use crate::rewriter::Rewriter;
 
-/// What two nodes must share before their operations are compared.
+/// Properties that two nodes must share before their operations are compared.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     phase: Phase,

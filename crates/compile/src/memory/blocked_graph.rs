@@ -26,7 +26,7 @@ pub(crate) struct Selection<'a> {
     pub inverted: Vec<Recompute>,
     /// Values kept in each storage format, for the report.
     pub rounded: [Vec<Recompute>; StorageFormat::ALL.len()],
-    /// The same, for the pass that rewrites the graph.
+    /// The selected values, for the pass that rewrites the graph.
     pub recomputation: Recomputation<'a>,
 }
 

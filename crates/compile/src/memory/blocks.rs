@@ -11,7 +11,8 @@ const FEWEST: usize = 3;
 /// as cuts that one value crosses.
 const MANY_MORE: usize = 4;
 
-/// A value with at least so many forward readers, most of the graph apart, is not an entry: all blocks may read it.
+/// Least number of forward readers with which a value is not an entry but may be read by all blocks. Its definition and
+/// its last reader must also be more than half of the graph apart.
 const COMMON_READERS: usize = 3;
 
 /// The blocks of a graph.
@@ -244,7 +245,7 @@ impl Blocks {
         }
     }
 
-    /// The new entries of a block: those that are not entries of the block before.
+    /// New entries of a block: its entries that are not entries of the block before.
     pub fn first_entries(&self, block: usize) -> impl Iterator<Item = ValueId> {
         let before: &[ValueId] = if block == 0 { &[] } else { &self.entries[block - 1] };
         let entries = self.entries[block].iter().copied();

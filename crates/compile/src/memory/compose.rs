@@ -3,8 +3,9 @@
 //!
 //! A state between two blocks records the bytes that the blocks before it keep, and their time. It is *closed* between
 //! segments and *open* inside one. Inside a segment only the first entry is kept. When backward reaches the segment, it
-//! computes the other entries once more, together with the values that the segment's blocks keep from then on. These
-//! bytes count while the segment's own gradients are computed, and not while those of later blocks are.
+//! computes the other entries once more, together with the values that the segment's blocks keep from then on. The
+//! bytes of these entries and values count while the segment's own gradients are computed, and not while the gradients
+//! of later blocks are computed.
 //!
 //! A closed state may *promise* that the next block inverts a value that both blocks read: then the value is not kept.
 //!
@@ -20,10 +21,11 @@ use super::relaxation::Relaxation;
 use super::ways::Way;
 use crate::passes::StorageFormat;
 
-/// At most so many closed, promised and open states each go on from one block to the next.
+/// Limit of search states between two blocks, for each list of closed, promised and open states; below it only worse
+/// states are dropped.
 const MOST_STATES: usize = 512;
 
-/// The same for the first pass, which only has to find a good choice.
+/// Limit of search states, as [`MOST_STATES`], for the first search, which only has to find a good choice.
 const FEW_STATES: usize = 16;
 
 /// The choice for one block.
@@ -66,12 +68,12 @@ struct State {
     is_open: bool,
     /// Lower bound on the seconds of all choices that continue this state.
     least: f64,
-    /// The position of the transition that led to it.
+    /// The position of the transition that led to the state.
     step: usize,
 }
 
 impl State {
-    /// Peak bytes of all blocks up to this one, if this way of it follows the state.
+    /// Peak bytes of all blocks up to `block`, if its way `way` follows the state.
     fn peak_with(&self, block: &Block<'_>, way: &Way) -> usize {
         let others = self.outer + self.inner;
         let most = way.forward.max(way.backward + block.waiting);
@@ -100,7 +102,7 @@ struct States {
 
 const NO_STEP: usize = usize::MAX;
 
-/// Which states go on where they are too many.
+/// Rule for the states that go on where there are too many.
 #[derive(Clone, Copy, PartialEq)]
 enum Thinning {
     /// The states with the lowest bounds. A few of them lead to a good choice where there is room.
@@ -118,7 +120,7 @@ struct Composer<'a> {
     /// Seconds of a choice that is known: slower states are dropped.
     bound: f64,
     thinning: Thinning,
-    /// At most so many states of each list go on.
+    /// Limit of the states of each list that go on to the next block.
     most: usize,
 }
 
@@ -135,7 +137,7 @@ pub(super) fn compose(blocks: &[Block<'_>], limit: usize, segments: bool) -> Opt
     best.map(|state| composer.composed(state))
 }
 
-/// Whether a choice of at most `limit` bytes takes at most so many seconds.
+/// Whether a choice of at most `limit` bytes takes at most `seconds` seconds.
 pub(super) fn is_composed(blocks: &[Block<'_>], limit: usize, segments: bool, seconds: f64) -> bool {
     let mut composer = Composer::new(blocks, limit, segments, seconds);
     composer.good().or_else(|| composer.best()).is_some()
@@ -309,8 +311,8 @@ impl<'a> Composer<'a> {
         self.push(at, to, next, step);
     }
 
-    /// The states that go on after a block, fastest first: those that are not worse in all figures than another one
-    /// and, if these are too many, a part of them.
+    /// The states that go on after a block: states that are not worse in all figures than another state, fastest first.
+    /// If there are more than `most` states, only a part of them goes on, as `thinning` says.
     fn thinned(&self, mut states: Vec<State>) -> Vec<State> {
         states.sort_by(|a, b| {
             let bytes = (a.outer, a.inner).cmp(&(b.outer, b.inner));
@@ -359,7 +361,8 @@ impl<'a> Composer<'a> {
 
 /// Drops each state that is slower than another one which keeps as few bytes. Bytes are compared in units of `grain`.
 fn without_worse(mut states: Vec<State>, grain: usize) -> Vec<State> {
-    // For the states so far: the least inner bytes of a state with at most so many outer bytes.
+    // For each number of outer bytes: the least inner bytes of the states so far that have at most this number of outer
+    // bytes.
     let mut least: BTreeMap<usize, usize> = BTreeMap::new();
     states.retain(|state| {
         let (outer, inner) = (state.outer / grain, state.inner / grain);

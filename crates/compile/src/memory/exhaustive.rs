@@ -1,9 +1,9 @@
-//! Graphs that are planned in every way: those with few candidate values, where each subset of the candidates and each
-//! choice of the composition by blocks (which may recompute a value once for each block) is tried; and those without
-//! blocks, where nested sets are tried.
+//! Graphs that are planned in every way. For a graph with few candidate values each subset of the candidates is tried,
+//! and each choice of the composition by blocks (which may recompute a value once for each block). For a graph without
+//! blocks nested sets are tried.
 //!
-//! The estimated time is that of the plan itself, so no way within a budget is faster than the one taken, and the floor
-//! is the least peak of all ways.
+//! The estimated time of a way is the time of its plan, so no way within a budget is faster than the chosen way, and
+//! the floor is the least peak of all ways.
 
 use lessen_graph::Phase;
 
@@ -124,7 +124,7 @@ impl<'a> Alternatives<'a> {
     }
 }
 
-/// Whether all ways of these graphs are planned within milliseconds.
+/// Whether all ways of the graphs `graphs` are planned within milliseconds.
 pub(crate) fn are_few(graphs: &[Alternatives<'_>]) -> bool {
     let nodes = graphs
         .iter()
@@ -133,8 +133,8 @@ pub(crate) fn are_few(graphs: &[Alternatives<'_>]) -> bool {
 }
 
 /// The fastest plan within the budget, of graphs that compute the same. Without a budget (`usize::MAX`) it is the plan
-/// of the fewest bytes among those that are hardly slower than the fastest one. `try_out` plans the graph at a position
-/// in a way.
+/// of the fewest bytes among the plans that are hardly slower than the fastest plan. `try_out` plans the graph at a
+/// position in a way.
 ///
 /// # Errors
 /// The least bytes of all plans, where none fits.

@@ -15,7 +15,7 @@ pub(super) enum OtherBlocks {
     BackwardBefore,
 }
 
-/// The computation of other blocks, of which only the types of its results are known.
+/// The computation of other blocks. Only the types of its results are known.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct OtherBlocksOp {
     pub which: OtherBlocks,

@@ -31,8 +31,8 @@ impl BlockedGraph {
         Some(self.selection(&choices))
     }
 
-    /// The same blocks with one way each, for the knapsack policy: inverted blocks recompute everything, the others
-    /// keep everything.
+    /// The graph with one way for each block, for the knapsack policy: inverted blocks recompute everything, the other
+    /// blocks keep everything.
     pub fn for_knapsack(mut self) -> BlockedGraph {
         for (sample, ways) in &mut self.classes {
             let way = if sample.inverted.is_some() {

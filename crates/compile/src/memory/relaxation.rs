@@ -18,13 +18,13 @@ type Cost = (f64, f64);
 
 /// The costs of a block in each role.
 struct BlockCosts {
-    /// Outside segments, in each way.
+    /// Costs of the block outside segments, one for each way.
     alone: Vec<Cost>,
-    /// As the first block of a segment.
+    /// Cost of the block as the first block of a segment.
     first: Cost,
-    /// As an inner block of a segment.
+    /// Cost of the block as an inner block of a segment.
     inner: Cost,
-    /// As the last block of a segment.
+    /// Cost of the block as the last block of a segment.
     last: Cost,
 }
 
@@ -34,7 +34,7 @@ struct Costs {
     price: f64,
     /// For each block: the cost of it and all later blocks, from a closed state.
     closed: Vec<f64>,
-    /// The same from an open state.
+    /// For each block: the cost of it and all later blocks, from an open state.
     open: Vec<f64>,
     /// Bytes that all blocks keep at these costs.
     bytes: f64,
@@ -58,7 +58,8 @@ impl Relaxation {
         Relaxation { costs, room }
     }
 
-    /// The least seconds of the block at a position and all later ones, where earlier blocks keep so many bytes.
+    /// Lower bound on the seconds of the block at position `at` and all later blocks, where earlier blocks keep `kept`
+    /// bytes.
     pub fn least(&self, at: usize, kept: usize, is_open: bool) -> f64 {
         let left = self.room - kept as f64;
         let bounds = self.costs.iter().map(|costs| {

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 /// The ratio of each limit of the grid to the one before.
 const GRID: f64 = 0.97;
 
-/// Between two limits of the grid so many finer steps are tried.
+/// Number of finer steps into which the step between two limits of the grid is divided.
 const FINE: usize = 3;
 
 /// A plan may take less memory than its limit, at most by this factor.
@@ -23,12 +23,12 @@ const SLACK: f64 = 1.05;
 /// Without a budget, a plan may be slower than the fastest one by this factor if it is smaller.
 pub(super) const WORTH: f64 = 1.03;
 
-/// The floor is the least peak of so many of the smallest choices.
+/// Number of the smallest choices whose least peak is the floor.
 const LAST: usize = 6;
 
 /// The fastest plan within the budget, of graphs that compute the same. Without a budget (`usize::MAX`) it is the plan
-/// of the fewest bytes among those that are hardly slower than the fastest one. `try_out` plans the graph at a position
-/// with a selection.
+/// of the fewest bytes among the plans that are hardly slower than the fastest plan. `try_out` plans the graph at a
+/// position with a selection.
 ///
 /// # Errors
 /// The least bytes of all plans tried, where none fits.
@@ -104,7 +104,7 @@ impl BlockedGraph {
         self.choice(at).map_or(f64::INFINITY, |composed| composed.seconds)
     }
 
-    /// The position of the smallest choice that takes at most so many seconds; the first if there is none.
+    /// Position of the smallest choice that takes at most `most` seconds; the first position if no choice does.
     fn last_within(&self, most: f64) -> usize {
         let blocks = self.blocks();
         let is_within = |at: usize| is_composed(&blocks, self.limit(at), self.has_segments, most);

@@ -18,7 +18,7 @@ use crate::planned::PlannedStep;
 use crate::target::Target;
 use crate::usage::StepUsage;
 
-/// So many of the largest candidates are tried in every combination. Of the other candidates, row-wise ones are
+/// Number of the largest candidates that are tried in every combination. Row-wise candidates beside them are
 /// recomputed, except in the ways that recompute nothing or everything.
 const TRIED: usize = 5;
 
@@ -63,7 +63,7 @@ pub(super) struct Ways {
     pub none: Way,
     /// The exact way that recomputes all candidates.
     pub all: Way,
-    /// As `all`, in slices where that lowers the peak.
+    /// The way `all`, with its stage in slices where slices lower the peak.
     pub smallest: Way,
     /// Seconds of the forward part.
     pub forward_seconds: f64,
@@ -192,7 +192,7 @@ impl SamplePlans<'_> {
         (Planned { way, graph }, forward_seconds)
     }
 
-    /// The same way with its stage in slices; none where slices do not save memory.
+    /// The way of a plan with its stage in slices; none where slices do not save memory.
     fn in_slices(&self, Planned { way, graph }: &Planned) -> Option<Way> {
         let graph = passes::by_slices(graph, &BTreeSet::from([0]), self.target)?;
         let is_sliced = true;

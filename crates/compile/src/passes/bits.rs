@@ -20,7 +20,7 @@ use crate::report::describe;
 use crate::target::{KernelKind, Target};
 use lessen_rewrite::Rewriter;
 
-/// Keeping bits instead of truth values has to save at least so many bytes.
+/// Least bytes that keeping bits instead of truth values has to save.
 const LEAST_SAVED: usize = 2 << 10;
 
 /// A graph whose predicates are computed in the forward phase.
@@ -87,7 +87,7 @@ pub fn hoist(graph: &Graph, least: usize, even: bool) -> Option<Hoisted> {
     hoist_by(&Forward::new(graph), least, even)
 }
 
-/// As [`hoist`], where the facts about the forward phase are there.
+/// Does the work of [`hoist`] with the facts about the forward phase given.
 pub(crate) fn hoist_by(forward: &Forward<'_>, least: usize, even: bool) -> Option<Hoisted> {
     let graph = forward.graph;
     if !has_truth_values(graph) {

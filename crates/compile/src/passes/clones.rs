@@ -10,7 +10,7 @@ use super::remat::Forward;
 use super::storage_format::StorageFormat;
 use lessen_rewrite::Rewriter;
 
-/// What backward does instead of reading kept forward values.
+/// Replacements for the reads of kept forward values in backward.
 #[derive(Default)]
 pub(crate) struct Recomputation<'a> {
     /// Recomputed values.

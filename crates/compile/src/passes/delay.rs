@@ -25,13 +25,13 @@ pub fn pending(data: &str) -> String {
 
 /// The graphs of a step with delayed updates: `first`, `step` any number of times, and `flush` compute the same as that
 /// many undelayed steps. Data inputs that the update reads are named by [`pending`] in `step` and `flush`, since their
-/// values are those of the step before. Outputs are those of a step.
+/// values belong to the step before. Outputs are the outputs of one step.
 pub struct Delayed {
-    /// The step without these updates: the first one, and one after `flush`.
+    /// The step without delayed updates: the first step, and a step after `flush`.
     pub first: Graph,
-    /// The updates of the step before, and the step without its own.
+    /// The delayed updates of the step before, and the step without its own delayed updates.
     pub step: Graph,
-    /// The updates alone.
+    /// The delayed updates alone.
     pub flush: Graph,
     /// Names of the pending states, in order.
     pub pending: Vec<String>,

@@ -188,8 +188,8 @@ pub(crate) fn tempo_values(forward: &Forward<'_>) -> Vec<Recompute> {
     found
 }
 
-/// Forward values that backward can recompute with row-wise operations alone: those at the end of a short chain, and
-/// the others at the price of their chain.
+/// Forward values that backward can recompute with row-wise operations alone: values at the end of a short chain, and
+/// the other values at the price of their chain.
 fn row_wise(forward: &Forward<'_>) -> (Vec<Recompute>, Vec<Recompute>) {
     let candidates = forward.candidates(false, &[]);
     let chains = forward.chains(&candidates);

@@ -1,10 +1,10 @@
-//! Sparse gradients: a large value that is zero except in a few rows is computed as these rows alone.
+//! Sparse gradients: a large value that is zero except in a few rows is computed as its nonzero rows alone.
 //!
 //! The gradient of an embedding is such a value. Its norm, clipping and update then take time and memory in proportion
 //! to the tokens of a batch, not to the vocabulary; only the moments and the weight decay touch all rows.
 //!
-//! Results equal those of the dense gradient while the numbers that multiply it are finite. Times NaN or an infinity, a
-//! row that is not there stays zeros, where the dense gradient is NaN; see [`OnRows`].
+//! Results equal the results of the dense gradient while the numbers that multiply it are finite. Times NaN or an
+//! infinity, a row that is not there stays zeros, where the dense gradient is NaN; see [`OnRows`].
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::place::{Place, places as places_of};
 use crate::target::Target;
 use lessen_rewrite::Rewriter;
 
-/// A sparse value is at least so many times larger than its rows.
+/// Least ratio of the bytes of a sparse value to the bytes of its rows.
 const RATIO: usize = 4;
 
 /// The rows of a value of the old graph, as values of the new one.

@@ -1,4 +1,4 @@
-//! What steps cost by the rates of a device.
+//! Costs of steps by the rates of a device.
 
 use lessen_compile::{Options, Target, compile};
 use lessen_cpu::CpuTarget;

@@ -5,8 +5,8 @@ use lessen_compile::{Options, Placement, compile};
 use lessen_cpu::CpuTarget;
 use lessen_graph::{DType, Graph, InputKind, Phase, Tensor, Trace};
 
-/// A step of gradient descent with weights of these names, each of its own layer, and the norm of the first gradient.
-/// The layers are no common group, since each sums its rows.
+/// A step of gradient descent with weights of the names `names`, each of its own layer, and the norm of the first
+/// gradient. The layers do not share a row group, since each layer sums its rows.
 fn step(names: [&str; 2], more: impl for<'g> FnOnce(&'g Trace, [Tensor<'g>; 2])) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[256, 256]);
@@ -46,7 +46,7 @@ fn gradients_and_their_norm_wait_under_names_of_their_own() {
     }
     let assigned = [&delayed.first, &delayed.step, &delayed.flush].map(|graph| graph.assigns.len());
     assert_eq!(assigned, [3, 5, 2]);
-    // What waits is the gradient, not its product with the factor: all numbers are of the rest.
+    // The gradient waits, not its product with the factor: every node that computes one number is in another graph.
     let numbers = |graph: &Graph| {
         graph
             .nodes

@@ -1,4 +1,4 @@
-//! What is folded equals what the device computes.
+//! Folded values equal the values that the device computes.
 
 use lessen_base::SplitMix64;
 use lessen_compile::Options;

@@ -29,7 +29,7 @@ fn refused(graph: &Graph, target: &dyn Target) {
     }
 }
 
-/// So many values of `2^53` numbers, all of them results.
+/// A graph with `count` values of `2^53` numbers, all of them results.
 fn live_values(count: usize) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[1 << 43, 1 << 10]);

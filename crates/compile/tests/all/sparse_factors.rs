@@ -78,7 +78,7 @@ fn finite_factors_give_what_the_dense_gradient_gives() {
             assert_eq!(bits(&found[name]), bits(&expected[name]), "{name} times {c}");
         }
     }
-    // What is not finite in rows that are there stays in these rows.
+    // Numbers that are not finite in the rows that are present stay in these rows.
     let broken = [0.5, f64::NAN, f64::INFINITY, 3.0, 0.25, 1.0];
     let (expected, found) = (results(&dense, 1.0, &broken), results(&sparse, 1.0, &broken));
     for name in ["w", "m", "v", "sum"] {

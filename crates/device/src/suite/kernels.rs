@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     run: every_operation,
 }];
 
-/// The samples on each of these dtypes that their type rule admits, with the types of their inputs.
+/// The samples, in each dtype that their type rule admits, with the types of their inputs.
 fn admitted() -> Vec<(Sample, Vec<Type>)> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::I32, DType::U32, DType::U8, DType::Bool] {

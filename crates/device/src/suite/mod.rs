@@ -7,8 +7,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each check takes a function that makes a fresh device with about so many workers, and returns a sentence where the
-//! device breaks its promises.
+//! Each check takes a function that makes a fresh device with about a given number of workers, and returns a sentence
+//! where the device breaks its promises.
 
 mod budgets;
 mod determinism;
@@ -28,16 +28,16 @@ pub use samples::{Sample, samples};
 
 use crate::backend::Backend;
 
-/// Makes a fresh device with about so many workers.
+/// Makes a fresh device with about the given number of workers.
 pub type NewDevice<'a> = &'a dyn Fn(usize) -> Box<dyn Backend>;
 
-/// What a check finds: nothing, or a sentence that says what the device does wrong.
+/// Result of a check: nothing, or a sentence that names the mistake of the device.
 pub type Found = Result<(), String>;
 
 /// A check of a device.
 #[derive(Clone, Copy)]
 pub struct Check {
-    /// What a device that passes does.
+    /// The promise that a device that passes the check keeps.
     pub name: &'static str,
     /// Checks a device.
     pub run: fn(NewDevice<'_>) -> Found,
@@ -85,8 +85,8 @@ pub fn assert_passes(checks: &[Check], new: NewDevice<'_>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Tests of a device: one for each group of checks of the suite. The argument makes a fresh device with about so many
-/// workers.
+/// Tests of a device: one for each group of checks of the suite. The argument makes a fresh device with about the given
+/// number of workers.
 #[macro_export]
 macro_rules! device_suite {
     ($new:expr) => {

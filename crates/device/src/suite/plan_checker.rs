@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use lessen_compile::{Plan, PlannedStep, Storage};
 use lessen_graph::{InputKind, Node, NodeId, Role, RowWise, ValueId};
 
-/// What a range of bytes holds.
+/// Contents of a range of bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Tag {
     Value(ValueId),
     Scratch,
 }
 
-/// Ranges of bytes and what was last written there.
+/// Ranges of bytes with the contents that were last written there.
 #[derive(Default)]
 struct Memory {
     ranges: Vec<(usize, usize, Tag)>,
@@ -35,14 +35,14 @@ impl Memory {
 struct Checker<'a> {
     plan: &'a Plan,
     arena: Memory,
-    /// What each state holds, by position among the inputs.
+    /// The value that each state holds, by the position of the state among the inputs.
     states: HashMap<usize, ValueId>,
 }
 
 /// Checks everything that a plan promises about its memory.
 ///
 /// # Errors
-/// What is wrong, for a programmer.
+/// A sentence that names the mistake in the plan, for a programmer.
 pub fn check(plan: &Plan) -> Result<(), String> {
     each_node_once(plan)?;
     alive_apart(plan)?;

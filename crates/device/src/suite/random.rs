@@ -22,7 +22,7 @@ impl Random {
         self.0.below(n as u64) as usize
     }
 
-    /// True in so many of a hundred draws.
+    /// True in `percent` of a hundred draws.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -43,13 +43,13 @@ pub(super) fn data(graph: &Graph, inputs: &Arrays) -> Vec<(String, HostArray)> {
     .collect()
 }
 
-/// The same as they are given to a run.
+/// Data inputs as they are given to a run.
 pub(super) fn hosts(data: &[(String, HostArray)]) -> Vec<(&str, Host<'_>)> {
     data.iter().map(|(name, array)| (name.as_str(), array.host())).collect()
 }
 
 impl Loaded {
-    /// Loads a plan in a model of its own, whose states have these values.
+    /// Loads a plan in a model of its own, whose states have the values in `inputs`.
     pub(super) fn new(device: &mut dyn Backend, plan: Plan, inputs: &Arrays) -> Result<Loaded, String> {
         let model = device.add_model();
         let graph = plan.graph().clone();

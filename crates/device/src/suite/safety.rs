@@ -1,4 +1,4 @@
-//! What is wrong is refused with a sentence, and changes nothing.
+//! Wrong inputs, indices and states are refused with a sentence, and change nothing.
 
 use lessen_compile::Options;
 use lessen_graph::{Array, DType, Graph, Phase, Trace, Type};

@@ -10,7 +10,7 @@ use lessen_device::suite::{self, BUDGETS, Check, DETERMINISM, KERNELS, MODELS, P
 use lessen_device::{Backend, DeviceMemory, Host, HostArray, ModelId, ProgramId, ReferenceBackend};
 use lessen_graph::Type;
 
-/// What a device does wrong.
+/// A mistake of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     /// Nothing.
@@ -19,10 +19,10 @@ enum Fault {
     RoundsResults,
     /// It shows the results of the first run of a program after every run.
     StaleResults,
-    /// An update is lost in every third run: the states are those before the run.
+    /// It loses the updates of every third run: the states keep their values from before the run.
     LosesUpdates,
-    /// The last bit of states that a run updates depends on how many runs there have been, as that of sums that
-    /// threads add to in any order.
+    /// The last bit of states that a run updates depends on how many runs there have been, as the last bit of sums
+    /// depends on the order in which threads add to them.
     RacingUpdates,
     /// All models share one namespace.
     SharesModels,

@@ -132,7 +132,7 @@ pub(crate) fn equal(a: &Type, b: &Type) -> Result<()> {
     }
 }
 
-/// Arrays of these types from their elements.
+/// Arrays of the types `types` from their elements.
 pub(crate) fn arrays<const N: usize>(types: &[Type], data: [Vec<f64>; N]) -> Vec<Array> {
     let pairs = types.iter().cloned().zip(data);
     pairs.map(|(ty, data)| Array::new(ty, data)).collect()

@@ -7,7 +7,7 @@ use crate::cases::{Case, Smooth, cases};
 use crate::check::{Function, assert_near, check_gradient, floats, function, run};
 use crate::prng::Prng;
 
-/// The sum of `w y + y^2 / 2` over the elements of these outputs, with random weights.
+/// The sum of `w y + y^2 / 2` over the elements of the outputs `chosen`, with random weights `w`.
 fn loss_of(case: &Case, chosen: &[usize], seed: u64) -> impl Function {
     function(move |trace, x| {
         let outputs = trace.apply_shared(case.op.clone(), x);

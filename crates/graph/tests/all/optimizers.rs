@@ -89,7 +89,7 @@ pub fn cases(r: &mut Prng) -> Vec<Case> {
 }
 
 /// Runs three steps from the parameter 1 and moments of zeros, with the gradients 0.5, -0.25 and 2, and compares
-/// parameter and moments with those of `torch.optim` in `float64`.
+/// parameter and moments with the parameter and moments of `torch.optim` in `float64`.
 fn three_steps<const N: usize>(op: impl Op + Copy, lr: f64, counts: bool, expected: [[f64; N]; 3]) {
     let one = |x: f64| Array::f32(&[1], vec![x]);
     let mut values = vec![one(1.0)];
@@ -167,7 +167,7 @@ fn rmsprop_takes_three_steps_as_torch() {
 
 #[test]
 fn lion_takes_three_steps_by_its_algorithm() {
-    // The signs are those of 0.05, 0.9 * 0.005 - 0.025 and 0.9 * 0.00245 + 0.2.
+    // The signs in the three updates are the signs of 0.05, 0.9 * 0.005 - 0.025 and 0.9 * 0.00245 + 0.2.
     let expected = [
         [0.99 - 0.1, 0.005],
         [0.89 * 0.99 + 0.1, 0.99 * 0.005 - 0.0025],

@@ -171,7 +171,7 @@ fn huge_fields_of_every_operation_are_refused_or_counted() {
             if is_accepted(&op, &inputs) {
                 let outputs = op.infer(&inputs).unwrap();
                 if outputs.iter().all(|ty| ty.numel() < 1 << 16) {
-                    // The evaluator computes it, with results of these types.
+                    // The evaluator computes the operation, with results of the inferred types.
                     let found = evaluate_op(op.as_ref(), &arrays).unwrap();
                     assert!(found.iter().all(|array| array.data.len() == array.ty.numel()), "{op:?}");
                 }
@@ -321,7 +321,7 @@ fn rows_that_no_index_reaches_are_refused() {
         let table = Type::new(DType::U8, &[rows]);
         assert_eq!(Gather.infer(&[table, inputs[0].clone()]).is_ok(), is_few, "{rows}");
     }
-    // As many rows as indices reach, of which few are there.
+    // As many rows as indices reach, but updates for few of them.
     let ids = Array::i32(&[4], &[5, 1, 5, i32::MAX]);
     let updates = Array::f32(&[4], vec![0.0, 3.0, 3.0, 1.0]);
     let found = evaluate_op(&CombineRows { rows: 1 << 31 }, &[&ids, &updates]).unwrap();

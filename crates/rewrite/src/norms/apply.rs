@@ -48,10 +48,10 @@ impl<T: StoredFloat> Parameter<T> {
     /// values of other parameters.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     ///
     /// # Panics
-    /// If the parameter, or one that `read` gives, has not the shape of the state.
+    /// If the parameter, or a parameter that `read` gives, does not have the shape of its state.
     pub fn apply(
         &mut self,
         steps: &[ParameterStep],
@@ -76,7 +76,7 @@ impl<T: StoredFloat> Parameter<T> {
         Ok(())
     }
 
-    /// The product of the extents before an axis, the axis's extent, and the product of those after it.
+    /// The product of the extents before an axis, the axis's extent, and the product of the extents after it.
     fn around(&self, axis: usize) -> (usize, usize, usize) {
         let before = self.shape[..axis].iter().product();
         let after = self.shape[axis + 1..].iter().product();

@@ -109,7 +109,7 @@ impl Centrings<'_> {
     }
 }
 
-/// All values whose mean is subtracted for any of these.
+/// All lines whose mean is subtracted in any of the ways `ways`.
 fn union(ways: &[&Centring]) -> Rc<BTreeSet<Lines>> {
     let mut sets = ways.iter().map(|way| &way.subtracted).filter(|set| !set.is_empty());
     let Some(first) = sets.next() else {
@@ -144,9 +144,10 @@ pub(crate) struct Candidate {
     pub subtracted: Rc<BTreeSet<Lines>>,
 }
 
-/// The norms that are worth converting: those that save more means than are subtracted elsewhere for them.
+/// The norms that are worth converting: norms whose conversion saves more means than are subtracted elsewhere for it.
 pub(crate) fn worthwhile(candidates: &[Candidate]) -> BTreeSet<NodeId> {
-    /// Subtracting one mean by itself, which reads and writes its value once more, costs as much as so many norms save.
+    /// Number of norms whose conversion saves as much as subtracting one mean by itself costs, which reads and writes
+    /// its value once more.
     const NORMS_FOR_ONE: usize = 2;
     let mut chosen: Vec<&Candidate> = candidates.iter().collect();
     loop {

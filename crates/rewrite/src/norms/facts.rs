@@ -185,7 +185,7 @@ impl<'g> Facts<'g> {
         lines.axis < 64 && self.insensitive[lines.value.index()] >> lines.axis & 1 == 1
     }
 
-    /// The axes of a value along which it is insensitive, once those of all later values are known.
+    /// The axes along which a value is insensitive, once the insensitive axes of all later values are known.
     fn insensitive_axes(&self, value: ValueId) -> u64 {
         if self.is_result[value.index()] {
             return 0;
@@ -264,7 +264,7 @@ impl<'g> Facts<'g> {
         }
     }
 
-    /// As [`Facts::state_of`], where nothing else reads the state and the values between.
+    /// The lines of [`Facts::state_of`], where nothing else reads the state and the values between; none elsewhere.
     pub fn own_state_of(&self, lines: Lines) -> Option<Lines> {
         let state = self.state_of(lines)?;
         let mut value = lines.value;
@@ -308,7 +308,7 @@ impl<'g> Facts<'g> {
         lines.axis < 64 && self.scalable[lines.value.index()] >> lines.axis & 1 == 1
     }
 
-    /// The axes of a value along which it is scalable, once those of all earlier values are known.
+    /// The axes along which a value is scalable, once the scalable axes of all earlier values are known.
     fn scalable_axes(&self, value: ValueId) -> u64 {
         if self.only_use(value).is_none() {
             return 0;

@@ -4,9 +4,9 @@
 //! LayerNorm ignores a number that is added to all elements of its input. Where every reader of a value ignores it, or
 //! passes it on to readers that do, the value may have any mean, so it may as well have mean zero. For that the
 //! parameters that the value is linear in are recentred ahead of time: output projections, embeddings, patch
-//! convolutions. A value that cannot be recentred so has its mean subtracted where it is computed, if that saves more
-//! means than it costs. For CRMSNorm the last element of each of these values is left out, since it follows from the
-//! others.
+//! convolutions. A value that cannot be recentred ahead of time has its mean subtracted where it is computed, if that
+//! saves more means than it costs. For CRMSNorm the last element of each value with mean zero is left out, since it
+//! follows from the other elements.
 
 mod apply;
 mod centring;
@@ -59,8 +59,8 @@ pub enum Means {
 }
 
 /// Converts the norms of the graph of a forward phase, whose parameters are states. Returns the new graph and the
-/// conversion. States of the new graph have the values that [`Conversion::parameters`] computes from those of the old
-/// graph.
+/// conversion. States of the new graph have the values that [`Conversion::parameters`] computes from the states of the
+/// old graph.
 pub fn convert_norms(graph: &Graph, options: &NormOptions<'_>) -> (Graph, Conversion) {
     let facts = facts::Facts::of(graph, &options.known, options.is_parameter);
     let conversion = Conversion::of(&facts, options, (Means::Fewer, false));

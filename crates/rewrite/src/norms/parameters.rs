@@ -1,4 +1,4 @@
-//! The steps from the parameters of a graph to those of the converted graph.
+//! The steps from the parameters of a graph to the parameters of the converted graph.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use lessen_graph::ValueId;
 
 use super::facts::Lines;
 
-/// A step of a parameter. The steps of one parameter are applied in the order of these variants; a step reads the
+/// A step of a parameter. The steps of one parameter are applied in the order of the variants below; a step reads the
 /// original values of other parameters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ParameterStep {
@@ -20,7 +20,7 @@ pub enum ParameterStep {
         /// The factors.
         vector: ValueId,
     },
-    /// Elements along `axis` are multiplied by those of the state `by`.
+    /// Elements along `axis` are multiplied by the elements of the state `by`.
     Scale {
         /// The axis.
         axis: usize,

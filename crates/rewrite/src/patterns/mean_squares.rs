@@ -12,7 +12,7 @@ use lessen_graph::{Graph, Node, NodeId, Op, ValueId};
 use super::norm_parts::{Norm, keeps_lines, known_numbers, row};
 use super::replace::replaced;
 
-/// What a derived value is. All but the last three statistics have one number for each row.
+/// The statistic that a derived value is. All but the last three statistics have one number for each row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Statistic {
     /// The sum of the elements.
@@ -21,9 +21,9 @@ enum Statistic {
     SquaredSum,
     /// The sum of the squares of the elements; plus the square of their sum, where [`Derived::last`] is set.
     SquareSum,
-    /// The mean of the squares, plus this number.
+    /// The mean of the squares, plus the given number.
     MeanSquare(f64),
-    /// The square root of that.
+    /// The square root of the mean of the squares plus the given number.
     Root(f64),
     /// The reciprocal of the root.
     Reciprocal(f64),
@@ -31,7 +31,7 @@ enum Statistic {
     Square,
     /// The elements, divided by the root.
     Normal(f64),
-    /// The same, times a row of parameters.
+    /// The elements divided by the root, times a row of parameters.
     Scaled(f64, ValueId),
 }
 

@@ -14,7 +14,7 @@ use lessen_graph::{Graph, Node, ValueId};
 use super::norm_parts::{Norm, keeps_lines, known_numbers, row};
 use super::replace::replaced;
 
-/// What a derived value is. The first six statistics have one number for each row.
+/// The statistic that a derived value is. The first six statistics have one number for each row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Statistic {
     /// The sum of the elements.
@@ -23,9 +23,9 @@ enum Statistic {
     Mean,
     /// The sum of the squares of the elements minus their mean.
     SquareSum,
-    /// The variance, plus this number.
+    /// The variance, plus the given number.
     Variance(f64),
-    /// The square root of the variance plus this number.
+    /// The square root of the variance plus the given number.
     Deviation(f64),
     /// The reciprocal of that root.
     Reciprocal(f64),
@@ -35,9 +35,9 @@ enum Statistic {
     Square,
     /// The elements minus their mean, divided by the root.
     Normal(f64),
-    /// The same, times a row of parameters.
+    /// The normalized elements, times a row of parameters.
     Scaled(f64, ValueId),
-    /// The same, plus a row of parameters; the scale may be absent.
+    /// The normalized elements, times a row of parameters, which may be absent, plus a row of parameters.
     Shifted(f64, ValueId, Option<ValueId>),
 }
 
@@ -124,7 +124,7 @@ impl LayerNormFinder<'_> {
                 | Statistic::Deviation(_)
                 | Statistic::Reciprocal(_)
         );
-        // Casts to other floats round, as those of exporters do.
+        // Casts to other float dtypes only round, such as the casts that exporters write.
         let output = node.outputs[0];
         let is_cast = op.is::<Cast>() && self.graph.ty(output).dtype.is_float();
         let keeps = || keeps_lines(self.graph, derived.base, (first, output), op.is::<Broadcast>());

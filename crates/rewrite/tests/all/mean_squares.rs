@@ -131,7 +131,7 @@ fn crms_norms_of_primitive_operations_are_recognized() {
             2,
         ),
         (
-            // What is read elsewhere stays, too; only a sum must not be.
+            // A value that is read elsewhere stays, too; only a sum must not be read elsewhere.
             |x, _| {
                 let root = (compressed(x) + EPS).sqrt();
                 x / root + root

@@ -85,7 +85,7 @@ fn gelus_of_primitive_operations_are_recognized() {
             },
             true,
         ),
-        // Of a value that itself is a multiple of another one.
+        // GELU of a value that itself is a multiple of another value.
         (
             |x| {
                 let twice = x * 2.0;

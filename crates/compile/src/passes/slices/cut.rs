@@ -15,12 +15,12 @@ const MOST: usize = 8;
 
 /// How a node of a stage runs.
 pub(super) enum Execution {
-    /// In slices: for each slice the operation that computes this slice of the results, and the slice's terms of sums
-    /// over rows.
+    /// Runs in slices: for each slice the operation that computes this slice of the results, and the slice's terms of
+    /// sums over rows.
     BySlices(Vec<Arc<dyn Op>>, Roles),
-    /// As a sum over rows: this operation adds the rows of a slice to the sum so far.
+    /// Runs as a sum over rows: the operation adds the rows of a slice to the sum so far.
     Accumulated(Arc<dyn Op>),
-    /// As a whole.
+    /// Runs as a whole.
     Whole,
 }
 
@@ -73,8 +73,8 @@ fn rows_added(graph: &Graph, node: &Node, target: &dyn Target) -> Option<usize> 
     adds.then(|| inputs[0].shape[0])
 }
 
-/// The number of slices of so many rows: the largest one with which sums over rows and products have the same bits as
-/// without slices.
+/// Number of slices of a stage of `rows` rows: the largest number with which sums over rows and products have the same
+/// bits as without slices.
 fn slices(rows: usize, target: &dyn Target) -> Option<usize> {
     let own = target.limits().slice_rows;
     let tile = |rows: usize| {
@@ -106,7 +106,7 @@ pub(super) struct Slicing<'a> {
     target: &'a dyn Target,
 }
 
-/// The type of one of so many slices; none where the first axis cannot be divided.
+/// Type of one of `slices` slices of a value; none where its first axis cannot be divided.
 fn sliced(ty: &Type, slices: usize) -> Option<Type> {
     let first = ty.shape.first().filter(|first| first.is_multiple_of(slices))?;
     let mut shape = ty.shape.clone();

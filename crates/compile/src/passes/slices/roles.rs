@@ -13,7 +13,7 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    /// The roles of a node; none where it cannot work on so many slices.
+    /// Roles of a node; none where the node cannot work on `slices` slices.
     pub fn of(graph: &Graph, node: &Node, slices: usize) -> Option<Roles> {
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
         let (rows, reads, writes) = match (

@@ -1,4 +1,4 @@
-//! What networks are made of, in random programs: norms, dropout, embeddings, losses, attention, caches.
+//! Parts of networks in random programs: norms, dropout, embeddings, losses, attention, caches.
 
 use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::ops::norm::temperature::{Clip, Temperature};

@@ -107,13 +107,13 @@ impl<'g> Writer<'g> {
         self.trace.state(&name, DType::F32, shape)
     }
 
-    /// Updates a state with 8-bit moments, of which the scales are states.
+    /// Updates a state with 8-bit moments, whose scales are states.
     fn update_8_bit(&mut self, leaf: Tensor<'g>, gradient: Tensor<'g>, scalars: &[Tensor<'g>]) {
         let (trace, shape) = (self.trace, leaf.shape());
         let blocks = blocks(leaf.ty().numel());
         let mut moments = Vec::new();
         for _ in 0..2 {
-            // Those of large numbers, for the reason of `moment`.
+            // Codes of large numbers, for the reason that `moment` gives.
             let codes = Array::from_fn(Type::new(DType::U8, &shape), |_| (180 + self.random.below(76)) as f64);
             moments.extend([self.data(codes), self.moment(&[blocks])]);
         }

@@ -1,5 +1,5 @@
-//! Truth values packed into words, 32 to each, and unpacked again. A plan keeps them in place of a value of which
-//! backward reads a comparison alone.
+//! Truth values packed into words, 32 to each, and unpacked again. A plan keeps the words in place of a value that
+//! backward reads through a comparison alone.
 
 use lessen_base::{Error, Result};
 

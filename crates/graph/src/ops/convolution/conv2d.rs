@@ -45,7 +45,7 @@ impl Conv2d {
         x.trace().apply1(self, &[x, weight]).cast(x.dtype())
     }
 
-    /// The extents for inputs of these types.
+    /// The extents for inputs of the types `inputs`.
     ///
     /// # Errors
     /// A sentence that names the extents that do not fit.
@@ -111,9 +111,8 @@ impl Op for Conv2d {
 }
 
 impl<'g> Tensor<'g> {
-    /// The convolution of these images, `[N, H, W, C]`, with a weight `[O, C / G, KH, KW]`: `[N, OH, OW, O]`. See
-    /// [`Conv2d`]. With one tap, stride 1 and without padding and groups it is a product of pixels with a matrix, as
-    /// which it is traced.
+    /// The convolution of images `[N, H, W, C]` with a weight `[O, C / G, KH, KW]`: `[N, OH, OW, O]`. See [`Conv2d`].
+    /// With one tap, stride 1 and without padding and groups it is traced as a product of pixels with a matrix.
     ///
     /// # Panics
     /// If the extents do not fit.

@@ -1,5 +1,5 @@
 //! Convolution of images and its two derivatives, each written with the other two, so that derivatives of any order are
-//! made of these three.
+//! made of these three operations.
 //!
 //! Images are `[N, H, W, C]`: the channels of a pixel lie side by side, so that a tap of the kernel is a product of
 //! pixels with a matrix, and a depthwise kernel runs along the channels. The weight is `[O, C / G, KH, KW]`, as

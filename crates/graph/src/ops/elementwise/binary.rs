@@ -1,8 +1,8 @@
 //! Elementwise functions of two tensors of the same type: `y[i] = f(a[i], b[i])`. The operators of
 //! [`Tensor`] broadcast first.
 //!
-//! Of `i32`, sums, differences and products wrap around; quotients are truncated towards zero, and 0 where
-//! `b` is 0; powers are those of the real numbers, truncated towards zero and to the range of `i32`.
+//! For `i32`, sums, differences and products wrap around; quotients are truncated towards zero, and 0 where `b` is 0;
+//! powers are the powers of the real numbers, truncated towards zero and to the range of `i32`.
 
 use lessen_base::Result;
 use std::sync::Arc;
@@ -188,7 +188,8 @@ impl Op for Binary {
             BinaryKind::Max => share(b.lt(a)),
             BinaryKind::Min => share(b.gt(a)),
             BinaryKind::Pow => {
-                // Where 0^b has its value for every exponent nearby, the logarithm of 1 stands for that of 0.
+                // Where 0^b has the same value for every exponent near b, the logarithm of 1 stands for the logarithm
+                // of 0.
                 let zero = a.scalar_like(0.0);
                 let flat = a.eq(zero).and(b.ge(zero));
                 dy * y * flat.select(a.scalar_like(1.0), a).log()

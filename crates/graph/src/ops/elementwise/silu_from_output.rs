@@ -26,7 +26,7 @@ impl SiluBackwardFromOutput {
     /// The argument of SiLU's minimum, where the derivative is 0.
     pub const ARGMIN: f64 = -1.278_464_542_761_074;
 
-    /// The rule of [`SiluBackward`] for inputs of these types. The bits of `bf16` are too few for it.
+    /// The rule of [`SiluBackward`] for inputs of the types `inputs`. The bits of `bf16` are too few for the rule.
     pub(crate) fn rule(inputs: &[Type]) -> Option<FromOutput> {
         let side = Between {
             low: Self::ARGMIN,
@@ -65,10 +65,11 @@ impl Elementwise for SiluBackwardFromOutput {
         50.0
     }
 
-    /// Of `dy` alone, in which it is linear.
+    /// The cotangent of `dy` alone, in which the operation is linear.
     ///
     /// # Panics
-    /// Where the derivative for `y` is wanted: it takes the place of an operation that has been differentiated already.
+    /// Where the derivative for `y` is wanted: the operation replaces an operation that has been differentiated
+    /// already.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
         if cx.wanted[0] {
             dy.trace().fail(

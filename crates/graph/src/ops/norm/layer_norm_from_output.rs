@@ -30,7 +30,8 @@ impl LayerNormBackwardFromOutput {
     /// The least magnitude of `gamma` that the rule admits.
     const LEAST: f64 = 0.01;
 
-    /// The rule of the derivative of [`LayerNorm`] for inputs of these types. The bits of `bf16` are too few for it.
+    /// The rule of the derivative of [`LayerNorm`] for inputs of the types `inputs`. The bits of `bf16` are too few for
+    /// the rule.
     pub(crate) fn rule(eps: f64, inputs: &[Type]) -> Option<FromOutput> {
         use Operand::{ForwardInput, ForwardOutput, Own};
         (inputs[0].dtype != DType::BF16).then(|| FromOutput {

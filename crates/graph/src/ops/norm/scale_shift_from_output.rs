@@ -29,9 +29,9 @@ named!("scale_shift_from_output": ScaleShiftFromOutput {});
 /// The least magnitude of the scale that the rules admit.
 const LEAST: f64 = 0.01;
 
-/// The rule by which `op` computes from the output of a [`ScaleShift`] what an operation on `x` and `center`, its
-/// inputs 0 and 1, computes from `x`, where `x` is not narrower than the output. Behind the output it takes scale,
-/// shift and the inputs `own` of that operation.
+/// The rule by which `op` computes the results of an operation on `x` and `center`, its inputs 0 and 1, from the output
+/// of a [`ScaleShift`] in place of `x`, where `x` is not narrower than the output. Operands of `op` after the output
+/// are scale, shift and the inputs `own` of the replaced operation.
 pub(super) fn rule(op: impl Op, own: &[usize], inputs: &[Type]) -> Option<FromOutput> {
     use Operand::{ForwardInput, ForwardOutput, Own};
     let wide = inputs[0].dtype.accumulator();

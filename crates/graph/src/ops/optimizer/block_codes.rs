@@ -8,12 +8,12 @@ use crate::types::DType;
 /// Elements of a block, which follow each other in row-major order; the last block of a tensor may have fewer.
 pub const BLOCK: usize = 256;
 
-/// The values that 8-bit codes stand for, of numbers with magnitudes up to 1.
+/// The values that 8-bit codes stand for; their magnitudes are at most 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Codebook {
-    /// Of numbers of either sign.
+    /// Codes of numbers of either sign.
     Signed,
-    /// Of numbers that are not negative, with twice as many values.
+    /// Codes of numbers that are not negative, with twice as many values above zero.
     Unsigned,
 }
 
@@ -57,12 +57,12 @@ impl Codebook {
     }
 }
 
-/// The number of blocks of so many elements.
+/// Number of blocks of a tensor of `elements` elements.
 pub fn blocks(elements: usize) -> usize {
     elements.div_ceil(BLOCK)
 }
 
-/// Divisor of a block with this largest magnitude.
+/// Divisor of a block with the largest magnitude `scale`.
 fn divisor(scale: f64) -> f64 {
     if scale == 0.0 { 1.0 } else { scale }
 }

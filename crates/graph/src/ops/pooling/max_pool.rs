@@ -90,8 +90,8 @@ impl Op for MaxPool2d {
 }
 
 impl<'g> Tensor<'g> {
-    /// The largest element of each window of these images, `[N, H, W, C]`, channel by channel: `[N, OH, OW, C]`. The
-    /// cotangent goes to the first of equal elements.
+    /// The largest element of each window of images `[N, H, W, C]`, channel by channel: `[N, OH, OW, C]`. The cotangent
+    /// goes to the first of equal elements.
     ///
     /// # Panics
     /// If no window fits, or one lies in the padding alone.

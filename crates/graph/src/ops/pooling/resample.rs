@@ -105,8 +105,8 @@ impl<'g> Tensor<'g> {
         self.trace().apply1(Resample2d { sampling }, &[self])
     }
 
-    /// The mean of each window of these images, `[N, H, W, C]`, channel by channel: `[N, OH, OW, C]`; padding counts as
-    /// zeros, or does not count.
+    /// The mean of each window of images `[N, H, W, C]`, channel by channel: `[N, OH, OW, C]`; padding counts as zeros,
+    /// or does not count.
     ///
     /// # Panics
     /// If no window fits, or one lies in the padding alone.
@@ -115,8 +115,7 @@ impl<'g> Tensor<'g> {
         self.resample(Sampling::Average { windows, count_padding })
     }
 
-    /// The means of as many windows along height and width of these images, `[N, H, W, C]`, as `size` says; see
-    /// [`Sampling::AdaptiveAverage`].
+    /// The means of `size` windows along height and width of images `[N, H, W, C]`; see [`Sampling::AdaptiveAverage`].
     ///
     /// # Panics
     /// If the image has no pixels.
@@ -125,13 +124,13 @@ impl<'g> Tensor<'g> {
         self.resample(Sampling::AdaptiveAverage { size })
     }
 
-    /// The mean of all pixels of each of these images: `[N, H, W, C]` to `[N, C]`.
+    /// The mean of all pixels of each image: `[N, H, W, C]` to `[N, C]`.
     #[track_caller]
     pub fn global_avg_pool2d(self) -> Tensor<'g> {
         self.mean_axes(&[1, 2])
     }
 
-    /// These images, `[N, H, W, C]`, at another height and width, each pixel a copy of the nearest one; see
+    /// The images, `[N, H, W, C]`, at another height and width, each pixel a copy of the nearest one; see
     /// [`Sampling::Nearest`].
     ///
     /// # Panics
@@ -141,7 +140,7 @@ impl<'g> Tensor<'g> {
         self.resample(Sampling::Nearest { size })
     }
 
-    /// These images, `[N, H, W, C]`, at another height and width, by linear interpolation; see [`Sampling::Bilinear`].
+    /// The images, `[N, H, W, C]`, at another height and width, by linear interpolation; see [`Sampling::Bilinear`].
     ///
     /// # Panics
     /// If the image has no pixels.

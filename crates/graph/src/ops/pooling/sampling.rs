@@ -17,8 +17,8 @@ pub enum Sampling {
         /// Whether padding counts, as zeros.
         count_padding: bool,
     },
-    /// The means of so many windows along height and width that cover the image, overlapping where they do not divide
-    /// it: from `i H / OH`, rounded down, to `(i + 1) H / OH`, rounded up.
+    /// The means of windows along height and width that cover the image and overlap where their number does not divide
+    /// its extent: window `i` reaches from `i H / OH`, rounded down, to `(i + 1) H / OH`, rounded up.
     AdaptiveAverage {
         /// Number of windows along height and width.
         size: [usize; 2],

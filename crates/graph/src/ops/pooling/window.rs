@@ -72,7 +72,7 @@ pub(super) fn size_of(x: &Type) -> Result<[usize; 2]> {
     }
 }
 
-/// The type of these images at another size.
+/// The type of images of type `x` at the size `size`.
 ///
 /// # Errors
 /// A sentence that names the type, if it is too large.

@@ -15,7 +15,7 @@ use crate::types::{DType, Type};
 /// stream (see [`philox::block`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct RandomBits {
-    /// Sets the operation's bits apart from those of every other operation with the same key.
+    /// Sets the operation's bits apart from the bits of every other operation with the same key.
     pub stream: u32,
     /// Shape of the result.
     pub shape: Vec<usize>,

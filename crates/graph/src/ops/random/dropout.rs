@@ -24,9 +24,9 @@ use crate::types::{DType, Type};
 pub struct Dropout {
     /// Probability of zero, in `0..1`.
     pub p: f64,
-    /// Sets the operation's bits apart from those of every other operation with the same key.
+    /// Sets the operation's bits apart from the bits of every other operation with the same key.
     pub stream: u32,
-    /// The number of the first element, where these are elements of a larger value.
+    /// The number of the first element in a larger value, where the elements of `x` are a part of one.
     pub first: usize,
 }
 

@@ -13,9 +13,9 @@ use crate::types::{DType, Type};
 /// The number of elements in each bin, `f32[bins]`, of a float tensor of any shape.
 ///
 /// The octave from `2^e` to `2^(e+1)`, for each `e` from `least` up to and excluding `most`, has `parts` bins of equal
-/// width; so has its mirror image below zero. Numbers that are smaller than `2^least` and not 0 have a bin for each
-/// sign, and so have those of at least `2^most`, infinity included; 0 has a bin of its own. NaN is in no bin. A
-/// positive bin contains its lower edge, a negative one its upper edge. Counts are exact up to 2^24.
+/// width; so has its mirror image below zero. Numbers whose magnitude is below `2^least` and not 0 have a bin for each
+/// sign, and so have numbers whose magnitude is at least `2^most`, infinity included; 0 has a bin of its own. NaN is in
+/// no bin. A positive bin contains its lower edge, a negative one its upper edge. Counts are exact up to 2^24.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram {
     /// Exponent of the lowest octave, at least -126.
