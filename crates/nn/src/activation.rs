@@ -61,8 +61,8 @@ impl Activation {
         format!("{} with a number ALPHA from 0 on", all.join(", "))
     }
 
-    /// The name for transformers' `config.json`: that of the activation itself, or `relu` for those that transformers
-    /// does not have. HeLU has the values of ReLU, ELU has them above 0 only.
+    /// The name for transformers' `config.json`: the activation's own name, or `relu` for an activation that
+    /// transformers does not have. HeLU has the values of ReLU, ELU has them above 0 only.
     pub fn transformers_name(self) -> &'static str {
         let known = match self {
             Activation::Elu(_) | Activation::Helu(_) => Activation::Relu,

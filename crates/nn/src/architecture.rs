@@ -79,8 +79,8 @@ impl Architecture {
         }
     }
 
-    /// The class of a family, by its `model_type`, with this head. Where the families of images have one, it is
-    /// [`Head::SequenceClassification`], that of the classes of a whole example.
+    /// The class of a family, by its `model_type`, with this head. A family of images has no head but
+    /// [`Head::SequenceClassification`], the head for classes of a whole example.
     pub fn with_head(family: &str, head: Head) -> Option<Architecture> {
         let berts = Family::ALL.map(|family| Architecture::Bert(family, head));
         let vits = VitFamily::ALL.map(Architecture::Vit);
@@ -152,7 +152,7 @@ impl Architecture {
     }
 }
 
-/// The family in a `config.json`: its `model_type`, or else that of its class.
+/// The family in a `config.json`: its `model_type`, or else the family of its class.
 pub(crate) fn family(fields: &Fields) -> Result<&str> {
     match fields.word("model_type")? {
         Some(family) => Ok(family),

@@ -13,7 +13,7 @@ use crate::position::{FIELD as OWN_POSITION, Position};
 use crate::rotary::Rotary;
 use lessen_base::{Error, Result};
 
-/// The first value of FIRE's parameter `c`; that of `l` is 1.
+/// Initial value of FIRE's parameter `c`; `l` begins as 1.
 const FIRE_C: f64 = 0.1;
 
 const OWN_WEIGHTING: &str = "lessen_attention";
@@ -136,7 +136,8 @@ pub(crate) struct SharedAttention<'g> {
     heads: usize,
     /// The parameters of FIRE, where all layers share them.
     fire: Option<Fire<Tensor<'g>>>,
-    /// The positions of the tokens, `i32[T]`, or of those of all sequences, where they rotate queries and keys.
+    /// Positions by which queries and keys are rotated: `i32[T]` if all sequences have the same positions, otherwise
+    /// one for each token of all sequences. None where nothing is rotated.
     rotary: Option<Tensor<'g>>,
     /// The starts of sequences without padding.
     starts: Option<Tensor<'g>>,
@@ -163,7 +164,7 @@ impl<'g> SharedAttention<'g> {
         }
     }
 
-    /// The same for one query of each sequence, at these positions (`i32[B]`) among the keys.
+    /// Returns the settings for one query of each sequence, at these positions (`i32[B]`) among the keys.
     pub(crate) fn from(self, offset: Tensor<'g>) -> SharedAttention<'g> {
         SharedAttention {
             rotary: self.rotary.map(|positions| positions + offset),
@@ -172,8 +173,8 @@ impl<'g> SharedAttention<'g> {
         }
     }
 
-    /// The options of one layer, whose own parameters are declared at `cx`: those of `how` with weighting and
-    /// positions.
+    /// Returns the options `how` with weighting and positions for one layer. Parameters of the layer's own are declared
+    /// at `cx`.
     pub(crate) fn of_layer(&self, cx: &Context<'g>, how: Attend<'g>) -> Attend<'g> {
         let bias = match self.config.position {
             Position::Alibi => PositionBias::Alibi,
@@ -198,7 +199,7 @@ impl<'g> SharedAttention<'g> {
     }
 }
 
-/// The parameters of FIRE, initially as PyTorch has those of `nn.Linear`.
+/// Declares the parameters of FIRE. Its two linear layers begin with the initial values of PyTorch's `nn.Linear`.
 fn fire_parameters<'g>(cx: &Context<'g>, heads: usize, width: usize) -> Fire<Tensor<'g>> {
     cx.scope("fire", |cx| {
         let first = Init::Uniform { bound: 1.0 };

@@ -32,9 +32,9 @@ pub enum BatchShape {
         /// Number of tokens, `N`.
         tokens: usize,
     },
-    /// The row of [`BatchShape::Packed`] with the tokens that a masked language model is to predict, so that it
-    /// computes nothing for the others. Data inputs besides those: `places` (`i32[M]`, their places in the row), and
-    /// with a loss `labels` (`i32[M]`, -100 where there is none).
+    /// The row of [`BatchShape::Packed`] with the places of the tokens that a masked language model is to predict, so
+    /// that it computes nothing for the other tokens. Data inputs beside the row's: `places` (`i32[M]`, the tokens'
+    /// places in the row), and with a loss `labels` (`i32[M]`, -100 where there is no label).
     Masked {
         /// Number of sequences, `B`.
         size: usize,
@@ -43,9 +43,9 @@ pub enum BatchShape {
         /// Number of tokens to predict, `M`.
         masked: usize,
     },
-    /// Images of one size. Data inputs: `images` (`f32[B, H, W, C]`), and with a loss those of the model's
-    /// [`Task`](crate::Task), or those of mixed images: `targets` (`f32[B, classes]`, the shares that an image has of
-    /// each class) and `weights` (`f32[B]`).
+    /// Images of one size. Data inputs: `images` (`f32[B, H, W, C]`), and with a loss the data inputs of the model's
+    /// [`Task`](crate::Task), or for mixed images `targets` (`f32[B, classes]`, the share of each class in an image)
+    /// and `weights` (`f32[B]`).
     Images {
         /// Number of images, `B`.
         size: usize,
@@ -129,7 +129,7 @@ impl BatchShape {
         self.position_embeddings_from(cx, name, 0, table, init)
     }
 
-    /// The same from a table whose row `first` is that of the first position.
+    /// [`BatchShape::position_embeddings`] from a table whose row `first` belongs to the first position.
     ///
     /// # Panics
     /// As [`BatchShape::position_embeddings`].
@@ -214,8 +214,8 @@ impl BatchShape {
         }
     }
 
-    /// The states of the tokens to predict, `[M, W]`, of `x`, `[1, N, W]`, in a batch that names them, and all of `x`
-    /// in others.
+    /// The states of the tokens to predict, `[M, W]`, of `x`, `[1, N, W]`, in a batch that names these tokens, and all
+    /// of `x` in other batches.
     #[track_caller]
     pub(crate) fn masked<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         match self {
@@ -224,8 +224,8 @@ impl BatchShape {
         }
     }
 
-    /// The labels of tokens: `i32[M]` of those to predict in a batch that names them, `i32[B, T]` or `i32[1, N]` in
-    /// others.
+    /// Labels of tokens: `i32[M]` in a batch that names the tokens to predict, `i32[B, T]` or `i32[1, N]` in other
+    /// batches.
     pub(crate) fn token_labels<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
         match self {
             BatchShape::Masked { masked, .. } => cx.input("labels", DType::I32, &[masked]),

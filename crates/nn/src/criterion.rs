@@ -7,11 +7,11 @@ use lessen_base::{Error, Result};
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Criterion {
     /// Label smoothing `s` in `[0, 1]` (Szegedy et al. 2016): the label's class has the probability `1 - s + s / V`,
-    /// each of the `V - 1` others `s / V`.
+    /// each of the `V - 1` other classes `s / V`.
     pub smoothing: f64,
     /// A weight `w` for each class. As PyTorch's `cross_entropy`, the loss of a row with label `y` is
-    /// `-(1 - s) w[y] ln p[y] - s / V sum_c w[c] ln p[c]`, and that of a batch the sum over rows divided by `sum_i
-    /// w[y_i]`. None weighs all alike.
+    /// `-(1 - s) w[y] ln p[y] - s / V sum_c w[c] ln p[c]`, and the loss of a batch is the sum over rows divided by
+    /// `sum_i w[y_i]`. None weighs all classes alike.
     pub class_weights: Option<Vec<f32>>,
 }
 

@@ -36,7 +36,7 @@ pub struct Lora {
     pub fan_in_fan_out: bool,
     /// The folder of the model that the adapters are for, for `adapter_config.json`.
     pub base: String,
-    /// Parameters that are trained themselves beside the adapters, such as those of a new head.
+    /// Parameters that are trained themselves beside the adapters, such as a new head's.
     pub whole: Patterns,
 }
 

@@ -16,7 +16,7 @@ const IGNORE: i64 = -100;
 
 /// The softmax in the cross entropy of a classifier or language model, and so in the probabilities that it predicts.
 ///
-/// As a word: those of [`Weighting`] that are a softmax without a learned weight, such as `norm_softmax:gamma=inf`.
+/// Its words are the words of [`Weighting`] for a softmax without a learned weight, such as `norm_softmax:gamma=inf`.
 /// With `gamma = 1` logits are divided by their deviation where it is below 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Loss {
@@ -62,7 +62,7 @@ pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Te
     check_weights(weights, logits);
     let weights = constant(cx, weights);
     let counts = labels.ne(labels.scalar_like(IGNORE as f64));
-    // A row without a label has the weight 0, and reads that of the first class.
+    // A row without a label counts with weight 0; it reads the weight of the first class.
     let of_rows = weights.gather(labels.maximum(labels.scalar_like(0.0)));
     let of_rows = of_rows * counts.cast(DType::F32);
     let mut losses = logits.cross_entropy_rows(labels, IGNORE, 0.0) * of_rows;

@@ -63,9 +63,9 @@ macro_rules! model_classes {
 
             /// Adds the model to the graph and returns loss and logits.
             ///
-            /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those
-            /// that [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B,
-            /// T]` is `[1, N]`. A model of images declares `images` in place of tokens.
+            /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), the data
+            /// inputs that [`BatchShape`] names (GPT-2 has no padding mask), and the data inputs of its [`Task`].
+            /// Without padding `[B, T]` is `[1, N]`. A model of images declares `images` in place of tokens.
             ///
             /// # Panics
             /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`]. If the batch is not of the
@@ -141,7 +141,7 @@ impl Model {
         self.parameters_with(None)
     }
 
-    /// Returns all parameters in order of first use, those of adapters among them.
+    /// Returns all parameters in order of first use, adapters' parameters among them.
     pub fn parameters_with(&self, lora: Option<&Lora>) -> Vec<ParamSpec> {
         let trace = Trace::new();
         let cx = Context::new(&trace, false).with_lora(lora);

@@ -23,7 +23,7 @@ pub const GRADIENT_NORM: &str = "@gradient_norm";
 /// First part of the names of optimizer states, gradient sums and moving averages.
 const PREFIXES: [&str; 3] = ["@optimizer.", "@gradient.", "@ema."];
 
-/// First part of a name in a file whose rest is a name of the model function that looks like one of training.
+/// Prefix, in a file, of a name of the model function that looks like a name of training.
 const OF_MODEL: &str = "model:";
 
 /// Data input with the learning rate of a parameter group, `f32[]`: 0 for parameters of no group, and the groups of
@@ -69,8 +69,8 @@ pub fn is_of_optimizer(state: &str) -> bool {
     state.starts_with("@optimizer.") || state.starts_with("@ema.")
 }
 
-/// The name of a state in files that hold states of training beside those of the model function: different states have
-/// different names there.
+/// The name of a state in files that hold both states of training and states of the model function: different states
+/// have different names there.
 pub fn in_files(state: &str) -> Cow<'_, str> {
     match state.strip_prefix(RESERVED) {
         Some(own) => Cow::Borrowed(own),
@@ -79,7 +79,7 @@ pub fn in_files(state: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a name of the model function could be that of another state in a file.
+/// Whether a name of the model function could be the name of another state in a file.
 fn looks_reserved(name: &str) -> bool {
     let of_training = PREFIXES.map(|prefix| &prefix[1..]);
     of_training

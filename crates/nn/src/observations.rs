@@ -10,12 +10,12 @@ use crate::statistics::Statistic;
 /// The label of a row without a label, as [`Tensor::cross_entropy`] has it.
 pub(crate) const NO_LABEL: f64 = -100.0;
 
-/// The most scores of which statistics are recorded in one attention, unless a single sequence has more.
+/// Limit of the scores whose statistics are recorded in one attention; a single sequence may have more.
 const MOST_SCORES: usize = 1 << 22;
 
 /// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where `seen` (`bool[B, T]`), if it
-/// returns anything, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1 though
-/// that of ReLU is 0.
+/// returns anything, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1 though ReLU's
+/// is 0.
 #[track_caller]
 pub(crate) fn activate<'g>(
     cx: &Context<'g>,
@@ -42,10 +42,11 @@ pub(crate) fn activate<'g>(
     activation.apply(x)
 }
 
-/// Observes what an attention computes: `attention_scores`, the scores of the keys that queries see, and
-/// `attention_weights`, what becomes of them before dropout. Queries at padding positions do not count. The scores are
-/// formed in the graph only where they are recorded, of as many sequences of the batch as have at most [`MOST_SCORES`]
-/// scores, and of one at least. Of a batch without padding, they are of the first tokens that have as many together.
+/// Observes values that an attention computes: `attention_scores`, the scores of the keys that queries see, and
+/// `attention_weights`, the weights that follow from these scores, before dropout. Queries at padding positions do not
+/// count. The scores are formed in the graph only where they are recorded: of as many sequences of the batch as have at
+/// most [`MOST_SCORES`] scores together, but of one sequence at least; in a batch without padding, of
+/// the first tokens that have at most as many scores together.
 #[track_caller]
 pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, options: AttentionOptions<'g>) {
     let observed = ["attention_scores", "attention_weights"].map(|name| cx.observes(name));

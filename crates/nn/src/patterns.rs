@@ -22,7 +22,7 @@ impl Patterns {
         self
     }
 
-    /// Whether one of the patterns is that of a name.
+    /// Whether one of the patterns fits a name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| fits(pattern, name))
     }
@@ -37,10 +37,10 @@ impl Patterns {
         self.0.iter().map(String::as_str)
     }
 
-    /// Checks that every pattern is that of a name.
+    /// Checks that every pattern fits a name.
     ///
     /// # Errors
-    /// A pattern that is of none of these names, which are those of `whose`.
+    /// A pattern that fits none of `names`, the names that `whose` has.
     pub fn check(&self, whose: &str, names: &[String]) -> Result<()> {
         let is_used = |pattern: &str| names.iter().any(|name| fits(pattern, name));
         match self.iter().find(|pattern| !is_used(pattern)) {

@@ -12,7 +12,7 @@ pub enum Position {
     /// positions.
     #[default]
     Learned,
-    /// It does not, but for what a causal attention tells.
+    /// The model does not know the order, except for what a causal attention tells.
     None,
     /// Queries and keys are rotated by their positions (RoPE, Su et al. 2021); see [`Rope`](lessen_graph::ops::Rope).
     Rope,
@@ -25,7 +25,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Position; 5] = [
         Position::Learned,
         Position::None,
@@ -45,7 +45,7 @@ impl Position {
         }
     }
 
-    /// The one of this name.
+    /// The variant of this name.
     pub fn from_name(name: &str) -> Option<Position> {
         Position::ALL.into_iter().find(|position| position.name() == name)
     }

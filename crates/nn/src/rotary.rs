@@ -132,7 +132,7 @@ impl Rotary {
         }
     }
 
-    /// The same with this width, which follows from `field`, in heads of a width.
+    /// Returns the settings with this width, which follows from `field`, in heads of `head_width` elements.
     pub(crate) fn with_width(self, fields: &Fields, field: &str, width: usize, head_width: usize) -> Result<Rotary> {
         let width = (width != head_width).then_some(width);
         let rotary = Rotary { width, ..self };
@@ -166,7 +166,8 @@ impl Rotary {
         }
     }
 
-    /// Writes the fields that [`Rotary::from_fields`] reads, those of version 5 if they are there.
+    /// Writes the fields that [`Rotary::from_fields`] reads: the fields of transformers 5 if `map` has them, otherwise
+    /// the older fields.
     pub(crate) fn put(self, family: &RotaryFields, head_width: usize, map: &mut Map<String, Value>) {
         let mut scaling = match self.scaling {
             RopeScaling::None => Map::new(),

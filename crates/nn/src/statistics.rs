@@ -11,12 +11,12 @@ use lessen_graph::{DType, Tensor};
 
 use crate::patterns::{fits, listed};
 
-/// What is recorded of a value. Each statistic is a number, unless it says otherwise, over the elements that are seen;
-/// those of rows are means over the rows of the last axis. Elements that are NaN make it NaN.
+/// A recorded statistic of a value. Each statistic is a number, unless it says otherwise, over the elements that are
+/// seen; a statistic of rows is the mean over the rows of the last axis. Elements that are NaN make it NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Statistic {
     /// `count` of elements, `mean`, `std` (population deviation), `min`, `max`, and `zeros`, the share of elements that
-    /// are 0. Of no elements `min` is infinite, `max` negative infinite, and the others are 0.
+    /// are 0. Without elements `min` is infinite, `max` negative infinite, and the other statistics are 0.
     Summary,
     /// `NAME`: the share of elements `x` with `above < x <= up_to`.
     Share {
@@ -32,7 +32,7 @@ pub enum Statistic {
     /// `entropy` of the rows in nats, `-sum p ln p` with `p = x / sum x` and `0 ln 0 = 0`, for elements that are not
     /// negative. Rows of zeros have none and are left out.
     RowEntropy,
-    /// `row_std`: population deviation of the rows. Rows of which no element is seen are left out.
+    /// `row_std`: population deviation of the rows. Rows without a seen element are left out.
     RowDeviation,
 }
 
@@ -183,10 +183,10 @@ impl Selection {
         self.items.iter().any(|item| item_contains(item, name))
     }
 
-    /// Checks that every pattern is that of a value.
+    /// Checks that every pattern fits the name of a value.
     ///
     /// # Errors
-    /// A pattern that is of none of these names.
+    /// A pattern that fits none of `names`.
     pub fn check(&self, names: &[String]) -> Result<()> {
         let is_used = |item: &str| names.iter().any(|name| item_contains(item, name));
         match self.items.iter().find(|item| !is_used(item)) {

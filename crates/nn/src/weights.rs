@@ -23,7 +23,7 @@ pub fn initialize(params: &[ParamSpec], seed: u64) -> Weights {
     weights
 }
 
-/// Adds the initial values of those parameters that have none; they equal those of [`initialize`].
+/// Adds initial values for the parameters that have no value; they equal the values of [`initialize`].
 pub fn initialize_missing(weights: &mut Weights, params: &[ParamSpec], seed: u64) {
     for param in params {
         weights.entry(param.name.clone()).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! Plans of graphs that run beside others on the same device.
+//! Plans of graphs that run beside other graphs on the same device.
 
 use lessen_base::Result;
 use lessen_compile::{Options, Plan};
@@ -17,8 +17,8 @@ pub(crate) fn assigned(graph: &Graph) -> impl Iterator<Item = &str> {
     targets.filter_map(|target| Some(graph.input(target)?.name.as_str()))
 }
 
-/// Compiles a graph beside other things that take `beside` bytes of the budget. It gets along with the arena of so many
-/// bytes that there is, if it can.
+/// Compiles a graph within the budget, less `beside` bytes for everything else. The plan fits the present arena of
+/// `arena` bytes, if it can.
 pub(crate) fn compile_beside(
     backend: &dyn Backend,
     graph: &Graph,

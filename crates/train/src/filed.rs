@@ -10,7 +10,7 @@ use lessen_nn::names::{in_files, is_reserved};
 pub(crate) struct FiledState {
     /// Name of the state on the device.
     pub state: String,
-    /// Name of its tensor.
+    /// Name of the state's tensor in the file.
     pub tensor: String,
     pub ty: Type,
 }
@@ -35,7 +35,7 @@ impl FiledState {
     }
 }
 
-/// Takes the names that a file from before has of states of the model function, where these look like names of
+/// Gives states of the model function the names that they have in an older file, where such a name looks like a name of
 /// training and no state of training is called so.
 pub(crate) fn with_names_of(file: &TensorFile, mut states: Vec<FiledState>) -> Vec<FiledState> {
     let names = file.names();
@@ -53,7 +53,7 @@ pub(crate) fn with_names_of(file: &TensorFile, mut states: Vec<FiledState>) -> V
     states
 }
 
-/// Those states that a file has in the same type.
+/// Returns the states that a file has in the same type.
 pub(crate) fn found(file: &TensorFile, states: &[FiledState]) -> Vec<FiledState> {
     let has = |own: &&FiledState| {
         file.entries()
@@ -62,10 +62,10 @@ pub(crate) fn found(file: &TensorFile, states: &[FiledState]) -> Vec<FiledState>
     states.iter().filter(has).cloned().collect()
 }
 
-/// Refuses a file that lacks one of these states or parameters, or has it in another type.
+/// Refuses a file that lacks a state or parameter of `states`, or has it in another type.
 ///
 /// # Errors
-/// A sentence that names it.
+/// A sentence that names the state or parameter.
 pub(crate) fn check(file: &TensorFile, states: &[FiledState]) -> Result<()> {
     for FiledState { tensor, ty: own, .. } in states {
         match file.entries().find(|entry| entry.name == *tensor) {

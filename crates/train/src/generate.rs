@@ -38,7 +38,7 @@ struct Text {
 
 impl Generator {
     /// Prepares a language model whose parameters a session has. The cache keeps `most` tokens of each text, or as many
-    /// as the model has positions, if these are fewer.
+    /// as the model has positions, if it has fewer.
     ///
     /// # Errors
     /// A model that is no language model.
@@ -57,7 +57,7 @@ impl Generator {
         })
     }
 
-    /// Ends texts at these tokens, in place of those of the model's `config.json`.
+    /// Ends texts at these tokens, in place of the end tokens of the model's `config.json`.
     pub fn end_at(&mut self, tokens: Vec<i32>) {
         self.ends = tokens;
     }
@@ -72,8 +72,9 @@ impl Generator {
         Ok(added.pop().unwrap_or_default())
     }
 
-    /// [`Generator::generate`] of several prompts, each `samples` times, all at once. The texts are those of the first
-    /// prompt, then those of the second one, and so on. What is drawn for a text depends on the seed and its number.
+    /// [`Generator::generate`] of several prompts, each `samples` times, all at once. The result has the texts of the
+    /// first prompt, then the texts of the second prompt, and so on. The draws of a text depend on the seed and the
+    /// text's number.
     ///
     /// # Errors
     /// A prompt without tokens, or with one that the model does not know; more texts than the memory holds; a number of
@@ -120,7 +121,7 @@ impl Generator {
             .collect())
     }
 
-    /// Logits of the next token of each text, `[B, vocabulary]`. Those of complete texts mean nothing.
+    /// Logits of the next token of each text, `[B, vocabulary]`. Logits of complete texts mean nothing.
     fn next_logits(&mut self, texts: &mut [Text]) -> Result<Vec<f32>> {
         let is_unread = |text: &Text| !text.ended && (text.known == 0 || text.known == self.capacity);
         if texts.iter().any(is_unread) {
@@ -165,7 +166,7 @@ impl Generator {
         logits
     }
 
-    /// The function that reads one more token of each of so many texts.
+    /// The function that reads one more token of each text, for `size` texts.
     fn decode(&mut self, size: usize) -> Result<Function> {
         if let Some((_, decode)) = self.decode.filter(|(own, _)| *own == size) {
             return Ok(decode);

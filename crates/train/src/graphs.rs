@@ -102,10 +102,10 @@ impl StepGraphs {
         })
     }
 
-    /// Delays the updates of these states, in graphs that delay none.
+    /// Delays the updates of the states in `late`, in graphs that delay no update.
     ///
     /// # Errors
-    /// As of [`passes::delay`].
+    /// The errors of [`passes::delay`].
     pub(crate) fn with_late(&self, late: Late) -> Result<StepGraphs> {
         let (step, delayed) = delayed(self.step.clone(), &late)?;
         Ok(StepGraphs {
@@ -116,8 +116,8 @@ impl StepGraphs {
         })
     }
 
-    /// Sets the batch layout of the step, which is that of the largest batches. Steps for other layouts follow with
-    /// [`Trainer::add_step`](crate::Trainer::add_step), in the memory of this one.
+    /// Sets the batch layout of the step: the layout of the largest batches. Steps for other layouts follow with
+    /// [`Trainer::add_step`](crate::Trainer::add_step), in the memory of this step.
     pub fn with_shape(mut self, shape: BatchShape) -> StepGraphs {
         self.shape = Some(shape);
         self
@@ -257,10 +257,11 @@ fn all_or_none(options: &TrainerOptions, step: &Graph) -> Result<Late> {
         .collect())
 }
 
-/// Delays the updates of these states in the graph of a step; returns the graphs beside it as well.
+/// Delays the updates of the states in `late` in the graph of a step. Returns the step, and the graphs of the delayed
+/// updates beside it.
 ///
 /// # Errors
-/// As of [`passes::delay`].
+/// The errors of [`passes::delay`].
 pub(crate) fn delayed(step: Graph, late: &Late) -> Result<(Graph, Option<Delayed<Graph>>)> {
     if late.is_empty() {
         return Ok((step, None));

@@ -1,7 +1,7 @@
 //! The order of tokens by their logits.
 
-/// Tokens in order of their logits, largest first; of equal ones the first token comes first. They are sorted only as
-/// far as they are read.
+/// Tokens in order of their logits, largest first; of tokens with equal logits the first comes first. They are sorted
+/// only as far as they are read.
 pub(crate) struct MostLikely<'a> {
     logits: &'a [f64],
     pub first: Option<usize>,
@@ -18,14 +18,14 @@ impl MostLikely<'_> {
     pub fn of(logits: &[f64]) -> MostLikely<'_> {
         MostLikely {
             logits,
-            // Of equal ones `max_by` takes the last.
+            // Of tokens with equal logits `max_by` takes the last.
             first: (0..logits.len()).rev().max_by(|&a, &b| logits[a].total_cmp(&logits[b])),
             order: Vec::new(),
             sorted: 0,
         }
     }
 
-    /// The token in a place, if there are so many.
+    /// The token in a place; none if there are fewer tokens.
     pub fn get(&mut self, place: usize) -> Option<usize> {
         let logits = self.logits;
         if place == 0 {
@@ -53,8 +53,8 @@ impl MostLikely<'_> {
         self.order.get(place).map(|&token| token as usize)
     }
 
-    /// Number of the first `most` tokens whose weight together reaches `least`, with the token that reaches it, and
-    /// that weight.
+    /// Returns the least number of the likeliest tokens whose weights sum to `least` or more, `most` at most, and the
+    /// sum of their weights.
     pub fn with_share(&mut self, least: f64, most: usize, weight: impl Fn(usize) -> f64) -> (usize, f64) {
         let mut sum = 0.0;
         for place in 0..most {

@@ -111,8 +111,8 @@ impl TrainerOptions {
         self.update_rule().check()
     }
 
-    /// The learning rates of step `step`, counted from 0 over the whole training: that of parameters in no group, and
-    /// those of the groups.
+    /// The learning rates of step `step`, counted from 0 over the whole training: first the rate of parameters in no
+    /// group, then the rate of each group.
     pub fn learning_rates(&self, step: u64) -> Vec<f64> {
         let scheduled = step.saturating_sub(self.schedule_start);
         let scheduled = usize::try_from(scheduled).unwrap_or(usize::MAX);

@@ -29,7 +29,7 @@ const WORTH: f64 = 1.03;
 pub(crate) struct Placed<'a> {
     pub graphs: Cow<'a, StepGraphs>,
     pub plans: Vec<Plan>,
-    /// Time of the choice, without that of the plans.
+    /// Time of the choice, without the time of the plans.
     pub choosing: Duration,
 }
 
@@ -42,8 +42,8 @@ struct Tried {
 
 impl StepGraphs {
     /// Graphs with the delayed updates that the options ask for, and their plans. Under [`Placement::Planned`] they are
-    /// the fastest candidate within the budget; without a budget, the candidate of fewest bytes among those hardly
-    /// slower than the fastest.
+    /// the fastest candidate within the budget; without a budget, the candidate of fewest bytes among the candidates
+    /// that are hardly slower than the fastest.
     ///
     /// # Errors
     /// A budget below the floor.
@@ -127,8 +127,8 @@ fn is_chosen(options: &TrainerOptions) -> bool {
     options.placement == Placement::Planned && options.accumulate == 1
 }
 
-/// Sets of updates to delay, without the empty one: all updates, those that save time, and fewer and fewer of these, as
-/// long as they save at least `least` seconds.
+/// Sets of updates to delay, without the empty set: all updates, the updates that save time, and smaller and smaller
+/// parts of the latter, as long as a set saves at least `least` seconds.
 fn candidates(updates: &[Update], target: &dyn Target, least: f64) -> Vec<Late> {
     let Rates {
         memory,

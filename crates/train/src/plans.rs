@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl StepGraphs {
-    /// Least budget under which all graphs can be compiled. Under [`Placement::Planned`] it is that of graphs without
-    /// delayed updates, since gradients that wait take more.
+    /// Least budget under which all graphs can be compiled. Under [`Placement::Planned`] it is the floor of graphs
+    /// without delayed updates, since gradients that wait take more memory.
     ///
     /// # Errors
     /// A malformed graph.
@@ -85,7 +85,7 @@ impl StepGraphs {
         backend.measure_graphs(graphs, &options.of_plans(None))
     }
 
-    /// All graphs: the step and those beside it, the update, the functions.
+    /// All graphs: the step, the graphs of its delayed updates, the update, the functions.
     fn graphs(&self) -> impl Iterator<Item = &Graph> {
         let beside = self.delayed.iter().flat_map(Delayed::all);
         let steps = std::iter::once(&self.step).chain(beside);
@@ -175,7 +175,7 @@ impl StepPlans {
         })
     }
 
-    /// All plans: that of the step first.
+    /// All plans, the step's first.
     pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         let beside = self.delayed.iter().flat_map(Delayed::all);
         let steps = std::iter::once(&self.step).chain(beside);
@@ -201,10 +201,11 @@ impl StepPlans {
             .collect()
     }
 
-    /// Plans that [`Trainer::add_step`](crate::Trainer::add_step) would make beside these for another batch layout.
+    /// Plans that [`Trainer::add_step`](crate::Trainer::add_step) would make beside these plans for another batch
+    /// layout.
     ///
     /// # Errors
-    /// As that function.
+    /// The errors of [`Trainer::add_step`](crate::Trainer::add_step).
     pub fn another_step(
         &self,
         backend: &dyn Backend,
@@ -220,10 +221,10 @@ impl StepPlans {
             .collect()
     }
 
-    /// Plan that [`Session::function`](crate::Session::function) would make beside these.
+    /// Plan that [`Session::function`](crate::Session::function) would make beside these plans.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Session::function`](crate::Session::function).
     pub fn another_function<N: Into<String>>(
         &self,
         backend: &dyn Backend,
@@ -254,14 +255,14 @@ impl StepPlans {
         self.state_bytes + of_plans.sum::<usize>()
     }
 
-    /// Bytes of the arena: the largest of the plans, or those of [`StepPlans::make_room`] if these are more.
+    /// Bytes of the arena: the largest arena of the plans, or the bytes of [`StepPlans::make_room`] if they are more.
     pub fn arena_bytes(&self) -> usize {
         let arenas = self.plans().map(|plan| plan.arena_bytes());
         arenas.fold(self.room, usize::max)
     }
 
-    /// Sets the least bytes of the arena: steps of other batch layouts may need slightly more than that of the largest
-    /// batch, since their rows are cut in other places.
+    /// Sets the least bytes of the arena: steps of other batch layouts may need slightly more than the step of the
+    /// largest batch, since their rows are cut in other places.
     pub fn make_room(&mut self, arena: usize) {
         self.room = self.room.max(arena);
     }
@@ -271,7 +272,7 @@ impl StepPlans {
         self.state_bytes
     }
 
-    /// Refuses options that are not those of the plans.
+    /// Refuses options that the plans were not made with.
     pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
         options.check()?;
         let is_same = self.apply.is_some() == (options.accumulate > 1) && self.rates == 1 + options.groups.len();

@@ -17,8 +17,8 @@ pub struct Sampling {
     /// Share of the most likely tokens that are considered, with the token that reaches it (Holtzman et al. 2020); none
     /// considers all.
     pub top_p: Option<f64>,
-    /// Penalty of tokens that are in the text or its prompt: their positive logits are divided by it, others multiplied
-    /// (Keskar et al. 2019). 1 changes nothing.
+    /// Penalty of tokens that are in the text or its prompt: their positive logits are divided by it, their other
+    /// logits multiplied (Keskar et al. 2019). 1 changes nothing.
     pub repetition_penalty: f64,
     /// Seed of the draws.
     pub seed: u64,
@@ -39,7 +39,7 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// At most so many tokens, each the most likely one.
+    /// At most `tokens` tokens, each of them the most likely token.
     pub fn greedy(tokens: usize) -> Sampling {
         Sampling {
             tokens,
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(greedy.choose(&[5.0, 3.0], &[0, 7, -1], &mut random), Ok(1));
     }
 
-    /// What is drawn where all tokens are sorted.
+    /// The token that is drawn where all tokens are sorted.
     fn chosen_of_sorted(sampling: &Sampling, logits: &[f32], random: &mut SplitMix64) -> i32 {
         let mut order: Vec<usize> = (0..logits.len()).collect();
         order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));

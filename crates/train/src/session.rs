@@ -29,20 +29,20 @@ use lessen_nn::{Bf16Storage, Context, F32Storage, NormKind, ParamSpec, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A model on a device: its parameters, and functions over them. Dropping it frees what it has on the device.
+/// A model on a device: its parameters, and functions over them. Dropping it frees its memory on the device.
 pub struct Session {
     model: DeviceModel,
     params: Vec<ParamSpec>,
-    /// The states that are allocated, those of the parameters among them.
+    /// The states that are allocated, the parameters' states among them.
     states: BTreeSet<String>,
     /// Number of this session in its functions.
     owner: u64,
-    /// The programs of functions, by the numbers of these.
+    /// Programs of functions, by the functions' numbers.
     programs: BTreeMap<u64, ProgramId>,
     next_function: u64,
     /// Arena bytes within which functions are planned, if possible.
     arena: Option<usize>,
-    /// What functions read as parameters.
+    /// The view of the parameters that functions read.
     view: ParameterView,
     /// Dtype that matrix products of functions read.
     precision: Precision,
@@ -186,7 +186,7 @@ impl Session {
         self.model.device()
     }
 
-    /// What is allocated on the device now, by all sessions on it, and what can still be.
+    /// Memory of the device: how much all sessions on it have allocated now, and how much they still can.
     pub fn memory(&self) -> DeviceMemory {
         self.model.device().memory()
     }
@@ -196,7 +196,7 @@ impl Session {
         self.view = view;
     }
 
-    /// What functions read as parameters.
+    /// The view of the parameters that functions read.
     pub(crate) fn view(&self) -> &ParameterView {
         &self.view
     }

@@ -6,7 +6,7 @@ use lessen_base::Result;
 /// Recorded statistics, by the names of value and statistic: `transformer.h.0.mlp.pre_activation/mean`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// Those that are numbers.
+    /// Statistics that are numbers.
     pub scalars: Vec<(String, f64)>,
     /// Histograms: the counts of the bins between [`histogram_edges`](lessen_nn::statistics::histogram_edges).
     pub histograms: Vec<(String, Vec<f64>)>,

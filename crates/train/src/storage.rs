@@ -6,7 +6,8 @@ use lessen_graph::bf16_bits;
 use lessen_nn::{Bf16Storage, F32Storage, ParamStorage};
 use std::borrow::Cow;
 
-/// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and these.
+/// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and the
+/// elements.
 pub type Put<'a> = dyn FnMut(usize, usize, Host<'_>) -> Result<()> + 'a;
 
 /// How values of parameters become elements of their states, and are read back.
@@ -19,10 +20,10 @@ pub trait ParamCodec: ParamStorage {
     /// Encodes elements of a parameter from number `first` on: whole units.
     ///
     /// # Errors
-    /// Those of `put`.
+    /// The errors of `put`.
     fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()>;
 
-    /// All elements of a parameter from those of its states.
+    /// Decodes all elements of a parameter from the elements of its states.
     fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]>;
 }
 
@@ -51,7 +52,7 @@ impl ParamCodec for Bf16Storage {
     }
 }
 
-/// The elements as `f32`, rounded where that has fewer digits.
+/// The elements as `f32`, rounded where `f32` has fewer digits.
 fn as_f32(host: Host<'_>) -> Cow<'_, [f32]> {
     match host.as_f32() {
         Some(elements) => Cow::Borrowed(elements),

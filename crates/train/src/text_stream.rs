@@ -28,7 +28,7 @@ impl<'a> TextStream<'a> {
     /// Takes all tokens of the text, with a new one at the end. Returns the text that can be shown in addition.
     ///
     /// # Errors
-    /// Those of `decode`.
+    /// The errors of `decode`.
     pub fn push(&mut self, tokens: &[i32]) -> Result<&str> {
         let text = (self.decode)(tokens)?;
         let whole = text.trim_end_matches(BROKEN);
@@ -42,7 +42,7 @@ impl<'a> TextStream<'a> {
     /// Takes all tokens of the complete text. Returns the text that was held back.
     ///
     /// # Errors
-    /// Those of `decode`.
+    /// The errors of `decode`.
     pub fn finish(&mut self, tokens: &[i32]) -> Result<&str> {
         let text = (self.decode)(tokens)?;
         let end = self.stop_in(&text).unwrap_or(text.len());
@@ -98,7 +98,7 @@ mod tests {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What is shown after each byte of a text, and at its end.
+    /// The parts that are shown after each byte of a text, and at its end.
     fn shown(text: &[u8], stops: &[&str]) -> Vec<String> {
         let stops: Vec<String> = stops.iter().map(|stop| stop.to_string()).collect();
         let mut stream = TextStream::new(&decode, &stops);

@@ -81,13 +81,13 @@ impl Trainer {
         Trainer::from_plans(session, options, plans)
     }
 
-    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with
-    /// their parameters. Its other states keep their values, too. Where norms subtract no mean, the parameters are
-    /// recentred for it.
+    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with the
+    /// plans' parameters. Other states of the session keep their values, too. Where norms subtract no mean, the
+    /// parameters are recentred for it.
     ///
     /// # Errors
-    /// Options that are not those of the plans; a session without their parameters; states that the device's memory
-    /// cannot hold, or that the session has in another type.
+    /// Options that the plans were not made with; a session without the plans' parameters; states that the device's
+    /// memory cannot hold, or that the session has in another type.
     pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
         plans.check_options(&options)?;
         check_params(session.params(), &plans.params)?;
@@ -157,7 +157,7 @@ impl Trainer {
         self.session.weights()
     }
 
-    /// Gives parameters other values; those that `weights` lacks keep theirs.
+    /// Gives parameters other values; a parameter that `weights` lacks keeps its value.
     ///
     /// # Errors
     /// A name that the model does not have, a wrong shape or number of elements; no parameter has changed then.
@@ -180,7 +180,7 @@ impl Trainer {
         self.session.view().centred()
     }
 
-    /// The learning rates of the next step: that of parameters in no group, and those of the groups.
+    /// The learning rates of the next step: first the rate of parameters in no group, then the rate of each group.
     pub fn learning_rates(&self) -> Vec<f64> {
         self.options.learning_rates(self.done)
     }

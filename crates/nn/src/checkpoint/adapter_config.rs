@@ -1,4 +1,4 @@
-//! `adapter_config.json`, as `peft` writes it: which adapters a folder has, and of which model.
+//! `adapter_config.json`, as `peft` writes it: the adapters that a folder has, and the model that they belong to.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -18,8 +18,8 @@ use lessen_base::{Error, Result};
 /// Remedy for adapters that Lessen does not have.
 const REMEDY: &str = "merge them with peft: `model.merge_and_unload().save_pretrained(DIR)`";
 
-/// Initial values of `A` and `B` that do not change the base model. Others, such as PiSSA's, subtract the first product
-/// from it.
+/// Initial values of `A` and `B` that do not change the base model. Other initial values, such as PiSSA's, subtract the
+/// first product from the base model.
 const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
 /// Fields that change the computation unless they are false or null.
@@ -41,14 +41,14 @@ pub(super) struct AdapterConfig {
     fields: Fields,
     base: String,
     alpha: f64,
-    /// Names of layers, or last parts of them, whose alpha is another one.
+    /// Names of layers, or last parts of such names, with an alpha of their own.
     alphas: Vec<(String, f64)>,
     stabilized: bool,
     task: Option<String>,
 }
 
 impl AdapterConfig {
-    /// Reads that of a folder.
+    /// Reads the file of a folder.
     ///
     /// # Errors
     /// A damaged file, and adapters of a kind that Lessen does not have.

@@ -115,7 +115,7 @@ impl Folder {
         Ok(rest)
     }
 
-    /// The parameters in the base model, which may lack those of the folder.
+    /// Opens the parameters in the base model, which may lack parameters that the folder has.
     fn open_base(&self, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool) -> Result<Found> {
         Found::of(&self.base, params, &|name| {
             may_lack(name) || self.tensor(name).is_some()
@@ -157,8 +157,8 @@ impl Folder {
         Some(FoundAdapter { adapter, a, b })
     }
 
-    /// Shows the elements of a parameter to `take`: those of the folder, or else those of the base model with the
-    /// adapter's product in them.
+    /// Shows the elements of a parameter to `take`: the folder's elements if the folder has the parameter, otherwise
+    /// the base model's elements with the adapter's product added.
     fn visit(&mut self, base: &mut Found, param: &ParamSpec, take: &mut Take<'_>) -> Result<()> {
         if let Some(tensor) = self.tensor(&param.name) {
             let mut first = 0;

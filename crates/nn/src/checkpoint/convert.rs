@@ -13,11 +13,12 @@ use lessen_base::{Result, atomic};
 use safetensors::Dtype;
 
 /// Writes the `config.json` and the tensors of the folder `source` to the folder `target`, creating it if needed, with
-/// weights in `dtype`. Tensors keep their names; those of integers keep their dtype. Blocks are read and written one
-/// after another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; a folder
-/// as a whole is with [`write_folder`](lessen_base::atomic::write_folder).
+/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype. Blocks are read and written one after
+/// another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; to write the
+/// whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
 ///
-/// Of a folder of adapters it writes the model that they belong to, with the adapters' products added to its weights.
+/// Of a folder of adapters it writes the model that the adapters belong to, with the adapters' products added to its
+/// weights.
 ///
 /// # Errors
 /// A missing, truncated or damaged file of `source`, a file that cannot be written, and a number that `dtype` does not

@@ -61,7 +61,7 @@ impl WeightDtype {
     /// Writes elements of the tensor `name`, little-endian.
     ///
     /// # Errors
-    /// A finite number that the dtype does not reach, and those of `out`.
+    /// A finite number that the dtype does not reach, and the errors of `out`.
     pub(super) fn write(self, name: &str, elements: &[f32], out: &mut dyn Write) -> io::Result<()> {
         let mut bytes = Vec::new();
         for block in elements.chunks(BLOCK) {

@@ -1,4 +1,5 @@
-//! A folder that a model is read from: one with the model itself, or one with adapters beside that of their base model.
+//! A folder that a model is read from: a folder with the model itself, or a folder with adapters beside the folder of
+//! their base model.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
 }
 
 impl<'a> ModelFolder<'a> {
-    /// Sets the base model of the folder's adapters, in place of the one that their own file names.
+    /// Sets the base model of the folder's adapters, in place of the base model that their own file names.
     pub fn with_base(self, base: Option<&'a Path>) -> ModelFolder<'a> {
         ModelFolder { base, ..self }
     }
@@ -92,11 +93,11 @@ impl<'a> ModelFolder<'a> {
         })
     }
 
-    /// The fields of `config.json`: its own, or for adapters without one those of the base model, with the head that
-    /// the adapters are for.
+    /// Fields of `config.json`: the folder's own, or for adapters without this file the base model's, with the head
+    /// that the adapters are for.
     ///
     /// # Errors
-    /// A file that is missing or damaged, and those of [`ModelFolder::base`].
+    /// A file that is missing or damaged, and the errors of [`ModelFolder::base`].
     pub(crate) fn fields(self) -> Result<Fields> {
         let own = self.dir.join("config.json");
         if own.exists() || !self.has_adapters() {

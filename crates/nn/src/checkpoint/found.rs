@@ -79,7 +79,7 @@ impl Found {
     /// Shows the elements of a parameter to `take`, some after others; none where it is missing.
     ///
     /// # Errors
-    /// A wrong shape, a damaged file, and those of `take`.
+    /// A wrong shape, a damaged file, and the errors of `take`.
     pub(super) fn visit(&mut self, param: &ParamSpec, take: &mut Take<'_>) -> Result<()> {
         let Some(name) = self
             .used

@@ -3,10 +3,10 @@
 use crate::models::bert::Family;
 use crate::models::vit::VitFamily;
 
-/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`, `vit.`,
-/// `transformer.`, `gpt_neox.` or `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT
-/// converted from TensorFlow), `lm_head` for `embed_out` (GPT-NeoX in the memory of transformers 5), and that of a tied
-/// copy.
+/// Returns the names that a parameter may have, in order of precedence: its own name, the name without `bert.`, `vit.`,
+/// `transformer.`, `gpt_neox.` or `model.` (checkpoints of models without a head), the name with `gamma` or `beta`
+/// (BERT converted from TensorFlow), `lm_head` for `embed_out` (GPT-NeoX in the memory of transformers 5), and the name
+/// of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
     names.extend(without_prefix(name).map(str::to_string));

@@ -36,8 +36,8 @@ impl<'g> Context<'g> {
         cx
     }
 
-    /// Names a value, `PREFIX.name`, of which statistics can be recorded. Outside of a graph that records this value it
-    /// adds nothing to the graph. Values of the same name get numbers from the second one on: `NAME.2`.
+    /// Names a value `PREFIX.name`, so that its statistics can be recorded. It adds nothing to a graph that does not
+    /// record this value. Values of the same name get numbers from the second value on: `NAME.2`.
     #[track_caller]
     pub fn observe(&self, name: &str, statistics: &[Statistic], x: Tensor<'g>) {
         self.observe_where(name, statistics, x, None);

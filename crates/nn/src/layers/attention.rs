@@ -18,8 +18,8 @@ pub struct Attend<'g> {
     pub weight: Option<Tensor<'g>>,
     /// Bias of scores by positions.
     pub bias: PositionBias<'g>,
-    /// The positions of queries and keys, `i32[T]`, or of those of all sequences, `i32[B·T]`, and the angles by which
-    /// [`multi_head`] and [`Attend::rotate`] rotate them.
+    /// Positions of queries and keys, and the angles by which [`multi_head`] and [`Attend::rotate`] rotate them. The
+    /// positions are `i32[T]` if all sequences have the same, and `i32[B·T]` otherwise.
     pub rotary: Option<(Tensor<'g>, Rotary)>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
@@ -73,7 +73,7 @@ impl<'g> Attend<'g> {
 
 /// Multi-head attention (Vaswani et al. 2017): `softmax(q kᵀ / sqrt(D)) v` in every head, or with other weights and
 /// positions, for `q` of shape `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, G·D]`, where `G` divides `H` and each head
-/// of `k` and `v` is that of `H / G` heads of `q`. The result has the shape of `q`.
+/// of `k` and `v` belongs to `H / G` heads of `q`. The result has the shape of `q`.
 #[track_caller]
 pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
     let all = q.dim(-1);

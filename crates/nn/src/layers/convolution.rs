@@ -1,6 +1,6 @@
 //! Convolutions of images `[N, H, W, C]`, patch embedding, channel shuffle, squeeze and excitation.
 //!
-//! Parameters are those of PyTorch: `NAME.weight` is `[out, in / groups, height, width]` and `NAME.bias` `[out]`, in
+//! Parameters are PyTorch's: `NAME.weight` is `[out, in / groups, height, width]` and `NAME.bias` `[out]`, in
 //! checkpoints and in the graph alike; the operations read the weight in this order.
 
 use lessen_graph::{Conv2dOptions, Tensor};
@@ -44,13 +44,13 @@ impl Convolution {
         }
     }
 
-    /// The same in groups of channels.
+    /// Returns the convolution in groups of channels.
     pub fn grouped(mut self, groups: usize) -> Convolution {
         self.options.groups = groups;
         self
     }
 
-    /// The same with a bias, which is zeros initially.
+    /// Returns the convolution with a bias, which is zeros initially.
     pub fn with_bias(self) -> Convolution {
         let bias = Some(Init::Zeros);
         Convolution { bias, ..self }
@@ -131,8 +131,8 @@ pub enum Gate {
 }
 
 /// Squeeze and excitation (Hu, Shen and Sun 2018): scales each channel of `[N, H, W, C]` by a function of the means of
-/// all channels, `gate(W2 relu(W1 mean + b1) + b2)`, with `squeeze` channels between. Parameters are those of
-/// torchvision, `NAME.fc1` and `NAME.fc2`, weights of `[out, in, 1, 1]` with biases.
+/// all channels, `gate(W2 relu(W1 mean + b1) + b2)`, with `squeeze` channels between. Parameters are torchvision's
+/// `NAME.fc1` and `NAME.fc2`, weights of `[out, in, 1, 1]` with biases.
 #[track_caller]
 pub fn squeeze_excitation<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, squeeze: usize, gate: Gate) -> Tensor<'g> {
     let cx = cx.enter(name);

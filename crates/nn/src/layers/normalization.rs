@@ -10,7 +10,8 @@ use crate::init::Init;
 pub struct BatchNorm {
     /// Added to the variance.
     pub eps: f64,
-    /// How far the running statistics move towards those of a batch.
+    /// Share of the difference between a batch's statistics and the running statistics by which a step moves
+    /// the latter.
     pub momentum: f64,
     /// Whether training reads the running statistics, too, and does not change them.
     pub frozen: bool,
@@ -29,15 +30,14 @@ impl Default for BatchNorm {
 
 /// Batch normalization (Ioffe and Szegedy 2015) of `[.., C]`: `y = (x - mean) / sqrt(variance + eps) · weight + bias`.
 ///
-/// In training, mean and population variance are those of the channel over the batch, and the step moves
-/// `NAME.running_mean` and `NAME.running_var` towards them, the latter towards the unbiased variance, by `momentum` of
-/// the difference, as PyTorch does. Everywhere else, and where it is frozen or the model has adapters, the running
-/// statistics take their place. They are buffers, which checkpoints hold and no optimizer changes; see
-/// [`Context::buffer`].
+/// In training, each channel has its mean and population variance over the batch. The step moves `NAME.running_mean`
+/// towards this mean and `NAME.running_var` towards the unbiased variance, by `momentum` of the difference, as PyTorch
+/// does. Everywhere else, and where the layer is frozen or the model has adapters, the running statistics take their
+/// place. They are buffers, which checkpoints hold and no optimizer changes; see [`Context::buffer`].
 ///
-/// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running ones:
-/// the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer of one name is
-/// applied once in a training step.
+/// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running
+/// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer of
+/// one name is applied once in a training step.
 ///
 /// # Panics
 /// In training, with a single element of each channel, which has no variance; with settings out of range.
@@ -112,7 +112,7 @@ fn normalize_groups<'g>(x: Tensor<'g>, groups: usize, eps: f64, weight: Option<T
     let rows = x.reshape(&[images, pixels, channels]);
     let [mut mean, mut variance] = rows.moments();
     if groups < channels {
-        // The variance of a group is the mean of those of its channels and the variance of their means.
+        // The variance of a group is the mean of its channels' variances plus the variance of their means.
         let split = |x: Tensor<'g>| x.reshape(&[images, groups, channels / groups]);
         let means = split(mean);
         let group_mean = means.mean_last();

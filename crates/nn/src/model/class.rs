@@ -21,7 +21,7 @@ pub trait ModelClass {
         "model".to_string()
     }
 
-    /// The training objective; by default that of a classifier.
+    /// The training objective; by default a classifier's.
     fn task(&self) -> Task {
         match self.labels().len() {
             classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
@@ -79,7 +79,7 @@ pub trait ModelClass {
         0
     }
 
-    /// The same to be changed; none in a model of images.
+    /// Number of tokens in the vocabulary, to be changed; none in a model of images.
     fn vocab_size_mut(&mut self) -> Option<&mut usize> {
         None
     }
@@ -114,13 +114,13 @@ pub trait ModelClass {
     /// Softmax of the cross entropy.
     fn loss(&self) -> Loss;
 
-    /// The same to be changed.
+    /// Softmax of the cross entropy, to be changed.
     fn loss_mut(&mut self) -> &mut Loss;
 
     /// How the layer norms are computed.
     fn norm(&self) -> NormKind;
 
-    /// The same to be changed.
+    /// Kind of the layer norms, to be changed.
     fn norm_mut(&mut self) -> &mut NormKind;
 
     /// Sets every dropout to `p`, at least 0 and below 1.

@@ -74,7 +74,7 @@ impl Model {
         Ok(family(&folder.into().fields()?)?.to_string())
     }
 
-    /// Returns the fields of the model's `config.json`: those of the file it was read from, updated.
+    /// Returns the fields of the model's `config.json`: the fields of the file it was read from, updated.
     pub fn config_json(&self) -> Map<String, Value> {
         self.class().config_json()
     }

@@ -25,16 +25,16 @@ pub struct Decoder {
     pub(super) norm_eps: f64,
     pub(super) branches: Branches,
     pub(super) qkv: Qkv,
-    /// Of the product that ends an attention.
+    /// Storage of the matrix that ends an attention.
     pub(super) attention_out: Linear,
     pub(super) mlp: Mlp,
-    /// Of the products of the feed-forward layers.
+    /// Storage of the matrices of the feed-forward layers.
     pub(super) mlp_linear: Linear,
     pub(super) activation: Activation,
     pub(super) dropout: Dropout,
-    /// Of the initial values of matrices.
+    /// Initial values of matrices.
     pub(super) init: Init,
-    /// The same of matrices that end a residual branch.
+    /// Initial values of matrices that end a residual branch.
     pub(super) residual_init: Init,
     pub(super) head: Head,
     pub(super) names: Names,
@@ -69,11 +69,12 @@ pub(super) enum Norm {
 /// Inputs of the residual branches of a block.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Branches {
-    /// The feed-forward layers what attention gives: `y = x + attention(norm(x))`, then `y + mlp(norm(y))`.
+    /// The feed-forward layers read what attention gives: `y = x + attention(norm(x))`, then `y + mlp(norm(y))`.
     Sequential,
-    /// Both the same, each by its own norm: `x + attention(norm(x)) + mlp(norm(x))`.
+    /// Attention and feed-forward layers read the block's input, each by a norm of its own:
+    /// `x + attention(norm(x)) + mlp(norm(x))`.
     Parallel,
-    /// Both the same, by one norm, the first name of [`Names::norms`].
+    /// Attention and feed-forward layers read the block's input by one norm, the first name of [`Names::norms`].
     ParallelWithOneNorm,
 }
 
@@ -91,11 +92,11 @@ pub(super) enum Linear {
 /// The products of queries, keys and values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Qkv {
-    /// One of this name.
+    /// One product of this name.
     Joined(&'static str, Linear),
-    /// One of this name, with the queries, keys and values of a head side by side: its rows are `[H, 3, D]`.
+    /// One product of this name, with the queries, keys and values of a head side by side: its rows are `[H, 3, D]`.
     JoinedByHead(&'static str, Linear),
-    /// One for each, of these names.
+    /// A product each for queries, keys and values, by name.
     Separate([&'static str; 3], Linear),
 }
 
@@ -152,7 +153,8 @@ pub(super) struct Head {
 pub(super) enum Reads<'g> {
     /// The sequences of a batch.
     Batch(BatchShape),
-    /// One token of each of so many sequences, the data input `tokens` (`i32[B, 1]`), at positions (`i32[B]`).
+    /// One token of each sequence, for a number of sequences: the data input `tokens` (`i32[B, 1]`), at positions
+    /// (`i32[B]`).
     Token(usize, Tensor<'g>),
 }
 

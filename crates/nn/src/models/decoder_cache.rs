@@ -51,12 +51,11 @@ impl Decoder {
 
     /// Reads one more token of each text and returns the logits `f32[B, vocabulary]` of the token after it.
     ///
-    /// Declares `tokens` (`i32[B, 1]`) and `position` (`i32[B]`, less than `capacity`), the positions of these tokens.
-    /// Writes their keys and values into the cache.
+    /// Declares `tokens` (`i32[B, 1]`) and their positions, `position` (`i32[B]`, less than `capacity`). Writes their
+    /// keys and values into the cache.
     ///
     /// # Panics
-    /// If the capacity is larger than the model's positions, if it has a table
-    /// of them.
+    /// If the model has a table of positions and the capacity is larger than this table.
     #[track_caller]
     pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
         self.check_capacity(cx, capacity);

@@ -46,9 +46,9 @@ pub struct EncoderConfig {
     /// Attention heads of keys and values in each layer, a divisor of `heads`; `None` means as many.
     pub kv_heads: Option<usize>,
     /// Whether the layers are reversible, as in the Reformer (Kitaev, Kaiser and Levskaya 2020): two streams, both
-    /// begun by the embeddings, of which attention reads the second and adds to the first, and the feed-forward layer
-    /// reads the first and adds to the second, so that a layer's input follows from its output. Their mean is what is
-    /// pooled.
+    /// begun by the embeddings. Attention reads the second stream and adds to the first, and the feed-forward layer
+    /// reads the first stream and adds to the second, so that a layer's input follows from its output. The mean of both
+    /// streams is pooled.
     pub reversible: bool,
     /// Attention and positions.
     pub attention: AttentionConfig,

@@ -32,14 +32,14 @@ impl AdamSettings {
 }
 
 /// An optimizer and its settings. Weight decay applies to parameters of rank 2 or more, so not to biases and norms.
-/// The states of a parameter are those of [`OptimizerConfig::states`].
+/// [`OptimizerConfig::states`] gives the states of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum OptimizerConfig {
-    /// AdamW (Loshchilov and Hutter 2019), with the states `m` and `v`. Weight decay is that of the parameter per unit
-    /// of learning rate.
+    /// AdamW (Loshchilov and Hutter 2019), with the states `m` and `v`. Weight decay is the share that is subtracted
+    /// from the parameter, per unit of learning rate.
     AdamW(AdamSettings),
     /// AdamW whose moments are 8-bit codes, each block of 256 with a scale (Dettmers et al. 2022), with the states
-    /// `m_codes`, `m_scales`, `v_codes` and `v_scales`; of parameters of less than 4096 elements those of AdamW.
+    /// `m_codes`, `m_scales`, `v_codes` and `v_scales`; a parameter of less than 4096 elements has the states of AdamW.
     AdamW8bit(AdamSettings),
     /// Adam (Kingma and Ba 2015), with the states `m` and `v`. Weight decay is the multiple of the parameter that is
     /// added to its gradient (L2 penalty).
@@ -225,7 +225,7 @@ impl OptimizerConfig {
         }
     }
 
-    /// The same with this weight decay.
+    /// Returns the optimizer with this weight decay.
     pub fn with_weight_decay(mut self, decay: f64) -> OptimizerConfig {
         match &mut self {
             OptimizerConfig::AdamW(AdamSettings { weight_decay, .. })

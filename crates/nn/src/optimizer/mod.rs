@@ -1,7 +1,8 @@
 //! Parameter updates as part of the graph: optimizers, clipping to a global norm, gradient accumulation.
 //!
 //! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
-//! graph that runs for every micro-batch, [`apply`] the one that runs after the last. All states start at zero.
+//! graph that runs for every micro-batch, [`apply`] the graph that runs after the last micro-batch. All states start at
+//! zero.
 
 mod adafactor;
 mod algorithms;
@@ -49,8 +50,8 @@ pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Upda
 /// Adds the gradients of one micro-batch to the states [`gradient_sum_of`] the parameters, which it returns.
 ///
 /// Declares the data input [`SHARE`] (`f32[]`), the weight of this micro-batch in the mean loss: its number of labels
-/// over that of the whole batch, which is `1 / n` for `n` equal micro-batches. If the shares sum to 1, the states end
-/// as the gradient of the mean over all labels.
+/// over the number of labels of the whole batch, which is `1 / n` for `n` equal micro-batches. If the shares sum to 1,
+/// the states end as the gradient of the mean over all labels.
 ///
 /// # Panics
 /// If no parameter is trained.
@@ -72,7 +73,7 @@ pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> 
 /// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero.
 ///
 /// `params` are the parameters of the accumulating graph; this graph declares the trained ones again. Data inputs and
-/// states are those of [`update`].
+/// states are the same as in [`update`].
 pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> Update<'g> {
     let mut trained = rule.trained(params.to_vec());
     for (param, _) in &mut trained {

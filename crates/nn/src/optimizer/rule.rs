@@ -15,7 +15,7 @@ pub type Joined = BTreeMap<String, u64>;
 /// Parameters that have mean zero along axes, which an update keeps.
 pub type Centred = BTreeMap<String, BTreeSet<usize>>;
 
-/// Parameters with an update of their own. Settings that a group leaves out are those of the rest of the model.
+/// Parameters with an update of their own. A setting that a group leaves out is the same as for the rest of the model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ParamGroup {
     /// Names of the parameters.
@@ -31,7 +31,7 @@ pub struct ParamGroup {
 }
 
 impl ParamGroup {
-    /// A group of these parameters, which are updated as the rest.
+    /// A group of the parameters `params`, which are updated like the rest of the model.
     pub fn new(params: Patterns) -> ParamGroup {
         ParamGroup {
             params,
@@ -42,7 +42,7 @@ impl ParamGroup {
         }
     }
 
-    /// The learning rate of step `step`, counted from 0, where that of the rest is given by `rest`.
+    /// The learning rate of step `step`, counted from 0, where `rest` gives the learning rate of the rest of the model.
     pub fn lr(&self, rest: &LrSchedule, step: usize) -> f64 {
         self.schedule.as_ref().unwrap_or(rest).lr(step) * self.lr_factor
     }
@@ -75,8 +75,8 @@ pub struct UpdateRule {
     /// `t`, weighted by `d` to the power of the steps since.
     pub ema: Option<f64>,
     /// Parameters that stay recentred, since norms of the graph subtract no mean (Jiang et al. 2023). Their gradients
-    /// are projected, and they are recentred after the update: both equal those of LayerNorm up to a mean, on which
-    /// nothing depends.
+    /// are projected, and they are recentred after the update: gradients and parameters equal LayerNorm's up to a mean,
+    /// on which nothing depends.
     pub centred: Centred,
 }
 

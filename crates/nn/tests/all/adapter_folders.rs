@@ -135,12 +135,12 @@ fn what_peft_leaves_out_is_taken_from_the_base_model_and_the_tensors() {
     let dir = dir.path();
     let base = bert_base(dir);
     let mut all = tensors();
-    // With biases, peft saves what the head was before, too.
+    // With biases, peft saves the head as it was before training, too.
     all.push(("classifier.original_module.bias", &[3]));
     let own = adapters(dir, &all, json!({}));
     let (model, weights) = load(&dir.join("adapters"));
     assert_eq!(model.task(), Task::Classification { classes: 3 });
-    // Ranks are those of the tensors; alpha is 8.
+    // Ranks are the tensors' ranks; alpha is 8.
     let query = format!("{SELF}.query");
     assert_close(&weights[&format!("{query}.weight")], &merged(&base, &own, &query, 4.0));
     let value = format!("{SELF}.value");
@@ -153,10 +153,10 @@ fn what_peft_leaves_out_is_taken_from_the_base_model_and_the_tensors() {
     let key = format!("{SELF}.key.weight");
     assert_eq!(weights[&key], base[&key]);
 
-    // Merged, it is a model of its own.
+    // Merged into the base model, the adapters give a model of their own.
     checkpoint::convert(&dir.join("adapters"), &dir.join("merged"), WeightDtype::F32).unwrap();
     assert_eq!(load(&dir.join("merged")).1, weights);
-    // Alone, they are what they were.
+    // Copied without the base model, the adapters stay as they were.
     checkpoint::copy_adapters((&dir.join("adapters")).into(), &dir.join("copy"), WeightDtype::F32).unwrap();
     let read = |file: &str| fs::read(dir.join(file)).unwrap();
     assert!(!dir.join("copy/config.json").exists());

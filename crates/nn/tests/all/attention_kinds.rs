@@ -10,7 +10,7 @@ use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{AttentionConfig, BatchShape, Context, Loss, Model, Position};
 use serde_json::Value;
 
-/// The scores of two texts of `length` tokens, the second of which is padded from its third token on with `padding`.
+/// The logits of two texts of `length` tokens; the second text has three tokens and then the token `padding`.
 fn logits(model: &Model, length: usize, padding: i32) -> Array {
     let trace = Trace::new();
     let cx = Context::new(&trace, false);
@@ -155,7 +155,7 @@ fn a_file_keeps_attention_positions_and_loss_in_fields_of_our_own() {
                 assert_eq!((read.attention(), read.loss()), (expected, model.loss()));
                 assert_eq!(read.config_json(), json);
                 assert_eq!(read.parameters().len(), model.parameters().len());
-                // What transformers reads is what a plain model has, and a plain model has nothing else.
+                // The fields that transformers reads equal the fields of a plain model, which has no other fields.
                 let known = |json: serde_json::Map<String, Value>| -> serde_json::Map<String, Value> {
                     json.into_iter()
                         .filter(|(field, _)| !field.starts_with("lessen_"))

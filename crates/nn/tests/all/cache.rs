@@ -92,7 +92,7 @@ fn check(what: &str, model: &Decoder, weights: &Arrays) {
             state.extend(results);
             logits
         };
-        // The initial values of the cache do not matter, nor do the tokens behind a prompt.
+        // The initial values of the cache do not matter, nor do the tokens after a prompt.
         let mut state = weights.clone();
         for spec in model.cache_states(TEXTS, CAPACITY) {
             state.insert(spec.name, Array::full(Type::f32(&spec.shape), 7.0));

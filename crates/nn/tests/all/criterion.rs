@@ -5,7 +5,7 @@ use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Context, Criterion, Model, Task, numbered_labels};
 
-/// A classifier of texts of two tokens with three classes, of which a text has one or several.
+/// A classifier of texts of two tokens. A text has one of three classes, or several with `multi_label`.
 fn classifier(multi_label: bool) -> Model {
     let config = EncoderConfig {
         vocab_size: 8,

@@ -17,7 +17,7 @@ fn outputs<'g>(cx: &Context<'g>) -> Tensor<'g> {
     outputs_of(cx, linear)
 }
 
-/// The same, in which the second block has a layer of this kind.
+/// The network of [`outputs`], with the layer `second` in the second block.
 pub fn outputs_of<'g>(cx: &Context<'g>, second: Layer) -> Tensor<'g> {
     let weight = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[ROWS, 4]);

@@ -39,7 +39,7 @@ fn every_field_is_read_and_kept() {
         );
         assert_eq!(model.max_length(), None, "rotary positions have no limit");
         let (mut own, theirs) = (model.config_json(), fields(name));
-        // What transformers leaves out because it follows from other fields.
+        // transformers leaves out this field, because it follows from other fields.
         if matches!(family, LlamaFamily::Olmo | LlamaFamily::Qwen2) {
             assert_eq!(own.remove("head_dim"), Some(json!(8)));
         }
@@ -73,7 +73,7 @@ fn the_base_and_the_scaling_of_angles_are_read_in_both_forms() {
         ..Rotary::DEFAULT
     };
     assert_eq!(llama3, expected);
-    // What is written without the form of transformers 5 is the form before it.
+    // A file without the fields of transformers 5 is written with the older fields.
     for rotary in [Rotary::DEFAULT, linear, llama3] {
         let mut config = LlamaConfig {
             vocab_size: 9,

@@ -17,7 +17,7 @@ fn encoder(reversible: bool) -> Model {
     LessenEncoder { config }.into()
 }
 
-/// Parameters of which those of a part are multiplied.
+/// The parameters, with the parameters of a part multiplied.
 fn scaled(given: &Arrays, part: &str, by: f64) -> Arrays {
     let mut given = given.clone();
     for (name, array) in &mut given {

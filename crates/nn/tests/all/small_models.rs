@@ -85,7 +85,7 @@ pub fn models(attention: AttentionConfig) -> Vec<Model> {
     ]
 }
 
-/// [`models`], and those whose positions are rotary unless something else is said, here in half of each head.
+/// [`models`], and models whose positions are rotary by default, here in half of each head.
 pub fn all_models(attention: AttentionConfig) -> Vec<Model> {
     let half = |interleaved| AttentionConfig {
         rotary: Rotary {

@@ -34,7 +34,7 @@ fn recorded(x: &Array, seen: Option<&Array>) -> HashMap<String, Array> {
     evaluate(&trace.finish(), &inputs).unwrap()
 }
 
-/// Asserts that the statistics are those of rows, of which elements that are not seen are left out.
+/// Asserts that `found` has the statistics of `rows`, which lack the elements that are not seen.
 fn check(found: &HashMap<String, Array>, rows: &[Vec<f64>]) {
     let all: Vec<f64> = rows.concat();
     let mean_of = |values: &[f64]| values.iter().sum::<f64>() / (values.len() as f64).max(1.0);
@@ -83,7 +83,7 @@ fn check(found: &HashMap<String, Array>, rows: &[Vec<f64>]) {
     }
 }
 
-/// Numbers of which some are 0 and, unless `positive`, some negative; exact in `f32`.
+/// Numbers that are exact in `f32`: some are 0 and, unless `positive`, some are negative.
 fn numbers(shape: &[usize], positive: bool) -> Array {
     let mut random = lessen_base::SplitMix64::new(5);
     Array::from_fn(Type::f32(shape), |_| {

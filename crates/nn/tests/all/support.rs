@@ -65,7 +65,7 @@ pub fn assert_close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
     }
 }
 
-/// Loads parameters of which none may be missing.
+/// Loads parameters; none may be missing.
 pub fn load(folder: &Folder, params: &[ParamSpec]) -> Result<checkpoint::Loaded> {
     checkpoint::load(&folder.0, params, &|_| false)
 }

@@ -1,4 +1,4 @@
-//! 24 steps of each optimizer against those recorded from PyTorch, in `f64`.
+//! 24 steps of each optimizer against the steps recorded from PyTorch, in `f64`.
 
 use std::collections::BTreeSet;
 

@@ -32,12 +32,12 @@ fn logits(model: &VisionModel, size: [usize; 3], training: bool) -> Graph {
     trace.finish()
 }
 
-/// Counts of torchvision's networks and of those of the papers, without running statistics. The papers round theirs:
-/// ResNet-20 0.27, ResNet-1202 19.4, WRN-16-2 0.7, WRN-28-10 36.5, WRN-40-4 8.9, RevNet-38 0.46, RevNet-110 1.73,
-/// RevNet-164 1.75 million.
 /// A parameter's name and shape.
 type Named = (&'static str, &'static [usize]);
 
+/// The counts are torchvision's and the papers', without running statistics. The papers round their counts: ResNet-20
+/// 0.27, ResNet-1202 19.4, WRN-16-2 0.7, WRN-28-10 36.5, WRN-40-4 8.9, RevNet-38 0.46, RevNet-110 1.73, RevNet-164
+/// 1.75 million.
 #[test]
 fn published_networks_have_as_many_parameters_as_published() {
     for (name, size, classes, count) in [

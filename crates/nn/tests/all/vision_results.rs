@@ -25,7 +25,7 @@ fn unit_matrix(size: usize) -> Array {
     Array::from_fn(Type::f32(&[size, size]), |i| f64::from(u8::from(i[0] == i[1])))
 }
 
-/// The logits of one image with these parameters; those that are not given are zeros.
+/// The logits of one image with the parameters `given`; all other parameters are zeros.
 fn evaluated(model: &VisionModel, image: Array, mut given: Arrays) -> Vec<f64> {
     let trace = Trace::new();
     let cx = Context::new(&trace, false);

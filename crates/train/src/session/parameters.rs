@@ -54,8 +54,8 @@ impl Session {
         Ok(weights)
     }
 
-    /// Gives parameters other values; those that `weights` lacks keep theirs. Where norms subtract no mean, parameters
-    /// are recentred for it.
+    /// Gives parameters other values; a parameter that `weights` lacks keeps its value. Where norms subtract no mean,
+    /// parameters are recentred for it.
     ///
     /// # Errors
     /// A name that the model does not have, a wrong shape or number of elements; no parameter has changed then.
@@ -84,7 +84,7 @@ impl Session {
     /// storage encodes several elements together, parts of a parameter follow each other from its beginning on.
     ///
     /// # Errors
-    /// A parameter that the model does not have, or that ends sooner; a part that does not follow the one before.
+    /// A parameter that the model does not have, or that ends sooner; a part that does not follow the part before it.
     pub fn set_part(&mut self, name: &str, first: usize, values: &[f32]) -> Result<()> {
         let Some(param) = self.params.iter().find(|param| param.name == name) else {
             return Err(Error::user(format!("the model has no parameter `{name}`")));

@@ -75,8 +75,8 @@ impl Session {
         names.iter().map(array).collect()
     }
 
-    /// Gives all of these states of training other values, or none of them: those of `arrays` in their order, if each
-    /// of the states is among them in its type.
+    /// Sets the states of training in `names` to the values of `arrays`, in the order of `arrays`. Sets none and
+    /// returns false unless `arrays` has exactly these states, each in its type.
     pub(crate) fn set_states(&mut self, names: &[String], arrays: &[StateArray]) -> Result<bool> {
         let mut own: HashMap<String, FiledState> = names
             .iter()

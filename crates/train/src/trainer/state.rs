@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 impl Trainer {
-    /// States beside the parameters: those of the optimizer, and those that the model function declared, each in its
-    /// own dtype.
+    /// States beside the parameters: the optimizer's states, and the states that the model function declared, each in
+    /// its own dtype.
     ///
     /// # Errors
     /// A device that fails.
@@ -125,7 +125,7 @@ impl Trainer {
     }
 }
 
-/// The error of a checkpoint whose states are not those of the trainer.
+/// The error for a checkpoint whose states are not the trainer's.
 pub(super) fn other_optimizer() -> Error {
     Error::user("the checkpoint is of another optimizer; resume with the settings that it had")
 }

@@ -44,9 +44,9 @@ pub struct StepReport {
 /// A micro-batch of a step.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// Its share in the loss.
+    /// Share of the micro-batch in the loss.
     pub share: f32,
-    /// Its batch layout, if the trainer has steps for several; see [`Trainer::add_step`].
+    /// Batch layout of the micro-batch, if the trainer has steps for several; see [`Trainer::add_step`].
     pub shape: Option<BatchShape>,
     /// The arrays; there may be more than the function declared.
     pub inputs: &'a Inputs<'a>,
@@ -59,7 +59,7 @@ impl<'a> Part<'a> {
         Part { share, shape, inputs }
     }
 
-    /// The same in this layout.
+    /// Returns the micro-batch in this layout.
     pub fn at(self, shape: BatchShape) -> Part<'a> {
         let shape = Some(shape);
         Part { shape, ..self }

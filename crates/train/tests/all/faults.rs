@@ -274,7 +274,7 @@ fn a_function_runs_in_its_own_session_alone() {
     assert!(session.unload(tripled).unwrap_err().to_string().contains(foreign));
     assert_eq!(one.run(doubled, &x).unwrap().f32("y").unwrap(), [2.0; 4]);
     assert_eq!(other.run(tripled, &x).unwrap().f32("y").unwrap(), [3.0; 4]);
-    // One that has been freed runs nothing, whatever was loaded in its place.
+    // A function that has been freed runs nothing, whatever was loaded in its place.
     let session = one.session().unwrap();
     session.unload(doubled).unwrap();
     let halved = session

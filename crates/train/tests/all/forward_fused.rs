@@ -1,4 +1,4 @@
-//! Updates at the beginning of the next step: the graphs against those of plain steps, and the trainer against the
+//! Updates at the beginning of the next step: the graphs against the graphs of plain steps, and the trainer against the
 //! other placements where parameters are used between the steps.
 
 use crate::support::device;
@@ -19,7 +19,7 @@ const ROWS: usize = 6;
 const WIDTH: usize = 5;
 const WORDS: usize = 64;
 
-/// Words, of which few are in a batch, two layers with a normalization between them, and an offset.
+/// A table of words, few of them in a batch; two layers with a normalization between them; and an offset.
 fn predict<'g>(cx: &Context<'g>) -> Tensor<'g> {
     let init = Init::Normal { std: 0.5 };
     let words = cx.input("words", DType::I32, &[ROWS]);
@@ -182,7 +182,7 @@ fn trainer(placement: Placement) -> Trainer {
     Trainer::new(device(2), options, loss).unwrap()
 }
 
-/// So many steps; the bits of their losses and norms.
+/// Trains for `steps` steps; returns the bits of their losses and norms.
 fn train(trainer: &mut Trainer, steps: usize) -> Vec<u32> {
     let step = |_| {
         let (words, y) = batch(trainer.done());
@@ -200,7 +200,7 @@ fn bytes(dir: &Path) -> Vec<Vec<u8>> {
     names.map(|name| fs::read(dir.join(name)).unwrap()).to_vec()
 }
 
-/// What everything that uses parameters between the steps finds.
+/// Results of all uses of parameters between the steps.
 fn used(placement: Placement, dir: &Path) -> (Vec<u32>, Vec<Vec<u8>>) {
     let mut trainer = trainer(placement);
     let evaluation = trainer.function(|cx| vec![("y", predict(cx))]).unwrap();
@@ -216,7 +216,7 @@ fn used(placement: Placement, dir: &Path) -> (Vec<u32>, Vec<Vec<u8>>) {
     found.extend(train(&mut trainer, 2));
     trainer.save_checkpoint(dir).unwrap();
     found.extend(train(&mut trainer, 2));
-    // A step that fails leaves the update of the one before.
+    // A step that fails leaves the update of the step before it.
     let (_, y) = batch(0);
     let wrong = trainer.step(&[("words", Host::I32(&[WORDS as i32; ROWS])), ("y", Host::F32(&y))]);
     assert!(wrong.is_err());

@@ -54,7 +54,7 @@ fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
     (0..VOCAB).max_by(|&a, &b| last[a].total_cmp(&last[b])).unwrap() as i32
 }
 
-/// Checks what a generator says that keeps `capacity` tokens, when it is asked for 30.
+/// Checks the text of a generator that keeps `capacity` tokens, when it is asked for 30 tokens.
 fn check_generation(what: &str, (model, weights): &(Model, Weights), most: usize, capacity: usize) {
     let mut generator = Generator::new(session(model, weights), model, most).unwrap();
     let sampling = Sampling::greedy(30);
@@ -122,7 +122,7 @@ fn a_seed_decides_what_is_drawn() {
     );
 }
 
-/// What follows all prompts at once.
+/// Continuations of all prompts, generated at once.
 fn together(generator: &mut Generator, prompts: &[&[i32]], samples: usize, sampling: &Sampling) -> Vec<Vec<i32>> {
     let mut seen: Vec<Vec<i32>> = vec![Vec::new(); prompts.len() * samples];
     let added = generator.generate_all(prompts, samples, sampling, &mut |number, tokens| {
@@ -299,6 +299,6 @@ fn logits_that_are_nan_end_generation_with_an_error_on_every_path() {
         shown.push((number, tokens.len()));
         Ok(ControlFlow::Continue(()))
     });
-    // What came before was sound and has been shown.
+    // The tokens before the error were sound and have been shown.
     assert!(all.is_err() && shown.contains(&(0, 1)));
 }

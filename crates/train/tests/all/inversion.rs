@@ -13,7 +13,7 @@ const IMAGES: usize = 8;
 const PIXELS: usize = 32;
 const CLASSES: usize = 5;
 const UNITS: usize = 6;
-/// More than the declared error of a sum, and less than that of any rule of `bf16`.
+/// More than the declared error of a sum, and less than the error of any rule of `bf16`.
 const ALLOWED: f64 = 1e-6;
 
 fn model() -> VisionModel {

@@ -160,7 +160,7 @@ impl Case {
     }
 }
 
-/// What a training results in, and what its plan is.
+/// Results of a training, and numbers of its plan.
 #[derive(Clone)]
 struct Trained {
     losses: Vec<u32>,

@@ -45,7 +45,7 @@ fn a_loss_that_is_no_scalar_is_refused_with_the_line_that_made_it() {
 #[test]
 fn shapes_that_do_not_fit_are_refused_with_the_line_of_the_operation() {
     type Case = (u32, fn(&Context<'_>), &'static str);
-    // Each on a line of its own, of which the number is part of what is expected.
+    // Each case is on a line of its own, because its line number is part of the expected sentence.
     #[rustfmt::skip]
     let cases: [Case; 7] = [
         (line!(), |cx| ignore(points(cx).matmul(weight(cx, &[2, 2]))), "matmul"),

@@ -27,7 +27,7 @@ const NAMES: [&str; 17] = [
     "arena",
 ];
 
-/// AdamW with clipping, averages and accumulation of so many batches, so that every name of training occurs.
+/// AdamW with clipping, averages and accumulation of `accumulate` batches, so that every name of training occurs.
 fn options(accumulate: usize) -> TrainerOptions {
     TrainerOptions {
         optimizer: OptimizerConfig::adamw(0.1),
@@ -38,7 +38,7 @@ fn options(accumulate: usize) -> TrainerOptions {
     }
 }
 
-/// What a name stands for in a model function.
+/// Role of a name in a model function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Role {
     Input,
@@ -222,8 +222,8 @@ fn a_checkpoint_from_before_resumes_whose_own_states_look_like_those_of_training
     let step = |trainer: &mut Trainer| trainer.step(&[("x", Host::F32(&[1.0; 4]))]).unwrap().loss;
     step(&mut trainer);
     trainer.save_checkpoint(&path).unwrap();
-    // The name in the file as it was before states of the model function were told from those of training; the header
-    // keeps its length.
+    // Gives the state the name that it had in files before the names of states of the model function were told from the
+    // names of states of training. The header keeps its length.
     let states = path.join("training.safetensors");
     let bytes = std::fs::read(&states).unwrap();
     let at = bytes

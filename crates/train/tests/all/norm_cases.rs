@@ -1,4 +1,4 @@
-//! What the tests of norms train: small models with LayerNorm, their batches, and how.
+//! Cases for the tests of norms: small models with LayerNorm, their batches, and settings of the training.
 
 use crate::support::device;
 use lessen_base::SplitMix64;
@@ -123,7 +123,7 @@ pub fn shape(model: &Model) -> BatchShape {
     }
 }
 
-/// The arrays of a batch, of which each model reads some.
+/// The arrays of a batch; each model reads some of the arrays.
 pub fn batch(model: &Model, number: u64) -> Vec<(&'static str, HostArray)> {
     let mut random = SplitMix64::keyed(5, number);
     let mut words = |count: usize, most: usize| (0..count).map(|_| random.below(most as u64) as i32).collect();
@@ -149,7 +149,7 @@ pub fn hosts<'a>(batch: &'a [(&'static str, HostArray)]) -> Vec<(&'a str, Host<'
     batch.iter().map(|(name, array)| (*name, array.host())).collect()
 }
 
-/// Gradients that are zero but for rounding, such as those of keys' biases, move nothing with this `eps`.
+/// Gradients that are zero but for rounding, such as the gradients of keys' biases, move nothing with this `eps`.
 pub fn options(norm: NormKind) -> TrainerOptions {
     TrainerOptions {
         optimizer: OptimizerConfig::AdamW(AdamSettings {

@@ -45,23 +45,23 @@ fn floats(view: &TensorView<'_>) -> Vec<f32> {
     words.map(|&bytes| f32::from_le_bytes(bytes)).collect()
 }
 
-/// The recorded batches with the masked tokens named, of which a batch has fewer.
+/// The recorded batches with the masked tokens named; a batch has fewer masked tokens than places for them.
 const MASKED: BatchShape = BatchShape::Masked {
     size: SIZE,
     tokens: SIZE * LENGTH + 2,
     masked: 24,
 };
 
-/// What the model reads in one step, under our names.
+/// Inputs of the model in one step, under our names.
 struct Inputs {
     integers: Vec<(&'static str, Vec<i32>)>,
-    /// What is to be predicted, where it is no label, and the weights of the rows.
+    /// Targets that are no labels, and the weights of the rows.
     numbers: Vec<(&'static str, Vec<f32>)>,
     mask: Option<Vec<u8>>,
 }
 
 impl Inputs {
-    /// Those of a step in a layout.
+    /// The inputs of a step in a layout.
     fn of(recorded: &SafeTensors<'_>, step: usize, layout: BatchShape) -> Inputs {
         let padded = Inputs::padded(recorded, step);
         match layout {
@@ -72,7 +72,7 @@ impl Inputs {
         }
     }
 
-    /// The same without padding.
+    /// The inputs without padding.
     fn packed(&self, tokens: usize) -> Inputs {
         let whole = vec![1; SIZE * LENGTH];
         let mask = self.mask.as_ref().unwrap_or(&whole);
@@ -120,7 +120,7 @@ impl Inputs {
         }
     }
 
-    /// The same with the tokens that have a label named, and so many places for them.
+    /// The inputs with the labelled tokens named in `places` places.
     fn masked(mut self, places: usize) -> Inputs {
         let at = self.integers.iter().position(|(name, _)| *name == "labels").unwrap();
         let (_, labels) = self.integers.swap_remove(at);
@@ -220,7 +220,7 @@ fn check_gradients(name: &str, recorded: &SafeTensors<'_>, layout: BatchShape) {
     for momentum in state {
         let parameter = momentum.name.strip_prefix("optimizer.momentum.").unwrap();
         let gradient = exact(parameter).unwrap();
-        // A bias's gradient is made of the same terms as its matrix's; that of a key cancels to nothing.
+        // A bias's gradient is made of the same terms as its matrix's; the gradient of a key's bias cancels to nothing.
         let matrix = parameter
             .strip_suffix("bias")
             .and_then(|name| exact(&format!("{name}weight")));
@@ -368,8 +368,8 @@ fn gptj_language_model() {
     check("gptj-tiny");
 }
 
-/// Greedy generation of several prompts at once, with and without a repetition penalty, against that of transformers
-/// for each prompt alone.
+/// Greedy generation of several prompts at once, with and without a repetition penalty, against transformers'
+/// generation for each prompt alone.
 fn check_generation(name: &str) {
     let bytes = fs::read(fixture(&format!("expected-{name}.safetensors"))).unwrap();
     let recorded = SafeTensors::deserialize(&bytes).unwrap();
@@ -393,7 +393,7 @@ fn check_generation(name: &str) {
         let go_on = &mut |_: usize, _: &[i32]| Ok(ControlFlow::Continue(()));
         let found = generator.generate_all(&prompts, 1, &sampling, go_on).unwrap();
         for (number, found) in found.into_iter().enumerate() {
-            // Theirs goes on behind the token that ends a text.
+            // transformers' tokens go on after the token that ends a text.
             let theirs = tokens(&format!("{kind}.{number}"));
             let whole: Vec<i32> = theirs.into_iter().take_while(|token| *token != 0).collect();
             assert_eq!(found, whole, "{kind}.{number} of {name}");

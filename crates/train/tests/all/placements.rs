@@ -12,12 +12,13 @@ use lessen_train::{StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
 const LAYERS: usize = 6;
-/// Two arrays of so many rows and columns fit in a worker's cache with room to spare, as does the narrowest.
+/// Two arrays with this number of rows and columns fit in a worker's cache with room to spare, as does the narrowest
+/// array.
 const WIDTH: usize = 224;
-/// Arrays of so many columns do not.
+/// Arrays with this number of columns do not fit.
 const WIDE: usize = 2400;
 
-/// Small layers before a large one, each of two matrices and their offsets. What is subtracted parts their groups.
+/// Small layers before a large one, each of two matrices and their offsets. The subtracted mean parts their row groups.
 fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
     let init = Init::Normal { std: 0.05 };
     let mut x = cx.input("x", DType::F32, &[ROWS, WIDTH]);

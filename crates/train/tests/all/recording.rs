@@ -11,7 +11,7 @@ use lessen_train::{Part, Session, StepGraphs, StepPlans, Trainer, TrainerOptions
 const ROWS: usize = 8;
 const WIDTH: usize = 5;
 
-/// A loss that is the mean of an observed value behind dropout. It counts its runs in a state of its own.
+/// A loss that is the mean of an observed value after dropout. It counts its runs in a state of its own.
 fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
     let count = cx.trace().state("count", DType::I32, &[1]);
     cx.trace().assign(count, count + count.full_like(1.0));

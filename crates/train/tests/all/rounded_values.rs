@@ -61,8 +61,8 @@ fn step(options: &TrainerOptions) -> (f32, Vec<(String, Vec<f64>)>) {
     (report.unwrap().loss, changes)
 }
 
-/// Checks that a form takes at most so large a part of the exact arena, and that gradients are off by no more than so
-/// large a part.
+/// Checks that a storage format takes at most the share `part` of the exact arena, and that gradients are off by at
+/// most the share `bound`.
 fn check(form: StorageFormat, part: f64, bound: f64) {
     let allowed = form.error() * 1.001;
     let (exact, inexact) = (plans(&options(0.0, None)), plans(&options(allowed, None)));
@@ -108,7 +108,7 @@ fn eight_bits_take_a_quarter_of_what_backward_reads() {
     check(StorageFormat::Int8, 0.7, 0.03);
 }
 
-/// The batch of texts of equal length and, behind them, tokens of no text.
+/// The batch of texts of equal length and, after them, tokens of no text.
 fn packed(texts: usize, tokens: usize) -> Vec<(&'static str, HostArray)> {
     let mut random = SplitMix64::keyed(3, 2);
     let mut draw = |count: usize, below: usize| {

@@ -132,7 +132,8 @@ fn a_parameter_of_several_states_is_set_read_and_saved() {
     let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs().max(1.0);
     assert!(found.iter().zip(&expected).all(close), "{found:?} for {expected:?}");
 
-    // The saved values are those that functions read. Encoding them again changes scales by their rounding at most.
+    // The saved values are the values that functions read. Encoding them again changes scales by their rounding at
+    // most.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("saved");
     session.save(&path, &serde_json::Map::new(), WeightDtype::F32).unwrap();

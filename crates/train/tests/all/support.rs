@@ -11,7 +11,7 @@ pub fn device(threads: usize) -> Box<dyn Backend> {
     Box::new(CpuBackend::new(threads).unwrap())
 }
 
-/// Plain gradient descent with plans of this allowed error and budget, so that a step says what the gradient is.
+/// Plain gradient descent with plans of this allowed error and budget, so that a step shows the gradient.
 pub fn descent(lr: f64, allowed_error: f64, budget: Option<usize>) -> TrainerOptions {
     TrainerOptions {
         optimizer: OptimizerConfig::Sgd {
@@ -32,7 +32,7 @@ pub fn line<'g>(cx: &Context<'g>) -> Tensor<'g> {
     (y * y).mean()
 }
 
-/// A trainer of [`line`] with steps of so many batches.
+/// A trainer of [`line`] with steps of `accumulate` batches.
 pub fn train_line(device: Box<dyn Backend>, accumulate: usize) -> Trainer {
     let options = TrainerOptions {
         accumulate,

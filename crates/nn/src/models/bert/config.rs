@@ -27,7 +27,7 @@ pub struct BertConfig {
     pub num_attention_heads: usize,
     /// Width inside the feed-forward layers.
     pub intermediate_size: usize,
-    /// Number of position embeddings, of which RoBERTa uses those after the padding id.
+    /// Number of position embeddings. RoBERTa uses only the embeddings after the padding id.
     pub max_position_embeddings: usize,
     /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT, which has
     /// none.

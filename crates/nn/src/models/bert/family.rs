@@ -72,12 +72,12 @@ pub(crate) struct Description {
     pub fields: FieldNames,
     /// Prefix of the names of the encoder's parameters.
     pub prefix: &'static str,
-    /// Where parameters that all layers share stand, in the encoder.
+    /// Scope, in the encoder, of the parameters that all layers share.
     pub stack: &'static str,
     pub layer: LayerNames,
     /// Whether dropout follows the output of attention.
     pub attention_output_dropout: bool,
-    /// Whether the classifier's dropout is that of a classifier of tokens, too; otherwise it has that of the hidden
+    /// Whether a classifier of tokens has the classifier's dropout, too; otherwise it has the dropout of the hidden
     /// states.
     pub classifier_dropout_of_tokens: bool,
     /// The padding id of a `config.json` without one.
@@ -114,9 +114,9 @@ pub(crate) struct FieldNames {
     pub hidden_dropout_prob: &'static str,
     pub attention_probs_dropout_prob: &'static str,
     pub classifier_dropout: &'static str,
-    /// The classifier's dropout where the field is missing; none is that of the hidden states.
+    /// The classifier's dropout where the field is missing; none takes the dropout of the hidden states.
     pub default_classifier_dropout: Option<f64>,
-    /// With the value where the field is missing; none is 0.
+    /// Name of the field, and the dropout where the field is missing; without a name the dropout is 0.
     pub qa_dropout: Option<(&'static str, f64)>,
     /// None where there are no token types.
     pub type_vocab_size: Option<&'static str>,
@@ -126,7 +126,7 @@ pub(crate) struct FieldNames {
 
 /// Names of parameters, in a layer.
 pub(crate) struct LayerNames {
-    /// Those of all layers, in the encoder, without their numbers.
+    /// Scope of all layers, in the encoder; a layer's number follows it.
     pub layers: &'static str,
     pub query: &'static str,
     pub key: &'static str,
@@ -150,7 +150,7 @@ pub(crate) struct ClassifierNames {
 /// The head of a masked language model: a layer with activation and norm, and the tied matrix.
 pub(crate) struct MaskedNames {
     pub dense: &'static str,
-    /// None where it is that of the encoder.
+    /// None where the head has the encoder's activation.
     pub activation: Option<Activation>,
     pub norm: &'static str,
     /// The bias of the tied matrix, a parameter.

@@ -64,10 +64,10 @@ impl Bert {
         }
     }
 
-    /// Logits and loss, over `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`]),
-    /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none. Those of
-    /// answers are `answers` (`i32[2, B]`: the places of the first and the last token in the row of tokens that the
-    /// text is in).
+    /// Returns logits and loss. The loss reads `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`]),
+    /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is no label. A model
+    /// that finds answers reads `answers` in place of labels (`i32[2, B]`: the places of the first and the last token
+    /// of an answer, in the row of tokens that the text is in).
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);

@@ -1,5 +1,5 @@
-//! ConvNet of the papers on dataset condensation (Zhao, Mopuri and Bilen 2021), and LeNet, AlexNet and VGG-11, in the
-//! forms of these papers for images of 32 x 32 pixels and in those of torchvision.
+//! ConvNet of the papers on dataset condensation (Zhao, Mopuri and Bilen 2021), and LeNet, AlexNet and VGG-11, as in
+//! these papers for images of 32 x 32 pixels, and as in torchvision.
 
 use super::parts::Norm;
 use super::plain::{Dense, Part, PlainNet, Start};

@@ -25,8 +25,8 @@ const STAGES: [(usize, usize, usize, usize); 7] = [
 /// A MobileNetV2.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MobileNetV2 {
-    /// What the numbers of channels are multiplied by; they are rounded to multiples of 8, by less than a tenth
-    /// downwards. The last convolution has at least 1,280.
+    /// Factor of the numbers of channels. The products are rounded to multiples of 8, by less than a tenth downwards.
+    /// The last convolution has at least 1,280 channels.
     pub width: f64,
     /// Batch normalization.
     pub norm: BatchNorm,

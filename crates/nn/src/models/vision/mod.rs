@@ -5,7 +5,7 @@
 //! normal distribution of He et al. (2015) for cotangents, and linear layers have PyTorch's uniform initial values;
 //! where a family differs, it says so.
 //!
-//! The number of channels of images is theirs, not the network's. [`Network`] has the networks with names, and
+//! The images decide the number of their channels, not the network. [`Network`] has the networks with names, and
 //! [`ImageClassifier`] is one of them as a [`Model`](crate::Model), with the size of its images.
 
 mod classifier;

@@ -121,11 +121,11 @@ pub(super) fn subsample(x: Tensor<'_>, stride: usize) -> Tensor<'_> {
     x.avg_pool2d(windows, false)
 }
 
-/// Images with channels of zeros, as many before as after those there are (one more after, if the number is odd), so
-/// that there are `channels`.
+/// Adds channels of zeros to images up to `channels` channels, as many before the present channels as after them (one
+/// more after, if the number of added channels is odd).
 ///
 /// # Panics
-/// If there are more already.
+/// If there are more channels already.
 #[track_caller]
 pub(super) fn pad_channels(x: Tensor<'_>, channels: usize) -> Tensor<'_> {
     let present = x.dim(-1);

@@ -3,7 +3,7 @@
 //!
 //! Convolutions and norms are named by their place in a list of all layers, activations and pooling among them, as in
 //! PyTorch's `Sequential`: `features.0.weight`, `features.3.weight`. The first linear layer reads features channel by
-//! channel (`C`, `H`, `W`), as PyTorch's networks do, so checkpoints are theirs.
+//! channel (`C`, `H`, `W`), as PyTorch's networks do, so they share checkpoints.
 //!
 //! Images of 28 x 28 pixels and one channel, handwritten digits, get 2 more pixels of padding on each side in the first
 //! convolution, which makes them 32 x 32, as in the papers on dataset condensation.

@@ -63,8 +63,8 @@ impl Block {
 /// Shortcut beside a branch that changes size or number of channels; elsewhere it is the input itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shortcut {
-    /// Every other row and column, and channels of zeros, half of them before and half of them after the others: option
-    /// A of He et al., without parameters.
+    /// Every other row and column, and channels of zeros, half of them before the other channels and half after them:
+    /// option A of He et al., without parameters.
     Padding,
     /// A 1 x 1 convolution: option B.
     Projection,
@@ -125,8 +125,8 @@ impl ResNet {
         }
     }
 
-    /// Wide ResNet for CIFAR, of `6 · blocks + 4` layers, `factor` times as wide as those of [`ResNet::cifar`]. It is a
-    /// pre-activation network; where channels change, the shortcut is a projection of the activated input.
+    /// Wide ResNet for CIFAR, of `6 · blocks + 4` layers, `factor` times as wide as the layers of [`ResNet::cifar`]. It
+    /// is a pre-activation network; where channels change, the shortcut is a projection of the activated input.
     pub fn wide(blocks: usize, factor: usize, classes: usize) -> ResNet {
         ResNet {
             width: 16 * factor,

@@ -1,5 +1,5 @@
-//! Reversible residual networks (Gomez et al. 2017): two halves of the channels, each of which is added a function of
-//! the other, so that in a unit that changes no sizes the inputs follow from the outputs.
+//! Reversible residual networks (Gomez et al. 2017): two halves of the channels. A function of each half is added to
+//! the other half, so that in a unit that changes no sizes the inputs follow from the outputs.
 //!
 //! A unit computes `y1 = s(x1) + F(x2)` and `y2 = s(x2) + G(y1)`. `F` and `G` are residual branches in which norm and
 //! activation come before each convolution. `s` is the identity, so that `x2 = y2 - G(y1)` and `x1 = y1 - F(x2)`,
@@ -39,8 +39,8 @@ pub struct RevNet {
 }
 
 impl RevNet {
-    /// For CIFAR: three stages of so many units and of these widths. RevNet-38 has basic blocks, 3 units and widths 32,
-    /// 64 and 112.
+    /// For CIFAR: three stages of `units` units each, with these widths. RevNet-38 has basic blocks, 3 units and widths
+    /// 32, 64 and 112.
     pub fn cifar(block: Block, units: usize, widths: [usize; 3], classes: usize) -> RevNet {
         RevNet {
             stem: Stem::Small,
@@ -53,8 +53,8 @@ impl RevNet {
         }
     }
 
-    /// For ImageNet: bottlenecks in four stages of so many units, of widths 128, 256, 512 and 832. RevNet-104 has 2, 2,
-    /// 11 and 2 units.
+    /// For ImageNet: bottlenecks in four stages, with these numbers of units and the widths 128, 256, 512 and 832.
+    /// RevNet-104 has 2, 2, 11 and 2 units.
     pub fn imagenet(units: [usize; 4], classes: usize) -> RevNet {
         RevNet {
             stem: Stem::Large,
@@ -116,8 +116,8 @@ impl RevNet {
         y
     }
 
-    /// What a branch is added to: the half itself, or with other sizes a convolution of it (bottlenecks), or means of
-    /// its pixels with channels of zeros on both sides (basic blocks).
+    /// The shortcut, to which a branch is added: the half itself, or with other sizes a convolution of it
+    /// (bottlenecks), or means of its pixels with channels of zeros on both sides (basic blocks).
     #[track_caller]
     fn skip<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, at: At) -> Tensor<'g> {
         let out = self.block.outputs(at.width);
@@ -148,7 +148,7 @@ struct At {
 }
 
 /// Means of windows of `stride` x `stride` pixels. The last windows of an odd height or width have fewer pixels, so
-/// that there are as many windows as those of a convolution of this stride.
+/// that there are as many windows as in a convolution of this stride.
 #[track_caller]
 fn halve(x: Tensor<'_>, stride: usize) -> Tensor<'_> {
     if stride == 1 {

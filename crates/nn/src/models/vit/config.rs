@@ -104,7 +104,7 @@ pub struct VitConfig {
     pub layer_norm_eps: f64,
     /// Height and width of images in pixels.
     pub image_size: [usize; 2],
-    /// Height and width of patches in pixels, divisors of those of images.
+    /// Height and width of patches in pixels, divisors of the images' height and width.
     pub patch_size: [usize; 2],
     /// Channels of images.
     pub num_channels: usize,
