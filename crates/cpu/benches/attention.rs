@@ -4,8 +4,8 @@
 //! recipes), `bias` (`none`, `alibi`, `fire`), `shift` (of the biases of FIRE: with -4, most weights of `relu` are
 //! zeros), `causal` (0 or 1), `backward` (0 or 1), `fused` (0: the graph of its decomposition), `threads`, `repeats`.
 //! One JSON object is printed: the least time, the rate of the products that a dense attention computes (half of them
-//! where causal), the bytes of the arena, which does not hold queries, keys and values, and what ReLU attention leaves
-//! out.
+//! where causal), the bytes of the arena, which does not hold queries, keys and values, and the tiles and scores that
+//! ReLU attention leaves out.
 
 use std::time::Instant;
 

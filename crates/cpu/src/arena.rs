@@ -36,7 +36,7 @@ impl Arena {
         // SAFETY: the layout's size is not 0.
         let ptr = NonNull::new(unsafe { alloc(layout) }).ok_or_else(refused)?;
         ask_for_huge_pages(ptr, len);
-        // SAFETY: the allocation has so many bytes.
+        // SAFETY: the allocation has `len` bytes.
         unsafe { ptr.write_bytes(0, len) };
         Ok(Arena { ptr, len })
     }
@@ -80,8 +80,8 @@ impl Drop for Arena {
     }
 }
 
-/// Asks the system for huge pages, before the memory is touched: with pages of 4 KiB, products wait for addresses. What
-/// is no multiple of a huge page keeps small ones, so that no more memory is resident than was allocated.
+/// Asks the system for huge pages, before the memory is touched: with pages of 4 KiB, products wait for addresses.
+/// Memory after the last whole huge page keeps small pages, so that no more memory is resident than was allocated.
 fn ask_for_huge_pages(ptr: NonNull<u8>, len: usize) {
     #[cfg(target_os = "linux")]
     if len >= HUGE_PAGE {

@@ -57,7 +57,7 @@ impl CpuBackend {
         Ok(CpuBackend::from(Device::from_env()?))
     }
 
-    /// The same with the times of operations in this folder, instead of `lessen` in the user's cache folder.
+    /// Keeps the times of operations in `folder`, instead of `lessen` in the user's cache folder.
     pub fn with_times_in(self, folder: PathBuf) -> CpuBackend {
         CpuBackend {
             times_folder: Some(folder),
@@ -65,7 +65,7 @@ impl CpuBackend {
         }
     }
 
-    /// The same, announcing no more than so many bytes as its memory.
+    /// Limits the memory that this backend announces to `bytes` bytes.
     pub fn with_memory_limit(self, bytes: usize) -> CpuBackend {
         CpuBackend {
             memory_limit: Some(bytes),
@@ -227,8 +227,8 @@ impl Backend for CpuBackend {
         }
         check_upload(state, &to.ty, first, &data)?;
         let size = to.ty.dtype.bytes();
-        // SAFETY: the state's memory holds the elements of its type, of which these are some, and the store is borrowed
-        // mutably.
+        // SAFETY: the state's memory holds the elements of its type, the uploaded elements are some of them, and the
+        // store is borrowed mutably.
         unsafe {
             let to = to.memory.ptr().add(first * size);
             to.copy_from_nonoverlapping(host_ptr(&data), data.len() * size);

@@ -2,7 +2,7 @@
 //!
 //! A plan is trusted to keep the memory of values apart, since only the compiler makes plans. Its lowerings are not
 //! trusted, since its target may have been another device's: the kernel of each node is made once more and compared
-//! with what the plan gives it.
+//! with its lowering in the plan.
 
 use lessen_base::{Error, Result};
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratch, Storage, aligned};
@@ -39,7 +39,7 @@ struct Whole {
     timed: Timed,
 }
 
-/// What binding a plan needs: the plan, and the byte of each constant.
+/// The data for binding a plan: the plan, and the byte of each constant.
 pub(crate) struct Binder<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) constants: &'a [usize],

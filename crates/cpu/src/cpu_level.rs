@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use lessen_base::{Error, Result};
 
-/// A CPU level, in ascending order of what it has.
+/// A CPU level, in ascending order of its instructions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum CpuLevel {

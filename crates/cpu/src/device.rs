@@ -11,7 +11,8 @@ use crate::kernels::gemm::gemm;
 use crate::pool::Pool;
 use crate::simd::CpuLevel;
 
-/// What plans depend on of a CPU: its number of threads. It answers as a [`Target`](lessen_compile::Target).
+/// The property of a CPU on which plans depend: its number of threads. It answers as a
+/// [`Target`](lessen_compile::Target).
 #[derive(Clone, Copy, Debug)]
 pub struct CpuTarget {
     /// Threads.
@@ -61,7 +62,7 @@ impl Device {
         self.arena.len()
     }
 
-    /// Allocates an arena of at least so many bytes, and each thread's workspace of products.
+    /// Allocates an arena of at least `arena` bytes, and each thread's workspace of products.
     pub(crate) fn reserve(&mut self, arena: usize) -> Result<()> {
         /// Rows and columns of a product that takes as much workspace as any.
         const SIDE: usize = 384;
@@ -98,7 +99,7 @@ impl Device {
         }
     }
 
-    /// What the planner must know of this device.
+    /// The properties of this device that the planner must know.
     pub fn target(&self) -> CpuTarget {
         CpuTarget {
             threads: self.threads(),

@@ -279,7 +279,7 @@ impl Executable {
         self.results.iter().find(|r| r.name == name).map(|r| &r.ty)
     }
 
-    /// Starts or stops collecting where the time goes; starting forgets what was collected.
+    /// Starts or stops collecting where the time goes; starting forgets the times that were collected.
     pub fn set_profiling(&mut self, on: bool) {
         self.clock = if on {
             Clock::started(&self.plan)

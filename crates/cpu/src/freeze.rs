@@ -1,5 +1,5 @@
-//! States that never change: those that one product reads are packed once, in place of what was uploaded. Such a
-//! product also adds the row that the next node would add to it.
+//! States that never change: a state that only one product reads is packed once, and the packed elements replace the
+//! uploaded elements. A product of a packed state also adds the row that the next node would add to its result.
 
 use lessen_base::Result;
 use lessen_compile::{Plan, Storage};
@@ -18,11 +18,11 @@ use crate::operand::{Bases, RowOperand};
 use crate::store::Store;
 
 impl Executable {
-    /// Packs the states that only one kernel of this `program` reads, if it has a loop for that, one after another: a
-    /// state's elements lie in memory twice meanwhile.
+    /// Packs the states that only one kernel of this `program` reads, if the kernel has a loop for packed elements, one
+    /// after another: a state's elements lie in memory twice meanwhile.
     ///
     /// # Errors
-    /// Memory that the system does not give; what is packed until then can be run.
+    /// Memory that the system does not give; the program runs with the states that are packed until then.
     pub(crate) fn freeze(&mut self, program: ProgramId, device: &Device, store: &mut Store) -> Result<()> {
         let uses = uses_of_states(&self.plan);
         for node in self.bound.iter_mut().filter_map(Bound::row_nodes).flatten() {
@@ -89,8 +89,8 @@ fn uses_of_values(plan: &Plan) -> Vec<usize> {
     uses
 }
 
-/// The row that a node adds to each row of the frozen product before it, if nothing else reads that and the product can
-/// be written where the sum lies.
+/// The row that a node adds to each row of the frozen product before it, if nothing else reads the product and the
+/// product can be written where the sum lies.
 fn added_row(plan: &Plan, uses: &[usize], product: &RowNode, sum: &RowNode) -> Option<RowOperand> {
     let node = |node: &RowNode| &plan.graph().nodes[node.timed.node.index()];
     let is_sum = node(sum).op.downcast_ref::<Binary>()?.kind == BinaryKind::Add;
@@ -107,7 +107,7 @@ fn added_row(plan: &Plan, uses: &[usize], product: &RowNode, sum: &RowNode) -> O
     (is_free && is_apart && fits).then_some(row)
 }
 
-/// The state that a node can read packed, and the bytes that it takes then.
+/// The state that a node can read packed, and the bytes of the packed state.
 fn packable(plan: &Plan, uses: &[usize], node: &RowNode) -> Option<(usize, usize)> {
     let fixed = node.kernel.fixed.as_ref()?;
     let others = node.inputs.iter().enumerate().filter(|(i, _)| *i != fixed.input);

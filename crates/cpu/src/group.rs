@@ -1,5 +1,5 @@
-//! A group of row-wise operations: its nodes run over one block of rows after another, or, where all rows are one
-//! block, one after another with each cut into tasks.
+//! A row group: its nodes run over one row block after another, or, where all rows are one block, one after another
+//! with each cut into tasks.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::operand::{Bases, Location, RowOperand};
 use crate::pool::Pool;
 use crate::slices::{COLUMNS, SliceSums};
 
-/// Tasks that a node of few rows is cut into, about; and the elements that are worth one.
+/// Approximate number of tasks that a node of few rows is cut into, and the elements that are worth a task.
 const TASKS: usize = 16;
 const TASK_ELEMENTS: usize = 1 << 13;
 
@@ -27,7 +27,7 @@ pub(crate) struct RowNode {
     pub(crate) kernel: RowKernel,
     pub(crate) inputs: Vec<RowOperand>,
     pub(crate) outputs: Vec<RowOutput>,
-    /// Byte of the step's shared scratch where that of the node begins.
+    /// Byte of the step's shared scratch where the node's shared scratch begins.
     pub(crate) shared: usize,
     pub(crate) timed: Timed,
 }
@@ -62,7 +62,7 @@ pub(crate) struct GroupScratch<'a> {
 // SAFETY: the addresses are only dereferenced by kernels, on the parts of memory that the plan gives to their task.
 unsafe impl Sync for GroupScratch<'_> {}
 
-/// What the tasks of a step share.
+/// Data that the tasks of a step share.
 pub(crate) struct Context<'a> {
     pub(crate) bases: &'a Bases,
     pub(crate) index_errors: &'a IndexErrors,
@@ -121,7 +121,7 @@ impl Group {
         }
     }
 
-    /// The most tasks at a time, with so many threads.
+    /// The most tasks at a time, with `threads` threads.
     #[cfg(test)]
     pub(crate) fn tasks(&self, threads: usize) -> Option<usize> {
         let rows = self.rows;
@@ -131,7 +131,8 @@ impl Group {
         self.nodes.iter().map(|node| node.tasks(rows.rows, threads).0).max()
     }
 
-    /// Adds up the parts of sums over rows, in the order of the rows: those of a slice, and then these sums.
+    /// Adds up the parts of sums over rows, in the order of the rows: first the parts of each slice, then the sums of
+    /// the slices.
     fn add_parts(&self, pool: &Pool, bases: &Bases) {
         let sums = || {
             let outputs = self.nodes.iter().flat_map(|n| &n.outputs);
@@ -170,9 +171,9 @@ impl Group {
 struct TaskMemory {
     /// Blocks of the group's values.
     local: *mut u8,
-    /// The kernels' own.
+    /// Scratch of the kernels.
     kernel: *mut u8,
-    /// What all tasks share.
+    /// Memory that all tasks share.
     shared: *mut u8,
 }
 
@@ -200,8 +201,9 @@ impl RowNode {
         }
     }
 
-    /// Tasks where all rows are one block, and how many of them lie side by side. The last of these has the remainder,
-    /// too, unless cuts are even: a product of few columns may be computed in another order.
+    /// Number of tasks where all rows are one block, and number of tasks side by side. The last task side by side has
+    /// the remainder of the columns, too, unless cuts are even: a product of few columns may be computed in another
+    /// order.
     fn tasks(&self, rows: usize, threads: usize) -> (usize, usize) {
         let (height, width) = self.task_extents(rows, threads);
         let across = match self.kernel.cut {
@@ -237,7 +239,7 @@ impl RowNode {
         }
     }
 
-    /// Runs what comes before the kernel, which is given so many rows.
+    /// Prepares the kernel to run on `rows` rows.
     fn prepare(&self, pool: &Pool, context: &Context<'_>, scratch: GroupScratch<'_>, rows: usize) {
         let Some(prepare) = &self.kernel.prepare else {
             return;
@@ -316,7 +318,7 @@ impl RowNode {
 }
 
 impl Sum {
-    /// The memory that a tile adds to, of which all or some columns are zeroed.
+    /// The memory that a tile adds to. Sets `columns` of it to zero, or all columns.
     fn part(&self, bases: &Bases, tile: usize, columns: Option<&Range<usize>>) -> Arg {
         let ptr = match self.parts {
             Some((offset, _)) => bases.arena.wrapping_add(offset + tile * self.len * self.to.size),

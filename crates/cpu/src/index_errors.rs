@@ -1,5 +1,5 @@
-//! Index errors: what kernels find wrong in indices that a step computes. The first one is kept and ends the run;
-//! kernels go on without touching memory out of bounds.
+//! Index errors: kernels find wrong indices among the indices that a step computes. The first error is kept and ends
+//! the run; kernels go on without touching memory out of bounds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -33,7 +33,7 @@
 //! # Ok::<(), lessen_base::Error>(())
 //! ```
 //!
-//! # Where what is
+//! # Modules
 //!
 //! - `kernels`: one file for each family of operations, with the loops and, below them, the entries by which
 //!   `kernels/table.rs` finds them. A new operation's kernel is a function there and a line of the table.
@@ -41,8 +41,9 @@
 //! - `bind` turns the steps of a plan into kernels with operands; `group` runs row-wise operations block by block.
 //! - `freeze` packs states that never change, for the kernels of one executable.
 //! - `exec` has a run's arrays checked, uploads them, runs the steps and downloads the results.
-//! - `times` measures what operations take and keeps it for the next process: plans may go by the times of a machine.
-//! - [`arena`], [`pool`] and [`simd`] are the ground that the rest stands on.
+//! - `times` measures the times of operations and keeps them for the next process: plans may go by the times of a
+//!   machine.
+//! - [`arena`], [`pool`] and [`simd`] are the base of the other modules.
 //!
 //! # Memory safety
 //!
@@ -51,7 +52,7 @@
 //!
 //! - Only the compiler makes plans, so values that live at the same time lie apart.
 //! - Kernels run for the exact Rust types of standard operations only.
-//! - `bind` makes each kernel once more and refuses a plan whose layouts, scratch or tiles are not those of the kernel.
+//! - `bind` makes each kernel once more and refuses a plan whose layouts, scratch or tiles differ from the kernel's.
 //! - Sizes of states, constants and results are counted without overflow before anything is allocated, and a plan that
 //!   reaches beyond its arena is refused.
 //! - `lessen-device` checks dtype, length and truth values of every array that is given to a run or a state, and all

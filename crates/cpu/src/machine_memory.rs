@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::process::{bytes_of_row, status_bytes};
 
-/// Bytes that can still be allocated without swapping: what the system has available, and no more than the
+/// Bytes that can still be allocated without swapping: the bytes that the system has available, and no more than the
 /// control groups and the limits of this process allow. None where the system does not tell.
 pub(crate) fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
@@ -32,8 +32,8 @@ fn limit_of_row(rows: &str, row: &str) -> Option<usize> {
     values.split_whitespace().next()?.parse().ok()
 }
 
-/// The folders of the control groups that `/proc/self/cgroup` names, and of those around them. In a container the names
-/// may be those outside of it, so the outermost folders are always among them.
+/// The folders of the control groups that `/proc/self/cgroup` names, and of the groups around them. In a container the
+/// names may be names outside of the container, so the outermost folders are always in the result.
 fn folders_of_groups(own: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in own.lines() {
@@ -52,8 +52,8 @@ fn folders_of_groups(own: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// What a control group (version 2 or 1) leaves: its limit less what it uses, where cached files do not count. None
-/// without a limit.
+/// Bytes that a control group (version 2 or 1) leaves: its limit less the bytes that it uses, where cached files do not
+/// count. None without a limit.
 fn group_bytes(group: &Path) -> Option<usize> {
     let read = |names: [&str; 2]| {
         names

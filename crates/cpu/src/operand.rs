@@ -85,7 +85,7 @@ pub(crate) struct RowOperand {
 }
 
 impl RowOperand {
-    /// An operand that row `r` reads row `r` of; none where it does not lie in so many rows.
+    /// An operand whose row `r` is read for row `r`; none where its value does not lie in `rows` rows.
     pub(crate) fn rows(plan: &Plan, constants: &[usize], value: ValueId, rows: usize) -> Option<RowOperand> {
         let shape = &plan.graph().ty(value).shape;
         let layout = row_layout(shape, &plan.place(value).layout, rows)?;

@@ -17,7 +17,7 @@ pub(crate) struct Returned {
     strides: Vec<usize>,
     location: Location,
     array: Arc<HostArray>,
-    /// The array of the next run, where somebody holds that of the last one.
+    /// The array of the next run, where somebody holds the array of the last run.
     next: Option<HostArray>,
 }
 

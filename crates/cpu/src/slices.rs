@@ -12,7 +12,7 @@ pub(crate) const COLUMNS: usize = 512;
 /// The most slices that are added up one after another.
 const FEW: usize = 32;
 
-/// Sums of parts, one for each tile of so many rows.
+/// Sums of parts, one part for each tile of `tile` rows.
 #[derive(Clone, Copy)]
 pub(crate) struct SliceSums {
     tile: usize,
@@ -63,7 +63,7 @@ fn add(to: &mut [f32], x: &[f32]) {
 mod tests {
     use super::*;
 
-    /// The sum of one number for each tile of so many rows.
+    /// The sum over the tiles of `rows` rows, with one number for each tile.
     fn sum(rows: usize, number: impl Fn(usize) -> f32) -> f32 {
         let tile = tile_rows(rows);
         let numbers: Vec<f32> = (0..rows.div_ceil(tile)).map(number).collect();

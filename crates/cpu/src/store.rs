@@ -13,7 +13,7 @@ use crate::arena::Arena;
 pub(crate) struct State {
     pub(crate) ty: Type,
     pub(crate) memory: Arena,
-    /// The program whose kernels alone can read the elements as they lie; none for row-major order.
+    /// The program whose kernels alone can read the packed elements; none for elements in row-major order.
     pub(crate) packed_for: Option<ProgramId>,
 }
 
@@ -107,7 +107,7 @@ impl Store {
         self.states.values().map(|s| s.memory.len()).sum()
     }
 
-    /// Puts the elements of a state, packed for a program, in place of those that it has.
+    /// Puts the elements of a state, packed for a program, in place of its present elements.
     pub(crate) fn pack(&mut self, name: &str, program: ProgramId, memory: Arena) {
         if let Some(state) = self.states.get_mut(name) {
             (state.memory, state.packed_for) = (memory, Some(program));

@@ -1,4 +1,4 @@
-//! What plans depend on of a CPU; what they ask about operations is answered by the table of kernels.
+//! Properties of a CPU on which plans depend; the table of kernels answers questions about operations.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Counts of what ReLU attention leaves out.
+//! Counts of the tiles and scores that ReLU attention computes and leaves out.
 
-/// What ReLU attention computes and leaves out, in tiles of at most 64 queries and 64 keys.
+/// Counts of the tiles, scores and weights of ReLU attention; a tile has at most 64 queries and 64 keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TileCounts {
     /// Tiles in which a query sees a key.
@@ -9,11 +9,11 @@ pub struct TileCounts {
     pub skipped: u64,
     /// Tiles whose scores are computed and are all zeros, so that the product with values is left out.
     pub empty: u64,
-    /// Tiles with so few weights that sums over these replace the products.
+    /// Tiles with so few weights that are not zero that sums over these weights replace the products.
     pub sparse: u64,
-    /// Scores of queries and keys that they see.
+    /// Scores of queries with the keys that they see.
     pub scores: u64,
-    /// Those that are not computed: neither their products nor their biases.
+    /// Scores that are not computed: neither their products nor their biases.
     pub skipped_scores: u64,
     /// Weights that are not zero.
     pub nonzeros: u64,

@@ -1,12 +1,12 @@
 //! Rows of tiles and of slices. They follow from the number of rows alone, so that no bit depends on threads, blocks or
 //! the machine.
 
-/// Rows of one tile of many: products and sums over rows are cut at multiples of it, whatever block a group runs in, so
-/// that their bits depend on shapes alone.
+/// Rows of one tile of many: products and sums over rows are cut at multiples of it, whatever row block a row group
+/// runs in, so that their bits depend on shapes alone.
 const TILE_ROWS: usize = 128;
 
-/// The most rows that are one tile of products and of sums. These are cut by columns, so that the shared matrix is
-/// packed once, and sums have no parts.
+/// The most rows that are one tile of products and of sums. Such products and sums are cut by columns, so that the
+/// shared matrix is packed once, and sums have no parts.
 const ONE_TILE: usize = 512;
 
 /// Whether the rows of a product are one tile.
@@ -14,9 +14,10 @@ pub(crate) fn is_one_tile(rows: usize) -> bool {
     rows <= ONE_TILE
 }
 
-/// Rows of one tile of a group with products or sums. It depends on the number of rows alone: the same operation may be
-/// in another group where it is recomputed. Between one tile and many, there are a multiple of 4 of about the same
-/// size, so that no worker waits for long; they are multiples of 16 rows where that leaves so many.
+/// Rows of one tile of a row group with products or sums. It depends on the number of rows alone: the same operation
+/// may be in another row group where it is recomputed. Between one tile and many, the number of tiles is a multiple of
+/// 4 and the tiles have about the same size, so that no worker waits for long; their size is a multiple of 16 rows
+/// where that does not change the number of tiles.
 pub(crate) fn tile_rows(rows: usize) -> usize {
     if rows <= ONE_TILE {
         return rows.max(1);
@@ -36,8 +37,9 @@ pub(crate) const SLICE_ROWS: usize = 1024;
 /// The most slices of the rows that a plan computes a stage in.
 const MOST_SLICES: usize = 8;
 
-/// The slices that a plan may compute a stage of so many rows in, if there are such: whole slices of sums, of the same
-/// tiles. Sums over rows are added up slice by slice, so that they have the same bits in such plans.
+/// Number of slices in which a plan may compute a stage of `rows` rows, if it may: each is made of whole slices of
+/// sums, with the same tiles. Sums over rows are added up slice by slice, so that they have the same bits in such
+/// plans.
 pub(crate) fn slices(rows: usize) -> Option<usize> {
     let tile = tile_rows(rows);
     let is_even = |&slices: &usize| {

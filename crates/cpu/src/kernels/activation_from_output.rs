@@ -1,12 +1,13 @@
 //! Derivatives of activation functions from their outputs.
 //!
-//! GELU and SiLU fall to one minimum and rise behind it. With `t = y - minimum`, the derivative on the right of the
+//! GELU and SiLU fall to one minimum and rise after it. With `t = y - minimum`, the derivative on the right of the
 //! minimum is a polynomial in `sqrt(t)`, and on its left `y` times a polynomial in `sqrt(ln(minimum / y))`: in these
-//! variables it is smooth at the minimum, where it is as the root of `t`, and in the last one far to the left, too.
+//! variables the derivative is smooth at the minimum, where it is as the root of `t`, and in the last variable it is
+//! smooth far to the left, too.
 //!
-//! Near the minimum a rounded `y` stands for many arguments: with an error of `e`, for those whose derivatives are
-//! between those of `t - e`, or 0, and of `t + e`. The middle is about the derivative of `max(t - shift, floor)`, where
-//! shift and floor are chosen by the outputs of the forward kernels.
+//! Near the minimum a rounded `y` stands for many arguments: with an error of `e`, for the arguments whose derivatives
+//! are between the derivatives at `t - e`, or 0, and at `t + e`. The middle of these derivatives is about the
+//! derivative at `max(t - shift, floor)`, where shift and floor are chosen by the outputs of the forward kernels.
 
 use lessen_graph::ops;
 
@@ -22,9 +23,9 @@ use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 pub trait Valley: Copy {
     /// The minimum, rounded.
     const MINIMUM: f32;
-    /// The minimum less the rounded one.
+    /// The minimum less the rounded minimum.
     const MINIMUM_LOW: f32;
-    /// What the middle of the derivatives that `y` stands for takes from `t`.
+    /// The number to subtract from `t` for the middle of the derivatives that `y` stands for.
     const SHIFT: f32;
     /// The `t` of the middle of the derivatives that the minimum stands for.
     const FLOOR: f32;
@@ -102,11 +103,11 @@ fn slope<L: Level, V: Valley>(y: f32, is_right: bool) -> f32 {
     let is_right = is_right | (y > 0.0);
     // The first difference is exact near the minimum.
     let t = (y - V::MINIMUM) - V::MINIMUM_LOW;
-    // The floor falls slowly, so that it is 0 for what is no output.
+    // The floor falls slowly, so that it is 0 for numbers that are no outputs.
     let (shifted, floor) = (t - V::SHIFT, fma::<L>(0.0625, t, V::FLOOR));
     let t = if shifted > floor { shifted } else { floor };
     let t = if t < 0.0 { 0.0 } else { t };
-    // With p = y / minimum = 1 - t / -minimum and what its rounding has lost.
+    // With p = y / minimum = 1 - t / -minimum and the error of its rounding.
     const LEAST: f32 = 1.0 / 16_777_216.0;
     let scale = 1.0 / V::MINIMUM;
     let p = fma::<L>(scale, t, 1.0);

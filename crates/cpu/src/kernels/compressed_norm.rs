@@ -15,7 +15,7 @@ dispatch! {
     ///
     /// # Safety
     /// The operands cover `n` rows of `c >= 1` elements, `gamma` `c` elements, `rstd` `n`. `y` may lie exactly where
-    /// `x` lies; otherwise what is written overlaps nothing.
+    /// `x` lies; otherwise the written memory overlaps nothing.
     pub unsafe fn crms_norm(
         n: usize, c: usize, x: Rows<f32>, gamma: *const f32, eps: f32, y: Rows<f32>, rstd: *mut f32,
     ) = crms_norm_body;

@@ -61,12 +61,12 @@ impl CopyPlan {
         self.split().1.map_or(1, |axis| axis.extent)
     }
 
-    /// Copies a range of rows of elements of `bytes` (1, 2, 4 or 8) bytes. The pointers are those of the
-    /// elements with all indices 0.
+    /// Copies a range of rows of elements of `bytes` (1, 2, 4 or 8) bytes. The pointers point to the elements with all
+    /// indices 0.
     ///
     /// # Safety
-    /// All elements of the rows lie within what the pointers may access, aligned to their size; those written
-    /// are distinct and overlap nothing that is read. `rows` lies within `0..self.rows()`.
+    /// All elements of the rows lie within the memory that the pointers may access, aligned to their size; the written
+    /// elements are distinct and overlap no element that is read. `rows` lies within `0..self.rows()`.
     ///
     /// # Panics
     /// With another number of bytes.
@@ -137,7 +137,7 @@ unsafe fn matrix<T: Copy>(
     (x, x_row, x_col): (*const T, usize, usize),
     (y, y_row, y_col): (*mut T, usize, usize),
 ) {
-    // What makes all accesses below sound: `(i, j)` with `i < n` and `j < c` is an element of the rows to be
+    // All accesses below are sound for this reason: `(i, j)` with `i < n` and `j < c` is an element of the rows to be
     // copied.
     let x_at = |i: usize, j: usize| x.wrapping_add(i * x_row + j * x_col);
     let y_at = |i: usize, j: usize| y.wrapping_add(i * y_row + j * y_col);

@@ -16,8 +16,8 @@ dispatch! {
     /// is neither that nor in `0..c`.
     ///
     /// # Safety
-    /// `logits` covers `n` rows of `c` elements, and `labels`, `loss` and `lse` `n` elements each; what is
-    /// written overlaps nothing.
+    /// `logits` covers `n` rows of `c` elements, and `labels`, `loss` and `lse` `n` elements each; the written memory
+    /// overlaps nothing.
     pub unsafe fn cross_entropy(
         n: usize, c: usize, logits: Rows<f32>, labels: *const i32, ignore: i32, smoothing: f32,
         loss: *mut f32, lse: *mut f32,
@@ -161,13 +161,13 @@ unsafe fn row_backward<L: Level>(
     });
 }
 
-/// What the loops take for the ignored label, and whether that is one. Labels are `i32`: an ignored label beyond that
-/// range is the label of no row.
+/// The number that the loops take for the ignored label, and whether a row can have that label. Labels are `i32`: an
+/// ignored label beyond that range is the label of no row.
 fn ignored(label: i64) -> (i32, bool) {
     i32::try_from(label).map_or((i32::MIN, false), |label| (label, true))
 }
 
-/// The labels of a run, each of which is a class below `limit` or the ignored one; the first that is not is noted.
+/// The labels of a run. Each must be a class below `limit` or the ignored label; the first other label is noted.
 fn labels<'a>(r: &'a Run<'_>, input: usize, ignore: i64, limit: usize) -> &'a [i32] {
     let labels = r.indices(input);
     let (ignore, exists) = ignored(ignore);

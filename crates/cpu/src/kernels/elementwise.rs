@@ -210,7 +210,7 @@ unsafe fn select_row<T: Element>(c: usize, (cond, a, b, y): (*const u8, *const T
             let b_lanes = load(b.add(j * col[2]), col[2], len, T::default());
             let mut ys = [T::default(); LANES];
             for i in 0..LANES {
-                // Of values, not of places: LLVM would gather from these.
+                // Selects values, not places: LLVM would gather from the places.
                 ys[i] = select_unpredictable(conds[i] != 0, a_lanes[i], b_lanes[i]);
             }
             store(y.add(j * col[3]), col[3], len, &ys);

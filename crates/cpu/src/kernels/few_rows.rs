@@ -1,9 +1,9 @@
 //! Products of a few rows and a shared matrix, as of a text that is continued token by token.
 //!
-//! Such a product takes as long as reading the matrix from memory. So each element of that is read once, for all rows,
-//! in several streams at a time, and what comes next is asked for ahead. The order of every sum over `k` depends on `k`
-//! and on whether the matrix is transposed alone: neither on the number of rows nor on how columns are cut nor, with a
-//! fused multiply-add, on the CPU level.
+//! Such a product takes as long as reading the matrix from memory. So each element of the matrix is read once, for all
+//! rows, in several streams at a time, and the next elements are asked for ahead. The order of every sum over `k`
+//! depends on `k` and on whether the matrix is transposed alone: neither on the number of rows nor on how columns are
+//! cut nor, with a fused multiply-add, on the CPU level.
 
 use std::ops::Range;
 
@@ -201,7 +201,8 @@ impl<W: Float> Product<W> {
         }
     }
 
-    /// The same for `C` columns of row `r`; asks for the elements `ahead`, of as many rows and columns.
+    /// Adds the products of `D` elements of row `r` and `D` rows of `b` to `C` columns of the result; asks for the
+    /// elements `ahead`, of as many rows and columns.
     #[inline(always)]
     unsafe fn add_rows_of<L: Level, const D: usize, const C: usize, const PREFETCH: bool>(
         &self,
@@ -263,7 +264,7 @@ fn total(lanes: &[f32; LANES]) -> f32 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// The kernel of [`ops::MatMul`] for a few rows and a shared matrix of these elements.
+/// The kernel of [`ops::MatMul`] for a few rows and a shared matrix of elements `W`.
 pub(super) fn few_rows_kernel<W: Float>(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     /// Elements of a matrix that are worth a task.
     const LEAST: usize = 1 << 15;
@@ -275,7 +276,7 @@ pub(super) fn few_rows_kernel<W: Float>(op: &ops::MatMul, types: &Types<'_>) -> 
     RowKernel::even(parts, width, move |r| {
         let b = r.inputs[1].rows::<W>();
         let b = if transposed { b.exchanged() } else { b };
-        // SAFETY: see `Run`; the columns are within those of `b` and `y`.
+        // SAFETY: see `Run`; the columns are within the columns of `b` and `y`.
         unsafe { few_rows(r.n, k, r.columns.0..r.columns.1, r.x(0), b, r.y(0)) }
     })
     // All rows at once, so that the matrix is read once.

@@ -9,7 +9,8 @@ use faer::{Accum, MatMut, MatRef, Par};
 /// kind alone. No memory is allocated but `faer`'s packing buffer, once for each thread.
 ///
 /// # Safety
-/// The matrices' elements are readable, those of `c` writable and distinct; `c` overlaps neither `a` nor `b`.
+/// The matrices' elements are readable, the elements of `c` are writable and distinct; `c` overlaps neither `a` nor
+/// `b`.
 #[inline]
 pub unsafe fn gemm(
     m: usize,

@@ -16,11 +16,11 @@ pub(super) fn widened_bytes(m: usize, n: usize) -> usize {
     (m.min(rows) + n.min(columns)) * depth * size_of::<f32>()
 }
 
-/// `c = a b` or `c += a b` for `a` of `m x k`, `b` of `k x n` and `c` of `m x n` elements; each has the elements from
-/// row to row and from column to column.
+/// `c = a b` or `c += a b` for `a` of `m x k`, `b` of `k x n` and `c` of `m x n` elements; each matrix has its strides,
+/// in elements, from row to row and from column to column.
 ///
 /// # Safety
-/// The elements are readable, those of `c` writable and nobody else's; `scratch` has [`widened_bytes`].
+/// The elements are readable, the elements of `c` are writable and nobody else's; `scratch` has [`widened_bytes`].
 pub(super) unsafe fn gemm_bf16(
     (m, k, n): (usize, usize, usize),
     a: Rows<Bf16>,

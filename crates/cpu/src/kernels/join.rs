@@ -80,7 +80,7 @@ pub(super) fn concat_kernel(op: &ops::Concat, types: &Types<'_>) -> Option<Kerne
 fn concat_rows<T: Element>(r: &Run<'_>) {
     let mut to = r.outputs[0];
     for &from in r.inputs {
-        // SAFETY: see `Run`; the inputs' columns fill those of the output.
+        // SAFETY: see `Run`; the inputs' columns fill the columns of the output.
         unsafe { copy::<T>(r.n, from.columns, from.rows(), to.rows()) };
         to.ptr = to.ptr.wrapping_add(from.columns * to.col * size_of::<T>());
     }
@@ -89,7 +89,7 @@ fn concat_rows<T: Element>(r: &Run<'_>) {
 /// The kernel of [`ops::Pad`].
 pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
     let (input, output) = (&types.inputs[0], &types.outputs[0]);
-    // What is written lies in the output whatever the fields say.
+    // The written elements lie in the output whatever the fields say.
     let end = op.before.checked_add(input.shape[op.axis])?;
     if end > output.shape[op.axis] {
         return None;

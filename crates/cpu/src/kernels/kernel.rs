@@ -66,7 +66,7 @@ impl From<WholeKernel> for Option<Kernel> {
 }
 
 impl Kernel {
-    /// Layouts of each input that the kernel of an operation on these types reads besides dense ones.
+    /// Layouts of each input that the kernel of an operation on these types reads besides dense layouts.
     pub(crate) fn reads(&self, op: &dyn Op, types: Types<'_>) -> Vec<lessen_compile::Reads> {
         let row_wise = match self {
             Kernel::Rows(_) => op.row_wise(types.inputs, types.outputs),

@@ -1,6 +1,6 @@
 //! Layouts that a kernel reads.
 
-/// The layouts in which a kernel reads an input, besides dense ones.
+/// The layouts in which a kernel reads an input, besides dense layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reads {
     /// Dense layouts only.

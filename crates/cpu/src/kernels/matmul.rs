@@ -57,14 +57,14 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
         let (b_row, b_col) = if transposed { (b.col, b.row) } else { (b.row, b.col) };
         let (first, end) = r.columns;
         let tile = match column_tile(columns) {
-            // A part narrower than a tile, and what the last part has besides, is one product.
+            // A part narrower than a tile is one product, with the columns that the last part has besides.
             tile if end - first < columns && cut < tile => end - first,
             tile => tile,
         };
         for j in (first..end).step_by(tile) {
             let width = tile.min(end - j);
             if of_bf16 {
-                // SAFETY: see `Run`; the tile's columns are within those of `b` and `y`.
+                // SAFETY: see `Run`; the tile's columns are within the columns of `b` and `y`.
                 unsafe {
                     let b = Rows {
                         ptr: b.ptr.cast::<Bf16>().add(j * b_col),

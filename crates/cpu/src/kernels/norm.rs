@@ -16,8 +16,8 @@ dispatch! {
     /// are written to `mean[r]` and `rstd[r]`.
     ///
     /// # Safety
-    /// The operands cover `n` rows of `c` elements, `gamma` and `beta` `c` elements, `mean` and `rstd` `n`.
-    /// `y` may lie exactly where `x` lies; otherwise what is written overlaps nothing.
+    /// The operands cover `n` rows of `c` elements, `gamma` and `beta` `c` elements, `mean` and `rstd` `n`. `y` may lie
+    /// exactly where `x` lies; otherwise the written memory overlaps nothing.
     pub unsafe fn layer_norm(
         n: usize, c: usize, x: Rows<f32>, gamma: *const f32, beta: *const f32, eps: f32, y: Rows<f32>,
         mean: *mut f32, rstd: *mut f32,
@@ -32,9 +32,9 @@ dispatch! {
         n: usize, c: usize, x: Rows<f32>, gamma: *const f32, eps: f32, y: Rows<f32>, rstd: *mut f32,
     ) = rms_norm_body;
 
-    /// The derivative of [`layer_norm`]: `dx = rstd (g - mean(g) - xhat mean(g xhat))` with `g = dy gamma`
-    /// and `xhat = (x - mean) rstd`, unless there is no `dx`. Adds the columns' sums of `dy xhat` to `dgamma`
-    /// and those of `dy` to `dbeta`.
+    /// The derivative of [`layer_norm`]: `dx = rstd (g - mean(g) - xhat mean(g xhat))` with `g = dy gamma` and
+    /// `xhat = (x - mean) rstd`, unless there is no `dx`. Adds the columns' sums of `dy xhat` to `dgamma` and the
+    /// columns' sums of `dy` to `dbeta`.
     ///
     /// # Safety
     /// As for [`layer_norm`]; `dx` may lie exactly where `dy` or `x` lies, and `dgamma` and `dbeta` overlap

@@ -24,11 +24,11 @@ pub struct Columns {
 
 dispatch! {
     /// The derivative of layer normalization: `dx = rstd (g - mean(g) - h mean(g h))` with `g = dy gamma`. Adds the
-    /// columns' sums of `dy h` to `dgamma` and those of `dy` to `dbeta`.
+    /// columns' sums of `dy h` to `dgamma` and the columns' sums of `dy` to `dbeta`.
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements, the vectors `c` elements, `rstd` `n`. `dx` may lie exactly where
-    /// `y` or `dy` lies; otherwise what is written overlaps nothing.
+    /// `y` or `dy` lies; otherwise the written memory overlaps nothing.
     pub unsafe fn layer_norm_backward_from_output(
         n: usize, c: usize, y: Rows<f32>, columns: Columns, rstd: *const f32, dy: Rows<f32>, dx: Rows<f32>,
     ) = layer_norm_body;

@@ -16,7 +16,7 @@ dispatch! {
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements, `t` and `s` have `n`. `y` may lie exactly where `x` lies; otherwise
-    /// what is written overlaps nothing.
+    /// the written memory overlaps nothing.
     pub unsafe fn norm_logits(
         temperature: Temperature, slope: f32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>, t: *mut f32, s: *mut f32,
     ) = norm_logits_body;

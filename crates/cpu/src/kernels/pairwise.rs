@@ -85,7 +85,8 @@ pub(super) fn sum_of(numbers: impl Iterator<Item = f32>) -> f32 {
     all.total()[0][0]
 }
 
-/// The sums of `$n` terms, of which the block sums up a run, `$run`, to `[[f32; W]; K]`; a run has `$length` terms.
+/// The sums of `$n` terms. The block sums up one run of the terms, `$run`, to `[[f32; W]; K]`; a run has `$length`
+/// terms.
 macro_rules! in_runs {
     ($n:expr, $length:expr, |$run:ident| $sums:block) => {{
         let (count, length): (usize, usize) = ($n, $length);

@@ -20,8 +20,8 @@ dispatch! {
     /// [`ops::QuantizeRows`] for rows of tiny numbers, of very large ones, and with numbers that are not finite.
     ///
     /// # Safety
-    /// `x` covers `n` rows of `c` elements, `codes` the same, those of a row following each other; `scale` has `n`
-    /// elements. What is written overlaps nothing.
+    /// `x` covers `n` rows of `c` elements, `codes` as many codes, and the codes of a row follow each other; `scale`
+    /// has `n` elements. The written memory overlaps nothing.
     pub unsafe fn quantize_rows[X: Float](
         n: usize, c: usize, x: Rows<X>, codes: Rows<u8>, scale: *mut f32,
     ) = quantize_rows_body;
@@ -78,7 +78,7 @@ unsafe fn quantize_row<X: Float>(c: usize, x: *const X, col: usize, codes: *mut 
 /// The largest magnitude of a row; NaN if there is one.
 #[inline(always)]
 unsafe fn largest<X: Float>(c: usize, x: *const X, col: usize) -> f32 {
-    // Without their sign, the bits of numbers are ordered as numbers are, and those of NaN come last.
+    // Without their sign, the bits of numbers are ordered as numbers are, and the bits of NaN come last.
     let mut lanes = [0; LANES];
     widths!(c, |j, W| {
         // SAFETY: elements j..j+W lie within the row.

@@ -32,10 +32,10 @@ dispatch! {
         key: [u32; 2], stream: u32, first: u64, n: usize, out: *mut u32,
     ) = random_bits_body;
 
-    /// Dropout of `n` rows of `c` elements, the first of which has the index `first`, and the others follow
-    /// in row-major order. Element `i` is kept if half-word `i % 8` (low halves first) of block `i / 8` is at
-    /// least `threshold = round(65536 p)`, which must be below 65536. A kept element is multiplied by `65536
-    /// / (65536 - threshold)`, the others are 0.
+    /// Dropout of `n` rows of `c` elements. The first element has the index `first`, and the other elements follow in
+    /// row-major order. Element `i` is kept if half-word `i % 8` (low halves first) of block `i / 8` is at least
+    /// `threshold = round(65536 p)`, which must be below 65536. A kept element is multiplied by `65536 / (65536 -
+    /// threshold)`, the others are 0.
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements; `y` may lie exactly where `x` lies, or overlaps nothing.

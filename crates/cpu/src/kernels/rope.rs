@@ -17,7 +17,7 @@ pub struct Rotation<'a> {
     pub heads: usize,
     /// The positions of the tokens of a sequence; `first` is the index of the first row in it.
     pub positions: &'a [i32],
-    /// Rows before the first one; row `r` has the position `(first + r) % positions.len()`.
+    /// Number of rows before the first row; row `r` has the position `(first + r) % positions.len()`.
     pub first: usize,
 }
 
@@ -25,8 +25,8 @@ dispatch! {
     /// Rotates `n` tokens, each `heads` heads of `2 frequencies.len()` elements, by the angles of their positions.
     ///
     /// # Safety
-    /// The operands cover `n` rows of as many elements. `y` may lie exactly where `x` lies, or overlaps nothing. There
-    /// is a position.
+    /// The operands cover `n` rows of `heads` heads. `y` may lie exactly where `x` lies, or overlaps nothing. There is
+    /// a position.
     pub unsafe fn rope(rotation: Rotation<'_>, n: usize, x: Rows<f32>, y: Rows<f32>) = rope_body;
 }
 
@@ -59,7 +59,7 @@ unsafe fn rope_body<L: Level>(rotation: Rotation<'_>, n: usize, x: Rows<f32>, y:
     }
 }
 
-/// Rotates `len` pairs, of which the second elements lie `half` columns after the first.
+/// Rotates `len` pairs; the second element of a pair lies `half` columns after the first element.
 #[inline(always)]
 unsafe fn rotate<L: Level>(
     len: usize,

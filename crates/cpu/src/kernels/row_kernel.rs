@@ -109,12 +109,12 @@ impl RowKernel {
         RowKernel::new(Cut::No, run)
     }
 
-    /// The same, to be run on tiles of a fixed number of rows.
+    /// This kernel, to be run on tiles of a fixed number of rows.
     pub(crate) fn tiled(self) -> RowKernel {
         RowKernel { tiled: true, ..self }
     }
 
-    /// The same, with bytes of scratch for each worker, and bytes that all blocks share.
+    /// This kernel, with bytes of scratch for each worker, and bytes that all blocks share.
     pub(crate) fn with_scratch(self, worker: usize, shared: usize) -> RowKernel {
         RowKernel {
             scratch: Scratch { worker, shared },
@@ -122,7 +122,7 @@ impl RowKernel {
         }
     }
 
-    /// The same, with something to run before, and another loop, which is given the present one.
+    /// This kernel, with a preparation that runs before it, and another loop, which is given the present loop.
     pub(crate) fn prepared(
         self,
         prepare: Prepare,
@@ -136,25 +136,25 @@ impl RowKernel {
         }
     }
 
-    /// The same, with its replacement where an input never changes.
+    /// This kernel, with its replacement where an input never changes.
     pub(crate) fn with_fixed(self, fixed: Option<Fixed>) -> RowKernel {
         RowKernel { fixed, ..self }
     }
 
-    /// Reads an input as it is packed from now on, if there is a loop for that.
+    /// Reads an input as packed elements from now on, if there is a loop for packed elements.
     pub(crate) fn freeze(&mut self) {
         if let Some(Fixed { run, cut, .. }) = self.fixed.take() {
             (self.run, self.cut, self.prepare, self.is_frozen) = (run, cut, None, true);
         }
     }
 
-    /// The same, reading an input in these layouts.
+    /// This kernel, reading an input in these layouts.
     pub(crate) fn reading(mut self, input: usize, reads: Reads) -> RowKernel {
         self.reads.push((input, reads));
         self
     }
 
-    /// The same, reading these inputs densely.
+    /// This kernel, reading these inputs densely.
     pub(crate) fn dense<const N: usize>(self, inputs: [usize; N]) -> RowKernel {
         inputs
             .into_iter()

@@ -12,8 +12,8 @@ impl Element for u64 {}
 
 /// A block of rows: element `(r, j)` lies at `ptr + r * row + j * col`.
 ///
-/// `row == 0` repeats one row for all rows, `col == 0` one element along each row. Only an operand that is
-/// read may repeat. Kernels are fastest where `col` is 1 (or 0 for what is read), and correct for any.
+/// `row == 0` repeats one row for all rows, `col == 0` one element along each row. Only an operand that is read may
+/// repeat. Kernels are fastest where `col` is 1 (or 0 for operands that are read), and correct for any.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<T> {
     /// The first element.
@@ -92,7 +92,8 @@ impl<T> Rows<T> {
     }
 }
 
-/// Shadows the sizes and operands of an elementwise loop by those of one long row, where all operands allow it.
+/// Shadows the sizes and operands of an elementwise loop by the sizes and operands of one long row, where all operands
+/// allow it.
 macro_rules! flatten {
     ($n:ident, $c:ident, $($x:ident),+) => {
         let ($n, $c, $($x),+) = if $n == 1 || $c == 0 {

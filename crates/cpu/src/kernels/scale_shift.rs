@@ -27,7 +27,7 @@ dispatch! {
         n: usize, c: usize, x: Rows<X>, by: Columns, y: Rows<f32>,
     ) = scale_shift_body;
 
-    /// Adds the columns' sums of `dy` to `dshift`, and those of `dy (x - center)` to `dscale`.
+    /// Adds the columns' sums of `dy` to `dshift`, and the columns' sums of `dy (x - center)` to `dscale`.
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements that follow each other, the vectors have `c` elements; the sums

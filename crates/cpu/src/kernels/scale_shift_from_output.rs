@@ -20,7 +20,7 @@ dispatch! {
         z: Rows<f32>,
     ) = scale_shift_body;
 
-    /// Adds the columns' sums of `dy` to `dshift`, and those of `dy (y - shift) / scale` to `dscale`.
+    /// Adds the columns' sums of `dy` to `dshift`, and the columns' sums of `dy (y - shift) / scale` to `dscale`.
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements that follow each other, the vectors have `c` elements; the sums

@@ -156,7 +156,7 @@ impl Product {
         }
     }
 
-    /// The rounds of a slice by a kernel that packs both factors, where there is one.
+    /// The rounds of a slice by a kernel that packs both factors, where there is such a kernel.
     #[cfg(target_arch = "x86_64")]
     fn packed(&self, slice: &Range<usize>, a: Steps, b: Steps) -> Option<Vec<Round>> {
         if self.batch != 1 {
@@ -208,7 +208,8 @@ impl Product {
         }
     }
 
-    /// Bytes of scratch that workers share, and those of each, for kernels that pack; none where none does.
+    /// Bytes of scratch that workers share, and bytes of scratch of each worker, for kernels that pack; none where no
+    /// kernel packs.
     #[cfg(target_arch = "x86_64")]
     fn packed_scratch(&self) -> Option<(usize, usize)> {
         if self.a.numel() != self.m * self.k {
@@ -226,7 +227,7 @@ impl Product {
         Some((first.panels().shared().max(shared), worker))
     }
 
-    /// Tiles of the result, each of which adds up some slices of `k`.
+    /// The round of the tiles of the result; each tile adds up some slices of `k`.
     fn tiled(&self, slices: Vec<Range<usize>>, strides: &[Vec<usize>], a_steps: Steps, b_steps: Steps) -> Round {
         let (m, n, batch, widens) = (self.m, self.n, self.batch, self.op.widens);
         let lead: Vec<usize> = self.a.shape[..self.a.rank() - 2].to_vec();
@@ -287,7 +288,7 @@ impl Product {
     }
 }
 
-/// A round whose factors begin this many bytes after those of the step.
+/// A round whose factors begin `bytes` bytes after the factors of the step.
 #[cfg(target_arch = "x86_64")]
 fn moved(round: Round, bytes: [usize; 2]) -> Round {
     let Round { tasks, run } = round;

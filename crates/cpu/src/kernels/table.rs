@@ -17,8 +17,8 @@ use super::{
 /// Makes the kernel of an operation on these types, if there is one.
 type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
 
-/// An operation is recognized by its Rust type, which no other operation can take on: an entry's answers are those of
-/// the kernel's own author.
+/// An operation is recognized by its Rust type, which no other operation can take on: an entry's answers come from the
+/// author of the kernel.
 static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
     HashMap::from([
         entry::<ops::Adadelta>(optimizer::adadelta_kernel),

@@ -52,31 +52,31 @@ impl WholeKernel {
         })
     }
 
-    /// The same, with this much scratch for each worker.
+    /// This kernel, with `bytes` bytes of scratch for each worker.
     pub(crate) fn with_scratch(mut self, bytes: usize) -> WholeKernel {
         self.scratch.worker = bytes;
         self
     }
 
-    /// The same, with this much scratch that all workers share: a round hands it to the next one.
+    /// This kernel, with `bytes` bytes of scratch that all workers share: a round hands the scratch to the next round.
     pub(crate) fn with_shared(mut self, bytes: usize) -> WholeKernel {
         self.scratch.shared = bytes;
         self
     }
 
-    /// The same, cutting its work so.
+    /// This kernel, with its work cut by `cut`.
     pub(crate) fn cut_by(mut self, cut: usize) -> WholeKernel {
         self.cut = cut;
         self
     }
 
-    /// The same, adding up slices of this many rows.
+    /// This kernel, adding up slices of `rows` rows.
     pub(crate) fn in_slices(mut self, rows: Option<usize>) -> WholeKernel {
         self.slice = rows;
         self
     }
 
-    /// The same, reading an input in these layouts.
+    /// This kernel, reading an input in these layouts.
     pub(crate) fn reading(mut self, input: usize, reads: Reads) -> WholeKernel {
         self.reads.push((input, reads));
         self

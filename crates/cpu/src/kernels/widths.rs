@@ -1,7 +1,7 @@
-//! Loops over columns in blocks of constant widths, so that what is narrow or not a multiple of 64 wide has vector
-//! code, too.
+//! Loops over columns in blocks of constant widths, so that rows that are narrow or not a multiple of 64 wide have
+//! vector code, too.
 
-/// Runs the block for every block of columns: `$j` is its first one, and `$w` their number, a constant.
+/// Runs the block for every block of columns: `$j` is its first column, and `$w` their number, a constant.
 macro_rules! widths {
     ($c:expr, |$j:ident, $w:ident| $block:block) => {{
         let count: usize = $c;

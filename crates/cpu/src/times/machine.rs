@@ -1,4 +1,4 @@
-//! What times depend on beside operations: the program, the machine and the number of threads.
+//! Properties on which times depend besides operations: the program, the machine and the number of threads.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

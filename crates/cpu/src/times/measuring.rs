@@ -21,7 +21,8 @@ const LEAST_RUNS: usize = 3;
 const MOST_RUNS: usize = 20;
 const RUNNING: Duration = Duration::from_millis(40);
 
-/// Bytes that are written before an operation that runs by itself: what other steps leave in caches.
+/// Bytes that are written before an operation that runs by itself: they stand for the bytes that other steps leave in
+/// caches.
 const OTHERS: usize = 32 << 20;
 
 /// The time of an operation; none where its samples take more than `memory` bytes, or cannot run. A step takes
@@ -111,7 +112,7 @@ pub(super) fn seconds(device: &mut Device, graph: Graph, (memory, others): (usiz
     let mut best = f64::INFINITY;
     let begun = Instant::now();
     for run in 0..=MOST_RUNS {
-        // SAFETY: the arena has so many bytes behind those of the plan, and nothing else uses it now.
+        // SAFETY: the arena has `others` bytes after the bytes of the plan, and nothing else uses it now.
         unsafe { bases.arena.add(plan.arena_bytes()).write_bytes(run as u8, others) };
         let start = Instant::now();
         for step in &bound {

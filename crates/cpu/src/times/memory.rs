@@ -1,4 +1,4 @@
-//! What moving bytes between memory and caches takes, and what beginning a step does.
+//! The time to move bytes between memory and caches, and the time to begin a step.
 
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,8 @@ pub(super) fn bytes(memory: usize) -> usize {
     memory.clamp(LEAST_BYTES, MOST_BYTES)
 }
 
-/// Measures memory with so many bytes: how much longer an operation takes that reads a matrix and writes another one
-/// than in a cache.
+/// Measures memory with `bytes` bytes: how much longer an operation that reads one matrix and writes another takes in
+/// memory than in a cache.
 pub(super) fn measure(device: &mut Device, bytes: usize) -> Result<MeasuredMemory> {
     let step_overhead_seconds = step_overhead(device);
     let trace = Trace::new();
@@ -41,7 +41,7 @@ pub(super) fn measure(device: &mut Device, bytes: usize) -> Result<MeasuredMemor
     let in_memory = seconds(device, operation.graph.clone(), (usize::MAX, 0))?.unwrap_or(0.0) - step_overhead_seconds;
     let in_cache = time(device, &operation, step_overhead_seconds, usize::MAX)?;
     let in_cache = in_cache.map_or(0.0, |time| time.each * (rows * COLUMNS) as f64);
-    // What is written is read by the cache first.
+    // The cache first reads the bytes that are written.
     let moved = 3 * bytes / 2;
     Ok(MeasuredMemory {
         rate: moved as f64 / (in_memory - in_cache).max(0.1 * in_memory).max(1e-9),
@@ -49,8 +49,8 @@ pub(super) fn measure(device: &mut Device, bytes: usize) -> Result<MeasuredMemor
     })
 }
 
-/// Seconds that a step takes besides its work: how much longer all threads take for a little work than one does. Of
-/// many times a low one, since other programs may hold a thread up.
+/// Seconds that a step takes besides its work: how much longer all threads take for a little work than one does. It is
+/// a low one of many measured times, since other programs may hold a thread up.
 fn step_overhead(device: &Device) -> f64 {
     let threads = device.threads();
     let one = |_| {

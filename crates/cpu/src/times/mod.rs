@@ -1,4 +1,4 @@
-//! What operations take on this machine: measured one by one, remembered by operation and shape, told to the planner.
+//! Times of operations on this machine: measured one by one, remembered by operation and shape, told to the planner.
 
 mod machine;
 mod measuring;
@@ -20,7 +20,7 @@ use lessen_graph::Op;
 use self::sample::Class;
 use crate::device::Device;
 
-/// The time that measuring may take, but for what is begun within it.
+/// The time within which measurements may begin.
 const MOST_TIME: Duration = Duration::from_secs(4);
 
 /// Times are stale where an operation takes less than this part of its time.
@@ -29,7 +29,7 @@ const STALE: f64 = 0.8;
 /// Seconds of an operation that is long enough to tell.
 const TELLING: f64 = 1e-3;
 
-/// The file of times with so many threads.
+/// The file of times with `threads` threads.
 fn file(folder: &Path, threads: usize) -> PathBuf {
     folder.join(format!("kernels-{threads}.json"))
 }
@@ -39,12 +39,12 @@ fn file(folder: &Path, threads: usize) -> PathBuf {
 pub(crate) struct Times {
     /// Times by [`Class::name`], as they are kept for the next process.
     pub(crate) known: MeasuredTimes,
-    /// What the planner has asked, by a hash of operation and types.
+    /// Answers to the questions of the planner, by a hash of operation and types.
     asked: Mutex<HashMap<u64, Option<Measured>>>,
 }
 
 impl Times {
-    /// What an operation takes, if it was measured.
+    /// The time of an operation, if it was measured.
     pub(crate) fn of(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {
         let mut hasher = DefaultHasher::new();
         (op.name(), op.fingerprint(), operands.inputs, operands.outputs).hash(&mut hasher);
@@ -64,7 +64,7 @@ impl Times {
         measured
     }
 
-    /// The times that a folder has of this program, this machine and so many threads.
+    /// The times that a folder has of this program, this machine and `threads` threads.
     pub(crate) fn in_folder(folder: Option<&Path>, threads: usize) -> Times {
         let file = folder.map(|folder| file(folder, threads));
         let read = file.and_then(|file| MeasuredTimes::read(&file, &machine::key(threads)));
@@ -74,8 +74,8 @@ impl Times {
         }
     }
 
-    /// Measures those of the operations that are not known, the first ones first, within `memory` bytes, and keeps in
-    /// the folder what is known then.
+    /// Measures the operations whose times are not known, in their order, within `memory` bytes, and keeps all known
+    /// times in the folder.
     pub(crate) fn measure(
         &mut self,
         device: &mut Device,
@@ -127,8 +127,8 @@ impl Times {
         Ok(measuring)
     }
 
-    /// Whether the first long one of the operations that are known takes much less time than it did: the machine was
-    /// busy with something else when the times were measured.
+    /// Whether the first long operation with a known time takes much less time than it did: the machine was busy with
+    /// something else when the times were measured.
     fn are_stale(&self, device: &mut Device, operations: &[Operation], memory: usize) -> Result<bool> {
         let Some(rates) = self.known.memory else {
             return Ok(false);

@@ -21,7 +21,7 @@ const TILED_ROWS: usize = 2048;
 const COLUMNS: usize = 64;
 const LEAST_ROWS: usize = 1024;
 
-/// What the time of an operation depends on beside its attributes.
+/// Properties on which the time of an operation depends, besides its attributes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Class {
     /// The types.
@@ -61,8 +61,8 @@ impl Class {
         }
     }
 
-    /// What tells operations apart whose times differ, the same in every process. Rows and elements are left out where
-    /// the time is in proportion to them.
+    /// A name that tells operations apart whose times differ, the same in every process. Rows and elements are left out
+    /// where the time is in proportion to them.
     pub(super) fn name(&self, op: &dyn Op, operands: &Operands<'_>) -> String {
         let Operands { inputs, outputs, .. } = *operands;
         let whole = |ty: &Type| ty.to_string();
@@ -114,7 +114,7 @@ impl Class {
         )
     }
 
-    /// What an operation of this class takes by its time.
+    /// The measured seconds of an operation of this class, by `time`.
     pub(super) fn measured(&self, time: &Time) -> Measured {
         match self {
             Class::Whole => Measured::Whole(time.fixed),
@@ -169,7 +169,7 @@ impl Class {
         }
     }
 
-    /// The types of the inputs of a sample of so many rows or elements; none where they cannot be cut.
+    /// The types of the inputs of a sample of `count` rows or elements; none where the inputs cannot be cut.
     pub(super) fn cut(&self, op: &dyn Op, (inputs, outputs): (&[Type], &[Type]), count: usize) -> Option<Vec<Type>> {
         let cut: Vec<Type> = match self {
             Class::Whole | Class::FewRows => return None,
@@ -230,7 +230,7 @@ pub(super) fn on_dense(op: &Arc<dyn Op>, inputs: &[Type]) -> Result<Graph> {
     Ok(graph)
 }
 
-/// The graph with its inputs and what its last node computes as results, so that nothing is written in place.
+/// The graph with its inputs and the outputs of its last node as results, so that nothing is written in place.
 pub(super) fn with_results(mut graph: Graph) -> Graph {
     let inputs = graph.inputs.iter().map(|input| input.value);
     let made = graph

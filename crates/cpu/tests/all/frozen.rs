@@ -87,7 +87,7 @@ fn frozen_products_are_near_exact_ones_and_their_bits_do_not_depend_on_threads()
     }
 }
 
-/// Two layers with biases, the second one of which reads what the first gives, and a residual sum; with `keeps` the
+/// Two layers with biases, where the second layer reads the result of the first, and a residual sum; with `keeps` the
 /// first product is a result, too.
 fn layers(rows: usize, keeps: bool) -> Graph {
     let trace = Trace::new();

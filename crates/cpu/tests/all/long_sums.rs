@@ -1,4 +1,4 @@
-//! Sums of many terms: the error of every kernel that adds up is that of sums in pairs, about 1e-6 of a sum of a
+//! Sums of many terms: the error of every kernel that adds up is the error of sums in pairs, about 1e-6 of a sum of a
 //! million terms of one sign, at every CPU level, and its bits do not depend on the number of threads.
 
 use std::collections::HashMap;
@@ -14,11 +14,11 @@ use crate::kernels::support::at_all_levels;
 use crate::random::Random;
 use crate::table_runs::{graph, run_on};
 
-/// The error of a sum relative to it; chains of a million terms have 1e-3 to 1e-2.
+/// The largest error of a sum relative to the sum; chains of a million terms have 1e-3 to 1e-2.
 const BOUND: f64 = 2e-6;
 
-/// Asserts that outputs of an operation are those of the reference evaluator within [`BOUND`] of each, at all levels,
-/// and the same with three threads.
+/// Asserts that outputs of an operation equal the outputs of the reference evaluator within [`BOUND`] of each element,
+/// at all levels, and that three threads give the same bits.
 fn check(op: impl Op, inputs: &[Array], outputs: &[usize]) {
     let types: Vec<Type> = inputs.iter().map(|x| x.ty.clone()).collect();
     let sample = Sample {

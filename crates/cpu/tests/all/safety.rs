@@ -18,7 +18,7 @@ use lessen_graph::{
 use crate::plans::runner;
 use crate::random::Random;
 
-/// What a target from outside answers otherwise than the CPU.
+/// An answer of a target from outside that differs from the answer of the CPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Lie {
     EveryKernelByRows,

@@ -1,5 +1,5 @@
 //! Every standard operation on arrays without elements: whatever extent the type rule lets be 0, the operation loads,
-//! runs and gives what the reference evaluator does.
+//! runs and gives the results of the reference evaluator.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! Public fields of standard operations with values that no shape bears out: the type rule refuses them, or the kernel
-//! computes what the reference evaluator does. None is trusted for a size or an index.
+//! computes the results of the reference evaluator. No field is trusted for a size or an index.
 
 use std::sync::Arc;
 

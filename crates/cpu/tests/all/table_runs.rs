@@ -45,7 +45,7 @@ pub fn run(graph: &Graph, device: &mut Device, inputs: &HashMap<String, Array>) 
     run_on(graph, device, 2, inputs)
 }
 
-/// Runs a graph of one operation on a device of so many threads.
+/// Runs a graph of one operation on a device of `threads` threads.
 pub fn run_on(
     graph: &Graph,
     device: &mut Device,
@@ -67,7 +67,7 @@ pub fn run_on(
     Ok(outputs.collect())
 }
 
-/// Asserts that an operation on inputs of these types gives what the reference evaluator gives. An index that the
+/// Asserts that an operation on inputs of these types gives the results of the reference evaluator. An index that the
 /// operation does not admit is an error on the CPU, where the evaluator panics.
 pub fn assert_runs_like_the_reference(
     sample: &Sample,

@@ -15,7 +15,7 @@ use super::weights::{counts, weights_of};
 use crate::simd::{Level, dispatch, fma};
 use lessen_graph::ops::Weighting;
 
-/// Operands of the derivative for one head of queries, besides those in [`Head`].
+/// Operands of the derivative for one head of queries, besides the operands in [`Head`].
 #[derive(Clone, Copy)]
 pub(super) struct Gradients {
     /// Results of the forward pass, where the weights are a softmax.
@@ -42,12 +42,12 @@ pub(super) fn operands_scratch(lanes: usize, d: usize, dv: usize) -> usize {
 }
 
 dispatch! {
-    /// Writes the derivatives of blocks of queries, and adds their shares to those of keys and values. The blocks have
-    /// half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`].
+    /// Writes the derivatives of blocks of queries, and adds the shares of the queries to the derivatives of keys and
+    /// values. The blocks have half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`] blocks.
     ///
     /// # Safety
-    /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is
-    /// written overlaps nothing.
+    /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; the written
+    /// memory overlaps nothing.
     pub(super) unsafe fn backward(
         head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32,
     ) = backward_body;
@@ -70,11 +70,11 @@ pub(super) struct Operands {
     pub(super) block: QueryBlock,
     /// In lanes, `d` rows, scaled.
     pub(super) queries: *mut f32,
-    /// The same, in rows of `d` elements and zeros.
+    /// The scaled queries, in rows of `d` elements and zeros.
     pub(super) query_rows: Panel,
     /// The cotangent of the results in lanes, `dv` rows.
     pub(super) d_o: *mut f32,
-    /// The same, in rows of `dv` elements and zeros.
+    /// The cotangent of the results, in rows of `dv` elements and zeros.
     pub(super) d_o_rows: Panel,
     /// The derivative of the scaled queries, in rows of `d` elements and zeros.
     pub(super) dq: Panel,
@@ -143,8 +143,8 @@ impl Operands {
             self.dq.ptr.write_bytes(0, self.dq.row * W);
             let mut delta = [0.0; W];
             if head.weighting.is_softmax() {
-                // In the order in which the products of values and cotangents are summed, so that a query of one key
-                // has a derivative of exactly zero.
+                // Sums in the order of the products of values and cotangents, so that a query of one key has a
+                // derivative of exactly zero.
                 let mut first = 0;
                 while first < head.dv {
                     let c = (head.dv - first).min(PANEL);
@@ -262,7 +262,8 @@ pub(super) unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut 
     }
 }
 
-/// Turns scores into weights with dropout, and the derivatives of weights with dropout into those of the scores.
+/// Turns scores into weights with dropout, and the derivatives of weights with dropout into the derivatives of the
+/// scores.
 #[inline(always)]
 pub(super) unsafe fn weigh<L: Level, const W: usize>(
     head: &Head,

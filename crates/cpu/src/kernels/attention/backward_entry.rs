@@ -111,9 +111,9 @@ struct Backward {
     /// Strides of `dq`, and of operands of the shape of the result.
     dq: Vec<usize>,
     out: Vec<usize>,
-    /// Inputs between `v` and those that the fields ask for.
+    /// Number of inputs between `v` and the inputs that the fields ask for.
     between: usize,
-    /// Where the temperatures come from moments of keys, these.
+    /// The moments of keys, where the temperatures come from them.
     moments: Option<KeyMoments>,
     /// The output that is the derivative of the learned weights.
     dweight: Option<usize>,

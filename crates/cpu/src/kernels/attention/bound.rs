@@ -101,7 +101,7 @@ impl<const W: usize> BlockBias<W> {
 }
 
 impl<const W: usize> FireBlock<W> {
-    /// A bound of the biases at these offsets, the nearest of which is given.
+    /// A bound of the biases at the offsets from `from` to `to`; the least magnitude of an offset is `nearest`.
     fn largest(&self, fire: &FireHead, (from, to): (i64, i64), nearest: i64) -> f32 {
         if self.uniform() {
             return fire.largest_bias(from, to);

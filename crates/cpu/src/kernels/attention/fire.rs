@@ -1,7 +1,7 @@
 //! FIRE (Li et al. 2024) as tables. Its function of one argument `u`, with one hidden layer of ReLU, is piecewise
-//! linear: the kinks of all heads are those of the hidden units, and between two kinks a head has one slope. So a bias
-//! is an interval search instead of a network. Rows at positions below `L` have one denominator, and their biases
-//! depend on the distance alone.
+//! linear: the kinks of all heads are the kinks of the hidden units, and between two kinks a head has one slope. So an
+//! interval search gives a bias, instead of a network. Rows at positions below `L` have one denominator, and their
+//! biases depend on the distance alone.
 
 use std::ops::Range;
 
@@ -297,8 +297,8 @@ pub(super) struct FireHead {
 }
 
 impl FireHead {
-    /// Whether the biases of these offsets are those of the table in rows up to the position `last`: whether all have
-    /// one denominator.
+    /// Whether the table has the biases of these offsets for rows up to the position `last`: whether all these rows
+    /// have one denominator.
     pub(super) fn is_uniform(&self, last: i64, offsets: Range<i64>) -> bool {
         let n = offsets.end - offsets.start;
         (last as f64) < self.parameters.length() && self.has(offsets.start, n.max(0) as usize)

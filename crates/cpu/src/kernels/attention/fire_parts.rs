@@ -54,14 +54,15 @@ impl FireParts {
                 tasks: self.sizes.heads * chunks,
                 run: Box::new(move |w, task| {
                     let parameters = second.parameters(w);
-                    // SAFETY: as above; the round before has made what is read.
+                    // SAFETY: as above; the round before has made the tables that are read.
                     unsafe { second.tables(w).make_biases(&parameters, task / chunks, task % chunks) };
                 }),
             },
         ]
     }
 
-    /// Elements of shared scratch of the sums: those by offset, as `f32`, and totals of tasks and of heads, as `f64`.
+    /// Elements of shared scratch of the sums: the sums by offset, as `f32`, and totals of tasks and of heads, as
+    /// `f64`.
     pub(super) fn sums_scratch(&self, batch: usize) -> usize {
         let tasks = batch * self.sizes.heads * self.parts;
         // One more, so that the totals can be aligned.
@@ -152,7 +153,7 @@ impl FireParts {
             .totals(w, tasks)
             .wrapping_add(head * self.parts * self.task_totals());
         let end = 2 * (pieces.kinks + 1);
-        // SAFETY: see `Work`; the sums have been written, and this task alone uses those of the head.
+        // SAFETY: see `Work`; the sums have been written, and this task alone uses the sums of the head.
         unsafe {
             if tasks == 0 {
                 self.write_zeros(w, head, own);

@@ -1,7 +1,7 @@
 //! Attention with tiles over queries and keys, for weights that need no statistic of a row beforehand.
 //!
-//! For a softmax, the largest score of a query and the sum of its powers are kept while tiles come, and what has been
-//! added up is scaled down when the largest score grows (FlashAttention, Dao et al. 2022).
+//! For a softmax, the largest score of a query and the sum of its powers are kept while tiles come, and the sums so far
+//! are scaled down when the largest score grows (FlashAttention, Dao et al. 2022).
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ dispatch! {
     ///
     /// # Safety
     /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`forward_scratch`]
-    /// elements for all blocks; what is written overlaps nothing.
+    /// elements for all blocks; the written memory overlaps nothing.
     pub(super) unsafe fn forward(
         head: &Head, queries: Range<usize>, wide: bool, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
     ) = forward_body;
@@ -75,7 +75,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// The sums of block `b` of some queries; `scratch` holds those of all.
+    /// The sums of block `b` of some queries; `scratch` holds the sums of all blocks.
     #[inline(always)]
     pub(super) fn at<const W: usize>(head: &Head, queries: &Range<usize>, b: usize, scratch: *mut f32) -> Sums {
         let first = queries.start + b * W;
@@ -175,7 +175,7 @@ fn first_shift<const W: usize>(head: &Head, block: QueryBlock) -> [f32; W] {
 pub(super) unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32>, lse: *mut f32) {
     let block = sums.block;
     let mut factors = [1.0; W];
-    // SAFETY: the rows of lanes and those of the results exist.
+    // SAFETY: the rows of lanes and the rows of the results exist.
     unsafe {
         match head.weighting {
             Weighting::Softmax | Weighting::Norm(_) => {

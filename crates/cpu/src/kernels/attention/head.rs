@@ -80,7 +80,7 @@ impl Head {
         self.visible(block.first + block.n - 1)
     }
 
-    /// How many of these keys the mask shows.
+    /// Number of the keys in `keys` that the mask shows.
     pub(super) fn shown(&self, keys: Range<usize>) -> usize {
         if self.mask.is_null() {
             return keys.len();

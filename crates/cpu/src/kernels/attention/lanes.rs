@@ -19,7 +19,7 @@ pub(super) unsafe fn store<const W: usize>(x: *mut f32, lanes: [f32; W]) {
     unsafe { x.cast::<[f32; W]>().write_unaligned(lanes) }
 }
 
-/// Lanes of `W` rows again and again, as they lie in a chunk of rows.
+/// Repeats the lanes of one row of `W` lanes over a chunk of such rows.
 #[inline(always)]
 pub(super) fn repeated<const W: usize>(lanes: &[f32; W]) -> [f32; LANES] {
     let mut all = [0.0; LANES];

@@ -9,8 +9,8 @@ use super::query_block::{QueryBlock, TILE};
 use super::tile::Packed;
 use crate::simd::{LANES, Level, fma, sum};
 
-/// Number, mean and sum of centered products of the keys so far; those of a tile are added as Chan, Golub and LeVeque
-/// (1979) do.
+/// Count, mean and sum of centered products of the keys so far; the moments of a tile are added as Chan, Golub and
+/// LeVeque (1979) do.
 pub(super) struct KeyMoments {
     d: usize,
     centered: bool,
@@ -29,8 +29,8 @@ pub(super) struct ScoreMoments<const W: usize> {
     pub(super) mean: [f32; W],
     /// The sum of squared deviations.
     pub(super) squares: [f32; W],
-    /// That sum if the coordinates of keys were independent of each other: where it is far larger, `squares` is a small
-    /// difference of large terms.
+    /// The sum of squared deviations if the coordinates of keys were independent of each other: where it is far larger,
+    /// `squares` is a small difference of large terms.
     pub(super) independent: [f32; W],
 }
 

@@ -21,12 +21,12 @@ pub(super) fn moments_backward_scratch(d: usize, dv: usize) -> usize {
 
 dispatch! {
     /// Writes the derivatives of blocks of queries and the derivative of each row along its scores, and adds the shares
-    /// of a softmax to those of keys, values and the learned weight. The blocks have half the lanes where `wide` is
-    /// false; there are at most [`BACKWARD_GROUP`].
+    /// of a softmax to the derivatives of keys, values and the learned weight. The blocks have half the lanes where
+    /// `wide` is false; there are at most [`BACKWARD_GROUP`] blocks.
     ///
     /// # Safety
     /// The operands of the head and of the gradients and the other numbers of the rows exist, `scratch` has
-    /// [`moments_backward_scratch`] elements; what is written overlaps nothing.
+    /// [`moments_backward_scratch`] elements; the written memory overlaps nothing.
     pub(super) unsafe fn moments_backward(
         head: &Head, rows: RowMemory, g: &Gradients, blocks: &[QueryBlock], wide: bool, dweight: &mut f64, scratch: *mut f32,
     ) = moments_body;
@@ -52,7 +52,7 @@ unsafe fn moments_body<L: Level>(
     }
 }
 
-/// Lanes of which the constants and sums of a row fit registers.
+/// Number of lanes whose constants and sums of a row fit registers.
 const PART: usize = 32;
 
 /// Numbers of some rows.
@@ -147,8 +147,8 @@ unsafe fn moments_lanes<L: Level, const W: usize>(
     }
 }
 
-/// Turns scores into weights with dropout, and derivatives of weights into those of scores at a fixed temperature. Adds
-/// the products of derivatives of exponents and normalized scores to `sums`.
+/// Turns scores into weights with dropout, and derivatives of weights into derivatives of scores at a fixed
+/// temperature. Adds the products of derivatives of exponents and normalized scores to `sums`.
 #[inline(always)]
 unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
     tile: &Tile,

@@ -12,7 +12,7 @@ use super::row_moments::{derive_keys, row_numbers};
 /// the moments cost as much as a hundred or two further keys, and the scores of fewer keys fit the cache.
 pub(super) const MOMENTS: usize = 1024;
 
-/// Keys up to which a row's scores are kept nevertheless: the temperature of a few of them may be small, and its
+/// Keys up to which a row's scores are kept nevertheless: the temperature of a few keys may be small, and its
 /// derivative large.
 pub(super) const FEW: usize = 256;
 
@@ -34,8 +34,8 @@ impl KeyMoments {
         RowMemory::new(first, queries, head)
     }
 
-    /// The round that computes temperatures from moments of keys, before the blocks of queries, and the one that adds
-    /// the derivatives of these to keys, after them.
+    /// The round that computes temperatures from moments of keys, before the blocks of queries, and the round that adds
+    /// the shares of the temperatures to the derivatives of keys, after the blocks of queries.
     pub(super) fn rounds(self, all: &Heads, parts: &Parts, strides: &[Vec<usize>]) -> [Round; 2] {
         [false, true].map(|after| {
             let (all, parts, strides) = (all.clone(), parts.clone(), strides.to_vec());

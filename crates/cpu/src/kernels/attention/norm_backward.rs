@@ -1,8 +1,8 @@
 //! The derivative of NormSoftmax and LogitNorm attention.
 //!
-//! The temperature of a row follows from all its scores, and its derivative from those of all exponents. So the scores
-//! and the derivatives of a block of queries are kept for all keys between three passes: of the statistics, of the
-//! exponents and of the scores. No product is computed twice.
+//! The temperature of a row follows from all its scores, and its derivative from the derivatives of all exponents. So
+//! the scores and the derivatives of a block of queries are kept for all keys between three passes: of the statistics,
+//! of the exponents and of the scores. No product is computed twice.
 
 use super::backward::{Gradients, Operands, add_to_keys, operands_scratch};
 use super::dropout::{Kept, kept};
@@ -30,12 +30,12 @@ pub(super) struct KeptRows {
 }
 
 dispatch! {
-    /// Writes the derivatives of one block of queries, and adds its shares to those of keys, values and the learned
-    /// weight. The block has half the lanes where `wide` is false.
+    /// Writes the derivatives of one block of queries, and adds its shares to the derivatives of keys, values and the
+    /// learned weight. The block has half the lanes where `wide` is false.
     ///
     /// # Safety
-    /// The operands of the head and of the gradients exist, `scratch` has [`norm_backward_scratch`] elements; what is
-    /// written overlaps nothing.
+    /// The operands of the head and of the gradients exist, `scratch` has [`norm_backward_scratch`] elements; the
+    /// written memory overlaps nothing.
     pub(super) unsafe fn norm_backward(
         head: &Head, kept: KeptRows, g: &Gradients, block: QueryBlock, wide: bool, dweight: &mut f64, scratch: *mut f32,
     ) = norm_body;
@@ -144,10 +144,10 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
     }
 }
 
-/// Lanes of which the constants and sums of a row fit registers.
+/// Number of lanes whose constants and sums of a row fit registers.
 const PART: usize = 32;
 
-/// Turns the derivatives of a tile's weights into those of its exponents, and makes the weights with dropout.
+/// Turns the derivatives of a tile's weights into the derivatives of its exponents, and makes the weights with dropout.
 #[inline(always)]
 unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
     tile: &Tile,
@@ -248,7 +248,7 @@ impl Part {
     }
 }
 
-/// Turns the derivatives of a tile's exponents into those of its scores.
+/// Turns the derivatives of a tile's exponents into the derivatives of its scores.
 #[inline(always)]
 unsafe fn normalize<L: Level, const W: usize>(
     tile: &Tile,

@@ -44,7 +44,7 @@ dispatch! {
     ///
     /// # Safety
     /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`norm_scratch`]
-    /// elements; what is written overlaps nothing.
+    /// elements; the written memory overlaps nothing.
     pub(super) unsafe fn norm_forward(
         head: &Head, norm: Norm, queries: Range<usize>, wide: bool, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
     ) = norm_body;

@@ -12,8 +12,8 @@ use super::head::{Bias, Head};
 use crate::math::{exp_below_zero, log};
 use crate::simd::{Baseline, LANES, Level, chunks, dispatch, fma, load, store, sum};
 
-/// Whether [`one_query`] computes this attention. Behind a mask keys and values may be anything, so they must not be
-/// read there.
+/// Whether [`one_query`] computes this attention. Keys and values that a mask hides may be anything, so they must not
+/// be read.
 pub(super) fn is_one_query(op: &ops::Attention, sizes: &AttentionSizes) -> bool {
     let plain = !op.masked && !op.segmented && op.p == 0.0 && op.bias != AttentionBias::Fire;
     plain && op.weighting == Weighting::Softmax && sizes.queries == 1
@@ -22,7 +22,7 @@ pub(super) fn is_one_query(op: &ops::Attention, sizes: &AttentionSizes) -> bool 
 /// Computes the row `o` of the head's only query, and the logarithm of the sum of the powers of its scores in `lse`.
 ///
 /// # Safety
-/// The operands of the head exist, `o` and `lse` have a row, `scores` has an element for each key; what is written
+/// The operands of the head exist, `o` and `lse` have a row, `scores` has an element for each key; the written memory
 /// overlaps nothing.
 pub(super) unsafe fn one_query(head: &Head, o: Rows<f32>, lse: *mut f32, scores: *mut f32) {
     let visible = head.visible(0);

@@ -15,12 +15,12 @@ use super::tile::{Tile, Tiles, Vectors, packed_scratch};
 use crate::simd::{Level, dispatch};
 
 dispatch! {
-    /// Writes the derivatives of blocks of queries, and adds their shares to those of keys and values. The blocks have
-    /// half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`].
+    /// Writes the derivatives of blocks of queries, and adds the shares of the queries to the derivatives of keys and
+    /// values. The blocks have half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`] blocks.
     ///
     /// # Safety
     /// The operands of the head and of the gradients exist, `scratch` has
-    /// [`backward_scratch`](super::backward::backward_scratch) elements; what is written overlaps nothing.
+    /// [`backward_scratch`](super::backward::backward_scratch) elements; the written memory overlaps nothing.
     pub(super) unsafe fn relu_backward(
         head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32,
     ) = relu_body;

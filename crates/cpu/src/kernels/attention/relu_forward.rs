@@ -1,6 +1,6 @@
-//! ReLU attention, in which most weights of a trained model are zeros (the idea of FLARE): a tile whose bound shows
-//! only zeros is left out, the product with values where all weights of a tile come out zero, and where few do not,
-//! values are added up for these alone.
+//! ReLU attention, in which most weights of a trained model are zeros (the idea of FLARE): a tile is left out where its
+//! bound shows only zeros; the product with values is left out where all weights of a tile come out zero; and where few
+//! weights do not come out zero, values are added up for these weights alone.
 
 use std::ops::Range;
 
@@ -26,7 +26,8 @@ dispatch! {
     ///
     /// # Safety
     /// The operands of the head exist, `o` has a row for each query, `scratch` has
-    /// [`forward_scratch`](super::forward::forward_scratch) elements for all blocks; what is written overlaps nothing.
+    /// [`forward_scratch`](super::forward::forward_scratch) elements for all blocks; the written memory overlaps
+    /// nothing.
     pub(super) unsafe fn relu_forward(
         head: &Head, queries: Range<usize>, wide: bool, o: Rows<f32>, scratch: *mut f32, counts: &mut TileCounts,
     ) = relu_body;

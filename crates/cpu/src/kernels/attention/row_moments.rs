@@ -1,8 +1,8 @@
 //! The temperature of each row of NormSoftmax or LogitNorm attention from moments of the keys, and its share of the
 //! derivatives of keys: both linear in the number of tokens.
 //!
-//! A block of queries sees a prefix of the keys as a whole, of which the moments are known, and less than a tile of
-//! further keys, whose scores are computed.
+//! A block of queries sees a prefix of the keys as a whole, and less than a tile of further keys. The moments of the
+//! prefix are known; the scores of the further keys are computed.
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ use crate::simd::{Level, dispatch};
 /// Lanes of all blocks here; lanes after the last query are zeros.
 const W: usize = BLOCK;
 
-/// A sum of squares that is smaller than this share of what independent coordinates would give has lost digits: the
-/// scores of such rows are computed.
+/// A sum of squares that is smaller than this share of the sum that independent coordinates would give has lost digits:
+/// the scores of such rows are computed.
 const TRUSTED: f32 = 1.0 / 16.0;
 
-/// The same where the mean score makes an exponent of more than this: exponents are relative to it, and it must be that
-/// of the forward pass to the last digit.
+/// The scores of a row are computed, too, where the mean score makes an exponent of more than this: exponents are
+/// relative to the mean score, and it must be the mean score of the forward pass to the last digit.
 const FARTHEST: f32 = 64.0;
 
 /// Number of `f32` that [`row_numbers`] and [`derive_keys`] need as scratch.
@@ -100,7 +100,7 @@ impl Queries<'_> {
         }
     }
 
-    /// The normalizer of statistics to which the scores of some keys are added.
+    /// Adds the scores of some keys to the statistics, and returns the normalizer.
     #[inline(always)]
     unsafe fn normalizer<L: Level>(
         &self,
@@ -218,9 +218,9 @@ dispatch! {
     /// Subtracts the share of the derivatives along the scores, `sum_i along_i (s_ij - c_i) q_i`, from the derivatives
     /// `dk` of keys.
     ///
-    /// Of the queries that see a tile of keys as a whole, moments are kept: the sum is `G k_j - h` with `G = sum_i
-    /// along_i q_i q_i^T` and `h = sum_i along_i c_i q_i`, both with keys less their mean. Queries come from the last
-    /// to the first.
+    /// Moments are kept of the queries that see a tile of keys as a whole: the sum over them is `G k_j - h` with `G =
+    /// sum_i along_i q_i q_i^T` and `h = sum_i along_i c_i q_i`, both with keys less their mean. Queries come from the
+    /// last to the first.
     ///
     /// # Safety
     /// The operands of the head and the numbers of all rows exist, `dk` has a row for each key, the scratch has

@@ -39,7 +39,7 @@ impl<const W: usize> BlockBias<W> {
         }
     }
 
-    /// Adds the derivatives of a tile's scores to the sums; those of lanes that do not see a key are zeros.
+    /// Adds the derivatives of a tile's scores to the sums; the derivatives are zeros in lanes that do not see a key.
     ///
     /// # Safety
     /// There are as many rows of `W` lanes as the tile has; the memory of the sums exists.

@@ -6,8 +6,8 @@ use super::lanes::{load, part_of};
 use super::moments::ScoreMoments;
 use crate::simd::{Level, fma, larger};
 
-/// Number, mean, sum of squared deviations and extremes of the scores so far; those of a tile are added as Chan, Golub
-/// and LeVeque (1979) do.
+/// Count, mean, sum of squared deviations and extremes of the scores so far; the statistics of a tile are added as
+/// Chan, Golub and LeVeque (1979) do.
 #[derive(Clone, Copy)]
 pub(super) struct Statistics<const W: usize> {
     n: [f32; W],
@@ -124,7 +124,7 @@ impl<const W: usize> Statistics<W> {
         self.extreme = extreme;
     }
 
-    /// The normalizer of these scores with the learned weight, or 1.
+    /// The normalizer of the scores so far; `weight` is the learned weight, or 1.
     #[inline(always)]
     pub(super) fn normalizer(&self, temperature: &Temperature, weight: f32) -> Normalizer<W> {
         let Temperature {
@@ -175,7 +175,7 @@ impl<const W: usize> Statistics<W> {
 }
 
 impl<const W: usize> Normalizer<W> {
-    /// `(s - center) / T` of a row: a product with `1 / T`, and what it leaves, for a division's accuracy.
+    /// `(s - center) / T` of a row: a product with `1 / T`, corrected by its remainder, for a division's accuracy.
     #[inline(always)]
     pub(super) fn normalized<L: Level>(&self, i: usize, s: f32) -> f32 {
         let x = s - self.center[i];

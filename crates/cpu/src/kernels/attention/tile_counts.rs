@@ -10,7 +10,7 @@ use crate::tile_counts::TileCounts;
 pub(super) enum Found {
     /// Not computed.
     Skipped,
-    /// This many weights that are not zero, which were summed one by one or not.
+    /// Number of weights that are not zero; `few`: whether they were summed one by one.
     NonZeros { n: usize, few: bool },
 }
 

@@ -179,7 +179,7 @@ impl Blocks {
         // A block of fewer images than the table's has its pixels in another order.
         let is_whole = block.end.is_multiple_of(self.cut.period) || block.len() == self.cut.len;
         // SAFETY: the scratch has room for a pointer for each tap and pixel, and for each pixel, and the table has
-        // numbers for these.
+        // numbers for these pointers.
         unsafe {
             if let Some(table) = table.filter(|_| is_whole) {
                 let (period, place) = (number / self.cut.per_period(), number % self.cut.per_period());

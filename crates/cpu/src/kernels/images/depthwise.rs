@@ -21,7 +21,7 @@ dispatch! {
     ) = depthwise_row_body;
 }
 
-/// Pixels whose sums stay in registers, where there are 32 of these.
+/// Number of pixels whose sums stay in registers, where there are 32 registers.
 const PIXELS: usize = 4;
 
 #[inline(always)]
@@ -65,8 +65,8 @@ unsafe fn pixels<L: Level, X: Float, Y: Float, const P: usize, const W: usize>(
     let mut sums = [[0.0; W]; P];
     for read in row.rows {
         for k in 0..columns[0].len() {
-            // SAFETY: the taps are those of the kernel, the columns those of the image; all of the columns read by as
-            // many taps.
+            // SAFETY: the taps lie in the kernel, the columns in the image; all columns read by the same number of
+            // taps.
             unsafe {
                 let tap = read.by * width + columns[0].get_unchecked(k).by;
                 let ws: [f32; W] = load(weight.add(tap * channels));

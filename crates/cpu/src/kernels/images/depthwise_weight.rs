@@ -27,7 +27,7 @@ struct Lines<X> {
 
 dispatch! {
     /// Adds to `sums[k, c]`, for the taps of a row of the kernel, the sum of `x[b, c] dy[j, c]` over the columns `j` of
-    /// the cotangent, of which tap `k` is at column `b` of the image.
+    /// the cotangent, where tap `k` for column `j` is at column `b` of the image.
     ///
     /// # Safety
     /// The rows exist, `sums` has an element for each tap and channel, and overlaps nothing.
@@ -110,7 +110,7 @@ unsafe fn add_range<L: Level, X: Float, const T: usize>(
     });
 }
 
-/// The kernel: sums of parts of the rows of all cotangents, then the sum of these.
+/// The kernel: sums of parts of the rows of all cotangents, then the total of these sums.
 pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
     let Conv2dSizes {
         images,

@@ -109,7 +109,7 @@ impl Direct {
     }
 }
 
-/// The kernel, where the machine has vectors for it; elsewhere the other one, with memory for either.
+/// The kernel, where the machine has vectors for it; elsewhere the kernel `other`, with memory for either kernel.
 pub(super) fn direct<N: Factor>(
     products: Products,
     read: impl Fn() -> Pixels<usize> + Send + Sync + 'static,

@@ -15,7 +15,8 @@ pub(super) trait Factor: Number + Word {
     /// `c = a b` or `c += a b` for the extents `m`, `k` and `n`.
     ///
     /// # Safety
-    /// The elements are readable, those of `c` writable and nobody else's; `scratch` has [`Factor::product_bytes`].
+    /// The elements are readable, the elements of `c` are writable and nobody else's; `scratch` has
+    /// [`Factor::product_bytes`].
     unsafe fn product(
         extents: (usize, usize, usize),
         a: Rows<Self>,

@@ -63,7 +63,7 @@ unsafe fn max_row_body<L: Level>(row: &Row<'_, usize>, width: usize, x: *const f
                     which[i] = if is_larger { tap } else { which[i] };
                 }
             }
-            // SAFETY: the channels are those of a pixel of the row.
+            // SAFETY: the channels belong to a pixel of the row.
             unsafe {
                 store(y.add(to + c), most);
                 store(taps.add(to + c), which);
@@ -84,7 +84,7 @@ unsafe fn scatter_row_body<L: Level>(
         let count = row.rows.len() * row.columns.of(column).len();
         widths!(row.channels, |c, W| {
             let mut windows = each(row, column, width);
-            // SAFETY: the windows are those of the image, and the channels those of a pixel of the row.
+            // SAFETY: the windows belong to the image, and the channels to a pixel of the row.
             unsafe {
                 let (dy, taps) = (dy.add(c), taps.add(c));
                 let sums: [f32; W] = if count <= RUN {
@@ -124,7 +124,7 @@ unsafe fn gather_row_body<L: Level>(row: &Row<'_, usize>, width: usize, x: *cons
     for column in 0..row.columns.len() {
         let to = column * row.channels;
         widths!(row.channels, |c, W| {
-            // SAFETY: the channels are those of a pixel of the row.
+            // SAFETY: the channels belong to a pixel of the row.
             let ts: [i32; W] = unsafe { load(taps.add(to + c)) };
             let mut ys = [0.0; W];
             for (at, tap) in each(row, column, width) {

@@ -38,7 +38,7 @@ pub(super) unsafe fn write_patches<N: Factor>(
     for (i, pixel) in block.enumerate() {
         let row = pixels.row(pixel / pixels.columns.len());
         let columns = row.columns.of(pixel % pixels.columns.len());
-        // SAFETY: the patch is the pixel's, and what it reads lies in the image.
+        // SAFETY: the patch is the pixel's, and the pixels that it reads lie in the image.
         unsafe {
             let patch = to.add(i * len);
             patch.write_bytes(0, len);

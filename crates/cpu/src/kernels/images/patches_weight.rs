@@ -215,8 +215,8 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                 let channels = (group * inputs + first, count);
                 let k = taps * count;
                 if in_place {
-                    // SAFETY: see `Work`; the scratch has room for pointers, what these point to and words, the shared
-                    // one for sums.
+                    // SAFETY: see `Work`; the scratch has room for pointers, the numbers that they point to and words,
+                    // and the shared scratch for sums.
                     unsafe {
                         let x = w.inputs[0].cast::<N>().cast_const();
                         let (read_at, len) = (w.scratch.cast::<*const N>(), block.len());
@@ -233,7 +233,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                             let first = (x.add(channels.0), behind.cast_const());
                             point(&read, width, block, first, taps, read_at);
                         }
-                        // With patches, all taps are one.
+                        // With patches, all taps are one tap.
                         let (inputs, taps) = if few { (k, 1) } else { (count, taps) };
                         let outer = Outer {
                             pixels: len,

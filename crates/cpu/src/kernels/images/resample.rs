@@ -24,7 +24,7 @@ unsafe fn resample_row_body<L: Level>(row: &Row<'_, f64>, x: *const f32, y: *mut
         let columns = row.columns.of(column);
         let is_one_run = row.rows.len() * columns.len() <= RUN;
         widths!(row.channels, |c, W| {
-            // SAFETY: the pixels lie in the image, and the channels are those of a pixel of the row.
+            // SAFETY: the pixels lie in the image, and the channels belong to a pixel of the row.
             unsafe {
                 let sums: [f32; W] = if is_one_run {
                     window::<L, W>(row.rows, columns, row, x.add(c))

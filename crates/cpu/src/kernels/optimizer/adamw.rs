@@ -90,7 +90,7 @@ dispatch! {
         n: usize, g: *const f32, arrays: AdamWArrays, lr: f32, t: f32, constants: AdamWConstants,
     ) = adamw_body;
 
-    /// [`adamw`] of rows `rows` of a table, of `c` elements each, with the gradient in rows. Bits are those of
+    /// [`adamw`] of rows `rows` of a table, of `c` elements each, with the gradient in rows. The bits equal the bits of
     /// [`adamw`].
     ///
     /// # Safety
@@ -130,7 +130,7 @@ unsafe fn adamw_run<L: Level, const GRADIENT: bool>(n: usize, g: *const f32, arr
             let mut ms = load(m.add(j), 1, len, 0.0);
             let mut vs = load(v.add(j), 1, len, 0.0);
             if !GRADIENT && in_place && are_zeros(&ms, &vs) {
-                // The means stay 0, and so does what they add.
+                // The means stay 0, and so do the numbers that they add.
                 for i in 0..LANES {
                     ps[i] *= step.decay;
                 }

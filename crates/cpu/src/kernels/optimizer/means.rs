@@ -2,7 +2,7 @@
 
 use crate::simd::{Level, fma};
 
-/// The numbers of one step: decays of the means and what corrects them.
+/// The numbers of one step: decays of the means and their corrections.
 #[derive(Clone, Copy)]
 pub(super) struct Means {
     b1: f32,
@@ -15,7 +15,7 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Those of step number `t` from 1 with learning rate `lr`.
+    /// The numbers of step number `t`, counted from 1, with learning rate `lr`.
     pub(super) fn at([beta1, beta2]: [f64; 2], eps: f64, lr: f32, t: f32) -> Means {
         let (lr, t) = (f64::from(lr), f64::from(t));
         Means {
@@ -29,7 +29,7 @@ impl Means {
         }
     }
 
-    /// What the parameter is reduced by, and the new means.
+    /// The number to subtract from the parameter, and the new means.
     #[inline(always)]
     pub(super) fn step<L: Level>(self, g: f32, [m, v]: [f32; 2]) -> (f32, [f32; 2]) {
         let m = fma::<L>(self.b1, m, self.c1 * g);

@@ -159,7 +159,7 @@ impl RmsPropStep {
         }
     }
 
-    /// The gradient over the root of the new mean square, and that.
+    /// The gradient over the root of the new mean square, and the new mean square.
     #[inline(always)]
     fn scaled<L: Level>(self, g: f32, p: f32, v: f32) -> (f32, f32) {
         let d = fma::<L>(self.penalty, p, g);

@@ -130,11 +130,11 @@ impl Tiles {
         /// `c = a b` or `c += a b` for two strips and a panel over `steps` steps of `k`. The rows of `c` lie `row`
         /// elements apart.
         ///
-        /// Each step adds, part by part, the products `a3 b1, a2 b1, a2 b2, a1 b2, a1 b3, a1 b1`; the others are below
-        /// the rounding of an `f32`.
+        /// Each step adds, part by part, the products `a3 b1, a2 b1, a2 b2, a1 b2, a1 b3, a1 b1`; the other products
+        /// are below the rounding of an `f32`.
         ///
         /// # Safety
-        /// `a` points to the steps of two strips, `b` to those of a panel, and `c` to 32 rows of 32 elements that
+        /// `a` points to the steps of two strips, `b` to the steps of a panel, and `c` to 32 rows of 32 elements that
         /// nobody else accesses.
         two_strips, STRIP_OF_THREE, PANEL_OF_THREE,
         [

@@ -8,7 +8,7 @@ use super::number::Number;
 use super::source::{Order, Source};
 use super::{PANEL, STEP, STRIP, TILE_BYTES};
 
-/// A factor of a product: lines are the rows of a left one and the columns of a right one.
+/// A factor of a product: lines are the rows of a left factor and the columns of a right factor.
 #[derive(Clone, Copy)]
 pub(super) struct Factor<N> {
     pub(super) ptr: *const N,
@@ -77,7 +77,7 @@ impl<N: Number> Factor<N> {
 
 const _: () = assert!(PANEL == 2 * STRIP);
 
-/// Packed strips or panels, each of which begins `apart` bytes after the one before.
+/// Packed strips or panels; each begins `apart` bytes after the strip or panel before it.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     pub(super) ptr: *const u8,
@@ -122,7 +122,7 @@ pub(super) unsafe fn multiply<N: Number>(
                 columns: (columns.end - j).min(PANEL),
             };
             let strips = [a.at(i / STRIP), a.at(i / STRIP + 1)];
-            // SAFETY: passed on; of a single strip the one behind it is not read.
+            // SAFETY: passed on; where one strip is left, the strip after it is not read.
             unsafe { tiles.block::<N>(steps, strips, b.at(j / PANEL), &corner, accumulate) };
         }
     }

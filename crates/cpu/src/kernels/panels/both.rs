@@ -1,5 +1,5 @@
-//! A product of which both factors are packed when it is computed, as a part of the gradient of a
-//! convolution's weight.
+//! A product whose factors are both packed when it is computed, such as a part of the gradient of a convolution's
+//! weight.
 
 use super::amx::Tiles;
 use super::block::{Factor, Packed, Product, multiply};

@@ -5,7 +5,8 @@ use super::number::Number;
 use super::{PANEL, STRIP};
 
 impl Tiles {
-    /// The product of up to 32 rows and 32 columns, of which `rows` and `columns` are stored, in any strides.
+    /// The product of up to 32 rows and 32 columns. Its first `rows` rows and `columns` columns are stored, in any
+    /// strides.
     ///
     /// # Safety
     /// As for [`Tiles::two_strips`]; where there are at most 16 rows, the second strip is not read.

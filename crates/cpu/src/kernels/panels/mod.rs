@@ -1,11 +1,11 @@
-//! Products over packed panels: both factors are split into tiles once, and all blocks of the product read these.
+//! Products over packed panels: both factors are split into tiles once, and all blocks of the product read these tiles.
 //!
 //! A left factor is packed into strips of 16 rows, a right one into panels of 32 columns, either along `k` in steps of
 //! 32: `[strip][step][part][16][32]` and `[panel][step][part][2][16][16][2]`. An element of the product is one chain
 //! over the steps, so its bits depend neither on how rows and columns are cut nor on the number of threads.
 //!
-//! Tiles hold `bf16`. Three parts make an `f32`: six products of parts have the error of one product of
-//! `f32`, and AMX computes them in less than half the time that AVX-512 takes for that one. Numbers that these parts
+//! Tiles hold `bf16`. Three parts make an `f32`: six products of parts have the error of one product of `f32`, and AMX
+//! computes them in less than half the time that AVX-512 takes for the product of `f32`. Numbers that these parts
 //! cannot hold are left to `faer`: blocks with an infinity, NaN or a number whose first part is infinite. Numbers below
 //! 2^-126, and terms of a product below it, count as zeros.
 

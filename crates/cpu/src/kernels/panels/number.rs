@@ -29,8 +29,8 @@ pub(crate) trait Number: Copy + 'static {
     /// apart.
     ///
     /// # Safety
-    /// `a` points to the steps of two strips, `b` to those of a panel, and `c` to 32 rows of 32 elements that nobody
-    /// else accesses.
+    /// `a` points to the steps of two strips, `b` to the steps of a panel, and `c` to 32 rows of 32 elements that
+    /// nobody else accesses.
     unsafe fn two_strips(
         tiles: &Tiles,
         steps: usize,

@@ -16,7 +16,7 @@ pub(crate) struct Right {
 }
 
 impl Right {
-    /// A factor of these extents, of numbers of this kind; the same kind is packed and multiplied.
+    /// A factor of `k` rows and `columns` columns, of numbers `N`; the same type of number is packed and multiplied.
     pub(crate) fn new<N: Number>(k: usize, columns: usize) -> Right {
         Right {
             k,

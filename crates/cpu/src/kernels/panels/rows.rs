@@ -137,7 +137,7 @@ impl Shape {
     /// Packs a strip or panel before the tiles.
     fn prepare<N: Number>(&self, r: &Run<'_>, task: usize) {
         let all = 0..self.steps();
-        // SAFETY: see `Run`; the plan gives the product its shared memory, of which each task writes its own part.
+        // SAFETY: see `Run`; the plan gives the product its shared memory, and each task writes its own part of it.
         unsafe {
             let to = r.shared.add(self.flags() + task * self.apart());
             let finite = if self.one_tile() {
@@ -170,7 +170,7 @@ impl Shape {
         }
         let (first, end) = r.columns;
         let y = r.outputs[0];
-        // SAFETY: the columns are those of the product.
+        // SAFETY: the columns belong to the product.
         let ptr = unsafe { y.ptr.cast::<f32>().add(first * y.col) };
         let c = Product {
             ptr,
@@ -191,7 +191,7 @@ impl Shape {
                 apart: self.apart(),
             };
             let now = Packed { ptr: r.scratch, apart };
-            // SAFETY: see `Run`; what is read has been packed, and the tile's columns are this task's.
+            // SAFETY: see `Run`; the memory that is read has been packed, and the tile's columns are this task's.
             unsafe {
                 let to = |i: usize| r.scratch.add(i * apart);
                 let (strips, panels) = if self.one_tile() {

@@ -1,5 +1,5 @@
-//! The product of two matrices of which no rows are shared, such as the gradient of a weight: block by block of `k`,
-//! all threads pack both factors, and then compute.
+//! A product of two matrices, other than rows times one shared matrix, such as the gradient of a weight: block by block
+//! of `k`, all threads pack both factors, and then compute.
 
 use super::amx::Tiles;
 use super::block::{Factor, Packed, Product, multiply};
@@ -61,8 +61,8 @@ impl Extents {
         self.block().map_or(0, |block| self.flags() + block * self.step_bytes())
     }
 
-    /// The rounds of the product, where it is computed here, for factors whose elements lie so far apart: along rows
-    /// and along columns; with `adds` it is added to what the result holds.
+    /// The rounds of the product, where it is computed here, for factors whose elements lie `a` and `b` apart: along
+    /// rows and along columns; with `adds` it is added to the present elements of the result.
     pub(crate) fn rounds(self, a: (usize, usize), b: (usize, usize), adds: bool) -> Option<Vec<Round>> {
         let block = self.block().filter(|_| is_used())?;
         let steps = self.k.div_ceil(STEP);
@@ -129,7 +129,7 @@ impl StepBlock {
         let Extents { m, k, n, .. } = self.extents;
         let steps = self.first..self.first + self.steps;
         let (panels, strips) = self.places::<N>(shared);
-        // SAFETY: see `Work`; the plan gives the product its shared memory, of which each task writes its own part.
+        // SAFETY: see `Work`; the plan gives the product its shared memory, and each task writes its own part of it.
         unsafe {
             let finite = if task < self.extents.panels() {
                 let right = Factor {

@@ -6,7 +6,7 @@ use super::{VECTOR, WORD};
 use crate::kernels::cast::Bf16;
 use crate::simd::CpuLevel;
 
-/// A number, one or two of which are a word.
+/// A number; one or two numbers are a word.
 pub(crate) trait Word: Copy + 'static {
     /// Numbers of a word.
     const NUMBERS: usize;

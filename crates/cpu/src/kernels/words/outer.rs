@@ -6,7 +6,7 @@ use super::products::{Begins, Columns, Place};
 use super::{PANEL, VECTOR, WORD, width};
 use crate::kernels::cast::Bf16;
 
-/// The extents of these products: pixels of a block, channels that are read, and cotangents of a pixel.
+/// The extents of the products: pixels of a block, channels that are read, and cotangents of a pixel.
 #[derive(Clone, Copy)]
 pub(crate) struct Outer {
     pub(crate) pixels: usize,
@@ -23,7 +23,7 @@ impl Outer {
         self.outputs.next_multiple_of(VECTOR)
     }
 
-    /// Bytes of each worker, the same on every machine: pointers, and where words are of two pixels these.
+    /// Bytes of each worker, the same on every machine: pointers, and the words where a word holds two pixels.
     pub(crate) fn scratch<N: Word>(&self) -> usize {
         let words = self.words::<N>();
         let packed = match N::NUMBERS {
@@ -86,10 +86,10 @@ impl Cotangents {
     /// to zeros outside the image. Rows of `sums` are dense.
     ///
     /// # Safety
-    /// The channels and the sums are there, and nobody else accesses the latter.
+    /// The channels and the sums are there, and nobody else accesses the sums.
     pub(crate) unsafe fn add<N: Word>(&self, read: &[*const N], sums: *mut f32, accumulate: bool) {
         let inputs = self.outer.inputs;
-        // SAFETY: passed on; there is a pointer for each word, and where words are of two pixels room for these.
+        // SAFETY: passed on; there is a pointer for each word, and room for the words where a word holds two pixels.
         unsafe {
             for word in 0..self.outer.words::<N>() {
                 let pointer = if N::NUMBERS == 1 {

@@ -1,5 +1,5 @@
-//! A right factor that is packed once and multiplied with many rows where these lie, as a convolution's weight with
-//! the pixels of its windows.
+//! A right factor that is packed once and multiplied with many rows in their place, as a convolution's weight with the
+//! pixels of its windows.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(crate) struct Right {
 }
 
 impl Right {
-    /// A factor of these extents, where `k` numbers of this kind are whole words.
+    /// A factor of these extents, where `k` numbers `N` are whole words.
     pub(crate) fn new<N: Word>(runs: usize, k: usize, columns: usize) -> Option<Right> {
         k.is_multiple_of(N::NUMBERS).then_some(Right {
             runs,
@@ -70,8 +70,8 @@ impl Right {
         }
     }
 
-    /// `c = a b` or `c += a b` for some panels and for rows, of which there is a pointer for each to where it begins in
-    /// `c`.
+    /// `c = a b` or `c += a b` for some panels and for rows; `c` has a pointer for each row, to where the row begins in
+    /// the result.
     ///
     /// # Safety
     /// [`Word::is_used`]; the rows' runs have their words, `packed` was written by [`Right::pack`], and nobody else

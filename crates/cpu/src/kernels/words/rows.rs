@@ -1,5 +1,5 @@
-//! Rows times one shared matrix, which is packed: by all threads before the tiles of rows where there are many of
-//! these, and by each task for its own columns where all rows are one tile.
+//! Rows times one shared matrix, which is packed. All threads pack it before the tiles of rows where there are many
+//! tiles; each task packs its own columns where all rows are one tile.
 
 use super::number::Word;
 use super::right::{Left, Right};
@@ -119,7 +119,7 @@ impl Shape {
     /// Packs a panel before the tiles.
     pub(super) fn prepare<N: Word>(&self, right: Right, r: &Run<'_>, panel: usize) {
         let b = r.inputs[1].ptr.cast::<N>().cast_const();
-        // SAFETY: see `Run`; the plan gives the product its shared memory, of which each task writes its own part.
+        // SAFETY: see `Run`; the plan gives the product its shared memory, and each task writes its own part of it.
         unsafe { right.pack((0, panel..panel + 1), b, self.strides(r), r.shared) };
     }
 }

@@ -1,5 +1,5 @@
 //! Products of few rows and columns over a long `k`, such as the gradient of the weight of a pixelwise convolution: in
-//! parts of `k`, each of which one task adds up, and then the sum of these.
+//! parts of `k`. One task adds up each part, and the parts are added up at the end.
 
 use super::WORD;
 use super::extents::{Extents, TASK};
@@ -7,7 +7,7 @@ use super::number::Word;
 use super::outer::{Cotangents, Outer};
 use crate::kernels::kernel::{Round, TaskFn};
 
-/// Parts of `k` at most, the least `k` of one, and the fewest that are worth it.
+/// The most parts of `k`, the least `k` of a part, and the fewest parts that are worth it.
 const PARTS: usize = 16;
 const LEAST: usize = 1024;
 const FEWEST: usize = 4;

@@ -1,5 +1,5 @@
-//! The product of two matrices of which no rows are shared, such as the gradient of a weight: block by block of `k`,
-//! all threads pack both factors, and then compute.
+//! A product of two matrices, other than rows times one shared matrix, such as the gradient of a weight: block by block
+//! of `k`, all threads pack both factors, and then compute.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ use crate::kernels::kernel::{Round, TaskFn};
 /// The most words along `k` that are packed at a time, and the least.
 const WORDS: (usize, usize) = (256, 64);
 
-/// Where the elements of a factor are: from line to line, which is a row of the left and a column of the right one, and
-/// from one `k` to the next.
+/// Where the elements of a factor are: from line to line, and from one `k` to the next. A line is a row of the left
+/// factor or a column of the right factor.
 #[derive(Clone, Copy)]
 pub(crate) struct Strides {
     pub(crate) line: usize,
@@ -50,7 +50,8 @@ impl Extents {
         (shared.max(split.0), worker.max(split.1))
     }
 
-    /// The rounds of the product, where it is computed here; with `adds` it is added to what the result holds.
+    /// The rounds of the product, where it is computed here; with `adds` it is added to the present elements of the
+    /// result.
     pub(crate) fn rounds<N: Word>(self, a: Strides, b: Strides, adds: bool) -> Option<Vec<Round>> {
         let block = self.block::<N>().filter(|_| N::is_used())?;
         if let Some(split) = Split::of(self).filter(|_| a.line == 1 && b.line == 1 && !adds) {
@@ -83,7 +84,8 @@ impl WordBlock {
         let (rows, columns) = (m.div_ceil(PANEL), n.div_ceil(PANEL));
         let (packed, computed) = (self.clone(), self);
         let pack: TaskFn = Box::new(move |w, task| {
-            // SAFETY: see `Work`; the plan gives the product its shared memory, of which each task writes its own part.
+            // SAFETY: see `Work`; the plan gives the product its shared memory, and each task writes its own part of
+            // it.
             unsafe {
                 if task < rows {
                     packed.pack::<N>(0, (task, m), w.inputs[0].cast(), w.shared);

@@ -148,7 +148,7 @@ fn the_ends_and_nan() {
             assert_eq!(found[1..4], [1.0; 3], "{name}");
             assert_eq!(found[4..6], [0.0; 2], "{name}");
             assert!(found[6..].iter().all(|dx| (dx - 0.5).abs() < 2e-5), "{name}: {found:?}");
-            // What is no output, and a cotangent that is no number.
+            // Numbers that are no outputs, and a cotangent that is no number.
             let (mut y, mut side) = ([-0.3, -0.3, f32::INFINITY, 2.0, 0.0, f32::NAN], [0u8, 1, 0, 0, 0, 0]);
             let mut dy = [2.0, 2.0, 2.0, 2.0, f32::NAN, 2.0];
             let rows = Rows::dense(y.as_mut_ptr(), 6);

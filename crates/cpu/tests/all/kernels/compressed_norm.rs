@@ -48,7 +48,7 @@ fn check(n: usize, c: usize, lie: Lie) {
     let mut dx = before.clone();
     let (mut dx_on_dy, mut dx_on_x) = (dy.clone(), x.clone());
     let (gp, rstd_ptr, dgamma_ptr) = (gamma.as_ptr(), rstd.as_mut_ptr(), dgamma.as_mut_ptr());
-    // SAFETY, of all calls: the blocks have these sizes, and what is written lies apart or exactly on an input.
+    // SAFETY, of all calls: the blocks have these sizes, and the written memory lies apart or exactly on an input.
     let sums = unsafe {
         compressed_norm::crms_norm(n, c, x.rows(), gp, EPS, y.rows(), rstd_ptr);
         let rows = in_place.rows();

@@ -1,4 +1,4 @@
-//! Elementwise kernels against plain `f64`, those of integers against the reference evaluator.
+//! Elementwise kernels against plain `f64`, and kernels of integers against the reference evaluator.
 
 #[allow(dead_code)]
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ fn functions_are_accurate_everywhere() {
                     .map(|_| f32::from_bits(random.number() as u32))
                     .filter(|x| x.abs() < 1e30),
             );
-            // What lies below what `f32` resolves of a subnormal number counts as nothing.
+            // An error below the resolution of subnormal `f32` numbers counts as nothing.
             let floor = match kind {
                 UnaryKind::Sin | UnaryKind::Cos => 1e-4,
                 UnaryKind::Sigmoid => 1e-37,

@@ -25,7 +25,7 @@ const SHAPES: [(usize, usize, usize); 14] = [
     (1, 3072, 100),
 ];
 
-/// The factors of a product, and what surrounds them in memory.
+/// The factors of a product, with the elements around them in memory.
 struct Factors<W> {
     x: Block<f32>,
     b: Block<W>,
@@ -45,7 +45,7 @@ impl<W: Float> Factors<W> {
         self.b.get(row, column).wide()
     }
 
-    /// The first `n` rows of the product, with columns cut before these.
+    /// The first `n` rows of the product, with columns cut before the columns `cuts`.
     fn product(&self, n: usize, cuts: &[usize]) -> Block<f32> {
         let (k, c) = match self.transposed {
             true => (self.b.c, self.b.n),

@@ -10,7 +10,7 @@ use lessen_graph::{Array, DType, Graph, Op, Trace, Type, evaluate_op};
 use super::support::*;
 use crate::plans::runner::{Options, run_once};
 
-/// An operation with its inputs, and what plain loops in `f32` make of them.
+/// An operation with its inputs, and the results of plain loops in `f32`.
 pub(super) struct Case {
     pub(super) op: Arc<dyn Op>,
     pub(super) inputs: Vec<Array>,
@@ -143,7 +143,7 @@ fn convolution(random: &mut Random, x: &[usize], weight: &[usize], options: Conv
     ]
 }
 
-/// Height and width of which windows of this extent fit, and paddings below it.
+/// Height and width of an image that windows of this extent fit into, and paddings below the extent.
 pub(super) fn image(
     random: &mut Random,
     kernel: [usize; 2],

@@ -1,4 +1,4 @@
-//! CPU levels: one is chosen, and those with a fused multiply-add give the same bits.
+//! CPU levels: one level is chosen, and the levels with a fused multiply-add give the same bits.
 
 use super::support::*;
 use lessen_cpu::kernels::{
@@ -8,7 +8,7 @@ use lessen_cpu::kernels::{
 use lessen_cpu::simd::CpuLevel;
 use lessen_graph::ops::{ReduceKind, UnaryKind};
 
-/// The bits of what many kernels make of the same numbers.
+/// The bits of the results of many kernels on the same numbers.
 fn results() -> Vec<u32> {
     let (n, c) = (3, 333);
     let mut random = Random::new(9);
@@ -23,7 +23,7 @@ fn results() -> Vec<u32> {
     let mut keep = |y: &[f32]| all.extend(y.iter().map(|y| y.to_bits()));
     let (ap, bp, sp) = (a.as_mut_ptr(), b.as_mut_ptr(), sums.as_mut_ptr());
     let (gp, tp) = (gamma.as_ptr(), beta.as_ptr());
-    // SAFETY: all blocks have `n` rows of `c` elements, and results lie apart from what they are made of.
+    // SAFETY: all blocks have `n` rows of `c` elements, and results lie apart from the operands.
     unsafe {
         for kind in UnaryKind::ALL {
             elementwise::unary(kind, n, c, rows, yr);

@@ -6,7 +6,7 @@ use crate::plans::runner::Options;
 use crate::plans::runner::run_once;
 use lessen_graph::{Array, DType, Trace, Type, evaluate};
 
-/// Runs a graph on the CPU and asserts that its results are those of the reference evaluator.
+/// Runs a graph on the CPU and asserts that its results equal the results of the reference evaluator.
 fn assert_same(what: &str, trace: Trace, inputs: &HashMap<String, Array>) {
     let graph = trace.finish();
     let options = Options {

@@ -56,8 +56,7 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
     let (dgamma_ptr, dbeta_ptr) = (dgamma.as_mut_ptr(), dbeta.as_mut_ptr());
     let (gp, bp) = (gamma.as_ptr(), beta.as_ptr());
     let what = format!("center {center} {n}x{c} {lie:?} {scale} {offset}");
-    // SAFETY, of all calls: the blocks have these sizes, and what is written lies apart or exactly on an
-    // input.
+    // SAFETY, of all calls: the blocks have these sizes, and the written memory lies apart or exactly on an input.
     unsafe {
         if center {
             norm::layer_norm(n, c, x.rows(), gp, bp, EPS, y.rows(), mean_ptr, rstd_ptr);

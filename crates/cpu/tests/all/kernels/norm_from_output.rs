@@ -134,7 +134,7 @@ impl Norm {
         self.error(&found)
     }
 
-    /// The largest error of what a kernel has found, in the sizes that the rule is relative to.
+    /// The largest error of the derivatives that a kernel has found, in the sizes that the rule is relative to.
     fn error(&self, (dx, dgamma, dbeta): &Found) -> f64 {
         let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| v.into()).collect() };
         let (gamma, c) = (wide(&self.gamma), self.c);
@@ -224,7 +224,7 @@ fn norms_are_within_the_error_that_is_declared() {
                         println!("{what}: {from_output:.2e} from the output, {from_input:.2e} from the input");
                         from_output
                     });
-                    // The bound is not far from what happens.
+                    // The bound is not far from the error that is found.
                     assert!(
                         found[0] > promised(center, least) / 20.0,
                         "center {center} {c}: {found:?}"
@@ -260,7 +260,7 @@ impl Scaled {
         let mut y = x.clone();
         for r in 0..n {
             for j in 0..c {
-                // What the kernel computes without a fused multiply-add, which has one rounding more.
+                // The result of the kernel without a fused multiply-add, which has one rounding more.
                 y.data[r * y.row + j] = (x.get(r, j) - center[j]) * scale[j] + shift[j];
             }
         }

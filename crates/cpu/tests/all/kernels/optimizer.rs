@@ -3,7 +3,7 @@
 use super::support::*;
 use lessen_cpu::kernels::optimizer::{AdamWArrays, AdamWConstants, GradientRows, SgdConstants, adamw, adamw_rows, sgd};
 
-/// Error relative to the magnitude of what was added up.
+/// Error relative to the magnitude of the numbers that were added up.
 fn assert_near(what: &str, got: &[f32], expected: &[f64]) {
     for (i, (&g, &e)) in got.iter().zip(expected).enumerate() {
         assert!(

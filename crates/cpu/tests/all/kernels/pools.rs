@@ -24,7 +24,7 @@ fn pools_of_random_shapes() {
             continue;
         };
         let (images, channels) = (1 + random.below(2), random.pick(&[1, 3, 40, 130]));
-        // Few values, so that many are equal.
+        // Few distinct values, so that many elements are equal.
         let x = Array::from_fn(Type::f32(&[images, size[0], size[1], channels]), |_| {
             random.below(5) as f64
         });

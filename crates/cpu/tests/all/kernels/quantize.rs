@@ -9,7 +9,7 @@ use lessen_graph::{Array, DType, Type, evaluate_op};
 /// How far from a tie the rounding of `x / scale` in `f32` and in `f64` can differ.
 const TIE: f64 = 4e-5;
 
-/// What the kernels make of a block: codes, scales and restored numbers. Gaps stay as they were.
+/// Results of the kernels on a block: codes, scales and restored numbers. Gaps stay as they were.
 struct Found {
     codes: Vec<u8>,
     scales: Vec<f32>,
@@ -46,7 +46,7 @@ impl Found {
     }
 }
 
-/// Asserts that rows of `c` finite numbers became what the reference makes of them, but for ties.
+/// Asserts that rows of `c` finite numbers became the results of the reference, but for ties.
 fn check(what: &str, c: usize, x: &[f32], found: &Found) {
     let n = found.scales.len();
     let array = |x: &[f32]| Array::f32(&[x.len() / c, c], x.iter().map(|&x| x.into()).collect());

@@ -45,7 +45,7 @@ fn reductions_in_all_strides() {
                     .collect();
                 assert_close(&format!("columns {what}"), &acc, &p, &e, (n as f64).sqrt() + 2.0);
                 let e: f64 = v.iter().map(|&x| f64::from(x)).sum();
-                // One sum has an error by chance; what it may be goes by the number of terms.
+                // One sum has an error by chance; its bound goes by the number of terms.
                 let size = v.iter().map(|x| f64::from(x.abs())).sum::<f64>() / 8.0;
                 assert_close(&format!("all {what}"), &[all], &[v.iter().sum()], &[e], size.max(1.0));
             }

@@ -1,5 +1,4 @@
-//! What tests of kernels share: random numbers, blocks of rows in every kind of stride, comparison with
-//! `f64`.
+//! Helpers that tests of kernels share: random numbers, blocks of rows in every kind of stride, comparison with `f64`.
 
 use lessen_cpu::kernels::{Element, Rows};
 use lessen_cpu::simd::CpuLevel;
@@ -78,7 +77,7 @@ impl<T: Element> Block<T> {
             Lie::SpreadColumn => (c, 0),
             Lie::Scalar => (0, 0),
         };
-        // And a chunk behind the block, which no kernel may write to.
+        // The block, and a chunk after it that no kernel may write to.
         let len = if n * c == 0 {
             64
         } else {
@@ -108,7 +107,8 @@ impl<T: Element> Block<T> {
             .map(|(r, j)| self.get(r, j))
             .collect()
     }
-    /// Whether the elements between and behind those of the block are as they were in another copy of it.
+    /// Whether the elements between and after the elements of the block equal the same elements of `other`, another
+    /// copy of the block.
     pub fn same_gaps(&self, other: &Block<T>) -> bool
     where
         T: PartialEq,

@@ -1,4 +1,4 @@
-//! Forward values of which backward reads truth values only are kept as bits, exactly where that saves memory, and no
+//! A forward value is kept as bits where backward reads only truth values of it, exactly where that saves memory; no
 //! bit of the results depends on it.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ const INNER: usize = 24;
 const WHOLE: usize = ROWS * WIDTH * 4;
 const AS_BITS: usize = ROWS * 7 * 4;
 
-/// What a model does with the inner values: two products `[ROWS, WIDTH]`.
+/// A function of the inner values of a model: two products `[ROWS, WIDTH]`.
 type Model = for<'g> fn(Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>;
 
 /// A training step: the mean of the model's result, squared, and a step of gradient descent. With `kept` the
@@ -74,7 +74,7 @@ fn pooled(x: Tensor<'_>) -> Tensor<'_> {
     x.mean_axes(&[0])
 }
 
-/// Models of which bits are kept, with the number of values of bits and the bytes of the values that they stand for.
+/// Models whose plans keep bits, with the number of values of bits and the bytes of the values that the bits stand for.
 const PAYING: [(&str, Model, usize, usize); 7] = [
     (
         "helu",
@@ -104,11 +104,11 @@ const PAYING: [(&str, Model, usize, usize); 7] = [
     ),
 ];
 
-/// Models of which nothing is kept as bits, because the values are needed anyway or nothing would be freed.
+/// Models whose plans keep nothing as bits, because the values are needed anyway or nothing would be freed.
 const OTHERS: [(&str, Model); 4] = [
     ("relu before a product", |a, _, c| pooled(a.relu().matmul(c))),
     ("another reader", |a, _, _| pooled(a.helu(0.1)) + pooled(a * a)),
-    // The comparison is recomputed from what is kept.
+    // The comparison is recomputed from the kept values.
     ("a comparison of kept values", |a, b, _| {
         pooled(a.gt(b).select(a * a, b * b))
     }),

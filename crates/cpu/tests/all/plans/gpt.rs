@@ -38,7 +38,7 @@ pub const WIDE_BATCH: Size = Size {
     clip: true,
 };
 
-/// Many blocks, so that what backward reads is most of the memory.
+/// Many blocks, so that the values that backward reads take most of the memory.
 pub const DEEP: Size = Size {
     blocks: 6,
     batch: 6,
@@ -220,7 +220,7 @@ pub fn training(size: Size) -> Training {
     }
 }
 
-/// What a few steps of training leave behind.
+/// Results of a few steps of training.
 pub struct Trained {
     pub plan: Plan,
     /// Losses and, after the last step, all states, as bits.

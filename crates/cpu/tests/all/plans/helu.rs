@@ -1,4 +1,4 @@
-//! What HeLU costs: nothing over ReLU where nothing is differentiated.
+//! The cost of HeLU: nothing over ReLU where nothing is differentiated.
 
 use std::collections::HashMap;
 

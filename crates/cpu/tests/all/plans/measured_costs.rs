@@ -1,5 +1,5 @@
-//! Plans by measured costs: the planner takes what is cheaper by them, and they change neither the plans by rates nor a
-//! bit of a result.
+//! Plans by measured costs: the planner takes the way that is cheaper by them, and they change neither the plans by
+//! rates nor a bit of a result.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ const CPU: CpuTarget = CpuTarget { threads: 2 };
 const SECONDS: f64 = 1.0;
 const PRODUCT: f64 = 10.0;
 
-/// A CPU on which all operations take no time but products and this one.
+/// A CPU on which all operations take no time but products and the operation of this name.
 struct Slow(&'static str);
 
 impl Target for Slow {
@@ -85,8 +85,8 @@ const STATES: [(&str, [usize; 2]); 5] = [
     ("u", [64, 512]),
 ];
 
-/// Training of two layers of the same sizes, one with GELU, one with SiLU, and of a wide product behind them, where
-/// most memory is needed. Backward reads both what a function reads and what it returns.
+/// Training of two layers of the same sizes, one with GELU, one with SiLU, and of a wide product after them, where most
+/// memory is needed. Backward reads both the input and the result of each activation function.
 fn training() -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[2048, 64]);
@@ -229,7 +229,7 @@ fn a_device_measures_once_and_no_bit_changes() {
     let seconds = measured.estimated_step_seconds();
     assert!(seconds.iter().all(|s| s.is_finite() && *s >= 0.0), "{seconds:?}");
     assert!(measured.estimated_seconds() > 0.0 && measured.estimated_seconds() != analytic.estimated_seconds());
-    // Plans by rates are what they were.
+    // Plans by rates are unchanged.
     let again = device.compile(&graph, &options(CostSource::Analytic)).unwrap();
     assert_eq!(dump_memory(&again), dump_memory(&analytic));
     assert_eq!(again.estimated_seconds(), analytic.estimated_seconds());

@@ -1,5 +1,5 @@
-//! The memory planner on random programs and networks: what holds of its plans at any budget, and that no set of
-//! recomputed values is faster where there are few.
+//! The memory planner on random programs and networks: properties of its plans at any budget; and where there are few
+//! values, no set of recomputed values is faster than the chosen set.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::plans::runner::{self, Options, compile, floor_bytes};
 
 /// The least bytes of a value that is worth recomputing.
 const SMALLEST: usize = 16 << 10;
-/// The most values of which the planner tries every set.
+/// The most values for which the planner tries every set.
 const FEW: usize = 8;
 const BUDGETS: usize = 12;
 const CPU: CpuTarget = CpuTarget { threads: 2 };
@@ -96,7 +96,7 @@ impl Example {
         Example::new(name, network.graph, network.inputs)
     }
 
-    /// Checks what holds at every budget.
+    /// Checks the properties that hold at every budget.
     fn check(&self, placement: Placement) {
         let name = format!("{}, {placement:?}", self.name);
         let free = compile(&self.graph, &options(placement, None)).unwrap();

@@ -1,5 +1,5 @@
-//! Whole graphs on the CPU: what the compiler plans and the executor runs, against the reference evaluator and against
-//! the promises that a plan makes.
+//! Whole graphs on the CPU: plans of the compiler, run by the executor, against the reference evaluator and against the
+//! promises that a plan makes.
 
 mod bits;
 mod corners;

@@ -18,11 +18,11 @@ struct Writer<'g> {
     inputs: HashMap<String, Array>,
     parameters: Vec<Tensor<'g>>,
     key: Tensor<'g>,
-    /// What the layers so far result in.
+    /// Results of the layers so far.
     results: Vec<Tensor<'g>>,
 }
 
-/// The network of a seed, of linear layers or of convolutions, with so many layers.
+/// The network of a seed, with `layers` linear layers or convolutions.
 pub fn network(seed: u64, layers: usize) -> Network {
     let trace = Trace::new();
     let inputs = {

@@ -44,7 +44,7 @@ enum Form {
 
 const FORMS: [Form; 4] = [Form::Rows, Form::Transposed, Form::Columns, Form::Gradient];
 
-/// What the factors are.
+/// The type of the factors.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Factor {
     F32,

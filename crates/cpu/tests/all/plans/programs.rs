@@ -1,5 +1,5 @@
-//! Random programs: every pass keeps what a graph computes, every plan keeps its promises, and the CPU computes what
-//! the reference evaluator does.
+//! Random programs: every pass keeps the results of a graph, every plan keeps its promises, and the CPU computes the
+//! results of the reference evaluator.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -44,7 +44,7 @@ fn same_results(found: &Results, expected: &Results) -> Result<(), String> {
         .try_for_each(|(name, array)| close(name, &found[name].data, &array.data, 1e-9, 1e-12))
 }
 
-/// Runs one pass and checks its result against what the graph computed before.
+/// Runs one pass and checks its result against the results of the graph before it.
 fn checked(
     name: &str,
     graph: &Graph,
@@ -178,7 +178,7 @@ fn more_random_programs_agree_with_the_reference() {
     check_seeds(1000..1000 + cases(1000));
 }
 
-/// What the programs are there to reach: every operation, and every way in which a plan stores a value.
+/// The random programs must reach every operation, and every way in which a plan stores a value.
 #[test]
 fn random_programs_reach_every_operation_and_every_kind_of_storage() {
     let mut operations = BTreeSet::new();

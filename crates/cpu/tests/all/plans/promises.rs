@@ -1,5 +1,5 @@
-//! What a plan promises: the peak is the truth, and neither threads nor placement nor budget change a bit of what is
-//! learnt.
+//! Promises of a plan: the peak is the truth, and neither threads nor placement nor budget change a bit of the trained
+//! parameters.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ fn options(threads: usize, placement: Placement, budget: Option<usize>) -> Optio
     }
 }
 
-/// Trains and checks what holds of every plan.
+/// Trains and checks the properties of every plan.
 fn train(training: &Training, options: &Options) -> Trained {
     let trained = training
         .train(options, STEPS)

@@ -1,5 +1,5 @@
-//! A graph in which the backward phase repeats one block's forward operations, written by hand, instead of reading what
-//! the forward phase computed: the same parameters to the bit, and less memory.
+//! A graph in which the backward phase repeats one block's forward operations, written by hand, instead of reading the
+//! values that the forward phase computed: the same parameters to the bit, and less memory.
 
 use std::collections::HashMap;
 

@@ -7,7 +7,7 @@ use lessen_compile::{Placement, Plan, Storage};
 use lessen_cpu::{CpuTarget, Device, Executable, Host, Store};
 use lessen_graph::{Array, DType, Graph, InputKind, ValueId};
 
-/// What tests choose of a plan and its device.
+/// Options that tests choose for a plan and its device.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub threads: usize,

@@ -47,7 +47,7 @@ fn trained(training: &Training, graph: &Graph, threads: usize) -> Vec<(String, V
     runner::bits(&runner::results(&executable, &store))
 }
 
-/// How many nodes of this name have results of at most so many rows.
+/// Number of nodes of this name with results of at most `rows` rows.
 fn count(graph: &Graph, name: &str, rows: usize) -> usize {
     let named = graph.nodes.iter().filter(|node| node.op.name() == name);
     let is_small = |shape: &[usize]| shape[0] <= rows;

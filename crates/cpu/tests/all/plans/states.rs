@@ -119,7 +119,7 @@ fn outputs_return_old_and_new_values_of_an_assigned_state() {
 #[test]
 fn one_state_takes_the_value_of_another() {
     check_program(6, 4, |trace, _, s| trace.assign(s["a"], s["b"]));
-    // The other changes in the same run: the old value is what counts.
+    // The other changes in the same run: the old value counts.
     check_program(6, 4, |trace, x, s| {
         trace.assign(s["a"], s["b"]);
         trace.assign(s["b"], s["b"] + x);

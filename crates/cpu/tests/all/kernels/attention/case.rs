@@ -157,7 +157,7 @@ impl Case {
         }
         let scalar = |dtype, x: f64| Array::new(Type::new(dtype, &[]), vec![x]);
         inputs.insert("c".to_string(), scalar(DType::F32, 0.25));
-        // L = 64: some rows lie before it, and some behind.
+        // L = 64: some rows lie before it, and some rows after it.
         inputs.insert("l".to_string(), scalar(DType::F32, 0.1246337890625));
         inputs.insert("key".to_string(), of(DType::U32, vec![11.0, 12.0]));
         // Sequences of a batch have offsets of their own.

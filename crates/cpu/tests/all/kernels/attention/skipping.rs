@@ -1,4 +1,4 @@
-//! ReLU attention leaves tiles out where their weights are zeros, and gives what the unfused graph gives.
+//! ReLU attention leaves tiles out where their weights are zeros, and gives the results of the unfused graph.
 
 use lessen_cpu::{Device, Executable, TileCounts};
 use lessen_graph::Graph;
