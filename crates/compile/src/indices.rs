@@ -52,7 +52,7 @@ pub(crate) fn index_uses_of(graph: &Graph, places: &[Place], types: &NodeTypes) 
         let value = node.inputs[index.input];
         let (base, layout) = origin(graph, places, value);
         let key = (base, layout.offset, layout.strides.clone(), index.limit, index.ignored);
-        let shape = graph.ty(value).shape.clone();
+        let shape = graph.ty(value).shape.to_vec();
         if !seen.insert((key, shape.clone())) {
             continue;
         }

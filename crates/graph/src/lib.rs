@@ -90,5 +90,5 @@ pub use registry::Registry;
 pub use size::checked_numel;
 pub use text::{parse, print};
 pub use trace::{Scope, Tensor, Trace};
-pub use types::{DType, Type, bf16_bits, numel};
+pub use types::{DType, Shape, Type, bf16_bits, numel};
 pub use verify::verify;

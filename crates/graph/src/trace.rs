@@ -316,7 +316,7 @@ impl<'g> Tensor<'g> {
 
     /// Shape, outermost axis first.
     pub fn shape(self) -> Vec<usize> {
-        self.ty().shape
+        self.ty().shape.into_vec()
     }
 
     /// Element type.

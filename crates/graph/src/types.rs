@@ -132,13 +132,16 @@ pub fn numel(shape: &[usize]) -> usize {
     shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n))
 }
 
+/// Extents of a value, outermost first. Up to four are stored inline.
+pub type Shape = smallvec::SmallVec<[usize; 4]>;
+
 /// The static type of a value: dtype and shape.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Type {
     /// Element type.
     pub dtype: DType,
     /// Extents, outermost first; empty for a scalar.
-    pub shape: Vec<usize>,
+    pub shape: Shape,
 }
 
 impl Type {
@@ -146,7 +149,7 @@ impl Type {
     pub fn new(dtype: DType, shape: &[usize]) -> Type {
         Type {
             dtype,
-            shape: shape.to_vec(),
+            shape: Shape::from_slice(shape),
         }
     }
 

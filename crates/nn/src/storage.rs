@@ -21,7 +21,7 @@ impl dyn ParamStorage + '_ {
         let spec = |(label, ty): (&str, Type)| StateSpec {
             name: state_of(label, name),
             dtype: ty.dtype,
-            shape: ty.shape,
+            shape: ty.shape.into_vec(),
         };
         self.states(shape).into_iter().map(spec).collect()
     }

@@ -45,7 +45,7 @@ fn filled(rewriter: &mut Rewriter<'_>, node: &Node, ty: &Type, value: f64) -> Va
         return scalar;
     }
     let wide: Arc<dyn Op> = Arc::new(Broadcast {
-        shape: ty.shape.clone(),
+        shape: ty.shape.to_vec(),
     });
     rewriter.push(wide, &[scalar], node.phase, &node.scope)[0]
 }

@@ -69,7 +69,7 @@ pub(super) fn write_weights(
     let stored = entries.iter().map(|entry| Stored {
         name: entry.name.clone(),
         dtype: dtype.stored(),
-        shape: entry.ty.shape.clone(),
+        shape: entry.ty.shape.to_vec(),
     });
     let stored: Vec<Stored> = stored.collect();
     let mut entries = entries.iter();
@@ -91,7 +91,7 @@ pub fn write_tensors(
     let tensors = entries.iter().map(|entry| Stored {
         name: entry.name.clone(),
         dtype: stored(entry.ty.dtype),
-        shape: entry.ty.shape.clone(),
+        shape: entry.ty.shape.to_vec(),
     });
     let tensors: Vec<Stored> = tensors.collect();
     let mut entries = entries.iter();

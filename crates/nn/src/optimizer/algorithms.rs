@@ -35,7 +35,7 @@ pub(super) fn update_one<'g>(
         let spec = StateSpec {
             name: optimizer_state(what, &param.name),
             dtype: ty.dtype,
-            shape: ty.shape,
+            shape: ty.shape.into_vec(),
         };
         old.push(spec.declare(trace));
         states.push(spec);

@@ -53,7 +53,7 @@ impl Pattern for Found {
             Arc::new(Permute { axes: vec![0, 2, 1, 3] })
         } else {
             Arc::new(Reshape {
-                shape: graph.ty(node.outputs[0]).shape.clone(),
+                shape: graph.ty(node.outputs[0]).shape.to_vec(),
             })
         };
         rewriter.push(back, &[y], phase, scope)[0]

@@ -31,7 +31,7 @@ impl Pattern for Norm {
                 let mut new = rewriter.get(value);
                 if graph.ty(value).shape != row.shape {
                     let reshape = Reshape {
-                        shape: row.shape.clone(),
+                        shape: row.shape.to_vec(),
                     };
                     new = rewriter.push(Arc::new(reshape), &[new], phase, scope)[0];
                 }

@@ -36,7 +36,7 @@ pub struct CrossEntropyBackward {
 /// Checks logits, labels, smoothing and the ignored label; the type with one element for each row.
 fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result<Type> {
     float_rows(logits)?;
-    if labels.dtype != DType::I32 || labels.shape != lead(logits) {
+    if labels.dtype != DType::I32 || labels.shape[..] != *lead(logits) {
         return Err(Error::user(format!(
             "the labels of logits {logits} must be {}, not {labels}",
             Type::new(DType::I32, lead(logits))

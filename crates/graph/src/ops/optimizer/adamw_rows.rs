@@ -50,7 +50,7 @@ impl Op for AdamWRows {
         let [p, ids, g, m, v] = [0, 1, 2, 3, 4].map(|i| &inputs[i]);
         check_update(&[p.clone(), m.clone(), v.clone()])?;
         check_scalars(&inputs[5..])?;
-        let rows = p.rank() > 0 && g.shape == [&[ids.numel()], &p.shape[1..]].concat();
+        let rows = p.rank() > 0 && g.shape[..] == [&[ids.numel()], &p.shape[1..]].concat();
         if ids.dtype != DType::I32 || g.dtype != p.dtype || !rows {
             return Err(Error::user(format!(
                 "a parameter {p} cannot be updated with rows {g} at {ids}"

@@ -90,7 +90,7 @@ impl Op for Reshape {
     }
 
     fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {
-        let shape = inputs[0].shape.clone();
+        let shape = inputs[0].shape.to_vec();
         Some(Inverse::exact(Reshape { shape }))
     }
 

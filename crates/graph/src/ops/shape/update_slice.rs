@@ -35,7 +35,7 @@ impl Op for UpdateSlice {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 3)?;
         let (base, update, index) = (&inputs[0], &inputs[1], &inputs[2]);
-        let by_rows = self.axis > 0 && base.rank() > 0 && index.shape == base.shape[..1];
+        let by_rows = self.axis > 0 && base.rank() > 0 && index.shape[..] == base.shape[..1];
         if index.dtype != DType::I32 || index.rank() != 0 && !by_rows {
             return Err(Error::user(format!(
                 "the index must be i32[], or i32[N] for the N rows of another axis than the first, not {index}"
