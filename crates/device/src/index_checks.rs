@@ -29,7 +29,7 @@ pub fn index_checks(plan: &Plan) -> Vec<IndexCheck> {
             IndexCheck {
                 input,
                 name: format!("the input `{}`", declared.name),
-                of: plan.graph().ty(declared.value).shape.clone(),
+                of: plan.graph().ty(declared.value).shape.to_vec(),
                 index: index.clone(),
             }
         })
