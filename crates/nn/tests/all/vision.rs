@@ -201,7 +201,7 @@ fn every_network_has_logits_in_and_outside_of_training() {
             let graph = logits(&model, [64, 64, 3], training);
             verify(&graph).unwrap_or_else(|error| panic!("{name}: {error}"));
             let shape = &graph.values[graph.outputs[0].value.index()].ty.shape;
-            assert_eq!(*shape, [2, 5], "{name}");
+            assert_eq!(shape[..], [2, 5], "{name}");
         }
         let params = model.parameters([64, 64, 3]).unwrap();
         let distinct: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();

@@ -158,7 +158,7 @@ fn queries_keys_and_values_can_lack_biases() {
     let has = |part: &str| parameters.iter().any(|param| param.name.ends_with(part));
     assert!(has("query.weight") && has("attention.output.dense.bias"));
     assert!(!has("query.bias") && !has("key.bias") && !has("value.bias"));
-    assert_eq!(logits(&model, &given(&model)).ty.shape, [2, 3]);
+    assert_eq!(logits(&model, &given(&model)).ty.shape[..], [2, 3]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn only_positions_tell_the_order_of_patches() {
             model.set_attention(attention).unwrap();
             let mut given = given(&model);
             let before = logits(&model, &given);
-            assert_eq!(before.ty.shape, [2, 3]);
+            assert_eq!(before.ty.shape[..], [2, 3]);
             // The upper and the lower row of patches change places: rows 0 and 1 of pixels with rows 2 and 3.
             let images = given.get_mut("images").unwrap();
             for image in images.data.chunks_exact_mut(4 * 6 * 3) {

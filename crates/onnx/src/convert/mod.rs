@@ -178,7 +178,7 @@ impl<'m> Converter<'m> {
         }
         match self.imported.constants.get(name) {
             Some(array) => Ok(Parameter {
-                shape: array.ty.shape.clone(),
+                shape: array.ty.shape.to_vec(),
                 data: array.data.iter().map(|x| of(*x)).collect(),
             }),
             None => Err(Error::internal(format!("the parameter `{name}` has no elements"))),

@@ -76,7 +76,7 @@ fn gather<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         let follows = positions.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
         if let (true, Some(first)) = (follows, positions.first()) {
             let part = x.slice(axis as isize, *first as usize, positions.len());
-            let mut shape = x_ty.shape.clone();
+            let mut shape = x_ty.shape.to_vec();
             shape.splice(axis..=axis, ids_shape);
             return one(part.reshape(&shape));
         }

@@ -35,7 +35,7 @@ impl<'m> Memo<'m> {
             return array;
         }
         let bits = array.data.iter().map(|x| x.to_bits()).collect();
-        let key = (array.ty.dtype, array.ty.shape.clone(), bits);
+        let key = (array.ty.dtype, array.ty.shape.to_vec(), bits);
         self.small.entry(key).or_insert(array).clone()
     }
 

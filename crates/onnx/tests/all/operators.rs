@@ -44,7 +44,7 @@ fn result(
 }
 
 fn check(found: &Array, shape: &[usize], expected: &[f64]) {
-    assert_eq!(found.ty.shape, shape);
+    assert_eq!(found.ty.shape[..], *shape);
     for (a, b) in found.data.iter().zip(expected) {
         assert!((a - b).abs() < 1e-9, "{found:?} and {expected:?}");
     }
@@ -212,7 +212,7 @@ fn shapes_are_computed_while_a_graph_is_traced() {
     let sizes = Sizes::from([("batch".to_string(), 5)]);
     let imported = Imported::of(&model, &sizes).unwrap();
     assert_eq!(imported.graph.nodes.len(), 1);
-    assert_eq!(imported.graph.ty(imported.graph.outputs[0].value).shape, [5, 2, 3]);
+    assert_eq!(imported.graph.ty(imported.graph.outputs[0].value).shape[..], [5, 2, 3]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn converted(
     let parameter = |name: &str| {
         let array = &values[name];
         Parameter {
-            shape: array.ty.shape.clone(),
+            shape: array.ty.shape.to_vec(),
             data: array.data.clone(),
         }
     };
@@ -172,7 +172,7 @@ fn a_tied_table_is_left_alone_and_its_rows_are_recentred() {
         assert_eq!(conversion.recentred.len(), 1);
         assert_eq!(conversion.converted[2].shift, NormShift::Added);
         let words = new.inputs.iter().find(|input| input.name == "words").unwrap();
-        assert_eq!(new.ty(words.value).shape, [WORDS, WIDTH]);
+        assert_eq!(new.ty(words.value).shape[..], [WORDS, WIDTH]);
     }
 }
 
@@ -373,7 +373,7 @@ fn recentred(graph: &Graph, conversion: &Conversion, values: &HashMap<String, Ar
         assert!(steps.iter().all(|step| matches!(step, ParameterStep::Centre { .. })));
         let array = values.get_mut(&graph.input(id).unwrap().name).unwrap();
         let mut parameter = Parameter {
-            shape: array.ty.shape.clone(),
+            shape: array.ty.shape.to_vec(),
             data: array.data.clone(),
         };
         parameter

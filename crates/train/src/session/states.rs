@@ -68,7 +68,7 @@ impl Session {
             let data = self.state(name)?;
             Ok(StateArray {
                 name: tensor,
-                shape: ty.shape,
+                shape: ty.shape.into_vec(),
                 data,
             })
         };
