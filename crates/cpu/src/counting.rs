@@ -34,8 +34,12 @@ unsafe impl GlobalAlloc for CountingAllocator {
         // SAFETY: the caller upholds what `GlobalAlloc::realloc` asks for.
         let new = unsafe { System.realloc(memory, layout, size) };
         if !new.is_null() {
-            allocated::subtract(layout.size());
-            allocated::add(size);
+            let old = layout.size();
+            if size > old {
+                allocated::add(size - old);
+            } else {
+                allocated::subtract(old - size);
+            }
         }
         new
     }
