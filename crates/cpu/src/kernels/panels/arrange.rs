@@ -34,14 +34,12 @@ pub(super) unsafe fn arrange(source: Source<Bf16>, order: Order, to: *mut u8) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
 unsafe fn lines(source: Source<Bf16>) -> [__m512i; STRIP] {
     let mask = ((1u64 << source.depth) - 1) as __mmask32;
-    std::array::from_fn(|i| {
-        if i < source.lines {
-            // SAFETY: the mask leaves out elements after the source, which are not accessed.
-            unsafe { _mm512_maskz_loadu_epi16(mask, source.ptr.wrapping_add(i * source.line).cast()) }
-        } else {
-            _mm512_setzero_si512()
-        }
-    })
+    let mut rows = [_mm512_setzero_si512(); STRIP];
+    for (i, row) in rows.iter_mut().enumerate().take(source.lines) {
+        // SAFETY: the mask leaves out elements after the source, which are not accessed.
+        *row = unsafe { _mm512_maskz_loadu_epi16(mask, source.ptr.wrapping_add(i * source.line).cast()) };
+    }
+    rows
 }
 
 /// Rows of two `k` in turn, whose lines follow each other.
@@ -60,10 +58,12 @@ unsafe fn pairs(source: Source<Bf16>) -> [__m512i; STRIP] {
             _mm256_setzero_si256()
         }
     };
-    std::array::from_fn(|pair| {
+    let mut rows = [_mm512_setzero_si512(); STRIP];
+    for (pair, to) in rows.iter_mut().enumerate() {
         // The second number of each pair is the upper half of 32 bits.
         let first = _mm512_cvtepu16_epi32(row(2 * pair));
         let second = _mm512_cvtepu16_epi32(row(2 * pair + 1));
-        _mm512_or_si512(first, _mm512_slli_epi32::<16>(second))
-    })
+        *to = _mm512_or_si512(first, _mm512_slli_epi32::<16>(second));
+    }
+    rows
 }

@@ -48,14 +48,12 @@ impl Source<f32> {
             (depth, first(self.lines), self.k)
         };
         let at = self.ptr.wrapping_add(from * self.k);
-        std::array::from_fn(|i| {
-            if i < rows {
-                // SAFETY: the mask leaves out elements after the source, which are not accessed.
-                unsafe { _mm512_maskz_loadu_ps(mask, at.wrapping_add(i * apart)) }
-            } else {
-                _mm512_setzero_ps()
-            }
-        })
+        let mut read = [_mm512_setzero_ps(); STRIP];
+        for (i, row) in read.iter_mut().enumerate().take(rows) {
+            // SAFETY: the mask leaves out elements after the source, which are not accessed.
+            *row = unsafe { _mm512_maskz_loadu_ps(mask, at.wrapping_add(i * apart)) };
+        }
+        read
     }
 }
 
@@ -94,8 +92,17 @@ fn parts(x: __m512, not_finite: &mut __mmask16) -> Parts {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
 fn transposed(rows: &[__m512; STRIP]) -> [__m512; STRIP] {
-    let rows = rows.map(|row| _mm512_castps_si512(row));
-    transpose(&rows).map(|row| _mm512_castsi512_ps(row))
+    // A loop stays in this function; a closure for `map` may become a function without its target features.
+    let mut numbers = [_mm512_setzero_si512(); STRIP];
+    for i in 0..STRIP {
+        numbers[i] = _mm512_castps_si512(rows[i]);
+    }
+    let numbers = transpose(&numbers);
+    let mut columns = [_mm512_setzero_ps(); STRIP];
+    for i in 0..STRIP {
+        columns[i] = _mm512_castsi512_ps(numbers[i]);
+    }
+    columns
 }
 
 /// Bytes of a row of a tile.
