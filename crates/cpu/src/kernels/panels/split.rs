@@ -91,18 +91,16 @@ fn parts(x: __m512, not_finite: &mut __mmask16) -> Parts {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-fn transposed(rows: &[__m512; STRIP]) -> [__m512; STRIP] {
+fn transpose_numbers(rows: &mut [__m512; STRIP]) {
     // A loop stays in this function; a closure for `map` may become a function without its target features.
     let mut numbers = [_mm512_setzero_si512(); STRIP];
-    for i in 0..STRIP {
-        numbers[i] = _mm512_castps_si512(rows[i]);
+    for (number, row) in numbers.iter_mut().zip(rows.iter()) {
+        *number = _mm512_castps_si512(*row);
     }
     let numbers = transpose(&numbers);
-    let mut columns = [_mm512_setzero_ps(); STRIP];
-    for i in 0..STRIP {
-        columns[i] = _mm512_castsi512_ps(numbers[i]);
+    for (row, number) in rows.iter_mut().zip(&numbers) {
+        *row = _mm512_castsi512_ps(*number);
     }
-    columns
 }
 
 /// Bytes of a row of a tile.
@@ -118,14 +116,17 @@ unsafe fn lines(source: Source<f32>, along_k: bool, tiles: Tiles) -> bool {
     let mut not_finite = 0;
     for half in 0..2 {
         // SAFETY: passed on.
-        let block = unsafe { source.read(16 * half, along_k) };
-        let block = if along_k { block } else { transposed(&block) };
-        for (i, row) in block.into_iter().enumerate() {
-            for (part, numbers) in parts(row, &mut not_finite).into_iter().enumerate() {
+        let mut block = unsafe { source.read(16 * half, along_k) };
+        if !along_k {
+            transpose_numbers(&mut block);
+        }
+        for (i, row) in block.iter().enumerate() {
+            let numbers = parts(*row, &mut not_finite);
+            for part in 0..PARTS {
                 // SAFETY: the row and its half lie within the tile.
                 unsafe {
                     let at = tiles.to.add(part * tiles.apart + i * ROW + half * (ROW / 2));
-                    _mm256_storeu_si256(at.cast(), numbers);
+                    _mm256_storeu_si256(at.cast(), numbers[part]);
                 }
             }
         }
@@ -155,8 +156,10 @@ unsafe fn pairs(source: Source<f32>, along_k: bool, tiles: Tiles) -> bool {
     let mut not_finite = 0;
     for half in 0..2 {
         // SAFETY: passed on.
-        let block = unsafe { source.read(16 * half, along_k) };
-        let block = if along_k { transposed(&block) } else { block };
+        let mut block = unsafe { source.read(16 * half, along_k) };
+        if along_k {
+            transpose_numbers(&mut block);
+        }
         for (i, pair) in block.chunks_exact(2).enumerate() {
             let (x, y) = (parts(pair[0], &mut not_finite), parts(pair[1], &mut not_finite));
             for part in 0..PARTS {
