@@ -97,3 +97,8 @@ pub mod prelude {
         Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };
 }
+
+/// The programs of the guide to the library, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryGuide;

@@ -1,6 +1,5 @@
-//! Large graphs: tracing and differentiating take near-linear time and no stack per node.
-
-use std::time::{Duration, Instant};
+//! Large graphs: tracing and differentiating take no stack per node. Work that grows with the square of the size would
+//! take minutes here, and the runner of tests ends it.
 
 use lessen_graph::{DType, Graph, Registry, Trace, parse, print, verify};
 
@@ -30,31 +29,23 @@ fn network(n: usize) -> Graph {
 #[test]
 fn a_deep_network_is_differentiated_printed_and_parsed_on_a_small_stack() {
     let work = || {
-        let start = Instant::now();
         let graph = network(3_000);
-        let took = start.elapsed();
         verify(&graph).unwrap();
         let text = print(&graph);
         assert_eq!(print(&parse(&text, &Registry::standard()).unwrap()), text);
-        (graph.nodes.len(), took)
     };
     let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap();
-    let (nodes, took) = thread.join().unwrap();
-    assert!(
-        took < Duration::from_secs(5),
-        "{nodes} nodes are traced and differentiated in {took:?}"
-    );
+    thread.join().unwrap();
 }
 
 #[test]
-fn names_are_found_in_constant_time() {
-    let start = Instant::now();
+fn a_graph_has_many_names() {
+    const NAMES: usize = 100_000;
     let trace = Trace::new();
-    for i in 0..100_000 {
+    for i in 0..NAMES {
         let state = trace.state(&format!("state {i}"), DType::F32, &[]);
         trace.output(&format!("output {i}"), state);
         trace.assign(state, state);
     }
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(5), "100,000 names take {took:?}");
+    assert_eq!(trace.finish().outputs.len(), NAMES);
 }
