@@ -26,6 +26,17 @@ pub(crate) struct Bound {
     pub(crate) reach: usize,
 }
 
+impl Bound {
+    /// Greatest number of tasks into which a round of the step, or a node of its row group, is cut for `threads`
+    /// threads; none where the step has no work.
+    pub(crate) fn tasks(&self, threads: usize) -> Option<usize> {
+        match &self.body {
+            StepBody::Group(group) => group.tasks(threads),
+            StepBody::Whole(whole) => whole.rounds.iter().map(|round| round.tasks).max(),
+        }
+    }
+}
+
 enum StepBody {
     Group(Group),
     Whole(Whole),
@@ -342,74 +353,5 @@ unsafe impl Sync for Address {}
 impl Address {
     fn get(self) -> *mut u8 {
         self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use lessen_compile::{Options, compile};
-    use lessen_graph::{DType, Tensor, Trace};
-
-    use super::*;
-    use crate::constants::Constants;
-    use crate::device::CpuTarget;
-
-    const THREADS: usize = 4;
-
-    /// The most tasks that a round of each step, or a node of it, is cut into.
-    fn tasks(program: impl for<'g> Fn(&'g Trace) -> Tensor<'g>) -> Vec<usize> {
-        let trace = Trace::new();
-        trace.output("y", program(&trace));
-        let plan = compile(&trace.finish(), &Options::default(), &CpuTarget { threads: THREADS }).unwrap();
-        let constants = Constants::of(&plan).unwrap();
-        let binder = Binder {
-            plan: &plan,
-            constants: &constants.offsets,
-        };
-        let steps = binder.bind().unwrap();
-        let tasks = |step: &Bound| match &step.body {
-            StepBody::Group(group) => group.tasks(THREADS),
-            StepBody::Whole(whole) => whole.rounds.iter().map(|p| p.tasks).max(),
-        };
-        steps.iter().filter_map(tasks).collect()
-    }
-
-    #[test]
-    fn work_of_few_rows_is_cut_into_tasks_for_all_threads() {
-        let product = |rows: usize| {
-            tasks(move |trace| {
-                let x = trace.input("x", DType::F32, &[rows, 768]);
-                x.matmul(trace.input("w", DType::F32, &[768, 3072]))
-            })
-        };
-        for rows in [1, 2, 8] {
-            assert_eq!(product(rows)[0], THREADS, "{rows} rows");
-        }
-        for rows in [9, 100, 128] {
-            let product = product(rows);
-            assert!(product[0] >= 12, "{rows} rows: {product:?}");
-        }
-        let vector = tasks(|trace| trace.input("x", DType::F32, &[200_000]).gelu());
-        assert!(vector[0] >= 12, "{vector:?}");
-        let sums = tasks(|trace| trace.input("x", DType::F32, &[100, 4096]).sum_rows());
-        assert!(sums[0] >= 12, "{sums:?}");
-        let table = tasks(|trace| {
-            let ids = trace.input("ids", DType::I32, &[64]);
-            trace.input("x", DType::F32, &[64, 768]).scatter_add(ids, 1000)
-        });
-        assert!(table[0] >= 12, "{table:?}");
-        for axes in [&[0][..], &[0, 1, 2], &[1], &[0, 2]] {
-            let largest = tasks(|trace| trace.input("x", DType::F32, &[40, 50, 400]).max_axes(axes));
-            assert!(largest[0] >= 4, "{axes:?}: {largest:?}");
-        }
-    }
-
-    #[test]
-    fn little_work_is_one_task() {
-        let little = tasks(|trace| {
-            let x = trace.input("x", DType::F32, &[3, 50]);
-            x.matmul(trace.input("w", DType::F32, &[50, 70])).gelu()
-        });
-        assert_eq!(little, [1]);
     }
 }

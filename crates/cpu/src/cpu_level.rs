@@ -140,7 +140,7 @@ thread_local! {
 }
 
 /// Reads a level that is not above the highest one.
-fn level_of(text: &str, highest: CpuLevel) -> Result<CpuLevel> {
+pub(crate) fn level_of(text: &str, highest: CpuLevel) -> Result<CpuLevel> {
     let levels = CpuLevel::ALL;
     let here = levels.into_iter().filter(|&level| level <= highest);
     match here.clone().find(|level| level.name() == text.trim()) {
@@ -179,22 +179,4 @@ fn has_permitted_tiles() -> bool {
     }
     #[cfg(not(target_os = "linux"))]
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_level_is_named_and_one_of_the_machine() {
-        assert_eq!(level_of(" avx2 ", CpuLevel::V4), Ok(CpuLevel::V3));
-        assert_eq!(level_of("amx", CpuLevel::Amx), Ok(CpuLevel::Amx));
-        for text in ["amx", "sse", "", "V3"] {
-            let error = level_of(text, CpuLevel::V4).unwrap_err().to_string();
-            assert!(
-                error.contains("LESSEN_CPU") && error.contains("baseline, avx2, avx512, or"),
-                "{error}"
-            );
-        }
-    }
 }

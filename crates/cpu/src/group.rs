@@ -122,7 +122,6 @@ impl Group {
     }
 
     /// The most tasks at a time, with `threads` threads.
-    #[cfg(test)]
     pub(crate) fn tasks(&self, threads: usize) -> Option<usize> {
         let rows = self.rows;
         if !rows.is_one_tile() {

@@ -91,6 +91,8 @@ pub mod simd;
 mod slices;
 mod store;
 mod target;
+#[doc(hidden)]
+pub mod test_entries;
 mod tile_counts;
 mod tiles;
 mod times;

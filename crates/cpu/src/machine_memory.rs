@@ -27,14 +27,14 @@ pub(crate) fn available_bytes() -> Option<usize> {
 }
 
 /// The soft limit in a row such as `Max data size   1048576   unlimited   bytes`; none where there is no limit.
-fn limit_of_row(rows: &str, row: &str) -> Option<usize> {
+pub fn limit_of_row(rows: &str, row: &str) -> Option<usize> {
     let values = rows.lines().find_map(|line| line.strip_prefix(row))?;
     values.split_whitespace().next()?.parse().ok()
 }
 
 /// The folders of the control groups that `/proc/self/cgroup` names, and of the groups around them. In a container the
 /// names may be names outside of the container, so the outermost folders are always in the result.
-fn folders_of_groups(own: &str) -> Vec<PathBuf> {
+pub fn folders_of_groups(own: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in own.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -54,7 +54,7 @@ fn folders_of_groups(own: &str) -> Vec<PathBuf> {
 
 /// Bytes that a control group (version 2 or 1) leaves: its limit less the bytes that it uses, where cached files do not
 /// count. None without a limit.
-fn group_bytes(group: &Path) -> Option<usize> {
+pub fn group_bytes(group: &Path) -> Option<usize> {
     let read = |names: [&str; 2]| {
         names
             .into_iter()
@@ -71,53 +71,4 @@ fn group_bytes(group: &Path) -> Option<usize> {
     let cached = ["active_file", "inactive_file"].map(|row| bytes(&format!("total_{row}")).or_else(|| bytes(row)));
     let cached: usize = cached.into_iter().flatten().sum();
     Some(limit.saturating_sub(used.saturating_sub(cached)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_leaves_its_limit_less_what_is_used_and_not_cached() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        assert_eq!(group_bytes(dir.path()), None);
-        write("memory.max", "1000\n");
-        write("memory.current", "700\n");
-        assert_eq!(group_bytes(dir.path()), Some(300));
-        write("memory.stat", "anon 500\ninactive_file 150\nactive_file 50\n");
-        assert_eq!(group_bytes(dir.path()), Some(500));
-        write(
-            "memory.stat",
-            "inactive_file 1\nactive_file 1\ntotal_inactive_file 300\ntotal_active_file 0\n",
-        );
-        assert_eq!(group_bytes(dir.path()), Some(600));
-        write("memory.max", "max\n");
-        assert_eq!(group_bytes(dir.path()), None);
-    }
-
-    #[test]
-    fn the_groups_of_a_process_are_its_own_and_those_around_it() {
-        let two = folders_of_groups("0::/user.slice/job\n");
-        let expected = [
-            "/sys/fs/cgroup/user.slice/job",
-            "/sys/fs/cgroup/user.slice",
-            "/sys/fs/cgroup/",
-        ];
-        assert_eq!(two, expected.map(PathBuf::from));
-        let one = folders_of_groups("9:name=systemd:/a\n4:cpu,memory:/job\n3:cpuset:/\n");
-        assert_eq!(
-            one,
-            ["/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory/"].map(PathBuf::from)
-        );
-    }
-
-    #[test]
-    fn limits_are_read_from_their_rows() {
-        let rows = "Limit   Soft Limit   Hard Limit   Units\nMax data size   2048   unlimited   bytes\n\
-                    Max address space   unlimited   unlimited   bytes\n";
-        assert_eq!(limit_of_row(rows, "Max data size"), Some(2048));
-        assert_eq!(limit_of_row(rows, "Max address space"), None);
-        assert_eq!(limit_of_row(rows, "Max stack size"), None);
-    }
 }

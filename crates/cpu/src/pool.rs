@@ -292,25 +292,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn threads_of(text: &str) -> Result<usize> {
+pub(crate) fn threads_of(text: &str) -> Result<usize> {
     match text.trim().parse() {
         Ok(threads) if (1..=1024).contains(&threads) => Ok(threads),
         _ => Err(Error::user(format!(
             "LESSEN_THREADS is \"{text}\"; set it to a number of threads from 1 to 1024, or unset it"
         ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::threads_of;
-
-    #[test]
-    fn the_number_of_threads_is_checked() {
-        assert_eq!(threads_of(" 3 "), Ok(3));
-        for text in ["0", "-1", "two", "", "2000"] {
-            let error = threads_of(text).unwrap_err().to_string();
-            assert!(error.contains("LESSEN_THREADS") && error.contains(text), "{error}");
-        }
     }
 }

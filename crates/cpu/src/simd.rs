@@ -243,36 +243,3 @@ pub(crate) fn max(a: f32, b: f32) -> f32 {
 pub(crate) fn min(a: f32, b: f32) -> f32 {
     if (a < b) | a.is_nan() { a } else { b }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    dispatch! {
-        unsafe fn bits(x: &[f32; 64]) -> u64 = bits_body;
-    }
-
-    #[inline(always)]
-    unsafe fn bits_body<L: Level>(x: &[f32; 64]) -> u64 {
-        // SAFETY: `dispatch` calls the level of the CPU.
-        unsafe { L::not_below_zero(x) }
-    }
-
-    #[test]
-    fn bits_are_in_their_places() {
-        for level in CpuLevel::ALL {
-            level.on_this_thread(|| {
-                for i in 0..64 {
-                    for x in [1e-30, f32::NAN, f32::INFINITY] {
-                        let mut all = [0.0; 64];
-                        all[(i + 1) % 64] = -1.0;
-                        all[(i + 2) % 64] = f32::NEG_INFINITY;
-                        all[i] = x;
-                        // SAFETY: there is nothing to keep.
-                        assert_eq!(unsafe { bits(&all) }, 1 << i, "{level:?}");
-                    }
-                }
-            });
-        }
-    }
-}

@@ -5,10 +5,10 @@
 use std::mem::MaybeUninit;
 
 /// Terms that are added up one after another.
-pub(super) const RUN: usize = 128;
+pub(crate) const RUN: usize = 128;
 
 /// Levels of pairs; more runs than these hold are added up one after another at the highest.
-const LEVELS: usize = 16;
+pub(crate) const LEVELS: usize = 16;
 
 /// The sums of `K` times `W` lanes: at each level the sums of runs that could not yet be paired.
 pub(crate) struct Pairwise<const K: usize, const W: usize> {
@@ -70,7 +70,7 @@ fn add_to<const K: usize, const W: usize>(sums: &mut [[f32; W]; K], others: &[[f
 }
 
 /// The sum of numbers.
-pub(super) fn sum_of(numbers: impl Iterator<Item = f32>) -> f32 {
+pub(crate) fn sum_of(numbers: impl Iterator<Item = f32>) -> f32 {
     let mut all = Pairwise::<1, 1>::new();
     let (mut run, mut terms) = (0.0, 0);
     for x in numbers {
@@ -108,7 +108,7 @@ macro_rules! in_runs {
         }
     }};
 }
-pub(super) use in_runs;
+pub(crate) use in_runs;
 
 /// `$k` sums of a row of `$c` elements in lanes: the block adds elements `$j..$j + $len` to `$sums`.
 macro_rules! sums_of_row {
@@ -128,55 +128,3 @@ macro_rules! sums_of_row {
     }};
 }
 pub(super) use sums_of_row;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The sum of `n` terms in runs.
-    fn summed(n: usize, term: impl Fn(usize) -> f32) -> f32 {
-        let [[sum]] = in_runs!(n, RUN, |run| {
-            let mut sums = [[0.0]];
-            for i in run {
-                sums[0][0] += term(i);
-            }
-            sums
-        });
-        sum
-    }
-
-    #[test]
-    fn all_terms_are_added_whatever_their_number() {
-        for n in [0, 1, 127, 128, 129, 255, 256, 257, 1000, 128 * 127, 100_001] {
-            assert_eq!(summed(n, |_| 1.0), n as f32);
-            assert_eq!(sum_of((0..n).map(|_| 1.0)), n as f32);
-            let last = summed(n, |i| if i + 1 == n { 1.0 } else { 0.0 });
-            assert_eq!(last, if n == 0 { 0.0 } else { 1.0 });
-        }
-    }
-
-    #[test]
-    fn few_terms_are_added_one_after_another() {
-        let term = |i: usize| 1.0 / (i as f32 + 1.5);
-        for n in [2, 3, 128] {
-            assert_eq!(summed(n, term), (0..n).map(term).fold(0.0, |a, b| a + b));
-        }
-    }
-
-    #[test]
-    fn more_runs_than_levels_pair_are_added_too() {
-        let runs = 5 * (1 << (LEVELS - 1)) / 2 + 3;
-        let mut all = Pairwise::<1, 1>::new();
-        (0..runs).for_each(|_| all.add(&[[1.0]]));
-        assert_eq!(all.total(), [[runs as f32]]);
-    }
-
-    #[test]
-    fn a_million_equal_terms_keep_six_digits() {
-        for x in [0.1f32, 0.3, 0.7, 0.9, 1.0 / 3.0] {
-            let exact = 1e6 * f64::from(x);
-            let error = (f64::from(summed(1_000_000, |_| x)) - exact).abs() / exact;
-            assert!(error < 2e-6, "{x}: {error:.1e}");
-        }
-    }
-}

@@ -51,7 +51,7 @@ fn kept_by(dropout: WeightDropout, block: QueryBlock, tile: &Tile) -> Kept {
 
 /// Exchanges bit `j` of word `i` with bit `i` of word `j`, for all of them: blocks of half the size at a time.
 #[inline(always)]
-fn transpose(words: &mut [u64; 64]) {
+pub(crate) fn transpose(words: &mut [u64; 64]) {
     let mut half = 32;
     let mut mask = u64::MAX >> 32;
     while half > 0 {
@@ -109,23 +109,5 @@ impl Kept {
             factors[i] = if (word >> (i % 32)) & 1 == 1 { self.scale } else { 0.0 };
         }
         factors
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::transpose;
-
-    #[test]
-    fn bits_are_transposed() {
-        let word = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i << 40);
-        let before: [u64; 64] = std::array::from_fn(|i| word(i as u64 + 1));
-        let mut after = before;
-        transpose(&mut after);
-        for i in 0..64 {
-            for j in 0..64 {
-                assert_eq!(before[i] >> j & 1, after[j] >> i & 1, "bit {j} of word {i}");
-            }
-        }
     }
 }

@@ -3,7 +3,7 @@ mod backward;
 mod backward_entry;
 mod bound;
 mod copies;
-mod dropout;
+pub(crate) mod dropout;
 mod fire;
 mod fire_parameters;
 mod fire_parts;

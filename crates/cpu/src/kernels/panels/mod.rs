@@ -18,7 +18,7 @@ pub(super) mod number;
 pub(super) mod right;
 pub(super) mod rows;
 pub(super) mod source;
-mod split;
+pub(crate) mod split;
 pub(super) mod whole;
 
 /// Rows of a strip.

@@ -5,7 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::source::{Order, Source, transpose};
+pub(crate) use super::source::Order;
+use super::source::{Source, transpose};
 use super::{STEP, STRIP, TILE_BYTES};
 
 /// Parts of a number.
@@ -175,83 +176,40 @@ unsafe fn pairs(source: Source<f32>, along_k: bool, tiles: Tiles) -> bool {
     not_finite == 0
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::simd::CpuLevel;
-
-    /// The sum of an element's parts; tiles are dense.
-    fn sum(tiles: &[u16], order: Order, line: usize, k: usize) -> f64 {
+/// The parts of the numbers of some lines, `line` elements apart, along some `k`, `k` elements apart: whether each
+/// number has a finite first part, and for each part 16 lines by 32 `k`. None where the machine has no tiles.
+///
+/// # Panics
+/// Where the lines are not in `data`, or are more than 16, or their `k` more than 32.
+pub(crate) fn parts_of(
+    data: &[f32],
+    (line, k): (usize, usize),
+    (lines, depth): (usize, usize),
+    order: Order,
+) -> Option<(bool, Vec<[[f32; STEP]; STRIP]>)> {
+    assert!(lines <= STRIP && depth <= STEP && lines > 0 && depth > 0);
+    assert!((lines - 1) * line + (depth - 1) * k < data.len());
+    if !super::is_used() {
+        return None;
+    }
+    let source = Source {
+        ptr: data.as_ptr(),
+        line,
+        k,
+        lines,
+        depth,
+    };
+    let mut tiles = vec![0xffffu16; PARTS * TILE_BYTES / 2];
+    // SAFETY: the CPU has AMX and the instructions that come with it, all elements are in `data` by the assertions, and
+    // the tiles have their size.
+    let finite = unsafe { split(source, order, tiles.as_mut_ptr().cast(), TILE_BYTES) };
+    let number = |part: usize, line: usize, k: usize| {
         let at = match order {
             Order::Lines => line * STEP + k,
             Order::Pairs => k / 2 * (2 * STRIP) + 2 * line + k % 2,
         };
-        let part = |part: usize| f64::from(f32::from_bits(u32::from(tiles[part * (TILE_BYTES / 2) + at]) << 16));
-        (0..PARTS).map(part).sum()
-    }
-
-    #[test]
-    fn parts_add_up_to_each_number_and_the_rest_of_a_tile_is_zeros() {
-        if CpuLevel::detect() != CpuLevel::Amx {
-            return;
-        }
-        let number = |i: usize| ((i * 7919 % 1000) as f32 - 500.0) * 1.234_567e-3_f32.powi((i % 5) as i32 - 2);
-        let data: Vec<f32> = (0..4000).map(number).collect();
-        for (line, k) in [(40, 1), (1, 50), (80, 2)] {
-            for (lines, depth) in [(16, 32), (1, 1), (15, 17), (7, 31), (16, 3)] {
-                for order in [Order::Lines, Order::Pairs] {
-                    let source = Source {
-                        ptr: data.as_ptr(),
-                        line,
-                        k,
-                        lines,
-                        depth,
-                    };
-                    let mut tiles = vec![0xffffu16; PARTS * TILE_BYTES / 2];
-                    // SAFETY: the CPU has AMX and what comes with it, all elements are among the data, and the tiles
-                    // have their size.
-                    let finite = unsafe { split(source, order, tiles.as_mut_ptr().cast(), TILE_BYTES) };
-                    assert!(finite);
-                    for i in 0..STRIP {
-                        for p in 0..STEP {
-                            let inside = i < lines && p < depth;
-                            let expected = if inside { f64::from(data[i * line + p * k]) } else { 0.0 };
-                            let error = (sum(&tiles, order, i, p) - expected).abs();
-                            let what = format!("{order:?}, {line} and {k} apart, {lines} x {depth}, at {i}, {p}");
-                            assert!(error <= expected.abs() * 2f64.powi(-26), "{what}: error {error}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn numbers_without_a_finite_part_are_told() {
-        if CpuLevel::detect() != CpuLevel::Amx {
-            return;
-        }
-        let finite = |number: f32, at: usize| {
-            let mut data = [1.0; STRIP * STEP];
-            data[at] = number;
-            let source = Source {
-                ptr: data.as_ptr(),
-                line: STEP,
-                k: 1,
-                lines: STRIP,
-                depth: STEP,
-            };
-            let mut tiles = [0u16; PARTS * TILE_BYTES / 2];
-            // SAFETY: as above.
-            unsafe { split(source, Order::Pairs, tiles.as_mut_ptr().cast(), TILE_BYTES) }
-        };
-        for at in [0, 17, 511] {
-            for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN] {
-                assert!(!finite(number, at), "{number} at {at}");
-            }
-            for number in [0.0, -0.0, 3.38e38, -3.38e38, 1e-45] {
-                assert!(finite(number, at), "{number} at {at}");
-            }
-        }
-    }
+        f32::from_bits(u32::from(tiles[part * (TILE_BYTES / 2) + at]) << 16)
+    };
+    let part = |part| std::array::from_fn(|line| std::array::from_fn(|k| number(part, line, k)));
+    Some((finite, (0..PARTS).map(part).collect()))
 }
