@@ -103,8 +103,8 @@ unsafe fn bits_body<L: Level>(x: &[f32; 64]) -> u64 {
 }
 
 /// For each of the three `bf16` parts of some numbers a tile of 16 lines by 32 `k`, and whether every number has a
-/// finite first part: `lines` lines of `data`, `line` elements apart, along `depth` `k`, `k` elements apart, packed as a
-/// right factor if `pairs`, else as a left factor. None where the machine has no tiles.
+/// finite first part. The numbers are `lines` lines of `data`, `line` elements apart, along `depth` `k`, `k` elements
+/// apart. They are packed as a right factor if `pairs`, else as a left factor. None where the machine has no tiles.
 ///
 /// # Panics
 /// Where the lines are not in `data`, or are more than 16, or their `k` more than 32.
