@@ -17,7 +17,7 @@ pub enum Host<'a> {
     U32(&'a [u32]),
     /// `u8` elements.
     U8(&'a [u8]),
-    /// Booleans, 0 or 1.
+    /// Booleans, 0 or 1; made of `bool` with [`Host::from`].
     Bool(&'a [u8]),
 }
 
@@ -70,5 +70,40 @@ impl<'a> Host<'a> {
             Host::U32(x) => f64::from(x[i]),
             Host::U8(x) | Host::Bool(x) => f64::from(x[i]),
         })
+    }
+}
+
+/// A host array of a slice, without a copy.
+macro_rules! from_slices {
+    ($($element:ty => $dtype:ident),*) => {$(
+        impl<'a> From<&'a [$element]> for Host<'a> {
+            fn from(elements: &'a [$element]) -> Host<'a> {
+                Host::$dtype(elements)
+            }
+        }
+    )*};
+}
+
+from_slices!(f32 => F32, f64 => F64, i32 => I32, u32 => U32, u8 => U8);
+
+impl<'a> From<&'a [bool]> for Host<'a> {
+    fn from(elements: &'a [bool]) -> Host<'a> {
+        Host::Bool(bytemuck::cast_slice(elements))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_becomes_an_array_of_its_dtype() {
+        let mask = [true, false, true];
+        assert_eq!(Host::from(&mask[..]), Host::Bool(&[1, 0, 1]));
+        assert_eq!(Host::from(&[1u8, 0][..]), Host::U8(&[1, 0]));
+        assert_eq!(Host::from(&[1.5f32][..]), Host::F32(&[1.5]));
+        assert_eq!(Host::from(&[1.5f64][..]), Host::F64(&[1.5]));
+        assert_eq!(Host::from(&[-1i32][..]), Host::I32(&[-1]));
+        assert_eq!(Host::from(&[1u32][..]), Host::U32(&[1]));
     }
 }
