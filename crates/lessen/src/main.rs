@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod stdout;
 
 use clap::{CommandFactory, Parser};
 use commands::Command;
@@ -9,6 +10,7 @@ use lessen_cpu::CountingAllocator;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use stdout::say;
 
 /// Counts what is allocated, for the reports of runs.
 #[global_allocator]
@@ -26,11 +28,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if cli.quiet {
-        lessen_run::console::be_quiet();
-    }
-    match catch_unwind(AssertUnwindSafe(|| cli.command.run(Cli::command()))) {
+    match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
             tell(&format!("error: {error}"));
@@ -43,10 +41,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a result on stdout. A closed pipe, as in `lessen recipes | head -1`, is no error.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// Runs the command of the command line; the exit code.
+fn run() -> lessen_run::Result<u8> {
+    match Cli::try_parse() {
+        Err(answer) => stdout::print_answer(&answer),
+        Ok(cli) => {
+            if cli.quiet {
+                lessen_run::console::be_quiet();
+            }
+            cli.command.run(Cli::command())
+        }
+    }
 }
 
 /// Prints a line on stderr. A closed pipe is no error.

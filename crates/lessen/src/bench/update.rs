@@ -97,8 +97,8 @@ impl Row {
 /// Measures all that is asked for, and returns what `--json` prints.
 ///
 /// # Errors
-/// A sentence when a letter or an optimizer is unknown, or a step fails.
-pub fn run(updates: &Updates, mut report: impl FnMut(&Row)) -> Result<Value> {
+/// A sentence when a letter or an optimizer is unknown, or a step fails; the error of `report`.
+pub fn run(updates: &Updates, mut report: impl FnMut(&Row) -> Result<()>) -> Result<Value> {
     let mut rows = Vec::new();
     let cases = chosen(&updates.cases)?;
     let optimizers: Vec<_> = updates
@@ -126,7 +126,7 @@ pub fn run(updates: &Updates, mut report: impl FnMut(&Row)) -> Result<Value> {
                         step_ms,
                         peak,
                     };
-                    report(&row);
+                    report(&row)?;
                     rows.push(row.to_json());
                 }
             }

@@ -17,7 +17,7 @@ impl Completions {
         let mut script = Vec::new();
         let name = command.get_name().to_string();
         generate(self.shell, &mut command, name, &mut script);
-        crate::say(&String::from_utf8_lossy(&script));
+        crate::say(&String::from_utf8_lossy(&script))?;
         Ok(0)
     }
 }

@@ -121,7 +121,7 @@ impl Convert {
             format!("{}\n", self.to_json(&report, before, bytes, check.as_ref()))
         } else {
             self.to_text(&report, before, bytes, check.as_ref())
-        });
+        })?;
         Ok(0)
     }
 
@@ -145,7 +145,7 @@ impl Convert {
         };
         let output = self.output.as_deref().filter(|_| !self.dry_run);
         let check = (!self.no_verify).then_some(self.seed);
-        say(&converted(&self.input, output, wanted, check, self.json)?);
+        say(&converted(&self.input, output, wanted, check, self.json)?)?;
         Ok(0)
     }
 

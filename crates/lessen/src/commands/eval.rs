@@ -59,7 +59,7 @@ impl Eval {
             let mut object = self.to_json(&scores);
             object.insert("split".into(), json!(self.split));
             object.insert("model".into(), json!(source));
-            say(&format!("{}\n", Value::Object(object)));
+            say(&format!("{}\n", Value::Object(object)))?;
         } else {
             let classes = scores.table.as_ref().map(|table| table.to_text());
             say(&format!(
@@ -68,7 +68,7 @@ impl Eval {
                 self.split,
                 scores.show(),
                 classes.unwrap_or_default()
-            ));
+            ))?;
         }
         Ok(0)
     }
@@ -98,7 +98,7 @@ impl Eval {
             )
         } else {
             text
-        });
+        })?;
         Ok(0)
     }
 

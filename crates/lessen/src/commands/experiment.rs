@@ -51,9 +51,9 @@ impl Experiment {
         };
         let finished = experiment.run(&options, &|| self.device.open())?;
         if self.json {
-            say(&format!("{}\n", finished.to_json()));
+            say(&format!("{}\n", finished.to_json()))?;
         } else if !finished.interrupted {
-            say(finished.to_text());
+            say(finished.to_text())?;
         }
         if finished.interrupted {
             tell(finished.to_text().trim_end());

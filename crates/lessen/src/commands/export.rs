@@ -36,7 +36,7 @@ impl Export {
         };
         let source = export(self.model.folder(), self.model.which(), &self.out, form)?;
         let (source, out) = (source.display(), self.out.display());
-        say(&format!("{source} is in {out} as {}\n", dtype.name()));
+        say(&format!("{source} is in {out} as {}\n", dtype.name()))?;
         Ok(0)
     }
 }

@@ -4,7 +4,7 @@ use super::device_args::DeviceArgs;
 use super::lines::Lines;
 use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
-use crate::{say, tell};
+use crate::{say, stdout, tell};
 use clap::Args;
 use lessen_run::continuation::Continuation;
 use lessen_run::saved_run::SavedRun;
@@ -111,7 +111,7 @@ impl Generate {
                     format!("--- prompt {number}, sample {sample}\n{}{text}\n", prompts[prompt])
                 })
                 .collect(),
-        });
+        })?;
         Ok(0)
     }
 
@@ -177,14 +177,18 @@ fn say_as_it_comes(run: &SavedRun<'_>, prompt: &str, how: &Continuation) -> Resu
     let mut begun = false;
     let mut show = |_: usize, piece: &str| {
         if !std::mem::replace(&mut begun, true) {
-            say(prompt);
+            say(prompt)?;
         }
-        say(piece);
+        say(piece)?;
+        if stdout::is_closed() {
+            return Err(Error::user("nobody reads the text any more"));
+        }
         Ok(())
     };
-    run.generate(&[prompt.to_string()], how, &mut show)?;
-    say("\n");
-    Ok(())
+    match run.generate(&[prompt.to_string()], how, &mut show) {
+        Err(_) if stdout::is_closed() => Ok(()),
+        generated => generated.and_then(|_| say("\n")),
+    }
 }
 
 /// The lines of a file.

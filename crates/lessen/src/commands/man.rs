@@ -18,7 +18,7 @@ impl Man {
     pub fn run(self, mut command: Command) -> Result<u8> {
         command.build();
         match &self.dir {
-            None => crate::say(&String::from_utf8_lossy(&page(&command)?)),
+            None => crate::say(&String::from_utf8_lossy(&page(&command)?))?,
             Some(dir) => {
                 std::fs::create_dir_all(dir).map_err(|error| {
                     let shown = dir.display();

@@ -89,7 +89,7 @@ impl Plan {
                 let written = shown.map(|path| format!("\nwritten to {path}\n"));
                 forecast.to_text() + &written.unwrap_or_default()
             }
-        });
+        })?;
         forecast.shortfall().map_or(Ok(0), Err)
     }
 }

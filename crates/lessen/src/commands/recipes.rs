@@ -52,11 +52,11 @@ impl Recipes {
                     DataFormat::WORDS.join(", ")
                 ))
             })?;
-            say(text);
+            say(text)?;
             return Ok(0);
         }
         if self.data {
-            say(DATA);
+            say(DATA)?;
             return Ok(0);
         }
         let lines: Vec<String> = if self.keys {
@@ -81,7 +81,7 @@ impl Recipes {
                 .map(|recipe| format!("{:<16} {}\n", recipe.name, recipe.description()))
                 .collect()
         };
-        say(&lines.concat());
+        say(&lines.concat())?;
         Ok(0)
     }
 }

@@ -36,12 +36,12 @@ impl Report {
         let shown = out.display().to_string();
         if self.json {
             let object = json!({ "page": shown, "runs": self.run.len(), "problems": page.problems() });
-            say(&format!("{object}\n"));
+            say(&format!("{object}\n"))?;
         } else {
             page.problems()
                 .iter()
                 .for_each(|problem| tell(&format!("note: {problem}")));
-            say(&format!("written to {shown}\n"));
+            say(&format!("written to {shown}\n"))?;
         }
         Ok(0)
     }

@@ -72,7 +72,7 @@ impl Run {
             format!("{}\n", self.to_json(&ran))
         } else {
             self.to_text(&ran)
-        });
+        })?;
         Ok(0)
     }
 

@@ -41,9 +41,9 @@ impl Train {
         let request = self.request()?;
         let report = train(&request, &|| self.device.open())?;
         if self.json {
-            say(&format!("{}\n", report.to_json()));
+            say(&format!("{}\n", report.to_json()))?;
         } else {
-            say(&report.to_text());
+            say(&report.to_text())?;
         }
         if report.interrupted {
             let out = report.out.display();

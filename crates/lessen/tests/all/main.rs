@@ -37,6 +37,7 @@ mod resume_refused;
 mod saved_models;
 mod saving;
 mod squad;
+mod standard_output;
 mod support;
 mod tagged;
 mod targets;

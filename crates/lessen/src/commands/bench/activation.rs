@@ -58,7 +58,7 @@ impl Activation {
             }
         }
         let all = json!({ "cases": found });
-        say(&if self.json { format!("{all}\n") } else { table });
+        say(&if self.json { format!("{all}\n") } else { table })?;
         Ok(0)
     }
 

@@ -106,9 +106,9 @@ impl Attention {
         let peak = attention::peak()? / 1e9;
         if self.json {
             let all: Value = json!({ "peak_gflops": peak, "cases": found });
-            say(&format!("{all}\n"));
+            say(&format!("{all}\n"))?;
         } else {
-            say(&format!("{table}peak of products {peak:.0} GFLOP/s\n"));
+            say(&format!("{table}peak of products {peak:.0} GFLOP/s\n"))?;
         }
         Ok(0)
     }

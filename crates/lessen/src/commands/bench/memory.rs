@@ -51,7 +51,7 @@ impl Memory {
                 }
             },
         )?;
-        say(&if self.json { format!("{json}\n") } else { table });
+        say(&if self.json { format!("{json}\n") } else { table })?;
         Ok(0)
     }
 }

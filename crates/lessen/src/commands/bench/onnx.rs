@@ -45,10 +45,10 @@ impl Onnx {
         if self.json {
             let mut object = m.to_json();
             (object["file"], object["sizes"]) = (json!(file), json!(sizes));
-            say(&format!("{object}\n"));
+            say(&format!("{object}\n"))?;
         } else {
             let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
-            say(&format!("{file}  {}\n{}", sizes.join(" "), to_text(&m)));
+            say(&format!("{file}  {}\n{}", sizes.join(" "), to_text(&m)))?;
         }
         Ok(0)
     }

@@ -57,12 +57,12 @@ impl Step {
             }
         })?;
         if self.json {
-            say(&format!("{json}\n"));
+            say(&format!("{json}\n"))?;
         } else {
             let (peak, threads) = (json["peak_gflops"].as_f64().unwrap_or_default(), &json["threads"]);
             say(&format!(
                 "{table}peak of products {peak:.0} GFLOP/s with {threads} threads\n"
-            ));
+            ))?;
         }
         Ok(0)
     }

@@ -55,11 +55,12 @@ impl Update {
                     row.placement.word(),
                     row.step_ms,
                     show_size(row.peak)
-                ));
+                ))?;
             }
+            Ok(())
         })?;
         if self.json {
-            say(&format!("{json}\n"));
+            say(&format!("{json}\n"))?;
         }
         Ok(0)
     }

@@ -56,7 +56,7 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
             format!("{}\n", Value::Object(cells(&found).into_iter().collect()))
         } else {
             format!("{} ({:.1} %)\n", shown(&found), 100.0 * found.probability)
-        });
+        })?;
     }
     Ok(())
 }
@@ -112,16 +112,14 @@ fn of_squad(run: &SavedRun<'_>, questions: Arc<Questions>, format: Option<Format
             let answers: Map<String, Value> = all
                 .map(|(asked, found)| (asked.id.clone(), json!(found.text)))
                 .collect();
-            output::unless_closed(writeln!(out, "{}", Value::Object(answers)))
+            output::checked(writeln!(out, "{}", Value::Object(answers)))
         }
         Some(format) => {
             let mut records = Records::new(out, format);
             for (Question { id, text, .. }, found) in all {
                 let asked = [("id", json!(id)), ("question", json!(text))];
                 let asked = asked.map(|(name, value)| (name.to_string(), value));
-                if !records.write(asked.into_iter().chain(cells(found)).collect())? {
-                    return Ok(());
-                }
+                records.write(asked.into_iter().chain(cells(found)).collect())?;
             }
             records.finish()
         }
@@ -146,9 +144,7 @@ fn of_rows(run: &SavedRun<'_>, mut input: Input, format: Format, out: &mut dyn W
             .map_err(|error| error.at(input.name()))?;
         for ((question, _), found) in pairs.iter().zip(&found) {
             let question = ("question".to_string(), json!(question));
-            if !records.write(std::iter::once(question).chain(cells(found)).collect())? {
-                return Ok(());
-            }
+            records.write(std::iter::once(question).chain(cells(found)).collect())?;
         }
     }
     input.finish();

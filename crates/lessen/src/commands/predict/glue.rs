@@ -69,5 +69,5 @@ fn write_answers(
         }
     }
     let written = lines.iter().try_for_each(|line| out.write_all(line.as_bytes()));
-    super::output::unless_closed(written)
+    super::output::checked(written)
 }

@@ -14,13 +14,13 @@ use self::output::{Format, Output};
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
-use crate::{say, tell};
+use crate::{say, stdout, tell};
 use clap::Args;
 use lessen_nn::Task;
 use lessen_run::saved_run::{Answer, Prediction, SavedRun, split_pair};
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Flags of `lessen predict`.
@@ -129,7 +129,7 @@ impl Predict {
                 format!("{object}\n")
             } else {
                 format!("{text}\n")
-            });
+            })?;
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Predict {
             format!("{}\n", json!({ "images": objects }))
         } else {
             text
-        });
+        })?;
         Ok(())
     }
 
@@ -175,11 +175,7 @@ impl Predict {
     fn write(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         match &self.output {
             Some(path) => output::write_file(path, fill),
-            None => {
-                let mut out = BufWriter::new(std::io::stdout().lock());
-                fill(&mut out)?;
-                output::unless_closed(out.flush())
-            }
+            None => stdout::write(fill),
         }
     }
 }
@@ -237,9 +233,7 @@ fn answer_all(
                 blank += 1;
                 first.get_or_insert(before + number + 1);
             }
-            if !output.write(text, &answer.prediction)? {
-                return Ok(());
-            }
+            output.write(text, &answer.prediction)?;
         }
     }
     input.finish();

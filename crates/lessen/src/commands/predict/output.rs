@@ -5,7 +5,7 @@ use lessen_data::TextPair;
 use lessen_run::saved_run::Prediction;
 use lessen_run::{Error, Result};
 use serde_json::{Map, Value, json};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// The format of answers.
@@ -64,13 +64,13 @@ impl<'a> Output<'a> {
         Output { sink, form, labels }
     }
 
-    /// Writes an answer; whether somebody still listens.
+    /// Writes an answer.
     ///
     /// # Errors
     /// A place that cannot be written to.
-    pub fn write(&mut self, text: &TextPair, prediction: &Prediction) -> Result<bool> {
+    pub fn write(&mut self, text: &TextPair, prediction: &Prediction) -> Result<()> {
         let (form, labels) = (self.form, self.labels);
-        let written = match &mut self.sink {
+        checked(match &mut self.sink {
             Sink::Csv(out, is_begun) => {
                 let (names, cells) = row(form, labels, text, prediction);
                 let head = if std::mem::replace(is_begun, true) {
@@ -78,12 +78,10 @@ impl<'a> Output<'a> {
                 } else {
                     out.write_record(&names)
                 };
-                head.and_then(|()| out.write_record(&cells)).map_err(io::Error::from)
+                head.and_then(|()| out.write_record(&cells)).map_err(io_error)
             }
             Sink::Jsonl(out) => writeln!(out, "{}", object(form, labels, text, prediction)),
-        };
-        let is_heard = !written.as_ref().is_err_and(is_closed);
-        unless_closed(written).map(|()| is_heard)
+        })
     }
 
     /// Writes buffered answers.
@@ -91,7 +89,7 @@ impl<'a> Output<'a> {
     /// # Errors
     /// A place that cannot be written to.
     pub fn finish(self) -> Result<()> {
-        unless_closed(match self.sink {
+        checked(match self.sink {
             Sink::Csv(mut out, _) => out.flush(),
             Sink::Jsonl(out) => out.flush(),
         })
@@ -183,17 +181,18 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) 
     write_with(path, |out| fill(out).map_err(io::Error::other))
 }
 
-/// The result of writing to stdout. A closed pipe, as in `lessen predict | head -1`, is no error.
-pub fn unless_closed(written: io::Result<()>) -> Result<()> {
-    match written {
-        Err(error) if !is_closed(&error) => Err(Error::user(format!(
-            "the answers cannot be written ({error}); check the disk"
-        ))),
-        _ => Ok(()),
-    }
+/// The result of writing answers.
+///
+/// # Errors
+/// A place that cannot be written to.
+pub fn checked(written: io::Result<()>) -> Result<()> {
+    written.map_err(|error| Error::user(format!("the answers cannot be written ({error}); check the disk")))
 }
 
-/// Whether nobody listens any more.
-pub fn is_closed(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::BrokenPipe
+/// The error of the writer below a writer of CSV.
+pub fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
+    }
 }

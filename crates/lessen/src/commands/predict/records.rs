@@ -1,9 +1,9 @@
 //! Rows of named cells, as CSV or as JSON lines.
 
-use super::output::{Format, is_closed, unless_closed};
+use super::output::{Format, checked, io_error};
 use lessen_run::Result;
 use serde_json::{Map, Value};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// A writer of rows that have the same names.
 pub struct Records<'a> {
@@ -27,12 +27,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Writes a row; whether somebody still listens.
+    /// Writes a row.
     ///
     /// # Errors
     /// A place that cannot be written to.
-    pub fn write(&mut self, cells: Vec<(String, Value)>) -> Result<bool> {
-        let written = match &mut self.sink {
+    pub fn write(&mut self, cells: Vec<(String, Value)>) -> Result<()> {
+        checked(match &mut self.sink {
             Sink::Csv(out, is_begun) => {
                 let head = if std::mem::replace(is_begun, true) {
                     Ok(())
@@ -40,12 +40,10 @@ impl<'a> Records<'a> {
                     out.write_record(cells.iter().map(|(name, _)| name))
                 };
                 let row = cells.iter().map(|(_, value)| cell(value));
-                head.and_then(|()| out.write_record(row)).map_err(io::Error::from)
+                head.and_then(|()| out.write_record(row)).map_err(io_error)
             }
             Sink::Jsonl(out) => writeln!(out, "{}", Value::Object(cells.into_iter().collect::<Map<_, _>>())),
-        };
-        let is_heard = !written.as_ref().is_err_and(is_closed);
-        unless_closed(written).map(|()| is_heard)
+        })
     }
 
     /// Writes buffered records.
@@ -53,7 +51,7 @@ impl<'a> Records<'a> {
     /// # Errors
     /// A place that cannot be written to.
     pub fn finish(self) -> Result<()> {
-        unless_closed(match self.sink {
+        checked(match self.sink {
             Sink::Csv(mut out, _) => out.flush(),
             Sink::Jsonl(out) => out.flush(),
         })

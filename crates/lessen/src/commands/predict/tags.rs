@@ -45,7 +45,7 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
             say(&format!(
                 "{}\n",
                 Value::Object(object(&sentences[0], &tags, run.labels(), false))
-            ));
+            ))?;
             continue;
         }
         let width = sentences[0].iter().map(|word| word.chars().count()).max().unwrap_or(0);
@@ -63,7 +63,7 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
             let (kind, text) = (&span.entity.kind, sentences[0][span.entity.words.clone()].join(" "));
             shown += &format!("{kind}: {text} ({:.1} %)\n", 100.0 * span.probability);
         }
-        say(&shown);
+        say(&shown)?;
     }
     Ok(())
 }
@@ -194,7 +194,7 @@ fn columns(tagger: &mut Tagger<'_>, next: Next<'_>, labels: &[String], out: &mut
                 format!("{word}\t{label}\n")
             });
             let sentence: String = lines.collect();
-            output::unless_closed(writeln!(out, "{sentence}"))?;
+            output::checked(writeln!(out, "{sentence}"))?;
         }
     }
 }
@@ -216,9 +216,7 @@ fn rows(
         for (words, tags) in found {
             number += 1;
             if format == Format::Jsonl {
-                if !records.write(object(&words, &tags, labels, probabilities).into_iter().collect())? {
-                    return Ok(());
-                }
+                records.write(object(&words, &tags, labels, probabilities).into_iter().collect())?;
                 continue;
             }
             for (word, tag) in words.iter().zip(&tags.words) {
@@ -237,9 +235,7 @@ fn rows(
                     let named = labels.iter().enumerate();
                     cells.extend(named.map(|(class, label)| (format!("probability_{label}"), share(class))));
                 }
-                if !records.write(cells)? {
-                    return Ok(());
-                }
+                records.write(cells)?;
             }
         }
     }

@@ -1,0 +1,85 @@
+//! Standard output, to which every command writes its results: a full one is an error, a closed pipe is none.
+
+use lessen_run::{Error, Result};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a write has found that nobody reads standard output any more.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether nobody reads standard output any more, as after `lessen predict … | head -1`.
+pub fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Prints a result at once.
+///
+/// # Errors
+/// A full standard output.
+pub fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    done(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Prints what `fill` writes, in large pieces. A closed pipe ends it early without an error: a writer in `fill` gets
+/// an error then, and must pass it on or stop.
+///
+/// # Errors
+/// The errors of `fill`; a full standard output.
+pub fn write(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut out = Stdout(BufWriter::with_capacity(1 << 16, io::stdout().lock()));
+    match fill(&mut out).and_then(|()| done(out.flush())) {
+        Err(_) if is_closed() => Ok(()),
+        result => result,
+    }
+}
+
+/// Prints what clap answers to `--help`, `--version` and flags that it refuses; the exit code.
+///
+/// # Errors
+/// A full standard output.
+pub fn print_answer(answer: &clap::Error) -> Result<u8> {
+    let printed = answer.print().and_then(|()| io::stdout().flush());
+    if !answer.use_stderr() {
+        done(printed)?;
+    }
+    Ok(u8::try_from(answer.exit_code()).unwrap_or(2))
+}
+
+/// The result of a write to standard output.
+fn done(written: io::Result<()>) -> Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            CLOSED.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+        Err(error) => Err(Error::user(format!(
+            "standard output cannot be written ({error}); free some space or write to another place"
+        ))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Standard output with a buffer, which notes that it is closed.
+struct Stdout<W>(W);
+
+impl<W: Write> Stdout<W> {
+    fn noted<T>(&self, written: io::Result<T>) -> io::Result<T> {
+        if matches!(&written, Err(error) if error.kind() == ErrorKind::BrokenPipe) {
+            CLOSED.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl<W: Write> Write for Stdout<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let written = self.0.flush();
+        self.noted(written)
+    }
+}
