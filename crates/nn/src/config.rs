@@ -63,9 +63,22 @@ impl Fields {
         }
     }
 
+    /// The fields of a map; `place` names it in error messages.
+    pub(crate) fn of(map: Map<String, Value>, place: &str) -> Fields {
+        Fields {
+            place: place.to_string(),
+            map,
+        }
+    }
+
     /// Returns all fields of the file.
     pub fn into_map(self) -> Map<String, Value> {
         self.map
+    }
+
+    /// All fields with their values, in the order of the file.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.map.iter().map(|(field, value)| (field.as_str(), value))
     }
 
     /// The same file with other fields.

@@ -5,11 +5,16 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::adapter_files::{ADAPTERS, open_tensors};
+use super::adapter_fields::ADAPTER_FIELDS;
+use super::adapter_files::{ADAPTERS, TENSORS};
+use super::adapter_targets::{PatternTable, Targets};
+use super::file::TensorFile;
+use super::names::{Tied, tied_head};
 use super::save::Entry;
-use super::tensor_names::parameter_of;
+use super::tensor_names::{embedding_layer, parameter_of};
 use crate::architecture::{Architecture, family};
 use crate::config::Fields;
+use crate::field_effect::FieldEffect;
 use crate::labels::{has_class_rows, numbered_labels, put_labels};
 use crate::lora::{Lora, adapter_layer, scale};
 use crate::models::bert::Head;
@@ -22,28 +27,23 @@ const REMEDY: &str = "merge them with peft: `model.merge_and_unload().save_pretr
 /// first product from the base model.
 const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
-/// Fields that change the computation unless they are false or null.
-const OTHER_KINDS: [&str; 10] = [
-    "use_dora",
-    "lora_bias",
-    "use_qalora",
-    "use_bdlora",
-    "layer_replication",
-    "trainable_token_indices",
-    "alora_invocation_tokens",
-    "arrow_config",
-    "kasa_config",
-    "monteclora_config",
-];
+/// The rank and the alpha of adapters whose file names none.
+const DEFAULT: f64 = 8.0;
+
+/// Names of the modules whose ties `ensure_weight_tying` keeps.
+const TIED_WORDS: [&str; 2] = ["embed_tokens", "lm_head"];
 
 /// Contents of `adapter_config.json`.
 pub(super) struct AdapterConfig {
     fields: Fields,
     base: String,
+    rank: f64,
+    ranks: PatternTable,
     alpha: f64,
-    /// Names of layers, or last parts of such names, with an alpha of their own.
-    alphas: Vec<(String, f64)>,
+    alphas: PatternTable,
     stabilized: bool,
+    targets: Targets,
+    ties: bool,
     task: Option<String>,
 }
 
@@ -54,57 +54,57 @@ impl AdapterConfig {
     /// A damaged file, and adapters of a kind that Lessen does not have.
     pub(super) fn read(dir: &Path) -> Result<AdapterConfig> {
         let fields = Fields::read(&dir.join(ADAPTERS))?;
-        let other = |field: &str, value: &Value| {
-            fields.error(
-                field,
-                format!("is {value}, and Lessen has no adapters of this kind; {REMEDY}"),
-            )
-        };
-        match fields.get("peft_type") {
-            Some(kind) if *kind != "LORA" => return Err(other("peft_type", kind)),
-            _ => {}
-        }
-        for field in OTHER_KINDS {
-            if let Some(value) = fields.get(field).filter(|value| **value != false) {
-                return Err(other(field, value));
+        check_fields(&fields)?;
+        let number = |field: &str| match fields.get(field) {
+            None => Ok(DEFAULT),
+            Some(value) => {
+                let number = value.as_f64().filter(|number| number.is_finite());
+                number.ok_or_else(|| fields.error(field, format!("must be a number, it is {value}")))
             }
-        }
-        if let Some(start @ Value::String(name)) = fields.get("init_lora_weights")
-            && !PLAIN_STARTS.contains(&name.as_str())
-        {
-            return Err(other("init_lora_weights", start));
-        }
-        let number = |field: &str, value: &Value| {
-            let number = value.as_f64().filter(|number| number.is_finite());
-            number.ok_or_else(|| fields.error(field, format!("must be a number, it is {value}")))
         };
-        let mut alphas = Vec::new();
-        if let Some(Value::Object(patterns)) = fields.get("alpha_pattern") {
-            for (pattern, alpha) in patterns {
-                // peft reads them as regular expressions, which these are for names only.
-                let name = pattern.strip_prefix('^').unwrap_or(pattern);
-                if !name
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
-                {
-                    let what = format!("has \"{pattern}\", and Lessen reads names of layers there only; {REMEDY}");
-                    return Err(fields.error("alpha_pattern", what));
-                }
-                alphas.push((name.to_string(), number("alpha_pattern", alpha)?));
-            }
-        }
-        let alpha = fields.get("lora_alpha").unwrap_or(&Value::Null);
-        let alpha = number("lora_alpha", alpha)?;
-        let stabilized = fields.switch_or("use_rslora", false)?;
         let text = |field: &str| Ok::<_, Error>(fields.word(field)?.map(str::to_string));
+        let targets = Targets::of(&fields)?;
         Ok(AdapterConfig {
             base: text("base_model_name_or_path")?.unwrap_or_default(),
             task: text("task_type")?,
-            alpha,
-            alphas,
-            stabilized,
+            rank: number("r")?,
+            ranks: PatternTable::of(&fields, "rank_pattern")?,
+            alpha: number("lora_alpha")?,
+            alphas: PatternTable::of(&fields, "alpha_pattern")?,
+            stabilized: fields.switch_or("use_rslora", false)?,
+            ties: fields.switch_or("ensure_weight_tying", false)?,
+            targets,
             fields,
         })
+    }
+
+    /// The layers that have adapters.
+    pub(super) fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// Checks that the file names a layer for which there is an adapter of this rank.
+    ///
+    /// # Errors
+    /// A layer that the file leaves out, so that `peft` does not read its adapter, and another rank.
+    pub(super) fn check_layer(&self, layer: &str, rank: usize) -> Result<()> {
+        let is_tied = self.ties && TIED_WORDS.contains(&layer);
+        if !is_tied && !self.targets.adapt(layer)? {
+            let what = format!(
+                "does not name `{layer}`, or another field excludes it, but {TENSORS} has an adapter of it, which \
+                 peft leaves out; name the layer, or remove its tensors"
+            );
+            return Err(self.error("target_modules", what));
+        }
+        let (own, field) = match self.ranks.number_of(layer)? {
+            Some(own) => (own, "rank_pattern"),
+            None => (self.rank, "r"),
+        };
+        if own != rank as f64 {
+            let what = format!("gives `{layer}` the rank {own}, but {TENSORS} has an adapter of rank {rank} there");
+            return Err(self.error(field, format!("{what}; write the rank of the tensors")));
+        }
+        Ok(())
     }
 
     /// The model that the adapters belong to, as the file names it.
@@ -118,14 +118,35 @@ impl AdapterConfig {
     }
 
     /// The factor of the product `B A` of a layer, where `A` has `rank` rows.
-    pub(super) fn scale(&self, layer: &str, rank: usize) -> f64 {
-        let is_of = |name: &str| {
-            layer
-                .strip_suffix(name)
-                .is_some_and(|start| start.is_empty() || start.ends_with('.'))
+    ///
+    /// # Errors
+    /// A pattern that takes too long.
+    pub(super) fn scale(&self, layer: &str, rank: usize) -> Result<f64> {
+        let alpha = self.alphas.number_of(layer)?.unwrap_or(self.alpha);
+        Ok(scale(alpha, rank, self.stabilized))
+    }
+
+    /// The head that these adapters, by the names of their tensors, untie from the token embeddings of a model with
+    /// this `config.json`: where either has an adapter, or is trained whole without the other. `peft` gives the two
+    /// values of their own then, whatever `tie_word_embeddings` says.
+    pub(super) fn untied(&self, model: &Fields, tensors: &[String]) -> Option<Tied> {
+        let words = tied_head(model)?;
+        let is_of = |layer: &str| {
+            [words.copy, &words.source]
+                .into_iter()
+                .any(|weight| weight.strip_suffix(".weight").is_some_and(|own| own == layer))
         };
-        let own = self.alphas.iter().find(|(name, _)| is_of(name));
-        scale(own.map_or(self.alpha, |(_, alpha)| *alpha), rank, self.stabilized)
+        let is_word = |name: &String| name.rsplit('.').next().is_some_and(|part| TIED_WORDS.contains(&part));
+        let keeps_ties = self.ties && self.targets.whole().iter().any(is_word);
+        let is_apart = |tensor: &String| {
+            let Some(name) = parameter_of(tensor) else { return false };
+            let has_adapter = adapter_layer(&name)
+                .or_else(|| embedding_layer(&name))
+                .is_some_and(is_of);
+            let module = name.strip_suffix(".weight").filter(|layer| is_of(layer));
+            has_adapter || (module.is_some_and(|module| self.targets.are_whole(module)) && !keeps_ties)
+        };
+        tensors.iter().any(is_apart).then_some(words)
     }
 
     /// All fields, with the base model in this folder if one is given.
@@ -139,8 +160,7 @@ impl AdapterConfig {
 
     /// The fields of the base model's `config.json` with the head that the adapters are for, and as many classes as
     /// their tensors have rows for.
-    pub(super) fn fields_over(&self, base: Fields, dir: &Path) -> Result<Fields> {
-        let (_, file) = open_tensors(dir)?;
+    pub(super) fn fields_over(&self, base: Fields, file: &TensorFile) -> Result<Fields> {
         let rows = file.names().into_iter().find_map(|name| {
             let is_head = has_class_rows(&parameter_of(&name)?);
             is_head.then(|| file.shape(&name)?.first().copied())?
@@ -176,8 +196,51 @@ impl AdapterConfig {
     }
 }
 
-/// The fields of the file for adapters that were trained here, with these tensors.
-pub(super) fn config_of(lora: &Lora, entries: &[Entry]) -> Map<String, Value> {
+/// Refuses fields that change what is computed.
+fn check_fields(fields: &Fields) -> Result<()> {
+    let other = |field: &str, value: &Value| {
+        fields.error(
+            field,
+            format!("is {value}, and Lessen has no adapters of this kind; {REMEDY}"),
+        )
+    };
+    match fields.get("peft_type") {
+        Some(kind) if *kind != "LORA" => return Err(other("peft_type", kind)),
+        _ => {}
+    }
+    for (field, value) in fields.all() {
+        let known = ADAPTER_FIELDS.iter().find(|(name, _)| *name == field);
+        match known {
+            _ if is_empty(value) => {}
+            Some((_, FieldEffect::Refused)) => return Err(other(field, value)),
+            Some(_) => {}
+            None => {
+                let what = format!("is {value}, and Lessen does not know whether it changes the computation; {REMEDY}");
+                return Err(fields.error(field, what));
+            }
+        }
+    }
+    match fields.get("init_lora_weights") {
+        Some(start @ Value::String(name)) if !PLAIN_STARTS.contains(&name.as_str()) => {
+            Err(other("init_lora_weights", start))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a value is null, false or without contents.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// The fields of the file for adapters that were trained here, with these tensors. `is_tied` says whether they hold the
+/// token embeddings and the head that the model ties to them.
+pub(super) fn config_of(lora: &Lora, entries: &[Entry], is_tied: bool) -> Map<String, Value> {
     let whole = entries.iter().filter(|entry| adapter_layer(&entry.name).is_none());
     let mut modules: Vec<&str> = whole.filter_map(|entry| Some(entry.name.rsplit_once('.')?.0)).collect();
     modules.sort_unstable();
@@ -200,6 +263,7 @@ pub(super) fn config_of(lora: &Lora, entries: &[Entry]) -> Map<String, Value> {
         ("use_rslora", json!(lora.rank_stabilized)),
         ("target_modules", json!(lora.targets)),
         ("modules_to_save", modules),
+        ("ensure_weight_tying", json!(is_tied)),
         ("fan_in_fan_out", json!(lora.fan_in_fan_out)),
         ("bias", json!("none")),
         ("init_lora_weights", json!(true)),

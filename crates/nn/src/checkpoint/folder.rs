@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::adapter_config::AdapterConfig;
-use super::adapter_files::ADAPTERS;
+use super::adapter_files::{ADAPTERS, open_tensors};
+use super::file::TensorFile;
 use crate::config::Fields;
 use lessen_base::{Error, Result};
+use serde_json::Value;
 
 /// A Hugging Face folder with a model, or with adapters as `peft` writes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,17 +96,33 @@ impl<'a> ModelFolder<'a> {
     }
 
     /// Fields of `config.json`: the folder's own, or for adapters without this file the base model's, with the head
-    /// that the adapters are for.
+    /// that the adapters are for. Adapters that untie the head from the token embeddings leave `tie_word_embeddings`
+    /// false.
     ///
     /// # Errors
     /// A file that is missing or damaged, and the errors of [`ModelFolder::base`].
     pub(crate) fn fields(self) -> Result<Fields> {
-        let own = self.dir.join("config.json");
-        if own.exists() || !self.has_adapters() {
-            return Fields::read(&own);
+        if !self.has_adapters() {
+            return Fields::read(&self.dir.join("config.json"));
         }
         let adapters = AdapterConfig::read(self.dir)?;
-        let base = self.base_of(&adapters)?;
-        adapters.fields_over(Fields::read(&base.join("config.json"))?, self.dir)
+        let (_, tensors) = open_tensors(self.dir)?;
+        let fields = self.fields_of(&adapters, &tensors)?;
+        Ok(match adapters.untied(&fields, &tensors.names()) {
+            Some(_) => fields.changed(|map| {
+                map.insert("tie_word_embeddings".into(), Value::Bool(false));
+            }),
+            None => fields,
+        })
+    }
+
+    /// Fields of `config.json` of the model that adapters belong to, with the head that they are for.
+    pub(super) fn fields_of(self, adapters: &AdapterConfig, tensors: &TensorFile) -> Result<Fields> {
+        let own = self.dir.join("config.json");
+        if own.exists() {
+            return Fields::read(&own);
+        }
+        let base = self.base_of(adapters)?;
+        adapters.fields_over(Fields::read(&base.join("config.json"))?, tensors)
     }
 }

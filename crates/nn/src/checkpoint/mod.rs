@@ -2,7 +2,10 @@
 //! each other's.
 
 mod adapter_config;
+mod adapter_fields;
 mod adapter_files;
+mod adapter_folder;
+mod adapter_targets;
 mod adapters;
 mod convert;
 mod dtype;

@@ -1,7 +1,10 @@
 //! Alternative names of parameters in checkpoints.
 
-use crate::models::bert::Family;
+use crate::architecture::Architecture;
+use crate::config::Fields;
+use crate::models::bert::{Family, Head};
 use crate::models::vit::VitFamily;
+use serde_json::Value;
 
 /// Returns the names that a parameter may have, in order of precedence: its own name, the name without `bert.`, `vit.`,
 /// `transformer.`, `gpt_neox.` or `model.` (checkpoints of models without a head), the name with `gamma` or `beta`
@@ -44,6 +47,21 @@ pub(super) struct Tied {
     pub(super) source: String,
     /// A parameter that a model has only if it uses the copy.
     pub(super) user: &'static str,
+}
+
+/// The head that a model with this `config.json` ties to its token embeddings, if it does.
+pub(super) fn tied_head(config: &Fields) -> Option<Tied> {
+    let (source, default) = match Architecture::of(config).ok()? {
+        Architecture::GPT2LMHeadModel => ("transformer.wte.weight".to_string(), true),
+        Architecture::GPTJForCausalLM => ("transformer.wte.weight".to_string(), false),
+        Architecture::GPTNeoXForCausalLM => ("gpt_neox.embed_in.weight".to_string(), false),
+        Architecture::Llama(_) => ("model.embed_tokens.weight".to_string(), false),
+        Architecture::Bert(family, Head::MaskedLM) => (family.description().words(), true),
+        _ => return None,
+    };
+    let is_tied = config.get("tie_word_embeddings").and_then(Value::as_bool);
+    let mut all = tied().into_iter();
+    all.find(|tied| tied.source == source && is_tied.unwrap_or(default))
 }
 
 /// All tensors that models tie to others.

@@ -22,7 +22,24 @@ pub(super) fn is_left_over(tensor: &str) -> bool {
     tensor.contains(".original_module.")
 }
 
-/// The names that a parameter may have in a folder of adapters: its own, and that in a model without a head.
-pub(super) fn variants(param: &str) -> impl Iterator<Item = &str> {
-    std::iter::once(param).chain(without_prefix(param))
+/// The names that a parameter, or an adapter's matrix, may have in a folder of adapters: its own, that in a model
+/// without a head, and `lm_head` for `embed_out` (GPT-NeoX in transformers 5).
+pub(super) fn variants(param: &str) -> impl Iterator<Item = String> {
+    let newer = param.strip_prefix("embed_out.").map(|rest| format!("lm_head.{rest}"));
+    let plain = without_prefix(param).map(str::to_string);
+    std::iter::once(param.to_string()).chain(plain).chain(newer)
+}
+
+/// Names of the matrices of an adapter of a table of embeddings, under the name of its layer.
+pub(super) const EMBEDDING_MATRICES: [&str; 2] = ["lora_embedding_A", "lora_embedding_B"];
+
+/// The table of embeddings that a tensor, by the name of its parameter, is an adapter of; none for other tensors.
+pub(super) fn embedding_layer(name: &str) -> Option<&str> {
+    let layer = |matrix: &&str| name.strip_suffix(*matrix)?.strip_suffix('.');
+    EMBEDDING_MATRICES.iter().find_map(layer)
+}
+
+/// Whether a tensor is the weight of a layer that has an adapter beside it.
+pub(super) fn is_beside_adapter(tensor: &str) -> bool {
+    tensor.contains(".base_layer.")
 }

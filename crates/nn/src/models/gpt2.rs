@@ -1,5 +1,5 @@
-//! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that is tied to the token
-//! embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
+//! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that may be tied
+//! to the token embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
 use crate::model::class::{ModelClass, described_by_decoder, settings_in_config};
 use serde_json::{Map, Value, json};
@@ -40,6 +40,8 @@ pub struct Gpt2Config {
     pub layer_norm_epsilon: f64,
     /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
+    /// Whether the head's matrix is the table of token embeddings.
+    pub tie_word_embeddings: bool,
     /// Attention and positions.
     pub attention: AttentionConfig,
     /// Softmax of the cross entropy.
@@ -66,6 +68,7 @@ impl Default for Gpt2Config {
             resid_pdrop: 0.1,
             layer_norm_epsilon: 1e-5,
             initializer_range: 0.02,
+            tie_word_embeddings: true,
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             norm: NormKind::default(),
@@ -83,7 +86,6 @@ impl Gpt2Config {
         fields.must_be("scale_attn_weights", &json!(true))?;
         fields.must_be("scale_attn_by_inverse_layer_idx", &json!(false))?;
         fields.must_be("add_cross_attention", &json!(false))?;
-        fields.must_be("tie_word_embeddings", &json!(true))?;
         let default = Gpt2Config::default();
         let (width, heads) = (fields.size("n_embd")?, fields.size("n_head")?);
         fields.divides("n_embd", width, "n_head", heads)?;
@@ -100,6 +102,7 @@ impl Gpt2Config {
             resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
             layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            tie_word_embeddings: fields.switch_or("tie_word_embeddings", default.tie_word_embeddings)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
@@ -170,7 +173,7 @@ impl GPT2LMHeadModel {
             },
             residual_init: c.residual_weight(),
             head: Head {
-                tied: true,
+                tied: self.config.tie_word_embeddings,
                 biased: false,
             },
             names: Names {
@@ -205,6 +208,7 @@ impl GPT2LMHeadModel {
             ("resid_pdrop", json!(c.resid_pdrop)),
             ("layer_norm_epsilon", json!(c.layer_norm_epsilon)),
             ("initializer_range", json!(c.initializer_range)),
+            ("tie_word_embeddings", json!(c.tie_word_embeddings)),
         ] {
             map.insert(field.into(), value);
         }
@@ -219,8 +223,8 @@ impl GPT2LMHeadModel {
 impl ModelClass for GPT2LMHeadModel {
     described_by_decoder!();
 
-    fn is_head(&self, _name: &str) -> bool {
-        false
+    fn is_head(&self, name: &str) -> bool {
+        name == "lm_head.weight"
     }
 
     fn fan_in_fan_out(&self) -> bool {

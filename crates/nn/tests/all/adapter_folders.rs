@@ -177,6 +177,7 @@ fn factors_are_those_of_the_file() {
         (json!({ "use_rslora": true }), 8.0 / 2f64.sqrt(), 8.0),
         (json!({ "alpha_pattern": { "self.value": 3 } }), 4.0, 3.0),
         (json!({ "alpha_pattern": { format!("^{SELF}.query"): 1 } }), 0.5, 8.0),
+        (json!({ "alpha_pattern": { "^query": 1 } }), 4.0, 8.0),
         (json!({ "alpha_pattern": { "alue": 3 } }), 4.0, 8.0),
     ];
     for (fields, of_query, of_value) in cases {
@@ -200,7 +201,11 @@ fn adapters_of_a_model_without_head_are_found() {
     let layer = "encoder.layer.0.attention.self.query";
     let names = [format!("{layer}.lora_A.weight"), format!("{layer}.lora_B.weight")];
     let tensors = [(&*names[0], &[2, WIDTH][..]), (&*names[1], &[WIDTH, 2])];
-    let own = adapters(dir, &tensors, json!({ "task_type": "FEATURE_EXTRACTION" }));
+    let own = adapters(
+        dir,
+        &tensors,
+        json!({ "task_type": "FEATURE_EXTRACTION", "target_modules": ["query"] }),
+    );
     let (model, weights) = load(&dir.join("adapters"));
     assert_eq!(model.task(), Task::MaskedLanguageModelling);
     let short: Weights = [(
@@ -236,7 +241,7 @@ fn weights_that_lie_the_other_way_get_their_product_transposed() {
         let own = adapters(
             dir,
             &tensors,
-            json!({ "task_type": "CAUSAL_LM", "fan_in_fan_out": fan_in_fan_out }),
+            json!({ "task_type": "CAUSAL_LM", "fan_in_fan_out": fan_in_fan_out, "target_modules": ["c_attn"] }),
         );
         let (_, weights) = load(&dir.join("adapters"));
         let (a, b) = (&own[&names[0]].data, &own[&names[1]].data);
@@ -272,7 +277,7 @@ fn a_head_that_is_not_tied_is_merged_as_it_is() {
     let own = adapters(
         dir,
         &[(&*names[0], &[2, WIDTH][..]), (&*names[1], &[WIDTH, 2])],
-        json!({ "task_type": "CAUSAL_LM" }),
+        json!({ "task_type": "CAUSAL_LM", "target_modules": ["q_proj"] }),
     );
     checkpoint::convert(&dir.join("adapters"), &dir.join("merged"), WeightDtype::F32).unwrap();
     let (_, weights) = load(&dir.join("merged"));
@@ -347,8 +352,20 @@ fn other_adapters_are_refused() {
             "the field `layer_replication` is [[0,1]]",
         ),
         (
-            json!({ "alpha_pattern": { ".*query": 3 } }),
-            "Lessen reads names of layers there only",
+            json!({ "alpha_pattern": { "(query": 3 } }),
+            "the field `alpha_pattern` has a regular expression that cannot be read",
+        ),
+        (
+            json!({ "new_kind": 3 }),
+            "the field `new_kind` is 3, and Lessen does not know whether it changes the computation",
+        ),
+        (
+            json!({ "rank_pattern": { "value": 2 } }),
+            "the field `rank_pattern` gives `bert.encoder.layer.0.attention.self.value` the rank 2",
+        ),
+        (
+            json!({ "target_modules": ["query"] }),
+            "the field `target_modules` does not name `bert.encoder.layer.0.attention.self.value`",
         ),
         (
             json!({ "lora_alpha": "much" }),
@@ -363,7 +380,7 @@ fn other_adapters_are_refused() {
         assert!(sentence.contains(expected), "{sentence}");
     }
     let mut more = tensors();
-    more.push(("bert.embeddings.word_embeddings.lora_embedding_A", &[2, 7]));
+    more.push(("bert.embeddings.unknown.lora_embedding_A", &[2, 7]));
     let sentence = refused(&more, json!({}));
     assert!(
         sentence.contains("lora_embedding_A` belongs to no parameter of the model"),

@@ -85,11 +85,6 @@ fn mistakes_name_file_and_field() {
         ),
         (
             "gpt2-tiny",
-            json!({ "tie_word_embeddings": false }),
-            "the field `tie_word_embeddings` is false, and Lessen computes this model only with true",
-        ),
-        (
-            "gpt2-tiny",
             json!({ "architectures": ["GPT2DoubleHeadsModel"] }),
             "the field `architectures` is [\"GPT2DoubleHeadsModel\"], and Lessen has only CLASSES",
         ),

@@ -1,6 +1,7 @@
 //! Tests of the public interface, in one binary.
 
 mod adapter_folders;
+mod adapters_of_peft;
 mod attention_kinds;
 mod cache;
 mod checkpoint;

@@ -57,9 +57,10 @@ impl Session {
             ty: Type::f32(&param.shape),
         };
         let entries: Vec<Entry> = params.iter().map(entry).collect();
-        let mut own = params.into_iter();
-        let show = |_: &Entry, sink: &mut Sink<'_>| {
-            let Some(param) = own.next() else { return Ok(()) };
+        let show = |entry: &Entry, sink: &mut Sink<'_>| {
+            let Some(param) = params.iter().find(|param| param.name == entry.name) else {
+                return Ok(());
+            };
             let mut taken = Ok(());
             let read = self.show_result(param, &mut |values| taken = sink(values));
             read.map_err(io::Error::other)?;

@@ -1,0 +1,29 @@
+//! What a field of a configuration file does to a model.
+
+/// Effect of a field of a configuration file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldEffect {
+    /// Lessen computes what the field says.
+    Followed,
+    /// The field changes no result of a model that is read.
+    WithoutEffect,
+    /// Lessen computes the model with this value only, in JSON, and refuses other values.
+    Only(&'static str),
+    /// Lessen refuses the field, unless it is null, false or empty.
+    Refused,
+}
+
+impl FieldEffect {
+    /// The effect in the words of the pages of reference.
+    pub fn describe(self) -> String {
+        match self {
+            FieldEffect::Followed => "followed".to_string(),
+            FieldEffect::WithoutEffect => "without effect".to_string(),
+            FieldEffect::Only(value) => format!("refused unless `{value}`"),
+            FieldEffect::Refused => "refused unless null, false or empty".to_string(),
+        }
+    }
+}
+
+/// A field and its effect.
+pub type KnownField = (&'static str, FieldEffect);
