@@ -82,10 +82,12 @@ pub(super) fn from_bytes(bytes: &[u8], path: &Path) -> Result<Image> {
 /// What decodes a file, once its header is understood and found to be possible.
 fn decoder<'a>(bytes: &'a [u8], path: &Path) -> Result<impl ImageDecoder + use<'a>> {
     let shown = path.display();
-    let format = match bytes {
-        [0x89, b'P', b'N', b'G', ..] => ImageFormat::Png,
-        [0xFF, 0xD8, 0xFF, ..] if is_cut_off(bytes) => return Err(damaged(path, "it ends within its pixels")),
-        [0xFF, 0xD8, 0xFF, ..] => ImageFormat::Jpeg,
+    let (format, bytes) = match bytes {
+        [0x89, b'P', b'N', b'G', ..] => (ImageFormat::Png, bytes),
+        [0xFF, 0xD8, 0xFF, ..] => match end_of_jpeg(bytes) {
+            Some(end) => (ImageFormat::Jpeg, &bytes[..end]),
+            None => return Err(damaged(path, "it ends within its pixels")),
+        },
         _ => {
             return Err(Error::user(format!(
                 "{shown} is neither a PNG nor a JPEG file; convert it, or take it away"
@@ -114,11 +116,29 @@ fn decoder<'a>(bytes: &'a [u8], path: &Path) -> Result<impl ImageDecoder + use<'
     Ok(decoder)
 }
 
-/// Whether a JPEG has no end (FF D9) after the beginning of its last pixels (FF DA); within pixels, FF is followed by
-/// neither.
-fn is_cut_off(bytes: &[u8]) -> bool {
-    let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xFF, marker]);
-    last(0xD9) <= last(0xDA)
+/// The end of the first image of a JPEG, behind its mark of the end (FF D9); none where it is cut off. What follows,
+/// such as the film of a motion photo, is no part of the image.
+///
+/// A segment says its length, so that marks in it, as those of a small image in EXIF, do not count. Within pixels, FF is
+/// followed by 0, by a number of restarts (D0 to D7), or by the next mark.
+fn end_of_jpeg(bytes: &[u8]) -> Option<usize> {
+    let mut at = 2;
+    let mut has_pixels = false;
+    loop {
+        // Bytes between segments and FF before a mark are filling.
+        at += bytes.get(at..)?.windows(2).position(|pair| pair[0] == 0xFF && !matches!(pair[1], 0 | 0xFF))?;
+        let mark = bytes[at + 1];
+        at += 2;
+        match mark {
+            0xD9 if has_pixels => return Some(at),
+            0x01 | 0xD0..=0xD9 => {}
+            _ => {
+                let length = bytes.get(at..at + 2)?;
+                at += usize::from(u16::from_be_bytes([length[0], length[1]]));
+                has_pixels |= mark == 0xDA;
+            }
+        }
+    }
 }
 
 /// How the camera was held; upright where that is not known.
@@ -204,6 +224,47 @@ pub(super) mod tests {
             }
         }
         assert!(refused(b"GIF89a").contains("neither a PNG nor a JPEG file; convert it"));
+    }
+
+    #[test]
+    fn an_image_ends_at_its_end_whatever_follows() {
+        let image = sloping([20, 20, 3]);
+        let small = encoded(&sloping([4, 4, 3]), ImageFormat::Jpeg);
+        for format in [ImageFormat::Jpeg, ImageFormat::Png] {
+            let sound = encoded(&image, format);
+            let own = from_bytes(&sound, Path::new("a")).unwrap();
+            let film = b"\0\0\0\x18ftypmp42\xFF\xDA\xFF\xD8\xFF".to_vec();
+            for more in [
+                vec![0],
+                vec![0xFF],
+                vec![0xFF, 0xDA, 0, 1, 2],
+                vec![0xFF, 0xD9, 0xFF, 0xD9],
+                small.clone(),
+                small[..small.len() / 2].to_vec(),
+                film,
+                vec![0; 1000],
+            ] {
+                let bytes = [&sound[..], &more].concat();
+                assert_eq!(from_bytes(&bytes, Path::new("a")).unwrap(), own, "{format:?} {more:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_image_within_a_jpeg_is_not_its_end() {
+        let (sound, small) = (
+            encoded(&sloping([20, 20, 3]), ImageFormat::Jpeg),
+            encoded(&sloping([4, 4, 3]), ImageFormat::Jpeg),
+        );
+        // A segment of an application, with filling before it.
+        let length = (small.len() as u16 + 2).to_be_bytes();
+        let segment = [&[0xFF, 0xFF, 0xE5][..], &length, &small].concat();
+        let with = [&sound[..2], &segment, &sound[2..]].concat();
+        let own = from_bytes(&sound, Path::new("a")).unwrap();
+        assert_eq!(from_bytes(&with, Path::new("a")).unwrap(), own);
+        for end in [segment.len() + 2, with.len() / 2, with.len() - 2] {
+            assert!(refused(&with[..end]).contains("it ends within its pixels"), "{end}");
+        }
     }
 
     #[test]
