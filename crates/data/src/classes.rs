@@ -1,10 +1,12 @@
 //! The names of classes, and the class that a label means.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
 
 use lessen_base::{Error, Result};
 
+use crate::class_names;
 use crate::files::{numbered_lines, quoted, read_text};
 use crate::label_sets::LabelSets;
 use crate::row::{RawLabel, Row};
@@ -15,24 +17,42 @@ const LISTED: usize = 8;
 /// The number of examples from which on a class for each of them is a mistake.
 const MANY: usize = 20;
 
-/// Classes that labels are looked up in.
+/// Classes that labels are looked up in: by their names, or where no label is a name, by their numbers.
 pub(crate) struct Classes {
     names: Vec<String>,
-    numbers: HashMap<String, i32>,
+    by_name: HashMap<String, i32>,
     /// The file that they come from, for messages.
     source: String,
+    /// How the labels that were looked up so far say their classes.
+    labels: RefCell<LabelsAre>,
+}
+
+/// How labels say their classes.
+#[derive(Default)]
+enum LabelsAre {
+    /// There were none yet.
+    #[default]
+    Unknown,
+    /// By their names.
+    Names,
+    /// By their numbers from 0 on; the place of the first such label, and the label.
+    Numbers(String, String),
 }
 
 impl Classes {
     /// Classes with these names, which a model has.
     pub(crate) fn of_model(names: Vec<String>) -> Classes {
-        let numbers = names.iter().cloned().zip(0..).collect();
-        let source = "the model".to_string();
-        Classes { names, numbers, source }
+        let by_name = names.iter().cloned().zip(0..).collect();
+        Classes {
+            names,
+            by_name,
+            source: "the model".to_string(),
+            labels: RefCell::default(),
+        }
     }
 
     /// Classes with these names, which a file has: two at least, or where texts can have several of them, one.
-    fn of_file(names: Vec<String>, path: &Path, several: bool) -> Result<Classes> {
+    pub(crate) fn of_file(names: Vec<String>, path: &Path, several: bool) -> Result<Classes> {
         if names.len() < 2 && !several {
             return Err(Error::user(format!(
                 "{} has only one class, and there is nothing to tell apart; give at least two classes",
@@ -74,19 +94,30 @@ impl Classes {
     }
 
     /// The names in order.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The same, without the classes.
     pub(crate) fn into_names(self) -> Vec<String> {
         self.names
     }
 
-    /// The number of a row's class: that of its name, or else the number that it is labelled with.
+    /// The same, for labels that are names whatever else they could be.
+    pub(crate) fn of_names(self) -> Classes {
+        self.labels.replace(LabelsAre::Names);
+        self
+    }
+
+    /// The number of a row's class.
     pub(crate) fn of(&self, row: &Row) -> Result<i32> {
-        self.number(single(row)?, row)
+        self.number(single(row)?, &|| row.place())
     }
 
     /// The numbers of a row's classes; in one word they are separated.
     pub(crate) fn all_of(&self, row: &Row, separator: &str) -> Result<Vec<i32>> {
         let labels = several(row, separator)?;
-        labels.iter().map(|label| self.number(label, row)).collect()
+        labels.iter().map(|label| self.number(label, &|| row.place())).collect()
     }
 
     /// No sets of these classes yet.
@@ -94,20 +125,63 @@ impl Classes {
         LabelSets::new(self.names.len())
     }
 
-    fn number(&self, label: &str, row: &Row) -> Result<i32> {
-        let by_number = || {
-            let number: usize = label.parse().ok()?;
-            (number < self.names.len()).then_some(number as i32)
-        };
-        self.numbers.get(label).copied().or_else(by_number).ok_or_else(|| {
-            row.error(&format!(
-                "has the label {}, but the {} classes of {} are {}; use one of these",
+    /// The number of the class that a label at a place says. All labels say it in the same way: by the names of
+    /// classes, or if none of them is a name, by their numbers from 0 on.
+    ///
+    /// # Errors
+    /// A label that is no class, and a number among names.
+    pub(crate) fn number(&self, label: &str, place: &dyn Fn() -> String) -> Result<i32> {
+        let refused = |place: &str, label: &str| {
+            Error::user(format!(
+                "{place} has the label {}, but the {} classes of {} are {}; use one of these",
                 quoted(label),
                 self.names.len(),
                 self.source,
                 listed(&self.names)
             ))
-        })
+        };
+        let is = &mut *self.labels.borrow_mut();
+        match (self.by_name.get(label), is) {
+            (Some(_), LabelsAre::Numbers(first, number)) => Err(refused(first, number)),
+            (Some(number), is) => {
+                *is = LabelsAre::Names;
+                Ok(*number)
+            }
+            (None, is) => {
+                let number = label.parse().ok().filter(|number: &usize| *number < self.names.len());
+                match (number.filter(|number| number.to_string() == label), &is) {
+                    (Some(number), LabelsAre::Unknown) => {
+                        *is = LabelsAre::Numbers(place(), label.to_string());
+                        Ok(number as i32)
+                    }
+                    (Some(number), LabelsAre::Numbers(..)) => Ok(number as i32),
+                    _ => Err(refused(&place(), label)),
+                }
+            }
+        }
+    }
+
+    /// What there is to say of how the labels that were looked up say their classes; nothing where they are names.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let LabelsAre::Numbers(..) = &*self.labels.borrow() else {
+            return None;
+        };
+        let all = self.names.iter().enumerate().take(LISTED);
+        let shown: Vec<String> = all.map(|(number, name)| format!("{number} is {name}")).collect();
+        let more = if self.names.len() > LISTED { ", ..." } else { "" };
+        Some(format!(
+            "no label is the name of a class of {}, so labels are the numbers of classes from 0 on: {}{more}",
+            self.source,
+            shown.join(", ")
+        ))
+    }
+
+    /// The number of each label: of each name, or where labels are numbers, of each number.
+    pub(crate) fn into_numbers(self) -> HashMap<String, i32> {
+        match self.labels.into_inner() {
+            LabelsAre::Numbers(..) => (0..self.names.len()).map(|number| number.to_string()).zip(0..).collect(),
+            LabelsAre::Names | LabelsAre::Unknown => self.by_name,
+        }
     }
 }
 
@@ -171,7 +245,7 @@ impl Found {
             )));
         }
         let labels = self.labels.into_iter().map(|number| places[number as usize]).collect();
-        Ok((Classes::of_file(names, source, false)?, labels))
+        Ok((Classes::of_file(names, source, false)?.of_names(), labels))
     }
 
     /// The classes, columns in their order and others as [`Found::sorted`] does, and the sets of classes of the rows;
@@ -207,21 +281,16 @@ impl Found {
             )),
             _ => None,
         };
-        Ok((Classes::of_file(names, source, true)?, sets, remark))
+        Ok((Classes::of_file(names, source, true)?.of_names(), sets, remark))
     }
 
     /// The names of the classes in order, and the place there of each number.
     fn order(&self) -> (Vec<String>, Vec<i32>) {
-        let by_size: Option<BTreeMap<i64, &String>> = self
-            .numbers
-            .keys()
-            .map(|name| Some((name.parse().ok()?, name)))
-            .collect();
         let mut names: Vec<String> = self.numbers.keys().cloned().collect();
-        match by_size.filter(|sorted| sorted.len() == self.numbers.len()) {
-            _ if self.in_columns => names.sort_by_key(|name| self.numbers[name]),
-            Some(sorted) => names = sorted.into_values().cloned().collect(),
-            None => names.sort(),
+        if self.in_columns {
+            names.sort_by_key(|name| self.numbers[name]);
+        } else {
+            class_names::sort(&mut names);
         }
         let mut places = vec![0; names.len()];
         for (place, name) in names.iter().enumerate() {

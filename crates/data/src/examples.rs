@@ -118,6 +118,8 @@ pub struct Dataset {
     pub train: Examples,
     /// The development split.
     pub dev: Examples,
+    /// Whether the development split is all of the data, as it has none of its own.
+    pub is_whole: bool,
     /// Further evaluation splits by name, if the folder has them.
     pub more: Vec<(&'static str, Examples)>,
     /// What labels are.

@@ -1,14 +1,14 @@
 //! From the path of labelled texts to the files of their splits.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
+use crate::folders::{in_folder, listed};
 use crate::rows::{EXTENSIONS, Place};
 
 /// Names of the split of evaluations in a folder.
-const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
+pub(crate) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
 
 /// Places of the splits of labelled texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,21 +35,17 @@ impl Places {
             });
         }
         let names = Some(path.join("class.txt")).filter(|names| names.exists());
-        let dev = || DEV.iter().find_map(|name| split(path, name).transpose()).transpose();
-        match split(path, "train")? {
-            Some(train) => Ok(Places {
-                train,
-                dev: dev()?,
-                test: split(path, "test")?,
-                names,
-            }),
-            None => Ok(Places {
-                train: classes(path)?.ok_or_else(|| nothing_in(path))?,
-                dev: None,
-                test: None,
-                names,
-            }),
-        }
+        let (train, dev) = (split(path, "train")?, first_split(path, &DEV)?);
+        let test = split(path, "test")?;
+        Ok(Places {
+            train: match train {
+                Some(train) => train,
+                None => classes(path)?.ok_or_else(|| nothing_in(path))?,
+            },
+            dev,
+            test,
+            names,
+        })
     }
 }
 
@@ -85,6 +81,33 @@ pub fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[']) && !path.exists()
 }
 
+/// The first of several names for a split that a folder has.
+fn first_split(dir: &Path, names: &[&str]) -> Result<Option<Place>> {
+    names.iter().find_map(|name| split(dir, name).transpose()).transpose()
+}
+
+/// Whether a folder has the name of a split and is one: it holds folders. A folder of that name with files alone is a
+/// class like others, such as the trains among vehicles.
+pub(crate) fn is_split(dir: &Path) -> Result<bool> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let mut names = DEV.iter().chain(&["train", "test"]);
+    Ok(names.any(|split| *split == name) && listed(dir)?.iter().any(|path| path.is_dir()))
+}
+
+/// The folders of classes in a folder; folders of splits are none.
+///
+/// # Errors
+/// A folder that cannot be read, and a link to a folder that it lies in.
+pub(crate) fn class_folders(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut classes = Vec::new();
+    for folder in in_folder(dir)? {
+        if !is_split(&folder)? {
+            classes.push(folder);
+        }
+    }
+    Ok(classes)
+}
+
 /// The files of a split: `SPLIT.EXTENSION`, or else the parts `SPLIT-*.EXTENSION`, or else what is in the folder
 /// `SPLIT`.
 fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
@@ -114,7 +137,7 @@ fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
     let inner = dir.join(name);
     match found.pop() {
         Some(files) => Ok(Some(Place::Files(files))),
-        None if inner.is_dir() => Ok(Some(classes(&inner)?.ok_or_else(|| nothing_in(&inner))?)),
+        None if inner.is_dir() && is_split(&inner)? => Ok(Some(classes(&inner)?.ok_or_else(|| nothing_in(&inner))?)),
         None => Ok(None),
     }
 }
@@ -122,11 +145,11 @@ fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
 /// The texts in the folders of a folder, one for each class.
 fn classes(dir: &Path) -> Result<Option<Place>> {
     let mut texts = Vec::new();
-    for class in listed(dir)?.into_iter().filter(|path| path.is_dir()) {
+    for class in class_folders(dir)? {
         let name = class.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let files = listed(&class)?
             .into_iter()
-            .filter(|file| file.extension().is_some_and(|extension| extension == "txt"));
+            .filter(|file| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt")));
         texts.extend(files.map(|file| (file, name.clone())));
     }
     Ok(Some(Place::Texts(texts)).filter(|place| *place != Place::Texts(Vec::new())))
@@ -140,28 +163,10 @@ fn nothing_in(dir: &Path) -> Error {
     ))
 }
 
-/// The files and folders in a folder, by name, without hidden ones.
-pub(crate) fn listed(dir: &Path) -> Result<Vec<PathBuf>> {
-    let unreadable = |error: std::io::Error| {
-        Error::user(format!(
-            "the folder {} cannot be read ({error}); check its permissions",
-            dir.display()
-        ))
-    };
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(dir).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.') {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn folder(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -218,6 +223,33 @@ mod tests {
             names(dir.path(), &places.train),
             ["games/1.txt games", "sports/1.txt sports"]
         );
+    }
+
+    #[test]
+    fn a_folder_with_the_name_of_a_split_is_one_where_it_holds_folders() {
+        let of = |files: &[&str]| {
+            let dir = folder(files);
+            let places = Places::of(dir.path()).unwrap();
+            let shown = |place: Option<&Place>| place.map(|place| names(dir.path(), place).join(", "));
+            let all = [Some(&places.train), places.dev.as_ref(), places.test.as_ref()].map(shown);
+            all.map(Option::unwrap_or_default)
+        };
+        assert_eq!(
+            of(&["bus/1.txt", "car/2.txt", "train/3.txt"]),
+            ["bus/1.txt bus, car/2.txt car, train/3.txt train", "", ""]
+        );
+        // Beside classes, folders of splits stay splits.
+        assert_eq!(
+            of(&["bus/1.txt", "train/2.txt", "test/bus/3.txt", "val/train/4.TXT"]),
+            ["bus/1.txt bus, train/2.txt train", "val/train/4.TXT train", "test/bus/3.txt bus"]
+        );
+        for split in ["dev", "valid", "validation", "val", "test"] {
+            let class = format!("{split}/1.txt");
+            assert_eq!(of(&["zoo/2.txt", &class])[1..], ["", ""], "{split}");
+            assert_eq!(of(&["zoo/2.txt", &class])[0], format!("{class} {split}, zoo/2.txt zoo"));
+            let within = format!("train/{split}/1.txt");
+            assert_eq!(of(&["train/zoo/2.txt", &within])[1..], ["", ""], "{split}");
+        }
     }
 
     #[test]

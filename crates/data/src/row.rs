@@ -36,11 +36,16 @@ pub(crate) struct Row {
 impl Row {
     /// An error at this row.
     pub(crate) fn error(&self, what: &str) -> Error {
+        Error::user(format!("{} {what}", self.place()))
+    }
+
+    /// The file, and the line where it has several rows.
+    pub(crate) fn place(&self) -> String {
         let file = self.file.display();
-        Error::user(match self.line {
-            0 => format!("{file} {what}"),
-            line => format!("{file} line {line} {what}"),
-        })
+        match self.line {
+            0 => file.to_string(),
+            line => format!("{file} line {line}"),
+        }
     }
 
     /// The label's place for a message: ` in the column 'score'`, or nothing.

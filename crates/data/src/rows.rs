@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use csv::{ByteRecord, ReaderBuilder};
 use lessen_base::{Error, Result};
-use serde_json::Value;
 
 use crate::columns::{Columns, LabelAt};
 use crate::files::{empty, quoted, read_text};
 use crate::glue::GlueTask;
+use crate::json_object::{self, Object};
 use crate::lines::{Lines, not_utf8, open};
 use crate::row::{RawLabel, Row, Table};
 
@@ -240,9 +240,9 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
     Ok(Box::new(lines.map(move |line| {
         let (line, text) = line?;
         let error = |what: String| Error::user(format!("{} line {line} {what}", file.display()));
-        let object = match serde_json::from_str(&text) {
-            Ok(Value::Object(object)) => object,
-            Ok(_) => {
+        let object = match Object::of(&text) {
+            Ok(object) => object,
+            Err(reason) if reason.is_data() => {
                 return Err(error(
                     "is no JSON object; write one such as {\"text\": \"...\", \"label\": \"...\"}".into(),
                 ));
@@ -257,7 +257,7 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
         let (names, table) = match &mut names {
             Some(names) => names,
             names => {
-                let keys: Vec<String> = object.keys().cloned().collect();
+                let keys: Vec<String> = object.names().map(str::to_string).collect();
                 let at = columns.named(&file, line, &keys, with_label)?;
                 let table = Table::new(file.clone(), at, &keys);
                 names.insert((keys, table))
@@ -268,19 +268,16 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
             let lacks = || error(format!("has no field {}; give it to every line", quoted(name)));
             object.get(name).ok_or_else(lacks)
         };
-        let text_of = |column: usize| match field(column)? {
-            Value::String(text) => Ok(text.clone()),
-            _ => Err(error(format!(
-                "has something else than a text in {}; write a text",
-                quoted(&names[column])
-            ))),
+        let text_of = |column: usize| {
+            json_object::text(field(column)?).ok_or_else(|| {
+                error(format!(
+                    "has something else than a text in {}; write a text",
+                    quoted(&names[column])
+                ))
+            })
         };
         let label_of = |column: usize| {
-            match field(column)? {
-                Value::Array(list) => list.iter().map(word).collect::<Option<_>>().map(RawLabel::Many),
-                value => word(value).map(RawLabel::One),
-            }
-            .ok_or_else(|| {
+            json_object::label(field(column)?).ok_or_else(|| {
                 error(format!(
                     "has no label in {}; write a text, a number or a list of them",
                     quoted(&names[column])
@@ -290,13 +287,13 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
         let pair = table.at.text_pair.map(text_of).transpose()?;
         let mut row = table.without_label(line, text_of(table.at.text)?, pair);
         row.label = match &table.at.label {
-            Some(LabelAt::One(column)) if with_label || object.contains_key(&names[*column]) => {
+            Some(LabelAt::One(column)) if with_label || object.get(&names[*column]).is_some() => {
                 Some(label_of(*column)?)
             }
             Some(LabelAt::Each(columns)) => {
                 let words = columns
                     .iter()
-                    .map(|column| field(*column).map(|value| word(value).unwrap_or_default()));
+                    .map(|column| field(*column).map(|value| json_object::word(value).unwrap_or_default()));
                 let words: Vec<String> = words.collect::<Result<_>>()?;
                 Some(table.flags(&row, words.into_iter())?)
             }
@@ -304,13 +301,4 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
         };
         Ok(row)
     })))
-}
-
-/// A word or number of JSON as a label.
-fn word(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.trim().to_string()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-        _ => None,
-    }
 }

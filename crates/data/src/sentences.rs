@@ -2,19 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use lessen_base::{Error, Result};
-use serde_json::Value;
+use lessen_base::Result;
 
 use crate::cache::key_of_files;
-use crate::exactly::Exactly;
-use crate::files::quoted;
-use crate::lines::Lines;
-
-/// The line between documents in CoNLL's files, which is no sentence.
-const DOCUMENT: &str = "-DOCSTART-";
+use crate::exactly::{Exactly, changed};
+use crate::written_sentences::{Written, written};
 
 /// A sentence as words, and the number of each word's label.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,11 +35,12 @@ enum Place {
     InFile(Arc<Path>, Arc<Numbers>),
 }
 
-/// The numbers of labels, and the file that their names are from.
+/// The numbers of labels.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Numbers {
     pub(crate) of: HashMap<String, i32>,
-    pub(crate) source: PathBuf,
+    /// The number of classes.
+    pub(crate) classes: usize,
 }
 
 impl Sentences {
@@ -58,21 +54,13 @@ impl Sentences {
         }
     }
 
-    /// Makes a split of the sentences of a file, which are read once to count them.
-    ///
-    /// # Errors
-    /// A file that cannot be read or is damaged, and a label without number.
-    pub(crate) fn of_file(path: &Path, numbers: Arc<Numbers>) -> Result<Sentences> {
-        let mut split = Sentences {
-            count: 0,
-            classes: numbers.of.len(),
-            place: Place::InFile(path.into(), numbers.clone()),
-        };
-        for sentence in written(path, true)? {
-            numbers.sentence(path, sentence?)?;
-            split.count += 1;
+    /// Makes a split of the `count` sentences of a file.
+    pub(crate) fn of_file(path: &Path, count: usize, numbers: Arc<Numbers>) -> Sentences {
+        Sentences {
+            count,
+            classes: numbers.classes,
+            place: Place::InFile(path.into(), numbers),
         }
-        Ok(split)
     }
 
     /// Returns the number of sentences.
@@ -127,150 +115,12 @@ impl Sentences {
 }
 
 impl Numbers {
+    /// A sentence with the numbers of its labels, which it had when the file was first read.
     fn sentence(&self, path: &Path, sentence: Written) -> Result<Sentence> {
-        let number = |label: &String| {
-            self.of.get(label).copied().ok_or_else(|| {
-                Error::user(format!(
-                    "{}: the sentence of line {} has the label {}, which {} does not have; correct one of the two",
-                    path.display(),
-                    sentence.line,
-                    quoted(label),
-                    self.source.file_name().unwrap_or_default().display()
-                ))
-            })
-        };
+        let number = |label: &String| self.of.get(label).copied().ok_or_else(|| changed(path));
         Ok(Sentence {
             labels: sentence.labels.iter().map(number).collect::<Result<_>>()?,
             words: sentence.words,
         })
     }
-}
-
-/// A sentence as a file has it.
-pub(crate) struct Written {
-    /// The line of its first word.
-    pub(crate) line: usize,
-    pub(crate) words: Vec<String>,
-    /// Empty where labels are not asked for.
-    pub(crate) labels: Vec<String>,
-}
-
-/// The words of the sentences in a file, with labels or without: a word in each line, in the first column, and a blank
-/// line after each sentence, or in `.jsonl` an object in each line with the words in `tokens` or a `text`.
-///
-/// # Errors
-/// A file that cannot be opened.
-pub fn words_of(path: &Path) -> Result<impl Iterator<Item = Result<Vec<String>>> + use<>> {
-    Ok(written(path, false)?.map(|sentence| sentence.map(|sentence| sentence.words)))
-}
-
-/// The sentences of a file, one at least. After an error there are none.
-pub(crate) fn written(path: &Path, with_labels: bool) -> Result<impl Iterator<Item = Result<Written>> + use<>> {
-    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
-    let mut reader = Reader {
-        lines: Lines::open(path)?,
-        path: path.to_path_buf(),
-        is_json: ["jsonl", "ndjson", "json"].iter().any(|json| ending == *json),
-        with_labels,
-        ended: false,
-    };
-    let first = reader
-        .next()
-        .unwrap_or_else(|| Err(Error::user(format!("{} has no sentences; add some", path.display()))));
-    Ok(std::iter::once(first).chain(reader))
-}
-
-struct Reader {
-    lines: Lines,
-    path: PathBuf,
-    is_json: bool,
-    with_labels: bool,
-    ended: bool,
-}
-
-impl Reader {
-    /// The next sentence; none at the end.
-    fn read(&mut self) -> Result<Option<Written>> {
-        let mut open: Option<Written> = None;
-        for line in &mut self.lines {
-            let (number, line) = line?;
-            if line.trim().is_empty() || line.split(['\t', ' ']).next() == Some(DOCUMENT) {
-                if open.is_some() {
-                    return Ok(open);
-                }
-                continue;
-            }
-            let wrong = |what: &str| Err(Error::user(format!("{} line {number} {what}", self.path.display())));
-            if self.is_json {
-                let Some((words, labels)) = object(&line, self.with_labels) else {
-                    return wrong(if self.with_labels {
-                        "is no object with as many words in `tokens` as labels in `labels`; correct it"
-                    } else {
-                        "is no object with words in `tokens` or a `text`; correct it"
-                    });
-                };
-                return Ok(Some(Written {
-                    line: number,
-                    words,
-                    labels,
-                }));
-            }
-            let separator = if line.contains('\t') { '\t' } else { ' ' };
-            let mut columns = line.split(separator).map(str::trim).filter(|column| !column.is_empty());
-            let (word, label) = (columns.next(), columns.next_back());
-            let sentence = open.get_or_insert(Written {
-                line: number,
-                words: Vec::new(),
-                labels: Vec::new(),
-            });
-            match (word, label) {
-                (Some(word), Some(label)) if self.with_labels => {
-                    sentence.words.push(word.to_string());
-                    sentence.labels.push(label.to_string());
-                }
-                (Some(word), _) if !self.with_labels => sentence.words.push(word.to_string()),
-                _ => {
-                    return wrong(
-                        "has no label; write a word, a tab and its label, and a blank line between sentences",
-                    );
-                }
-            }
-        }
-        Ok(open)
-    }
-}
-
-impl Iterator for Reader {
-    type Item = Result<Written>;
-
-    fn next(&mut self) -> Option<Result<Written>> {
-        if self.ended {
-            return None;
-        }
-        let sentence = self.read();
-        self.ended = !matches!(sentence, Ok(Some(_)));
-        sentence.transpose()
-    }
-}
-
-/// The words and labels of a line of JSON; none where they do not match or there are none.
-fn object(line: &str, with_labels: bool) -> Option<(Vec<String>, Vec<String>)> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let text = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    let list = |key: &str| value.get(key)?.as_array()?.iter().map(text).collect::<Option<Vec<_>>>();
-    if with_labels {
-        let (words, labels) = (list("tokens")?, list("labels").or_else(|| list("ner_tags"))?);
-        return (words.len() == labels.len() && !words.is_empty()).then_some((words, labels));
-    }
-    let words = || value.get("text")?.as_str().map(split_words);
-    Some((list("tokens").or_else(words)?, Vec::new()))
-}
-
-/// The words of a text: what stands between white space.
-pub fn split_words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_string).collect()
 }

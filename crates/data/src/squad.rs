@@ -14,7 +14,8 @@ use serde::Deserialize;
 
 use crate::files::{quoted, read_text};
 use crate::held_out;
-use crate::places::{files_of, listed};
+use crate::folders::listed;
+use crate::places::files_of;
 use crate::questions::{GivenAnswer, Question, Questions};
 
 /// Questions with their splits.
@@ -24,6 +25,8 @@ pub struct Squad {
     pub train: Arc<Questions>,
     /// The development split.
     pub dev: Arc<Questions>,
+    /// Whether the development split is all of the data, as it has none of its own.
+    pub is_whole: bool,
     /// The test split, if there is one.
     pub test: Option<Arc<Questions>>,
     /// What there is to say of how it was read, a sentence each.
@@ -41,6 +44,8 @@ pub struct Options {
     pub held_out: f64,
     /// Decides which contexts these are.
     pub held_out_seed: u64,
+    /// Whether in place of a share all questions are the development split, where there is none.
+    pub whole: bool,
 }
 
 impl Default for Options {
@@ -50,6 +55,7 @@ impl Default for Options {
             test: None,
             held_out: 0.1,
             held_out_seed: 1,
+            whole: false,
         }
     }
 }
@@ -99,8 +105,10 @@ pub fn read(path: &Path, options: &Options) -> Result<Squad> {
     let mut remarks = Vec::new();
     let mut read = |files: &[PathBuf]| read_files(files, &mut remarks);
     let (mut all, shown) = (read(&train)?, train[0].display());
+    let is_whole = of_dev.is_none() && options.whole;
     let dev = match of_dev {
         Some(files) => read(&files)?,
+        None if is_whole => all.clone(),
         None => {
             let contexts = all.contexts().len();
             if contexts < 2 {
@@ -118,6 +126,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Squad> {
     Ok(Squad {
         train: Arc::new(all),
         dev: Arc::new(dev),
+        is_whole,
         test: test.map(|files| read(&files).map(Arc::new)).transpose()?,
         remarks,
     })
@@ -177,7 +186,9 @@ struct Asked {
 #[derive(Deserialize)]
 struct Given {
     text: String,
-    answer_start: usize,
+    /// None and numbers that are no places are written where a converter did not find the answer.
+    #[serde(default)]
+    answer_start: Option<f64>,
 }
 
 fn read_files(files: &[PathBuf], remarks: &mut Vec<String>) -> Result<Questions> {
@@ -236,18 +247,22 @@ fn read_files(files: &[PathBuf], remarks: &mut Vec<String>) -> Result<Questions>
 }
 
 /// The byte at which an answer begins that is said to begin at a character, and whether it is another one; the nearest
-/// place with the same text. None where there is none.
-fn place_of(context: &str, answer: &str, start: usize) -> Option<(usize, bool)> {
+/// place with the same text. None where there is none. A number that is no place stands for the nearest place.
+fn place_of(context: &str, answer: &str, start: Option<f64>) -> Option<(usize, bool)> {
     if answer.is_empty() {
         return None;
     }
+    // The conversion of a number below 0 gives 0, and of one that is too large the largest.
+    let said = start.unwrap_or(0.0) as usize;
+    let is_place = start == Some(said as f64);
+    let start = said;
     let said = if context.is_ascii() {
         Some(start)
     } else {
         context.char_indices().nth(start).map(|(byte, _)| byte)
     };
     let said = said.unwrap_or(context.len());
-    if context.get(said..).is_some_and(|rest| rest.starts_with(answer)) {
+    if is_place && context.get(said..).is_some_and(|rest| rest.starts_with(answer)) {
         return Some((said, false));
     }
     let places = context.match_indices(answer).map(|(byte, _)| byte);
@@ -273,7 +288,7 @@ mod tests {
         json!({ "version": "v2.0", "data": [{ "title": "T", "paragraphs": paragraphs }] }).to_string()
     }
 
-    fn asked(id: &str, answers: &[(&str, usize)]) -> Value {
+    fn asked(id: &str, answers: &[(&str, i64)]) -> Value {
         let answers: Vec<Value> = answers
             .iter()
             .map(|(text, start)| json!({ "text": text, "answer_start": start }))
@@ -318,6 +333,39 @@ mod tests {
                 .to_string()
                 .ends_with("choose one of train, dev")
         );
+    }
+
+    #[test]
+    fn a_number_that_is_no_place_stands_for_the_nearest_place() {
+        let context = "Zoë met Zoë.";
+        for (start, byte, is_moved) in [
+            ("8", 9, false),
+            ("8.0", 9, false),
+            ("0", 0, false),
+            ("-1", 0, true),
+            ("-0.5", 0, true),
+            ("7", 9, true),
+            ("8.5", 9, true),
+            ("99", 9, true),
+            ("1e300", 9, true),
+            ("null", 0, true),
+        ] {
+            let given: Given = serde_json::from_str(&format!("{{\"text\": \"Zoë\", \"answer_start\": {start}}}")).unwrap();
+            assert_eq!(
+                place_of(context, &given.text, given.answer_start),
+                Some((byte, is_moved)),
+                "{start}"
+            );
+            assert_eq!(place_of(context, "Ada", given.answer_start), None);
+        }
+        let given: Given = serde_json::from_str("{\"text\": \"Zoë\"}").unwrap();
+        assert_eq!(place_of(context, &given.text, given.answer_start), Some((0, true)));
+        // The case of one question whose answer begins at -1.
+        let of = |id: &str| json!({ "context": "Rome", "qas": [asked(id, &[("Rome", -1)])] });
+        let dir = folder(&[("s.json", file(&[of("1"), of("2")]))]);
+        let data = read(&dir.path().join("s.json"), &Options::default()).unwrap();
+        assert_eq!((data.train.len(), data.dev.len()), (1, 1));
+        assert!(data.remarks[0].starts_with("2 answers in "), "{:?}", data.remarks);
     }
 
     #[test]

@@ -12,10 +12,12 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use crate::files::{numbered_lines, read_text};
-use crate::sentences::{Numbers, written};
+use crate::classes::Classes;
+use crate::sentences::Numbers;
+use crate::written_sentences::{with_empty, written};
 
-pub use crate::sentences::{Sentence, Sentences, split_words, words_of};
+pub use crate::sentences::{Sentence, Sentences};
+pub use crate::written_sentences::{split_words, words_of};
 
 /// The label of words that belong to nothing.
 const OUTSIDE: &str = "O";
@@ -30,10 +32,14 @@ pub struct Tagged {
     pub train: Sentences,
     /// The development split.
     pub dev: Sentences,
+    /// Whether the development split is all of the data, as it has none of its own.
+    pub is_whole: bool,
     /// The test split, if the folder has one.
     pub test: Option<Sentences>,
     /// The names of labels, in the order of their numbers.
     pub names: Vec<String>,
+    /// What there is to say of how it was read, a sentence each.
+    pub remarks: Vec<String>,
 }
 
 impl Tagged {
@@ -60,45 +66,84 @@ impl Tagged {
     }
 }
 
-/// Reads a folder.
+/// How tagged sentences are to be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// Whether all sentences are the split `dev` where there is none. Otherwise it is needed.
+    pub whole: bool,
+    /// The classes of the model that the data is for, in order; `class.txt` goes before them.
+    pub classes: Option<Vec<String>>,
+}
+
+/// Reads a folder, or with [`Options::whole`] a file.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a word without a label; a label that `class.txt` or the training split does not
-/// have. The message names file and line.
-pub fn read(dir: &Path) -> Result<Tagged> {
+/// A missing, empty or damaged file; a word without a label; a label that is no class of `class.txt`, of the model or
+/// of the training split. The message names file and line.
+pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
+    let is_folder = path.is_dir();
     let needed = |split: &str| {
-        file(dir, split).ok_or_else(|| {
+        file(path, split).ok_or_else(|| {
             Error::user(format!(
                 "there is no {split}.txt, {split}.conll or {split}.jsonl in {}; add the file",
-                dir.display()
+                path.display()
             ))
         })
     };
-    let (train, dev) = (needed("train")?, needed("dev")?);
-    let listed = dir.join("class.txt");
-    let (names, source) = if listed.exists() {
-        let text = read_text(&listed)?;
-        let names = numbered_lines(&text).map(|(_, line)| line.trim().to_string());
-        (names.filter(|name| !name.is_empty()).collect(), listed)
-    } else {
-        (names_of(&train)?, train.clone())
+    let is_whole = options.whole && file(path, "dev").is_none();
+    let train = if is_folder { needed("train")? } else { path.to_path_buf() };
+    let dev = if is_whole { train.clone() } else { needed("dev")? };
+    let test = file(path, "test");
+    let listed = path.join("class.txt");
+    let classes = match &options.classes {
+        _ if listed.exists() => Classes::read(&listed, false)?,
+        Some(names) => Classes::of_model(names.clone()),
+        None => Classes::of_file(names_of(&train)?, &train, false)?.of_names(),
     };
-    if names.len() < 2 {
-        return Err(Error::user(format!(
-            "{} has fewer than two labels, and there is nothing to tell apart; give at least two",
-            source.display()
-        )));
-    }
+    let mut remarks = Vec::new();
+    let mut count = |path: &Path| -> Result<usize> {
+        let (mut count, mut empty) = (0, Vec::new());
+        for sentence in with_empty(path, true)? {
+            let sentence = sentence?;
+            let place = || format!("{}: the sentence of line {}", path.display(), sentence.line);
+            for label in &sentence.labels {
+                classes.number(label, &place)?;
+            }
+            match sentence.words.len() {
+                0 => empty.push(sentence.line),
+                _ => count += 1,
+            }
+        }
+        if count == 0 {
+            return Err(Error::user(format!("{} has no sentences; add some", path.display())));
+        }
+        if let Some(first) = empty.first() {
+            let are = if empty.len() == 1 { "sentence is" } else { "sentences are" };
+            remarks.push(format!(
+                "{} {are} without a word and left out of {}, such as that of line {first}",
+                empty.len(),
+                path.display()
+            ));
+        }
+        Ok(count)
+    };
+    let of_train = count(&train)?;
+    let of_dev = if is_whole { of_train } else { count(&dev)? };
+    let of_test = test.as_deref().map(count).transpose()?;
+    remarks.extend(classes.remark());
+    let names = classes.names().to_vec();
     let numbers = Arc::new(Numbers {
-        of: names.iter().cloned().zip(0..).collect(),
-        source,
+        of: classes.into_numbers(),
+        classes: names.len(),
     });
-    let read = |path: PathBuf| Sentences::of_file(&path, numbers.clone());
+    let split = |path: &Path, count| Sentences::of_file(path, count, numbers.clone());
     Ok(Tagged {
-        train: read(train)?,
-        dev: read(dev)?,
-        test: file(dir, "test").map(read).transpose()?,
+        train: split(&train, of_train),
+        dev: split(&dev, of_dev),
+        is_whole,
+        test: test.zip(of_test).map(|(path, count)| split(&path, count)),
         names,
+        remarks,
     })
 }
 
@@ -125,9 +170,11 @@ mod tests {
 
     fn folder(files: &[(&str, &str)]) -> TempDir {
         let dir = tempfile::tempdir().unwrap();
-        files
-            .iter()
-            .for_each(|(name, text)| fs::write(dir.path().join(name), text).unwrap());
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
         dir
     }
 
@@ -137,7 +184,7 @@ mod tests {
     fn sentences_are_read_from_columns_and_from_json() {
         let json = "{\"tokens\": [\"Ada\", 5], \"labels\": [\"B-PER\", \"O\"]}\n";
         let dir = folder(&[("train.conll", TRAIN), ("dev.jsonl", json)]);
-        let data = read(dir.path()).unwrap();
+        let data = read(dir.path(), &Options::default()).unwrap();
         assert_eq!(data.names, ["O", "B-LOC", "B-PER", "I-PER"]);
         let of = |split: &str| -> Vec<(String, Vec<i32>)> {
             let all = data.split(split).unwrap().iter().map(Result::unwrap);
@@ -160,7 +207,7 @@ mod tests {
     fn every_mistake_names_file_and_line() {
         let message = |files: &[(&str, &str)]| {
             let dir = folder(files);
-            let message = read(dir.path()).unwrap_err().to_string();
+            let message = read(dir.path(), &Options::default()).unwrap_err().to_string();
             message.replace(&format!("{}/", dir.path().display()), "")
         };
         assert!(message(&[("dev.txt", TRAIN)]).starts_with("there is no train.txt, train.conll or train.jsonl in "));
@@ -170,19 +217,85 @@ mod tests {
         );
         assert_eq!(
             message(&[("train.txt", TRAIN), ("dev.txt", "\nAda\tB-ORG\n")]),
-            "dev.txt: the sentence of line 2 has the label 'B-ORG', which train.txt does not have; correct one of the two"
+            "dev.txt: the sentence of line 2 has the label 'B-ORG', but the 4 classes of train.txt are O, B-LOC, B-PER, \
+             I-PER; use one of these"
         );
         let json = "{\"tokens\": [\"a\"], \"labels\": []}";
         assert!(
-            message(&[("train.txt", TRAIN), ("dev.jsonl", json)]).starts_with("dev.jsonl line 1 is no object with")
+            message(&[("train.txt", TRAIN), ("dev.jsonl", json)])
+                .starts_with("dev.jsonl line 1 has 1 words in `tokens` but 0 labels")
         );
         assert!(
-            message(&[("train.txt", "a O\n"), ("dev.txt", "a O\n")]).starts_with("train.txt has fewer than two labels")
+            message(&[("train.txt", "a O\n"), ("dev.txt", "a O\n")]).starts_with("train.txt has only one class")
         );
         assert!(
             message(&[("train.txt", "-DOCSTART- -X- O O\n\n"), ("dev.txt", TRAIN)])
                 .contains("train.txt has no sentences")
         );
+    }
+
+    #[test]
+    fn a_label_is_looked_up_in_the_classes_of_a_model() {
+        let json = |labels: [&str; 2]| {
+            format!("{{\"tokens\": [\"Ada\", \"ran\"], \"ner_tags\": [{}, {}]}}\n", labels[0], labels[1])
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let of = |labels, classes: &[&str]| {
+            fs::write(&path, json(labels)).unwrap();
+            let classes = classes.iter().map(|class| class.to_string()).collect();
+            let whole = Options {
+                whole: true,
+                classes: Some(classes),
+            };
+            let data = read(&path, &whole).map_err(|error| error.to_string())?;
+            let labels = data.dev.iter().next().unwrap().unwrap().labels;
+            Ok::<_, String>((labels, data.is_whole, data.remarks.len()))
+        };
+        assert_eq!(of(["\"B-PER\"", "\"O\""], &["O", "B-PER"]), Ok((vec![1, 0], true, 0)));
+        // Numbers, where no label is a name.
+        assert_eq!(of(["1", "0"], &["O", "B-PER"]), Ok((vec![1, 0], true, 1)));
+        assert_eq!(of(["1", "2"], &["0", "1", "2"]), Ok((vec![1, 2], true, 0)));
+        for (labels, classes, wrong) in [
+            (["1", "\"O\""], &["O", "B-PER"][..], "'1'"),
+            (["\"O\"", "1"], &["O", "B-PER"], "'1'"),
+            (["0", "1"], &["1", "2"], "'0'"),
+            (["1", "2"], &["O", "B-PER"], "'2'"),
+            (["1", "01"], &["O", "B-PER"], " is no object"),
+            (["\"01\"", "1"], &["O", "B-PER"], "'01'"),
+        ] {
+            let error = of(labels, classes).unwrap_err();
+            assert!(error.contains("a.jsonl") && error.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_whole_and_what_is_left_out_is_counted() {
+        let dir = folder(&[
+            ("a.conll", TRAIN),
+            ("b/train.jsonl", ""),
+        ]);
+        let whole = Options {
+            whole: true,
+            classes: None,
+        };
+        let data = read(&dir.path().join("a.conll"), &whole).unwrap();
+        assert_eq!((data.dev.len(), data.is_whole, data.remarks.len()), (2, true, 0));
+        assert!(data.split("test").is_err());
+        let empty = "{\"tokens\": [], \"labels\": []}\n";
+        let text = format!("{empty}{{\"tokens\": [\"Ada\", \"ran\"], \"labels\": [\"B-PER\", \"O\"]}}\n{empty}");
+        fs::write(dir.path().join("b/train.jsonl"), &text).unwrap();
+        let refused = read(&dir.path().join("b"), &Options::default()).unwrap_err().to_string();
+        assert!(refused.starts_with("there is no dev.txt, dev.conll or dev.jsonl in "), "{refused}");
+        let data = read(&dir.path().join("b"), &whole).unwrap();
+        assert_eq!((data.train.len(), data.dev.len(), data.is_whole), (1, 1, true));
+        assert!(
+            data.remarks[0].starts_with("2 sentences are without a word and left out of ")
+                && data.remarks[0].ends_with("b/train.jsonl, such as that of line 1"),
+            "{:?}",
+            data.remarks
+        );
+        assert_eq!(data.dev.iter().map(Result::unwrap).count(), 1);
     }
 
     #[test]
@@ -203,7 +316,7 @@ mod tests {
     #[test]
     fn a_file_that_changes_after_it_was_counted_is_told() {
         let dir = folder(&[("train.txt", TRAIN), ("dev.txt", TRAIN)]);
-        let data = read(dir.path()).unwrap();
+        let data = read(dir.path(), &Options::default()).unwrap();
         fs::write(dir.path().join("dev.txt"), "Ada\tB-PER\n").unwrap();
         let error = data.dev.iter().collect::<Result<Vec<_>>>().unwrap_err().to_string();
         assert!(error.contains("dev.txt has changed while it was read"), "{error}");

@@ -248,7 +248,7 @@ impl PackedTexts for TaggedBatches {
 mod tests {
     use super::*;
     use crate::Source;
-    use crate::sentences::split_words;
+    use crate::tagged::split_words;
 
     fn sentences(all: &[&str]) -> Sentences {
         let sentence = |words: &&str| Sentence {
@@ -313,7 +313,7 @@ mod tests {
         for split in ["train.txt", "dev.txt"] {
             std::fs::write(dir.path().join(split), &text).unwrap();
         }
-        let data = crate::tagged::read(dir.path()).unwrap();
+        let data = crate::tagged::read(dir.path(), &Default::default()).unwrap();
         let tokenizer = Tokenizer::marked_characters(["ab"], 1);
         let cache = TokenCache::new(dir.path().join("cache"), 1);
         let order = Order::Shuffled(1);

@@ -9,8 +9,9 @@ use lessen_base::{Error, Result};
 use crate::cache::key_of_files;
 use crate::chunks::TextChunks;
 use crate::files::empty;
+use crate::folders::for_each_file;
 use crate::lines::open;
-use crate::places::{files_of, listed};
+use crate::places::files_of;
 
 /// A text corpus and its splits, which are read when they are needed and never in memory as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Text {
     pub train: TextSplit,
     /// The validation split.
     pub valid: TextSplit,
+    /// Whether the validation split is all of the text, which has none of its own.
+    pub is_whole: bool,
     /// The test split, if the folder has one.
     pub test: Option<TextSplit>,
 }
@@ -76,6 +79,8 @@ pub struct TextOptions {
     pub valid: Option<PathBuf>,
     /// The same for the test split.
     pub test: Option<PathBuf>,
+    /// Whether in place of a share all of the text is the validation split, where there is none.
+    pub whole: bool,
 }
 
 impl Default for TextOptions {
@@ -84,6 +89,7 @@ impl Default for TextOptions {
             held_out: 0.1,
             valid: None,
             test: None,
+            whole: false,
         }
     }
 }
@@ -116,11 +122,21 @@ impl Text {
         }
         let whole = |files: Vec<PathBuf>| scan(&files).map(|(split, _)| split);
         let test = test.map(whole).transpose()?;
+        let is_whole = valid.is_none() && options.whole;
         let (train, valid) = match valid {
             Some(valid) => (whole(train)?, whole(valid)?),
+            None if is_whole => {
+                let all = whole(train)?;
+                (all.clone(), all)
+            }
             None => halves(&train, options.held_out)?,
         };
-        Ok(Text { train, valid, test })
+        Ok(Text {
+            train,
+            valid,
+            is_whole,
+            test,
+        })
     }
 
     /// Returns the split `train`, `valid` or `test`; `dev` is an alias of `valid`.
@@ -208,18 +224,13 @@ fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
 
 /// All `.txt` files in a folder and its folders, by name; one at least.
 fn texts_in(dir: &Path) -> Result<Vec<PathBuf>> {
-    fn add(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-        for path in listed(dir)? {
-            if path.is_dir() {
-                add(&path, files)?;
-            } else if path.extension().is_some_and(|extension| extension == "txt") {
-                files.push(path);
-            }
+    let mut files = Vec::new();
+    for_each_file(dir, &mut |path| {
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt")) {
+            files.push(path);
         }
         Ok(())
-    }
-    let mut files = Vec::new();
-    add(dir, &mut files)?;
+    })?;
     if files.is_empty() { Err(no_text(dir)) } else { Ok(files) }
 }
 

@@ -38,6 +38,7 @@ impl GlueTask {
         Ok(Dataset {
             train: self.read_split(&dir.join("train.tsv"))?,
             dev: self.read_split(&dir.join(layout.dev))?,
+            is_whole: false,
             more: more.into_iter().collect::<Result<_>>()?,
             target: self.target(),
             metrics: self.metrics(),

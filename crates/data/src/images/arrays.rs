@@ -7,8 +7,9 @@ use lessen_base::{Error, Result};
 
 use super::idx;
 use super::npy::{self, Npy};
-use super::parts::{DEV, Part, Parts};
+use super::parts::{Part, Parts};
 use crate::arrays::zip::Archive;
+use crate::places::DEV;
 
 /// The split that something belongs to by its name; one without such a word is for training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

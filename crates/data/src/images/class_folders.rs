@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use lessen_base::{Error, Result};
 
 use super::decode::is_image;
-use super::parts::{DEV, Part, PartLabels, Parts};
+use super::parts::{Part, PartLabels, Parts};
 use super::set::Pixels;
-use crate::places::listed;
+use crate::folders::{for_each_file, hidden_in};
+use crate::places::{DEV, class_folders, is_split};
 
 /// Endings of images in other formats, which are left out.
 const OTHERS: [&str; 7] = ["gif", "webp", "bmp", "tif", "tiff", "heic", "avif"];
@@ -17,10 +18,10 @@ const OTHERS: [&str; 7] = ["gif", "webp", "bmp", "tif", "tiff", "heic", "avif"];
 /// # Errors
 /// A folder that cannot be read; one class; a class without images.
 pub(super) fn read(dir: &Path) -> Result<Option<(Parts, Vec<String>)>> {
-    let mut others = Vec::new();
+    let mut left_out = LeftOut::default();
     let within = dir.join("train");
-    let is_split = within.is_dir();
-    let Some(train) = part(if is_split { &within } else { dir }, &mut others)? else {
+    let place = if within.is_dir() && is_split(&within)? { &within } else { dir };
+    let Some(train) = part(place, &mut left_out)? else {
         return Ok(None);
     };
     let PartLabels::Names(names, places) = &train.labels else {
@@ -39,12 +40,16 @@ pub(super) fn read(dir: &Path) -> Result<Option<(Parts, Vec<String>)>> {
             train.place.join(&names[empty]).display()
         )));
     }
-    let mut split = |names: &[&str]| {
-        let found = names.iter().map(|name| dir.join(name)).find(|path| path.is_dir());
-        match found.filter(|_| is_split) {
-            Some(path) => part(&path, &mut others),
-            None => Ok(None),
+    let mut split = |names: &[&str]| -> Result<Option<Part>> {
+        for path in names.iter().map(|name| dir.join(name)).filter(|path| path.is_dir()) {
+            if is_split(&path)? {
+                return part(&path, &mut left_out);
+            }
+            if place != dir {
+                left_out.splits.push(path);
+            }
         }
+        Ok(None)
     };
     let parts = Parts {
         dev: split(&DEV)?,
@@ -52,20 +57,60 @@ pub(super) fn read(dir: &Path) -> Result<Option<(Parts, Vec<String>)>> {
         train,
         names: None,
     };
-    let remark = others.first().map(|first: &PathBuf| {
-        let files = if others.len() == 1 { "file is" } else { "files are" };
-        let (count, first) = (others.len(), first.display());
-        format!("{count} {files} neither PNG nor JPEG and left out, such as {first}")
-    });
-    Ok(Some((parts, remark.into_iter().collect())))
+    Ok(Some((parts, left_out.remarks())))
 }
 
-/// The images in the folders of a folder; none where there are none at all. Images of other formats are added to
-/// `others`.
-pub(super) fn part(dir: &Path, others: &mut Vec<PathBuf>) -> Result<Option<Part>> {
+/// Files and folders that are not read.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    /// Images in other formats.
+    others: Vec<PathBuf>,
+    /// Images with the name of a hidden file.
+    hidden: Vec<PathBuf>,
+    /// Folders with the name of a split, but without folders of classes.
+    splits: Vec<PathBuf>,
+}
+
+impl LeftOut {
+    /// A sentence for each reason.
+    fn remarks(&self) -> Vec<String> {
+        let of = |paths: &[PathBuf], [one, several]: [&str; 2]| {
+            let (first, count) = (paths.first()?, paths.len());
+            let are = if count == 1 { one } else { several };
+            Some(format!("{count} {are} and left out, such as {}", first.display()))
+        };
+        let all = [
+            of(
+                &self.others,
+                ["file is neither PNG nor JPEG", "files are neither PNG nor JPEG"],
+            ),
+            of(&self.hidden, ["image is hidden", "images are hidden"]),
+            of(
+                &self.splits,
+                [
+                    "folder has the name of a split but no folders of classes",
+                    "folders have the name of a split but no folders of classes",
+                ],
+            ),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// The images in the folders of a folder; none where there are none at all. What is not read is added to `left_out`.
+pub(super) fn part(dir: &Path, left_out: &mut LeftOut) -> Result<Option<Part>> {
     let (mut files, mut names, mut places) = (Vec::new(), Vec::new(), Vec::new());
-    for class in listed(dir)?.into_iter().filter(|path| path.is_dir()) {
-        add(&class, &mut files, others)?;
+    for class in class_folders(dir)? {
+        for_each_file(&class, &mut |path| {
+            let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+            if is_image(&path) {
+                files.push(path);
+            } else if OTHERS.contains(&&extension[..]) {
+                left_out.others.push(path);
+            }
+            Ok(())
+        })?;
+        left_out.hidden.extend(hidden_in(&class)?.into_iter().filter(|path| is_image(path)));
         places.resize(files.len(), names.len() as u32);
         names.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
@@ -74,21 +119,6 @@ pub(super) fn part(dir: &Path, others: &mut Vec<PathBuf>) -> Result<Option<Part>
         labels: PartLabels::Names(names, places),
         place: dir.to_path_buf(),
     }))
-}
-
-/// Adds all images in a folder and those within it, by name.
-fn add(dir: &Path, files: &mut Vec<PathBuf>, others: &mut Vec<PathBuf>) -> Result<()> {
-    for path in listed(dir)? {
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        if path.is_dir() {
-            add(&path, files, others)?;
-        } else if is_image(&path) {
-            files.push(path);
-        } else if OTHERS.contains(&&extension[..]) {
-            others.push(path);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -139,12 +169,48 @@ mod tests {
         assert!(
             remarks[0].starts_with("1 file is neither PNG nor JPEG and left out, ") && remarks[0].ends_with("a/4.webp")
         );
+        assert!(
+            remarks[1].starts_with("1 image is hidden and left out, ") && remarks[1].ends_with("a/.x.png"),
+            "{remarks:?}"
+        );
         let dir = folder(&["train/a/1.png", "train/b/2.png", "val/b/3.png", "test/a/4.png"]);
         let (parts, remarks) = read(dir.path()).unwrap().unwrap();
         assert_eq!(shown(dir.path(), &parts.train), ["train/a/1.png a", "train/b/2.png b"]);
         assert_eq!(shown(dir.path(), &parts.dev.unwrap()), ["val/b/3.png b"]);
         assert_eq!(shown(dir.path(), &parts.test.unwrap()), ["test/a/4.png a"]);
         assert!(remarks.is_empty());
+    }
+
+    #[test]
+    fn a_folder_with_the_name_of_a_split_is_one_where_it_holds_folders() {
+        let of = |files: &[&str]| {
+            let dir = folder(files);
+            let (parts, remarks) = read(dir.path()).unwrap().unwrap();
+            let shown = |part: Option<&Part>| part.map_or(Vec::new(), |part| shown(dir.path(), part)).join(", ");
+            let all = [Some(&parts.train), parts.dev.as_ref(), parts.test.as_ref()].map(shown);
+            (all, remarks.len())
+        };
+        let all = |train: &str, dev: &str, test: &str| [train, dev, test].map(str::to_string);
+        assert_eq!(
+            of(&["bus/1.png", "car/2.png", "train/3.png"]),
+            (all("bus/1.png bus, car/2.png car, train/3.png train", "", ""), 0)
+        );
+        assert_eq!(
+            of(&["bus/1.png", "train/2.png", "test/bus/3.png", "val/train/4.JPG"]),
+            (all("bus/1.png bus, train/2.png train", "val/train/4.JPG train", "test/bus/3.png bus"), 0)
+        );
+        for split in ["dev", "valid", "validation", "val", "test"] {
+            let class = format!("{split}/1.png");
+            assert_eq!(
+                of(&["zoo/2.png", &class]),
+                (all(&format!("{class} {split}, zoo/2.png zoo"), "", ""), 0)
+            );
+            // Beside a folder of training images, files alone are no split.
+            assert_eq!(
+                of(&["train/a/2.png", "train/b/3.png", &class]),
+                (all("train/a/2.png a, train/b/3.png b", "", ""), 1)
+            );
+        }
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Splits of data sets as formats give them, before their classes are numbered.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
 use super::idx::product;
 use super::set::Pixels;
-
-/// Names of the split of evaluations.
-pub(super) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
+use crate::class_names;
+use crate::classes::Classes;
 
 /// The most classes that numbers can stand for.
 const MOST_CLASSES: i64 = 1 << 16;
@@ -35,7 +34,7 @@ pub(super) struct Parts {
     pub(super) train: Part,
     pub(super) dev: Option<Part>,
     pub(super) test: Option<Part>,
-    pub(super) names: Option<Vec<String>>,
+    pub(super) names: Option<Classes>,
 }
 
 impl Part {
@@ -102,13 +101,8 @@ impl Part {
     pub(super) fn classes(&self) -> Result<Vec<String>> {
         let (least, most) = match &self.labels {
             PartLabels::Names(names, _) => {
-                let by_size: Option<BTreeSet<(i64, &String)>> =
-                    names.iter().map(|name| Some((name.parse().ok()?, name))).collect();
                 let mut sorted = names.clone();
-                match by_size {
-                    Some(by_size) => sorted = by_size.into_iter().map(|(_, name)| name.clone()).collect(),
-                    None => sorted.sort(),
-                }
+                class_names::sort(&mut sorted);
                 return Ok(sorted);
             }
             PartLabels::Numbers(numbers) => {
@@ -130,36 +124,36 @@ impl Part {
     ///
     /// # Errors
     /// A label of none of the classes.
-    pub(super) fn numbered(&self, classes: &[String]) -> Result<Vec<i32>> {
-        let place = self.place.display();
+    pub(super) fn numbered(&self, classes: &Classes) -> Result<Vec<i32>> {
+        let place = &self.place;
         match &self.labels {
             PartLabels::Numbers(numbers) => {
-                let number = |label: &i64| usize::try_from(*label).ok().filter(|label| *label < classes.len());
-                let labels = numbers.iter().map(|label| {
-                    number(label).map(|label| label as i32).ok_or_else(|| {
-                        Error::user(format!(
-                            "{place} has the label {label}, but there are {} classes, numbered from 0; correct the labels or \
-                             the names of classes",
-                            classes.len()
-                        ))
-                    })
+                let mut known = BTreeMap::new();
+                let labels = numbers.iter().enumerate().map(|(image, label)| match known.get(label) {
+                    Some(class) => Ok(*class),
+                    None => {
+                        let at = || format!("{}: image {}", place.display(), image + 1);
+                        let class = classes.number(&label.to_string(), &at)?;
+                        known.insert(*label, class);
+                        Ok(class)
+                    }
                 });
                 labels.collect()
             }
             PartLabels::Names(names, places) => {
                 let number = |name: &String| {
-                    let found = classes.iter().position(|class| class == name);
-                    found.map(|class| class as i32).ok_or_else(|| {
-                        Error::user(format!(
-                            "{place} has a folder {name}, which is none of the {} classes; rename it, or take it away",
-                            classes.len()
-                        ))
-                    })
+                    let folder = || format!("the folder {}", place.join(name).display());
+                    classes.number(name, &folder)
                 };
                 let numbers: Vec<i32> = names.iter().map(number).collect::<Result<_>>()?;
                 Ok(places.iter().map(|name| numbers[*name as usize]).collect())
             }
         }
+    }
+
+    /// Whether its labels are names.
+    pub(super) fn has_names(&self) -> bool {
+        matches!(self.labels, PartLabels::Names(..))
     }
 }
 
@@ -216,21 +210,24 @@ mod tests {
         };
         assert_eq!(named(&["b", "10", "a"]).classes().unwrap(), ["10", "a", "b"]);
         assert_eq!(named(&["2", "10"]).classes().unwrap(), ["2", "10"]);
-        let classes = ["2".to_string(), "10".to_string()];
-        assert_eq!(named(&["10", "2"]).numbered(&classes).unwrap(), [1, 0, 0]);
-        let sentence = named(&["3", "2"]).numbered(&classes).unwrap_err().to_string();
-        assert!(
-            sentence.contains("d has a folder 3, which is none of the 2 classes"),
-            "{sentence}"
+        let classes = || Classes::of_model(vec!["2".to_string(), "10".to_string()]);
+        assert_eq!(named(&["10", "2"]).numbered(&classes()).unwrap(), [1, 0, 0]);
+        let sentence = named(&["3", "2"]).numbered(&classes()).unwrap_err().to_string();
+        assert_eq!(
+            sentence,
+            "the folder d/3 has the label '3', but the 2 classes of the model are 2, 10; use one of these"
         );
         let numbers = |labels: Vec<i64>| arrays(&[labels.len(), 1, 1], vec![0; labels.len()], labels).unwrap();
         assert_eq!(numbers(vec![2, 0]).classes().unwrap(), ["0", "1", "2"]);
-        assert_eq!(numbers(vec![1, 0]).numbered(&classes).unwrap(), [1, 0]);
-        let sentence = numbers(vec![1, 2]).numbered(&classes).unwrap_err().to_string();
-        assert!(
-            sentence.contains("y.npy has the label 2, but there are 2 classes"),
-            "{sentence}"
-        );
+        assert_eq!(numbers(vec![1, 0]).numbered(&classes()).unwrap(), [1, 0]);
+        // 2 is a name, and 1 is none.
+        for labels in [vec![1, 2], vec![2, 1], vec![1, 3], vec![0, -1]] {
+            let sentence = numbers(labels).numbered(&classes()).unwrap_err().to_string();
+            assert!(
+                sentence.starts_with("y.npy: image ") && sentence.contains("but the 2 classes of the model are 2, 10"),
+                "{sentence}"
+            );
+        }
         assert!(
             numbers(vec![-1])
                 .classes()

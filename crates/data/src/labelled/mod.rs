@@ -35,6 +35,8 @@ pub struct Options {
     pub held_out: f64,
     /// Which examples these are, of every class its share.
     pub held_out_seed: u64,
+    /// Whether in place of a share all examples are the split `dev`, where there is none.
+    pub whole: bool,
     /// The classes of the model that the data is for, in order; `class.txt` goes before them.
     pub classes: Option<Vec<String>>,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             test: None,
             held_out: 0.1,
             held_out_seed: 1,
+            whole: false,
             classes: None,
         }
     }
@@ -110,6 +113,14 @@ impl Target {
         })
     }
 
+    /// What there is to say of how labels were looked up.
+    fn remark(&self) -> Option<String> {
+        match self {
+            Target::Classes(classes) | Target::Sets(classes, _) => classes.remark(),
+            Target::Scores => None,
+        }
+    }
+
     fn into_kind(self) -> LabelKind {
         match self {
             Target::Classes(classes) => LabelKind::Classes(classes.into_names()),
@@ -121,7 +132,8 @@ impl Target {
 
 /// Reads a file, the files that a pattern stands for, or a folder. Classes are numbered as `class.txt` in the folder
 /// lists them, or else as the options do, or else, of those of the training split, whole numbers by size and words by
-/// their characters; columns of 0 and 1 are classes in their order.
+/// their characters; columns of 0 and 1 are classes in their order. Labels are names of classes, or if none in all
+/// splits is a name, the numbers of classes from 0 on.
 ///
 /// # Errors
 /// A missing, empty or damaged file; a line without text or label; a label of no class, or that is no number in a
@@ -160,9 +172,11 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         .into_iter()
         .collect::<Result<_>>()?;
     let mut remarks: Vec<String> = remark.into_iter().collect();
+    let dev = dev.map(others).transpose()?;
+    remarks.extend(target.remark());
+    let is_whole = dev.is_none() && options.whole;
     let (train, dev) = match dev {
-        Some(place) => (Examples::from_rows(Arc::new(train), None, labels), others(place)?),
-        None => {
+        None if !is_whole => {
             let (train, dev) = split(train, labels, options)?;
             remarks.push(format!(
                 "there is no dev file: {} of {} examples are kept for validation",
@@ -171,10 +185,15 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
             ));
             (train, dev)
         }
+        dev => {
+            let train = Examples::from_rows(Arc::new(train), None, labels);
+            (train.clone(), dev.unwrap_or(train))
+        }
     };
     Ok(Dataset {
         train,
         dev,
+        is_whole,
         more,
         target: target.into_kind(),
         metrics: match options.problem {

@@ -195,11 +195,18 @@ fn sets_are_looked_up_in_known_classes() {
         classes: Some(vec!["rude".into(), "spam".into(), "ham".into()]),
         ..options(Problem::MultiLabel)
     };
-    let text = "{\"text\": \"a\", \"labels\": [\"spam\", 0]}\n{\"text\": \"b\", \"labels\": []}\n";
-    let data = read_file("a.jsonl", text, &known).unwrap();
+    let of = |labels: &str| format!("{{\"text\": \"a\", \"labels\": [{labels}]}}\n{{\"text\": \"b\", \"labels\": []}}\n");
+    for labels in ["\"spam\", \"rude\"", "1, 0"] {
+        let data = read_file("a.jsonl", &of(labels), &known).unwrap();
+        assert_eq!(
+            sets(&data, &["a", "b"]),
+            (known.classes.clone().unwrap(), vec![vec![1, 0], vec![]])
+        );
+    }
+    // A number among names is none of the classes.
     assert_eq!(
-        sets(&data, &["a", "b"]),
-        (known.classes.clone().unwrap(), vec![vec![1, 0], vec![]])
+        refused("a.jsonl", &of("\"spam\", 0"), &known),
+        "a.jsonl line 1 has the label '0', but the 3 classes of the model are rude, spam, ham; use one of these"
     );
     assert_eq!(
         refused("a.txt", "a\tspam,eggs\n", &known),

@@ -42,7 +42,7 @@ fn a_folder_is_read_with_its_names_and_splits() {
     let dir = folder(&[
         (
             "train.txt",
-            "\u{feff}红牛：法拉利\t1\r\n\"quoted\tand tabbed\tsports\r\n".as_bytes(),
+            "\u{feff}红牛：法拉利\t1\r\n\"quoted\tand tabbed\t0\r\n".as_bytes(),
         ),
         ("dev.txt", b"no line end\t2"),
         ("test.txt", b"a\t0\n\n"),
@@ -51,16 +51,99 @@ fn a_folder_is_read_with_its_names_and_splits() {
     let data = read(dir.path(), &Options::default()).unwrap();
     assert_eq!(data.class_names().unwrap(), ["sports", "game", "stocks"]);
     assert_eq!(texts(&data.train), ["红牛：法拉利", "\"quoted\tand tabbed"]);
-    assert_eq!(classes(&data.train), [1, 0], "numbers and names mean classes");
+    assert_eq!(classes(&data.train), [1, 0]);
     assert_eq!(classes(data.split("dev").unwrap()), [2]);
     assert_eq!(data.split("test").unwrap().len(), 1);
-    assert_eq!(data.remarks, [""; 0]);
+    assert_eq!(
+        data.remarks,
+        ["no label is the name of a class of class.txt, so labels are the numbers of classes from 0 on: 0 is sports, 1 is \
+          game, 2 is stocks"]
+    );
     assert!(
         data.split("valid")
             .unwrap_err()
             .to_string()
             .contains("no split called valid; choose one of train, dev, test")
     );
+}
+
+#[test]
+fn labels_are_names_or_numbers_and_never_both() {
+    let names = |names: &str| names.replace(' ', "\n");
+    let lines = |labels: &str| -> String { labels.split(' ').map(|label| format!("a\t{label}\n")).collect() };
+    // Classes of class.txt, labels of the splits train and dev: their numbers, or the file and the line of the wrong one.
+    for (class, train, dev, expected) in [
+        ("sports game", "game sports", "game", Ok((&[1, 0][..], &[1][..]))),
+        ("sports game", "1 0", "1", Ok((&[1, 0], &[1]))),
+        ("1 2 3", "1 2 3", "3 1", Ok((&[0, 1, 2], &[2, 0]))),
+        ("0 1 2", "0 1 2", "2 0", Ok((&[0, 1, 2], &[2, 0]))),
+        ("10 20", "0 1 0", "1", Ok((&[0, 1, 0], &[1]))),
+        ("1 2 3", "0 1 2", "1", Err("train.txt line 1 has the label '0'")),
+        ("1 2 3", "1 2 3", "1 0", Err("dev.txt line 2 has the label '0'")),
+        ("1 2 3", "1 2 3", "0 0", Err("dev.txt line 1 has the label '0'")),
+        ("1 2 3", "0 0", "0 0 1", Err("train.txt line 1 has the label '0'")),
+        ("sports game", "1 sports", "game", Err("train.txt line 1 has the label '1'")),
+        ("sports game", "sports 1", "game", Err("train.txt line 2 has the label '1'")),
+        ("sports game", "1 0", "0 game", Err("train.txt line 1 has the label '1'")),
+        ("sports game", "game", "sports 0", Err("dev.txt line 2 has the label '0'")),
+        ("sports game", "1 0", "2", Err("dev.txt line 1 has the label '2'")),
+        ("sports game", "01 0", "0", Err("train.txt line 1 has the label '01'")),
+        ("sports game", "+1 0", "0", Err("train.txt line 1 has the label '+1'")),
+        ("sports game", "0 1.0", "0", Err("train.txt line 2 has the label '1.0'")),
+        ("sports game", "0 -0", "0", Err("train.txt line 2 has the label '-0'")),
+        // Without class.txt, the labels of the training split are names.
+        ("", "1 2 3 4 5", "0 1", Err("dev.txt line 1 has the label '0'")),
+        ("", "1 2 3 4 5", "1 1.0", Err("dev.txt line 2 has the label '1.0'")),
+        ("", "1 2 3", "3 1", Ok((&[0, 1, 2], &[2, 0]))),
+        ("", "b a", "1", Err("dev.txt line 1 has the label '1'")),
+    ] {
+        let (class, shown) = (names(class), format!("{class}; {train}; {dev}"));
+        let (train, dev) = (lines(train), lines(dev));
+        let mut files = vec![("train.txt", train.as_bytes()), ("dev.txt", dev.as_bytes())];
+        if !class.is_empty() {
+            files.push(("class.txt", class.as_bytes()));
+        }
+        match expected {
+            Ok(expected) => {
+                let data = read_folder(&files).unwrap();
+                assert_eq!((classes(&data.train), classes(&data.dev)), expected, "{shown}");
+            }
+            Err(start) => {
+                let message = message(&files);
+                assert!(
+                    message.starts_with(start) && message.contains(", but the ") && message.contains(" classes of "),
+                    "{shown}: {message}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_of_json_are_classes_by_what_they_are() {
+    let of = |labels: &[&str]| {
+        let lines: String = labels
+            .iter()
+            .map(|label| format!("{{\"text\": \"a\", \"label\": {label}}}\n"))
+            .collect();
+        let data = read_folder(&[("train.jsonl", lines.as_bytes()), ("dev.jsonl", lines.as_bytes())]).unwrap();
+        (data.class_names().unwrap().join(" "), classes(&data.train).to_vec())
+    };
+    for (labels, names, numbers) in [
+        (&["1", "0", "1.0", "0"][..], "0 1", &[1, 0, 1, 0][..]),
+        (
+            &["12345678901234567890123", "12345678901234567890124", "7"],
+            "7 12345678901234567890123 12345678901234567890124",
+            &[1, 2, 0],
+        ),
+        (&["1e1", "10", "9.0"], "9 10", &[1, 1, 0]),
+        (&["2.50", "2.5", "-1"], "-1 2.5", &[1, 1, 0]),
+        (&["9007199254740993", "9007199254740992"], "9007199254740992 9007199254740993", &[1, 0]),
+        (&["true", "false"], "false true", &[1, 0]),
+        (&["\"1\"", "1", "\"1.0\""], "1 1.0", &[0, 0, 1]),
+    ] {
+        assert_eq!(of(labels), (names.to_string(), numbers.to_vec()), "{labels:?}");
+    }
 }
 
 #[test]
@@ -193,6 +276,31 @@ fn a_share_is_kept_where_there_is_no_dev_file() {
         ..Options::default()
     };
     assert_ne!(texts(&read(&path, &other).unwrap().dev), texts(&data.dev));
+}
+
+#[test]
+fn all_of_a_place_without_a_split_for_it_is_evaluated_where_that_is_asked_for() {
+    let dir = folder(&[
+        ("a.csv", b"text,label\na,x\nb,y\nc,y\n"),
+        ("classes/x/1.txt", b"a"),
+        ("classes/y/2.txt", b"b"),
+        ("split/train.txt", b"a\tx\nb\ty\n"),
+        ("split/dev.txt", b"c\ty\n"),
+    ]);
+    let options = Options {
+        whole: true,
+        ..Options::default()
+    };
+    for (name, is_whole, counts) in [
+        ("a.csv", true, (3, 3)),
+        ("*.csv", true, (3, 3)),
+        ("classes", true, (2, 2)),
+        ("split", false, (2, 1)),
+    ] {
+        let data = read(&dir.path().join(name), &options).unwrap();
+        assert_eq!((data.is_whole, (data.train.len(), data.dev.len())), (is_whole, counts), "{name}");
+        assert_eq!(data.remarks, [""; 0], "{name}");
+    }
 }
 
 #[test]

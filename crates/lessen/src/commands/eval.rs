@@ -3,12 +3,11 @@
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
-use crate::say;
+use crate::{say, tell};
 use clap::Args;
 use lessen_run::Result;
-use lessen_run::goal::scores::Scores;
 use lessen_run::lengths::Length;
-use lessen_run::saved_run::SavedRun;
+use lessen_run::saved_run::{Evaluation, SavedRun};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -21,12 +20,12 @@ pub struct Eval {
     device: DeviceArgs,
     #[command(flatten)]
     precision: PrecisionArgs,
-    /// Other data than the run's
+    /// Other data than the run's: a folder with splits, or a file, which is scored as a whole
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// Split to score
-    #[arg(long, value_name = "NAME", default_value = "dev")]
-    split: String,
+    /// Split to score [default: dev]
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
     /// Windows of other lengths than in training: tokens, or multiples such as 2x,4x; for language models on texts
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', allow_hyphen_values = true)]
     length: Vec<String>,
@@ -53,19 +52,20 @@ impl Eval {
         if !lengths.is_empty() {
             return self.at(&run, &lengths);
         }
-        let scores = run.evaluate(self.data.as_deref(), &self.split)?;
+        let evaluation = run.evaluate(self.data.as_deref(), self.split.as_deref())?;
+        evaluation.remarks.iter().for_each(|remark| tell(remark));
+        let (scores, scored) = (&evaluation.scores, &evaluation.scored);
         let source = run.source().display().to_string();
         if self.json {
-            let mut object = self.to_json(&scores);
-            object.insert("split".into(), json!(self.split));
+            let mut object = to_json(&evaluation);
+            object.insert("split".into(), json!(evaluation.split));
             object.insert("model".into(), json!(source));
             say(&format!("{}\n", Value::Object(object)))?;
         } else {
             let classes = scores.table.as_ref().map(|table| table.to_text());
             say(&format!(
-                "{source} on {} examples of {}: {}\n{}",
+                "{source} on {} examples of {scored}: {}\n{}",
                 scores.examples,
-                self.split,
                 scores.show(),
                 classes.unwrap_or_default()
             ))?;
@@ -76,17 +76,20 @@ impl Eval {
     /// Evaluates at these lengths; the exit code.
     fn at(&self, run: &SavedRun<'_>, lengths: &[Length]) -> Result<u8> {
         let source = run.source().display().to_string();
-        let mut text = format!(
-            "{source} on {}, by the tokens of a window (1x in training)\n",
-            self.split
-        );
-        let mut found = Vec::new();
+        let (mut text, mut found, mut split) = (String::new(), Vec::new(), String::new());
         for length in lengths {
-            let (tokens, scores) = run.evaluate_at(self.data.as_deref(), &self.split, *length)?;
+            let (tokens, evaluation) = run.evaluate_at(self.data.as_deref(), self.split.as_deref(), *length)?;
+            if found.is_empty() {
+                evaluation.remarks.iter().for_each(|remark| tell(remark));
+                let scored = &evaluation.scored;
+                split.clone_from(&evaluation.split);
+                text = format!("{source} on {scored}, by the tokens of a window (1x in training)\n");
+            }
+            let scores = &evaluation.scores;
             let times = tokens as f64 / run.trained_length() as f64;
             let shown = format!("{times}x");
             text += &format!("{tokens:>8} {shown:>8}  {}\n", scores.show());
-            let mut object = self.to_json(&scores);
+            let mut object = to_json(&evaluation);
             object.insert("length".into(), json!(tokens));
             object.insert("times".into(), json!(times));
             found.push(Value::Object(object));
@@ -94,20 +97,23 @@ impl Eval {
         say(&if self.json {
             format!(
                 "{}\n",
-                json!({ "split": self.split, "model": source, "lengths": found })
+                json!({ "split": split, "model": source, "lengths": found })
             )
         } else {
             text
         })?;
         Ok(0)
     }
+}
 
-    fn to_json(&self, scores: &Scores) -> Map<String, Value> {
-        let mut object = scores.to_json(&self.split);
-        object.insert("examples".into(), json!(scores.examples));
-        if let Some(table) = &scores.table {
-            object.extend(table.to_json());
-        }
-        object
+/// The scores of an evaluation, and of what.
+fn to_json(evaluation: &Evaluation) -> Map<String, Value> {
+    let scores = &evaluation.scores;
+    let mut object = scores.to_json(&evaluation.split);
+    object.insert("examples".into(), json!(scores.examples));
+    object.insert("whole".into(), json!(evaluation.is_whole));
+    if let Some(table) = &scores.table {
+        object.extend(table.to_json());
     }
+    object
 }

@@ -135,8 +135,8 @@ fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: N
     if !missing.is_empty() {
         let run = SavedRun::open(root, WhichModel::Last, None, new_backend)?;
         for length in missing.into_iter().filter(|length| run.reaches(*length)) {
-            let (_, scores) = run.evaluate_at(None, "dev", length)?;
-            known.insert(length.to_string(), json!(scores.loss));
+            let (_, evaluation) = run.evaluate_at(None, None, length)?;
+            known.insert(length.to_string(), json!(evaluation.scores.loss));
         }
         write_file(&path, format!("{}\n", json!(known)).as_bytes())?;
     }

@@ -58,6 +58,22 @@ pub(crate) trait Corpus: Send + Sync {
         "example"
     }
 
+    /// Whether its split `dev` is all of it, as it has none of its own.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    /// The word for an example.
+    fn example(&self) -> &'static str {
+        "example"
+    }
+
+    /// The size of a split in bytes, by which a text that is cut into examples is measured; none for others.
+    fn bytes_of(&self, split: &str) -> Option<u64> {
+        let _ = split;
+        None
+    }
+
     /// The number of training examples of each class; none where examples have no single class.
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
         let _ = classes;

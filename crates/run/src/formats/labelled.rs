@@ -59,10 +59,6 @@ impl Format for LabelledFormat {
         [packed_texts(config, 1); 2]
     }
 
-    fn evaluates_whole_files(&self) -> bool {
-        true
-    }
-
     fn settings_of_model(&self, model: &Model) -> Option<ModelSettings> {
         let problem = match model.task() {
             _ if model.image().is_some() => return None,
@@ -117,6 +113,7 @@ fn options(config: &Config, classes: Option<Vec<String>>) -> labelled::Options {
         test: data.test,
         held_out: data.held_out,
         held_out_seed: data.held_out_seed,
+        whole: config.is_whole,
         classes,
     }
 }
@@ -150,6 +147,14 @@ impl Corpus for LabelledTexts {
 
     fn remarks(&self) -> &[String] {
         &self.0.remarks
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole
+    }
+
+    fn example(&self) -> &'static str {
+        "text"
     }
 
     fn digests(&self) -> Result<DataDigests> {

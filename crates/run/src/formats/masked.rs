@@ -11,7 +11,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
 use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
-use lessen_data::{Batching, MaskedBatches, Masking, Order, Source, Text, Tokenizer, bucket, masked_places};
+use lessen_data::{Batching, MaskedBatches, Masking, Order, Source, Text, TextSplit, Tokenizer, bucket, masked_places};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
 
@@ -89,6 +89,14 @@ impl Corpus for MaskedText {
 
     fn unit(&self) -> &'static str {
         "byte"
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole
+    }
+
+    fn bytes_of(&self, split: &str) -> Option<u64> {
+        self.0.split(split).ok().map(TextSplit::bytes)
     }
 
     fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {

@@ -104,11 +104,6 @@ pub(crate) trait Format: Sync {
     /// The largest layouts of batches that a recipe can have, whatever its data: of training and of evaluations.
     fn assumed_shapes(&self, config: &Config, model: &Model) -> [BatchShape; 2];
 
-    /// Whether a file that was not split before is evaluated as a whole.
-    fn evaluates_whole_files(&self) -> bool {
-        false
-    }
-
     /// Whether the data is cut into windows, which may have another length in an evaluation than in training.
     fn has_windows(&self) -> bool {
         false

@@ -70,6 +70,7 @@ impl Format for SquadFormat {
             test: data.test.clone(),
             held_out: data.held_out,
             held_out_seed: data.held_out_seed,
+            whole: config.is_whole,
         };
         Ok(Arc::new(AnsweredQuestions(squad::read(path, &options)?)))
     }
@@ -84,10 +85,6 @@ impl Format for SquadFormat {
 
     fn assumed_shapes(&self, config: &Config, _model: &Model) -> [BatchShape; 2] {
         [packed_texts(config, SHORTEST); 2]
-    }
-
-    fn evaluates_whole_files(&self) -> bool {
-        true
     }
 
     fn settings_of_model(&self, model: &Model) -> Option<ModelSettings> {
@@ -113,6 +110,14 @@ impl Corpus for AnsweredQuestions {
 
     fn remarks(&self) -> &[String] {
         &self.0.remarks
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole
+    }
+
+    fn example(&self) -> &'static str {
+        "question"
     }
 
     fn digests(&self) -> Result<DataDigests> {

@@ -1,6 +1,6 @@
 //! Sentences whose words have labels.
 
-use super::corpus::{Corpus, folder};
+use super::corpus::{Corpus, folder, path};
 use super::digests::digest_of_words;
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, packed_texts};
 use crate::folder::manifest::DataDigests;
@@ -31,8 +31,13 @@ impl Format for TaggedFormat {
         HeldOut::Nothing
     }
 
-    fn read(&self, config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
-        Ok(Arc::new(TaggedSentences(tagged::read(folder(config)?)?)))
+    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+        let options = tagged::Options {
+            whole: config.is_whole,
+            classes: known.classes.clone(),
+        };
+        let path = if config.is_whole { path(config)? } else { folder(config)? };
+        Ok(Arc::new(TaggedSentences(tagged::read(path, &options)?)))
     }
 
     fn assumed_goal(&self, config: &Config) -> SharedGoal {
@@ -72,6 +77,18 @@ impl Corpus for TaggedSentences {
         });
         let tokenizer = Tokenizer::marked_characters(words.flatten(), config.data.min_count);
         failed.map_or(Ok(tokenizer), Err)
+    }
+
+    fn remarks(&self) -> &[String] {
+        &self.0.remarks
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole
+    }
+
+    fn example(&self) -> &'static str {
+        "sentence"
     }
 
     fn digests(&self) -> Result<DataDigests> {

@@ -88,6 +88,7 @@ pub(super) fn read(config: &Config) -> Result<Text> {
         held_out: config.data.held_out,
         valid: config.data.dev.clone(),
         test: config.data.test.clone(),
+        whole: config.is_whole,
     };
     Text::read(path(config)?, &options)
 }
@@ -126,6 +127,14 @@ impl Corpus for PlainText {
 
     fn unit(&self) -> &'static str {
         "byte"
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole
+    }
+
+    fn bytes_of(&self, split: &str) -> Option<u64> {
+        self.0.split(split).ok().map(TextSplit::bytes)
     }
 
     fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {

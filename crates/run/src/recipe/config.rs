@@ -32,6 +32,8 @@ pub struct Config {
     pub record: RecordKeys,
     /// When parameters are updated.
     pub placement: Placement,
+    /// Whether the data is only evaluated: all of it, where it has no split for that.
+    pub(crate) is_whole: bool,
     /// Where all this comes from, for messages and for `config.toml`.
     pub settings: Settings,
 }
@@ -45,6 +47,11 @@ impl Config {
         self.train.label_smoothing = 0.0;
         self.lora.rank = 0;
         self
+    }
+
+    /// The same recipe for data that is only evaluated: all of it, where it has no split for that.
+    pub(crate) fn for_whole_data(self) -> Config {
+        Config { is_whole: true, ..self }
     }
 
     /// The folder with the model to start from, if there is one.

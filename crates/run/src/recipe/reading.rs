@@ -25,6 +25,7 @@ impl Config {
             lora: keys.lora,
             record: keys.record,
             placement: keys.optimizer.placement,
+            is_whole: false,
             settings,
         };
         config.check()?;

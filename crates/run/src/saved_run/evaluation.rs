@@ -6,20 +6,40 @@ use crate::lengths::Length;
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
-use crate::task::CheckedTask;
+use crate::task::{CheckedTask, class_names};
 use crate::task::evaluation::{Functions, Scores, evaluate};
 use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
 use std::path::Path;
 
+/// The split that is evaluated where none is named.
+const DEV: &str = "dev";
+
+/// An evaluation: its scores, and what there is to say of the data.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The scores.
+    pub scores: Scores,
+    /// The split that was scored; `dev` of a file, which has no splits.
+    pub split: String,
+    /// Whether this is all of the data, or all that is in no other split.
+    pub is_whole: bool,
+    /// What was scored, in words: the split, or the file.
+    pub scored: String,
+    /// Remarks on how the data was read and on what of it was scored, a sentence each.
+    pub remarks: Vec<String>,
+}
+
 impl SavedRun<'_> {
-    /// Evaluates on a split of the run's data, or of other data. Where that numbers the same classes otherwise, the
-    /// model's classes are numbered like them.
+    /// Evaluates on a split of the run's data, or of other data: `dev` where none is named. A file is evaluated as a
+    /// whole, and so are the training examples of a folder without a split `dev`. Where data numbers the same classes
+    /// otherwise, the model's classes are numbered like them.
     ///
     /// # Errors
-    /// Data that is missing, damaged, or does not fit the model; parameters whose loss is no number.
-    pub fn evaluate(&self, data: Option<&Path>, split: &str) -> Result<Scores> {
-        self.evaluate_with(self.settings_for(data)?, split)
+    /// Data that is missing, damaged, or does not fit the model; a label that is none of the model's classes; parameters
+    /// whose loss is no number.
+    pub fn evaluate(&self, data: Option<&Path>, split: Option<&str>) -> Result<Evaluation> {
+        self.evaluate_with(self.settings_for(data)?, data, split)
     }
 
     /// Evaluates a language model on a split of a text in windows of another length than in training. Windows follow
@@ -28,7 +48,12 @@ impl SavedRun<'_> {
     ///
     /// # Errors
     /// As [`SavedRun::evaluate`], data that is no text, and a model whose positions do not reach that far.
-    pub fn evaluate_at(&self, data: Option<&Path>, split: &str, length: Length) -> Result<(usize, Scores)> {
+    pub fn evaluate_at(
+        &self,
+        data: Option<&Path>,
+        split: Option<&str>,
+        length: Length,
+    ) -> Result<(usize, Evaluation)> {
         if !self.config.data.format.format().has_windows() {
             return Err(Error::user(format!(
                 "--length is for language models on texts; {} is of a run on data.format = {}",
@@ -52,7 +77,7 @@ impl SavedRun<'_> {
         for (key, count) in [("data.max_length", tokens), ("train.batch", batch), ("train.tokens", 0)] {
             settings.set_named(key, SettingValue::Count(count as u64), format!("--length {length}"))?;
         }
-        Ok((tokens, self.evaluate_with(settings, split)?))
+        Ok((tokens, self.evaluate_with(settings, data, split)?))
     }
 
     /// Whether it is of a language model on texts whose positions reach this length.
@@ -72,14 +97,12 @@ impl SavedRun<'_> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
-            let is_whole = self.config.data.format.format().evaluates_whole_files() && !path.is_dir();
-            let whole = if is_whole { text.clone() } else { String::new() };
-            for (key, value) in [
-                ("data.path", text.clone()),
-                ("data.dev", whole),
-                ("data.test", String::new()),
-            ] {
-                settings.set_named(key, SettingValue::Text(value), format!("--data {text}"))?;
+            settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--data {text}"))?;
+            for key in ["data.dev", "data.test"] {
+                // Files of the run's splits do not belong to other data.
+                if !matches!(settings.origin(key), Origin::Flag(_)) {
+                    settings.set_named(key, SettingValue::Text(String::new()), format!("--data {text}"))?;
+                }
             }
         }
         let Some(path) = settings.text("data.path") else {
@@ -110,22 +133,54 @@ impl SavedRun<'_> {
         Ok(settings)
     }
 
-    fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
+    fn evaluate_with(&self, settings: Settings, data: Option<&Path>, split: Option<&str>) -> Result<Evaluation> {
         let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
+        let is_other = data.is_some() || self.is_plain;
+        let config = if is_other { config.for_whole_data() } else { config };
+        let path = config.data.path.clone().filter(|_| is_other);
+        let file = path.as_deref().filter(|path| !path.is_dir());
+        let named = match (file, split) {
+            (Some(_), _) | (None, None) => DEV,
+            (None, Some(split)) => split,
+        };
         let task = CheckedTask::assemble(config, Some(self.saved.clone()))?;
+        let unnamed = class_names::unnamed(task.model(), task.goal().class_names());
         let (task, places) = task.numbered_by_data()?;
-        let source = task.evaluation(split)?;
+        let source = task.evaluation(named)?;
         let mut session = self.session_of(task.model(), places.as_deref())?;
         let (mut functions, job) = (Functions::new(), (task.model(), task.goal()));
         let scores = evaluate(&mut session, &mut functions, job, source.as_ref())?;
+        let scored = file.map_or(named.to_string(), |file| file.display().to_string());
         if !scores.loss.is_finite() {
             return Err(Error::user(format!(
-                "the loss of {} on {split} is {}; its parameters are of no use: train again with a lower train.lr, or \
+                "the loss of {} on {scored} is {}; its parameters are of no use: train again with a lower train.lr, or \
                  evaluate another model of the run (--best)",
                 self.source().display(),
                 name_of(scores.loss)
             )));
         }
-        Ok(scores)
+        let corpus = task.data()?.corpus();
+        let mut remarks = corpus.remarks().to_vec();
+        remarks.extend(unnamed);
+        let is_whole = corpus.is_whole() && named == DEV;
+        if let Some(path) = path.as_deref().filter(|_| is_whole) {
+            let size = match corpus.bytes_of(DEV) {
+                Some(bytes) => counted(bytes, "byte"),
+                None => counted(scores.examples as u64, corpus.example()),
+            };
+            let all = match (file, split) {
+                (Some(_), None) => "all of it".to_string(),
+                (Some(_), Some(split)) => format!("all of it, as a file has no split {split}"),
+                (None, _) => "all that are in no other split, as there is no split dev".to_string(),
+            };
+            remarks.push(format!("evaluated {}: {size}, {all}", path.display()));
+        }
+        Ok(Evaluation {
+            scores,
+            split: named.to_string(),
+            is_whole,
+            scored,
+            remarks,
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Names of classes, whose order may differ between data and a trained classifier.
 
+use crate::wording::some_of;
 use lessen_base::{Error, Result};
 use lessen_nn::{Model, numbered_labels, same_classes};
 
@@ -9,25 +10,47 @@ pub(crate) fn are_numbers(names: &[String]) -> bool {
     numbered.all(|(number, name)| *name == number.to_string())
 }
 
-/// Names the classes of a model for data that calls them `names`. Numbers are no names: a checkpoint that has named
-/// these classes may have more of them.
+/// Whether classes with these names on either side are the same where their numbers are: one side has no names but
+/// numbers, of which none is a name on the other side.
+fn are_same_by_number(names: &[String], known: &[String]) -> bool {
+    match (are_numbers(names), are_numbers(known)) {
+        (true, true) => true,
+        (false, false) => *known == numbered_labels(known.len()),
+        _ => !names.iter().any(|name| known.contains(name)),
+    }
+}
+
+/// Names the classes of a model for data that calls them `names`. Numbers are no names, unless some of them are: a
+/// checkpoint that has named these classes may have more of them.
 pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
-    let is_named = same_classes(names, model.labels()).is_some();
-    if is_named || !(are_numbers(names) && model.labels().len() >= names.len()) {
+    let known = model.labels();
+    let is_named = same_classes(names, known).is_some();
+    let are_numbers = are_numbers(names) && are_same_by_number(names, known);
+    if is_named || !(are_numbers && known.len() >= names.len()) {
         model.set_labels(names.to_vec());
     }
 }
 
+/// What there is to say of classes that the model has no names for and the data has; nothing where both have names, or
+/// neither has.
+pub(crate) fn unnamed(model: &Model, names: &[String]) -> Option<String> {
+    let known = model.labels();
+    let is_unnamed = !known.is_empty() && *known == numbered_labels(known.len()) && names != known;
+    (is_unnamed && !are_numbers(names)).then(|| {
+        let all: Vec<String> = known.iter().zip(names).map(|(own, name)| format!("{own} is {name}")).collect();
+        format!("the model has no names for its classes, so they are taken in the data's order: {}", some_of(&all))
+    })
+}
+
 /// Numbers the classes of a trained classifier in the order of `names`, the data's. Returns the old number of each
-/// class, from which rows of the last layer are to be taken; none where the order stays. Where either side has numbers
-/// for names, equal numbers mean equal classes.
+/// class, from which rows of the last layer are to be taken; none where the order stays. Where one side has numbers for
+/// names, and none of them is a name on the other side, equal numbers mean equal classes.
 ///
 /// # Errors
 /// A class that the model does not know.
 pub(crate) fn number_classes(model: &mut Model, names: &[String]) -> Result<Option<Vec<usize>>> {
     let known = model.labels();
-    let by_number = are_numbers(names) || are_numbers(known) || *known == numbered_labels(known.len());
-    if by_number || names == known {
+    if are_same_by_number(names, known) || names == known {
         if names.len() <= known.len() {
             return Ok(None);
         }
@@ -91,6 +114,41 @@ mod tests {
         assert_eq!(renumbered("windy foul"), becomes("windy foul fair", [2.0, 1.0, 0.0]));
         for numbers in ["0 1", "0 1 2"] {
             assert_eq!(renumbered(numbers), becomes("fair foul windy", [0.0, 1.0, 2.0]));
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_names_are_no_numbers() {
+        let model = |labels: &str| {
+            let config = EncoderConfig {
+                labels: names(labels),
+                ..EncoderConfig::default()
+            };
+            Model::from(LessenEncoder { config })
+        };
+        let named = |labels: &str, data: &str| {
+            let mut model = model(labels);
+            name_classes(&mut model, &names(data));
+            model.labels().join(" ")
+        };
+        for (labels, data, becomes) in [
+            ("fair foul windy", "0 1", "fair foul windy"),
+            ("0 1 2", "0 1", "0 1 2"),
+            ("LABEL_0 LABEL_1", "0 1", "LABEL_0 LABEL_1"),
+            ("LABEL_0 LABEL_1", "a b", "a b"),
+            // 1 and 2 are names of the model, and 0 is none.
+            ("1 2 3", "0 1 2", "0 1 2"),
+            ("1 2 3", "1 2 3", "1 2 3"),
+        ] {
+            assert_eq!(named(labels, data), becomes, "{labels}; {data}");
+        }
+        assert!(number_classes(&mut model("1 2 3"), &names("0 1 2")).is_err());
+        assert!(number_classes(&mut model("0 1 2"), &names("1 2 3")).is_err());
+        assert_eq!(number_classes(&mut model("1 2 3"), &names("3 1 2")), Ok(Some(vec![2, 0, 1])));
+        let remark = unnamed(&model("LABEL_0 LABEL_1"), &names("good bad")).unwrap();
+        assert!(remark.ends_with("taken in the data's order: LABEL_0 is good, LABEL_1 is bad"), "{remark}");
+        for (labels, data) in [("a b", "b a"), ("LABEL_0 LABEL_1", "0 1"), ("LABEL_0 LABEL_1", "LABEL_0 LABEL_1")] {
+            assert_eq!(unnamed(&model(labels), &names(data)), None, "{labels}; {data}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::reader::Reader;
 use crate::formats::KnownModel;
 use crate::generation_config::GenerationConfig;
+use crate::recipe::config::Config;
 use lessen_base::Result;
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task, numbered_labels};
@@ -29,10 +30,12 @@ impl SavedModel {
         ModelFolder::from(&self.dir).with_base(self.base.as_deref())
     }
 
-    /// Its traits that decide how data is read.
-    pub(super) fn known(&self) -> KnownModel {
+    /// Its traits that decide how the data of a recipe is read. The labels of data that is only evaluated are looked up
+    /// in its classes, also where these have no names of their own.
+    pub(super) fn known(&self, config: &Config) -> KnownModel {
+        let all = || Some(self.model.labels().to_vec()).filter(|names| !names.is_empty());
         KnownModel {
-            classes: self.named_classes(),
+            classes: if config.is_whole { all() } else { self.named_classes() },
             channels: self.model.image().map(|[.., channels]| channels),
         }
     }

@@ -46,7 +46,7 @@ fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
         .collect();
     assert_eq!(losses.len(), 5);
     let run = SavedRun::open(out, WhichModel::Last, None, backend).unwrap();
-    let scores = run.evaluate(None, "dev").unwrap();
+    let scores = run.evaluate(None, None).unwrap().scores;
     assert_eq!(Some(scores.loss), report["dev_loss"].as_f64());
     losses.push(scores.loss);
     match run.predict("123+456").unwrap() {

@@ -12,7 +12,8 @@ use super::{cifar, class_folders, decode};
 use crate::classes::Classes;
 use crate::held_out;
 use crate::parallel::in_parallel;
-use crate::places::{files_of, listed};
+use crate::folders::listed;
+use crate::places::files_of;
 
 /// How images are to be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Options {
     pub held_out: f64,
     /// Which images these are, of every class its share.
     pub held_out_seed: u64,
+    /// Whether in place of a share all images are the split `dev`, where there is none.
+    pub whole: bool,
     /// The classes of the model that the data is for, in order; a file with their names goes before them.
     pub classes: Option<Vec<String>>,
 }
@@ -40,6 +43,7 @@ impl Default for Options {
             test: None,
             held_out: 0.1,
             held_out_seed: 1,
+            whole: false,
             classes: None,
         }
     }
@@ -52,6 +56,8 @@ pub struct ImageData {
     pub train: ImageSet,
     /// The split of evaluations.
     pub dev: ImageSet,
+    /// Whether that is all of the training split, as the data has none of its own for it.
+    pub is_whole: bool,
     /// The test split, if there is one.
     pub test: Option<ImageSet>,
     /// The names of the classes in the order of their numbers.
@@ -110,30 +116,29 @@ pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
             *split = Some(one_part(path)?);
         }
     }
-    let names = match (parts.names.take(), &options.classes) {
+    let classes = match (parts.names.take(), &options.classes) {
         (Some(names), _) => names,
-        (None, Some(names)) => names.clone(),
-        (None, None) => parts.train.classes()?,
+        (None, Some(names)) => Classes::of_model(names.clone()),
+        (None, None) => Classes::of_file(parts.train.classes()?, &parts.train.place, false)?.of_names(),
     };
-    if names.len() < 2 {
-        return Err(Error::user(format!(
-            "{} has only one class, and there is nothing to tell apart; give at least two classes",
-            parts.train.place.display()
-        )));
-    }
     let looks = looks(&parts)?;
     let channels = options.channels.unwrap_or(looks.channels());
     remarks.extend(looks.remarks(channels));
     let set = |part: &mut Part| -> Result<ImageSet> {
-        let labels = part.numbered(&names)?;
+        let labels = part.numbered(&classes)?;
         let pixels = std::mem::replace(&mut part.pixels, Pixels::InFiles(Default::default()));
         Ok(ImageSet::of(pixels, channels, labels))
     };
     let train = set(&mut parts.train)?;
     let test = parts.test.as_mut().map(set).transpose()?;
+    let mut is_whole = false;
     let (train, dev) = match (parts.dev.as_mut(), &test) {
         (Some(dev), _) => (train, set(dev)?),
         (None, Some(test)) if options.held_out == 0.0 => (train, test.clone()),
+        (None, _) if options.whole => {
+            is_whole = true;
+            (train.clone(), train)
+        }
         (None, _) => {
             let (train, dev) = split(train, &parts.train.place, options)?;
             remarks.push(format!(
@@ -144,11 +149,15 @@ pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
             (train, dev)
         }
     };
+    if parts.train.has_names() {
+        remarks.extend(classes.remark());
+    }
     Ok(ImageData {
         train,
         dev,
+        is_whole,
         test,
-        names,
+        names: classes.into_names(),
         size: looks.size(),
         remarks,
     })
@@ -272,11 +281,9 @@ fn of_records(files: &[PathBuf], are_one: bool) -> Result<Parts> {
 }
 
 /// The names of classes in a file of a folder.
-fn names(dir: &Path) -> Result<Option<Vec<String>>> {
+fn names(dir: &Path) -> Result<Option<Classes>> {
     let found = NAMES.iter().map(|name| dir.join(name)).find(|path| path.is_file());
-    found
-        .map(|path| Ok(Classes::read(&path, false)?.into_names()))
-        .transpose()
+    found.map(|path| Classes::read(&path, false)).transpose()
 }
 
 fn nothing_in(path: &Path, is_folder: bool) -> Error {

@@ -67,6 +67,7 @@ impl Format for ImagesFormat {
             test: data.test.clone(),
             held_out: data.held_out,
             held_out_seed: data.held_out_seed,
+            whole: config.is_whole,
             classes: known.classes.clone(),
         };
         Ok(Arc::new(LabelledImages(read_images(path, &options)?)))
@@ -129,6 +130,14 @@ impl Corpus for LabelledImages {
 
     fn remarks(&self) -> &[String] {
         &self.0.remarks
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole
+    }
+
+    fn example(&self) -> &'static str {
+        "image"
     }
 
     /// Of images in files, names and sizes are compared.

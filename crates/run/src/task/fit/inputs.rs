@@ -10,10 +10,6 @@ use lessen_nn::Model;
 use lessen_nn::models::vision::ImageClassifierConfig;
 use lessen_nn::models::vit::VitConfig;
 
-/// Most tokens that a model's vocabulary may have beyond its tokenizer: many models are padded to a round number of
-/// rows.
-const PADDING: usize = 256;
-
 /// Refuses images that a model from scratch cannot read: images that are too large, too small for a network, or do not
 /// divide into patches.
 ///
@@ -68,18 +64,16 @@ pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Resul
     }
 }
 
-/// Refuses a tokenizer with more tokens than the model, or with far fewer tokens, since its files must then have been
-/// cut short. `whose` names the model.
+/// Refuses a tokenizer with more tokens than the model has rows for. The model may have any number of rows more: many
+/// are padded to a round number, for tokens to come or for several devices. `whose` names the model.
 fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
     let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
-    let few = match tokens {
-        _ if tokens > knows => "",
-        _ if tokens + PADDING <= knows => "only ",
-        _ => return Ok(()),
-    };
+    if tokens <= knows {
+        return Ok(());
+    }
     Err(Error::user(format!(
-        "the tokenizer has {few}{tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of \
-         its files as they were"
+        "the tokenizer has {tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of its files \
+         as they were"
     )))
 }
 

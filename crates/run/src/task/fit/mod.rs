@@ -34,7 +34,7 @@ impl CheckedTask {
         config.check()?;
         let format = config.data.format.format();
         let corpus = if config.has_data() {
-            let known = saved.as_ref().map(SavedModel::known).unwrap_or_default();
+            let known = saved.as_ref().map(|saved| saved.known(&config)).unwrap_or_default();
             Some(format.read(&config, &known)?)
         } else {
             None
