@@ -43,7 +43,13 @@ impl Ord for Whole<'_> {
         match (self.is_negative, other.is_negative) {
             (false, false) => size(self).cmp(&size(other)),
             (true, true) => size(other).cmp(&size(self)),
-            (negative, _) => if negative { Ordering::Less } else { Ordering::Greater },
+            (negative, _) => {
+                if negative {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
         }
     }
 }
@@ -69,7 +75,8 @@ pub(crate) fn of_number(text: &str) -> String {
     // The number is `kept` times ten to the power `power`.
     let zeros = (digits.len() - kept.len()) as i64;
     let exponent: Option<i64> = exponent.parse().ok();
-    let Some(power) = exponent.and_then(|exponent| exponent.checked_add(zeros)?.checked_sub(fraction.len() as i64)) else {
+    let Some(power) = exponent.and_then(|exponent| exponent.checked_add(zeros)?.checked_sub(fraction.len() as i64))
+    else {
         return text.to_string();
     };
     let length = kept.len() as i64;
@@ -100,8 +107,22 @@ mod tests {
             sort(&mut names);
             names
         };
-        let long = ["12345678901234567890124", "12345678901234567890123", "7", "-3", "-12", "0"];
-        let expected = ["-12", "-3", "0", "7", "12345678901234567890123", "12345678901234567890124"];
+        let long = [
+            "12345678901234567890124",
+            "12345678901234567890123",
+            "7",
+            "-3",
+            "-12",
+            "0",
+        ];
+        let expected = [
+            "-12",
+            "-3",
+            "0",
+            "7",
+            "12345678901234567890123",
+            "12345678901234567890124",
+        ];
         assert_eq!(sorted(&long), expected);
         assert_eq!(sorted(&["10", "9", "b"]), ["10", "9", "b"]);
         assert_eq!(sorted(&["2.5", "10", ""]), ["", "10", "2.5"]);

@@ -179,7 +179,10 @@ impl Classes {
     /// The number of each label: of each name, or where labels are numbers, of each number.
     pub(crate) fn into_numbers(self) -> HashMap<String, i32> {
         match self.labels.into_inner() {
-            LabelsAre::Numbers(..) => (0..self.names.len()).map(|number| number.to_string()).zip(0..).collect(),
+            LabelsAre::Numbers(..) => (0..self.names.len())
+                .map(|number| number.to_string())
+                .zip(0..)
+                .collect(),
             LabelsAre::Names | LabelsAre::Unknown => self.by_name,
         }
     }

@@ -23,7 +23,9 @@ pub(crate) fn in_folder(dir: &Path) -> Result<Vec<PathBuf>> {
     let folders: Vec<PathBuf> = listed(dir)?.into_iter().filter(|path| path.is_dir()).collect();
     if !folders.is_empty() {
         let own = [real(dir)?];
-        folders.iter().try_for_each(|folder| check(folder, &real(folder)?, &own))?;
+        folders
+            .iter()
+            .try_for_each(|folder| check(folder, &real(folder)?, &own))?;
     }
     Ok(folders)
 }
@@ -129,12 +131,20 @@ mod tests {
                 symlink(at("other"), at("data/b/other")).unwrap();
             }
             let error = found("data").unwrap_err();
-            assert!(error.contains(" is a link to ") && error.ends_with("take the link away"), "{error}");
+            assert!(
+                error.contains(" is a link to ") && error.ends_with("take the link away"),
+                "{error}"
+            );
             fs::remove_file(at(link)).unwrap();
         }
         fs::remove_file(at("data/b/other")).unwrap();
         symlink(at("data"), at("data/loop")).unwrap();
-        assert!(in_folder(&at("data")).unwrap_err().to_string().contains("/data/loop is a link to "));
+        assert!(
+            in_folder(&at("data"))
+                .unwrap_err()
+                .to_string()
+                .contains("/data/loop is a link to ")
+        );
         fs::remove_file(at("data/loop")).unwrap();
         assert_eq!(found("data").unwrap().len(), 3);
     }

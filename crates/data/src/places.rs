@@ -147,9 +147,10 @@ fn classes(dir: &Path) -> Result<Option<Place>> {
     let mut texts = Vec::new();
     for class in class_folders(dir)? {
         let name = class.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let files = listed(&class)?
-            .into_iter()
-            .filter(|file| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt")));
+        let files = listed(&class)?.into_iter().filter(|file| {
+            file.extension()
+                .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"))
+        });
         texts.extend(files.map(|file| (file, name.clone())));
     }
     Ok(Some(Place::Texts(texts)).filter(|place| *place != Place::Texts(Vec::new())))
@@ -241,7 +242,11 @@ mod tests {
         // Beside classes, folders of splits stay splits.
         assert_eq!(
             of(&["bus/1.txt", "train/2.txt", "test/bus/3.txt", "val/train/4.TXT"]),
-            ["bus/1.txt bus, train/2.txt train", "val/train/4.TXT train", "test/bus/3.txt bus"]
+            [
+                "bus/1.txt bus, train/2.txt train",
+                "val/train/4.TXT train",
+                "test/bus/3.txt bus"
+            ]
         );
         for split in ["dev", "valid", "validation", "val", "test"] {
             let class = format!("{split}/1.txt");

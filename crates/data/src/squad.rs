@@ -13,8 +13,8 @@ use lessen_base::{Error, Result};
 use serde::Deserialize;
 
 use crate::files::{quoted, read_text};
-use crate::held_out;
 use crate::folders::listed;
+use crate::held_out;
 use crate::places::files_of;
 use crate::questions::{GivenAnswer, Question, Questions};
 
@@ -350,7 +350,8 @@ mod tests {
             ("1e300", 9, true),
             ("null", 0, true),
         ] {
-            let given: Given = serde_json::from_str(&format!("{{\"text\": \"Zoë\", \"answer_start\": {start}}}")).unwrap();
+            let given: Given =
+                serde_json::from_str(&format!("{{\"text\": \"Zoë\", \"answer_start\": {start}}}")).unwrap();
             assert_eq!(
                 place_of(context, &given.text, given.answer_start),
                 Some((byte, is_moved)),

@@ -91,7 +91,11 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
         })
     };
     let is_whole = options.whole && file(path, "dev").is_none();
-    let train = if is_folder { needed("train")? } else { path.to_path_buf() };
+    let train = if is_folder {
+        needed("train")?
+    } else {
+        path.to_path_buf()
+    };
     let dev = if is_whole { train.clone() } else { needed("dev")? };
     let test = file(path, "test");
     let listed = path.join("class.txt");
@@ -118,7 +122,11 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
             return Err(Error::user(format!("{} has no sentences; add some", path.display())));
         }
         if let Some(first) = empty.first() {
-            let are = if empty.len() == 1 { "sentence is" } else { "sentences are" };
+            let are = if empty.len() == 1 {
+                "sentence is"
+            } else {
+                "sentences are"
+            };
             remarks.push(format!(
                 "{} {are} without a word and left out of {}, such as that of line {first}",
                 empty.len(),
@@ -225,9 +233,7 @@ mod tests {
             message(&[("train.txt", TRAIN), ("dev.jsonl", json)])
                 .starts_with("dev.jsonl line 1 has 1 words in `tokens` but 0 labels")
         );
-        assert!(
-            message(&[("train.txt", "a O\n"), ("dev.txt", "a O\n")]).starts_with("train.txt has only one class")
-        );
+        assert!(message(&[("train.txt", "a O\n"), ("dev.txt", "a O\n")]).starts_with("train.txt has only one class"));
         assert!(
             message(&[("train.txt", "-DOCSTART- -X- O O\n\n"), ("dev.txt", TRAIN)])
                 .contains("train.txt has no sentences")
@@ -237,7 +243,10 @@ mod tests {
     #[test]
     fn a_label_is_looked_up_in_the_classes_of_a_model() {
         let json = |labels: [&str; 2]| {
-            format!("{{\"tokens\": [\"Ada\", \"ran\"], \"ner_tags\": [{}, {}]}}\n", labels[0], labels[1])
+            format!(
+                "{{\"tokens\": [\"Ada\", \"ran\"], \"ner_tags\": [{}, {}]}}\n",
+                labels[0], labels[1]
+            )
         };
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
@@ -271,10 +280,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_whole_and_what_is_left_out_is_counted() {
-        let dir = folder(&[
-            ("a.conll", TRAIN),
-            ("b/train.jsonl", ""),
-        ]);
+        let dir = folder(&[("a.conll", TRAIN), ("b/train.jsonl", "")]);
         let whole = Options {
             whole: true,
             classes: None,
@@ -285,8 +291,13 @@ mod tests {
         let empty = "{\"tokens\": [], \"labels\": []}\n";
         let text = format!("{empty}{{\"tokens\": [\"Ada\", \"ran\"], \"labels\": [\"B-PER\", \"O\"]}}\n{empty}");
         fs::write(dir.path().join("b/train.jsonl"), &text).unwrap();
-        let refused = read(&dir.path().join("b"), &Options::default()).unwrap_err().to_string();
-        assert!(refused.starts_with("there is no dev.txt, dev.conll or dev.jsonl in "), "{refused}");
+        let refused = read(&dir.path().join("b"), &Options::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.starts_with("there is no dev.txt, dev.conll or dev.jsonl in "),
+            "{refused}"
+        );
         let data = read(&dir.path().join("b"), &whole).unwrap();
         assert_eq!((data.train.len(), data.dev.len(), data.is_whole), (1, 1, true));
         assert!(

@@ -226,7 +226,10 @@ fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
 fn texts_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for_each_file(dir, &mut |path| {
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt")) {
+        if path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"))
+        {
             files.push(path);
         }
         Ok(())

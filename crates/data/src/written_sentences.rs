@@ -266,7 +266,10 @@ mod tests {
                 &["Ada/B-PER #/O is/O"],
             ),
             // A comment within a sentence and one alone.
-            ("Ada\tB-PER\n# here\nwrote\tO\n\n# alone\n\nRome\tB-LOC\n", &["Ada/B-PER wrote/O", "Rome/B-LOC"]),
+            (
+                "Ada\tB-PER\n# here\nwrote\tO\n\n# alone\n\nRome\tB-LOC\n",
+                &["Ada/B-PER wrote/O", "Rome/B-LOC"],
+            ),
             (
                 "#begin document (bc/cctv); part 000\nAda\tB-PER\n\n#end document\n",
                 &["Ada/B-PER"],

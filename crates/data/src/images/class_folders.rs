@@ -20,7 +20,11 @@ const OTHERS: [&str; 7] = ["gif", "webp", "bmp", "tif", "tiff", "heic", "avif"];
 pub(super) fn read(dir: &Path) -> Result<Option<(Parts, Vec<String>)>> {
     let mut left_out = LeftOut::default();
     let within = dir.join("train");
-    let place = if within.is_dir() && is_split(&within)? { &within } else { dir };
+    let place = if within.is_dir() && is_split(&within)? {
+        &within
+    } else {
+        dir
+    };
     let Some(train) = part(place, &mut left_out)? else {
         return Ok(None);
     };
@@ -110,7 +114,9 @@ pub(super) fn part(dir: &Path, left_out: &mut LeftOut) -> Result<Option<Part>> {
             }
             Ok(())
         })?;
-        left_out.hidden.extend(hidden_in(&class)?.into_iter().filter(|path| is_image(path)));
+        left_out
+            .hidden
+            .extend(hidden_in(&class)?.into_iter().filter(|path| is_image(path)));
         places.resize(files.len(), names.len() as u32);
         names.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
@@ -197,7 +203,14 @@ mod tests {
         );
         assert_eq!(
             of(&["bus/1.png", "train/2.png", "test/bus/3.png", "val/train/4.JPG"]),
-            (all("bus/1.png bus, train/2.png train", "val/train/4.JPG train", "test/bus/3.png bus"), 0)
+            (
+                all(
+                    "bus/1.png bus, train/2.png train",
+                    "val/train/4.JPG train",
+                    "test/bus/3.png bus"
+                ),
+                0
+            )
         );
         for split in ["dev", "valid", "validation", "val", "test"] {
             let class = format!("{split}/1.png");

@@ -126,7 +126,10 @@ fn end_of_jpeg(bytes: &[u8]) -> Option<usize> {
     let mut has_pixels = false;
     loop {
         // Bytes between segments and FF before a mark are filling.
-        at += bytes.get(at..)?.windows(2).position(|pair| pair[0] == 0xFF && !matches!(pair[1], 0 | 0xFF))?;
+        at += bytes
+            .get(at..)?
+            .windows(2)
+            .position(|pair| pair[0] == 0xFF && !matches!(pair[1], 0 | 0xFF))?;
         let mark = bytes[at + 1];
         at += 2;
         match mark {

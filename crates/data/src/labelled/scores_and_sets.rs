@@ -195,7 +195,8 @@ fn sets_are_looked_up_in_known_classes() {
         classes: Some(vec!["rude".into(), "spam".into(), "ham".into()]),
         ..options(Problem::MultiLabel)
     };
-    let of = |labels: &str| format!("{{\"text\": \"a\", \"labels\": [{labels}]}}\n{{\"text\": \"b\", \"labels\": []}}\n");
+    let of =
+        |labels: &str| format!("{{\"text\": \"a\", \"labels\": [{labels}]}}\n{{\"text\": \"b\", \"labels\": []}}\n");
     for labels in ["\"spam\", \"rude\"", "1, 0"] {
         let data = read_file("a.jsonl", &of(labels), &known).unwrap();
         assert_eq!(

@@ -56,8 +56,10 @@ fn a_folder_is_read_with_its_names_and_splits() {
     assert_eq!(data.split("test").unwrap().len(), 1);
     assert_eq!(
         data.remarks,
-        ["no label is the name of a class of class.txt, so labels are the numbers of classes from 0 on: 0 is sports, 1 is \
-          game, 2 is stocks"]
+        [
+            "no label is the name of a class of class.txt, so labels are the numbers of classes from 0 on: 0 is sports, 1 is \
+          game, 2 is stocks"
+        ]
     );
     assert!(
         data.split("valid")
@@ -82,10 +84,30 @@ fn labels_are_names_or_numbers_and_never_both() {
         ("1 2 3", "1 2 3", "1 0", Err("dev.txt line 2 has the label '0'")),
         ("1 2 3", "1 2 3", "0 0", Err("dev.txt line 1 has the label '0'")),
         ("1 2 3", "0 0", "0 0 1", Err("train.txt line 1 has the label '0'")),
-        ("sports game", "1 sports", "game", Err("train.txt line 1 has the label '1'")),
-        ("sports game", "sports 1", "game", Err("train.txt line 2 has the label '1'")),
-        ("sports game", "1 0", "0 game", Err("train.txt line 1 has the label '1'")),
-        ("sports game", "game", "sports 0", Err("dev.txt line 2 has the label '0'")),
+        (
+            "sports game",
+            "1 sports",
+            "game",
+            Err("train.txt line 1 has the label '1'"),
+        ),
+        (
+            "sports game",
+            "sports 1",
+            "game",
+            Err("train.txt line 2 has the label '1'"),
+        ),
+        (
+            "sports game",
+            "1 0",
+            "0 game",
+            Err("train.txt line 1 has the label '1'"),
+        ),
+        (
+            "sports game",
+            "game",
+            "sports 0",
+            Err("dev.txt line 2 has the label '0'"),
+        ),
         ("sports game", "1 0", "2", Err("dev.txt line 1 has the label '2'")),
         ("sports game", "01 0", "0", Err("train.txt line 1 has the label '01'")),
         ("sports game", "+1 0", "0", Err("train.txt line 1 has the label '+1'")),
@@ -138,7 +160,11 @@ fn numbers_of_json_are_classes_by_what_they_are() {
         ),
         (&["1e1", "10", "9.0"], "9 10", &[1, 1, 0]),
         (&["2.50", "2.5", "-1"], "-1 2.5", &[1, 1, 0]),
-        (&["9007199254740993", "9007199254740992"], "9007199254740992 9007199254740993", &[1, 0]),
+        (
+            &["9007199254740993", "9007199254740992"],
+            "9007199254740992 9007199254740993",
+            &[1, 0],
+        ),
         (&["true", "false"], "false true", &[1, 0]),
         (&["\"1\"", "1", "\"1.0\""], "1 1.0", &[0, 0, 1]),
     ] {
@@ -298,7 +324,11 @@ fn all_of_a_place_without_a_split_for_it_is_evaluated_where_that_is_asked_for() 
         ("split", false, (2, 1)),
     ] {
         let data = read(&dir.path().join(name), &options).unwrap();
-        assert_eq!((data.is_whole, (data.train.len(), data.dev.len())), (is_whole, counts), "{name}");
+        assert_eq!(
+            (data.is_whole, (data.train.len(), data.dev.len())),
+            (is_whole, counts),
+            "{name}"
+        );
         assert_eq!(data.remarks, [""; 0], "{name}");
     }
 }

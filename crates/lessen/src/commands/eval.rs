@@ -95,10 +95,7 @@ impl Eval {
             found.push(Value::Object(object));
         }
         say(&if self.json {
-            format!(
-                "{}\n",
-                json!({ "split": split, "model": source, "lengths": found })
-            )
+            format!("{}\n", json!({ "split": split, "model": source, "lengths": found }))
         } else {
             text
         })?;

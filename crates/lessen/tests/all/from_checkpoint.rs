@@ -210,7 +210,8 @@ fn a_model_may_have_any_number_of_rows_beyond_its_tokens_and_no_token_beyond_its
     let sentence = refuse(dir, &["eval", "first"]);
     assert!(
         sentence.starts_with("error: the tokenizer has 701 tokens but the model in ")
-            && sentence.ends_with("first/model 700; use the tokenizer that belongs to it, with all of its files as they were"),
+            && sentence
+                .ends_with("first/model 700; use the tokenizer that belongs to it, with all of its files as they were"),
         "{sentence}"
     );
     for (count, out) in [(445, "second"), (410, "third"), (12, "fourth")] {

@@ -36,7 +36,11 @@ impl Format for TaggedFormat {
             whole: config.is_whole,
             classes: known.classes.clone(),
         };
-        let path = if config.is_whole { path(config)? } else { folder(config)? };
+        let path = if config.is_whole {
+            path(config)?
+        } else {
+            folder(config)?
+        };
         Ok(Arc::new(TaggedSentences(tagged::read(path, &options)?)))
     }
 

@@ -6,8 +6,8 @@ use crate::lengths::Length;
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
-use crate::task::{CheckedTask, class_names};
 use crate::task::evaluation::{Functions, Scores, evaluate};
+use crate::task::{CheckedTask, class_names};
 use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
 use std::path::Path;
@@ -48,12 +48,7 @@ impl SavedRun<'_> {
     ///
     /// # Errors
     /// As [`SavedRun::evaluate`], data that is no text, and a model whose positions do not reach that far.
-    pub fn evaluate_at(
-        &self,
-        data: Option<&Path>,
-        split: Option<&str>,
-        length: Length,
-    ) -> Result<(usize, Evaluation)> {
+    pub fn evaluate_at(&self, data: Option<&Path>, split: Option<&str>, length: Length) -> Result<(usize, Evaluation)> {
         if !self.config.data.format.format().has_windows() {
             return Err(Error::user(format!(
                 "--length is for language models on texts; {} is of a run on data.format = {}",

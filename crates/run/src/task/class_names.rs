@@ -37,8 +37,15 @@ pub(crate) fn unnamed(model: &Model, names: &[String]) -> Option<String> {
     let known = model.labels();
     let is_unnamed = !known.is_empty() && *known == numbered_labels(known.len()) && names != known;
     (is_unnamed && !are_numbers(names)).then(|| {
-        let all: Vec<String> = known.iter().zip(names).map(|(own, name)| format!("{own} is {name}")).collect();
-        format!("the model has no names for its classes, so they are taken in the data's order: {}", some_of(&all))
+        let all: Vec<String> = known
+            .iter()
+            .zip(names)
+            .map(|(own, name)| format!("{own} is {name}"))
+            .collect();
+        format!(
+            "the model has no names for its classes, so they are taken in the data's order: {}",
+            some_of(&all)
+        )
     })
 }
 
@@ -144,10 +151,20 @@ mod tests {
         }
         assert!(number_classes(&mut model("1 2 3"), &names("0 1 2")).is_err());
         assert!(number_classes(&mut model("0 1 2"), &names("1 2 3")).is_err());
-        assert_eq!(number_classes(&mut model("1 2 3"), &names("3 1 2")), Ok(Some(vec![2, 0, 1])));
+        assert_eq!(
+            number_classes(&mut model("1 2 3"), &names("3 1 2")),
+            Ok(Some(vec![2, 0, 1]))
+        );
         let remark = unnamed(&model("LABEL_0 LABEL_1"), &names("good bad")).unwrap();
-        assert!(remark.ends_with("taken in the data's order: LABEL_0 is good, LABEL_1 is bad"), "{remark}");
-        for (labels, data) in [("a b", "b a"), ("LABEL_0 LABEL_1", "0 1"), ("LABEL_0 LABEL_1", "LABEL_0 LABEL_1")] {
+        assert!(
+            remark.ends_with("taken in the data's order: LABEL_0 is good, LABEL_1 is bad"),
+            "{remark}"
+        );
+        for (labels, data) in [
+            ("a b", "b a"),
+            ("LABEL_0 LABEL_1", "0 1"),
+            ("LABEL_0 LABEL_1", "LABEL_0 LABEL_1"),
+        ] {
             assert_eq!(unnamed(&model(labels), &names(data)), None, "{labels}; {data}");
         }
     }

@@ -10,9 +10,9 @@ use super::parts::{Part, Parts};
 use super::set::{ImageSet, Pixels};
 use super::{cifar, class_folders, decode};
 use crate::classes::Classes;
+use crate::folders::listed;
 use crate::held_out;
 use crate::parallel::in_parallel;
-use crate::folders::listed;
 use crate::places::files_of;
 
 /// How images are to be read.

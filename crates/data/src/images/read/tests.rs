@@ -117,7 +117,10 @@ fn records_of_cifar_have_the_names_of_their_folder() {
     .unwrap();
     assert_eq!((data.train.len(), data.dev.len()), (2, 1));
     fs::write(dir.path().join("batches.meta.txt"), "a\nb\n").unwrap();
-    assert!(refused(dir.path(), &Options::default()).contains("image 2 has the label '9', but the 2 classes of batches.meta.txt are a, b"));
+    assert!(
+        refused(dir.path(), &Options::default())
+            .contains("image 2 has the label '9', but the 2 classes of batches.meta.txt are a, b")
+    );
 }
 
 #[test]
