@@ -119,8 +119,8 @@ fn decoder<'a>(bytes: &'a [u8], path: &Path) -> Result<impl ImageDecoder + use<'
 /// The end of the first image of a JPEG, behind its mark of the end (FF D9); none where it is cut off. What follows,
 /// such as the film of a motion photo, is no part of the image.
 ///
-/// A segment says its length, so that marks in it, as those of a small image in EXIF, do not count. Within pixels, FF is
-/// followed by 0, by a number of restarts (D0 to D7), or by the next mark.
+/// A segment says its length, so that marks in it, as those of a small image in EXIF, do not count. Within pixels, FF
+/// is followed by 0, by a number of restarts (D0 to D7), or by the next mark.
 fn end_of_jpeg(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     let mut has_pixels = false;

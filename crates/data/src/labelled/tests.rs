@@ -73,7 +73,7 @@ fn a_folder_is_read_with_its_names_and_splits() {
 fn labels_are_names_or_numbers_and_never_both() {
     let names = |names: &str| names.replace(' ', "\n");
     let lines = |labels: &str| -> String { labels.split(' ').map(|label| format!("a\t{label}\n")).collect() };
-    // Classes of class.txt, labels of the splits train and dev: their numbers, or the file and the line of the wrong one.
+    // Classes of class.txt, labels of the splits train and dev: their numbers, or file and line of the wrong one.
     for (class, train, dev, expected) in [
         ("sports game", "game sports", "game", Ok((&[1, 0][..], &[1][..]))),
         ("sports game", "1 0", "1", Ok((&[1, 0], &[1]))),

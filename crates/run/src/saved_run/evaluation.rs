@@ -36,8 +36,8 @@ impl SavedRun<'_> {
     /// otherwise, the model's classes are numbered like them.
     ///
     /// # Errors
-    /// Data that is missing, damaged, or does not fit the model; a label that is none of the model's classes; parameters
-    /// whose loss is no number.
+    /// Data that is missing, damaged, or does not fit the model; a label that is none of the model's classes;
+    /// parameters whose loss is no number.
     pub fn evaluate(&self, data: Option<&Path>, split: Option<&str>) -> Result<Evaluation> {
         self.evaluate_with(self.settings_for(data)?, data, split)
     }
