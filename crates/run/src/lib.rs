@@ -46,6 +46,8 @@
 pub mod console;
 pub mod continuation;
 pub mod device;
+#[cfg(test)]
+mod expected_text;
 pub mod experiment;
 pub mod export;
 pub mod folder;

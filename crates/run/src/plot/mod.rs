@@ -3,10 +3,11 @@
 mod scale;
 mod svg;
 mod thin;
+mod ticks;
 
-pub(crate) use self::scale::{Scale, shown};
+pub(crate) use self::scale::Scale;
 pub(crate) use self::svg::{Chart, Sample, Series};
-pub(crate) use self::thin::Thinned;
+pub(crate) use self::thin::{Smoothing, Thinned};
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! Plots as SVG: axes with ticks, lines with bands, a legend. The file needs nothing else, and its colours suit light
 //! and dark surroundings: it has a ground of its own, which follows the reader's scheme.
 
-use super::{COLOURS, DASHES, Scale, escaped, path, shown};
+use super::{COLOURS, DASHES, Scale, escaped, path};
 use std::fmt::Write;
 
 /// A line of a plot.
@@ -80,26 +80,27 @@ impl Chart {
             (LEFT + WIDTH - RIGHT) / 2.0,
             escaped(&self.title)
         ));
-        for tick in x.ticks() {
-            let at = x.place(tick);
+        let (x_ticks, y_ticks) = (x.ticks(), y.ticks());
+        for tick in &x_ticks.all {
+            let at = x.place(tick.value);
             line(format!(
                 "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{bottom}\"/>"
             ));
             let below = bottom + 18.0;
             line(format!(
                 "<text x=\"{at:.1}\" y=\"{below}\" text-anchor=\"middle\">{}</text>",
-                shown(tick)
+                tick.label
             ));
         }
-        for tick in y.ticks() {
-            let (at, right) = (y.place(tick), WIDTH - RIGHT);
+        for tick in &y_ticks.all {
+            let (at, right) = (y.place(tick.value), WIDTH - RIGHT);
             line(format!(
                 "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>"
             ));
             let (left, base) = (LEFT - 8.0, at + 4.0);
             line(format!(
                 "<text x=\"{left}\" y=\"{base:.1}\" text-anchor=\"end\">{}</text>",
-                shown(tick)
+                tick.label
             ));
         }
         line(format!(
@@ -110,12 +111,12 @@ impl Chart {
             "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             (LEFT + WIDTH - RIGHT) / 2.0,
             HEIGHT - 14.0,
-            escaped(&self.x_label)
+            escaped(&x_ticks.named(&self.x_label))
         ));
         let middle = (TOP + bottom) / 2.0;
         line(format!(
             "<text transform=\"translate(18 {middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            escaped(&self.y_label)
+            escaped(&y_ticks.named(&self.y_label))
         ));
         for (index, series) in self.series.iter().enumerate() {
             line(self.drawn(index, series, &x, &y));

@@ -29,6 +29,38 @@ pub(crate) struct Extremes {
     pub count: u64,
 }
 
+/// The moving mean of several curves, over the same steps in each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Smoothing {
+    /// Steps of a stretch: those of the curve with the longest ones.
+    width: u64,
+    /// Stretches to either side that go into a mean.
+    reach: u64,
+}
+
+impl Smoothing {
+    /// Means over a thirtieth of the longest of these curves.
+    pub(crate) fn of<'a>(curves: impl Iterator<Item = &'a Thinned>) -> Smoothing {
+        let (mut width, mut longest) = (1, 0);
+        for curve in curves {
+            width = width.max(curve.width);
+            let steps = curve
+                .extremes
+                .map_or(0, |ends| ends.last.0.saturating_sub(ends.first.0));
+            longest = longest.max(steps);
+        }
+        Smoothing {
+            width,
+            reach: longest / width / 60,
+        }
+    }
+
+    /// The steps that a point of [`Thinned::smoothed`] is the mean of.
+    pub(crate) fn window(self) -> u64 {
+        self.width * (2 * self.reach + 1)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretch {
     least: Point,
@@ -131,27 +163,23 @@ impl Thinned {
         points.into_iter().map(|(step, value)| (step as f64, value)).collect()
     }
 
-    /// The steps that a point of [`Thinned::smoothed`] is the mean of.
-    pub(crate) fn window(&self) -> u64 {
-        self.width * (2 * self.reach() as u64 + 1)
-    }
-
-    /// Stretches to either side that go into a mean: the window is a thirtieth of the curve.
-    fn reach(&self) -> usize {
-        self.stretches.len() / 60
-    }
-
-    /// The moving mean.
-    pub(crate) fn smoothed(&self) -> Vec<(f64, f64)> {
-        let all: Vec<&Stretch> = self.stretches.values().collect();
-        let reach = self.reach();
-        let mean = |index: usize| {
-            let near = &all[index.saturating_sub(reach)..(index + reach + 1).min(all.len())];
+    /// The moving mean: a point for each stretch of `smoothing`, which is at least as wide as those of this curve.
+    pub(crate) fn smoothed(&self, smoothing: Smoothing) -> Vec<(f64, f64)> {
+        let mut joined = Thinned {
+            width: smoothing.width.max(self.width),
+            ..Thinned::default()
+        };
+        for (number, stretch) in &self.stretches {
+            joined.join(number * self.width / joined.width, *stretch);
+        }
+        let mean = |&number: &u64| {
+            let near = number.saturating_sub(smoothing.reach)..=number.saturating_add(smoothing.reach);
+            let near: Vec<&Stretch> = joined.stretches.range(near).map(|(_, stretch)| stretch).collect();
             let sum = |of: fn(&Stretch) -> f64| near.iter().map(|stretch| of(stretch)).sum::<f64>();
             let count = sum(|stretch| stretch.count);
             (sum(|stretch| stretch.steps) / count, sum(|stretch| stretch.sum) / count)
         };
-        (0..all.len()).map(mean).collect()
+        joined.stretches.keys().map(mean).collect()
     }
 }
 
@@ -170,8 +198,9 @@ mod tests {
         let points = [(1, 3.0), (2, 1.0), (3, 2.0)];
         let found = curve(points);
         assert_eq!(found.points(), [(1.0, 3.0), (2.0, 1.0), (3.0, 2.0)]);
-        assert_eq!((found.smoothed(), found.window()), (found.points(), 1));
-        assert!(curve([]).points().is_empty() && curve([]).smoothed().is_empty());
+        let smoothing = Smoothing::of([&found].into_iter());
+        assert_eq!((found.smoothed(smoothing), smoothing.window()), (found.points(), 1));
+        assert!(curve([]).points().is_empty() && curve([]).smoothed(smoothing).is_empty());
     }
 
     #[test]
@@ -193,9 +222,29 @@ mod tests {
             ((123_456, -50.0), (77_777, 50.0), 200_000)
         );
         // The mean of a stretch is that of all its points.
-        let smooth = long.smoothed();
+        let smoothing = Smoothing::of([&long].into_iter());
+        let smooth = long.smoothed(smoothing);
         assert!((smooth[100].1 - 4.5).abs() < 0.05, "{:?}", smooth[100]);
-        assert!((2_000..20_000).contains(&long.window()));
+        assert!((6_000..7_000).contains(&smoothing.window()), "{smoothing:?}");
+    }
+
+    #[test]
+    fn curves_of_any_length_are_smoothed_over_the_same_steps() {
+        let value = |step: u64| (step * 7919 % 1009) as f64;
+        let short = curve((1..=2_500).map(|step| (step, value(step))));
+        let long = curve((1..=200_000).map(|step| (step, value(step))));
+        let smoothing = Smoothing::of([&short, &long].into_iter());
+        assert_eq!(smoothing, Smoothing::of([&long, &short].into_iter()));
+        let (one, other) = (short.smoothed(smoothing), long.smoothed(smoothing));
+        // The window around the middle of the short curve is within both; near its end fewer steps remain to the mean.
+        assert!(smoothing.window() > 2_500, "{smoothing:?}");
+        let narrow = Smoothing {
+            width: smoothing.width,
+            reach: 2,
+        };
+        let middle = 1_200 / smoothing.width as usize;
+        assert_eq!(short.smoothed(narrow)[middle], long.smoothed(narrow)[middle]);
+        assert!(one.len() < other.len() && one.len() >= 2_500 / smoothing.width as usize);
     }
 
     #[test]

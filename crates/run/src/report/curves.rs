@@ -1,12 +1,13 @@
 //! The curves of a page: losses, scores, learning rate, norm of the gradient, time of a step, of all runs together.
 
 use super::figure::{Figure, Line, Look};
-use super::html::{folded, number, table};
+use super::html::{folded, grid, note, number, table};
 use super::run::Run;
-use crate::plot::Thinned;
+use crate::plot::{Smoothing, Thinned};
 use std::collections::BTreeSet;
 
-/// Least number of points of a curve that is drawn pale, under its moving mean.
+/// Least number of points of a curve that is drawn pale, under its moving mean; the other runs' curves in its figure
+/// are so, too.
 const MANY: u64 = 150;
 
 /// How a number of the metrics is plotted.
@@ -70,8 +71,14 @@ fn kind(key: &str) -> CurveKind {
 /// The title of a number of the metrics, and its value as people read it.
 pub(super) fn titled(key: &str, value: f64) -> (String, String) {
     let kind = kind(key);
+    let shown = with_unit(&kind, kind.scale * value);
+    (kind.title, shown)
+}
+
+/// A value in the unit of its plot.
+fn with_unit(kind: &CurveKind, value: f64) -> String {
     let gap = if kind.unit.is_empty() { "" } else { "\u{a0}" };
-    (kind.title, format!("{}{gap}{}", number(kind.scale * value), kind.unit))
+    format!("{}{gap}{}", number(value), kind.unit)
 }
 
 /// A curve of a run under a key, as the lines of a plot.
@@ -86,44 +93,52 @@ struct RunCurve<'a> {
 }
 
 impl RunCurve<'_> {
-    fn lines(&self) -> Vec<Line> {
+    /// The lines of the curve: its values, and over them their moving mean, if there is one.
+    fn lines(&self, smoothing: Option<Smoothing>) -> Vec<Line> {
         let scaled = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x, self.scale * y)).collect();
-        let line = |name: String, look, points, told| Line {
-            name,
+        let line = |name: &str, look, points| Line {
+            name: name.to_string(),
             colour: self.colour,
             look,
             points: scaled(points),
-            told,
+            told: true,
         };
-        let name = self.name.clone();
-        if !self.is_smoothed() {
-            let name = if name.is_empty() { "value".to_string() } else { name };
-            return vec![line(name, self.look, self.curve.points(), true)];
+        let named = |alone: &'static str| if self.name.is_empty() { alone } else { &self.name };
+        match smoothing.filter(|_| self.noisy) {
+            None => vec![line(named("value"), self.look, self.curve.points())],
+            Some(smoothing) => {
+                let mean = match self.name.as_str() {
+                    "" => "mean".to_string(),
+                    name => format!("{name}, mean"),
+                };
+                vec![
+                    line(named("single step"), Look::Faint, self.curve.points()),
+                    line(&mean, Look::Solid, self.curve.smoothed(smoothing)),
+                ]
+            }
         }
-        let mean = if name.is_empty() {
-            "mean".to_string()
-        } else {
-            format!("{name}, mean")
-        };
-        let single = if name.is_empty() {
-            "single step".to_string()
-        } else {
-            name
-        };
-        vec![
-            line(single, Look::Faint, self.curve.points(), true),
-            line(mean, Look::Solid, self.curve.smoothed(), true),
-        ]
     }
 
-    fn is_smoothed(&self) -> bool {
-        self.noisy && self.curve.extremes().is_some_and(|extremes| extremes.count >= MANY)
+    /// Whether it has so many values that only their mean is to be seen.
+    fn is_dense(&self) -> bool {
+        self.noisy && self.curve.extremes().is_some_and(|ends| ends.count >= MANY)
+    }
+
+    /// Its value, in the unit of its plot, if it has one throughout.
+    fn constant(&self) -> Option<f64> {
+        let ends = self.curve.extremes()?;
+        (ends.least.1 == ends.greatest.1).then_some(self.scale * ends.least.1)
     }
 }
 
-/// All curves of the runs, as figures.
+/// All curves of the runs, as figures. Figures in which every curve is flat are left out; a sentence names them, with
+/// their values.
 pub(super) fn figures(runs: &[Run]) -> String {
-    let mut html = loss(runs);
+    let steps = runs.iter().flat_map(|run| run.curves.get("loss"));
+    let page = CurvePage {
+        runs,
+        smoothing: Smoothing::of(steps),
+    };
     let keys: BTreeSet<&str> = runs
         .iter()
         .flat_map(|run| run.curves.keys().map(String::as_str))
@@ -133,116 +148,152 @@ pub(super) fn figures(runs: &[Run]) -> String {
         .into_iter()
         .filter(is_shown)
         .partition(|key| key.starts_with("dev_"));
-    for key in scores {
-        html += &single(runs, key, Look::Marked);
-    }
     let known = ["lr", "gradient_norm", "step_ms"];
-    for key in known.into_iter().filter(|key| others.contains(key)) {
-        html += &single(runs, key, Look::Solid);
+    let first = known.into_iter().filter(|key| others.contains(key));
+    let others = first.chain(others.iter().copied().filter(|key| !known.contains(key)));
+    let scores = scores.into_iter().map(|key| (key, Look::Marked));
+    let looks = scores.chain(others.map(|key| (key, Look::Solid)));
+    let all = std::iter::once(page.loss()).chain(looks.map(|(key, look)| page.single(key, look)));
+    let (mut figures, mut flat) = (String::new(), Vec::new());
+    for drawn in all {
+        match drawn {
+            Drawn::Figure(html) => figures += &html,
+            Drawn::Flat(told) => flat.push(told),
+        }
     }
-    for key in others.into_iter().filter(|key| !known.contains(key)) {
-        html += &single(runs, key, Look::Solid);
-    }
-    html
+    let flat = if flat.is_empty() {
+        String::new()
+    } else {
+        note(&format!("Flat, and therefore not drawn: {}.", flat.join("; ")))
+    };
+    grid(&figures) + &flat
 }
 
-/// Losses in training and on the split `dev`, in one plot.
-fn loss(runs: &[Run]) -> String {
-    let mut courses = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        let named = |what: &str| match runs.len() {
-            1 => what.to_string(),
-            _ => format!("{}, {what}", run.name),
-        };
-        let alone = usize::from(runs.len() == 1);
-        let of = |key: &str, what: &str, look, colour, noisy| {
-            Some(RunCurve {
-                name: named(what),
-                colour,
-                curve: run.curves.get(key)?,
-                look,
-                scale: 1.0,
-                noisy,
-            })
-        };
-        courses.extend(of("loss", "training", Look::Solid, index, true));
-        courses.extend(of("dev_loss", "dev", Look::Marked, index + alone, false));
-    }
-    // A regression has the squared error.
-    let of_classes = runs.iter().all(|run| !run.curves.contains_key("dev_pearson"));
-    figure(
-        runs,
-        "loss",
-        "Loss",
-        if of_classes { "nats" } else { "" },
-        (false, false),
-        &courses,
-    )
+/// A figure of curves, or what it would show.
+enum Drawn {
+    Figure(String),
+    /// Its title, with the value of each run.
+    Flat(String),
 }
 
-/// A number of the metrics of all runs that have it.
-fn single(runs: &[Run], key: &str, look: Look) -> String {
-    let kind = kind(key);
-    let courses: Vec<RunCurve<'_>> = runs
-        .iter()
-        .enumerate()
-        .filter_map(|(index, run)| {
+/// The runs of a page, and how their curves are smoothed.
+struct CurvePage<'a> {
+    runs: &'a [Run],
+    smoothing: Smoothing,
+}
+
+impl CurvePage<'_> {
+    /// Losses in training and on the split `dev`, in one plot.
+    fn loss(&self) -> Drawn {
+        let runs = self.runs;
+        let mut curves = Vec::new();
+        for (index, run) in runs.iter().enumerate() {
+            let named = |what: &str| match runs.len() {
+                1 => what.to_string(),
+                _ => format!("{}, {what}", run.name),
+            };
+            let alone = usize::from(runs.len() == 1);
+            let of = |key: &str, what: &str, look, colour, noisy| {
+                Some(RunCurve {
+                    name: named(what),
+                    colour,
+                    curve: run.curves.get(key)?,
+                    look,
+                    scale: 1.0,
+                    noisy,
+                })
+            };
+            curves.extend(of("loss", "training", Look::Solid, index, true));
+            curves.extend(of("dev_loss", "dev", Look::Marked, index + alone, false));
+        }
+        // A regression has the squared error.
+        let of_classes = runs.iter().all(|run| !run.curves.contains_key("dev_pearson"));
+        let kind = CurveKind {
+            title: "Loss".to_string(),
+            unit: if of_classes { "nats" } else { "" },
+            ..kind("loss")
+        };
+        self.drawn("loss", &kind, &curves)
+    }
+
+    /// A number of the metrics of all runs that have it.
+    fn single(&self, key: &str, look: Look) -> Drawn {
+        let kind = kind(key);
+        let name = |run: &Run| {
+            if self.runs.len() > 1 {
+                run.name.clone()
+            } else {
+                String::new()
+            }
+        };
+        let curves = self.runs.iter().enumerate().filter_map(|(index, run)| {
             Some(RunCurve {
-                name: if runs.len() > 1 {
-                    run.name.clone()
-                } else {
-                    String::new()
-                },
+                name: name(run),
                 colour: index,
                 curve: run.curves.get(key)?,
                 look,
                 scale: kind.scale,
                 noisy: kind.noisy,
             })
-        })
-        .collect();
-    let extremes = || courses.iter().filter_map(|course| course.curve.extremes());
-    let least = extremes().map(|found| found.least.1).fold(f64::INFINITY, f64::min);
-    let greatest = extremes().map(|found| found.greatest.1).fold(0.0, f64::max);
-    let log = kind.wide && least > 0.0 && greatest > 20.0 * least;
-    figure(runs, key, &kind.title, kind.unit, (log, kind.from_zero), &courses)
+        });
+        self.drawn(key, &kind, &curves.collect::<Vec<_>>())
+    }
+
+    /// The figure of these curves, unless all of them are flat.
+    fn drawn(&self, key: &str, kind: &CurveKind, curves: &[RunCurve<'_>]) -> Drawn {
+        if let Some(values) = curves.iter().map(RunCurve::constant).collect::<Option<Vec<f64>>>() {
+            return Drawn::Flat(flat(kind, curves, &values));
+        }
+        let extremes = || curves.iter().filter_map(|curve| curve.curve.extremes());
+        let least = extremes().map(|found| found.least.1).fold(f64::INFINITY, f64::min);
+        let greatest = extremes().map(|found| found.greatest.1).fold(0.0, f64::max);
+        let steps = self.runs.iter().map(|run| run.steps as f64);
+        let smoothing = Some(self.smoothing).filter(|smoothing| smoothing.window() > 1);
+        let smoothing = smoothing.filter(|_| curves.iter().any(RunCurve::is_dense));
+        let note = smoothing.map_or(String::new(), |smoothing| {
+            let all = if self.runs.len() > 1 { ", in every run" } else { "" };
+            format!(
+                "Pale: single steps. Bold: their mean over {} steps{all}.",
+                smoothing.window()
+            )
+        });
+        let id: String = key
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        let figure = Figure {
+            id: format!("curve-{id}"),
+            title: kind.title.clone(),
+            unit: kind.unit.to_string(),
+            note,
+            along: "step".to_string(),
+            reach: (
+                steps.chain([0.0]).collect(),
+                kind.from_zero.then_some(0.0).into_iter().collect(),
+            ),
+            log: kind.wide && least > 0.0 && greatest > 20.0 * least,
+            lines: curves.iter().flat_map(|curve| curve.lines(smoothing)).collect(),
+            marks: phases(self.runs),
+            figures: extremes_of(&kind.title, curves),
+        };
+        Drawn::Figure(figure.to_html())
+    }
 }
 
-/// The figure of the curves in `courses`, on a logarithmic axis or one that begins at zero.
-fn figure(
-    runs: &[Run],
-    key: &str,
-    title: &str,
-    unit: &str,
-    (log, from_zero): (bool, bool),
-    courses: &[RunCurve<'_>],
-) -> String {
-    let steps = runs.iter().map(|run| run.steps as f64);
-    let window = courses.iter().filter(|course| course.is_smoothed());
-    let note = match window.map(|course| course.curve.window()).max() {
-        Some(steps) if steps > 1 => format!("Pale: single steps. Bold: their mean over {steps} steps."),
-        _ => String::new(),
-    };
-    let id: String = key
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
-    Figure {
-        id: format!("curve-{id}"),
-        title: title.to_string(),
-        unit: unit.to_string(),
-        note,
-        along: "step".to_string(),
-        reach: (
-            steps.chain([0.0]).collect(),
-            from_zero.then_some(0.0).into_iter().collect(),
-        ),
-        log,
-        lines: courses.iter().flat_map(RunCurve::lines).collect(),
-        marks: phases(runs),
-        figures: extremes_of(title, courses),
+/// The title of curves that are flat, with their values: one where it is the same in all runs.
+fn flat(kind: &CurveKind, curves: &[RunCurve<'_>], values: &[f64]) -> String {
+    let shown = |value: f64| with_unit(kind, value);
+    match values {
+        [] => kind.title.clone(),
+        [first, rest @ ..] if rest.iter().all(|value| value == first) => format!("{} {}", kind.title, shown(*first)),
+        _ => {
+            let each = curves.iter().zip(values);
+            let each: Vec<String> = each
+                .map(|(curve, value)| format!("{} in {}", shown(*value), curve.name))
+                .collect();
+            format!("{} {}", kind.title, each.join(", "))
+        }
     }
-    .to_html()
 }
 
 /// The first steps of training phases, where they are the same in all runs.
@@ -262,13 +313,13 @@ pub(super) fn phases(runs: &[Run]) -> Vec<(f64, String)> {
 }
 
 /// First, last, least and greatest value of each curve, folded away.
-fn extremes_of(title: &str, courses: &[RunCurve<'_>]) -> String {
+fn extremes_of(title: &str, curves: &[RunCurve<'_>]) -> String {
     let heads = ["", "values", "first", "last", "least", "at step", "greatest", "at step"].map(str::to_string);
-    let rows: Vec<(String, Vec<String>)> = courses
+    let rows: Vec<(String, Vec<String>)> = curves
         .iter()
-        .filter_map(|course| {
-            let found = course.curve.extremes()?;
-            let value = |(_, value): (u64, f64)| number(course.scale * value);
+        .filter_map(|curve| {
+            let found = curve.curve.extremes()?;
+            let value = |(_, value): (u64, f64)| number(curve.scale * value);
             let cells = vec![
                 found.count.to_string(),
                 value(found.first),
@@ -278,7 +329,7 @@ fn extremes_of(title: &str, courses: &[RunCurve<'_>]) -> String {
                 value(found.greatest),
                 found.greatest.0.to_string(),
             ];
-            let name = if course.name.is_empty() { title } else { &course.name };
+            let name = if curve.name.is_empty() { title } else { &curve.name };
             Some((name.to_string(), cells))
         })
         .collect();

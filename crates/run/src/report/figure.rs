@@ -1,8 +1,8 @@
 //! A plot in a page: HTML with an SVG that is as wide as its place, so that texts keep their size. The drawing has
 //! 1,000 units either way and is stretched; ticks are texts beside it, placed in percent.
 
-use super::html::{number, script_json};
-use crate::plot::{DASHES, Scale, escaped, path, shown};
+use super::html::{self, number, script_json};
+use crate::plot::{DASHES, Scale, escaped, path};
 use serde_json::{Value, json};
 
 /// Units of the drawing either way.
@@ -180,35 +180,26 @@ fn drawn(line: &Line, points: &[(f64, f64)], axes: &Axes) -> String {
     }
 }
 
-/// A step or a count, short: `1.5M`, `200k`.
-fn short(value: f64) -> String {
-    match value.abs() {
-        1e6.. => format!("{}M", shown(value / 1e6)),
-        1e4.. => format!("{}k", shown(value / 1e3)),
-        _ => shown(value),
-    }
-}
-
 /// The whole figure.
 pub(crate) fn frame(parts: &Frame<'_>) -> String {
     let Frame { id, axes, .. } = parts;
     let (title, unit) = (escaped(parts.title), escaped(parts.unit));
     let (x_ticks, y_ticks) = (axes.x.ticks(), axes.y.ticks());
-    let labels: Vec<String> = y_ticks.iter().map(|tick| shown(*tick)).collect();
-    let gutter = labels.iter().map(|label| label.chars().count()).max().unwrap_or(1);
+    let lengths = y_ticks.all.iter().map(|tick| tick.label.chars().count());
+    let gutter = lengths.max().unwrap_or(1);
     let mut grid = String::new();
-    for tick in &y_ticks {
-        let at = axes.y.place(*tick);
+    for tick in &y_ticks.all {
+        let at = axes.y.place(tick.value);
         grid += &format!("<path class=\"grid\" d=\"M0 {at:.1}H{SIZE}\"/>");
     }
-    let y_texts = y_ticks.iter().zip(&labels).map(|(tick, label)| {
-        let at = axes.y.place(*tick) / SIZE * 100.0;
-        format!("<span style=\"top:{at:.2}%\">{label}</span>")
+    let y_texts = y_ticks.all.iter().map(|tick| {
+        let at = axes.y.place(tick.value) / SIZE * 100.0;
+        format!("<span style=\"top:{at:.2}%\">{}</span>", tick.label)
     });
-    let x_texts = x_ticks.iter().enumerate().map(|(index, tick)| {
-        let at = axes.x.place(*tick) / SIZE * 100.0;
+    let x_texts = x_ticks.all.iter().enumerate().map(|(index, tick)| {
+        let at = axes.x.place(tick.value) / SIZE * 100.0;
         let minor = if index % 2 == 1 { " class=\"minor\"" } else { "" };
-        format!("<span{minor} style=\"left:{at:.2}%\">{}</span>", short(*tick))
+        format!("<span{minor} style=\"left:{at:.2}%\">{}</span>", tick.label)
     });
     let inside = |at: &f64| (axes.x.low..=axes.x.high).contains(at);
     let marks = parts.marks.iter().filter(|(at, _)| inside(at)).enumerate();
@@ -232,7 +223,7 @@ pub(crate) fn frame(parts: &Frame<'_>) -> String {
     let note = if parts.note.is_empty() {
         String::new()
     } else {
-        format!("<p class=\"note\">{}</p>\n", escaped(parts.note))
+        html::note(parts.note)
     };
     let mut told = parts.told.clone();
     told["x"] = json!([axes.x.low, axes.x.high]);
@@ -253,10 +244,9 @@ pub(crate) fn frame(parts: &Frame<'_>) -> String {
         number(axes.x.low),
         number(axes.x.high)
     );
-    let unit = if unit.is_empty() {
-        String::new()
-    } else {
-        format!(" <span class=\"unit\">{unit}</span>")
+    let unit = match y_ticks.named(parts.unit) {
+        unit if unit.is_empty() => unit,
+        unit => format!(" <span class=\"unit\">{}</span>", escaped(&unit)),
     };
     format!(
         "<figure id=\"{id}\" data-plot>\n<figcaption><h3>{title}{unit}</h3></figcaption>\n{legend}\
@@ -270,7 +260,7 @@ pub(crate) fn frame(parts: &Frame<'_>) -> String {
         parts.drawing,
         marks.collect::<String>(),
         x_texts.collect::<String>(),
-        escaped(parts.along),
+        escaped(&x_ticks.named(parts.along)),
         parts.figures,
         script_json(&told)
     )

@@ -20,12 +20,8 @@ pub(crate) fn number(value: f64) -> String {
         let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{power}", trimmed(digits));
     }
-    let before = if size >= 1.0 {
-        size.log10().floor() as usize + 1
-    } else {
-        1
-    };
-    let digits = if size >= 1.0 { 5usize.saturating_sub(before) } else { 5 };
+    let power = if value == 0.0 { 0 } else { size.log10().floor() as i32 };
+    let digits = usize::try_from(4 - power).unwrap_or(0);
     let text = format!("{value:.digits$}");
     trimmed(&text).to_string()
 }
@@ -53,6 +49,11 @@ pub(crate) fn table(caption: &str, heads: &[String], rows: &[(String, Vec<String
         heads.iter().map(head).collect::<String>(),
         rows.iter().map(row).collect::<String>()
     )
+}
+
+/// A remark.
+pub(crate) fn note(text: &str) -> String {
+    format!("<p class=\"note\">{}</p>\n", escaped(text))
 }
 
 /// Something that is folded away.
@@ -131,7 +132,16 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "0", "1", "0.12346", "1234.6", "123457", "-2.5", "1.5e-7", "0.00012", "2e9", "10"
+                "0",
+                "1",
+                "0.12346",
+                "1234.6",
+                "123457",
+                "-2.5",
+                "1.5e-7",
+                "0.00012345",
+                "2e9",
+                "10"
             ]
         );
     }

@@ -86,9 +86,10 @@ fn page(runs: &[Run], problems: &[String]) -> String {
         .iter()
         .filter_map(|run| Some(format!("{}: {}.", run.name, run.diverged.as_ref()?)));
     let told: Vec<String> = diverged.chain(problems.iter().cloned()).collect();
+    let settings = section("settings", "Settings", &tables::settings(runs));
     let sections = [
         section("results", "Results", &tables::results(runs)),
-        section("curves", "Curves", &html::grid(&curves::figures(runs))),
+        section("curves", "Curves", &curves::figures(runs)),
         section(
             "memory",
             "Memory over a step, as planned",
@@ -103,9 +104,13 @@ fn page(runs: &[Run], problems: &[String]) -> String {
         section("pictures", "Pictures of the last evaluation", &pictures::grids(runs)),
         section("samples", "Samples", &tables::samples(runs)),
         section("statistics", "Recorded statistics", &statistics::figures(runs)),
-        section("settings", "Settings", &tables::settings(runs)),
     ];
-    html::document("Lessen report", &title, &told, &sections.concat())
+    // Runs are compared by what differs between them; of a single one the results come first.
+    let sections = match runs {
+        [_] => sections.concat() + &settings,
+        _ => settings + &sections.concat(),
+    };
+    html::document("Lessen report", &title, &told, &sections)
 }
 
 #[cfg(test)]
@@ -143,6 +148,130 @@ mod tests {
         assert!(page.html().len() < 350_000, "{}", page.html().len());
         let told = page.html().split_once("<figure id=\"curve-loss\"").unwrap().1;
         assert!(told.contains("Bold: their mean over ") && told.contains(">60000</td>"));
+    }
+
+    /// The texts of a page, a line for each piece, without its style and scripts, and without the table of all settings,
+    /// which grows with the recipes' keys.
+    fn texts(page: &Page, root: &Path) -> String {
+        let page = page.html().replace(&root.display().to_string(), "ROOT");
+        let (mut text, mut rest) = (String::new(), page.as_str());
+        while let Some((before, after)) = rest.split_once('<') {
+            if !before.trim().is_empty() {
+                text += &format!("{}\n", before.trim());
+            }
+            let (tag, after) = after.split_once('>').unwrap();
+            let name = tag.split(' ').next().unwrap();
+            rest = match name {
+                "style" | "script" => after.split_once(&format!("</{name}>")).unwrap().1,
+                "title" => after.split_once("</title>").unwrap().1,
+                "details"
+                    if after.starts_with("<summary>Settings that") || after.starts_with("<summary>All settings") =>
+                {
+                    text += "(settings, folded away)\n";
+                    after.split_once("</details>").unwrap().1
+                }
+                _ => after,
+            };
+        }
+        text
+    }
+
+    /// A run of the adder with these settings beside a few, whose loss and norm scatter.
+    fn scattered(root: &Path, steps: u32, settings: &str, rate: f64) {
+        let mut metrics = String::new();
+        for step in 1..=steps {
+            let scatter = f64::from(step * 7919 % 101) / 101.0;
+            let loss = 2.0 / (1.0 + f64::from(step) / 100.0) + 0.1 * scatter;
+            writeln!(
+                metrics,
+                "{{\"step\": {step}, \"loss\": {loss}, \"lr\": {rate}, \"gradient_norm\": {}, \"step_ms\": 5}}",
+                1.0 + scatter
+            )
+            .unwrap();
+            if step % 100 == 0 {
+                writeln!(
+                    metrics,
+                    "{{\"step\": {step}, \"dev_loss\": {loss}, \"dev_accuracy\": 1}}"
+                )
+                .unwrap();
+            }
+        }
+        run(root, &metrics);
+        let common = "run.recipe = \"adder\"\ntrain.batch = 64\ntrain.seed = 1\n";
+        fs::write(root.join("config.toml"), format!("{common}{settings}\n")).unwrap();
+        let peaks = "{\"planned\": 10485760, \"measured\": 9437184, \"resident\": 11534336, \"plans\": 4194304}";
+        let report = format!("{{\"step_ms\": 5.0, \"samples_per_s\": 1234.5, \"peak_bytes\": {peaks}}}");
+        fs::write(root.join("report.json"), report).unwrap();
+    }
+
+    #[test]
+    fn the_texts_of_a_page_are_as_expected() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["short", "long"].map(|name| dir.path().join(name));
+        scattered(&folders[0], 120, "train.lr = 0.002", 0.002);
+        scattered(&folders[1], 3000, "train.lr = 0.001\nmodel.layers = 2", 0.001);
+        let page = Page::of(&folders).unwrap();
+        crate::expected_text::check("pages/two_runs.txt", &texts(&page, dir.path()));
+        let page = Page::of(&folders[1..]).unwrap();
+        crate::expected_text::check("pages/one_run.txt", &texts(&page, dir.path()));
+    }
+
+    #[test]
+    fn runs_of_any_length_are_smoothed_alike_and_flat_curves_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["short", "long"].map(|name| dir.path().join(name));
+        scattered(&folders[0], 120, "train.lr = 0.002", 0.002);
+        scattered(&folders[1], 3000, "train.lr = 0.001", 0.001);
+        let page = Page::of(&folders).unwrap();
+        let html = page.html();
+        for figure in ["curve-loss", "curve-gradient-norm"] {
+            let (_, told) = html.split_once(&format!("<figure id=\"{figure}\"")).unwrap();
+            let (told, _) = told.split_once("</figure>").unwrap();
+            // A short run alone would not be smoothed; beside a longer one it is, over as many steps.
+            assert!(
+                told.contains("Bold: their mean over 100 steps, in every run."),
+                "{told}"
+            );
+            assert_eq!(told.matches("class=\"curve faint").count(), 2);
+            assert!(told.contains("\"name\":\"short, mean\"") || told.contains("\"name\":\"short, training, mean\""));
+        }
+        let flat = "Flat, and therefore not drawn: Accuracy on dev 100\u{a0}%; Learning rate 0.002 in short, 0.001 in \
+                    long; Time of a step 5\u{a0}ms.";
+        assert!(html.contains(flat), "{html}");
+        for figure in ["curve-lr", "curve-step-ms", "curve-dev-accuracy"] {
+            assert!(!html.contains(&format!("<figure id=\"{figure}\"")), "{figure}");
+        }
+    }
+
+    #[test]
+    fn what_differs_between_runs_comes_first_and_peaks_stand_in_one_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["one", "other"].map(|name| dir.path().join(name));
+        scattered(&folders[0], 5, "train.lr = 0.002", 0.1);
+        scattered(&folders[1], 5, "train.lr = 0.001", 0.1);
+        let page = Page::of(&folders).unwrap();
+        let (before, after) = page.html().split_once("<h2 id=\"results\">").unwrap();
+        assert!(before.contains("<th scope=\"row\">train.lr</th>") && !after.contains("train.lr"));
+        let (differing, equal) = before
+            .split_once("<details><summary>Settings that are the same in all runs")
+            .unwrap();
+        assert!(!differing.contains("train.batch") && equal.contains("<th scope=\"row\">train.batch</th><td>"));
+        let row = "<th scope=\"row\">Peak memory</th><td>10.0\u{a0}MiB\u{a0}planned, 9.0\u{a0}MiB\u{a0}measured, \
+                   11.0\u{a0}MiB\u{a0}resident</td>";
+        assert!(after.contains(row), "{after}");
+        assert_eq!(
+            (
+                after.matches("Peak memory<").count(),
+                after.matches("Peak memory:").count()
+            ),
+            (1, 1)
+        );
+        // Of a single run the results come first.
+        let page = Page::of(&folders[..1]).unwrap();
+        let (before, after) = page.html().split_once("<h2 id=\"results\">").unwrap();
+        assert!(
+            !before.contains("train.lr") && after.contains("<dt>Peak memory</dt>") && after.contains(">train.lr</th>")
+        );
     }
 
     #[test]

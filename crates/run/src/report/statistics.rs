@@ -2,9 +2,8 @@
 //! the newest distributions.
 
 use super::figure::{Figure, Line, Look};
-use super::html::{folded, number};
+use super::html::{folded, note, number};
 use super::run::Run;
-use crate::plot::escaped;
 use std::collections::BTreeMap;
 
 /// Equal parts that a distribution is drawn in.
@@ -87,7 +86,7 @@ fn courses(run: &Run) -> BTreeMap<String, Lines> {
     groups
 }
 
-/// Groups with a single value, and groups with a curve to plot.
+/// Groups with one value throughout, and groups with a curve to plot.
 fn without_constants(mut groups: BTreeMap<String, Lines>) -> (Vec<(String, f64)>, BTreeMap<String, Lines>) {
     let mut constants = Vec::new();
     groups.retain(|title, lines| {
@@ -111,10 +110,7 @@ fn told(constants: &[(String, f64)]) -> String {
     if named.is_empty() {
         String::new()
     } else {
-        format!(
-            "<p class=\"note\">The same throughout: {}.</p>\n",
-            escaped(&named.join("; "))
-        )
+        note(&format!("Flat, and therefore not drawn: {}.", named.join("; ")))
     }
 }
 

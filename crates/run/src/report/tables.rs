@@ -1,8 +1,8 @@
 //! The tables of a page: results, settings, confusion matrices, labels, samples.
 
 use super::curves::titled;
-use super::html::{folded, number, rough, table};
-use super::run::{ConfusionFile, Run};
+use super::html::{folded, note, number, rough, table};
+use super::run::{ConfusionFile, Outcome, Run};
 use crate::plot::escaped;
 use lessen_train::show_size;
 use std::collections::BTreeSet;
@@ -56,19 +56,37 @@ pub(super) fn results(runs: &[Run]) -> String {
     row("Compiled in", &|run| {
         Some(format!("{}\u{a0}ms", rough(run.outcome.as_ref()?.compile_ms?)))
     });
-    let peaks = runs.iter().filter_map(|run| run.outcome.as_ref());
-    let peaks: BTreeSet<&String> = peaks.flat_map(|outcome| outcome.peak_bytes.keys()).collect();
-    for key in peaks.into_iter().rev() {
-        row(&format!("Peak memory, {}", key.replace('_', " ")), &|run| {
-            let bytes = run.outcome.as_ref()?.peak_bytes.get(key)?.as_u64()?;
-            Some(show_size(usize::try_from(bytes).ok()?).replace(' ', "\u{a0}"))
-        });
-    }
+    row("Peak memory", &|run| peak_memory(run.outcome.as_ref()?));
     row("Folder", &|run| Some(run.root.display().to_string()));
-    match runs {
+    let explained = if rows.iter().any(|(name, _)| name == "Peak memory") {
+        note(PEAK_MEMORY)
+    } else {
+        String::new()
+    };
+    let figures = match runs {
         [_] => tiles(&rows),
         _ => table("Results", &heads, &rows),
-    }
+    };
+    figures + &explained
+}
+
+/// What the peaks of a run are.
+const PEAK_MEMORY: &str = "Peak memory: planned is what the run announced for its whole process before the first step; \
+                           measured is the most that its allocator held; resident is the growth of the process as the \
+                           operating system counts it, with code and pages that the allocator has not given back.";
+
+/// The peaks of a run beside each other.
+fn peak_memory(outcome: &Outcome) -> Option<String> {
+    let peak = |key: &str| {
+        let bytes = outcome.peak_bytes.get(key)?.as_u64()?;
+        let size = show_size(usize::try_from(bytes).ok()?).replace(' ', "\u{a0}");
+        Some(format!("{size}\u{a0}{key}"))
+    };
+    let peaks: Vec<String> = ["planned", "measured", "resident"]
+        .into_iter()
+        .filter_map(peak)
+        .collect();
+    (!peaks.is_empty()).then(|| peaks.join(", "))
 }
 
 /// The figures of a single run.
@@ -83,7 +101,7 @@ fn tiles(rows: &[(String, Vec<String>)]) -> String {
     )
 }
 
-/// The settings in which runs differ, and all of them folded away.
+/// The settings of runs: those in which they differ, then those that are the same, folded away.
 pub(super) fn settings(runs: &[Run]) -> String {
     let of: Vec<Vec<(String, String)>> = runs
         .iter()
@@ -101,33 +119,36 @@ pub(super) fn settings(runs: &[Run]) -> String {
             keys.push(key);
         }
     }
-    let rows: Vec<(String, Vec<String>)> = keys
-        .into_iter()
-        .map(|key| {
-            let value = |entries: &Vec<(String, String)>| {
-                let found = entries.iter().find(|(own, _)| own == key);
-                found.map_or("–".to_string(), |(_, value)| value.clone())
-            };
-            (key.clone(), of.iter().map(value).collect())
-        })
-        .collect();
-    if rows.is_empty() {
+    let rows = keys.into_iter().map(|key| {
+        let value = |entries: &Vec<(String, String)>| {
+            let found = entries.iter().find(|(own, _)| own == key);
+            found.map_or("–".to_string(), |(_, value)| value.clone())
+        };
+        (key.clone(), of.iter().map(value).collect::<Vec<_>>())
+    });
+    let (mut equal, differing): (Vec<_>, Vec<_>) =
+        rows.partition(|(_, values)| values.iter().all(|value| *value == values[0]));
+    if equal.is_empty() && differing.is_empty() {
         return String::new();
     }
-    let heads: Vec<String> = std::iter::once(String::new())
-        .chain(runs.iter().map(|run| run.name.clone()))
-        .collect();
-    let mut html = String::new();
-    if runs.len() > 1 {
-        let differ = |(_, values): &&(String, Vec<String>)| values.iter().any(|value| *value != values[0]);
-        let differing: Vec<(String, Vec<String>)> = rows.iter().filter(differ).cloned().collect();
-        html += &if differing.is_empty() {
-            "<p>All settings are the same.</p>\n".to_string()
-        } else {
-            table("Settings that differ", &heads, &differing)
-        };
+    if runs.len() == 1 {
+        let heads = [String::new(), runs[0].name.clone()];
+        return folded("All settings", &table("All settings", &heads, &equal));
     }
-    html + &folded("All settings", &table("All settings", &heads, &rows))
+    let html = if differing.is_empty() {
+        "<p>All settings are the same.</p>\n".to_string()
+    } else {
+        let names = runs.iter().map(|run| run.name.clone());
+        let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+        table("Settings that differ", &heads, &differing)
+    };
+    if equal.is_empty() {
+        return html;
+    }
+    equal.iter_mut().for_each(|(_, values)| values.truncate(1));
+    let heads = [String::new(), "all runs".to_string()];
+    let title = "Settings that are the same in all runs";
+    html + &folded(title, &table(title, &heads, &equal))
 }
 
 /// The confusion matrices of the runs that have one.
