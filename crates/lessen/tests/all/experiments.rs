@@ -35,6 +35,13 @@ fn whole(seeds: &str) -> String {
     format!("{HEAD}seeds = {seeds}\n{SET}{GRID}{MEASURES}{REST}")
 }
 
+/// A mean of a usual size with as many places as two digits of its deviation need.
+fn within(mean: f64, deviation: f64) -> String {
+    let rounded: f64 = format!("{deviation:.1e}").parse().unwrap();
+    let places = (1.0 - rounded.log10().floor()).max(0.0) as usize;
+    format!("{mean:.places$} ± {deviation:.places$}")
+}
+
 /// The numbers of a key over the steps of a run.
 fn course(run: &Path, key: &str) -> Vec<f64> {
     let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
@@ -83,9 +90,13 @@ fn a_grid_is_run_and_summed_up_on_a_page() {
         "- Recipe `adder`; 4 points, seeds 1, 2, 8 runs in ",
         "`train.steps = 6`",
         "|  | loss | paper | loss after step 3 | dev_loss, best | peak_bytes |\n|---|---|---|---|---|---|\n",
-        &format!("| SGD, lr 0.1 | {mean:.4} ± {deviation:.4} (2) | 1.2500 | "),
+        &format!("| SGD, lr 0.1 | {} (2) | 1.2500 | ", within(mean, deviation)),
         "| A tenth is too much. | loss: SGD, lr 0.001 ",
-        "claimed 100.0; pooled deviation ",
+        "claimed: better by more than 100; pooled deviation ",
+        " (seed by seed)",
+        "A cell is the mean over the seeds 1, 2 ± ",
+        "\n- **loss**: last `dev_loss`; lower is better\n",
+        "\n- **dev_loss, best**: best `dev_loss`; lower is better\n",
         " | **did not hold** |\n",
         " | **held** |\n",
         "![loss over step](rates/1-loss-over-step.svg)\n",
@@ -130,6 +141,37 @@ fn a_grid_is_run_and_summed_up_on_a_page() {
         "error: the run in runs/rates/AdamW-lr-0.001/seed-1 has train.warmup = 2, and the experiment says 1; remove that \
          folder, or name another for the experiment with --out"
     );
+}
+
+#[test]
+fn without_measures_the_scores_the_loss_the_time_and_the_peak_are_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let claim =
+        "[[claim]]\ntext = \"It learns.\"\nmeasure = \"dev_accuracy\"\npoint = \"AdamW, lr 0.1\"\nat_least = 0\n";
+    write(dir, &format!("{HEAD}{SET}{GRID}{claim}"));
+    let found = json(dir, &["experiment", "rates.toml", "--json"]);
+    let measures = found["runs"][0]["measures"].as_object().unwrap();
+    let names: Vec<&str> = measures.keys().map(String::as_str).collect();
+    assert_eq!(names, ["dev_accuracy", "dev_loss", "step_ms", "peak_bytes, MiB"]);
+    assert!(measures.values().all(Value::is_f64), "{measures:?}");
+    let page = fs::read_to_string(dir.join("pages/rates.md")).unwrap();
+    assert!(
+        page.contains("|  | dev_accuracy | dev_loss | step_ms | peak_bytes, MiB |\n"),
+        "{page}"
+    );
+    assert!(
+        page.contains("- **dev_accuracy**: last `dev_accuracy`; higher is better\n"),
+        "{page}"
+    );
+    // Names are checked before the first run here, too.
+    write(
+        dir,
+        &format!("{HEAD}{SET}{GRID}{claim}").replace("dev_accuracy", "dev_f1"),
+    );
+    let sentence = refuse(dir, &["experiment", "rates.toml", "--out", "other"]);
+    let expected = "there is no measure called 'dev_f1'; there are dev_accuracy; dev_loss; step_ms; peak_bytes, MiB";
+    assert!(sentence.contains(expected) && !dir.join("other").exists(), "{sentence}");
 }
 
 #[test]

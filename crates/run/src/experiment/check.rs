@@ -31,7 +31,7 @@ const DATA: [&str; 10] = [
     "model.kind",
 ];
 
-/// Checks every run; says how far each has got.
+/// Checks every run; says how far each has got, and the names of the scores that the runs have.
 ///
 /// # Errors
 /// A mistake in the settings of a run, with the run's name; a measure that a run does not have; a folder of other
@@ -42,10 +42,11 @@ pub(super) fn check(
     measures: &[Measure],
     out: &Path,
     backend: &mut dyn Backend,
-) -> Result<Vec<State>> {
+) -> Result<(Vec<State>, Vec<String>)> {
     let mut states = Vec::with_capacity(runs.len());
     let mut read: Option<CheckedTask> = None;
     let mut lacking: Vec<Option<Error>> = Vec::new();
+    let mut scores: Vec<String> = Vec::new();
     for run in runs {
         let title = grid.title(run.point, run.seed);
         // Seeds change no plan.
@@ -63,13 +64,18 @@ pub(super) fn check(
                     .map(|(before, own)| before.and(own))
                     .collect()
             };
+            for score in task.goal().scores() {
+                if !scores.iter().any(|known| known == score) {
+                    scores.push(score.to_string());
+                }
+            }
             read = Some(task);
         }
         states.push(state(&out.join(&run.folder), &run.settings)?);
     }
     match lacking.into_iter().flatten().next() {
         Some(error) => Err(error),
-        None => Ok(states),
+        None => Ok((states, scores)),
     }
 }
 

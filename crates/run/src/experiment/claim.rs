@@ -1,9 +1,11 @@
 //! Claims of a paper as conditions on the measured numbers, and their verdicts.
 
+use super::digits;
 use super::measure::{Better, Measure};
 use super::reader::Reader;
-use super::summary::Summary;
+use super::summary::{BySeed, Ratio, Summary};
 use lessen_base::{Error, Result};
+use serde_json::{Value, json};
 
 /// A claim.
 #[derive(Clone, Debug)]
@@ -116,53 +118,133 @@ impl Claim {
     }
 
     /// Its verdict; `of` has the numbers of a point.
-    pub(super) fn verdict(&self, measure: &Measure, of: impl Fn(&str) -> Option<Summary>) -> (Verdict, String) {
-        let unknown = (Verdict::Unknown, "a number is missing".to_string());
-        let show = |number: f64| measure.show(number);
+    pub(super) fn verdict(&self, measure: &Measure, of: impl Fn(&str) -> BySeed) -> Judged {
         match &self.condition {
-            Condition::Better { point, than, by } => {
-                let Some((a, b)) = of(point).zip(of(than)) else {
-                    return unknown;
-                };
-                let gain = match measure.better {
-                    Some(Better::Lower) => b.mean - a.mean,
-                    _ => a.mean - b.mean,
-                };
-                let spread = a.pooled(b);
-                let told = spread.map_or("one run each, no spread".to_string(), |spread| {
-                    format!("pooled deviation {}", show(spread))
-                });
-                let beside = if *by == 0.0 {
-                    String::new()
-                } else {
-                    format!(", claimed {}", show(*by))
-                };
-                let how = format!(
-                    "{point} {} against {than} {}: better by {}{beside}; {told}",
-                    show(a.mean),
-                    show(b.mean),
-                    show(gain)
-                );
-                (judge(gain - by, spread.unwrap_or(0.0)), how)
-            }
-            Condition::Bound { point, least, bound } => {
-                let Some(found) = of(point) else { return unknown };
-                let gain = if *least { found.mean - bound } else { bound - found.mean };
-                let word = if *least { "at least" } else { "at most" };
-                let how = format!(
-                    "{point} {}, claimed {word} {}; deviation {}",
-                    show(found.mean),
-                    show(*bound),
-                    show(found.deviation)
-                );
-                let verdict = match judge(gain, found.deviation) {
-                    // A bound that is met exactly holds.
-                    Verdict::WithinSpread if gain == 0.0 && found.deviation == 0.0 => Verdict::Held,
-                    verdict => verdict,
-                };
-                (verdict, how)
-            }
+            Condition::Better { point, than, by } => compared(measure, (point, &of(point)), (than, &of(than)), *by),
+            Condition::Bound { point, least, bound } => bounded(measure, (point, &of(point)), *least, *bound),
         }
+    }
+}
+
+/// A claim with its verdict.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub verdict: Verdict,
+    /// The numbers, in words.
+    pub measured: String,
+    /// By how much a point is better than the other, or than the bound; negative where it is worse.
+    pub gain: Option<f64>,
+    /// The ratio of two points.
+    pub ratio: Option<Ratio>,
+}
+
+impl Judged {
+    /// The object of a claim with this text.
+    pub(super) fn to_json(&self, text: &str) -> Value {
+        let ratio = self
+            .ratio
+            .map(|ratio| json!({ "value": ratio.value, "deviation": ratio.deviation, "paired": ratio.paired }));
+        json!({
+            "claim": text,
+            "verdict": self.verdict.word(),
+            "measured": self.measured,
+            "gain": self.gain,
+            "ratio": ratio,
+        })
+    }
+
+    fn unknown() -> Judged {
+        Judged {
+            verdict: Verdict::Unknown,
+            measured: "a number is missing".to_string(),
+            gain: None,
+            ratio: None,
+        }
+    }
+}
+
+fn summary(numbers: &[(u64, f64)]) -> Option<Summary> {
+    Summary::of(&numbers.iter().map(|(_, number)| *number).collect::<Vec<f64>>())
+}
+
+/// Whether the first point is better than the second one, by more than `by`.
+fn compared(measure: &Measure, own: (&str, &[(u64, f64)]), other: (&str, &[(u64, f64)]), by: f64) -> Judged {
+    let Some((a, b)) = summary(own.1).zip(summary(other.1)) else {
+        return Judged::unknown();
+    };
+    let gain = match measure.better {
+        Some(Better::Lower) => b.mean - a.mean,
+        _ => a.mean - b.mean,
+    };
+    let spread = a.pooled(b);
+    let size = measure.show_within(gain.abs(), spread.unwrap_or(0.0));
+    let difference = match gain {
+        _ if gain > 0.0 => format!("better by {size}"),
+        _ if gain < 0.0 => format!("worse by {size}"),
+        _ => "equal".to_string(),
+    };
+    let claimed = match by {
+        0.0 => String::new(),
+        _ if by > 0.0 => format!(", claimed: better by more than {}", measure.show_given(by)),
+        _ => format!(", claimed: worse by less than {}", measure.show_given(-by)),
+    };
+    let told = spread.map_or("no spread, as each has one run".to_string(), |spread| {
+        format!("pooled deviation {}", measure.show_within(spread, spread))
+    });
+    let ratio = Ratio::of(own.1, other.1);
+    let shown = ratio.map_or(String::new(), |ratio| format!("; ratio {}", show_ratio(ratio)));
+    Judged {
+        verdict: judge(gain - by, spread.unwrap_or(0.0)),
+        measured: format!(
+            "{} {} against {} {}: {difference}{claimed}; {told}{shown}",
+            own.0,
+            measure.show_summary(a, ""),
+            other.0,
+            measure.show_summary(b, "")
+        ),
+        gain: Some(gain),
+        ratio,
+    }
+}
+
+/// A ratio with its spread.
+fn show_ratio(ratio: Ratio) -> String {
+    match ratio.deviation {
+        None => format!("{:.3}", ratio.value),
+        Some(deviation) => {
+            let how = if ratio.paired { "seed by seed" } else { "seeds differ" };
+            format!("{} ({how})", digits::spread(ratio.value, deviation, None))
+        }
+    }
+}
+
+/// Whether a point's mean is at least, or at most, a bound.
+fn bounded(measure: &Measure, own: (&str, &[(u64, f64)]), least: bool, bound: f64) -> Judged {
+    let Some(found) = summary(own.1) else {
+        return Judged::unknown();
+    };
+    let gain = if least { found.mean - bound } else { bound - found.mean };
+    let verdict = match judge(gain, found.deviation) {
+        // A bound that is met exactly holds.
+        Verdict::WithinSpread if gain == 0.0 && found.deviation == 0.0 => Verdict::Held,
+        verdict => verdict,
+    };
+    let word = if least { "at least" } else { "at most" };
+    let size = measure.show_within(gain.abs(), found.deviation);
+    let difference = match gain {
+        _ if gain < 0.0 => format!("missed by {size}"),
+        _ => format!("met by {size}"),
+    };
+    Judged {
+        verdict,
+        measured: format!(
+            "{} {}, claimed {word} {}: {difference}",
+            own.0,
+            measure.show_summary(found, ""),
+            measure.show_given(bound)
+        ),
+        gain: Some(gain),
+        ratio: None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Measures of an experiment's runs: numbers of `metrics.jsonl` and `report.json`, and losses at other lengths.
 
+use super::digits;
 use super::reader::Reader;
+use super::summary::Summary;
 use crate::lengths::Length;
 use crate::recipe::value::SettingValue;
 use crate::training::median;
@@ -9,7 +11,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Numbers of a run as a whole, as `report.json` has them; all that are not here are of a step.
-const OF_THE_RUN: [&str; 5] = ["compile_ms", "peak_bytes", "samples_per_s", "tokens_per_s", "best_step"];
+const OF_THE_RUN: [&str; 5] = ["compile_ms", PEAK, "samples_per_s", "tokens_per_s", "best_step"];
+
+/// The key of the peak of the plans.
+const PEAK: &str = "peak_bytes";
+
+/// The factor from bytes to MiB.
+const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// Numbers that every step has.
 const OF_STEPS: [&str; 3] = ["loss", "lr", STEP_TIME];
@@ -33,6 +41,16 @@ pub(super) enum Moment {
 pub(super) enum Better {
     Lower,
     Higher,
+}
+
+impl Better {
+    /// The end of a sentence.
+    fn says(self) -> &'static str {
+        match self {
+            Better::Lower => "; lower is better",
+            Better::Higher => "; higher is better",
+        }
+    }
 }
 
 /// A column of the table.
@@ -101,6 +119,30 @@ impl Measure {
             scale,
             optional,
         })
+    }
+
+    /// The measures of an experiment that names none: the scores of its runs, loss, time of a step and peak.
+    pub(super) fn defaults(scores: &[String]) -> Vec<Measure> {
+        let scores = scores.iter().map(|score| format!("dev_{score}"));
+        let values = scores.chain(["dev_loss", STEP_TIME, PEAK].map(str::to_string));
+        let measure = |value: String| {
+            let (scale, name) = match value.as_str() {
+                PEAK => (MIB, "peak_bytes, MiB".to_string()),
+                _ => (1.0, value.clone()),
+            };
+            Measure {
+                name,
+                at: Moment::End,
+                phase: None,
+                length: None,
+                better: natural(&value),
+                digits: None,
+                scale,
+                optional: false,
+                value,
+            }
+        };
+        values.map(measure).collect()
     }
 
     /// Refuses a measure that runs with these keys in their metrics and phases do not have. `origin` names the place.
@@ -172,15 +214,60 @@ impl Measure {
         outcome.metrics.iter().filter(own).filter_map(point).collect()
     }
 
-    /// The number for people.
+    /// A number for people.
     pub(super) fn show(&self, number: f64) -> String {
-        let number = number * self.scale;
-        match self.digits {
-            Some(digits) => format!("{number:.digits$}"),
-            None if number.abs() >= 1e5 || (number != 0.0 && number.abs() < 1e-3) => format!("{number:.3e}"),
-            None if number.abs() >= 100.0 => format!("{number:.1}"),
-            None => format!("{number:.4}"),
+        digits::alone(number * self.scale, self.digits)
+    }
+
+    /// A number that the file gives.
+    pub(super) fn show_given(&self, number: f64) -> String {
+        digits::given(number * self.scale)
+    }
+
+    /// A number whose spread is known, with the digits that it leaves.
+    pub(super) fn show_within(&self, number: f64, spread: f64) -> String {
+        digits::with_digits_of(number * self.scale, spread * self.scale.abs(), self.digits)
+    }
+
+    /// Mean, deviation and number of runs; `more` is said beside the latter.
+    pub(super) fn show_summary(&self, found: Summary, more: &str) -> String {
+        let (mean, deviation) = (found.mean * self.scale, found.deviation * self.scale.abs());
+        let shown = match found.count {
+            1 => digits::alone(mean, self.digits),
+            _ => digits::spread(mean, deviation, self.digits),
+        };
+        format!("{shown} ({}{more})", found.count)
+    }
+
+    /// What it is, in words.
+    pub(super) fn describe(&self) -> String {
+        let key = format!("`{}`", self.value);
+        let is_of_run = OF_THE_RUN.contains(&self.value.as_str());
+        let mut text = match (self.at, self.length) {
+            (_, Some(length)) => format!("{key} in windows of length {length}, after the end"),
+            (Moment::End, None) if self.value == PEAK => format!("{key}: states, constants and arena, as planned"),
+            (Moment::End, None) if is_of_run => format!("{key} of the whole run"),
+            (Moment::End, None) if self.value == STEP_TIME => format!("median of {key} over the steps"),
+            (Moment::End, None) => format!("last {key}"),
+            (Moment::Best, None) => format!("best {key}"),
+            (Moment::Step(step), None) => format!("{key} after step {step}"),
+        };
+        if let Some(phase) = &self.phase {
+            text += &format!(" in phase {phase}");
         }
+        if self.scale == MIB {
+            text += ", in MiB";
+        } else if self.scale != 1.0 {
+            text += &format!(", times {}", digits::given(self.scale));
+        }
+        text += match self.better {
+            Some(better) => better.says(),
+            None => "",
+        };
+        if self.optional {
+            text += "; not every run has it";
+        }
+        text
     }
 }
 
@@ -209,7 +296,7 @@ pub(super) fn known_keys(clips: bool, scores: &[&str], statistics: impl Iterator
 fn natural(value: &str) -> Option<Better> {
     let is = |words: &[&str]| words.iter().any(|word| value.ends_with(word));
     match value {
-        _ if is(&["loss", "mse", "mae", "_ms", "_bytes"]) => Some(Better::Lower),
+        _ if is(&["loss", "perplexity", "mse", "mae", "_ms", "_bytes"]) => Some(Better::Lower),
         _ if is(&["accuracy", "f1", "matthews", "pearson", "spearman", "_per_s"]) => Some(Better::Higher),
         _ => None,
     }

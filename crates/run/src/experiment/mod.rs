@@ -7,10 +7,12 @@
 
 mod check;
 mod claim;
+mod digits;
 mod grid;
 mod machine;
 mod measure;
 mod page;
+mod paper;
 mod plot;
 mod reader;
 mod results;
@@ -21,6 +23,7 @@ use self::claim::{Claim, check_name, find};
 use self::grid::{Grid, GridRun};
 use self::measure::Measure;
 use self::page::About;
+use self::paper::Paper;
 use self::plot::Plot;
 use self::reader::Reader;
 use self::results::{Record, State};
@@ -35,15 +38,6 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// A number of a paper.
-#[derive(Clone, Debug)]
-struct Paper {
-    point: String,
-    measure: String,
-    value: f64,
-    place: String,
-}
 
 /// An experiment as its file describes it.
 #[derive(Clone, Debug)]
@@ -127,9 +121,6 @@ impl Experiment {
         let grid = Grid::read(document, &mut reader, &base)?;
         let measures = reader.tables("measure")?.into_iter().map(Measure::read);
         let measures: Vec<Measure> = measures.collect::<Result<_>>()?;
-        if measures.is_empty() {
-            return Err(reader.missing("measure", "[[measure]] with value = \"dev_loss\""));
-        }
         for (index, measure) in measures.iter().enumerate() {
             if measures[..index].iter().any(|other| other.name == measure.name) {
                 let name = &measure.name;
@@ -165,7 +156,10 @@ impl Experiment {
             claims,
         };
         reader.finish()?;
-        experiment.check_names()?;
+        // Without measures of its own, the experiment has those that its runs have.
+        if !experiment.measures.is_empty() {
+            experiment.check_names()?;
+        }
         Ok(experiment)
     }
 
@@ -193,8 +187,28 @@ impl Experiment {
         let runs = self.grid.runs(options.change)?;
         let mut backend = new_backend()?;
         let machine = machine::describe(backend.target().limits().workers);
-        let states = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
+        let (states, scores) = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
         drop(backend);
+        if self.measures.is_empty() {
+            let measures = Measure::defaults(&scores);
+            let experiment = Experiment {
+                measures,
+                ..self.clone()
+            };
+            experiment.check_names()?;
+            return experiment.run_checked((&runs, states), options, &machine, new_backend);
+        }
+        self.run_checked((&runs, states), options, &machine, new_backend)
+    }
+
+    /// Trains the runs that are left, of those with these states.
+    fn run_checked(
+        &self,
+        (runs, states): (&[GridRun], Vec<State>),
+        options: &Options<'_>,
+        machine: &str,
+        new_backend: NewBackend<'_>,
+    ) -> Result<Finished> {
         let left = states.iter().filter(|state| !state.is_over()).count();
         report(&format!(
             "{}: {} in {}, {left} left to do",
@@ -225,7 +239,7 @@ impl Experiment {
             }
             clock.finished();
         }
-        self.finish(&runs, options, &machine, new_backend)
+        self.finish(runs, options, machine, new_backend)
     }
 
     /// The outcome where the run with this title was stopped.
@@ -284,18 +298,15 @@ impl Experiment {
         if let Some(page) = page {
             self.write_page(page, &records, &about)?;
         }
-        let verdicts = self.verdicts(&records);
+        let judged = self.judged(&records);
         let mut text = self.table(&records);
-        for (claim, verdict, how) in &verdicts {
-            text += &format!("{}: {claim} ({how})\n", verdict.word());
+        for (claim, found) in &judged {
+            text += &format!("{}: {} ({})\n", found.verdict.word(), claim.text, found.measured);
         }
         if let Some(page) = page {
             text += &format!("written to {}\n", page.display());
         }
-        let claims: Vec<Value> = verdicts
-            .iter()
-            .map(|(claim, verdict, how)| json!({ "claim": claim, "verdict": verdict.word(), "measured": how }))
-            .collect();
+        let claims: Vec<Value> = judged.iter().map(|(claim, found)| found.to_json(&claim.text)).collect();
         let json = json!({
             "title": self.title,
             "interrupted": false,
@@ -335,23 +346,6 @@ impl Experiment {
             json!({ "point": point.name, "measures": cells.collect::<Map<_, _>>() })
         };
         self.grid.points.iter().enumerate().map(row).collect()
-    }
-}
-
-impl Paper {
-    fn read(mut reader: Reader<'_, '_>) -> Result<Paper> {
-        let point = reader.required("point", "point = \"softmax\"")?;
-        let measure = reader.required("measure", "measure = \"dev_loss\"")?;
-        let value = reader.number("value")?;
-        let value = value.ok_or_else(|| reader.missing("value", "value = 1.25"))?;
-        let place = reader.origin().to_string();
-        reader.finish()?;
-        Ok(Paper {
-            point,
-            measure,
-            value,
-            place,
-        })
     }
 }
 

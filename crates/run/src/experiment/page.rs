@@ -2,9 +2,9 @@
 //! many strip one that is written into the page or into a `data:` link.
 
 use super::Experiment;
-use super::claim::Verdict;
+use super::claim::{Claim, Judged};
 use super::grid::slug;
-use super::results::{Record, summary};
+use super::results::{Record, by_seed, summary};
 use lessen_base::Result;
 use lessen_base::atomic::{unwritable, write_file};
 use std::fs;
@@ -70,8 +70,11 @@ impl Experiment {
         if !about.fixed.is_empty() {
             text += &format!("- Settings of all runs: {}\n", about.fixed.join(", "));
         }
-        text += "- Numbers are means over the seeds ± standard deviation (n - 1), with the number of runs behind\n";
-        text += &format!("\n## Results\n\n{}", self.table(records));
+        text += &format!(
+            "\n## Results\n\n{}\n{}",
+            self.table(records),
+            self.about_numbers(&seeds)
+        );
         if !self.claims.is_empty() {
             text += &format!("\n## Claims\n\n{}", self.claim_table(records));
         }
@@ -134,45 +137,170 @@ impl Experiment {
             String::new()
         };
         match summary(records, point, number) {
-            Some(found) => {
-                let spread = if found.count > 1 {
-                    format!(" ± {}", measure.show(found.deviation))
-                } else {
-                    String::new()
-                };
-                let more = if diverged.is_empty() {
-                    String::new()
-                } else {
-                    format!(", {diverged}")
-                };
-                format!("{}{spread} ({}{more})", measure.show(found.mean), found.count)
-            }
+            Some(found) if diverged.is_empty() => measure.show_summary(found, ""),
+            Some(found) => measure.show_summary(found, &format!(", {diverged}")),
             None if diverged.is_empty() => "–".to_string(),
             None => diverged,
         }
     }
 
-    /// Claims, their numbers, and verdicts.
-    fn claim_table(&self, records: &[Record]) -> String {
-        let mut text = "| claim | measured | verdict |\n|---|---|---|\n".to_string();
-        for (claim, verdict, how) in self.verdicts(records) {
-            text += &format!("| {} | {} | **{}** |\n", cell(claim), cell(&how), verdict.word());
+    /// What the numbers of the table are: the statistics, and the measure of each column.
+    fn about_numbers(&self, seeds: &[String]) -> String {
+        let cells = match seeds {
+            [seed] => format!("A cell is the number of the run with seed {seed}; one seed has no spread."),
+            _ => format!(
+                "A cell is the mean over the seeds {} ± the standard deviation of a run (n - 1), and in brackets the number \
+                 of runs. A deviation has two digits and its mean as many places, unless the file says `digits`.",
+                seeds.join(", ")
+            ),
+        };
+        let mut text = format!("{cells} Columns:\n\n");
+        for measure in &self.measures {
+            let digits = measure
+                .digits
+                .map_or(String::new(), |digits| format!("; `digits = {digits}`"));
+            text += &format!("- **{}**: {}{digits}\n", measure.name, measure.describe());
         }
-        text += "\nA claim held, or did not, where the difference of the means is larger than the deviation.\n";
         text
     }
 
-    /// The verdicts on the claims.
-    pub(super) fn verdicts(&self, records: &[Record]) -> Vec<(&str, Verdict, String)> {
+    /// Claims, their numbers, and verdicts.
+    fn claim_table(&self, records: &[Record]) -> String {
+        let mut text = "| claim | measured | verdict |\n|---|---|---|\n".to_string();
+        let judged = self.judged(records);
+        for (claim, found) in &judged {
+            let word = found.verdict.word();
+            text += &format!("| {} | {} | **{word}** |\n", cell(&claim.text), cell(&found.measured));
+        }
+        text += "\nA claim held, or did not, where the difference of the means is larger than the deviation.";
+        if judged.iter().any(|(_, found)| found.ratio.is_some()) {
+            text += " A ratio is that of the two means beside it; its deviation is that of the ratios seed by seed, or, \
+                     where the seeds of the points differ, follows from both deviations.";
+        }
+        text + "\n"
+    }
+
+    /// The claims with their verdicts.
+    pub(super) fn judged(&self, records: &[Record]) -> Vec<(&Claim, Judged)> {
         let judged = self.claims.iter().filter_map(|claim| {
             let number = self.measures.iter().position(|measure| measure.name == claim.measure)?;
             let of = |name: &str| {
-                let point = self.grid.points.iter().position(|point| point.name == name)?;
-                summary(records, point, number)
+                let point = self.grid.points.iter().position(|point| point.name == name);
+                point.map_or(Vec::new(), |point| by_seed(records, point, number))
             };
-            let (verdict, how) = claim.verdict(&self.measures[number], of);
-            Some((claim.text.as_str(), verdict, format!("{}: {how}", claim.measure)))
+            let mut judged = claim.verdict(&self.measures[number], of);
+            judged.measured = format!("{}: {}", claim.measure, judged.measured);
+            Some((claim, judged))
         });
         judged.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::document::Document;
+
+    /// An experiment of two points with these measures and claims.
+    fn experiment(seeds: &str, rest: &str) -> Experiment {
+        let head = "title = \"Two | of them\"\ntext = \"What is claimed.\"\nrecipe = \"adder\"\n";
+        let grid =
+            "[[variant]]\nname = \"one\"\ntext = \"The first one.\"\n[[variant]]\nname = \"two\"\ntrain.lr = 0.1\n";
+        let text = format!("{head}seeds = {seeds}\n{grid}{rest}");
+        Experiment::read(&Document::parse(&text, "two.toml", None).unwrap()).unwrap()
+    }
+
+    fn record(point: usize, seed: u64, numbers: &[f64]) -> Record {
+        Record {
+            point,
+            seed,
+            numbers: numbers.iter().copied().map(Some).collect(),
+            courses: vec![Vec::new(); numbers.len()],
+            diverged: false,
+        }
+    }
+
+    const ABOUT: About<'static> = About {
+        command: "lessen experiment two.toml",
+        fixed: &[],
+        machine: "a machine",
+        time: "3 s of training steps",
+    };
+
+    /// Checks the text of a page, of any version.
+    fn check(name: &str, page: &str) {
+        let version = format!("Lessen {},", env!("CARGO_PKG_VERSION"));
+        crate::expected_text::check(name, &page.replace(&version, "Lessen VERSION,"));
+    }
+
+    #[test]
+    fn a_page_lists_its_statistics_measures_claims_and_ratios() {
+        let rest = "[[measure]]\nname = \"loss\"\nvalue = \"dev_loss\"\n\
+                    [[measure]]\nname = \"right, %\"\nvalue = \"dev_accuracy\"\nat = \"best\"\nscale = 100\n\
+                    [[measure]]\nvalue = \"step_ms\"\ndigits = 2\n[[measure]]\nvalue = \"loss\"\nat = 3\n\
+                    [[paper]]\npoint = \"two\"\nmeasure = \"loss\"\nvalue = 1.5\n\
+                    [[claim]]\ntext = \"One is better.\"\nmeasure = \"loss\"\nbetter = \"one\"\nthan = \"two\"\n\
+                    [[claim]]\ntext = \"Two is.\"\nmeasure = \"loss\"\nbetter = \"two\"\nthan = \"one\"\nby = 0.1\n\
+                    [[claim]]\ntext = \"More right.\"\nmeasure = \"right, %\"\nbetter = \"two\"\nthan = \"one\"\n\
+                    [[claim]]\ntext = \"Half.\"\nmeasure = \"right, %\"\npoint = \"one\"\nat_least = 0.5\n";
+        let experiment = experiment("[1, 2, 3]", rest);
+        let mut records = Vec::new();
+        for seed in 1..=3 {
+            let by = seed as f64;
+            records.push(record(
+                0,
+                seed,
+                &[1.25 + 0.013 * by, 0.40 + 0.02 * by, 5.0 + 0.1 * by, 2.5],
+            ));
+            records.push(record(
+                1,
+                seed,
+                &[1.5 + 0.017 * by, 0.60 + 0.03 * by, 5.5 - 0.1 * by, 2.5e-7 * by],
+            ));
+        }
+        records[5].diverged = true;
+        records[5].numbers = vec![None; 4];
+        let links = [("A plot".to_string(), "two/1-A-plot.svg".to_string())];
+        check("pages/experiment.md", &experiment.page_text(&records, &ABOUT, &links));
+        let one = self::experiment("[7]", "[[measure]]\nvalue = \"dev_loss\"\n");
+        let records = [record(0, 7, &[1.25]), record(1, 7, &[1.5])];
+        check("pages/experiment_of_one_seed.md", &one.page_text(&records, &ABOUT, &[]));
+    }
+
+    #[test]
+    fn better_and_worse_are_words_in_both_directions() {
+        for (value, own, other, expected) in [
+            ("dev_loss", [1.0, 1.2], [2.0, 2.2], "held: better by 1.00"),
+            ("dev_loss", [2.0, 2.2], [1.0, 1.2], "did not hold: worse by 1.00"),
+            ("dev_accuracy", [0.9, 0.8], [0.5, 0.6], "held: better by 0.300"),
+            ("dev_accuracy", [0.5, 0.6], [0.9, 0.8], "did not hold: worse by 0.300"),
+            ("dev_accuracy", [0.5, 0.6], [0.5, 0.6], "within the spread: equal"),
+        ] {
+            let rest = format!(
+                "[[measure]]\nvalue = \"{value}\"\n[[claim]]\ntext = \"It is.\"\nmeasure = \"{value}\"\nbetter = \"one\"\n\
+                 than = \"two\"\n"
+            );
+            let experiment = experiment("[1, 2]", &rest);
+            let numbers = [(0, own), (1, other)];
+            let all = numbers
+                .iter()
+                .flat_map(|(point, numbers)| (0..2).map(move |at| (*point, at, numbers[at])));
+            let records: Vec<Record> = all
+                .map(|(point, at, number)| record(point, at as u64 + 1, &[number]))
+                .collect();
+            let judged = &experiment.judged(&records)[0].1;
+            let (_, told) = judged.measured.split_once("(2): ").unwrap();
+            let (difference, rest) = told.split_once("; ").unwrap();
+            assert_eq!(format!("{}: {difference}", judged.verdict.word()), expected);
+            // The ratio is that of the means, with the deviation of the ratios of both seeds.
+            let mean = |numbers: [f64; 2]| (numbers[0] + numbers[1]) / 2.0;
+            let ratio = judged.ratio.unwrap();
+            assert!(
+                (ratio.value - mean(own) / mean(other)).abs() < 1e-12 && ratio.paired,
+                "{rest}"
+            );
+            let apart = (own[0] / other[0] - own[1] / other[1]).abs() / 2f64.sqrt();
+            assert!((ratio.deviation.unwrap() - apart).abs() < 1e-12, "{rest}");
+        }
     }
 }

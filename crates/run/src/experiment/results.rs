@@ -1,7 +1,7 @@
 //! The results of an experiment's runs, read from their folders.
 
 use super::measure::{Measure, Outcome};
-use super::summary::Summary;
+use super::summary::{BySeed, Summary};
 use crate::device::NewBackend;
 use crate::folder::WhichModel;
 use crate::folder::{DIVERGED, Folder, metrics};
@@ -114,11 +114,17 @@ pub(super) fn step_seconds(root: &Path) -> Result<f64> {
     Ok(lines.iter().filter_map(|line| line["step_ms"].as_f64()).sum::<f64>() / 1e3)
 }
 
+/// The numbers of a measure at a point, with their seeds.
+pub(super) fn by_seed(records: &[Record], point: usize, measure: usize) -> BySeed {
+    let own = records.iter().filter(|record| record.point == point);
+    own.filter_map(|record| Some((record.seed, record.numbers[measure]?)))
+        .collect()
+}
+
 /// Mean and spread of a measure at a point.
 pub(super) fn summary(records: &[Record], point: usize, measure: usize) -> Option<Summary> {
-    let own = records.iter().filter(|record| record.point == point);
-    let numbers: Vec<f64> = own.filter_map(|record| record.numbers[measure]).collect();
-    Summary::of(&numbers)
+    let numbers = by_seed(records, point, measure).into_iter();
+    Summary::of(&numbers.map(|(_, number)| number).collect::<Vec<f64>>())
 }
 
 /// The losses of a finished run at these lengths.

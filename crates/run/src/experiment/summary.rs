@@ -37,6 +37,46 @@ impl Summary {
     }
 }
 
+/// The measured numbers of a point, each with the seed of its run.
+pub(super) type BySeed = Vec<(u64, f64)>;
+
+/// The ratio of the means of two points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ratio {
+    pub value: f64,
+    /// Its standard deviation; none where neither point has two numbers.
+    pub deviation: Option<f64>,
+    /// Whether the deviation is that of the ratios of runs with the same seed. Otherwise it follows from the deviations
+    /// of both means, as if these were independent.
+    pub paired: bool,
+}
+
+impl Ratio {
+    /// None where a mean is missing or zero, or the signs differ, so that a ratio says nothing.
+    pub(super) fn of(above: &[(u64, f64)], below: &[(u64, f64)]) -> Option<Ratio> {
+        let numbers = |all: &[(u64, f64)]| all.iter().map(|(_, number)| *number).collect::<Vec<f64>>();
+        let (a, b) = (Summary::of(&numbers(above))?, Summary::of(&numbers(below))?);
+        let value = Some(a.mean / b.mean).filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
+        let partner = |seed: u64| below.iter().find(|(own, _)| *own == seed);
+        let ratios = above.iter().map(|(seed, number)| Some(number / partner(*seed)?.1));
+        let ratios: Option<Vec<f64>> = ratios.collect();
+        let ratios =
+            ratios.filter(|ratios| ratios.len() == below.len() && ratios.iter().all(|ratio| ratio.is_finite()));
+        let (deviation, paired) = match ratios.and_then(|ratios| Summary::of(&ratios)) {
+            Some(own) => ((own.count > 1).then_some(own.deviation), true),
+            None => {
+                let relative = (a.deviation / a.mean).hypot(b.deviation / b.mean);
+                ((a.count.max(b.count) > 1).then_some(value * relative), false)
+            }
+        };
+        Some(Ratio {
+            value,
+            deviation,
+            paired,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +108,41 @@ mod tests {
         let single = Summary::of(&[1.0]).unwrap();
         assert_eq!(single.pooled(single), None);
         assert_eq!(single.pooled(a), Some(a.deviation));
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_the_means_and_its_spread_is_paired_by_seed() {
+        // Ratios seed by seed: 0.5, 0.5 and 2; of the means: 1.
+        let (a, b) = ([(1, 1.0), (2, 2.0), (3, 6.0)], [(3, 3.0), (1, 2.0), (2, 4.0)]);
+        let found = Ratio::of(&a, &b).unwrap();
+        assert!((found.value - 1.0).abs() < 1e-12 && found.paired);
+        assert!((found.deviation.unwrap() - 0.75f64.sqrt()).abs() < 1e-12, "{found:?}");
+        // Equal ratios have no spread, however far the runs lie apart.
+        let half = a.map(|(seed, number)| (seed, number / 2.0));
+        assert_eq!(
+            Ratio::of(&half, &a),
+            Some(Ratio {
+                value: 0.5,
+                deviation: Some(0.0),
+                paired: true
+            })
+        );
+        // Other seeds: relative deviations are added as squares.
+        let other = b.map(|(seed, number)| (seed + 1, number));
+        let found = Ratio::of(&a, &other).unwrap();
+        let (first, second) = (7f64.sqrt() / 3.0, 1.0 / 3.0);
+        assert!(
+            !found.paired && (found.deviation.unwrap() - first.hypot(second)).abs() < 1e-12,
+            "{found:?}"
+        );
+        // A run more on one side: its mean is shown, so nothing is paired.
+        assert!(!Ratio::of(&a, &b[..2]).unwrap().paired);
+        let single = Ratio::of(&a[..1], &other[2..]).unwrap();
+        assert_eq!((single.deviation, single.paired), (None, false));
+        assert_eq!(Ratio::of(&[(1, -1.0)], &[(1, 1.0)]), None);
+        assert_eq!(Ratio::of(&[(1, 1.0)], &[(1, 0.0)]), None);
+        assert_eq!(Ratio::of(&[], &a), None);
+        let negative = Ratio::of(&[(1, -1.0)], &[(1, -2.0)]).unwrap();
+        assert_eq!((negative.value, negative.deviation, negative.paired), (0.5, None, true));
     }
 }
