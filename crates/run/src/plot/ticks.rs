@@ -1,5 +1,5 @@
-//! Ticks of axes: values at 1, 2 or 5 times a power of ten, and their labels. A label is a short decimal; what all labels
-//! of an axis have in common, a power of ten or a value that is subtracted, stands beside the axis once.
+//! Ticks of axes: values at 1, 2 or 5 times a power of ten, and their labels. A label is a short decimal; what all
+//! labels of an axis have in common, a power of ten or a value that is subtracted, stands beside the axis once.
 
 /// Limit of characters of a label.
 pub(crate) const WIDEST: usize = 6;
@@ -59,8 +59,8 @@ impl Ticks {
         )
     }
 
-    /// Values from `10^low` to `10^high`, at least ten times as large: powers of ten, and 2 and 5 times these where there
-    /// are few.
+    /// Values from `10^low` to `10^high`, at least ten times as large: powers of ten, and 2 and 5 times these where
+    /// there are few.
     pub(super) fn powers(low: f64, high: f64) -> Ticks {
         let digits: &[i64] = if high - low < 2.5 { &[1, 2, 5] } else { &[1] };
         let (first, last) = (low.floor() as i32, high.floor() as i32);

@@ -150,8 +150,8 @@ mod tests {
         assert!(told.contains("Bold: their mean over ") && told.contains(">60000</td>"));
     }
 
-    /// The texts of a page, a line for each piece, without its style and scripts, and without the table of all settings,
-    /// which grows with the recipes' keys.
+    /// The texts of a page, a line for each piece, without its style and scripts, and without the table of all
+    /// settings, which grows with the recipes' keys.
     fn texts(page: &Page, root: &Path) -> String {
         let page = page.html().replace(&root.display().to_string(), "ROOT");
         let (mut text, mut rest) = (String::new(), page.as_str());
