@@ -122,6 +122,7 @@ pub use labels::{LabelKind, Labels, Problem};
 pub use lessen_base::{Error, Result};
 pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};
+pub use packing::packed_batch;
 pub use places::is_pattern;
 pub use prefetch::Prefetch;
 pub use question_batches::{Asking, QuestionBatches};

@@ -1,7 +1,34 @@
 //! A row of texts without padding.
 
-use crate::batch::Field;
+use crate::batch::{Batch, Field};
 use crate::bucket::bucket;
+
+/// Makes a batch without padding of texts, each its token ids and token types, with room for `size` texts; `pad` fills
+/// the row up to its bucket. A text without tokens gets a token of padding, so that every model has a state for it.
+///
+/// ```
+/// let batch = lessen_data::packed_batch(&[(vec![5, 6], vec![0, 0]), (vec![7], vec![0])], 4, 0);
+/// assert_eq!(batch.get("tokens").unwrap().shape(), [1, 16]);
+/// assert_eq!(batch.get("starts").unwrap().as_i32().unwrap(), [0, 2, 3, 3, 3]);
+/// ```
+///
+/// # Panics
+/// If there are more than `size` texts, or a text has not as many types as ids.
+pub fn packed_batch(texts: &[(Vec<i32>, Vec<i32>)], size: usize, pad: i32) -> Batch {
+    assert!(texts.len() <= size, "{} texts in a batch of {size}", texts.len());
+    let real = texts.iter().map(|(ids, _)| ids.len().max(1)).sum();
+    let mut row = Row::new(size, real, pad);
+    for (ids, types) in texts {
+        let (own_ids, own_types) = row.add(ids.len().max(1));
+        own_ids[..ids.len()].copy_from_slice(ids);
+        own_types[..ids.len()].copy_from_slice(types);
+    }
+    Batch {
+        fields: row.into_fields(),
+        examples: texts.len(),
+        tokens: real,
+    }
+}
 
 /// Texts that follow each other in a row of tokens, whose number is rounded up to a bucket; see [`Batch`](crate::Batch)
 /// for its arrays.

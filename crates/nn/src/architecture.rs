@@ -91,6 +91,13 @@ impl Architecture {
         all.find(|architecture| architecture.model_type() == family)
     }
 
+    /// Whether a family, by its `model_type`, reads images.
+    pub(crate) fn reads_images(family: &str) -> bool {
+        let vits = VitFamily::ALL.map(Architecture::Vit);
+        let mut all = vits.into_iter().chain([Architecture::ImageClassifier]);
+        all.any(|architecture| architecture.model_type() == family)
+    }
+
     /// The class of a family, by its `model_type`, that continues texts.
     pub fn language_model(family: &str) -> Option<Architecture> {
         let llamas = LlamaFamily::ALL.map(Architecture::Llama);

@@ -260,6 +260,21 @@ impl BatchShape {
         }
     }
 
+    /// The sum over the tokens of each sequence, `f32[B, W]`, of `x` by weights of tokens: `f32[B, T, W]` and `f32[B,
+    /// T]`, or `f32[1, N, W]` and `f32[1, N]` without padding.
+    ///
+    /// # Panics
+    /// If it is a batch of images.
+    #[track_caller]
+    pub fn weighted_sum<'g>(self, cx: &Context<'g>, x: Tensor<'g>, weights: Tensor<'g>) -> Tensor<'g> {
+        let weighted = x * weights.unsqueeze(-1);
+        if self.is_packed() {
+            let sums = weighted.flatten_rows().scatter_add(self.segments(cx), self.size() + 1);
+            return sums.slice(0, 0, self.size());
+        }
+        weighted.sum_axes(&[1])
+    }
+
     /// The mean over the tokens of each sequence, `[B, W]`, of `x`, `f32[B, T, W]` or `f32[1, N, W]`; zeros where there
     /// are none.
     #[track_caller]

@@ -12,6 +12,8 @@
 //! - [`experiment`] trains the runs of a grid and writes a page with the results.
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it for predictions;
 //!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype.
+//! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
+//!   sentence-transformers.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
 //!   `planning`.
 //! - [`report`] makes a page of the folders of runs.
@@ -46,6 +48,7 @@
 pub mod console;
 pub mod continuation;
 pub mod device;
+pub mod embedding;
 #[cfg(test)]
 mod expected_text;
 pub mod experiment;

@@ -11,7 +11,7 @@
 //!   [`Trainer::record`] takes [`Statistics`].
 //! - **Saving and resuming**: [`Trainer::save_checkpoint`] and [`Trainer::resume_checkpoint`]; [`Trainer::save`] writes
 //!   a Hugging Face folder.
-//! - **Predicting** in another program: [`Session::open`].
+//! - **Predicting** in another program: [`Session::open`]; [`Session::embed`] gives vectors of texts.
 //! - **Generating** text: [`Generator`] continues texts as a [`Sampling`] says, [`TextStream`] shows them as they grow.
 //! - **Memory**: [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`Trainer::peak`] what it has
 //!   taken, [`memory`] by how much the process grows.
@@ -74,7 +74,7 @@ pub use lessen_device::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;
 pub use sampling::Sampling;
-pub use session::{Function, Inputs, Results, Session};
+pub use session::{Function, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
 pub use storage::{ParamCodec, Put};
 pub use text_stream::TextStream;

@@ -297,6 +297,14 @@ impl Tokenizer {
         ))
     }
 
+    /// [`Tokenizer::encode_pair`] of many single texts, on all cores; in order.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode_pair`].
+    pub fn encode_all(&self, texts: &[impl AsRef<str> + Sync], max_length: usize) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
+        in_parallel(texts, |text| self.encode_pair(text.as_ref(), None, max_length))
+    }
+
     fn encoding(&self, text: &str) -> Result<Encoding> {
         self.inner.encode_fast(text, false).map_err(not_encoded)
     }

@@ -43,6 +43,14 @@ pub trait ModelClass {
     #[track_caller]
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g>;
 
+    /// Adds the model up to its last hidden states to the graph, without a head: `f32[B, T, W]`; none for a model
+    /// without states of tokens.
+    #[track_caller]
+    fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+        let _ = (cx, batch);
+        None
+    }
+
     /// The fields of its `config.json`.
     fn config_json(&self) -> Map<String, Value>;
 
@@ -157,6 +165,14 @@ macro_rules! described_by_decoder {
             batch: $crate::batch::BatchShape,
         ) -> lessen_graph::Tensor<'g> {
             self.decoder().logits(cx, batch)
+        }
+
+        fn states<'g>(
+            &self,
+            cx: &$crate::context::Context<'g>,
+            batch: $crate::batch::BatchShape,
+        ) -> Option<lessen_graph::Tensor<'g>> {
+            Some(self.decoder().states(cx, batch))
         }
 
         fn config_json(&self) -> serde_json::Map<String, serde_json::Value> {

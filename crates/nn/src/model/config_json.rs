@@ -65,6 +65,33 @@ impl Model {
         Model::from_dir_as(folder, Architecture::with_head(&family, head).unwrap_or(bert))
     }
 
+    /// Reads the model of which only the hidden states are asked ([`Model::states`]), whatever its head: also of a
+    /// checkpoint without one, such as a `BertModel`.
+    ///
+    /// # Errors
+    /// As [`Model::from_dir`]; a family of images, and one that Lessen does not have.
+    pub fn from_dir_for_states<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Model> {
+        let folder = folder.into();
+        let fields = folder.fields()?;
+        let family = family(&fields)?;
+        let of_texts = |family: &str| {
+            let classifier = Architecture::with_head(family, Head::SequenceClassification);
+            classifier.or_else(|| Architecture::language_model(family))
+        };
+        let model = of_texts(family).map(|architecture| Model::from_dir_as(folder, architecture));
+        if let Some(model) = model.transpose()?.filter(|model| model.image().is_none()) {
+            return Ok(model);
+        }
+        let mut known: Vec<&str> = Architecture::all().map(Architecture::model_type).collect();
+        known.dedup();
+        known.retain(|family| !Architecture::reads_images(family));
+        let what = format!(
+            "is `{family}`, and Lessen computes the states of texts only of {}",
+            known.join(", ")
+        );
+        Err(fields.error("model_type", what))
+    }
+
     /// Reads the family that the folder's `config.json` names, which Lessen need not implement; see
     /// [`Architecture::model_type`].
     ///

@@ -88,6 +88,18 @@ macro_rules! model_classes {
                     $(Model::$class(model) => ModelClass::logits(model, cx, batch),)*
                 }
             }
+
+            /// Adds the model up to its last hidden states, without a head, and returns them: `f32[B, T, W]`, or
+            /// `f32[1, N, W]` without padding. None for a model of images.
+            ///
+            /// # Panics
+            /// As [`Model::forward`].
+            #[track_caller]
+            pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+                match self {
+                    $(Model::$class(model) => ModelClass::states(model, cx, batch),)*
+                }
+            }
         }
     };
 }
@@ -147,6 +159,24 @@ impl Model {
         let cx = Context::new(&trace, false).with_lora(lora);
         self.logits(&cx, self.smallest_batch());
         cx.params()
+    }
+
+    /// Returns the parameters that its last hidden states depend on, in order of first use: those of the model without
+    /// its head. Empty for a model of images.
+    pub fn parameters_of_states(&self) -> Vec<ParamSpec> {
+        let trace = Trace::new();
+        let cx = Context::new(&trace, false);
+        match self.states(&cx, self.smallest_batch()) {
+            Some(_) => cx.params(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Width of its last hidden states; none for a model of images.
+    pub fn width(&self) -> Option<usize> {
+        let trace = Trace::new();
+        let states = self.states(&Context::new(&trace, false), self.smallest_batch())?;
+        Some(states.dim(-1))
     }
 
     /// Batch layout of one token, or of one image: for results that do not depend on the batch.

@@ -174,10 +174,19 @@ impl Decoder {
     /// If `T` is above the number of learned positions; see [`Model::check_length`](crate::Model::check_length).
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        let x = self.hidden_states(cx, Reads::Batch(batch), |cx, _, [q, k, v], how| {
-            attend(cx, q, k, v, how)
-        });
+        let x = self.states(cx, batch);
         self.head(cx, x)
+    }
+
+    /// The hidden states after the last norm, `f32[B, T, width]`. Declares `tokens` (`i32[B, T]`).
+    ///
+    /// # Panics
+    /// As [`Decoder::logits`].
+    #[track_caller]
+    pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        self.hidden_states(cx, Reads::Batch(batch), |cx, _, [q, k, v], how| {
+            attend(cx, q, k, v, how)
+        })
     }
 
     /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token after `tokens[t]`, or -100 without a label. Whoever

@@ -160,6 +160,20 @@ impl LessenEncoder {
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
+        let x = self.states(cx, batch);
+        let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
+        c.loss
+            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
+    }
+
+    /// The hidden states after the last norm, `f32[B, T, width]`, or `f32[1, N, width]` without padding. Declares what
+    /// [`LessenEncoder::logits`] does.
+    ///
+    /// # Panics
+    /// As [`LessenEncoder::logits`].
+    #[track_caller]
+    pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let c = &self.config;
         let tokens = batch.ids(cx, "tokens");
         let x = cx.scope("embeddings", |cx| {
             let words = embedding(cx, "tokens", tokens, (c.vocab_size, c.width), c.weight());
@@ -187,10 +201,7 @@ impl LessenEncoder {
                 })
             })
         };
-        let x = layer_norm(cx, "norm", x, c.layer_norm_eps);
-        let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
-        c.loss
-            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
+        layer_norm(cx, "norm", x, c.layer_norm_eps)
     }
 
     /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`); see [`Task`](crate::Task).
@@ -270,6 +281,10 @@ impl ModelClass for LessenEncoder {
 
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         self.logits(cx, batch)
+    }
+
+    fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+        Some(self.states(cx, batch))
     }
 
     fn config_json(&self) -> Map<String, Value> {

@@ -12,9 +12,10 @@ use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 
-/// Whether a folder holds a model, but no run.
+/// Whether a folder holds a model, but no run; a folder of sentence-transformers may hold it in a folder of its own.
 pub(super) fn is_plain(root: &Path) -> bool {
-    let has_model = root.join("config.json").is_file() || ModelFolder::from(root).has_adapters();
+    let has = |name: &str| root.join(name).is_file();
+    let has_model = has("config.json") || has("modules.json") || ModelFolder::from(root).has_adapters();
     has_model && !root.join("config.toml").is_file()
 }
 

@@ -3,18 +3,21 @@
 //!
 //! Several sessions share a device: each has its own parameters, states and functions, and all use one arena. This file
 //! has the beginning of a session; `function` has what it runs, `results` what runs return, `parameters` the values of
-//! parameters, `states` all states and files of them, and `folder` folders of parameters.
+//! parameters, `states` all states and files of them, `folder` folders of parameters, and `embed` embeddings of texts.
 
+mod embed;
 mod folder;
 mod function;
 mod parameters;
 mod results;
 mod states;
 
+pub use self::embed::Pooling;
 pub(crate) use self::folder::PARAMETERS;
 pub use self::function::{Function, Inputs};
 pub use self::results::Results;
 
+use self::embed::Embedding;
 use self::function::new_owner;
 use self::parameters::{Unfinished, check_count};
 use crate::function_graph::{check_params, traced};
@@ -47,6 +50,8 @@ pub struct Session {
     /// Dtype that matrix products of functions read.
     precision: Precision,
     unfinished: Option<Unfinished>,
+    /// The functions of [`Session::embed`].
+    embedding: Option<Embedding>,
 }
 
 impl Session {
@@ -121,6 +126,7 @@ impl Session {
             view: ParameterView::of_inference(codec),
             precision: Precision::default(),
             unfinished: None,
+            embedding: None,
         };
         for param in &params {
             session.allocate_param(param)?;
@@ -151,6 +157,7 @@ impl Session {
     /// Parameters that the device's memory cannot hold.
     pub fn with_params(mut self, params: Vec<ParamSpec>, kept: &[(String, Type)]) -> Result<(Session, Vec<String>)> {
         self.unload_all();
+        self.embedding = None;
         self.arena = None;
         self.view = ParameterView::default();
         let stays = |name: &str, ty: &Type| {

@@ -55,13 +55,20 @@ impl Bert {
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
-        let states = cx.scope(c.family.description().prefix, |cx| bert(cx, c, batch));
+        let states = self.states(cx, batch);
         match self.head {
             Head::SequenceClassification => heads::classes_of_texts(cx, c, batch, states),
             Head::TokenClassification => heads::classes_of_tokens(cx, c, states),
             Head::QuestionAnswering => heads::answers(cx, c, batch, states),
             Head::MaskedLM => heads::masked_tokens(cx, c, batch, states),
         }
+    }
+
+    /// The hidden states of the last layer, `f32[B, T, hidden_size]`, or `f32[1, N, hidden_size]` without padding.
+    #[track_caller]
+    pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let c = &self.config;
+        cx.scope(c.family.description().prefix, |cx| bert(cx, c, batch))
     }
 
     /// Returns logits and loss. The loss reads `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`]),
@@ -133,6 +140,10 @@ impl ModelClass for Bert {
 
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         self.logits(cx, batch)
+    }
+
+    fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+        Some(self.states(cx, batch))
     }
 
     fn config_json(&self) -> Map<String, Value> {

@@ -66,7 +66,7 @@ pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Resul
 
 /// Refuses a tokenizer with more tokens than the model has rows for. The model may have any number of rows more: many
 /// are padded to a round number, for tokens to come or for several devices. `whose` names the model.
-fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
+pub(crate) fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
     let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
     if tokens <= knows {
         return Ok(());

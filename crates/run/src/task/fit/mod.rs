@@ -11,6 +11,7 @@ mod sizes;
 pub use self::checked_task::CheckedTask;
 pub(crate) use self::goal::check_model;
 pub(crate) use self::init::check_base;
+pub(crate) use self::inputs::check_vocabulary;
 
 use super::fine_tuning::FineTuning;
 use super::model;

@@ -1,0 +1,188 @@
+//! Embeddings: the states of a text's tokens as one vector.
+
+use super::{Function, Inputs, Session};
+use lessen_base::{Error, Result};
+use lessen_device::Host;
+use lessen_graph::{DType, Tensor};
+use lessen_nn::{BatchShape, Context, Model};
+use std::collections::HashMap;
+
+/// How the states of a text's tokens become one vector.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Pooling {
+    /// The state of the first token.
+    First,
+    /// The state of the last token.
+    Last,
+    /// The mean of the states.
+    Mean,
+    /// The sum of the states, divided by the square root of their number.
+    MeanSqrtLength,
+    /// The mean of the states by their positions, counted from 1.
+    WeightedMean,
+    /// The largest element of all states.
+    Max,
+}
+
+impl Pooling {
+    /// The weights of the states of a text with so many tokens, of which the first `skipped` count nothing; none for the
+    /// maximum, which is no weighted sum.
+    fn weights(self, weights: &mut [f32], skipped: usize) {
+        let all = weights.len();
+        let own = all.saturating_sub(skipped);
+        let Some(first) = (own > 0).then_some(skipped) else {
+            return;
+        };
+        match self {
+            Pooling::First => weights[first] = 1.0,
+            Pooling::Last => weights[all - 1] = 1.0,
+            Pooling::Mean => weights[first..].fill((1.0 / own as f64) as f32),
+            Pooling::MeanSqrtLength => weights[first..].fill((1.0 / (own as f64).sqrt()) as f32),
+            Pooling::WeightedMean => {
+                let sum: f64 = (first..all).map(|place| (place + 1) as f64).sum();
+                let places = weights.iter_mut().enumerate().skip(first);
+                places.for_each(|(place, weight)| *weight = ((place + 1) as f64 / sum) as f32);
+            }
+            Pooling::Max => {}
+        }
+    }
+}
+
+/// The functions by which a session embeds texts.
+pub(super) struct Embedding {
+    /// The model that they are of.
+    model: Model,
+    /// Width of its states.
+    width: usize,
+    functions: HashMap<(BatchShape, Vec<Pooling>), Function>,
+}
+
+impl Session {
+    /// Embeds the texts of a batch without padding: the last hidden states of `model`, which has the session's
+    /// parameters, pooled in each of these ways, one after another. Returns a row of `W · pooling.len()` numbers for each
+    /// of the `B` texts for which the batch has room; that of an empty text is zeros. The first `skipped` tokens of every
+    /// text, those of a prompt, are read by the model but not pooled. A layout that is new is compiled.
+    ///
+    /// # Errors
+    /// A model of images, a batch with padding, and inputs that do not fit the model.
+    pub fn embed(
+        &mut self,
+        model: &Model,
+        batch: BatchShape,
+        inputs: &Inputs<'_>,
+        pooling: &[Pooling],
+        skipped: usize,
+    ) -> Result<Vec<Vec<f32>>> {
+        let BatchShape::Packed { size, tokens } = batch else {
+            return Err(Error::user(
+                "only texts in a batch without padding are embedded; make it with packed_batch",
+            ));
+        };
+        let starts = inputs.iter().find_map(|(name, host)| match host {
+            Host::I32(starts) if *name == "starts" && starts.len() == size + 1 => Some(*starts),
+            _ => None,
+        });
+        let starts = starts.ok_or_else(|| Error::user(format!("the input starts is no i32[{}]", size + 1)))?;
+        let places = |text: usize| -> Option<std::ops::Range<usize>> {
+            let places = usize::try_from(starts[text]).ok()?..usize::try_from(starts[text + 1]).ok()?;
+            (places.start <= places.end && places.end <= tokens).then_some(places)
+        };
+        let texts: Option<Vec<_>> = (0..size).map(places).collect();
+        let texts =
+            texts.ok_or_else(|| Error::user("the input starts does not rise from 0 to the tokens of the row"))?;
+        let mut distinct = pooling.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let weights: Vec<(String, Vec<f32>)> = distinct
+            .iter()
+            .filter(|pooling| **pooling != Pooling::Max)
+            .map(|pooling| {
+                let mut weights = vec![0.0; tokens];
+                for places in &texts {
+                    pooling.weights(&mut weights[places.clone()], skipped);
+                }
+                (format!("{pooling:?}"), weights)
+            })
+            .collect();
+        let (function, width) = self.embedding_function(model, batch, distinct)?;
+        let own = weights
+            .iter()
+            .map(|(name, weights)| (name.as_str(), Host::F32(weights)));
+        let inputs: Vec<(&str, Host<'_>)> = inputs.iter().copied().chain(own).collect();
+        let results = self.run(function, &inputs)?;
+        let mut rows = vec![Vec::with_capacity(width * pooling.len()); size];
+        for pooling in pooling {
+            let found = results.f32(&format!("{pooling:?}"))?;
+            for (text, row) in rows.iter_mut().enumerate() {
+                match pooling {
+                    Pooling::Max => row.extend(largest(found, width, skip(&texts[text], skipped))),
+                    _ => row.extend_from_slice(&found[text * width..(text + 1) * width]),
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The function of a batch layout. Functions of another model are freed.
+    fn embedding_function(
+        &mut self,
+        model: &Model,
+        batch: BatchShape,
+        pooling: Vec<Pooling>,
+    ) -> Result<(Function, usize)> {
+        if let Some(old) = self.embedding.take_if(|embedding| embedding.model != *model) {
+            for function in old.functions.into_values() {
+                self.unload(function)?;
+            }
+        }
+        let key = (batch, pooling);
+        if let Some(embedding) = &self.embedding
+            && let Some(function) = embedding.functions.get(&key)
+        {
+            return Ok((*function, embedding.width));
+        }
+        let width = model.width();
+        let width =
+            width.ok_or_else(|| Error::user("a model of images has no states of texts; name a model of texts"))?;
+        let function = self.function(|cx| trace(cx, model, batch, &key.1))?;
+        let embedding = self.embedding.get_or_insert_with(|| Embedding {
+            model: model.clone(),
+            width,
+            functions: HashMap::new(),
+        });
+        embedding.functions.insert(key, function);
+        Ok((function, width))
+    }
+}
+
+/// Pooled states by the names of their poolings; for the maximum, the states themselves.
+fn trace<'g>(cx: &Context<'g>, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Vec<(String, Tensor<'g>)> {
+    let states = model.states(cx, batch);
+    let states = states.unwrap_or_else(|| cx.trace().fail("a model of images has no states of texts"));
+    let pooled = pooling.iter().map(|pooling| {
+        let name = format!("{pooling:?}");
+        let pooled = match pooling {
+            Pooling::Max => states,
+            _ => batch.weighted_sum(cx, states, cx.input(&name, DType::F32, &batch.tokens())),
+        };
+        (name, pooled)
+    });
+    pooled.collect()
+}
+
+/// The places of a text without its first tokens.
+fn skip(places: &std::ops::Range<usize>, skipped: usize) -> std::ops::Range<usize> {
+    places.start.saturating_add(skipped).min(places.end)..places.end
+}
+
+/// The largest elements of the states at these places; zeros where there are none.
+fn largest(states: &[f32], width: usize, places: std::ops::Range<usize>) -> Vec<f32> {
+    let rows = states[places.start * width..places.end * width].chunks_exact(width);
+    rows.fold(None, |largest: Option<Vec<f32>>, row| {
+        Some(match largest {
+            None => row.to_vec(),
+            Some(largest) => largest.iter().zip(row).map(|(a, b)| a.max(*b)).collect(),
+        })
+    })
+    .unwrap_or_else(|| vec![0.0; width])
+}
