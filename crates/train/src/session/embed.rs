@@ -25,7 +25,7 @@ pub enum Pooling {
 }
 
 impl Pooling {
-    /// Sets the weights of the states of a text, of which the first `skipped` are 0. The maximum is no weighted sum, and
+    /// Sets the weights of the states of a text, of which the first `skipped` are 0. The maximum is no weighted sum:
     /// its weights stay 0.
     fn weights(self, weights: &mut [f32], skipped: usize) {
         let all = weights.len();
@@ -60,8 +60,8 @@ pub(super) struct Embedding {
 impl Session {
     /// Embeds the texts of a batch without padding: the last hidden states of `model`, which has the session's
     /// parameters, pooled in each of these ways, one after another. Returns a row of `W · pooling.len()` numbers for
-    /// each of the `B` texts for which the batch has room; that of an empty text is zeros. The first `skipped` tokens of
-    /// every text, those of a prompt, are read by the model but not pooled. A layout that is new is compiled.
+    /// each of the `B` texts for which the batch has room; that of an empty text is zeros. The first `skipped` tokens
+    /// of every text, those of a prompt, are read by the model but not pooled. A layout that is new is compiled.
     ///
     /// # Errors
     /// A model of images, a batch with padding, and inputs that do not fit the model.
