@@ -44,7 +44,7 @@ impl EncodedExamples {
         let unknown = tokenizer.unknown_id();
         let key = || {
             let (digest, examples) = (tokenizer.digest(), examples.key());
-            format!("examples {max_length} {unknown:?}\n{digest:08x}\n{examples}")
+            format!("cut examples {max_length} {unknown:?}\n{digest:08x}\n{examples}")
         };
         let entry = cache.and_then(|cache| cache.entry(examples.file_bytes(), key()));
         let numbers = Numbers {
@@ -81,6 +81,11 @@ impl EncodedExamples {
         self.rows.unknown()
     }
 
+    /// How many texts were truncated, and how many there are.
+    pub fn cut(&self) -> (u64, u64) {
+        (self.rows.cut(), self.len() as u64)
+    }
+
     /// The labels, one for each example.
     pub(crate) fn labels(&self) -> &Labels {
         &self.labels
@@ -106,12 +111,13 @@ const LARGEST_TYPE: i32 = 0xFF;
 /// Encodes all examples, block by block.
 fn encode(examples: &Examples, tokenizer: &Tokenizer, max_length: usize, writer: &mut RowWriter) -> Result<()> {
     let mut add = |block: &[TextPair]| -> Result<()> {
-        let encode = |(a, b): &TextPair| tokenizer.encode_pair(a, b.as_deref(), max_length);
-        for (mut ids, mut types) in in_parallel(block, encode)? {
+        let encode = |(a, b): &TextPair| tokenizer.encode_cut(a, b.as_deref(), max_length);
+        for (mut ids, mut types, is_cut) in in_parallel(block, encode)? {
             if ids.is_empty() {
                 (ids, types) = (vec![tokenizer.pad_id()], vec![0]);
             }
             writer.add(&ids, &types)?;
+            writer.count_cut(usize::from(is_cut));
         }
         Ok(())
     };

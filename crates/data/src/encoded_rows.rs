@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use lessen_base::atomic::unwritable;
 use lessen_base::{Error, Result};
 
 use crate::cache::Entry;
@@ -12,6 +13,7 @@ use crate::tokens::{Tokens, Writer};
 const TOKENS: &str = "tokens";
 const BESIDE: &str = "types";
 const LENGTHS: &str = "lengths";
+const CUT: &str = "cut";
 
 /// The numbers that rows are made of.
 #[derive(Clone, Copy)]
@@ -33,6 +35,8 @@ pub(crate) struct EncodedRows {
     beside: Option<Tokens>,
     /// Start of each row, then the end of the last one.
     starts: Vec<usize>,
+    /// The number of rows that lack tokens of their texts.
+    cut: u64,
 }
 
 impl EncodedRows {
@@ -47,12 +51,13 @@ impl EncodedRows {
         count: Option<usize>,
         fill: impl FnOnce(&mut RowWriter) -> Result<()>,
     ) -> Result<EncodedRows> {
-        let (tokens, beside, lengths) = match &entry {
+        let (tokens, beside, lengths, cut) = match &entry {
             None => {
                 let mut writer = RowWriter::in_memory(numbers);
                 fill(&mut writer)?;
                 let beside = writer.has_beside.then(|| writer.beside.in_its_memory());
-                (writer.tokens.in_its_memory(), beside, writer.lengths.in_its_memory())
+                let (tokens, lengths) = (writer.tokens.in_its_memory(), writer.lengths.in_its_memory());
+                (tokens, beside, lengths, Some(writer.cut))
             }
             Some(entry) => {
                 let dir = entry.folder(|aside| {
@@ -63,7 +68,8 @@ impl EncodedRows {
                 let open = |name, largest| Tokens::open(&dir.join(name), largest);
                 let beside = Some(BESIDE).filter(|name| dir.join(name).exists());
                 let beside = beside.map(|name| open(name, numbers.beside)).transpose()?;
-                (open(TOKENS, numbers.id)?, beside, open(LENGTHS, numbers.length)?)
+                let cut = fs::read_to_string(dir.join(CUT)).ok().and_then(|cut| cut.parse().ok());
+                (open(TOKENS, numbers.id)?, beside, open(LENGTHS, numbers.length)?, cut)
             }
         };
         let mut each = vec![0; lengths.len()];
@@ -75,13 +81,18 @@ impl EncodedRows {
         let whole = starts.last() == Some(&tokens.len())
             && beside.as_ref().is_none_or(|beside| beside.len() == tokens.len())
             && count.is_none_or(|count| starts.len() == count + 1);
-        if !whole {
+        let Some(cut) = cut.filter(|_| whole) else {
             let folder = entry.as_ref().map_or(Path::new(""), Entry::cache).display();
             return Err(Error::user(format!(
                 "the cache of tokens in {folder} is damaged; remove the folder"
             )));
-        }
-        Ok(EncodedRows { tokens, beside, starts })
+        };
+        Ok(EncodedRows {
+            tokens,
+            beside,
+            starts,
+            cut,
+        })
     }
 
     /// The same tokens in rows of `length` tokens; the last one has the rest.
@@ -94,6 +105,11 @@ impl EncodedRows {
     /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
+    }
+
+    /// The number of rows that lack tokens of their texts.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut
     }
 
     /// See [`Tokens::unknown`].
@@ -136,6 +152,7 @@ pub(crate) struct RowWriter {
     beside: Writer,
     lengths: Writer,
     has_beside: bool,
+    cut: u64,
 }
 
 impl RowWriter {
@@ -145,6 +162,7 @@ impl RowWriter {
             beside: Writer::in_memory(numbers.beside),
             lengths: Writer::in_memory(numbers.length),
             has_beside: false,
+            cut: 0,
         }
     }
 
@@ -154,6 +172,7 @@ impl RowWriter {
             beside: Writer::in_file(&dir.join(BESIDE), numbers.beside)?,
             lengths: Writer::in_file(&dir.join(LENGTHS), numbers.length)?,
             has_beside: false,
+            cut: 0,
         })
     }
 
@@ -165,11 +184,18 @@ impl RowWriter {
         self.lengths.add(&[ids.len() as i32])
     }
 
+    /// Counts rows that lack tokens of their texts.
+    pub(crate) fn count_cut(&mut self, rows: usize) {
+        self.cut += rows as u64;
+    }
+
     /// Completes the files in a folder.
     fn close(self, dir: &Path) -> Result<()> {
         for writer in [self.tokens, self.beside, self.lengths] {
             writer.close()?;
         }
+        let path = dir.join(CUT);
+        fs::write(&path, self.cut.to_string()).map_err(|error| unwritable(&path, &error))?;
         if !self.has_beside {
             // A file that stays costs space only.
             let _ = fs::remove_file(dir.join(BESIDE));

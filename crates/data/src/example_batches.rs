@@ -64,6 +64,10 @@ impl PackedTexts for ExampleBatches {
         self.examples.unknown()
     }
 
+    fn cut(&self) -> Option<(u64, u64)> {
+        Some(self.examples.cut())
+    }
+
     fn collect(&self, members: &Members, _: Turn) -> Result<Batch> {
         let (b, examples) = (self.batches.room(members.len()), members.len());
         let real = self.tokens_of_all(members);
@@ -163,6 +167,14 @@ mod tests {
         assert_eq!(source.batch(2).unwrap(), first);
         let past = source.eval_batch(9).unwrap();
         assert_eq!((past.examples, past.tokens, field(&past, "starts")), (0, 0, vec![0; 4]));
+    }
+
+    #[test]
+    fn truncated_texts_are_counted() {
+        // "abcd" and longer ones lack tokens.
+        for (count, cut) in [(1, 0), (4, 0), (5, 1), (12, 8)] {
+            assert_eq!(classes(count, 3, Order::InOrder).cut_texts(), Some((cut, count as u64)));
+        }
     }
 
     #[test]

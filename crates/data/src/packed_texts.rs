@@ -33,6 +33,9 @@ pub(crate) trait PackedTexts: Send + Sync {
     /// See [`Source::unknown_tokens`].
     fn unknown(&self) -> Option<(u64, u64)>;
 
+    /// See [`Source::cut_texts`].
+    fn cut(&self) -> Option<(u64, u64)>;
+
     /// See [`Source::masked_places`].
     fn places_for(&self, tokens: usize) -> Option<usize> {
         let _ = tokens;
@@ -77,6 +80,10 @@ impl<T: PackedTexts> Source for T {
 
     fn unknown_tokens(&self) -> Option<(u64, u64)> {
         self.unknown()
+    }
+
+    fn cut_texts(&self) -> Option<(u64, u64)> {
+        self.cut()
     }
 
     fn masked_places(&self, tokens: usize) -> Option<usize> {

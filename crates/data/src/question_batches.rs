@@ -63,6 +63,8 @@ pub struct QuestionBatches {
     pub(crate) pad: i32,
     /// How many tokens stand for what the vocabulary lacks, and how many there are.
     pub(crate) unknown: Option<(u64, u64)>,
+    /// The number of questions that lack tokens.
+    pub(crate) cut: u64,
     pub(crate) batches: Batches,
 }
 
@@ -95,6 +97,7 @@ impl QuestionBatches {
         }
         let texts: Vec<&str> = questions.iter().map(|question| question.text.trim_start()).collect();
         let mut asked = in_parallel(&texts, |text| tokenizer.encode(text))?;
+        let cut = asked.iter().filter(|ids| ids.len() > room / 2).count() as u64;
         asked.iter_mut().for_each(|ids| ids.truncate(room / 2));
         let (mut ids, mut spans, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         for (own, of) in in_parallel(questions.contexts(), |context| tokenizer.encode_spans(context))? {
@@ -144,6 +147,7 @@ impl QuestionBatches {
             asking,
             pad: tokenizer.pad_id(),
             unknown,
+            cut,
             batches,
         })
     }

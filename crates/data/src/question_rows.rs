@@ -22,6 +22,10 @@ impl PackedTexts for QuestionBatches {
         self.unknown
     }
 
+    fn cut(&self) -> Option<(u64, u64)> {
+        Some((self.cut, self.asked().len() as u64))
+    }
+
     fn collect(&self, texts: &Members, _: Turn) -> Result<Batch> {
         let (examples, real) = (texts.len(), self.tokens_of_all(texts));
         let size = self.batches.room(examples);

@@ -56,6 +56,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns how many of the texts lack tokens that did not fit, and how many texts there are; `None` where texts are
+    /// not cut.
+    fn cut_texts(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Returns the most bytes that a batch takes, those taken while it is made included; `None` where that follows from
     /// the numbers of texts and tokens.
     fn batch_bytes(&self) -> Option<usize> {

@@ -52,7 +52,7 @@ impl TaggedBatches {
         let cutter = Cutter::new(tokenizer, max_length)?;
         let key = || {
             let (unknown, digest, sentences) = (tokenizer.unknown_id(), tokenizer.digest(), sentences.key());
-            format!("sentences {max_length} {unknown:?}\n{digest:08x}\n{sentences}")
+            format!("cut sentences {max_length} {unknown:?}\n{digest:08x}\n{sentences}")
         };
         let entry = cache.and_then(|cache| cache.entry(sentences.file_bytes(), key()));
         let numbers = cutter.numbers(sentences.classes());
@@ -65,6 +65,7 @@ impl TaggedBatches {
                 }
                 for parts in in_parallel(&block, |sentence| cutter.parts(sentence))? {
                     parts.first().map_or(Ok(()), |(ids, labels)| writer.add(ids, labels))?;
+                    writer.count_cut(usize::from(parts.len() > 1));
                 }
             }
         };
@@ -219,6 +220,11 @@ impl PackedTexts for TaggedBatches {
 
     fn unknown(&self) -> Option<(u64, u64)> {
         self.rows.unknown()
+    }
+
+    fn cut(&self) -> Option<(u64, u64)> {
+        let rows = self.rows.len() as u64;
+        self.sentence_of.is_none().then_some((self.rows.cut(), rows))
     }
 
     fn collect(&self, members: &Members, _: Turn) -> Result<Batch> {

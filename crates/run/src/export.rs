@@ -47,7 +47,7 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
         } else {
             checkpoint::convert(source, aside, form.dtype)?
         }
-        reader.save(aside)?;
+        reader.save(aside, None)?;
         generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;
     Ok(dir)

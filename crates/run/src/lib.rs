@@ -47,6 +47,7 @@
 
 pub mod console;
 pub mod continuation;
+pub mod cut_texts;
 pub mod device;
 pub mod embedding;
 #[cfg(test)]

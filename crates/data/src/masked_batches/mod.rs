@@ -85,7 +85,7 @@ impl MaskedBatches {
         let form = if masking.lines { max_length } else { 0 };
         let key = || {
             let (unknown, digest, text) = (tokenizer.unknown_id(), tokenizer.digest(), text.key());
-            format!("masked {form} {unknown:?}\n{digest:08x}\n{text}")
+            format!("cut masked {form} {unknown:?}\n{digest:08x}\n{text}")
         };
         let entry = cache.and_then(|cache| cache.entry(text.bytes(), key()));
         let rows = masked.rows(entry, text.blocks())?;
@@ -169,7 +169,8 @@ impl Masked<'_> {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let mut all = in_parallel(&lines, |line| self.tokenizer.encode(line))?;
         if self.masking.lines {
-            all.iter_mut().for_each(|ids| ids.truncate(self.room))
+            writer.count_cut(all.iter().filter(|ids| ids.len() > self.room).count());
+            all.iter_mut().for_each(|ids| ids.truncate(self.room));
         } else {
             all = vec![all.concat()]
         }
@@ -203,6 +204,11 @@ impl PackedTexts for MaskedBatches {
 
     fn unknown(&self) -> Option<(u64, u64)> {
         self.rows.unknown()
+    }
+
+    fn cut(&self) -> Option<(u64, u64)> {
+        let rows = self.rows.len() as u64;
+        self.masking.lines.then_some((self.rows.cut(), rows))
     }
 
     fn places_for(&self, tokens: usize) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! Tokenizers: text to token ids and back.
 
 mod added;
+mod max_length;
 mod shortcut;
 mod spans;
 mod special;
@@ -263,6 +264,11 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::encode`]; a `max_length` that leaves no room for text.
     pub fn encode_pair(&self, a: &str, b: Option<&str>, max_length: usize) -> Result<(Vec<i32>, Vec<i32>)> {
+        self.encode_cut(a, b, max_length).map(|(ids, types, _)| (ids, types))
+    }
+
+    /// [`Tokenizer::encode_pair`], and whether tokens were left out.
+    pub(crate) fn encode_cut(&self, a: &str, b: Option<&str>, max_length: usize) -> Result<(Vec<i32>, Vec<i32>, bool)> {
         let special = self
             .inner
             .get_post_processor()
@@ -276,8 +282,8 @@ impl Tokenizer {
         if let (None, Shortcut::Characters(characters)) = (b, &self.shortcut)
             && let Some(ids) = characters.encode(a, max_length)
         {
-            let types = vec![0; ids.len()];
-            return Ok((ids, types));
+            let (types, is_cut) = (vec![0; ids.len()], a.chars().nth(max_length).is_some());
+            return Ok((ids, types, is_cut));
         }
         let room = TruncationParams {
             max_length: max_length - special,
@@ -288,13 +294,12 @@ impl Tokenizer {
             // A tokenizer without a template keeps these token types for the second text.
             b.set_type_ids(vec![1; b.len()]);
         }
+        let is_cut = a.len() + b.as_ref().map_or(0, Encoding::len) > room.max_length;
         let whole = truncate_encodings(a, b, &room)
             .and_then(|(a, b)| self.inner.post_process(a, b, true))
             .map_err(not_encoded)?;
-        Ok((
-            ids_of(&whole),
-            whole.get_type_ids().iter().map(|&id| id as i32).collect(),
-        ))
+        let types = whole.get_type_ids().iter().map(|&id| id as i32).collect();
+        Ok((ids_of(&whole), types, is_cut))
     }
 
     /// [`Tokenizer::encode_pair`] of many single texts, on all cores; in order.
@@ -340,9 +345,10 @@ impl Tokenizer {
         self.inner.get_vocab(false).values().all(|own| (*own as usize) < id)
     }
 
-    /// Returns a checksum of the files that [`Tokenizer::save`] writes.
+    /// Returns a checksum of the files that [`Tokenizer::save`] writes, whatever most tokens of a text they name.
     pub(crate) fn digest(&self) -> u32 {
-        let all = self.files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
+        let files = self.files_for(0);
+        let all = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
         all.fold(0, crc32c_append)
     }
 
@@ -358,11 +364,23 @@ impl Tokenizer {
     /// # Errors
     /// A folder that cannot be created or written to.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        make_folder(dir)?;
-        self.files
-            .iter()
-            .try_for_each(|(name, bytes)| atomic::write_file(&dir.join(name), bytes))
+        write_files(&self.files, dir)
     }
+
+    /// The same, with the most tokens of a text where transformers reads it: `model_max_length` in
+    /// `tokenizer_config.json`, and the truncation of a `tokenizer.json` that has one.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::save`].
+    pub fn save_for(&self, dir: &Path, max_length: usize) -> Result<()> {
+        write_files(&self.files_for(max_length), dir)
+    }
+}
+
+fn write_files(files: &[(&'static str, Vec<u8>)], dir: &Path) -> Result<()> {
+    make_folder(dir)?;
+    let mut files = files.iter();
+    files.try_for_each(|(name, bytes)| atomic::write_file(&dir.join(name), bytes))
 }
 
 /// Returns a special token that a post-processor's template uses but does not define.

@@ -6,6 +6,7 @@ use super::precision_args::PrecisionArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_run::Result;
+use lessen_run::cut_texts::CutTexts;
 use lessen_run::lengths::Length;
 use lessen_run::saved_run::{Evaluation, SavedRun};
 use serde_json::{Map, Value, json};
@@ -56,10 +57,13 @@ impl Eval {
         evaluation.remarks.iter().for_each(|remark| tell(remark));
         let (scores, scored) = (&evaluation.scores, &evaluation.scored);
         let source = run.source().display().to_string();
+        let cut = run.cut_texts(scores);
+        cut.into_iter().for_each(CutTexts::tell);
         if self.json {
             let mut object = to_json(&evaluation);
             object.insert("split".into(), json!(evaluation.split));
             object.insert("model".into(), json!(source));
+            object.insert("cut_texts".into(), json!(cut.map(CutTexts::to_json)));
             say(&format!("{}\n", Value::Object(object)))?;
         } else {
             let classes = scores.table.as_ref().map(|table| table.to_text());

@@ -7,6 +7,7 @@ mod command_line;
 mod commands;
 mod convert;
 mod convert_llama;
+mod cut_texts;
 mod data;
 mod early_stopping;
 mod examples;

@@ -33,6 +33,10 @@ impl Format for GlueFormat {
         true
     }
 
+    fn cuts_texts(&self, _data: &DataKeys) -> bool {
+        true
+    }
+
     fn held_out(&self) -> HeldOut {
         HeldOut::Nothing
     }

@@ -37,6 +37,10 @@ impl Format for LabelledFormat {
         true
     }
 
+    fn cuts_texts(&self, _data: &DataKeys) -> bool {
+        true
+    }
+
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }

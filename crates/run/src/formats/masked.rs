@@ -27,6 +27,10 @@ impl Format for MaskedFormat {
         data.lines
     }
 
+    fn cuts_texts(&self, data: &DataKeys) -> bool {
+        data.lines
+    }
+
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }

@@ -69,6 +69,12 @@ pub(crate) trait Format: Sync {
     /// Whether examples have different numbers of tokens.
     fn has_lengths(&self, data: &DataKeys) -> bool;
 
+    /// Whether a text has the tokens that fit into `data.max_length`, and the rest of it is left out.
+    fn cuts_texts(&self, data: &DataKeys) -> bool {
+        let _ = data;
+        false
+    }
+
     /// Which share of the data is held out for validation.
     fn held_out(&self) -> HeldOut;
 
@@ -147,8 +153,10 @@ pub(crate) struct KnownModel {
 pub(crate) struct ModelSettings {
     /// A model that learns the same data; its weights come from the folder.
     pub kind: Transformer,
-    /// Most tokens of an example.
+    /// Most tokens of an example, where the tokenizer names no other number.
     pub length: usize,
+    /// The largest number that the tokenizer may name; none where its number is without effect.
+    pub longest: Option<usize>,
     /// Examples in a batch.
     pub batch: usize,
     /// The problem that labels pose, where the format asks for it.
@@ -167,6 +175,7 @@ impl ModelSettings {
         ModelSettings {
             kind,
             length: model.max_length().unwrap_or(length).min(length),
+            longest: Some(model.max_length().unwrap_or(usize::MAX)),
             batch: ENCODER_BATCH,
             problem: None,
         }

@@ -41,6 +41,10 @@ impl Format for SquadFormat {
         true
     }
 
+    fn cuts_texts(&self, _data: &DataKeys) -> bool {
+        true
+    }
+
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }
@@ -90,6 +94,10 @@ impl Format for SquadFormat {
     fn settings_of_model(&self, model: &Model) -> Option<ModelSettings> {
         (model.task() == Task::QuestionAnswering)
             .then(|| ModelSettings::encoder(Transformer::Bert, model, Asking::default().max_length))
+            .map(|settings| ModelSettings {
+                longest: Some(settings.length),
+                ..settings
+            })
     }
 }
 

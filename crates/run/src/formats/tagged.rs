@@ -27,6 +27,10 @@ impl Format for TaggedFormat {
         true
     }
 
+    fn cuts_texts(&self, _data: &DataKeys) -> bool {
+        true
+    }
+
     fn held_out(&self) -> HeldOut {
         HeldOut::Nothing
     }

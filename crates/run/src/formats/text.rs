@@ -76,6 +76,7 @@ impl Format for TextFormat {
         Some(ModelSettings {
             kind: Transformer::Gpt2,
             length,
+            longest: None,
             batch: BATCH_TOKENS / length.max(1),
             problem: None,
         })

@@ -88,6 +88,8 @@ pub struct Scores {
     pub perplexity: Option<f64>,
     /// The scores of each class, where there are classes.
     pub table: Option<Arc<dyn ScoreTable>>,
+    /// How many texts lack tokens that did not fit, and how many there are, where texts are cut.
+    pub cut_texts: Option<(u64, u64)>,
 }
 
 impl Scores {
@@ -135,6 +137,7 @@ mod tests {
             examples: 8,
             perplexity: None,
             table: None,
+            cut_texts: None,
         };
         assert_eq!(
             Value::from(scores.to_json("dev")).to_string(),

@@ -2,6 +2,7 @@
 
 use super::SavedRun;
 use super::logits::Logits;
+use crate::cut_texts::CutTexts;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub struct Answerer<'a> {
     run: &'a SavedRun<'a>,
     logits: Logits,
+    cut: CutTexts,
 }
 
 impl SavedRun<'_> {
@@ -29,6 +31,7 @@ impl SavedRun<'_> {
         Ok(Answerer {
             run: self,
             logits: Logits::new(self.session()?),
+            cut: self.uncut_texts(),
         })
     }
 
@@ -50,6 +53,11 @@ impl Answerer<'_> {
         self.run.config.train.batch.saturating_mul(16).min(4096)
     }
 
+    /// How many of the questions were cut, which may take half of the `data.max_length` tokens of a window.
+    pub fn cut_texts(&self) -> CutTexts {
+        self.cut
+    }
+
     /// Answers questions, in batches of `train.batch` windows; the answers in order.
     ///
     /// # Errors
@@ -62,6 +70,7 @@ impl Answerer<'_> {
         let batching = Batching::Examples(config.train.batch);
         let tokenizer = saved.reader.tokenizer()?;
         let source = QuestionBatches::new(questions, tokenizer, config.asking(), batching, Order::InOrder)?;
+        source.cut_texts().into_iter().for_each(|counts| self.cut.add(counts));
         let mut answers = Answers::new(&source);
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;

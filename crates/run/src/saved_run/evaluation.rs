@@ -1,6 +1,7 @@
 //! The scores of a saved model on data.
 
 use super::SavedRun;
+use crate::cut_texts::CutTexts;
 use crate::formats;
 use crate::lengths::Length;
 use crate::recipe::config::Config;
@@ -126,6 +127,11 @@ impl SavedRun<'_> {
             }
         }
         Ok(settings)
+    }
+
+    /// How many texts of an evaluation `data.max_length` cuts, where it does.
+    pub fn cut_texts(&self, scores: &Scores) -> Option<CutTexts> {
+        CutTexts::of(scores.cut_texts, self.config.data.max_length)
     }
 
     fn evaluate_with(&self, settings: Settings, data: Option<&Path>, split: Option<&str>) -> Result<Evaluation> {

@@ -9,6 +9,7 @@ mod plain;
 mod prediction;
 mod tagging;
 
+use crate::cut_texts::CutTexts;
 use crate::device::NewBackend;
 use crate::folder::{Folder, WhichModel};
 use crate::goal::SharedGoal;
@@ -120,6 +121,14 @@ impl<'a> SavedRun<'a> {
     /// The model and its tokenizer.
     pub(crate) fn saved(&self) -> &SavedModel {
         &self.saved
+    }
+
+    /// Counts of cut texts before any is asked about.
+    fn uncut_texts(&self) -> CutTexts {
+        CutTexts {
+            length: self.config.data.max_length,
+            ..CutTexts::default()
+        }
     }
 
     /// A device with the model's parameters.

@@ -7,6 +7,7 @@ use crate::recipe::keys::DataFormat;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::recipe::words::Word;
+use crate::task::reader::max_length_of;
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;
@@ -46,6 +47,8 @@ pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
     let found = formats::ALL.iter().find_map(settings_in);
     let (format, own) =
         found.ok_or_else(|| Error::internal(format!("the model of {shown} reads data in no format")))?;
+    let named = max_length_of(folder)?.filter(|named| own.longest.is_some_and(|longest| *named <= longest));
+    let length = named.unwrap_or(own.length);
     let (text, count) = (
         |text: &str| SettingValue::Text(text.to_string()),
         |count: usize| SettingValue::Count(count as u64),
@@ -55,7 +58,7 @@ pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
         ("run.recipe", text(&shown)),
         ("model.init", text(&shown)),
         ("model.kind", text(own.kind.word())),
-        ("data.max_length", count(own.length.max(1))),
+        ("data.max_length", count(length.max(1))),
         ("train.batch", count(own.batch.max(1))),
         ("train.loss", text(&model.loss().to_string())),
     ] {

@@ -2,6 +2,7 @@
 
 use super::SavedRun;
 use super::logits::Logits;
+use crate::cut_texts::CutTexts;
 use crate::formats::glue::{goal_of_task, task_of};
 use crate::formats::labelled::columns;
 use crate::goal::{Goal, Prediction, SharedGoal};
@@ -30,6 +31,7 @@ pub struct Predictor<'a> {
     run: &'a SavedRun<'a>,
     goal: SharedGoal,
     answerer: TextAnswerer,
+    cut: CutTexts,
 }
 
 /// How texts are answered.
@@ -61,6 +63,7 @@ impl SavedRun<'_> {
                 run: self,
                 goal,
                 answerer,
+                cut: self.uncut_texts(),
             });
         }
         let Some(labels) = goal.label_kind() else {
@@ -79,6 +82,7 @@ impl SavedRun<'_> {
             run: self,
             goal,
             answerer: TextAnswerer::Classifier(Box::new(classifier)),
+            cut: self.uncut_texts(),
         })
     }
 
@@ -160,6 +164,11 @@ impl Predictor<'_> {
         self.run.config.train.batch.saturating_mul(16).min(4096)
     }
 
+    /// How many of the texts that were asked about were cut after `data.max_length` tokens.
+    pub fn cut_texts(&self) -> CutTexts {
+        self.cut
+    }
+
     /// Asks about texts, in batches of at most `train.batch`; the answers in order.
     ///
     /// # Errors
@@ -170,7 +179,7 @@ impl Predictor<'_> {
         }
         let goal = self.goal.as_ref();
         match &mut self.answerer {
-            TextAnswerer::Classifier(classifier) => classifier.ask(self.run, goal, texts),
+            TextAnswerer::Classifier(classifier) => classifier.ask(self.run, goal, texts, &mut self.cut),
             TextAnswerer::Generator(generator) => {
                 let answers = texts.iter().map(|(text, _)| {
                     Ok(Answer {
@@ -185,11 +194,18 @@ impl Predictor<'_> {
 }
 
 impl Classifier {
-    fn ask(&mut self, run: &SavedRun<'_>, goal: &dyn Goal, texts: &[TextPair]) -> Result<Vec<Answer>> {
+    fn ask(
+        &mut self,
+        run: &SavedRun<'_>,
+        goal: &dyn Goal,
+        texts: &[TextPair],
+        cut: &mut CutTexts,
+    ) -> Result<Vec<Answer>> {
         let (length, most) = (run.config.data.max_length, run.config.train.batch);
         let size = texts.len().min(most);
         let examples = Examples::unlabelled(texts.to_vec(), &self.labels);
         let batches = ExampleBatches::new(&examples, run.saved.reader.tokenizer()?, length, size, Order::InOrder)?;
+        batches.cut_texts().into_iter().for_each(|counts| cut.add(counts));
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;

@@ -79,5 +79,6 @@ pub(crate) fn evaluate(
         examples: found.examples.unwrap_or(examples),
         perplexity: found.has_perplexity.then(|| loss.exp()),
         table: found.table,
+        cut_texts: source.cut_texts(),
     })
 }

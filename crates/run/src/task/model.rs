@@ -125,6 +125,8 @@ pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Res
 /// A folder that cannot be written to, and a weight that the dtype does not reach.
 pub(crate) fn save(dir: &Path, task: &CheckedTask, trainer: &mut Trainer, reader: &Reader) -> Result<()> {
     trainer.save(dir, &task.model().config_json(), task.config().train.save_dtype)?;
-    reader.save(dir)?;
+    let data = &task.config().data;
+    let cuts = data.format.format().cuts_texts(data);
+    reader.save(dir, cuts.then_some(data.max_length))?;
     task.generation().map_or(Ok(()), |generation| generation.save(dir))
 }

@@ -61,14 +61,16 @@ impl Reader {
         }
     }
 
-    /// Writes its files into the folder of a model.
+    /// Writes its files into the folder of a model. `max_length` is the number of tokens after which texts are cut;
+    /// none leaves what the files say of it.
     ///
     /// # Errors
     /// A folder that cannot be written to.
-    pub(crate) fn save(&self, dir: &Path) -> Result<()> {
-        match self {
-            Reader::Texts(tokenizer) => tokenizer.save(dir),
-            Reader::Images(preprocessing) => preprocessing.save(dir),
+    pub(crate) fn save(&self, dir: &Path, max_length: Option<usize>) -> Result<()> {
+        match (self, max_length) {
+            (Reader::Texts(tokenizer), Some(max_length)) => tokenizer.save_for(dir, max_length),
+            (Reader::Texts(tokenizer), None) => tokenizer.save(dir),
+            (Reader::Images(preprocessing), _) => preprocessing.save(dir),
         }
     }
 }
@@ -83,6 +85,18 @@ pub(crate) fn tokenizer_of(folder: ModelFolder<'_>) -> Result<Tokenizer> {
     }
     let base = folder.base()?;
     Tokenizer::from_dir(base.as_deref().unwrap_or(folder.path()))
+}
+
+/// The most tokens of a text that the tokenizer of a model's folder, or of the model that its adapters belong to,
+/// names; none where it names none.
+///
+/// # Errors
+/// A damaged file.
+pub(crate) fn max_length_of(folder: ModelFolder<'_>) -> Result<Option<usize>> {
+    if Tokenizer::is_in(folder.path()) {
+        return Tokenizer::max_length_in(folder.path());
+    }
+    folder.base()?.map_or(Ok(None), |base| Tokenizer::max_length_in(&base))
 }
 
 /// The preprocessing in a model's folder, or else the preprocessing of the model that its adapters belong to; none

@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::unknown_tokens::UnknownTokens;
+use crate::cut_texts::{CutTexts, is_warning, remark};
 use crate::task::first_weights::{self, FirstWeights};
 use crate::wording::in_phase;
 use crate::wording::{counted, some_of};
@@ -42,6 +43,18 @@ impl Run {
                      takes longer than train.precision=f32",
                 );
             }
+        }
+        let length = self.phase.task.config().data.max_length;
+        let cut = CutTexts::of_sources(&self.phase.sources, length);
+        let cut: Vec<(CutTexts, &str)> = cut
+            .into_iter()
+            .zip([" of the training data", " of the evaluation data"])
+            .filter_map(|((_, texts), whose)| Some((texts?, whose)))
+            .collect();
+        match remark(&cut) {
+            Some(warning) if is_warning(&warning) => self.log.note(&warning),
+            Some(remark) => self.log.report(&remark),
+            None => {}
         }
         let before = match self.phase.begun {
             0 => "the checkpoint",

@@ -3,11 +3,13 @@
 use super::Run;
 use super::report::{Outcome, Report};
 use super::unknown_tokens::UnknownTokens;
+use crate::cut_texts::CutTexts;
 use crate::goal::Demonstrated;
 use crate::task::evaluation::Scores;
 use crate::task::first_weights;
 use lessen_base::Result;
 use lessen_train::Generator;
+use serde_json::json;
 
 impl Run {
     /// A demonstration of the model that the run results in; the trainer ends.
@@ -42,6 +44,10 @@ impl Run {
             total: self.total,
             scores,
             unknown_tokens: UnknownTokens::of(&self.phase.sources).to_json(),
+            cut_texts: CutTexts::of_sources(&self.phase.sources, self.phase.task.config().data.max_length)
+                .into_iter()
+                .map(|(name, texts)| (name.to_string(), json!(texts.map(CutTexts::to_json))))
+                .collect(),
             best: self.best.as_ref(),
             yields_best: self.yields_best(),
             spent: self.spent(),

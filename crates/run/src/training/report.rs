@@ -32,6 +32,8 @@ pub(crate) struct Outcome<'a> {
     pub scores: Option<&'a Scores>,
     /// The shares of unknown tokens.
     pub unknown_tokens: Value,
+    /// The numbers of texts that are cut.
+    pub cut_texts: Value,
     pub best: Option<&'a Best>,
     /// Whether the run results in its best model rather than its last one.
     pub yields_best: bool,
@@ -77,6 +79,7 @@ impl Report {
             total,
             scores,
             ref unknown_tokens,
+            ref cut_texts,
             best,
             yields_best,
             spent,
@@ -138,6 +141,7 @@ impl Report {
             put("best_score", json!(best.score));
         }
         put("unknown_tokens", unknown_tokens.clone());
+        put("cut_texts", cut_texts.clone());
         put("model", json!(if yields_best { "best" } else { "last" }));
         lines.extend(history.iter().map(Change::to_text));
         if !history.is_empty() {

@@ -51,9 +51,15 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
         ));
     }
     let questions = Arc::new(Questions::unanswered([(question.as_str(), context.as_str())]));
-    for found in run.answerer()?.ask(questions)? {
+    let mut answerer = run.answerer()?;
+    let found = answerer.ask(questions)?;
+    let cut = answerer.cut_texts();
+    cut.tell();
+    for found in found {
         say(&if asked.json {
-            format!("{}\n", Value::Object(cells(&found).into_iter().collect()))
+            let mut object: Map<String, Value> = cells(&found).into_iter().collect();
+            object.insert("cut_texts".into(), cut.to_json());
+            format!("{}\n", Value::Object(object))
         } else {
             format!("{} ({:.1} %)\n", shown(&found), 100.0 * found.probability)
         })?;
@@ -105,7 +111,9 @@ fn many(asked: &Predict, run: &SavedRun<'_>, input: &Path) -> Result<()> {
 
 /// Answers a file of SQuAD: as an object of answers, or in rows.
 fn of_squad(run: &SavedRun<'_>, questions: Arc<Questions>, format: Option<Format>, out: &mut dyn Write) -> Result<()> {
-    let found = run.answerer()?.ask(questions.clone())?;
+    let mut answerer = run.answerer()?;
+    let found = answerer.ask(questions.clone())?;
+    answerer.cut_texts().tell();
     let all = questions.iter().zip(&found);
     match format {
         None => {
@@ -148,5 +156,6 @@ fn of_rows(run: &SavedRun<'_>, mut input: Input, format: Format, out: &mut dyn W
         }
     }
     input.finish();
+    answerer.cut_texts().tell();
     records.finish()
 }

@@ -33,6 +33,7 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path) -> Result<()> {
     for (file, split) in splits {
         let path = out.join(file);
         write_file(&path, |out| write_answers(task, &places, &mut predictor, &split, out))?;
+        predictor.cut_texts().tell();
         tell(&format!("{} answers in {}", split.texts.len(), path.display()));
     }
     Ok(())

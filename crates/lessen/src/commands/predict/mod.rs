@@ -117,14 +117,16 @@ impl Predict {
                 "the text is empty; give at least one character with --text",
             ));
         }
-        let answers = run
-            .predictor()?
-            .ask(&[split_pair(text, self.has_pairs(run) == Some(true))])?;
+        let mut predictor = run.predictor()?;
+        let answers = predictor.ask(&[split_pair(text, self.has_pairs(run) == Some(true))])?;
+        let cut = predictor.cut_texts();
+        cut.tell();
         for Answer { prediction, is_blank } in answers {
             if is_blank {
                 tell("warning: the model knows no character of the text, so its answer says nothing of it");
             }
-            let (text, object) = shown(run.labels(), prediction);
+            let (text, mut object) = shown(run.labels(), prediction);
+            object["cut_texts"] = cut.to_json();
             say(&if self.json {
                 format!("{object}\n")
             } else {
@@ -237,6 +239,7 @@ fn answer_all(
         }
     }
     input.finish();
+    predictor.cut_texts().tell();
     if let Some(number) = first {
         tell(&format!(
             "warning: {blank} of {} texts are empty or have no character that the model knows, such as number {number}; the \

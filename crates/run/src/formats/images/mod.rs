@@ -91,7 +91,10 @@ impl Format for ImagesFormat {
 
     fn settings_of_model(&self, model: &Model) -> Option<ModelSettings> {
         model.image()?;
-        Some(ModelSettings::encoder(Transformer::Vit, model, ENCODER_LENGTH))
+        Some(ModelSettings {
+            longest: None,
+            ..ModelSettings::encoder(Transformer::Vit, model, ENCODER_LENGTH)
+        })
     }
 }
 
@@ -255,7 +258,7 @@ mod tests {
         let sentence = corpus.evaluation(&config, &reader, "valid").err().unwrap().to_string();
         assert!(sentence.contains("no split called valid"), "{sentence}");
         // What a model reads is kept beside it.
-        reader.save(dir.path()).unwrap();
+        reader.save(dir.path(), None).unwrap();
         let saved = Preprocessing::load(dir.path()).unwrap();
         assert_eq!(saved.as_ref(), reader.preprocessing().ok());
     }
