@@ -55,8 +55,8 @@ impl CutTexts {
     }
 }
 
-/// A remark on the cut texts of several data, each with the end of its noun, such as ` of the training data`; none where
-/// no text is cut.
+/// A remark on the cut texts of several data, each with the end of its noun, such as ` of the training data`; none
+/// where no text is cut.
 pub(crate) fn remark(of: &[(CutTexts, &str)]) -> Option<String> {
     let cutting = of.iter().find(|(texts, _)| texts.cut > 0)?;
     let shown = of.iter().map(|(texts, whose)| {
