@@ -30,12 +30,19 @@ impl Fields {
                 .map(|i| map.get(&i.to_string())?.as_str().map(str::to_string))
                 .collect()
         });
-        named.ok_or_else(|| {
+        let named: Vec<String> = named.ok_or_else(|| {
             self.error(
                 "id2label",
                 "must name the classes by their numbers \"0\", \"1\" and so on",
             )
-        })
+        })?;
+        for (number, name) in named.iter().enumerate() {
+            if let Some(first) = named[..number].iter().position(|other| other == name) {
+                let what = format!("calls both class {first} and class {number} {name}; give each class its own name");
+                return Err(self.error("id2label", what));
+            }
+        }
+        Ok(named)
     }
 
     /// Whether each text can have several labels: `problem_type` is `multi_label_classification`.
