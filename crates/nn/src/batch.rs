@@ -126,31 +126,10 @@ impl BatchShape {
         table: (usize, usize),
         init: Init,
     ) -> Tensor<'g> {
-        self.position_embeddings_from(cx, name, 0, table, init)
-    }
-
-    /// [`BatchShape::position_embeddings`] from a table whose row `first` belongs to the first position.
-    ///
-    /// # Panics
-    /// As [`BatchShape::position_embeddings`].
-    #[track_caller]
-    pub(crate) fn position_embeddings_from<'g>(
-        self,
-        cx: &Context<'g>,
-        name: &str,
-        first: usize,
-        table: (usize, usize),
-        init: Init,
-    ) -> Tensor<'g> {
-        if let BatchShape::Padded { length, .. } = self {
-            return positions(cx, name, first..first + length, table, init);
+        match self {
+            BatchShape::Padded { length, .. } => positions(cx, name, 0..length, table, init),
+            _ => embedding(cx, name, self.positions(cx), table, init),
         }
-        let positions = self.positions(cx);
-        let rows = match first {
-            0 => positions,
-            first => positions + positions.scalar_like(first as f64),
-        };
-        embedding(cx, name, rows, table, init)
     }
 
     /// The position of each token of a row in its sequence, `i32[T]`.

@@ -29,6 +29,7 @@ mod batch;
 pub mod checkpoint;
 mod config;
 mod context;
+mod counted_positions;
 mod criterion;
 mod field_effect;
 mod init;

@@ -229,9 +229,14 @@ impl BertConfig {
         }
     }
 
+    /// Whether positions count the tokens of a text without its padding tokens, which have the row of their id.
+    pub(super) fn counts_positions(&self) -> bool {
+        self.family.description().positions_after_padding
+    }
+
     /// The row of the first token's position in the table of positions.
     pub fn first_position(&self) -> usize {
-        if self.family.description().positions_after_padding {
+        if self.counts_positions() {
             self.pad_token_id + 1
         } else {
             0

@@ -6,6 +6,7 @@ use super::config::BertConfig;
 use crate::attention::SharedAttention;
 use crate::batch::BatchShape;
 use crate::context::Context;
+use crate::counted_positions;
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::observations::activate;
 
@@ -42,11 +43,14 @@ fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor
         }
         None => x,
     };
-    let x = if c.attention.position.is_limited() {
-        let rows = table(c.max_position_embeddings);
-        x + batch.position_embeddings_from(cx, "position_embeddings", c.first_position(), rows, c.weight())
-    } else {
+    let (name, rows) = ("position_embeddings", table(c.max_position_embeddings));
+    let x = if !c.attention.position.is_limited() {
         x
+    } else if c.counts_positions() {
+        let counted = counted_positions::rows(batch, cx, tokens, c.pad_token_id);
+        x + embedding(cx, name, counted, rows, c.weight())
+    } else {
+        x + batch.position_embeddings(cx, name, rows, c.weight())
     };
     let x = layer_norm(cx, "LayerNorm", x, c.layer_norm_eps);
     cx.dropout(x, c.hidden_dropout_prob)

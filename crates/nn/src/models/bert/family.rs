@@ -82,7 +82,7 @@ pub(crate) struct Description {
     pub classifier_dropout_of_tokens: bool,
     /// The padding id of a `config.json` without one.
     pub pad_token_id: usize,
-    /// Whether positions count from the padding id plus one instead of 0.
+    /// Whether positions count the tokens that are no padding, from the padding id plus one on, instead of all from 0.
     pub positions_after_padding: bool,
     pub classifier: ClassifierNames,
     pub masked: MaskedNames,
