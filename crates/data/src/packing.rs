@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Field};
 use crate::bucket::bucket;
+use std::borrow::Borrow;
 
 /// Makes a batch without padding of texts, each its token ids and token types, with room for `size` texts; `pad` fills
 /// the row up to its bucket. A text without tokens gets a token of padding, so that every model has a state for it.
@@ -14,11 +15,12 @@ use crate::bucket::bucket;
 ///
 /// # Panics
 /// If there are more than `size` texts, or a text has not as many types as ids.
-pub fn packed_batch(texts: &[(Vec<i32>, Vec<i32>)], size: usize, pad: i32) -> Batch {
+pub fn packed_batch<T: Borrow<(Vec<i32>, Vec<i32>)>>(texts: &[T], size: usize, pad: i32) -> Batch {
+    let pairs = || texts.iter().map(Borrow::borrow);
     assert!(texts.len() <= size, "{} texts in a batch of {size}", texts.len());
-    let real = texts.iter().map(|(ids, _)| ids.len().max(1)).sum();
+    let real = pairs().map(|(ids, _)| ids.len().max(1)).sum();
     let mut row = Row::new(size, real, pad);
-    for (ids, types) in texts {
+    for (ids, types) in pairs() {
         let (own_ids, own_types) = row.add(ids.len().max(1));
         own_ids[..ids.len()].copy_from_slice(ids);
         own_types[..ids.len()].copy_from_slice(types);

@@ -199,7 +199,7 @@ impl Generator {
 }
 
 /// The tokens of the field `eos_token_id`: one, or a list.
-fn end_tokens(field: Option<&Value>) -> Vec<i32> {
+pub(crate) fn end_tokens(field: Option<&Value>) -> Vec<i32> {
     let list = match field {
         Some(Value::Array(list)) => list.as_slice(),
         Some(one) => std::slice::from_ref(one),

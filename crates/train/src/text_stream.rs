@@ -9,17 +9,17 @@ const BROKEN: char = '\u{fffd}';
 /// a possible beginning of a stop string, are held back.
 pub struct TextStream<'a> {
     decode: &'a dyn Fn(&[i32]) -> Result<String>,
-    stops: &'a [String],
+    stops: Vec<String>,
     shown: String,
     stopped: bool,
 }
 
 impl<'a> TextStream<'a> {
     /// A text without tokens, which ends before the first of `stops` in it. `decode` makes a text of tokens.
-    pub fn new(decode: &'a dyn Fn(&[i32]) -> Result<String>, stops: &'a [String]) -> TextStream<'a> {
+    pub fn new(decode: &'a dyn Fn(&[i32]) -> Result<String>, stops: &[String]) -> TextStream<'a> {
         TextStream {
             decode,
-            stops,
+            stops: stops.to_vec(),
             shown: String::new(),
             stopped: false,
         }
@@ -69,12 +69,11 @@ impl<'a> TextStream<'a> {
 
     /// Number of bytes at the end of a text that may be the beginning of a stop string.
     fn held_back(&self, text: &str) -> usize {
-        let beginnings = |stop: &'a String| stop.char_indices().map(move |(end, _)| &stop[..end]);
-        let stops: &'a [String] = self.stops;
-        let held = stops
+        let beginnings = self
+            .stops
             .iter()
-            .flat_map(beginnings)
-            .filter(|beginning| text.ends_with(beginning));
+            .flat_map(|stop| stop.char_indices().map(|(end, _)| &stop[..end]));
+        let held = beginnings.filter(|beginning| text.ends_with(beginning));
         held.map(str::len).max().unwrap_or(0)
     }
 

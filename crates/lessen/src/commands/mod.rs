@@ -20,6 +20,7 @@ mod recipe_args;
 mod recipes;
 mod report;
 mod run;
+mod serve;
 mod train;
 
 use clap::Subcommand;
@@ -38,6 +39,8 @@ pub enum Command {
     Predict(predict::Predict),
     /// Continue a text with a language model
     Generate(generate::Generate),
+    /// Answer requests over HTTP: predictions, or continued texts as OpenAI's clients ask for them
+    Serve(serve::Serve),
     /// Write a model as a Hugging Face folder of its own
     Export(export::Export),
     /// Turn the LayerNorms of an ONNX file or a Hugging Face folder into RMSNorm or CRMSNorm, with the same results
@@ -67,6 +70,7 @@ impl Command {
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Generate(command) => command.run(),
+            Command::Serve(command) => command.run(),
             Command::Export(command) => command.run(),
             Command::Convert(command) => command.run(),
             Command::Run(command) => command.run(),

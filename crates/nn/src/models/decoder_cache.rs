@@ -8,7 +8,7 @@
 use lessen_graph::{DType, Tensor};
 
 use super::BatchShape;
-use super::decoder::{Decoder, Reads};
+use super::decoder::{Decoder, Reads, Sizes};
 use crate::context::Context;
 use crate::layers::attend;
 use crate::params::StateSpec;
@@ -47,6 +47,38 @@ impl Decoder {
         // Row b of the flattened states begins at b · T.
         let first = cx.trace().iota(DType::I32, &[size], 0) * length as f64;
         self.head(cx, x.flatten_rows().gather(first + position))
+    }
+
+    /// Reads the prompt of one text of a cache for `size` texts, and returns the logits `f32[1, vocabulary]` of the token
+    /// after it. The other texts of the cache stay as they are.
+    ///
+    /// Declares `tokens` (`i32[1, T]`), `position` (`i32[1]`, less than `T`), the position of the last token, after
+    /// which tokens are padding, and `start` (`i32[1]`), `capacity` times the number of the text in the cache.
+    ///
+    /// # Panics
+    /// As [`Decoder::prefill`].
+    #[track_caller]
+    pub fn prefill_one<'g>(&self, cx: &Context<'g>, length: usize, [size, capacity]: [usize; 2]) -> Tensor<'g> {
+        if length > capacity {
+            cx.trace()
+                .fail(format!("a prompt of {length} tokens for {capacity} in the cache"));
+        }
+        self.check_capacity(cx, capacity);
+        let position = cx.input("position", DType::I32, &[1]);
+        let start = cx.input("start", DType::I32, &[1]);
+        let reads = Reads::Batch(BatchShape::Padded { size: 1, length });
+        let Sizes { kv_heads, head_width, .. } = self.sizes;
+        // The texts of a cache are one after another.
+        let flat = [1, size.saturating_mul(capacity), kv_heads, head_width];
+        let x = self.hidden_states(cx, reads, |cx, layer, [q, k, v], how| {
+            for (what, new) in [("k", k), ("v", v)] {
+                let old = self.cache(layer, what, size, capacity).declare(cx.trace());
+                let full = old.reshape(&flat).update_slice(new, start, 1);
+                cx.trace().assign(old, full.reshape(&[size, capacity, kv_heads, head_width]));
+            }
+            attend(cx, q, k, v, how)
+        });
+        self.head(cx, x.flatten_rows().gather(position))
     }
 
     /// Reads one more token of each text and returns the logits `f32[B, vocabulary]` of the token after it.

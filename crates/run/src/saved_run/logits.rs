@@ -3,6 +3,7 @@
 use crate::task::batch_shape::{inputs_of, shape_of};
 use lessen_base::Result;
 use lessen_data::Batch;
+use lessen_device::DeviceMemory;
 use lessen_nn::{BatchShape, Model};
 use lessen_train::{Function, Session};
 use std::collections::HashMap;
@@ -21,6 +22,11 @@ impl Logits {
             session,
             functions: HashMap::new(),
         }
+    }
+
+    /// The memory on the device.
+    pub(super) fn memory(&self) -> DeviceMemory {
+        self.session.memory()
     }
 
     /// The logits of a batch. A layout that is new is compiled.

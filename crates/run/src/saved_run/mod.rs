@@ -1,12 +1,14 @@
 //! A saved model in the folder of a run or in a Hugging Face folder: evaluation, prediction, generation.
 
 mod answering;
+mod batched;
 mod evaluation;
 mod generation;
 mod images;
 mod logits;
 mod plain;
 mod prediction;
+mod sequences;
 mod tagging;
 
 use crate::cut_texts::CutTexts;
@@ -26,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::answering::Answerer;
 pub use self::evaluation::Evaluation;
+pub use self::batched::{BatchedPredictor, EncodedText, ROOM, RawAnswer};
 pub use self::images::ImagePredictor;
 pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};

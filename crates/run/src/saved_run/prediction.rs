@@ -17,6 +17,9 @@ use lessen_train::Generator;
 use std::collections::HashSet;
 use std::path::Path;
 
+/// The least room for texts in a batch.
+const LEAST_ROOM: usize = 16;
+
 /// An answer about a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
@@ -169,7 +172,7 @@ impl Predictor<'_> {
         self.cut
     }
 
-    /// Asks about texts, in batches of at most `train.batch`; the answers in order.
+    /// Asks about texts, in batches of `train.batch`, or of 16 where this is less; the answers in order.
     ///
     /// # Errors
     /// A text that cannot be encoded, or is no sum where the model adds.
@@ -202,7 +205,9 @@ impl Classifier {
         cut: &mut CutTexts,
     ) -> Result<Vec<Answer>> {
         let (length, most) = (run.config.data.max_length, run.config.train.batch);
-        let size = texts.len().min(most);
+        // Products of at least so many rows are computed alike, so that the answer about a text is the same to the bit
+        // beside any others, here and where texts of many askers are joined.
+        let size = most.max(LEAST_ROOM);
         let examples = Examples::unlabelled(texts.to_vec(), &self.labels);
         let batches = ExampleBatches::new(&examples, run.saved.reader.tokenizer()?, length, size, Order::InOrder)?;
         batches.cut_texts().into_iter().for_each(|counts| cut.add(counts));

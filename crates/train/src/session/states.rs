@@ -105,6 +105,11 @@ impl Session {
         self.model.upload(name, data.host())
     }
 
+    /// Gives the first elements of a state other values.
+    pub(crate) fn set_state_part(&self, name: &str, data: &HostArray) -> Result<()> {
+        self.model.upload_part(name, 0, data.host())
+    }
+
     /// Sets a state to zeros.
     pub(crate) fn clear_state(&mut self, name: &str) -> Result<()> {
         match self.model.state_type(name) {
@@ -114,7 +119,7 @@ impl Session {
     }
 
     /// Allocates a state of zeros.
-    pub(super) fn allocate(&mut self, name: &str, ty: &Type) -> Result<()> {
+    pub(crate) fn allocate(&mut self, name: &str, ty: &Type) -> Result<()> {
         self.model.allocate(name, ty)?;
         self.states.insert(name.to_string());
         Ok(())

@@ -1,0 +1,46 @@
+//! Continuing texts of many askers together.
+
+use super::SavedRun;
+use lessen_base::{Error, Result};
+use lessen_data::Tokenizer;
+use lessen_train::Sequences;
+
+/// Most tokens of a text where nothing else is said.
+const CONTEXT: usize = 2048;
+
+impl SavedRun<'_> {
+    /// The language model on a device, for at most `most` texts at once of at most `context` tokens; without a number,
+    /// as many as it has positions, but 2048 at most.
+    ///
+    /// # Errors
+    /// A model that continues no texts, one that cannot be read, and more tokens than the model has positions.
+    pub fn sequences(&self, context: Option<usize>, most: usize) -> Result<Sequences> {
+        if let Some(reason) = self.goal().no_continuation() {
+            return Err(Error::user(format!("{} {reason}", self.source().display())));
+        }
+        let positions = self.saved.model.max_length();
+        if let (Some(context), Some(positions)) = (context, positions)
+            && context > positions
+        {
+            return Err(Error::user(format!(
+                "--context {context}: {} has {positions} positions; give at most as many",
+                self.source().display()
+            )));
+        }
+        let own = positions.unwrap_or(CONTEXT).min(CONTEXT);
+        let mut sequences = Sequences::new(self.session()?, &self.saved.model, context.unwrap_or(own), most)?;
+        let ends = self.saved.generation.as_ref().and_then(|own| own.ends.clone());
+        if let Some(ends) = ends {
+            sequences.end_at(ends);
+        }
+        Ok(sequences)
+    }
+
+    /// The tokenizer of a model of texts.
+    ///
+    /// # Errors
+    /// A model of images.
+    pub fn tokenizer(&self) -> Result<&Tokenizer> {
+        self.saved.reader.tokenizer()
+    }
+}

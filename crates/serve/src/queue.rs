@@ -1,0 +1,113 @@
+//! Requests that wait for the model, in order and bounded in number.
+
+use crate::refusal::Refusal;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A request that waits.
+pub trait Waiting {
+    /// When its client stops waiting.
+    fn deadline(&self) -> Instant;
+    /// Whether its client has gone.
+    fn is_gone(&self) -> bool;
+    /// Answers it with a refusal.
+    fn refuse(self, refusal: Refusal);
+}
+
+/// A bounded queue between the threads of HTTP and the thread of the model.
+pub struct Queue<J> {
+    inner: Mutex<Inner<J>>,
+    has_news: Condvar,
+    most: usize,
+}
+
+struct Inner<J> {
+    jobs: VecDeque<J>,
+    is_closed: bool,
+}
+
+impl<J: Waiting> Queue<J> {
+    /// An empty queue of at most `most` requests.
+    pub fn new(most: usize) -> Queue<J> {
+        Queue {
+            inner: Mutex::new(Inner {
+                jobs: VecDeque::new(),
+                is_closed: false,
+            }),
+            has_news: Condvar::new(),
+            most,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<J>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a request at the end.
+    ///
+    /// # Errors
+    /// A queue that is full or closed.
+    pub fn push(&self, job: J) -> Result<(), Refusal> {
+        let mut inner = self.lock();
+        if inner.is_closed {
+            return Err(Refusal::stopping());
+        }
+        if inner.jobs.len() >= self.most {
+            // Requests of clients that have gone make room.
+            inner.jobs.retain(|job| !job.is_gone());
+        }
+        if inner.jobs.len() >= self.most {
+            return Err(Refusal::full(self.most));
+        }
+        inner.jobs.push_back(job);
+        drop(inner);
+        self.has_news.notify_one();
+        Ok(())
+    }
+
+    /// The number of requests that wait.
+    pub fn len(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
+    /// Takes the requests at the front, as many as `takes` accepts one after another; none where the first one is not
+    /// accepted or nothing waits. With `waits`, an empty queue is waited for; the result is `None` when it is closed
+    /// and empty. Requests of clients that have gone are dropped, and late ones are refused.
+    pub fn take(&self, waits: bool, seconds: f64, mut takes: impl FnMut(&J) -> bool) -> Option<Vec<J>> {
+        let mut inner = self.lock();
+        loop {
+            let (now, mut taken, mut late) = (Instant::now(), Vec::new(), Vec::new());
+            while let Some(job) = inner.jobs.front() {
+                if job.is_gone() {
+                    inner.jobs.pop_front();
+                } else if job.deadline() <= now {
+                    late.extend(inner.jobs.pop_front());
+                } else if takes(job) {
+                    taken.extend(inner.jobs.pop_front());
+                } else {
+                    break;
+                }
+            }
+            for job in late {
+                job.refuse(Refusal::late(seconds));
+            }
+            if !taken.is_empty() || !waits {
+                return Some(taken);
+            }
+            if !inner.jobs.is_empty() {
+                return Some(taken);
+            }
+            if inner.is_closed {
+                return None;
+            }
+            inner = self.has_news.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Closes the queue: what waits is still taken, and nothing can be added.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.has_news.notify_all();
+    }
+}

@@ -1,0 +1,101 @@
+//! Refused and failed requests, as OpenAI's clients read them.
+
+use hyper::StatusCode;
+use lessen_base::Error;
+use serde_json::{Value, json};
+
+/// Why a request gets no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// One sentence that names the mistake and the remedy.
+    pub message: String,
+    /// The field of the request, if it is about one.
+    pub param: Option<String>,
+    /// A word for programs.
+    pub code: Option<&'static str>,
+}
+
+impl Refusal {
+    /// A refusal with this status.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
+        Refusal {
+            status,
+            message: message.into(),
+            param: None,
+            code: None,
+        }
+    }
+
+    /// A request that asks for something wrong, or for something that is not there.
+    pub fn bad(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// A mistake in a field.
+    pub fn field(name: &str, message: impl Into<String>) -> Refusal {
+        Refusal::bad(format!("{name}: {}", message.into())).about(name)
+    }
+
+    /// The same about a field.
+    pub fn about(mut self, name: &str) -> Refusal {
+        self.param = Some(name.to_string());
+        self
+    }
+
+    /// The same with a word for programs.
+    pub fn with_code(mut self, code: &'static str) -> Refusal {
+        self.code = Some(code);
+        self
+    }
+
+    /// A full queue.
+    pub fn full(queue: usize) -> Refusal {
+        let message = format!("{queue} requests wait already (--queue); try again in a moment");
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).with_code("queue_full")
+    }
+
+    /// A server that is being stopped.
+    pub fn stopping() -> Refusal {
+        let message = "the server is being stopped and takes no more requests; ask again when it is back";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("stopping")
+    }
+
+    /// A request that was not answered in time.
+    pub fn late(seconds: f64) -> Refusal {
+        let message = format!(
+            "the answer would take longer than {seconds} s (--timeout); ask for less, or ask again when fewer wait"
+        );
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("timeout")
+    }
+
+    /// Whether the same request may succeed a moment later.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self.status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        )
+    }
+
+    /// The body of the response.
+    pub fn body(&self) -> Value {
+        let kind = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        json!({ "error": { "message": self.message, "type": kind, "param": self.param, "code": self.code } })
+    }
+}
+
+impl From<Error> for Refusal {
+    /// A mistake in the input is the client's, a failure of Lessen the server's.
+    fn from(error: Error) -> Refusal {
+        match error {
+            Error::User(message) => Refusal::bad(message),
+            Error::Internal(_) => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A server from its start to its end.
+
+use crate::connections;
+use crate::continuing;
+use crate::options::{Limits, Options};
+use crate::queue::Queue;
+use crate::service::{Served, Service};
+use crate::stop::Stop;
+use crate::texts;
+use lessen_base::process::status_bytes;
+use lessen_base::{Error, Result};
+use lessen_nn::Task;
+use lessen_run::saved_run::SavedRun;
+use lessen_train::Sampling;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+
+/// What a server says when it is ready.
+#[derive(Clone, Debug)]
+pub struct Announcement {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The most bytes that the process takes; none where the system does not tell what it takes already.
+    pub bytes: Option<usize>,
+}
+
+/// How a request draws tokens where neither it nor the model says otherwise.
+const SAMPLING: Sampling = Sampling {
+    tokens: usize::MAX,
+    temperature: 1.0,
+    top_k: None,
+    top_p: None,
+    repetition_penalty: 1.0,
+    seed: 0,
+};
+
+/// Serves a model until `stop` is wished for, or the process gets the signal INT or TERM. `ready` is called when clients
+/// can connect: the address is taken at once, the model is loaded and its programs are compiled before.
+///
+/// # Errors
+/// Bounds that cannot be, an address that cannot be taken, and a model that answers nothing about texts.
+pub fn serve(
+    run: &SavedRun<'_>,
+    options: Options,
+    stop: &Stop,
+    ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
+) -> Result<()> {
+    options.limits.check()?;
+    let limits = options.limits;
+    let (room, seconds) = (limits.queue, limits.time.as_secs_f64());
+    let listener = bound(&options)?;
+    match run.task() {
+        Task::LanguageModelling => {
+            let mut sequences = run.sequences(limits.context, limits.sequences)?;
+            sequences.warm_up()?;
+            let model = Served::Continuations {
+                queue: Queue::new(room),
+                sampling: run.sampling(SAMPLING),
+            };
+            let service = Arc::new(Service::new(options, model));
+            let tokenizer = run.tokenizer()?;
+            let Served::Continuations { queue, .. } = &service.model else { return Ok(()) };
+            with_http(&service, listener, stop, ready, || {
+                continuing::run(&mut sequences, tokenizer, queue, &service.metrics, seconds);
+            })
+        }
+        _ => {
+            let mut predictor = run.batched_predictor(limits.tokens)?;
+            predictor.warm_up()?;
+            let model = Served::Predictions {
+                labels: run.labels().to_vec(),
+                queue: Queue::new(room),
+            };
+            let service = Arc::new(Service::new(options, model));
+            let Served::Predictions { queue, .. } = &service.model else { return Ok(()) };
+            with_http(&service, listener, stop, ready, || {
+                texts::run(&mut predictor, queue, &service.metrics, seconds);
+            })
+        }
+    }
+}
+
+/// Takes the address.
+fn bound(options: &Options) -> Result<TcpListener> {
+    let address = SocketAddr::new(options.host, options.port);
+    let listener = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    listener.map_err(|error| {
+        Error::user(format!(
+            "--port: {address} cannot be listened on ({error}); choose another port, or 0 for any that is free"
+        ))
+    })
+}
+
+/// Runs `work` on this thread, until the queue is closed, and HTTP on another one.
+fn with_http(
+    service: &Arc<Service>,
+    listener: TcpListener,
+    stop: &Stop,
+    ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
+    work: impl FnOnce(),
+) -> Result<()> {
+    thread::scope(|scope| {
+        let http = thread::Builder::new().name("http".to_string());
+        let handle = http.spawn_scoped(scope, || {
+            let served = http_thread(service, listener, stop, ready);
+            // The model's thread ends with the queue, whatever ended this one.
+            service.close();
+            served
+        });
+        let handle = handle.map_err(|error| Error::internal(format!("no thread for HTTP can be made ({error})")))?;
+        work();
+        let served = handle.join();
+        served.map_err(|_| Error::internal("the thread of HTTP has panicked"))?
+    })
+}
+
+fn http_thread(
+    service: &Arc<Service>,
+    listener: TcpListener,
+    stop: &Stop,
+    ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
+) -> Result<()> {
+    let failed = |error| Error::internal(format!("HTTP cannot be started ({error})"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    runtime.block_on(async {
+        stop.at_signals()?;
+        let address = listener.local_addr().map_err(failed)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
+        let taken = status_bytes("VmHWM");
+        let bytes = taken.map(|taken| taken.saturating_add(bytes_of_requests(&service.options.limits)));
+        ready(&Announcement { address, bytes })?;
+        connections::serve(service.clone(), listener, stop.clone()).await;
+        Ok(())
+    })
+}
+
+/// The most bytes that requests take beside what a server takes when it is ready.
+fn bytes_of_requests(limits: &Limits) -> usize {
+    // A connection reads ahead and writes ahead; a body is held once as bytes and once as texts.
+    let of_connections = limits.connections.saturating_mul(4 * (64 << 10));
+    let bodies = limits.connections.saturating_mul(limits.body).saturating_mul(2);
+    of_connections.saturating_add(bodies)
+}

@@ -1,0 +1,172 @@
+//! What all requests share: the model's queue, settings and counters.
+
+use crate::continuing::ContinueJob;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::queue::Queue;
+use crate::refusal::Refusal;
+use crate::texts::{TextsJob, TextsReply};
+use hyper::StatusCode;
+use lessen_data::TextPair;
+use lessen_run::saved_run::RawAnswer;
+use lessen_train::Sampling;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
+use tokio::time::timeout_at;
+
+/// What the model that is served can do, with the queue of its requests.
+pub enum Served {
+    /// Predictions about texts, with the names of the classes.
+    Predictions {
+        /// Names of classes; empty where it predicts a value.
+        labels: Vec<String>,
+        /// Requests that wait.
+        queue: Queue<TextsJob<RawAnswer>>,
+    },
+    /// Continuations of texts.
+    Continuations {
+        /// Requests that wait.
+        queue: Queue<ContinueJob>,
+        /// The model's own sampling.
+        sampling: Sampling,
+    },
+}
+
+/// What all requests share.
+pub struct Service {
+    /// The settings.
+    pub options: Options,
+    /// The model.
+    pub model: Served,
+    /// The counters.
+    pub metrics: Metrics,
+    /// Seconds since 1970 at the start.
+    pub created: u64,
+    /// The number of the next request that needs one.
+    next: AtomicU64,
+}
+
+impl Service {
+    /// A service that has answered nothing.
+    pub fn new(options: Options, model: Served) -> Service {
+        let since = since_1970();
+        Service {
+            options,
+            model,
+            metrics: Metrics::default(),
+            created: since.as_secs(),
+            next: AtomicU64::new(u64::try_from(since.as_nanos()).unwrap_or_default()),
+        }
+    }
+
+    /// Seconds since 1970.
+    pub fn now(&self) -> u64 {
+        since_1970().as_secs()
+    }
+
+    /// A number that no other request has.
+    pub fn new_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// When a request that has come now is late.
+    pub fn deadline(&self) -> Instant {
+        Instant::now() + self.options.limits.time
+    }
+
+    /// The time that a request may take, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.options.limits.time.as_secs_f64()
+    }
+
+    /// The number of requests that wait.
+    pub fn waiting(&self) -> usize {
+        match &self.model {
+            Served::Predictions { queue, .. } => queue.len(),
+            Served::Continuations { queue, .. } => queue.len(),
+        }
+    }
+
+    /// Takes no more requests; those that wait are answered.
+    pub fn close(&self) {
+        match &self.model {
+            Served::Predictions { queue, .. } => queue.close(),
+            Served::Continuations { queue, .. } => queue.close(),
+        }
+    }
+
+    /// Checks the name of the model in a request.
+    ///
+    /// # Errors
+    /// The name of another model.
+    pub fn check_model(&self, name: Option<&str>) -> Result<(), Refusal> {
+        let own = &self.options.name;
+        match name.filter(|name| name != own) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("there is no model '{name}' here; the one that is served is '{own}'");
+                let refusal = Refusal::new(StatusCode::NOT_FOUND, message).about("model");
+                Err(refusal.with_code("model_not_found"))
+            }
+        }
+    }
+
+    /// The refusal of an endpoint that does not go with the model.
+    pub fn unsuited(&self, endpoint: &str) -> Refusal {
+        let (does, ask) = match &self.model {
+            Served::Predictions { .. } => ("predicts classes or values of texts", "/predict"),
+            Served::Continuations { .. } => ("continues texts", "/v1/completions"),
+        };
+        let name = &self.options.name;
+        Refusal::bad(format!("{endpoint} is for other models: '{name}' {does}; ask {ask}")).with_code("unsuited_model")
+    }
+
+    /// Asks the model about texts and waits for the answer.
+    ///
+    /// # Errors
+    /// No texts, or too many; texts that are too long; a full queue; an answer that takes too long.
+    pub async fn ask_texts<A>(
+        &self,
+        queue: &Queue<TextsJob<A>>,
+        texts: Vec<TextPair>,
+        field: &'static str,
+        truncate: bool,
+    ) -> Result<TextsReply<A>, Refusal> {
+        let (count, most) = (texts.len(), self.options.limits.texts);
+        if count == 0 {
+            return Err(Refusal::field(field, "the list is empty; give at least one text"));
+        }
+        let is_blank = |(first, second): &TextPair| first.trim().is_empty() && second.is_none();
+        if let Some(blank) = texts.iter().position(is_blank) {
+            return Err(Refusal::field(field, format!("text {} is empty; give at least one character", blank + 1)));
+        }
+        if count > most {
+            let message = format!("{count} texts are more than {most} (--max-texts); send them in several requests");
+            let refusal = Refusal::field(field, message).with_code("too_many_texts");
+            return Err(Refusal {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                ..refusal
+            });
+        }
+        let (reply, answer) = oneshot::channel();
+        let deadline = self.deadline();
+        queue.push(TextsJob {
+            texts,
+            field,
+            truncate,
+            deadline,
+            reply,
+        })?;
+        match timeout_at(deadline.into(), answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(Refusal::stopping()),
+            Err(_) => Err(Refusal::late(self.seconds())),
+        }
+    }
+}
+
+/// The time since 1970.
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

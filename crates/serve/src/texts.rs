@@ -1,0 +1,210 @@
+//! The thread of a model that answers about texts. Texts of all waiting requests are computed together, in order.
+
+use crate::metrics::Metrics;
+use crate::queue::{Queue, Waiting};
+use crate::refusal::Refusal;
+use hyper::StatusCode;
+use lessen_base::Result;
+use lessen_data::TextPair;
+use std::collections::VecDeque;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// A text as tokens.
+pub use lessen_run::saved_run::EncodedText;
+
+/// A model that answers about texts.
+pub trait TextModel {
+    /// What it says about a text.
+    type Answer;
+
+    /// The most tokens of a text.
+    fn max_length(&self) -> usize;
+
+    /// The most tokens of texts that are computed together.
+    fn tokens(&self) -> usize;
+
+    /// The most texts that are computed together.
+    fn room(&self) -> usize;
+
+    /// A text as tokens, cut to `most` of them.
+    ///
+    /// # Errors
+    /// A text that cannot be encoded.
+    fn encode(&self, text: &TextPair, most: usize) -> Result<EncodedText>;
+
+    /// Answers about texts, in order.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Self::Answer>>;
+}
+
+/// A request about texts.
+pub struct TextsJob<A> {
+    /// The texts, at least one.
+    pub texts: Vec<TextPair>,
+    /// Name of the field that has them.
+    pub field: &'static str,
+    /// Whether texts beyond the model's length are cut; else they are refused.
+    pub truncate: bool,
+    /// When its client stops waiting.
+    pub deadline: Instant,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<std::result::Result<TextsReply<A>, Refusal>>,
+}
+
+/// The answers to a request.
+#[derive(Debug)]
+pub struct TextsReply<A> {
+    /// An answer for each text.
+    pub answers: Vec<A>,
+    /// Tokens of all texts.
+    pub tokens: usize,
+}
+
+impl<A> Waiting for TextsJob<A> {
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn is_gone(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn refuse(self, refusal: Refusal) {
+        // A client that has gone needs no answer.
+        let _ = self.reply.send(Err(refusal));
+    }
+}
+
+/// A request whose texts are tokens.
+struct Encoded<A> {
+    job: TextsJob<A>,
+    texts: Vec<EncodedText>,
+    answers: Vec<A>,
+}
+
+/// The most characters for each token of the model's length. Longer texts are refused before they are encoded, which
+/// bounds the memory of encoding.
+const CHARACTERS: usize = 64;
+
+/// Answers the requests of a queue until it is closed and empty.
+pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metrics: &Metrics, seconds: f64) {
+    let mut encoded: VecDeque<Encoded<M::Answer>> = VecDeque::new();
+    loop {
+        let mut characters: usize = encoded.iter().flat_map(|one| &one.texts).map(|text| text.0.len()).sum();
+        // About as many as two batches have.
+        let most = 2 * model.tokens();
+        let takes = |job: &TextsJob<M::Answer>| {
+            let fits = characters < most;
+            characters += job.texts.iter().map(|(first, second)| length(first, second.as_deref()) / 4 + 1).sum::<usize>();
+            fits
+        };
+        let Some(jobs) = queue.take(encoded.is_empty(), seconds, takes) else { return };
+        for job in jobs {
+            match encode(model, &job) {
+                Ok(texts) => encoded.push_back(Encoded {
+                    answers: Vec::with_capacity(texts.len()),
+                    texts,
+                    job,
+                }),
+                Err(refusal) => job.refuse(refusal),
+            }
+        }
+        encoded.retain(|one| !one.job.is_gone());
+        if encoded.front().is_some_and(|one| one.job.deadline <= Instant::now()) {
+            if let Some(late) = encoded.pop_front() {
+                late.job.refuse(Refusal::late(seconds));
+            }
+            continue;
+        }
+        if !encoded.is_empty() {
+            answer(model, &mut encoded, metrics);
+        }
+    }
+}
+
+/// The bytes of a text or a pair.
+fn length(first: &str, second: Option<&str>) -> usize {
+    first.len() + second.map_or(0, str::len)
+}
+
+/// The texts of a request as tokens.
+fn encode<M: TextModel>(
+    model: &M,
+    job: &TextsJob<M::Answer>,
+) -> std::result::Result<Vec<EncodedText>, Refusal> {
+    let (most, mut texts) = (model.max_length(), Vec::with_capacity(job.texts.len()));
+    let refusal = |message: String| {
+        let refusal = Refusal::field(job.field, message).with_code("context_length_exceeded");
+        Refusal {
+            status: StatusCode::PAYLOAD_TOO_LARGE,
+            ..refusal
+        }
+    };
+    for (number, text) in job.texts.iter().enumerate() {
+        let bytes = length(&text.0, text.1.as_deref());
+        if bytes > most.saturating_mul(CHARACTERS) {
+            return Err(refusal(format!(
+                "text {} has {bytes} bytes, and {} are the most for a model of {most} tokens; shorten it",
+                number + 1,
+                most.saturating_mul(CHARACTERS)
+            )));
+        }
+        let whole = model.encode(text, usize::MAX)?;
+        let count = whole.0.len();
+        texts.push(match count <= most {
+            true => whole,
+            false if job.truncate => model.encode(text, most)?,
+            false => {
+                return Err(refusal(format!(
+                    "text {} has {count} tokens, and the model reads {most}; shorten it, or cut it by \"truncate\": true",
+                    number + 1
+                )));
+            }
+        });
+    }
+    Ok(texts)
+}
+
+/// Computes one batch: the first texts without an answer.
+fn answer<M: TextModel>(model: &mut M, encoded: &mut VecDeque<Encoded<M::Answer>>, metrics: &Metrics) {
+    let (mut batch, mut tokens) = (Vec::new(), 0);
+    let open = encoded.iter().flat_map(|one| &one.texts[one.answers.len()..]);
+    for text in open {
+        let own = text.0.len().max(1);
+        if batch.len() == model.room() || (!batch.is_empty() && tokens + own > model.tokens()) {
+            break;
+        }
+        batch.push(text);
+        tokens += own;
+    }
+    metrics.batch(batch.len(), tokens);
+    match model.ask(&batch) {
+        Ok(answers) => {
+            let mut answers = answers.into_iter();
+            for one in encoded.iter_mut() {
+                let missing = one.texts.len() - one.answers.len();
+                one.answers.extend(answers.by_ref().take(missing));
+            }
+        }
+        Err(error) => {
+            // All requests that have a text in the batch.
+            let mut texts = batch.len();
+            while texts > 0
+                && let Some(one) = encoded.pop_front()
+            {
+                texts = texts.saturating_sub(one.texts.len() - one.answers.len());
+                one.job.refuse(Refusal::from(error.clone()));
+            }
+        }
+    }
+    while encoded.front().is_some_and(|one| one.answers.len() == one.texts.len()) {
+        if let Some(Encoded { job, texts, answers }) = encoded.pop_front() {
+            let tokens = texts.iter().map(|text| text.0.len()).sum();
+            // A client that has gone needs no answer.
+            let _ = job.reply.send(Ok(TextsReply { answers, tokens }));
+        }
+    }
+}

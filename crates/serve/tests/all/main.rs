@@ -1,0 +1,6 @@
+//! The tests of serving in one binary.
+
+mod bounds;
+mod completions;
+mod predict;
+mod support;
