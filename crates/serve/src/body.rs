@@ -38,11 +38,17 @@ pub async fn read(request: Request<Incoming>, most: usize, time: Duration) -> Re
 /// Refuses bodies of other types.
 fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     let unsupported = |message: String| Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-    let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let text = |name| {
+        headers
+            .get(name)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
     let ty = text(CONTENT_TYPE).unwrap_or_default();
     let essence = ty.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence != "application/json" {
-        return unsupported(format!("content-type is '{ty}'; send JSON, with content-type: application/json"));
+        return unsupported(format!(
+            "content-type is '{ty}'; send JSON, with content-type: application/json"
+        ));
     }
     match text(CONTENT_ENCODING) {
         Some(encoding) if encoding != "identity" => {
@@ -60,7 +66,8 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if let Some(first) = first.filter(|first| **first != b'{') {
         let begins = char::from(*first).escape_default();
-        let message = format!("the body is no JSON object: it begins with '{begins}'; send one with the fields of the request");
+        let message =
+            format!("the body is no JSON object: it begins with '{begins}'; send one with the fields of the request");
         return Err(Refusal::bad(message).with_code("invalid_json"));
     }
     let mut json = serde_json::Deserializer::from_slice(body);
@@ -73,17 +80,20 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
             Refusal::bad(format!("the body is no JSON: {inner}")).with_code("invalid_json")
         }
     })?;
-    json.end()
-        .map_err(|error| Refusal::bad(format!("the body is more than one JSON object: {error}")).with_code("invalid_json"))?;
+    json.end().map_err(|error| {
+        Refusal::bad(format!("the body is more than one JSON object: {error}")).with_code("invalid_json")
+    })?;
     Ok(found)
 }
 
 /// The refusal of a field. An error about an object's own fields has the field in backticks.
 fn named(path: &str, message: &str) -> Refusal {
-    let field = ["unknown field `", "missing field `", "duplicate field `"].iter().find_map(|beginning| {
-        let (field, _) = message.strip_prefix(beginning)?.split_once('`')?;
-        Some(field)
-    });
+    let field = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|beginning| {
+            let (field, _) = message.strip_prefix(beginning)?.split_once('`')?;
+            Some(field)
+        });
     let inner = path.trim_start_matches('.');
     match (field, inner) {
         (Some(field), "" | ".") => Refusal::bad(message).about(field),

@@ -111,7 +111,10 @@ async fn connection(service: &Arc<Service>, stream: TcpStream, stop: &Stop) -> i
     if ended.is_err_and(|error| error.is_timeout()) && !parts.read_buf.is_empty() {
         let seconds = time.as_secs_f64();
         let message = format!("the head of the request did not come within {seconds} s (--timeout); send it faster");
-        let body = Refusal::new(StatusCode::REQUEST_TIMEOUT, message).with_code("timeout").body().to_string();
+        let body = Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
+            .with_code("timeout")
+            .body()
+            .to_string();
         let head = format!(
             "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
             body.len()

@@ -131,7 +131,9 @@ pub fn run(
     };
     loop {
         let mut room = worker.order.is_empty() && worker.sequences.has_room();
-        let jobs = queue.take(worker.requests.is_empty(), seconds, |_| std::mem::replace(&mut room, false));
+        let jobs = queue.take(worker.requests.is_empty(), seconds, |_| {
+            std::mem::replace(&mut room, false)
+        });
         let Some(jobs) = jobs else { return };
         jobs.into_iter().for_each(|job| worker.add(job));
         worker.clear();
@@ -204,7 +206,10 @@ impl Worker<'_> {
             }
             let vocabulary = self.tokenizer.vocab_size() as i32;
             if let Some(token) = tokens.iter().find(|token| !(0..vocabulary).contains(*token)) {
-                let message = format!("prompt {number} has the token {token}, and the model knows 0 to {}", vocabulary - 1);
+                let message = format!(
+                    "prompt {number} has the token {token}, and the model knows 0 to {}",
+                    vocabulary - 1
+                );
                 return Err(Refusal::field(job.field, message));
             }
             let room = context.saturating_sub(tokens.len());
@@ -238,7 +243,12 @@ impl Worker<'_> {
     fn clear(&mut self) {
         let now = Instant::now();
         let is_over = |begun: &Begun| begun.job.is_gone() || begun.job.deadline <= now;
-        let over: Vec<u64> = self.requests.iter().filter(|(_, begun)| is_over(begun)).map(|(id, _)| *id).collect();
+        let over: Vec<u64> = self
+            .requests
+            .iter()
+            .filter(|(_, begun)| is_over(begun))
+            .map(|(id, _)| *id)
+            .collect();
         for id in over {
             self.refuse(id, Refusal::late(self.seconds));
         }
@@ -247,7 +257,12 @@ impl Worker<'_> {
     /// Ends all texts of a request with a refusal.
     fn refuse(&mut self, id: u64, refusal: Refusal) {
         self.order.retain(|other| *other != id);
-        let own: Vec<usize> = self.running.iter().filter(|(_, text)| text.request == id).map(|(place, _)| *place).collect();
+        let own: Vec<usize> = self
+            .running
+            .iter()
+            .filter(|(_, text)| text.request == id)
+            .map(|(place, _)| *place)
+            .collect();
         for place in own {
             self.running.remove(&place);
             self.sequences.leave(place);
@@ -268,7 +283,10 @@ impl Worker<'_> {
             };
             let (text, samples) = (begun.next, begun.job.samples);
             let prompt = text / samples;
-            match self.sequences.join(&begun.prompts[prompt], &begun.job.sampling, text as u64) {
+            match self
+                .sequences
+                .join(&begun.prompts[prompt], &begun.job.sampling, text as u64)
+            {
                 Ok(place) => {
                     (begun.next, begun.open) = (text + 1, begun.open + 1);
                     let running = Running {
@@ -300,20 +318,24 @@ impl Worker<'_> {
             }
             Err(error) => {
                 let all: Vec<u64> = self.requests.keys().copied().collect();
-                all.into_iter().for_each(|id| self.refuse(id, Refusal::from(error.clone())));
+                all.into_iter()
+                    .for_each(|id| self.refuse(id, Refusal::from(error.clone())));
             }
         }
         if self.running.is_empty()
             && let Err(error) = self.sequences.shrink()
         {
             let all: Vec<u64> = self.requests.keys().copied().collect();
-            all.into_iter().for_each(|id| self.refuse(id, Refusal::from(error.clone())));
+            all.into_iter()
+                .for_each(|id| self.refuse(id, Refusal::from(error.clone())));
         }
     }
 
     /// Takes what comes next in a text.
     fn follow(&mut self, place: usize, next: Next) {
-        let Some(running) = self.running.get_mut(&place) else { return };
+        let Some(running) = self.running.get_mut(&place) else {
+            return;
+        };
         let id = running.request;
         let end = match next {
             Next::Token(token) => {
@@ -354,19 +376,30 @@ impl Worker<'_> {
 
     /// Ends a text.
     fn end(&mut self, place: usize, finish: Finish) {
-        let Some(mut running) = self.running.remove(&place) else { return };
+        let Some(mut running) = self.running.remove(&place) else {
+            return;
+        };
         self.sequences.leave(place);
         let rest = match running.stream.finish(&running.tokens) {
             Ok(rest) => rest.to_string(),
             Err(error) => return self.refuse(running.request, Refusal::from(error)),
         };
-        let finish = if running.stream.is_stopped() { Finish::Stop } else { finish };
-        let Some(begun) = self.requests.get_mut(&running.request) else { return };
+        let finish = if running.stream.is_stopped() {
+            Finish::Stop
+        } else {
+            finish
+        };
+        let Some(begun) = self.requests.get_mut(&running.request) else {
+            return;
+        };
         if !rest.is_empty() {
             // A client that has gone is noticed before the next step.
             let _ = begun.job.events.send(Event::Piece(running.text, rest));
         }
-        let _ = begun.job.events.send(Event::End(running.text, finish, running.tokens.len()));
+        let _ = begun
+            .job
+            .events
+            .send(Event::End(running.text, finish, running.tokens.len()));
         begun.open -= 1;
         if begun.is_done() {
             self.requests.remove(&running.request);

@@ -59,7 +59,11 @@ impl Default for Metrics {
         registry.register("connections", "Open connections", metrics.connections.clone());
         registry.register("batch_texts", "Texts that are computed together", metrics.texts.clone());
         registry.register("read_tokens", "Tokens of texts and prompts", metrics.read.clone());
-        registry.register("generated_tokens", "Tokens that continue texts", metrics.generated.clone());
+        registry.register(
+            "generated_tokens",
+            "Tokens that continue texts",
+            metrics.generated.clone(),
+        );
         metrics
     }
 }
@@ -68,7 +72,9 @@ impl Metrics {
     /// Counts an answer.
     pub fn answered(&self, endpoint: &'static str, status: u16, time: Duration) {
         self.requests.get_or_create(&Answered { endpoint, status }).inc();
-        self.seconds.get_or_create(&Endpoint { endpoint }).observe(time.as_secs_f64());
+        self.seconds
+            .get_or_create(&Endpoint { endpoint })
+            .observe(time.as_secs_f64());
     }
 
     /// Counts a batch of texts.

@@ -74,7 +74,9 @@ impl Limits {
         ];
         for (flag, value, most) in ranges {
             if !(1..=most).contains(&value) {
-                return Err(Error::user(format!("{flag} {value} cannot be; choose a number from 1 to {most}")));
+                return Err(Error::user(format!(
+                    "{flag} {value} cannot be; choose a number from 1 to {most}"
+                )));
             }
         }
         if self.time.is_zero() || self.time > Duration::from_secs(86_400) {

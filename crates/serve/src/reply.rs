@@ -98,7 +98,9 @@ pub fn refused(refusal: &Refusal) -> Reply {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::UNSUPPORTED_MEDIA_TYPE
     );
     if is_unread {
-        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        reply
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     reply
 }

@@ -60,7 +60,9 @@ pub fn serve(
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;
-            let Served::Continuations { queue, .. } = &service.model else { return Ok(()) };
+            let Served::Continuations { queue, .. } = &service.model else {
+                return Ok(());
+            };
             with_http(&service, listener, stop, ready, || {
                 continuing::run(&mut sequences, tokenizer, queue, &service.metrics, seconds);
             })
@@ -73,7 +75,9 @@ pub fn serve(
                 queue: Queue::new(room),
             };
             let service = Arc::new(Service::new(options, model));
-            let Served::Predictions { queue, .. } = &service.model else { return Ok(()) };
+            let Served::Predictions { queue, .. } = &service.model else {
+                return Ok(());
+            };
             with_http(&service, listener, stop, ready, || {
                 texts::run(&mut predictor, queue, &service.metrics, seconds);
             })

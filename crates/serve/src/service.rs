@@ -139,7 +139,10 @@ impl Service {
         }
         let is_blank = |(first, second): &TextPair| first.trim().is_empty() && second.is_none();
         if let Some(blank) = texts.iter().position(is_blank) {
-            return Err(Refusal::field(field, format!("text {} is empty; give at least one character", blank + 1)));
+            return Err(Refusal::field(
+                field,
+                format!("text {} is empty; give at least one character", blank + 1),
+            ));
         }
         if count > most {
             let message = format!("{count} texts are more than {most} (--max-texts); send them in several requests");

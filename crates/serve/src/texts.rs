@@ -98,10 +98,16 @@ pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metr
         let most = 2 * model.tokens();
         let takes = |job: &TextsJob<M::Answer>| {
             let fits = characters < most;
-            characters += job.texts.iter().map(|(first, second)| length(first, second.as_deref()) / 4 + 1).sum::<usize>();
+            characters += job
+                .texts
+                .iter()
+                .map(|(first, second)| length(first, second.as_deref()) / 4 + 1)
+                .sum::<usize>();
             fits
         };
-        let Some(jobs) = queue.take(encoded.is_empty(), seconds, takes) else { return };
+        let Some(jobs) = queue.take(encoded.is_empty(), seconds, takes) else {
+            return;
+        };
         for job in jobs {
             match encode(model, &job) {
                 Ok(texts) => encoded.push_back(Encoded {
@@ -131,10 +137,7 @@ fn length(first: &str, second: Option<&str>) -> usize {
 }
 
 /// The texts of a request as tokens.
-fn encode<M: TextModel>(
-    model: &M,
-    job: &TextsJob<M::Answer>,
-) -> std::result::Result<Vec<EncodedText>, Refusal> {
+fn encode<M: TextModel>(model: &M, job: &TextsJob<M::Answer>) -> std::result::Result<Vec<EncodedText>, Refusal> {
     let (most, mut texts) = (model.max_length(), Vec::with_capacity(job.texts.len()));
     let refusal = |message: String| {
         let refusal = Refusal::field(job.field, message).with_code("context_length_exceeded");

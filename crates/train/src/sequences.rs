@@ -248,7 +248,10 @@ impl Sequences {
 
     /// Changes the number of places to `size`; the texts stay at theirs.
     fn resize(&mut self, size: usize) -> Result<()> {
-        for function in std::mem::take(&mut self.prefills).into_values().chain(self.decode.take()) {
+        for function in std::mem::take(&mut self.prefills)
+            .into_values()
+            .chain(self.decode.take())
+        {
             self.session.unload(function)?;
         }
         let is_kept = !self.is_empty();
@@ -299,5 +302,9 @@ impl Sequence {
 /// The length to which a prompt is padded: a power of two, or one and a half of one, from 16 on.
 fn padded(length: usize) -> usize {
     let power = length.next_power_of_two().max(16);
-    if length <= power / 4 * 3 && power > 16 { power / 4 * 3 } else { power }
+    if length <= power / 4 * 3 && power > 16 {
+        power / 4 * 3
+    } else {
+        power
+    }
 }

@@ -70,7 +70,8 @@ impl Serve {
         let limits = Limits {
             body: parse_size(&self.max_body).map_err(|error| error.at("--max-body"))?,
             texts: self.max_texts,
-            time: time.map_err(|_| Error::user(format!("--timeout {} cannot be; choose seconds above 0", self.timeout)))?,
+            time: time
+                .map_err(|_| Error::user(format!("--timeout {} cannot be; choose seconds above 0", self.timeout)))?,
             queue: self.queue,
             connections: self.connections,
             tokens: self.batch_tokens,
@@ -90,7 +91,9 @@ impl Serve {
         };
         let json = self.json;
         let name = options.name.clone();
-        lessen_serve::serve(&run, options, &Stop::default(), &mut |ready| announce(ready, &name, json))?;
+        lessen_serve::serve(&run, options, &Stop::default(), &mut |ready| {
+            announce(ready, &name, json)
+        })?;
         Ok(0)
     }
 }
@@ -99,7 +102,10 @@ impl Serve {
 fn announce(ready: &Announcement, name: &str, json: bool) -> Result<()> {
     let url = format!("http://{}", ready.address);
     if let Some(bytes) = ready.bytes {
-        tell(&format!("the process takes at most {}, requests included", show_size(bytes)));
+        tell(&format!(
+            "the process takes at most {}, requests included",
+            show_size(bytes)
+        ));
     }
     say(&if json {
         let object = serde_json::json!({ "url": url, "model": name, "most_bytes": ready.bytes });

@@ -67,14 +67,17 @@ impl Decoder {
         let position = cx.input("position", DType::I32, &[1]);
         let start = cx.input("start", DType::I32, &[1]);
         let reads = Reads::Batch(BatchShape::Padded { size: 1, length });
-        let Sizes { kv_heads, head_width, .. } = self.sizes;
+        let Sizes {
+            kv_heads, head_width, ..
+        } = self.sizes;
         // The texts of a cache are one after another.
         let flat = [1, size.saturating_mul(capacity), kv_heads, head_width];
         let x = self.hidden_states(cx, reads, |cx, layer, [q, k, v], how| {
             for (what, new) in [("k", k), ("v", v)] {
                 let old = self.cache(layer, what, size, capacity).declare(cx.trace());
                 let full = old.reshape(&flat).update_slice(new, start, 1);
-                cx.trace().assign(old, full.reshape(&[size, capacity, kv_heads, head_width]));
+                cx.trace()
+                    .assign(old, full.reshape(&[size, capacity, kv_heads, head_width]));
             }
             attend(cx, q, k, v, how)
         });

@@ -27,8 +27,8 @@ use lessen_train::Session;
 use std::path::{Path, PathBuf};
 
 pub use self::answering::Answerer;
-pub use self::evaluation::Evaluation;
 pub use self::batched::{BatchedPredictor, EncodedText, ROOM, RawAnswer};
+pub use self::evaluation::Evaluation;
 pub use self::images::ImagePredictor;
 pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};

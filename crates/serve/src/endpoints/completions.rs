@@ -28,7 +28,10 @@ pub async fn complete(service: &Service, body: &[u8]) -> Result<Reply, Refusal> 
         return Err(Refusal::bad("missing field `prompt`").about("prompt"));
     };
     if request.max_completion_tokens.is_some() {
-        return Err(Refusal::field("max_completion_tokens", "is of /v1/chat/completions; give max_tokens"));
+        return Err(Refusal::field(
+            "max_completion_tokens",
+            "is of /v1/chat/completions; give max_tokens",
+        ));
     }
     let tokens = request.tokens()?.unwrap_or((TOKENS, "max_tokens"));
     let asked = Asked {

@@ -94,7 +94,10 @@ impl GenerationRequest {
     pub fn streaming(&self) -> Result<(bool, bool), Refusal> {
         let stream = self.stream.unwrap_or(false);
         match &self.stream_options {
-            Some(_) if !stream => Err(Refusal::field("stream_options", "is for \"stream\": true; leave it out")),
+            Some(_) if !stream => Err(Refusal::field(
+                "stream_options",
+                "is for \"stream\": true; leave it out",
+            )),
             options => Ok((stream, options.as_ref().is_some_and(|options| options.include_usage))),
         }
     }
@@ -108,20 +111,80 @@ impl GenerationRequest {
         let word = |text: &str| Given::Text(text.to_string());
         let (none, empty) = ([Given::List(0)], [Given::Object(0)]);
         let fields: [(&str, &Given, &[Given], &str); 15] = [
-            ("presence_penalty", &self.presence_penalty, std::slice::from_ref(&zero), "is not built; leave it out, or take repetition_penalty"),
-            ("frequency_penalty", &self.frequency_penalty, std::slice::from_ref(&zero), "is not built; leave it out, or take repetition_penalty"),
-            ("logprobs", &self.logprobs, std::slice::from_ref(&off), "log-probabilities are not given; leave it out"),
-            ("top_logprobs", &self.top_logprobs, &[], "log-probabilities are not given; leave it out"),
+            (
+                "presence_penalty",
+                &self.presence_penalty,
+                std::slice::from_ref(&zero),
+                "is not built; leave it out, or take repetition_penalty",
+            ),
+            (
+                "frequency_penalty",
+                &self.frequency_penalty,
+                std::slice::from_ref(&zero),
+                "is not built; leave it out, or take repetition_penalty",
+            ),
+            (
+                "logprobs",
+                &self.logprobs,
+                std::slice::from_ref(&off),
+                "log-probabilities are not given; leave it out",
+            ),
+            (
+                "top_logprobs",
+                &self.top_logprobs,
+                &[],
+                "log-probabilities are not given; leave it out",
+            ),
             ("logit_bias", &self.logit_bias, &empty, "is not built; leave it out"),
-            ("echo", &self.echo, std::slice::from_ref(&off), "is not built; put the prompt before the text yourself"),
-            ("best_of", &self.best_of, std::slice::from_ref(&one), "is not built; ask for several texts with n"),
-            ("suffix", &self.suffix, &[word("")], "models here continue texts at their end alone; leave it out"),
-            ("tools", &self.tools, &none, "calls of tools are not built; leave it out"),
-            ("tool_choice", &self.tool_choice, &[word("none"), word("auto")], "calls of tools are not built; leave it out"),
-            ("functions", &self.functions, &none, "calls of functions are not built; leave it out"),
-            ("function_call", &self.function_call, &[word("none"), word("auto")], "calls of functions are not built; leave it out"),
+            (
+                "echo",
+                &self.echo,
+                std::slice::from_ref(&off),
+                "is not built; put the prompt before the text yourself",
+            ),
+            (
+                "best_of",
+                &self.best_of,
+                std::slice::from_ref(&one),
+                "is not built; ask for several texts with n",
+            ),
+            (
+                "suffix",
+                &self.suffix,
+                &[word("")],
+                "models here continue texts at their end alone; leave it out",
+            ),
+            (
+                "tools",
+                &self.tools,
+                &none,
+                "calls of tools are not built; leave it out",
+            ),
+            (
+                "tool_choice",
+                &self.tool_choice,
+                &[word("none"), word("auto")],
+                "calls of tools are not built; leave it out",
+            ),
+            (
+                "functions",
+                &self.functions,
+                &none,
+                "calls of functions are not built; leave it out",
+            ),
+            (
+                "function_call",
+                &self.function_call,
+                &[word("none"), word("auto")],
+                "calls of functions are not built; leave it out",
+            ),
             ("audio", &self.audio, &[], "answers are texts; leave it out"),
-            ("web_search_options", &self.web_search_options, &[], "nothing is searched; leave it out"),
+            (
+                "web_search_options",
+                &self.web_search_options,
+                &[],
+                "nothing is searched; leave it out",
+            ),
             ("verbosity", &self.verbosity, &[], "is not built; leave it out"),
         ];
         for (name, given, plain, why) in fields {
@@ -149,7 +212,10 @@ impl GenerationRequest {
     pub fn samples(&self) -> Result<usize, Refusal> {
         match self.n.unwrap_or(1) {
             n if (1..=MOST_SAMPLES).contains(&n) => Ok(n),
-            n => Err(Refusal::field("n", format!("{n} cannot be; choose a number from 1 to {MOST_SAMPLES}"))),
+            n => Err(Refusal::field(
+                "n",
+                format!("{n} cannot be; choose a number from 1 to {MOST_SAMPLES}"),
+            )),
         }
     }
 
@@ -200,7 +266,12 @@ impl GenerationRequest {
             None => own.top_k,
             Some(-1 | 0) => None,
             Some(k) if k > 0 => usize::try_from(k).ok(),
-            Some(k) => return Err(Refusal::field("top_k", format!("{k} cannot be; choose at least 1, or -1 for all"))),
+            Some(k) => {
+                return Err(Refusal::field(
+                    "top_k",
+                    format!("{k} cannot be; choose at least 1, or -1 for all"),
+                ));
+            }
         };
         let sampling = Sampling {
             tokens: usize::MAX,

@@ -39,7 +39,9 @@ pub async fn answer(service: &Service, request: Request<Incoming>) -> Reply {
     };
     let reply = match (known, model) {
         (Some((_, method)), _) if request.method() != method => wrong_method(&request, method),
-        (Some((endpoint, _)), _) => routed(service, endpoint, request).await.unwrap_or_else(|refusal| refused(&refusal)),
+        (Some((endpoint, _)), _) => routed(service, endpoint, request)
+            .await
+            .unwrap_or_else(|refusal| refused(&refusal)),
         (None, Some(_)) if request.method() != Method::GET => wrong_method(&request, &Method::GET),
         (None, Some(name)) => about::model(service, &name).unwrap_or_else(|refusal| refused(&refusal)),
         (None, None) => {
@@ -48,7 +50,9 @@ pub async fn answer(service: &Service, request: Request<Incoming>) -> Reply {
             refused(&Refusal::new(StatusCode::NOT_FOUND, message))
         }
     };
-    service.metrics.answered(endpoint, reply.status().as_u16(), start.elapsed());
+    service
+        .metrics
+        .answered(endpoint, reply.status().as_u16(), start.elapsed());
     reply
 }
 

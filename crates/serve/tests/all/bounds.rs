@@ -17,7 +17,8 @@ fn a_body_that_is_too_large_is_refused_and_the_client_sees_it() {
     assert!(message.contains("1000 bytes (--max-body)"), "{message}");
     // One that does not say its size.
     let mut stream = server.connect();
-    let head = "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head =
+        "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     for _ in 0..40 {
         // The server may have stopped listening.
@@ -34,7 +35,8 @@ fn slow_and_broken_clients_are_let_go() {
     let mut head = server.connect();
     head.write_all(b"POST /predict HTTP/1.1\r\nhost:").unwrap();
     let mut body = server.connect();
-    let begun = "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{\"in";
+    let begun =
+        "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{\"in";
     body.write_all(begun.as_bytes()).unwrap();
     let mut silent = server.connect();
     assert!(Answer::read(head).refusal(408, "").contains("--timeout"));
@@ -94,7 +96,11 @@ fn what_takes_too_long_is_refused_and_ended() {
     let streamed = json!({ "prompt": vec!["ab"; 32], "max_tokens": 60, "n": 128, "stream": true }).to_string();
     let answer = server.post("/v1/completions", &streamed);
     assert_eq!(answer.status, 200);
-    assert!(answer.body.contains(r#""code":"timeout""#) && !answer.body.contains("[DONE]"), "{}", answer.body);
+    assert!(
+        answer.body.contains(r#""code":"timeout""#) && !answer.body.contains("[DONE]"),
+        "{}",
+        answer.body
+    );
 }
 
 #[test]
@@ -138,10 +144,34 @@ fn connections_beyond_the_bound_wait() {
 #[test]
 fn bounds_that_cannot_be_are_refused() {
     for (flag, limits) in [
-        ("--queue 0", lessen_serve::Limits { queue: 0, ..Default::default() }),
-        ("--max-texts 5000", lessen_serve::Limits { texts: 5000, ..Default::default() }),
-        ("--timeout 0", lessen_serve::Limits { time: Duration::ZERO, ..Default::default() }),
-        ("--context 0", lessen_serve::Limits { context: Some(0), ..Default::default() }),
+        (
+            "--queue 0",
+            lessen_serve::Limits {
+                queue: 0,
+                ..Default::default()
+            },
+        ),
+        (
+            "--max-texts 5000",
+            lessen_serve::Limits {
+                texts: 5000,
+                ..Default::default()
+            },
+        ),
+        (
+            "--timeout 0",
+            lessen_serve::Limits {
+                time: Duration::ZERO,
+                ..Default::default()
+            },
+        ),
+        (
+            "--context 0",
+            lessen_serve::Limits {
+                context: Some(0),
+                ..Default::default()
+            },
+        ),
     ] {
         let message = limits.check().unwrap_err().to_string();
         assert!(message.starts_with(flag), "{message}");

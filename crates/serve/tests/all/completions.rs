@@ -90,7 +90,10 @@ fn ends_and_numbers_of_tokens_are_said() {
     let whole = ask(json!({})).ok();
     assert_eq!(texts(&whole), expected(&["ab"], Sampling::greedy(6), 1, &[]));
     assert_eq!(whole["choices"][0]["finish_reason"], "length");
-    assert_eq!(whole["usage"], json!({ "prompt_tokens": 2, "completion_tokens": 6, "total_tokens": 8 }));
+    assert_eq!(
+        whole["usage"],
+        json!({ "prompt_tokens": 2, "completion_tokens": 6, "total_tokens": 8 })
+    );
     let stop: String = texts(&whole)[0].chars().skip(2).take(1).collect();
     let stopped = ask(json!({ "stop": stop })).ok();
     assert_eq!(stopped["choices"][0]["finish_reason"], "stop");
@@ -100,11 +103,20 @@ fn ends_and_numbers_of_tokens_are_said() {
     assert_eq!(server.post(PATH, &body).ok()["usage"]["completion_tokens"], 16);
     let events = ask(json!({ "stream": true, "stream_options": { "include_usage": true } })).events();
     let (last, before) = events.split_last().unwrap();
-    assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(8)));
-    assert!(before.iter().all(|event| event["usage"].is_null() && event["id"] == last["id"]));
+    assert_eq!(
+        (&last["choices"], &last["usage"]["total_tokens"]),
+        (&json!([]), &json!(8))
+    );
+    assert!(
+        before
+            .iter()
+            .all(|event| event["usage"].is_null() && event["id"] == last["id"])
+    );
     assert_eq!(before.last().unwrap()["choices"][0]["finish_reason"], "length");
     // Tokens in place of a text.
-    let tokens = server.post(PATH, r#"{"prompt":[2,3],"temperature":0,"max_tokens":3}"#).ok();
+    let tokens = server
+        .post(PATH, r#"{"prompt":[2,3],"temperature":0,"max_tokens":3}"#)
+        .ok();
     assert_eq!(tokens["usage"]["prompt_tokens"], 2);
     // Without a seed, requests draw anew; with one, the same.
     let draw = |seed: Value| texts(&ask(json!({ "temperature": 3.0, "seed": seed, "n": 4 })).ok());
@@ -135,7 +147,12 @@ fn fields_that_are_wrong_or_not_built_are_named() {
         ("n", json!(0), 400, "0 cannot be"),
         ("stop", json!([""]), 400, "empty"),
         ("stop", json!("x".repeat(2000)), 400, "1024"),
-        ("stream_options", json!({ "include_usage": true }), 400, "\"stream\": true"),
+        (
+            "stream_options",
+            json!({ "include_usage": true }),
+            400,
+            "\"stream\": true",
+        ),
         ("stream_options.include", json!(true), 400, "unknown field"),
         ("model", json!("gpt-9"), 404, "'tiny'"),
         ("presence_penalty", json!(0.5), 400, "not built"),
@@ -179,7 +196,9 @@ fn fields_that_are_wrong_or_not_built_are_named() {
 
 #[test]
 fn a_client_that_goes_away_makes_room() {
-    let server = Server::start(language_model(), |limits| (limits.sequences, limits.context) = (1, Some(64)));
+    let server = Server::start(language_model(), |limits| {
+        (limits.sequences, limits.context) = (1, Some(64))
+    });
     // Many long texts, one at a time, of clients that do not wait.
     let body = json!({ "prompt": "ab", "max_tokens": 60, "n": 100, "stream": true }).to_string();
     for _ in 0..20 {
@@ -190,7 +209,9 @@ fn a_client_that_goes_away_makes_room() {
     let mine = json!({ "prompt": "ab", "max_tokens": 2 }).to_string();
     server.post(PATH, &mine).ok();
     let counters = server.get("/metrics").body;
-    let generated = counters.lines().find_map(|line| line.strip_prefix("lessen_generated_tokens_total "));
+    let generated = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("lessen_generated_tokens_total "));
     let generated: u64 = generated.unwrap().parse().unwrap();
     assert!(generated < 20 * 100 * 60, "{generated} tokens in {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(20));

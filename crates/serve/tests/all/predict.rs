@@ -10,16 +10,25 @@ use std::thread;
 fn texts(count: usize) -> Vec<String> {
     let words = ["day", "sun", "rain", "1", "22", "333", "ü", "!"];
     (0..count)
-        .map(|i| (0..1 + i * 7 % 5).map(|j| words[(i * 3 + j * 5) % 8]).collect::<Vec<_>>().join(" "))
+        .map(|i| {
+            (0..1 + i * 7 % 5)
+                .map(|j| words[(i * 3 + j * 5) % 8])
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
         .collect()
 }
 
 /// The answer of the library as the endpoint gives it.
 fn expected(run: &SavedRun<'_>, text: &str) -> Value {
-    let Prediction::Class(_, shares) = run.predict(text).unwrap() else { panic!("no class") };
+    let Prediction::Class(_, shares) = run.predict(text).unwrap() else {
+        panic!("no class")
+    };
     let mut all: Vec<(f64, &String)> = shares.into_iter().zip(run.labels()).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    all.iter().map(|(score, label)| json!({ "score": score, "label": label })).collect()
+    all.iter()
+        .map(|(score, label)| json!({ "score": score, "label": label }))
+        .collect()
 }
 
 #[test]
@@ -51,7 +60,12 @@ fn inputs_have_the_shapes_of_text_embeddings_inference() {
     let server = Server::start(classifier(), |_| {});
     let ask = |body: Value| server.post("/predict", &body.to_string()).ok();
     let one = ask(json!({ "inputs": "sun" }));
-    let labels: Vec<&str> = one.as_array().unwrap().iter().map(|class| class["label"].as_str().unwrap()).collect();
+    let labels: Vec<&str> = one
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| class["label"].as_str().unwrap())
+        .collect();
     assert!(labels == ["fair", "foul"] || labels == ["foul", "fair"], "{one}");
     assert!(one[0]["score"].as_f64() >= one[1]["score"].as_f64());
     // Two strings are a pair; lists of lists are several texts.
@@ -60,7 +74,12 @@ fn inputs_have_the_shapes_of_text_embeddings_inference() {
     assert!(pair[0]["score"].is_f64() && pair != one, "{pair}");
     assert_eq!(ask(json!({ "inputs": [["sun"], ["sun", "rain"]] })), json!([one, pair]));
     let raw = ask(json!({ "inputs": "sun", "raw_scores": true, "truncation_direction": "Right" }));
-    let logits: Vec<f64> = raw.as_array().unwrap().iter().map(|class| class["score"].as_f64().unwrap()).collect();
+    let logits: Vec<f64> = raw
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| class["score"].as_f64().unwrap())
+        .collect();
     let share = 1.0 / (1.0 + (logits[1] - logits[0]).exp());
     assert!((share - one[0]["score"].as_f64().unwrap()).abs() < 1e-6);
 }
@@ -86,7 +105,12 @@ fn what_is_wrong_with_a_request_is_named() {
         (r#"{"inputs":[["a"],["b"],["c"],["d"]]}"#, 413, "inputs", "--max-texts"),
         (r#"{"inputs":"a much longer text"}"#, 413, "inputs", "18 tokens"),
         (r#"{"inputs":"a","truncate":"yes"}"#, 400, "truncate", "boolean"),
-        (r#"{"inputs":"a","truncation_direction":"Left"}"#, 400, "truncation_direction", "end"),
+        (
+            r#"{"inputs":"a","truncation_direction":"Left"}"#,
+            400,
+            "truncation_direction",
+            "end",
+        ),
         (r#"{"inputs":"a""#, 400, "", "no JSON"),
         (r#"{"inputs":"a"} {}"#, 400, "", "more than one"),
         ("", 400, "", "no JSON"),
@@ -98,16 +122,28 @@ fn what_is_wrong_with_a_request_is_named() {
     ] {
         refused(body, status, param, says);
     }
-    let deep = format!(r#"{{"inputs":"a","truncation_direction":{}1{}}}"#, "[".repeat(9000), "]".repeat(9000));
+    let deep = format!(
+        r#"{{"inputs":"a","truncation_direction":{}1{}}}"#,
+        "[".repeat(9000),
+        "]".repeat(9000)
+    );
     assert_eq!(server.post("/predict", &deep).status, 400);
-    let broken = [&b"POST /predict HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"inputs\":\"\xff\"}"[..]];
+    let broken = [
+        &b"POST /predict HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"inputs\":\"\xff\"}"
+            [..],
+    ];
     assert_eq!(server.send(broken[0]).status, 400);
     assert_eq!(server.post("/v1/completions", r#"{"prompt":"a"}"#).status, 400);
     assert_eq!(server.get("/predict").status, 405);
     assert!(server.get("/predict").head.contains("allow: post"));
     assert!(server.get("/nothing").refusal(404, "").contains("/predict"));
     let plain = "POST /predict HTTP/1.0\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}";
-    assert!(server.send(plain.as_bytes()).refusal(415, "").contains("application/json"));
+    assert!(
+        server
+            .send(plain.as_bytes())
+            .refusal(415, "")
+            .contains("application/json")
+    );
     let zipped = "POST /predict HTTP/1.0\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}";
     assert!(server.send(zipped.as_bytes()).refusal(415, "").contains("gzip"));
     // It still answers.
@@ -118,7 +154,10 @@ fn what_is_wrong_with_a_request_is_named() {
 fn a_server_says_what_it_serves_and_counts() {
     let server = Server::start(classifier(), |_| {});
     let models = server.get("/v1/models").ok();
-    assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("tiny")));
+    assert_eq!(
+        (&models["object"], &models["data"][0]["id"]),
+        (&json!("list"), &json!("tiny"))
+    );
     assert_eq!(server.get("/v1/models/tiny").ok()["object"], "model");
     server.get("/v1/models/other").refusal(404, "model");
     assert_eq!(server.get("/health").ok()["status"], "ok");

@@ -169,7 +169,8 @@ impl Drop for Server {
 /// The bytes of a request. Answers to HTTP 1.0 have no chunks.
 pub fn request(path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!("POST {path} HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
+    format!("POST {path} HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
 }
 
 /// A response.
