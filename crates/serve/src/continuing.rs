@@ -1,4 +1,5 @@
-//! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and end.
+//! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
+//! end.
 
 use crate::given::Prompt;
 use crate::metrics::Metrics;

@@ -5,9 +5,10 @@
 //!        ◀──JSON, events──────────────────────────reply──────────┘
 //! ```
 //!
-//! - [`serve`] runs a server until it is stopped. The model computes on the calling thread; HTTP has a thread of its own.
-//! - `connections` bounds connections and slow clients, `body` and `given` bound and read requests, `endpoints` has what
-//!   is answered, a file for each sort of request. HTTP itself is that of `hyper`.
+//! - [`serve`] runs a server until it is stopped. The model computes on the calling thread; HTTP has a thread of its
+//!   own.
+//! - `connections` bounds connections and slow clients, `body` and `given` bound and read requests, `endpoints` has
+//!   what is answered, a file for each sort of request. HTTP itself is that of `hyper`.
 //! - `queue` is between both threads. `texts` and `continuing` are the loops of the model's thread: texts of waiting
 //!   requests are computed together, and texts that are continued join and leave between two tokens.
 #![forbid(unsafe_code)]

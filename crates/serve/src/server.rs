@@ -35,8 +35,8 @@ const SAMPLING: Sampling = Sampling {
     seed: 0,
 };
 
-/// Serves a model until `stop` is wished for, or the process gets the signal INT or TERM. `ready` is called when clients
-/// can connect: the address is taken at once, the model is loaded and its programs are compiled before.
+/// Serves a model until `stop` is wished for, or the process gets the signal INT or TERM. `ready` is called when
+/// clients can connect: the address is taken at once, the model is loaded and its programs are compiled before.
 ///
 /// # Errors
 /// Bounds that cannot be, an address that cannot be taken, and a model that answers nothing about texts.

@@ -104,8 +104,8 @@ impl Sequences {
         self.session.memory()
     }
 
-    /// Adds a text that begins with `prompt`; returns its place. Draws depend on the seed of `sampling` and on `number`,
-    /// as those of the text of this number in [`Generator::generate_all`](crate::Generator::generate_all).
+    /// Adds a text that begins with `prompt`; returns its place. Draws depend on the seed of `sampling` and on
+    /// `number`, as those of the text of this number in [`Generator::generate_all`](crate::Generator::generate_all).
     ///
     /// # Errors
     /// A prompt without tokens, with more than the context, or with one that the model does not know; a number of

@@ -49,8 +49,8 @@ impl Decoder {
         self.head(cx, x.flatten_rows().gather(first + position))
     }
 
-    /// Reads the prompt of one text of a cache for `size` texts, and returns the logits `f32[1, vocabulary]` of the token
-    /// after it. The other texts of the cache stay as they are.
+    /// Reads the prompt of one text of a cache for `size` texts, and returns the logits `f32[1, vocabulary]` of the
+    /// token after it. The other texts of the cache stay as they are.
     ///
     /// Declares `tokens` (`i32[1, T]`), `position` (`i32[1]`, less than `T`), the position of the last token, after
     /// which tokens are padding, and `start` (`i32[1]`), `capacity` times the number of the text in the cache.

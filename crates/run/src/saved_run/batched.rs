@@ -95,7 +95,8 @@ impl BatchedPredictor<'_> {
         Ok(())
     }
 
-    /// Asks about at most [`ROOM`] texts, of at most [`BatchedPredictor::tokens`] tokens together; the answers in order.
+    /// Asks about at most [`ROOM`] texts, of at most [`BatchedPredictor::tokens`] tokens together; the answers in
+    /// order.
     ///
     /// # Errors
     /// A failure of the device.
