@@ -1,5 +1,6 @@
 //! Bytes that the process has allocated, as its counting allocator reports them. A process without one counts nothing.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
@@ -33,6 +34,21 @@ pub fn peak() -> Option<usize> {
 /// Forgets the peak of the past.
 pub fn reset_peak() {
     PEAK.store(CURRENT.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// What gives freed memory back to the system, if the allocator can.
+static GIVE_BACK: OnceLock<fn()> = OnceLock::new();
+
+/// Sets the function by which the allocator gives freed memory back to the system; the first one stays.
+pub fn set_give_back(function: fn()) {
+    let _ = GIVE_BACK.set(function);
+}
+
+/// Gives freed memory that the allocator still holds back to the system, where the allocator can.
+pub fn give_back() {
+    if let Some(function) = GIVE_BACK.get() {
+        function();
+    }
 }
 
 /// What running something allocated.

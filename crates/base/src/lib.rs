@@ -1,6 +1,6 @@
 //! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in
-//! bytes as people write them, memory of this process as it counts it and as the system tells it, and the number of
-//! cases of long tests.
+//! bytes as people write them, memory of this process and of the machine as it is counted and as the system tells it,
+//! and the number of cases of long tests.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};
@@ -13,8 +13,11 @@
 
 pub mod allocated;
 pub mod atomic;
+mod budget;
 mod cases;
 mod error;
+pub mod load;
+pub mod machine;
 pub mod process;
 mod random;
 mod size;
@@ -22,4 +25,5 @@ mod size;
 pub use cases::cases;
 pub use error::{Error, Result};
 pub use random::SplitMix64;
+pub use budget::parse_budget;
 pub use size::{parse_size, show_size};

@@ -1,8 +1,9 @@
-//! Sizes in bytes as people write them: `512MiB`, `2GiB`, `1.5GB`.
+//! Sizes in bytes as people write them: `512MiB`, `2G`, `1.5GB`.
 
 use crate::error::{Error, Result};
 
-const UNITS: [(&str, f64); 9] = [
+/// Units, each before the units that end like it. Single letters are binary, as in the limits of containers.
+const UNITS: [(&str, f64); 13] = [
     ("KiB", 1024.0),
     ("MiB", 1024.0 * 1024.0),
     ("GiB", 1024.0 * 1024.0 * 1024.0),
@@ -12,6 +13,10 @@ const UNITS: [(&str, f64); 9] = [
     ("GB", 1e9),
     ("TB", 1e12),
     ("B", 1.0),
+    ("K", 1024.0),
+    ("M", 1024.0 * 1024.0),
+    ("G", 1024.0 * 1024.0 * 1024.0),
+    ("T", 1024.0 * 1024.0 * 1024.0 * 1024.0),
 ];
 
 /// The bytes of a size such as `512MiB`.
@@ -71,6 +76,13 @@ mod tests {
             ("3GB", 3_000_000_000),
             ("100 B", 100),
             ("7B", 7),
+            ("1G", 1 << 30),
+            ("512M", 512 << 20),
+            ("1.5g", 3 << 29),
+            ("64 k", 64 << 10),
+            ("2T", 2 << 40),
+            ("1.5GB", 1_500_000_000),
+            ("0.5GiB", 1 << 29),
         ] {
             assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
         }
@@ -78,7 +90,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused_by_name() {
-        for text in ["", "MiB", "-1GiB", "0", "nan", "inf", "12 apples", "1e400"] {
+        for text in ["", "MiB", "-1GiB", "0", "nan", "inf", "12 apples", "1e400", "G", "0G", "1GG", "1 Gi", "nanG", "-5M"] {
             let error = parse_size(text).unwrap_err();
             assert!(
                 error.to_string().starts_with(&format!("'{text}' is no size")),

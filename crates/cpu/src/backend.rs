@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lessen_base::{Error, Result};
+use lessen_base::load::ProcessorTime;
+use lessen_base::{Error, Result, machine};
 use lessen_compile::{Operation, Plan, Target};
 use lessen_device::checks::{check_upload, check_whole_upload};
 use lessen_device::{Backend, DeviceMemory, Host, HostArray, Measuring, MemoryUse, ModelId, ProgramId, times_folder};
@@ -13,7 +14,6 @@ use lessen_graph::Type;
 use crate::device::Device;
 use crate::exec::Executable;
 use crate::host_arrays::{host_array, host_ptr};
-use crate::machine_memory::available_bytes;
 use crate::probe::peak_flops;
 use crate::simd::CpuLevel;
 use crate::store::{State, Store};
@@ -26,6 +26,8 @@ pub struct CpuBackend {
     target: TimedTarget,
     /// Where times of operations are kept; nowhere where there is no such folder.
     times_folder: Option<PathBuf>,
+    /// What tells how long processors have worked.
+    processor_time: fn() -> Option<ProcessorTime>,
     /// Bytes that the device may take; none where the machine's memory alone limits it.
     memory_limit: Option<usize>,
     models: BTreeMap<ModelId, Store>,
@@ -63,6 +65,12 @@ impl CpuBackend {
             times_folder: Some(folder),
             ..self
         }
+    }
+
+    /// Asks `processor_time`, instead of the system, whether other processes keep the machine busy while operations are
+    /// measured.
+    pub fn with_processor_time(self, processor_time: fn() -> Option<ProcessorTime>) -> CpuBackend {
+        CpuBackend { processor_time, ..self }
     }
 
     /// Limits the memory that this backend announces to `bytes` bytes.
@@ -132,6 +140,7 @@ impl From<Device> for CpuBackend {
                 times: None,
             },
             times_folder: times_folder(),
+            processor_time: ProcessorTime::now,
             memory_limit: None,
             device,
             models: BTreeMap::new(),
@@ -279,7 +288,7 @@ impl Backend for CpuBackend {
             .times
             .take()
             .unwrap_or_else(|| Times::in_folder(folder, threads));
-        let measuring = times.measure(&mut self.device, operations, memory, folder);
+        let measuring = times.measure(&mut self.device, operations, memory, (folder, self.processor_time));
         self.free_unused_arena();
         self.target.times = Some(times);
         measuring
@@ -294,7 +303,7 @@ impl Backend for CpuBackend {
             results: executables().map(Executable::result_bytes).sum(),
         };
         let within_limit = self.memory_limit.map(|limit| limit.saturating_sub(used.total()));
-        let available = available_bytes().into_iter().chain(within_limit).min();
+        let available = machine::available_bytes().into_iter().chain(within_limit).min();
         DeviceMemory { used, available }
     }
 }

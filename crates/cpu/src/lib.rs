@@ -81,7 +81,6 @@ mod group;
 mod host_arrays;
 mod index_errors;
 pub mod kernels;
-mod machine_memory;
 pub mod math;
 mod operand;
 pub mod pool;

@@ -10,8 +10,6 @@ use crate::simd::{CpuLevel, Level, dispatch};
 use crate::slices::SliceSums;
 use crate::tiles;
 
-pub use crate::machine_memory::{folders_of_groups, group_bytes, limit_of_row};
-
 /// Terms that [`sum_in_runs`] adds one after another.
 pub const RUN: usize = pairwise::RUN;
 

@@ -28,6 +28,8 @@ pub struct Measuring {
     pub left: usize,
     /// Time of the measurement.
     pub time: Duration,
+    /// Whether other processes kept the machine busy meanwhile; the times are then not kept for the next process.
+    pub is_disturbed: bool,
 }
 
 /// A device that runs plans. It holds models with their named states, which live between runs; loaded plans; and one

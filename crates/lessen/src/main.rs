@@ -28,6 +28,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    ALLOCATOR.hold_little();
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {

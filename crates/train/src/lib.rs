@@ -70,7 +70,7 @@ mod view;
 pub use array::StateArray;
 pub use generate::{Each, Generator};
 pub use graphs::{Delayed, StepGraphs};
-pub use lessen_base::{Error, Result, parse_size, show_size};
+pub use lessen_base::{Error, Result, parse_budget, parse_size, show_size};
 pub use lessen_device::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;

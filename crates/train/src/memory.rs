@@ -1,7 +1,6 @@
 //! Memory that this process takes.
 
-use lessen_base::process::status_bytes;
-use std::fs;
+use lessen_base::process::{peak_resident, reset_peak_resident, status_bytes};
 
 /// Growth of the resident memory of this process.
 #[derive(Clone, Copy, Debug)]
@@ -12,15 +11,14 @@ pub struct ResidentGrowth {
 impl ResidentGrowth {
     /// Begins to watch. None where the system does not tell.
     pub fn watch() -> Option<ResidentGrowth> {
-        // Resets the highest size; where that is not allowed, the past counts, too.
-        let _ = fs::write("/proc/self/clear_refs", "5");
+        reset_peak_resident();
         let start = status_bytes("VmRSS")?;
         Some(ResidentGrowth { start })
     }
 
     /// The highest resident size since then, over the size then, in bytes.
     pub fn peak(&self) -> Option<usize> {
-        Some(status_bytes("VmHWM")?.saturating_sub(self.start))
+        Some(peak_resident()?.saturating_sub(self.start))
     }
 }
 

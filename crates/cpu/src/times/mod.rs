@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lessen_base::Result;
+use lessen_base::load::ProcessorTime;
 use lessen_compile::{Measured, Operands, Operation};
 use lessen_device::{MeasuredTimes, Measuring};
 use lessen_graph::Op;
@@ -29,6 +30,9 @@ const STALE: f64 = 0.8;
 /// Seconds of an operation that is long enough to tell.
 const TELLING: f64 = 1e-3;
 
+/// Processors by which the threads that are measured and other processes may exceed those of the machine.
+const BESIDE: f64 = 0.25;
+
 /// The file of times with `threads` threads.
 fn file(folder: &Path, threads: usize) -> PathBuf {
     folder.join(format!("kernels-{threads}.json"))
@@ -39,6 +43,8 @@ fn file(folder: &Path, threads: usize) -> PathBuf {
 pub(crate) struct Times {
     /// Times by [`Class::name`], as they are kept for the next process.
     pub(crate) known: MeasuredTimes,
+    /// Whether some of them were measured while other processes kept the machine busy; none are kept then.
+    are_disturbed: bool,
     /// Answers to the questions of the planner, by a hash of operation and types.
     asked: Mutex<HashMap<u64, Option<Measured>>>,
 }
@@ -75,15 +81,15 @@ impl Times {
     }
 
     /// Measures the operations whose times are not known, in their order, within `memory` bytes, and keeps all known
-    /// times in the folder.
+    /// times in the folder, unless `processor_time` says that other processes disturbed the measurement.
     pub(crate) fn measure(
         &mut self,
         device: &mut Device,
         operations: &[Operation],
         memory: usize,
-        folder: Option<&Path>,
+        (folder, processor_time): (Option<&Path>, fn() -> Option<ProcessorTime>),
     ) -> Result<Measuring> {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), processor_time());
         let mut measuring = Measuring::default();
         if self.are_stale(device, operations, memory)? {
             *self = Times::default();
@@ -119,8 +125,11 @@ impl Times {
             }
         }
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        if let Some(folder) = folder.filter(|_| is_new || measuring.measured > 0) {
-            let threads = device.threads();
+        let is_new = is_new || measuring.measured > 0;
+        let threads = device.threads();
+        measuring.is_disturbed = is_new && is_disturbed(before, processor_time(), threads);
+        self.are_disturbed |= measuring.is_disturbed;
+        if let Some(folder) = folder.filter(|_| is_new && !self.are_disturbed) {
             self.known.write(&file(folder, threads), &machine::key(threads));
         }
         measuring.time = start.elapsed();
@@ -145,4 +154,13 @@ impl Times {
         }
         Ok(false)
     }
+}
+
+/// Whether other processes took processors from `threads` threads between two moments.
+fn is_disturbed(before: Option<ProcessorTime>, after: Option<ProcessorTime>, threads: usize) -> bool {
+    let Some((before, after)) = before.zip(after) else {
+        return false;
+    };
+    let others = after.busy_with_others(&before);
+    others.is_some_and(|others| others + threads as f64 > after.processors as f64 + BESIDE)
 }

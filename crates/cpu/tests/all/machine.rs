@@ -1,10 +1,7 @@
-//! The machine: its memory, its CPU level, the number of threads.
-
-use std::fs;
-use std::path::PathBuf;
+//! The machine: its CPU level, the number of threads.
 
 use lessen_cpu::simd::CpuLevel;
-use lessen_cpu::test_entries::{folders_of_groups, group_bytes, level_of, limit_of_row, not_below_zero, threads_of};
+use lessen_cpu::test_entries::{level_of, not_below_zero, threads_of};
 
 #[test]
 fn a_level_is_named_and_one_of_the_machine() {
@@ -43,48 +40,4 @@ fn bits_are_in_their_places() {
             }
         });
     }
-}
-
-#[test]
-fn a_group_leaves_its_limit_less_what_is_used_and_not_cached() {
-    let dir = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-    assert_eq!(group_bytes(dir.path()), None);
-    write("memory.max", "1000\n");
-    write("memory.current", "700\n");
-    assert_eq!(group_bytes(dir.path()), Some(300));
-    write("memory.stat", "anon 500\ninactive_file 150\nactive_file 50\n");
-    assert_eq!(group_bytes(dir.path()), Some(500));
-    write(
-        "memory.stat",
-        "inactive_file 1\nactive_file 1\ntotal_inactive_file 300\ntotal_active_file 0\n",
-    );
-    assert_eq!(group_bytes(dir.path()), Some(600));
-    write("memory.max", "max\n");
-    assert_eq!(group_bytes(dir.path()), None);
-}
-
-#[test]
-fn the_groups_of_a_process_are_its_own_and_those_around_it() {
-    let two = folders_of_groups("0::/user.slice/job\n");
-    let expected = [
-        "/sys/fs/cgroup/user.slice/job",
-        "/sys/fs/cgroup/user.slice",
-        "/sys/fs/cgroup/",
-    ];
-    assert_eq!(two, expected.map(PathBuf::from));
-    let one = folders_of_groups("9:name=systemd:/a\n4:cpu,memory:/job\n3:cpuset:/\n");
-    assert_eq!(
-        one,
-        ["/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory/"].map(PathBuf::from)
-    );
-}
-
-#[test]
-fn limits_are_read_from_their_rows() {
-    let rows = "Limit   Soft Limit   Hard Limit   Units\nMax data size   2048   unlimited   bytes\n\
-                Max address space   unlimited   unlimited   bytes\n";
-    assert_eq!(limit_of_row(rows, "Max data size"), Some(2048));
-    assert_eq!(limit_of_row(rows, "Max address space"), None);
-    assert_eq!(limit_of_row(rows, "Max stack size"), None);
 }

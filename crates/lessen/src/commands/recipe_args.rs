@@ -4,7 +4,7 @@ use clap::Args;
 use lessen_run::Result;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::recipe::value::SettingValue;
-use lessen_train::parse_size;
+use lessen_train::parse_budget;
 use std::path::PathBuf;
 
 /// Flags over a recipe.
@@ -19,7 +19,8 @@ pub struct RecipeArgs {
     /// Folder of the model that adapters in the folder to start from belong to (default: the one that they name)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Most memory for the whole process, such as 512MiB or 2GiB
+    /// Most memory for the whole process, as of a container: a size such as 512M or 2GiB, a share such as 80% of the
+    /// control group's limit or else of the machine's memory, or auto: that limit, or else what is available
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Greatest error of values that the memory planner may invert or round to save memory [default: 0, exact values
@@ -63,7 +64,7 @@ impl RecipeArgs {
             settings.set_named("train.seed", SettingValue::Count(seed), format!("--seed {seed}"))?;
         }
         if let Some(size) = &self.budget {
-            let bytes = SettingValue::Size(parse_size(size)? as u64);
+            let bytes = SettingValue::Size(parse_budget(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
         }
         if let Some(error) = self.allow_error {

@@ -8,12 +8,12 @@ use crate::folder::Folder;
 use crate::lengths::Length;
 use crate::planning::budget_search::BudgetSearch;
 use crate::planning::phase_work::PhaseWork;
-use crate::planning::process_baseline::ProcessBaseline;
+use crate::planning::process_baseline::{ProcessBaseline, ProcessStart};
 use crate::recipe::phases::{Recipe, in_phase_of};
 use crate::recipe::settings::Settings;
 use crate::task::{CheckedTask, recording};
 use crate::wording::counted;
-use lessen_base::{Error, Result, allocated};
+use lessen_base::{Error, Result};
 use lessen_device::Backend;
 use std::path::Path;
 
@@ -100,7 +100,7 @@ fn planned(
         };
         let task = task.and_then(|task| {
             task.data()?;
-            let baseline = ProcessBaseline::measure(allocated::current(), backend)?;
+            let baseline = ProcessBaseline::measure(ProcessStart::measure(), backend)?;
             let work = PhaseWork {
                 task: &task,
                 options: &task.options(1),

@@ -16,11 +16,11 @@ pub(crate) struct Spent {
     pub seconds: f64,
     /// Seconds of them that compiling took.
     pub compile_seconds: f64,
-    /// The most bytes that were planned.
+    /// The most bytes that were planned to be resident.
     pub planned: usize,
-    /// The most bytes that were measured.
+    /// The most bytes that were allocated at once.
     pub measured: usize,
-    /// The most bytes that a process has grown by in resident memory, where the system tells.
+    /// The most bytes that a process has had resident, where the system tells.
     #[serde(default)]
     pub resident: Option<usize>,
 }

@@ -161,7 +161,7 @@ fn recipe_and_budget_are_keys_of_the_configuration() {
     let sentence = folder.settings().unwrap_err().to_string();
     assert!(
         sentence.ends_with(
-            "config.toml line 3: run.budget must be a number with a unit, such as 512MiB or 2GiB, not \"much\""
+            "config.toml line 3: run.budget must be a size such as 512M, a share such as 80%, or auto, not \"much\""
         ),
         "{sentence}"
     );

@@ -1,4 +1,4 @@
-//! The account of a run's memory: the most bytes that its process is going to have allocated, by parts, device and host
+//! The account of a run's memory: the most bytes that its process is going to have resident, by parts, device and host
 //! apart.
 
 use lessen_train::show_size;
@@ -8,6 +8,13 @@ use std::cmp::Reverse;
 /// Bytes by which the smallest budget of a run exceeds its account: a process that is started in another folder or with
 /// other flags takes some KiB more or less.
 const SLACK: usize = 128 << 10;
+
+/// The share of the allocations of the host's parts that the allocator holds beside them: heads and rounding of small
+/// ones, and gaps between them.
+const GAPS: usize = 6;
+
+/// Bytes that the allocator holds beside that: the free end of its heap, and caches of threads.
+const HEAP: usize = 1 << 20;
 
 /// The smallest budget is a multiple of this number of bytes.
 const ROUNDING: usize = 16 << 10;
@@ -28,6 +35,9 @@ pub(crate) struct DeviceAccount {
 /// Most bytes in the host's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostAccount {
+    /// The program and its libraries, as far as they can be resident, and the stacks of threads; 0 where no allocator
+    /// counts.
+    pub code: usize,
     /// The process before it reads anything.
     pub process: usize,
     /// Data, tokenizer and threads; none where the recipe names no data.
@@ -38,9 +48,11 @@ pub(crate) struct HostAccount {
     pub batches: usize,
     /// Most bytes that compiling, evaluating and saving take for a moment.
     pub transient: usize,
+    /// Bytes that the allocator holds beside what is allocated; 0 where no allocator counts.
+    pub allocator: usize,
 }
 
-/// Most bytes that a process allocates for a run.
+/// Most bytes that a process has resident for a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     /// Bytes on the device.
@@ -73,16 +85,23 @@ impl DeviceAccount {
 impl HostAccount {
     /// All bytes in the host's memory.
     pub(crate) fn total(&self) -> usize {
+        self.code + self.allocated() + self.allocator
+    }
+
+    /// The bytes that are allocated.
+    fn allocated(&self) -> usize {
         self.process + self.data.unwrap_or(0) + self.programs + self.batches + self.transient
     }
 
-    fn named(&self) -> [(&'static str, Option<usize>); 5] {
+    fn named(&self) -> [(&'static str, Option<usize>); 7] {
         [
+            ("code", Some(self.code)),
             ("process", Some(self.process)),
             ("data", self.data),
             ("programs", Some(self.programs)),
             ("batches", Some(self.batches)),
             ("transient", Some(self.transient)),
+            ("allocator", Some(self.allocator)),
         ]
     }
 }
@@ -91,6 +110,19 @@ impl Account {
     /// All bytes.
     pub(crate) fn total(&self) -> usize {
         self.device.total() + self.host.total()
+    }
+
+    /// Bytes that are allocated.
+    pub(crate) fn allocated(&self) -> usize {
+        self.device.total() + self.host.allocated()
+    }
+
+    /// Adds what a process has resident beside its allocations: `code` bytes of program, libraries and stacks, and what
+    /// the allocator holds, at least `held` bytes.
+    pub(crate) fn with_unallocated(mut self, code: usize, held: usize) -> Account {
+        self.host.code = code;
+        self.host.allocator = (HEAP + self.host.allocated() / GAPS).max(held);
+        self
     }
 
     /// Bytes that the plans announce: states, constants and arena.
@@ -109,11 +141,11 @@ impl Account {
     }
 
     /// All parts with their names: parts of the host, then of the device, then of the host again.
-    pub(crate) fn named(&self) -> [(&'static str, Option<usize>); 9] {
-        let [process, data, programs, batches, transient] = self.host.named();
+    pub(crate) fn named(&self) -> [(&'static str, Option<usize>); 11] {
+        let [code, process, data, programs, batches, transient, allocator] = self.host.named();
         let [workspace, states, constants, arena] = self.device.named();
         [
-            process, data, workspace, states, constants, arena, programs, batches, transient,
+            code, process, data, workspace, states, constants, arena, programs, batches, transient, allocator,
         ]
     }
 
@@ -171,6 +203,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_resident_and_not_allocated_is_added_once() {
+        let account = Account {
+            host: HostAccount {
+                data: Some(12 << 20),
+                ..HostAccount::default()
+            },
+            ..Account::default()
+        };
+        let whole = account.with_unallocated(5 << 20, 0);
+        assert_eq!((whole.allocated(), whole.total()), (12 << 20, (12 + 5 + 2 + 1) << 20));
+        assert_eq!(whole.with_unallocated(5 << 20, 0), whole);
+        assert_eq!(whole.with_unallocated(0, 8 << 20).total(), 20 << 20);
+    }
+
+    #[test]
     fn device_and_host_have_every_part_once() {
         let account = Account {
             device: DeviceAccount {
@@ -185,17 +232,19 @@ mod tests {
                 programs: 64,
                 batches: 128,
                 transient: 256,
+                code: 512,
+                allocator: 1024,
             },
         };
-        assert_eq!((account.device.total(), account.host.total()), (15, 496));
+        assert_eq!((account.device.total(), account.host.total()), (15, 2032));
         assert_eq!(
             (account.plans(), account.beside_plans(), account.total()),
-            (7, 504, 511)
+            (7, 2040, 2047)
         );
         let (whole, split) = (account.to_json(), account.split_to_json());
         let parts = |side: &str| split[side].as_object().unwrap().clone();
         let joined: Map<String, Value> = parts("device").into_iter().chain(parts("host")).collect();
-        assert_eq!(joined.len(), 9);
+        assert_eq!((joined.len(), account.allocated()), (11, 511));
         assert!(joined.iter().all(|(name, bytes)| whole[name] == *bytes));
     }
 }

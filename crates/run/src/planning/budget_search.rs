@@ -2,7 +2,8 @@
 //!
 //! The plans say what states, constants and arena take. The process allocates more: what it has allocated already
 //! (data, tokenizer), its programs, measured by making them once, and what follows from sizes (batches that wait,
-//! checkpoints). This is subtracted from the budget, and the plans get the rest.
+//! checkpoints). Beside what is allocated, the program itself is in memory, and what the allocator holds. This is
+//! subtracted from the budget, and the plans get the rest.
 
 use super::account::{Account, DeviceAccount, HostAccount};
 use super::phase_work::{PhaseBatches, PhaseWork, middle, near_largest};
@@ -65,6 +66,12 @@ impl<'a> BudgetSearch<'a> {
         let graphs = work.task.graphs(work.options, work.shapes)?;
         if work.options.cost == CostSource::Measured {
             let measuring = graphs.measure(backend, work.options)?;
+            if measuring.is_disturbed {
+                tell(
+                    "note: other processes kept the machine busy while operations were measured; this run goes by their \
+                     times, and the next one measures again",
+                );
+            }
             if measuring.measured > 0 {
                 report(&format!("profiling kernels: {:.1} s", measuring.time.as_secs_f64()));
             }
@@ -230,7 +237,8 @@ impl<'a> BudgetSearch<'a> {
         host.transient = momentary.max(warming) + self.work.answers() + plans.carried_bytes() + MARGIN;
         // The process may have taken more already.
         let past = allocated::peak().unwrap_or(0);
-        account.host.transient += past.saturating_sub(account.total());
+        account.host.transient += past.saturating_sub(account.allocated());
+        let account = account.with_unallocated(self.baseline.code, self.baseline.held);
         Ok(PhasePlans {
             plans,
             budget: budget.map(|budget| budget + others.constants + account.device.arena - own_arena),
@@ -282,7 +290,9 @@ impl<'a> BudgetSearch<'a> {
         let Some(available) = self.backend.memory().available else {
             return Ok(());
         };
-        let most = available.saturating_add(allocated::current().unwrap_or(0));
+        // The program is in memory already.
+        let taken = allocated::current().unwrap_or(0).saturating_add(found.account.host.code);
+        let most = available.saturating_add(taken);
         let needed = found.account.total();
         if needed <= most {
             if let Some(budget) = self.work.options.budget.filter(|budget| *budget > most) {

@@ -1,36 +1,37 @@
 //! Watching the memory of a process that works on a run, beside what was planned for it.
 
 use super::account::Account;
+use super::process_baseline::ProcessStart;
 use lessen_base::allocated;
+use lessen_base::process::{peak_resident, reset_peak_resident};
 use lessen_train::Peak;
-use lessen_train::memory::ResidentGrowth;
 
 /// The memory of a process that works on a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryWatch {
-    /// Bytes that were allocated at the start of the run; none where no allocator counts.
-    start: Option<usize>,
+    /// The process at the start of the run; none where no allocator counts.
+    start: Option<ProcessStart>,
     /// The account of the training phase that takes most, once it is planned.
     pub account: Account,
     /// Most bytes that the plans of a training phase announce.
     pub plans: usize,
-    resident: Option<ResidentGrowth>,
 }
 
 impl MemoryWatch {
     /// Begins to watch, at the start of a run.
     pub(crate) fn begin() -> MemoryWatch {
+        let start = ProcessStart::measure();
         allocated::reset_peak();
+        reset_peak_resident();
         MemoryWatch {
-            start: allocated::current(),
+            start,
             account: Account::default(),
             plans: 0,
-            resident: ResidentGrowth::watch(),
         }
     }
 
-    /// Bytes that were allocated at the start of the run; none where no allocator counts.
-    pub(crate) fn start(&self) -> Option<usize> {
+    /// The process at the start of the run; none where no allocator counts.
+    pub(crate) fn start(&self) -> Option<ProcessStart> {
         self.start
     }
 
@@ -42,7 +43,7 @@ impl MemoryWatch {
         }
     }
 
-    /// The peak of the process, planned and measured, given the trainer's own figures for states, constants and arena.
+    /// The peak of the process, planned as resident and measured as allocated, given the trainer's own figures for states, constants and arena.
     /// These are all that is known where no allocator counts.
     pub(crate) fn peak(&self, trainer: Peak) -> Peak {
         Peak {
@@ -51,8 +52,8 @@ impl MemoryWatch {
         }
     }
 
-    /// Greatest growth of the process's resident memory, in bytes.
+    /// The highest resident size of the process, in bytes; none where the system does not tell.
     pub(crate) fn resident(&self) -> Option<usize> {
-        self.resident.and_then(|resident| resident.peak())
+        peak_resident()
     }
 }

@@ -1,39 +1,77 @@
-//! The allocations of a process before it plans its steps.
+//! The memory of a process before it plans its steps.
 
+use lessen_base::process::{mapped_file_bytes, status_bytes, threads};
 use lessen_base::{Result, allocated};
 use lessen_device::Backend;
 
-/// Bytes that a process has allocated before it plans its steps; zeros where no allocator counts.
+/// Bytes of the stack of a thread that are resident, and of the stacks of those that are still to come.
+const STACK: usize = 64 << 10;
+const STACKS: usize = 512 << 10;
+
+/// The allocations of a process before it reads anything, and of its data, are counted as multiples of this number of
+/// bytes, since they depend on the lengths of flags and paths.
+const ROUNDING: usize = 64 << 10;
+
+/// Memory of a process before it plans its steps; zeros where no allocator counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessBaseline {
-    /// Before it read its data.
+    /// Allocations before it read its data.
     pub(super) process: usize,
-    /// Data, tokenizer and threads.
+    /// Allocations of data, tokenizer and threads.
     pub(super) data: usize,
     /// The device's workspace.
     pub(super) workspace: usize,
     /// Bytes beside it while the workspace is made.
     pub(super) workspace_transient: usize,
+    /// The program and its libraries, as far as they can be resident, and the stacks of threads.
+    pub(super) code: usize,
+    /// Bytes that the allocator holds beside what is allocated, from earlier work of the process.
+    pub(super) held: usize,
+}
+
+/// A process at its start, or between two runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessStart {
+    /// Bytes that are allocated.
+    allocated: usize,
+    /// Bytes that the allocator holds beside.
+    held: usize,
+}
+
+impl ProcessStart {
+    /// Measures the process; none where no allocator counts. Freed memory is given back before.
+    pub(crate) fn measure() -> Option<ProcessStart> {
+        allocated::give_back();
+        let allocated = allocated::current()?;
+        let own = status_bytes("RssAnon").unwrap_or(0);
+        Some(ProcessStart {
+            allocated,
+            held: own.saturating_sub(allocated),
+        })
+    }
 }
 
 impl ProcessBaseline {
-    /// Measures a process that had allocated `start` bytes at its start, none where no allocator counts, and has read
-    /// its data. Makes the device's workspace.
+    /// Measures a process that began as `start`, none where no allocator counts, and has read its data. Makes the
+    /// device's workspace.
     ///
     /// # Errors
     /// Memory that the device does not have.
-    pub(crate) fn measure(start: Option<usize>, backend: &mut dyn Backend) -> Result<ProcessBaseline> {
+    pub(crate) fn measure(start: Option<ProcessStart>, backend: &mut dyn Backend) -> Result<ProcessBaseline> {
         let now = allocated::current();
         let (made, growth) = allocated::growth(|| backend.reserve(0));
         made?;
-        let Some((process, now)) = start.zip(now) else {
+        let Some((start, now)) = start.zip(now) else {
             return Ok(ProcessBaseline::default());
         };
+        let process = start.allocated.next_multiple_of(ROUNDING);
         Ok(ProcessBaseline {
             process,
-            data: now.saturating_sub(process),
+            data: now.saturating_sub(process).next_multiple_of(ROUNDING),
             workspace: growth.lasting,
             workspace_transient: growth.transient,
+            code: mapped_file_bytes().unwrap_or(0) + STACKS + STACK * threads().unwrap_or(0),
+            held: start.held,
         })
     }
 }

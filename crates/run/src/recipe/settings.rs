@@ -338,7 +338,7 @@ mod tests {
         );
         assert_eq!(
             flag("run.budget=much"),
-            "--set run.budget=much: run.budget must be a number with a unit, such as 512MiB or 2GiB, not \"much\""
+            "--set run.budget=much: run.budget must be a size such as 512M, a share such as 80%, or auto, not \"much\""
         );
         assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
     }

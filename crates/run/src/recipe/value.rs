@@ -1,6 +1,6 @@
 //! Values of settings: the values that a key takes, given values, and their origins.
 
-use lessen_train::parse_size;
+use lessen_train::{parse_budget, parse_size};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
@@ -35,6 +35,8 @@ pub enum ValueKind {
     Number(f64, f64),
     /// A number of bytes with a unit, such as `512MiB`.
     Size,
+    /// A size, a share of the memory that this process can have such as `80%`, or `auto` for all of it.
+    Budget,
     /// Any text.
     Text,
     /// The path of a file or folder, or one of the words.
@@ -59,6 +61,7 @@ impl ValueKind {
             ValueKind::Number(low, high) if high < f64::MAX => format!("a number from {low} to {high}"),
             ValueKind::Number(low, _) => format!("a number, at least {low}"),
             ValueKind::Size => "a number with a unit, such as 512MiB or 2GiB".to_string(),
+            ValueKind::Budget => "a size such as 512M, a share such as 80%, or auto".to_string(),
             ValueKind::Text => "a text".to_string(),
             ValueKind::Path([]) => "a path".to_string(),
             ValueKind::Path(words) => format!("a path, or {}", words.join(", ")),
@@ -148,8 +151,9 @@ pub(crate) fn fit(kind: ValueKind, value: SettingValue) -> Option<SettingValue> 
         (ValueKind::Number(low, high), SettingValue::Number(number)) => {
             (low..=high).contains(&number).then_some(SettingValue::Number(number))
         }
-        (ValueKind::Size, SettingValue::Size(bytes)) => Some(SettingValue::Size(bytes)),
+        (ValueKind::Size | ValueKind::Budget, SettingValue::Size(bytes)) => Some(SettingValue::Size(bytes)),
         (ValueKind::Size, SettingValue::Text(text)) => Some(SettingValue::Size(parse_size(&text).ok()? as u64)),
+        (ValueKind::Budget, SettingValue::Text(text)) => Some(SettingValue::Size(parse_budget(&text).ok()? as u64)),
         (ValueKind::Text | ValueKind::Path(_), SettingValue::List(_)) => None,
         (ValueKind::Text | ValueKind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),
         // A bare word that looks like a number or a switch is a word all the same.

@@ -103,8 +103,8 @@ impl Log {
         Ok(())
     }
 
-    /// Logs the memory of the process up to a step, in MiB: planned, counted and, where the system tells it, growth of
-    /// resident memory.
+    /// Logs the memory of the process up to a step, in MiB: planned, allocated and, where the system tells it,
+    /// resident.
     ///
     /// # Errors
     /// A file that cannot be written to.

@@ -45,7 +45,7 @@ pub(crate) struct Outcome<'a> {
     pub account: Account,
     /// Bytes that were planned for this process, and that it has taken.
     pub session: Peak,
-    /// Greatest growth of this process's resident memory, in bytes.
+    /// The highest resident size of this process, in bytes.
     pub resident: Option<usize>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
@@ -172,13 +172,12 @@ impl Report {
             show_rate(rate)
         ));
         lines.push(format!(
-            "peak memory {} planned, {} measured{}",
+            "peak memory {} planned, {}{} allocated",
             show_size(spent.planned),
-            show_size(spent.measured),
-            spent.resident.map_or(String::new(), |resident| format!(
-                ", {} of growth in resident memory",
-                show_size(resident)
-            ))
+            spent
+                .resident
+                .map_or(String::new(), |resident| format!("{} resident, ", show_size(resident))),
+            show_size(spent.measured)
         ));
         if account.total() > account.plans() {
             lines.push(format!("planned for {}", account.show()));

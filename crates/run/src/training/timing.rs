@@ -39,7 +39,7 @@ impl Timing {
         self.tokens += tokens;
     }
 
-    /// Time and memory of the run up to now, given this session's peak and growth of resident memory.
+    /// Time and memory of the run up to now, given this session's peak and highest resident size.
     pub(crate) fn spent(&self, peak: Peak, resident: Option<usize>) -> Spent {
         Spent {
             seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),

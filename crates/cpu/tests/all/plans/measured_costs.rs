@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use lessen_base::load::ProcessorTime;
 use lessen_compile::{
     CostModel, CostSource, KernelKind, Limits, Lowering, Measured, MeasuredMemory, Operands, Options, Plan, Rates,
     RowBlocks, RowGroup, Target, compile, dump_memory, floor_bytes,
@@ -202,6 +204,12 @@ fn trained(cpu: &mut CpuBackend, plan: Plan) -> Vec<u32> {
     bits
 }
 
+/// A device of two threads that keeps times in a folder, on a machine that is busy as `processor_time` says.
+fn measuring_in(folder: &Path, processor_time: fn() -> Option<ProcessorTime>) -> CpuBackend {
+    let cpu = CpuBackend::new(2).unwrap().with_times_in(folder.to_path_buf());
+    cpu.with_processor_time(processor_time)
+}
+
 /// Multiplies the times in a folder.
 fn scale_times(folder: &Path, factor: f64) {
     let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
@@ -218,7 +226,7 @@ fn scale_times(folder: &Path, factor: f64) {
 fn a_device_measures_once_and_no_bit_changes() {
     let folder = tempfile::tempdir().unwrap();
     let graph = training();
-    let new = || CpuBackend::new(2).unwrap().with_times_in(folder.path().to_path_buf());
+    let new = || measuring_in(folder.path(), || None);
     let mut cpu = new();
     let device: &mut dyn Backend = &mut cpu;
     let analytic = device.compile(&graph, &options(CostSource::Analytic)).unwrap();
@@ -256,7 +264,7 @@ fn times_of_a_busy_machine_are_measured_again() {
     let folder = tempfile::tempdir().unwrap();
     let graph = training();
     let measure = || {
-        let mut cpu = CpuBackend::new(2).unwrap().with_times_in(folder.path().to_path_buf());
+        let mut cpu = measuring_in(folder.path(), || None);
         let device: &mut dyn Backend = &mut cpu;
         let measuring = device.measure_graphs([&graph], &Options::default()).unwrap();
         let plan = device.compile(&graph, &options(CostSource::Measured)).unwrap();
@@ -267,6 +275,40 @@ fn times_of_a_busy_machine_are_measured_again() {
     let (again, after) = measure();
     assert!(again > 0, "operations are measured again");
     assert!(after < 1e3 * seconds, "{after} s after {seconds} s");
+}
+
+/// The time of a machine of four processors; between two calls, others take `OTHERS` hundredths of them.
+fn time_with_others<const OTHERS: u64>() -> Option<ProcessorTime> {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let calls = CALLS.fetch_add(1, Ordering::Relaxed);
+    Some(ProcessorTime {
+        processors: 4,
+        all: 1000 * calls,
+        busy: 10 * OTHERS * calls,
+        own: 0,
+    })
+}
+
+#[test]
+fn times_that_other_processes_disturbed_are_not_kept() {
+    let graph = training();
+    // Two threads have two of four processors left where others take up to a half.
+    for (processor_time, is_disturbed) in [
+        (time_with_others::<0> as fn() -> Option<ProcessorTime>, false),
+        (time_with_others::<49>, false),
+        (time_with_others::<60>, true),
+        (time_with_others::<100>, true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cpu = measuring_in(folder.path(), processor_time);
+        let device: &mut dyn Backend = &mut cpu;
+        let measuring = device.measure_graphs([&graph], &Options::default()).unwrap();
+        assert!(measuring.measured > 0);
+        assert_eq!(measuring.is_disturbed, is_disturbed);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(!is_disturbed));
+        let again = device.measure_graphs([&graph], &Options::default()).unwrap();
+        assert_eq!(again.measured, 0, "the process itself goes by what it has measured");
+    }
 }
 
 #[test]

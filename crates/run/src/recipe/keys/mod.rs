@@ -119,8 +119,10 @@ keys! {
     /// The run itself.
     run: RunKeys {
         recipe: Option<String> [ValueKind::Text], "name of the recipe (default: that of its file)";
-        budget: Option<usize> [ValueKind::Size],
-            "most bytes for the whole process, such as \"512MiB\" (--budget); `lessen plan` says what they are for";
+        budget: Option<usize> [ValueKind::Budget],
+            "most memory for the whole process (--budget): a size such as \"512M\" or \"2GiB\", a share such as \"80%\" of the \
+             control group's limit or else of the machine's memory, or \"auto\", that limit or else the memory that is \
+             available; `lessen plan` says what it is for";
         cost: Option<CostSource> [ValueKind::Choice(CostSource::WORDS)],
             "times that the memory planner goes by (--cost): rates of a usual device, with which plans are the same on every \
              machine, or what operations take on this one, measured in a few seconds and kept in the user's cache folder; results \
