@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static IN_LARGE: AtomicUsize = AtomicUsize::new(0);
+
+/// Allocations of at least this number of bytes are large: an allocator maps them one by one, so that they leave no
+/// gaps.
+pub const LARGE: usize = 128 << 10;
 
 /// Counts an allocation.
 pub fn add(bytes: usize) {
@@ -13,11 +18,38 @@ pub fn add(bytes: usize) {
     if now > PEAK.load(Ordering::Relaxed) {
         PEAK.fetch_max(now, Ordering::Relaxed);
     }
+    if bytes >= LARGE {
+        IN_LARGE.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// Counts that an allocation was freed.
 pub fn subtract(bytes: usize) {
     CURRENT.fetch_sub(bytes, Ordering::Relaxed);
+    if bytes >= LARGE {
+        IN_LARGE.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts that the size of an allocation was changed.
+pub fn change(from: usize, to: usize) {
+    if from < LARGE && to < LARGE {
+        // The least that is to be counted: the size of small allocations changes most often.
+        if to > from {
+            add(to - from);
+        } else {
+            subtract(from - to);
+        }
+    } else {
+        subtract(from);
+        add(to);
+    }
+}
+
+/// Bytes in allocations that are not large.
+pub fn in_small() -> usize {
+    let current = CURRENT.load(Ordering::Relaxed);
+    current.saturating_sub(IN_LARGE.load(Ordering::Relaxed))
 }
 
 /// Bytes that are allocated now; none where nobody counts.
@@ -73,6 +105,15 @@ pub fn growth<R>(run: impl FnOnce() -> R) -> (R, Growth) {
         transient: most.saturating_sub(after.max(before)),
     };
     (result, growth)
+}
+
+/// Runs a function whose allocations leave no trace in the peak, once they are freed.
+pub fn apart<R>(run: impl FnOnce() -> R) -> R {
+    let past = PEAK.load(Ordering::Relaxed);
+    reset_peak();
+    let result = run();
+    PEAK.store(past.max(CURRENT.load(Ordering::Relaxed)), Ordering::Relaxed);
+    result
 }
 
 /// A process that counts has always allocated something.

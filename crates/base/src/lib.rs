@@ -22,8 +22,8 @@ pub mod process;
 mod random;
 mod size;
 
+pub use budget::parse_budget;
 pub use cases::cases;
 pub use error::{Error, Result};
 pub use random::SplitMix64;
-pub use budget::parse_budget;
 pub use size::{parse_size, show_size};

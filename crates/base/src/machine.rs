@@ -24,7 +24,10 @@ pub fn limit_of_groups() -> Option<usize> {
 
 /// The limit of a control group (version 2 or 1) in bytes; none where it has none.
 pub fn limit_of_group(group: &Path) -> Option<usize> {
-    let limit: usize = read(group, ["memory.max", "memory.limit_in_bytes"])?.trim().parse().ok()?;
+    let limit: usize = read(group, ["memory.max", "memory.limit_in_bytes"])?
+        .trim()
+        .parse()
+        .ok()?;
     // Version 1 says that there is no limit by the largest number of whole pages.
     (limit < isize::MAX as usize / 2).then_some(limit)
 }
@@ -80,7 +83,10 @@ pub fn folders_of_groups(own: &str) -> Vec<PathBuf> {
 /// count. None without a limit.
 pub fn group_bytes(group: &Path) -> Option<usize> {
     let limit = limit_of_group(group)?;
-    let used: usize = read(group, ["memory.current", "memory.usage_in_bytes"])?.trim().parse().ok()?;
+    let used: usize = read(group, ["memory.current", "memory.usage_in_bytes"])?
+        .trim()
+        .parse()
+        .ok()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let rows: Vec<(&str, &str)> = statistics.lines().filter_map(|line| line.split_once(' ')).collect();
     let bytes = |row: &str| {

@@ -90,7 +90,22 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused_by_name() {
-        for text in ["", "MiB", "-1GiB", "0", "nan", "inf", "12 apples", "1e400", "G", "0G", "1GG", "1 Gi", "nanG", "-5M"] {
+        for text in [
+            "",
+            "MiB",
+            "-1GiB",
+            "0",
+            "nan",
+            "inf",
+            "12 apples",
+            "1e400",
+            "G",
+            "0G",
+            "1GG",
+            "1 Gi",
+            "nanG",
+            "-5M",
+        ] {
             let error = parse_size(text).unwrap_err();
             assert!(
                 error.to_string().starts_with(&format!("'{text}' is no size")),

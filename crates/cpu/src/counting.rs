@@ -9,10 +9,6 @@ use lessen_base::allocated;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-/// Allocations from this number of bytes on are mapped one by one, and given back to the system when they are freed.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const MAPPED: libc::c_int = 128 << 10;
-
 /// Free bytes at the end of the heap from which on they are given back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const TRIMMED: libc::c_int = 256 << 10;
@@ -31,7 +27,7 @@ impl CountingAllocator {
         {
             for (parameter, value) in [
                 (libc::M_ARENA_MAX, 1),
-                (libc::M_MMAP_THRESHOLD, MAPPED),
+                (libc::M_MMAP_THRESHOLD, allocated::LARGE as libc::c_int),
                 (libc::M_TRIM_THRESHOLD, TRIMMED),
                 (libc::M_TOP_PAD, PADDING),
             ] {
@@ -75,12 +71,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
         // SAFETY: the caller upholds what `GlobalAlloc::realloc` asks for.
         let new = unsafe { System.realloc(memory, layout, size) };
         if !new.is_null() {
-            let old = layout.size();
-            if size > old {
-                allocated::add(size - old);
-            } else {
-                allocated::subtract(old - size);
-            }
+            allocated::change(layout.size(), size);
         }
         new
     }

@@ -1,8 +1,11 @@
 //! What a run does not go on with: other data, an earlier end, another checkpoint to start from.
 
 use crate::support::*;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 /// A classifier of titles that has done 4 steps in the folder `run`.
 fn classified(dir: &Path) {
@@ -107,6 +110,109 @@ fn edited_settings_that_the_checkpoint_cannot_follow_are_refused() {
     edit("kind = \"encoder\"", "kind = \"bert\"");
     fs::write(&path, &written).unwrap();
     succeed(dir, &RESUME);
+}
+
+/// All files of a folder with their contents, but the lock.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else if !path.ends_with(".lock") {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_run_without_a_checkpoint_that_can_be_read_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    classified(dir);
+    let checkpoints = || fs::read_dir(dir.join("run/checkpoints")).unwrap();
+    let paths = || checkpoints().map(|entry| entry.unwrap().path());
+    let whole: Vec<_> = paths().map(|path| (path.clone(), contents(&path))).collect();
+    assert_eq!(whole.len(), 2);
+    let restore = || {
+        for (path, file) in whole.iter().flat_map(|(_, files)| files) {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+    };
+    let refused = |what: &str, named: &str| {
+        let before = contents(&dir.join("run"));
+        let sentence = refuse(dir, &RESUME);
+        assert!(
+            sentence.starts_with("error: the run run was left as it is, since it has no whole checkpoint to resume from")
+                && sentence.ends_with("; restore a checkpoint, or start another run with another --out"),
+            "{what}: {sentence}"
+        );
+        assert!(sentence.contains(named), "{what}: {sentence}");
+        assert!(contents(&dir.join("run")) == before, "{what}");
+    };
+    for file in ["training.json", "model.safetensors", "config.json", "tokenizer.json"] {
+        for damage in ["cut", "changed", "removed"] {
+            for path in paths() {
+                let path = path.join(file);
+                let mut bytes = fs::read(&path).unwrap();
+                let last = bytes.len() - 1;
+                match damage {
+                    "cut" => fs::write(&path, &bytes[..last / 2]).unwrap(),
+                    "changed" => {
+                        bytes[last / 2] ^= 0x55;
+                        fs::write(&path, bytes).unwrap();
+                    }
+                    _ => fs::remove_file(&path).unwrap(),
+                }
+            }
+            refused(&format!("{file} {damage}"), &format!("step-4/{file} cannot be used ("));
+            restore();
+        }
+    }
+    // A damaged one beside a whole one is passed over.
+    fs::remove_file(dir.join("run/checkpoints/step-4/training.json")).unwrap();
+    let output = lessen(dir, &RESUME);
+    assert!(
+        output.status.success() && stderr(&output).contains("warning: run/checkpoints/step-4/training.json"),
+        "{}",
+        stderr(&output)
+    );
+    // A run at its end, without any.
+    fs::remove_dir_all(dir.join("run/checkpoints")).unwrap();
+    let before = contents(&dir.join("run"));
+    let sentence = refuse(dir, &[&RESUME[..4], &["--steps", "8"]].concat());
+    assert!(
+        sentence.contains("the run run was left as it is, since it has no whole checkpoint to resume from; "),
+        "{sentence}"
+    );
+    assert!(contents(&dir.join("run")) == before);
+}
+
+#[test]
+fn a_run_that_another_process_trains_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let long = tiny_adder(&["--steps", "1000000", "--set", "train.checkpoint_every=1", "--out", "run"]);
+    let mut first = command(dir, &long).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    while !dir.join("run/checkpoints/step-1").is_dir() && !dir.join("run/checkpoints/step-2").is_dir() {
+        assert_eq!(first.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let resumed = refuse(dir, &RESUME[..4]);
+    let expected = format!("error: the run run is being trained by process {}; ", first.id());
+    assert!(resumed.starts_with(&expected), "{resumed}");
+    let new = refuse(dir, &tiny_adder(&["--steps", "2", "--out", "run"]));
+    assert!(new.contains("run is not empty; "), "{new}");
+    assert_eq!(first.try_wait().unwrap(), None, "the first process goes on");
+    // Reading is allowed.
+    succeed(dir, &["report", "run"]);
+    // The system releases the lock of a process that is killed.
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let after = lessen(dir, &[&RESUME[..4], &["--steps", "1"]].concat());
+    assert!(!stderr(&after).contains("is being trained"), "{}", stderr(&after));
 }
 
 #[test]

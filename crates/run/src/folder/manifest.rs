@@ -228,11 +228,11 @@ pub(crate) fn check_states(dir: &Path, manifest: &Manifest) -> Result<()> {
 }
 
 fn unreadable(path: &Path, reason: &str) -> Error {
-    Error::user(format!(
-        "{} cannot be used ({reason}); remove the checkpoint or restore it",
-        path.display()
-    ))
+    Error::user(format!("{} cannot be used ({reason}){REMEDY}", path.display()))
 }
+
+/// The end of the errors of a checkpoint with a file that cannot be used.
+pub(crate) const REMEDY: &str = "; remove the checkpoint or restore it";
 
 /// Length and checksum of a file.
 fn digest(path: &Path) -> Result<(u64, u32)> {

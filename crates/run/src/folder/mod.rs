@@ -15,6 +15,7 @@
 //! labels.json            how well each label was found in the last evaluation, where texts can have several
 //! pictures.json          some images of the last evaluation, with labels and predictions
 //! diverged.txt           why the run ended, where a loss was no number
+//! .lock                  locked by the process that trains the run
 //! ```
 
 pub mod checkpoints;
@@ -27,6 +28,7 @@ pub mod metrics;
 pub mod names;
 mod new_folder;
 pub mod pictures;
+mod run_lock;
 pub(crate) mod spent;
 mod which_model;
 
@@ -34,6 +36,7 @@ use self::checkpoints::{Checkpoints, remove_atomically};
 pub(crate) use self::new_folder::NewFolderGuard;
 use self::new_folder::check_free;
 use self::pictures::PICTURES;
+use self::run_lock::RunLock;
 pub use self::which_model::WhichModel;
 use crate::recipe::optimizer;
 use crate::recipe::settings::Settings;
@@ -41,6 +44,7 @@ use lessen_base::atomic::{recover, unwritable, write_file};
 use lessen_base::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file that says why the loss of a run was no number, until the run goes on.
 pub const DIVERGED: &str = "diverged.txt";
@@ -58,6 +62,8 @@ pub const LABELS: &str = "labels.json";
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
+    /// Keeps other processes from training the run; none where the folder is only read.
+    _lock: Option<Arc<RunLock>>,
 }
 
 impl Folder {
@@ -69,27 +75,47 @@ impl Folder {
         check_free(root)
     }
 
-    /// Creates the folder of a new run, or takes an empty one. Dropping the guard removes it again.
+    /// Creates the folder of a new run, or takes an empty one, and locks it. Dropping the guard removes it again.
     ///
     /// # Errors
-    /// As [`Folder::check_free`], and a folder that cannot be created or written to.
+    /// As [`Folder::check_free`], and a folder that cannot be created or written to, or that another process has locked.
     pub(crate) fn create(root: &Path) -> Result<(Folder, NewFolderGuard)> {
         check_free(root)?;
         let guard = NewFolderGuard::new(root);
-        let folder = Folder {
-            root: root.to_path_buf(),
-        };
+        let folder = Folder::unlocked(root);
         folder.check_writable()?;
-        Ok((folder, guard))
+        // Another process may have begun a run here since the folder was looked at.
+        match RunLock::take(root).and_then(|lock| check_free(root).map(|()| lock)) {
+            Ok(lock) => Ok((folder.locked(lock), guard)),
+            Err(error) => {
+                guard.keep();
+                Err(error)
+            }
+        }
     }
 
-    /// Opens the folder of a run to resume, and repairs it after a crash.
+    fn unlocked(root: &Path) -> Folder {
+        Folder {
+            root: root.to_path_buf(),
+            _lock: None,
+        }
+    }
+
+    fn locked(self, lock: RunLock) -> Folder {
+        Folder {
+            _lock: Some(Arc::new(lock)),
+            ..self
+        }
+    }
+
+    /// Opens the folder of a run to resume, locks it, and repairs it after a crash.
     ///
     /// # Errors
-    /// A folder without a run, or that cannot be written to.
+    /// A folder without a run, that cannot be written to, or that another process has locked.
     pub(crate) fn reopen(root: &Path) -> Result<Folder> {
         let folder = Folder::open(root)?;
         folder.check_writable()?;
+        let folder = folder.locked(RunLock::take(root)?);
         recover(&folder.root)?;
         folder.checkpoints().recover()?;
         Ok(folder)
@@ -100,9 +126,7 @@ impl Folder {
     /// # Errors
     /// A folder without a run.
     pub fn open(root: &Path) -> Result<Folder> {
-        let folder = Folder {
-            root: root.to_path_buf(),
-        };
+        let folder = Folder::unlocked(root);
         if folder.config().is_file() {
             return Ok(folder);
         }

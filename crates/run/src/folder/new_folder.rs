@@ -1,6 +1,7 @@
 //! The folder of a new run until its first step: checks of the folder, and its removal where the run fails at once.
 
 use super::CHECKPOINTS;
+use super::run_lock::LOCK;
 use lessen_base::atomic::ASIDE;
 use lessen_base::{Error, Result};
 use std::fs;
@@ -42,7 +43,7 @@ fn is_unused(root: &Path) -> bool {
             .filter(|name| !name.to_string_lossy().starts_with(ASIDE))
             .collect::<Vec<_>>()
     };
-    others(root).iter().all(|name| name == CHECKPOINTS) && others(&root.join(CHECKPOINTS)).is_empty()
+    others(root).iter().all(|name| name == CHECKPOINTS || name == LOCK) && others(&root.join(CHECKPOINTS)).is_empty()
 }
 
 /// Removes the folder of a new run when dropped, unless [`NewFolderGuard::keep`] was called: a run that fails before

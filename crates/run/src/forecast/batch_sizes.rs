@@ -8,12 +8,16 @@ use crate::planning::account::Account;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
+use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
+use lessen_compile::CostSource;
 use lessen_train::show_size;
 use serde_json::{Value, json};
 
 /// The plans for several batch sizes, under the recipe's budget.
 pub(super) struct BatchSizes {
+    /// The cost model that they are made by.
+    pub cost: CostSource,
     /// Rows in the order of the sizes.
     pub rows: Vec<SizeRow>,
 }
@@ -39,6 +43,7 @@ impl BatchSizes {
     /// A recipe with phases, or with `train.tokens`; settings with a mistake.
     pub(super) fn new(settings: &Settings, sizes: &[usize], new_backend: NewBackend<'_>) -> Result<BatchSizes> {
         let mut rows = Vec::with_capacity(sizes.len());
+        let mut cost = CostSource::Analytic;
         for &batch in sizes {
             let mut settings = settings.clone();
             let flag = format!("--batches {batch}");
@@ -49,9 +54,11 @@ impl BatchSizes {
                 examples: true,
                 ..PhaseAdditions::default()
             };
-            rows.push(row(batch, &Forecast::of_recipe(recipe, asked, new_backend)?));
+            let forecast = Forecast::of_recipe(recipe, asked, new_backend)?;
+            cost = forecast.phases[0].cost;
+            rows.push(row(batch, &forecast));
         }
-        Ok(BatchSizes { rows })
+        Ok(BatchSizes { cost, rows })
     }
 
     /// The size with the least time per example; none where no plan fits.
@@ -78,8 +85,13 @@ impl BatchSizes {
     /// A table in plain text.
     pub(super) fn to_text(&self) -> String {
         let mut text = format!(
-            "batch sizes\n{:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n",
-            "batch", "peak", "floor", "step", "per example"
+            "batch sizes, steps by {} costs\n{:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n",
+            self.cost.word(),
+            "batch",
+            "peak",
+            "floor",
+            "step",
+            "per example"
         );
         for row in &self.rows {
             let (batch, floor) = (row.batch, show_size(row.floor));
@@ -143,6 +155,7 @@ mod tests {
             example_ms,
         };
         BatchSizes {
+            cost: CostSource::Analytic,
             rows: rows.iter().map(row).collect(),
         }
     }

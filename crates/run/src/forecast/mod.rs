@@ -86,7 +86,6 @@ impl Forecast {
             }
             let options = TrainerOptions {
                 joined: joined.clone(),
-                cost: task.config().cost_model(asked.sweep),
                 ..task.options(1)
             };
             let batches = sources.as_ref().map(|sources| {
@@ -186,6 +185,7 @@ impl Forecast {
         };
         if let Some(sizes) = &self.batch_sizes {
             object["batches"] = sizes.to_json();
+            object["batches_cost"] = json!(sizes.cost.word());
             object["best_batch"] = json!(sizes.best());
         }
         object

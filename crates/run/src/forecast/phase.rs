@@ -11,12 +11,12 @@ use crate::recipe::config::Config;
 use crate::recipe::words::Word;
 use crate::wording::counted;
 use crate::wording::in_phase;
-use lessen_base::Result;
+use lessen_base::{Result, allocated};
 use lessen_compile::passes::{Packed, StorageFormat};
 use lessen_compile::{CostSource, Placement};
 use lessen_device::Backend;
 use lessen_nn::BatchShape;
-use lessen_train::{StepPlans, show_size};
+use lessen_train::{StepPlans, TrainerOptions, show_size};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -65,14 +65,23 @@ impl PhaseForecast {
         let budget = config.run.budget;
         let cost = work.options.cost;
         let examples = asked.examples.then(|| work.examples()).transpose()?;
+        // Before all other plans, so that the sweep's plans have none beside them in memory, and apart from them, so that
+        // it changes nothing in the account of the run.
+        let sweep = asked.sweep.then(|| {
+            let options = TrainerOptions {
+                cost: config.cost_model(true),
+                ..work.options.clone()
+            };
+            let work = PhaseWork {
+                options: &options,
+                ..work.clone()
+            };
+            allocated::apart(|| Sweep::new(&config, work, beside, backend))
+        });
+        let sweep = sweep.transpose()?;
         let mut search = BudgetSearch::new(backend, beside, work)?;
         let unbounded = search.without_budget()?.account;
         let floor = search.floor()?;
-        // Before the plans under the budget, so that the sweep's plans have no others beside them in memory.
-        let sweep = asked
-            .sweep
-            .then(|| Sweep::new(&mut search, &config, (&floor, &unbounded)))
-            .transpose()?;
         let within = budget.map(|budget| search.within(budget)).transpose()?;
         let chosen = match within {
             Some(Ok(planned)) => Some(planned),
@@ -180,6 +189,7 @@ impl PhaseForecast {
         });
         if let Some(sweep) = &self.sweep {
             object["sweep"] = sweep.to_json();
+            object["sweep_cost"] = json!(sweep.cost.word());
         }
         if let Some(phase) = &self.config.phase {
             object["phase"] = json!(phase);

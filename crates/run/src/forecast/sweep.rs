@@ -1,10 +1,14 @@
 //! The sweep: memory and time of a step under budgets from the floor to none.
 
 use super::time::{show_ms, step_ms};
-use crate::planning::account::Account;
 use crate::planning::budget_search::{BudgetSearch, PhasePlans};
+use crate::planning::phase_work::PhaseWork;
+use crate::planning::process_baseline::ProcessBaseline;
 use crate::recipe::config::Config;
+use crate::recipe::words::Word;
 use lessen_base::Result;
+use lessen_compile::CostSource;
+use lessen_device::Backend;
 use lessen_train::show_size;
 use serde_json::{Value, json};
 
@@ -12,8 +16,10 @@ use serde_json::{Value, json};
 const BUDGETS: usize = 12;
 
 /// The plans under budgets that rise evenly from the floor to what the process takes without one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Sweep {
+    /// The cost model that its plans are made by.
+    pub cost: CostSource,
     /// A row for each budget, the least first; the last budget limits nothing.
     pub rows: Vec<BudgetRow>,
 }
@@ -44,19 +50,28 @@ impl BudgetRow {
 }
 
 impl Sweep {
-    /// Plans a training phase; `ends` are the accounts of its tightest plans and of its plans without a budget.
+    /// Plans the work of a training phase by the cost model of its options. `beside` has the baseline that the process
+    /// has allocated, and the bytes of the plans of later phases.
     ///
     /// # Errors
     /// Steps that cannot be compiled.
-    pub(super) fn new(search: &mut BudgetSearch<'_>, config: &Config, ends: (&Account, &Account)) -> Result<Sweep> {
-        let mut falling = budgets(ends.0.smallest_budget(), ends.1.total());
+    pub(super) fn new(
+        config: &Config,
+        work: PhaseWork<'_>,
+        beside: (ProcessBaseline, usize),
+        backend: &mut dyn Backend,
+    ) -> Result<Sweep> {
+        let cost = work.options.cost;
+        let mut search = BudgetSearch::new(backend, beside, work)?;
+        let unbounded = search.without_budget()?.account.total();
+        let mut falling = budgets(search.floor()?.smallest_budget(), unbounded);
         falling.reverse();
         let mut rows = Vec::with_capacity(falling.len());
         search.for_falling_budgets(&falling, |budget, planned| {
             rows.push(BudgetRow::of(config, budget, planned))
         })?;
         rows.reverse();
-        Ok(Sweep { rows })
+        Ok(Sweep { cost, rows })
     }
 
     /// Milliseconds of the fastest step.
@@ -90,8 +105,12 @@ impl Sweep {
     /// A table in plain text.
     pub(super) fn to_text(&self) -> String {
         let mut text = format!(
-            "budgets from the floor to none\n{:>12}  {:>12}  {:>10}  {:>6}  recomputed\n",
-            "budget", "peak", "step", "ratio"
+            "budgets from the floor to none, steps by {} costs\n{:>12}  {:>12}  {:>10}  {:>6}  recomputed\n",
+            self.cost.word(),
+            "budget",
+            "peak",
+            "step",
+            "ratio"
         );
         for row in &self.rows {
             let (budget, peak) = (show_mib(row.budget), show_mib(row.peak));
@@ -144,12 +163,16 @@ mod tests {
             recomputed: (2, 3 << 20),
         };
         let sweep = Sweep {
+            cost: CostSource::Analytic,
             rows: vec![row(1 << 20, 3.0), row(2 << 20, 2.0)],
         };
         assert_eq!(sweep.to_json()[0]["ratio"], 1.5);
         let text = sweep.to_text();
         let expected = "     1.0 MiB       1.0 MiB     3.00 ms    1.50  3.0 MiB in 2";
         assert_eq!(text.lines().nth(2), Some(expected), "{text}");
-        assert_eq!(Sweep::default().to_json(), json!([]));
+        assert!(
+            text.starts_with("budgets from the floor to none, steps by analytic costs\n"),
+            "{text}"
+        );
     }
 }

@@ -9,12 +9,15 @@ use std::cmp::Reverse;
 /// other flags takes some KiB more or less.
 const SLACK: usize = 128 << 10;
 
-/// The share of the allocations of the host's parts that the allocator holds beside them: heads and rounding of small
-/// ones, and gaps between them.
-const GAPS: usize = 6;
+/// The part of small allocations that the allocator holds beside them: their heads and rounding, and gaps between
+/// them.
+const GAPS: usize = 3;
 
 /// Bytes that the allocator holds beside that: the free end of its heap, and caches of threads.
 const HEAP: usize = 1 << 20;
+
+/// The account is rounded up to a multiple of this number of bytes, so that it does not depend on the lengths of flags.
+const WHOLE: usize = 64 << 10;
 
 /// The smallest budget is a multiple of this number of bytes.
 const ROUNDING: usize = 16 << 10;
@@ -118,10 +121,13 @@ impl Account {
     }
 
     /// Adds what a process has resident beside its allocations: `code` bytes of program, libraries and stacks, and what
-    /// the allocator holds, at least `held` bytes.
-    pub(crate) fn with_unallocated(mut self, code: usize, held: usize) -> Account {
-        self.host.code = code;
-        self.host.allocator = (HEAP + self.host.allocated() / GAPS).max(held);
+    /// the allocator holds, at least `held` bytes. Of process and data `small` bytes are in small allocations, and all
+    /// of programs and moments.
+    pub(crate) fn with_unallocated(mut self, code: usize, small: usize, held: usize) -> Account {
+        let host = &mut self.host;
+        host.code = code;
+        host.allocator = (HEAP + (small + host.programs + host.transient) / GAPS).max(held);
+        self.host.allocator += self.total().next_multiple_of(WHOLE) - self.total();
         self
     }
 
@@ -211,10 +217,10 @@ mod tests {
             },
             ..Account::default()
         };
-        let whole = account.with_unallocated(5 << 20, 0);
+        let whole = account.with_unallocated(5 << 20, 6 << 20, 0);
         assert_eq!((whole.allocated(), whole.total()), (12 << 20, (12 + 5 + 2 + 1) << 20));
-        assert_eq!(whole.with_unallocated(5 << 20, 0), whole);
-        assert_eq!(whole.with_unallocated(0, 8 << 20).total(), 20 << 20);
+        assert_eq!(whole.with_unallocated(5 << 20, 6 << 20, 0), whole);
+        assert_eq!(whole.with_unallocated(0, 6 << 20, 8 << 20).total(), 20 << 20);
     }
 
     #[test]

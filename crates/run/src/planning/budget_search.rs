@@ -238,7 +238,7 @@ impl<'a> BudgetSearch<'a> {
         // The process may have taken more already.
         let past = allocated::peak().unwrap_or(0);
         account.host.transient += past.saturating_sub(account.allocated());
-        let account = account.with_unallocated(self.baseline.code, self.baseline.held);
+        let account = account.with_unallocated(self.baseline.code, self.baseline.small, self.baseline.held);
         Ok(PhasePlans {
             plans,
             budget: budget.map(|budget| budget + others.constants + account.device.arena - own_arena),
@@ -291,7 +291,9 @@ impl<'a> BudgetSearch<'a> {
             return Ok(());
         };
         // The program is in memory already.
-        let taken = allocated::current().unwrap_or(0).saturating_add(found.account.host.code);
+        let taken = allocated::current()
+            .unwrap_or(0)
+            .saturating_add(found.account.host.code);
         let most = available.saturating_add(taken);
         let needed = found.account.total();
         if needed <= most {

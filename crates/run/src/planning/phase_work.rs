@@ -23,6 +23,7 @@ const NEAR: usize = 4;
 const AHEAD: usize = 256;
 
 /// The work of a training phase as far as it decides the memory of its process.
+#[derive(Clone)]
 pub(crate) struct PhaseWork<'a> {
     /// The task that is trained.
     pub task: &'a CheckedTask,
@@ -35,6 +36,7 @@ pub(crate) struct PhaseWork<'a> {
 }
 
 /// The batches of a training phase.
+#[derive(Clone)]
 pub(crate) struct PhaseBatches<'a> {
     /// The sources of training and evaluation.
     pub sources: &'a Sources,

@@ -8,6 +8,10 @@ use lessen_device::Backend;
 const STACK: usize = 64 << 10;
 const STACKS: usize = 512 << 10;
 
+/// The most of program and libraries that becomes resident, as a fraction: kernels for the instructions of other
+/// processors never do, and a run uses no more than some of the commands.
+const RESIDENT: (usize, usize) = (4, 5);
+
 /// The allocations of a process before it reads anything, and of its data, are counted as multiples of this number of
 /// bytes, since they depend on the lengths of flags and paths.
 const ROUNDING: usize = 64 << 10;
@@ -19,6 +23,8 @@ pub(crate) struct ProcessBaseline {
     pub(super) process: usize,
     /// Allocations of data, tokenizer and threads.
     pub(super) data: usize,
+    /// The bytes of both that are in small allocations.
+    pub(super) small: usize,
     /// The device's workspace.
     pub(super) workspace: usize,
     /// Bytes beside it while the workspace is made.
@@ -58,7 +64,7 @@ impl ProcessBaseline {
     /// # Errors
     /// Memory that the device does not have.
     pub(crate) fn measure(start: Option<ProcessStart>, backend: &mut dyn Backend) -> Result<ProcessBaseline> {
-        let now = allocated::current();
+        let (now, small) = (allocated::current(), allocated::in_small());
         let (made, growth) = allocated::growth(|| backend.reserve(0));
         made?;
         let Some((start, now)) = start.zip(now) else {
@@ -68,9 +74,10 @@ impl ProcessBaseline {
         Ok(ProcessBaseline {
             process,
             data: now.saturating_sub(process).next_multiple_of(ROUNDING),
+            small: small.next_multiple_of(ROUNDING),
             workspace: growth.lasting,
             workspace_transient: growth.transient,
-            code: mapped_file_bytes().unwrap_or(0) + STACKS + STACK * threads().unwrap_or(0),
+            code: RESIDENT.0 * mapped_file_bytes().unwrap_or(0) / RESIDENT.1 + STACKS + STACK * threads().unwrap_or(0),
             held: start.held,
         })
     }

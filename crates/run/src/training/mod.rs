@@ -45,7 +45,7 @@ use crate::task::batch_shape::{inputs_of, shape_of};
 use crate::task::evaluation::{Functions, Scores, evaluate};
 use crate::task::reader::Reader;
 use crate::wording::name_of;
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, allocated};
 use lessen_data::{Batch, Prefetch};
 use lessen_train::{Part, Peak, StepPlans, StepReport, Trainer};
 use std::sync::Arc;
@@ -76,6 +76,8 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let (mut trainer, first) = phase.trainer(|| Ok(remaining.backend), plans, remaining.from)?;
 
     trainer.session()?.reserve()?;
+    // What planning has freed is not to lie beside the steps.
+    allocated::give_back();
 
     // The folder.
     interrupt::listen()?;
@@ -245,6 +247,7 @@ impl Run {
         let phase = phase.beginning_after(done, &self.phase);
         let before = StartingPoint::Session(Box::new(self.trainer.into_session()?));
         let (trainer, first) = phase.trainer(new_backend, plans, before)?;
+        allocated::give_back();
         let mut run = Run {
             evaluation: phase.evaluation(&trainer),
             recordings: phase.recordings(&trainer),

@@ -3,8 +3,11 @@
 
 use super::report::Report;
 use super::request::Request;
+use crate::folder::checkpoints::Newest;
 use crate::folder::history::{self, Change};
-use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, Waiting, check_states};
+use crate::folder::manifest::{
+    self, Best, DataDigest, DataDigests, Manifest, PhaseMark, REMEDY, STATE, Waiting, check_states,
+};
 use crate::folder::spent::Spent;
 use crate::folder::{Folder, NewFolderGuard};
 use crate::planning::steps::Steps;
@@ -12,7 +15,7 @@ use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::Origin;
-use crate::wording::{counted, report, tell};
+use crate::wording::{counted, report, some_of, tell};
 use lessen_base::{Error, Result};
 use lessen_nn::LrScheduleKind;
 use std::path::{Path, PathBuf};
@@ -100,7 +103,10 @@ impl Start {
         }
         let best = manifest::read_best(&folder.best())?;
         let newest = folder.checkpoints().newest()?;
-        for error in newest.passed_over {
+        if newest.whole.is_none() {
+            check_nothing_is_lost(&folder, &newest)?;
+        }
+        for error in &newest.passed_over {
             tell(&format!("warning: {error}"));
         }
         report(&match &newest.whole {
@@ -114,7 +120,7 @@ impl Start {
                 }
                 format!("resuming after step {} from {}", manifest.step, path.display())
             }
-            None => format!("{} has no whole checkpoint; starting from step 0", out.display()),
+            None => format!("{} has no checkpoint yet; starting from step 0", out.display()),
         });
         let checkpoint = newest.whole.map(|(dir, manifest)| Checkpoint { dir, manifest });
         let recipe = recipe(&request.settings)?;
@@ -314,6 +320,28 @@ impl Start {
             None => Folder::create(&self.out).map(|(folder, guard)| (folder, Some(guard))),
         }
     }
+}
+
+/// Refuses to begin a run again that has damaged checkpoints, or a model at its end, but no whole checkpoint.
+fn check_nothing_is_lost(folder: &Folder, newest: &Newest) -> Result<()> {
+    let shown = folder.root().display();
+    let reason = |error: &Error| {
+        let sentence = error.to_string();
+        sentence.strip_suffix(REMEDY).unwrap_or(&sentence).to_string()
+    };
+    let damaged: Vec<String> = newest.passed_over.iter().map(reason).collect();
+    if damaged.is_empty() && !folder.model().exists() {
+        return Ok(());
+    }
+    let what = if damaged.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", some_of(&damaged))
+    };
+    Err(Error::user(format!(
+        "the run {shown} was left as it is, since it has no whole checkpoint to resume from{what}; restore a checkpoint, or \
+         start another run with another --out"
+    )))
 }
 
 /// The number of a checkpoint's training phase.
