@@ -24,7 +24,10 @@ fn check(what: &str, report: &Value) {
         );
         assert!(report["peak_bytes"]["plans"].as_u64().unwrap() < planned, "{what}");
         if let Some(resident) = account["resident"].as_u64() {
-            assert!(resident <= planned, "{what}: {resident} bytes resident, {planned} planned");
+            assert!(
+                resident <= planned,
+                "{what}: {resident} bytes resident, {planned} planned"
+            );
         }
     }
 }
@@ -172,7 +175,12 @@ fn a_budget_binds_the_whole_process() {
         let report = run(budget, out);
         assert!(report["peak_bytes"]["measured"].as_u64().unwrap() <= budget, "{report}");
         assert!(report["peak_bytes"]["planned"].as_u64().unwrap() <= budget, "{report}");
-        assert!(report["peak_bytes"]["resident"].as_u64().is_none_or(|resident| resident <= budget), "{report}");
+        assert!(
+            report["peak_bytes"]["resident"]
+                .as_u64()
+                .is_none_or(|resident| resident <= budget),
+            "{report}"
+        );
         assert!(weights(out) == weights("free"), "{out}");
     }
     let plan = [
@@ -207,7 +215,10 @@ fn flags_that_do_not_change_a_run_do_not_change_its_memory() {
         assert_eq!(own["estimated_step_ms"], usual["estimated_step_ms"], "{flags:?}");
     }
     let trained = |out: &str, flags: &[&str]| {
-        let report = json(dir, &tiny_adder(&[&["--steps", "2", "--json", "--out", out], flags].concat()));
+        let report = json(
+            dir,
+            &tiny_adder(&[&["--steps", "2", "--json", "--out", out], flags].concat()),
+        );
         report["session_bytes"]["planned"].as_u64().unwrap()
     };
     let usual = trained("a", &[]);
@@ -222,7 +233,11 @@ fn tables_say_the_costs_that_they_go_by() {
     let plan = |flags: &[&str]| {
         let mut command = command(dir, &[&["plan", "adder"], TINY_ADDER].concat());
         // `command` asks for analytic costs wherever it sees one of these flags.
-        let output = command.args(flags).env("XDG_CACHE_HOME", dir.join("cache")).output().unwrap();
+        let output = command
+            .args(flags)
+            .env("XDG_CACHE_HOME", dir.join("cache"))
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     };
@@ -235,11 +250,18 @@ fn tables_say_the_costs_that_they_go_by() {
         assert!(printed.contains(line), "{printed}");
     }
     let object: Value = serde_json::from_str(&plan(&["--sweep", "--batches", "2", "--json"])).unwrap();
-    for (key, cost) in [("cost", "analytic"), ("sweep_cost", "measured"), ("batches_cost", "analytic")] {
+    for (key, cost) in [
+        ("cost", "analytic"),
+        ("sweep_cost", "measured"),
+        ("batches_cost", "analytic"),
+    ] {
         assert_eq!(object[key], cost, "{key}");
     }
     let object: Value = serde_json::from_str(&plan(&["--batches", "2", "--budget", "1GiB", "--json"])).unwrap();
-    assert_eq!((&object["cost"], &object["batches_cost"]), (&"measured".into(), &"measured".into()));
+    assert_eq!(
+        (&object["cost"], &object["batches_cost"]),
+        (&"measured".into(), &"measured".into())
+    );
 }
 
 #[test]
@@ -247,10 +269,18 @@ fn a_budget_is_a_size_a_share_or_the_limit() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let budget = |flags: &[&str]| {
-        let plan = json(dir, &[&["plan", "adder"], TINY_ADDER, flags, &["--cost", "analytic", "--json"]].concat());
+        let plan = json(
+            dir,
+            &[&["plan", "adder"], TINY_ADDER, flags, &["--cost", "analytic", "--json"]].concat(),
+        );
         plan["budget_bytes"].as_u64().unwrap()
     };
-    for (text, bytes) in [("1G", 1 << 30), ("512M", 512 << 20), ("1GiB", 1 << 30), ("1.5GB", 1_500_000_000)] {
+    for (text, bytes) in [
+        ("1G", 1 << 30),
+        ("512M", 512 << 20),
+        ("1GiB", 1 << 30),
+        ("1.5GB", 1_500_000_000),
+    ] {
         assert_eq!(budget(&["--budget", text]), bytes, "{text}");
         assert_eq!(budget(&["--set", &format!("run.budget={text}")]), bytes, "{text}");
     }
@@ -280,7 +310,11 @@ fn runs_that_share_a_process_take_no_more_than_planned() {
     fs::write(dir.join("memory.toml"), experiment).unwrap();
     succeed(dir, &["experiment", "memory.toml", "--out", "runs"]);
     let mut found = 0;
-    for variant in fs::read_dir(dir.join("runs")).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+    for variant in fs::read_dir(dir.join("runs"))
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+    {
         for run in fs::read_dir(variant.path()).unwrap().flatten() {
             let report = fs::read_to_string(run.path().join("report.json")).unwrap();
             check(text(&run.path()), &serde_json::from_str(&report).unwrap());

@@ -5,6 +5,7 @@ use super::phase::PhaseAdditions;
 use super::time::show_ms;
 use crate::device::NewBackend;
 use crate::planning::account::Account;
+use crate::planning::process_baseline::ProcessStart;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
@@ -37,11 +38,17 @@ pub(super) struct SizeRow {
 }
 
 impl BatchSizes {
-    /// Plans a recipe with each size in `sizes` in place of `train.batch`.
+    /// Plans a recipe with each size in `sizes` in place of `train.batch`, as in a process that is still as it was at
+    /// its start.
     ///
     /// # Errors
     /// A recipe with phases, or with `train.tokens`; settings with a mistake.
-    pub(super) fn new(settings: &Settings, sizes: &[usize], new_backend: NewBackend<'_>) -> Result<BatchSizes> {
+    pub(super) fn new(
+        settings: &Settings,
+        sizes: &[usize],
+        start: Option<ProcessStart>,
+        new_backend: NewBackend<'_>,
+    ) -> Result<BatchSizes> {
         let mut rows = Vec::with_capacity(sizes.len());
         let mut cost = CostSource::Analytic;
         for &batch in sizes {
@@ -54,7 +61,7 @@ impl BatchSizes {
                 examples: true,
                 ..PhaseAdditions::default()
             };
-            let forecast = Forecast::of_recipe(recipe, asked, new_backend)?;
+            let forecast = Forecast::of_recipe(recipe, asked, start, new_backend)?;
             cost = forecast.phases[0].cost;
             rows.push(row(batch, &forecast));
         }

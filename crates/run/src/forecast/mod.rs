@@ -15,7 +15,7 @@ use crate::planning::budget_search::too_small;
 use crate::planning::joined::joined_after;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::phase_work::{PhaseBatches, PhaseWork};
-use crate::planning::process_baseline::ProcessBaseline;
+use crate::planning::process_baseline::{ProcessBaseline, ProcessStart};
 use crate::planning::sources::sources_of;
 use crate::planning::steps::Steps;
 use crate::recipe::phases::{Recipe, in_phase_of};
@@ -53,24 +53,32 @@ impl Forecast {
     /// Settings, data or a checkpoint with a mistake; batch sizes for a recipe without a single one.
     pub fn new(settings: Settings, beside: &Additions, new_backend: NewBackend<'_>) -> Result<Forecast> {
         let recipe = Recipe::new(settings.clone())?;
-        let batch_sizes = if beside.batches.is_empty() {
-            None
-        } else {
-            Some(BatchSizes::new(&settings, &beside.batches, new_backend)?)
-        };
+        let start = ProcessStart::measure();
         let asked = PhaseAdditions {
             sweep: beside.sweep,
             ..PhaseAdditions::default()
         };
+        let forecast = Forecast::of_recipe(recipe, asked, start, new_backend)?;
+        let batch_sizes = if beside.batches.is_empty() {
+            None
+        } else {
+            Some(BatchSizes::new(&settings, &beside.batches, start, new_backend)?)
+        };
         Ok(Forecast {
             batch_sizes,
-            ..Forecast::of_recipe(recipe, asked, new_backend)?
+            ..forecast
         })
     }
 
-    /// Plans a recipe with these additions.
-    fn of_recipe(recipe: Recipe, asked: PhaseAdditions, new_backend: NewBackend<'_>) -> Result<Forecast> {
-        let watch = MemoryWatch::begin();
+    /// Plans a recipe with these additions, as in a process that is still as it was at its start.
+    fn of_recipe(
+        recipe: Recipe,
+        asked: PhaseAdditions,
+        start: Option<ProcessStart>,
+        new_backend: NewBackend<'_>,
+    ) -> Result<Forecast> {
+        let now = MemoryWatch::begin().start();
+        let start = now.zip(start).map(|(now, start)| now.without_since(start));
         let tasks = tasks(recipe)?;
         let sources = if tasks[0].has_data() {
             Some(sources_of(&tasks)?)
@@ -105,7 +113,7 @@ impl Forecast {
             prepared.push((task, options, shapes, batches));
         }
         let mut backend = new_backend()?;
-        let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
+        let baseline = ProcessBaseline::measure(start, backend.as_mut())?;
         let (mut phases, mut later_plans) = (Vec::with_capacity(tasks.len()), 0);
         for (task, options, shapes, batches) in prepared.into_iter().rev() {
             let work = PhaseWork {

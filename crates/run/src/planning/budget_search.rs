@@ -236,7 +236,7 @@ impl<'a> BudgetSearch<'a> {
         let warming = self.baseline.workspace_transient.saturating_sub(account.device.arena);
         host.transient = momentary.max(warming) + self.work.answers() + plans.carried_bytes() + MARGIN;
         // The process may have taken more already.
-        let past = allocated::peak().unwrap_or(0);
+        let past = allocated::peak().unwrap_or(0).saturating_sub(self.baseline.others);
         account.host.transient += past.saturating_sub(account.allocated());
         let account = account.with_unallocated(self.baseline.code, self.baseline.small, self.baseline.held);
         Ok(PhasePlans {

@@ -33,6 +33,8 @@ pub(crate) struct ProcessBaseline {
     pub(super) code: usize,
     /// Bytes that the allocator holds beside what is allocated, from earlier work of the process.
     pub(super) held: usize,
+    /// Allocations that are no part of the run that is planned.
+    pub(super) others: usize,
 }
 
 /// A process at its start, or between two runs.
@@ -42,6 +44,8 @@ pub(crate) struct ProcessStart {
     allocated: usize,
     /// Bytes that the allocator holds beside.
     held: usize,
+    /// Allocations that are no part of the run that is planned.
+    others: usize,
 }
 
 impl ProcessStart {
@@ -53,7 +57,16 @@ impl ProcessStart {
         Some(ProcessStart {
             allocated,
             held: own.saturating_sub(allocated),
+            others: 0,
         })
+    }
+
+    /// The process without the bytes that were allocated since `before`.
+    pub(crate) fn without_since(self, before: ProcessStart) -> ProcessStart {
+        ProcessStart {
+            others: self.allocated.saturating_sub(before.allocated),
+            ..before
+        }
     }
 }
 
@@ -70,6 +83,7 @@ impl ProcessBaseline {
         let Some((start, now)) = start.zip(now) else {
             return Ok(ProcessBaseline::default());
         };
+        let (now, small) = (now.saturating_sub(start.others), small.saturating_sub(start.others));
         let process = start.allocated.next_multiple_of(ROUNDING);
         Ok(ProcessBaseline {
             process,
@@ -79,6 +93,7 @@ impl ProcessBaseline {
             workspace_transient: growth.transient,
             code: RESIDENT.0 * mapped_file_bytes().unwrap_or(0) / RESIDENT.1 + STACKS + STACK * threads().unwrap_or(0),
             held: start.held,
+            others: start.others,
         })
     }
 }
