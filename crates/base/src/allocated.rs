@@ -46,10 +46,9 @@ pub fn change(from: usize, to: usize) {
     }
 }
 
-/// Bytes in allocations that are not large.
-pub fn in_small() -> usize {
-    let current = CURRENT.load(Ordering::Relaxed);
-    current.saturating_sub(IN_LARGE.load(Ordering::Relaxed))
+/// Bytes in large allocations.
+pub fn in_large() -> usize {
+    IN_LARGE.load(Ordering::Relaxed)
 }
 
 /// Bytes that are allocated now; none where nobody counts.

@@ -229,9 +229,7 @@ fn settings_and_budget_are_those_of_the_folder_but_for_flags() {
     );
     assert!(dir.join("run/report.json").is_file());
     assert_eq!(json(dir, &["eval", "run", "--json"])["model"], "run/model");
-    let flags = [
-        "train", "--resume", "--out", "run", "--steps", "12", "--budget", "60M",
-    ];
+    let flags = ["train", "--resume", "--out", "run", "--steps", "12", "--budget", "60M"];
     succeed(dir, &flags);
     assert!(config().contains("\nbudget = \"62914560B\"\n"));
 }

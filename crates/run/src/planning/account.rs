@@ -121,12 +121,12 @@ impl Account {
     }
 
     /// Adds what a process has resident beside its allocations: `code` bytes of program, libraries and stacks, and what
-    /// the allocator holds, at least `held` bytes. Of process and data `small` bytes are in small allocations, and all
+    /// the allocator holds, `held` bytes of it from earlier work of the process. Of process and data `small` bytes are in small allocations, and all
     /// of programs and moments.
     pub(crate) fn with_unallocated(mut self, code: usize, small: usize, held: usize) -> Account {
         let host = &mut self.host;
         host.code = code;
-        host.allocator = (HEAP + (small + host.programs + host.transient) / GAPS).max(held);
+        host.allocator = HEAP + (small + host.programs + host.transient) / GAPS + held;
         self.host.allocator += self.total().next_multiple_of(WHOLE) - self.total();
         self
     }
@@ -220,7 +220,7 @@ mod tests {
         let whole = account.with_unallocated(5 << 20, 6 << 20, 0);
         assert_eq!((whole.allocated(), whole.total()), (12 << 20, (12 + 5 + 2 + 1) << 20));
         assert_eq!(whole.with_unallocated(5 << 20, 6 << 20, 0), whole);
-        assert_eq!(whole.with_unallocated(0, 6 << 20, 8 << 20).total(), 20 << 20);
+        assert_eq!(whole.with_unallocated(0, 6 << 20, 5 << 20).total(), 20 << 20);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use lessen_base::process::{mapped_file_bytes, status_bytes, threads};
 use lessen_base::{Result, allocated};
 use lessen_device::Backend;
+use std::sync::OnceLock;
 
 /// Bytes of the stack of a thread that are resident, and of the stacks of those that are still to come.
 const STACK: usize = 64 << 10;
@@ -37,12 +38,15 @@ pub(crate) struct ProcessBaseline {
     pub(super) others: usize,
 }
 
+/// What a process has resident beside its allocations and its program, at the start of its first run.
+static AT_FIRST: OnceLock<usize> = OnceLock::new();
+
 /// A process at its start, or between two runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessStart {
     /// Bytes that are allocated.
     allocated: usize,
-    /// Bytes that the allocator holds beside.
+    /// Bytes that the allocator holds beside, more than at the start of the first run of the process.
     held: usize,
     /// Allocations that are no part of the run that is planned.
     others: usize,
@@ -53,10 +57,10 @@ impl ProcessStart {
     pub(crate) fn measure() -> Option<ProcessStart> {
         allocated::give_back();
         let allocated = allocated::current()?;
-        let own = status_bytes("RssAnon").unwrap_or(0);
+        let beside = status_bytes("RssAnon").unwrap_or(0).saturating_sub(allocated);
         Some(ProcessStart {
             allocated,
-            held: own.saturating_sub(allocated),
+            held: beside.saturating_sub(*AT_FIRST.get_or_init(|| beside)),
             others: 0,
         })
     }
@@ -77,22 +81,22 @@ impl ProcessBaseline {
     /// # Errors
     /// Memory that the device does not have.
     pub(crate) fn measure(start: Option<ProcessStart>, backend: &mut dyn Backend) -> Result<ProcessBaseline> {
-        let (now, small) = (allocated::current(), allocated::in_small());
+        let (now, large) = (allocated::current(), allocated::in_large());
         let (made, growth) = allocated::growth(|| backend.reserve(0));
         made?;
         let Some((start, now)) = start.zip(now) else {
             return Ok(ProcessBaseline::default());
         };
-        let (now, small) = (now.saturating_sub(start.others), small.saturating_sub(start.others));
         let process = start.allocated.next_multiple_of(ROUNDING);
+        let data = now.saturating_sub(start.others + process).next_multiple_of(ROUNDING);
         Ok(ProcessBaseline {
             process,
-            data: now.saturating_sub(process).next_multiple_of(ROUNDING),
-            small: small.next_multiple_of(ROUNDING),
+            data,
+            small: (process + data).saturating_sub(large),
             workspace: growth.lasting,
             workspace_transient: growth.transient,
             code: RESIDENT.0 * mapped_file_bytes().unwrap_or(0) / RESIDENT.1 + STACKS + STACK * threads().unwrap_or(0),
-            held: start.held,
+            held: start.held.next_multiple_of(ROUNDING),
             others: start.others,
         })
     }
