@@ -90,6 +90,7 @@ impl Generate {
         self.precision.set(&mut run);
         let how = self.continuation(&run);
         self.warn(&run, &prompts)?;
+        self.warn_of_length(&run, &prompts, how.sampling.tokens)?;
         if let ([prompt], 1, false) = (&prompts[..], how.samples, self.json) {
             say_as_it_comes(&run, prompt, &how)?;
             return Ok(0);
@@ -149,6 +150,20 @@ impl Generate {
             stops: self.stop.iter().map(|stop| unescaped(stop)).collect(),
             ..Continuation::new(self.sampling(run.sampling(DEFAULT)))
         }
+    }
+
+    /// Warns of texts that become longer than the model's positions.
+    fn warn_of_length(&self, run: &SavedRun<'_>, prompts: &[String], tokens: usize) -> Result<()> {
+        for (number, prompt) in prompts.iter().enumerate() {
+            if let Some(reason) = run.beyond_positions(prompt, tokens)? {
+                let of = self.start.prompts.as_ref().map(|_| format!("prompt {}: ", number + 1));
+                tell(&format!(
+                    "warning: {}{reason}; shorten the prompt or set fewer --tokens",
+                    of.unwrap_or_default()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Warns of prompts that the model cannot read.

@@ -79,7 +79,7 @@ fn wrong_settings_are_named_with_file_and_flag() {
     );
     assert_eq!(
         refused(&["plan", "adder", "--set", "run.budget=40"]),
-        "error: --set run.budget=40: run.budget must be a number with a unit, such as 512MiB or 2GiB, not 40"
+        "error: --set run.budget=40: run.budget must be a size such as 512M, a share such as 80%, or auto, not 40"
     );
     for threads in ["0", "1025"] {
         assert_eq!(

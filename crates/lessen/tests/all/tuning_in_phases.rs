@@ -30,7 +30,8 @@ fn adapters_go_on_through_phases() {
     let two = "[[phase]]\nname = \"a\"\n[[phase]]\nname = \"b\"\ntrain.steps = 3\ntrain.warmup = 0\n";
     let recipe = classifier(dir, "bert", &format!("{LORA}{two}"));
     for out in ["run", "killed"] {
-        succeed(dir, &train_on(&recipe, &data, &["--init", "first/model", "--out", out]));
+        let more = ["--init", "first/model", "--set", "train.keep=3", "--out", out];
+        succeed(dir, &train_on(&recipe, &data, &more));
     }
     // One phase of as many steps is the same training: the rate of the second phase is the rate at the end of the first
     // phase.

@@ -15,7 +15,7 @@
 //! labels.json            how well each label was found in the last evaluation, where texts can have several
 //! pictures.json          some images of the last evaluation, with labels and predictions
 //! diverged.txt           why the run ended, where a loss was no number
-//! .lock                  locked by the process that trains the run
+//! .lock                  while a process trains the run: locked, and its number
 //! ```
 
 pub mod checkpoints;

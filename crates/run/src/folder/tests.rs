@@ -140,7 +140,7 @@ fn a_run_that_goes_on_leaves_nothing_of_what_came_later() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["best", "checkpoints", "config.toml"]);
+    assert_eq!(names, [".lock", "best", "checkpoints", "config.toml"]);
     folder.remove_after(5).unwrap();
 }
 

@@ -65,15 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_shorter_than_its_warm_up_only_rises() {
+    fn a_share_of_all_steps_only_rises() {
         for kind in LrScheduleKind::ALL {
-            let train = format!("train = {{ lr = 0.5, schedule = \"{kind}\", warmup = 8 }}");
+            let train = format!("train = {{ lr = 0.5, schedule = \"{kind}\", warmup = 1.0 }}");
             let config = config(&format!("{train}\ndata.format = \"text\"")).unwrap();
             let schedule = config.schedule(4);
             schedule.check().unwrap();
-            let long = config.schedule(100);
-            let rates = (0..4).map(|step| schedule.lr(step));
-            assert!(rates.eq((0..4).map(|step| long.lr(step))), "{kind}");
+            let rates: Vec<f64> = (0..4).map(|step| schedule.lr(step)).collect();
+            assert!(rates.windows(2).all(|pair| pair[0] < pair[1]), "{kind}: {rates:?}");
         }
     }
 

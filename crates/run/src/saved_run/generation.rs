@@ -49,6 +49,31 @@ impl SavedRun<'_> {
         Ok((tokens.iter().filter(is_unknown).count(), tokens.len()))
     }
 
+    /// What becomes of a prompt with up to `tokens` new tokens that reach beyond the model's positions, as the end of a
+    /// sentence; none where they do not.
+    ///
+    /// # Errors
+    /// A prompt that cannot be encoded.
+    pub fn beyond_positions(&self, prompt: &str, tokens: usize) -> Result<Option<String>> {
+        let model = &self.saved.model;
+        let known = self.saved.reader.tokenizer()?.encode_prompt(prompt)?.len();
+        let all = known.saturating_add(tokens.min(self.goal().most_new_tokens()));
+        let config = model.config_json();
+        let trained = config.get("max_position_embeddings").and_then(serde_json::Value::as_u64);
+        let trained = trained.map(|positions| positions as usize);
+        Ok(match (model.max_length(), trained) {
+            (Some(most), _) if all > most => Some(format!(
+                "up to {all} tokens are more than the {most} positions of the model: a text that is longer is continued from \
+                 its last half alone"
+            )),
+            (None, Some(most)) if all > most => Some(format!(
+                "up to {all} tokens are more than the {most} positions that the model was trained for: what follows them may \
+                 be of no use"
+            )),
+            _ => None,
+        })
+    }
+
     /// A generator that keeps the keys and values of `most` tokens.
     pub(super) fn generator(&self, most: usize) -> Result<Generator> {
         let mut generator = Generator::new(self.session()?, &self.saved.model, most)?;

@@ -31,6 +31,7 @@ impl Run {
             show_size(self.watch.peak(self.peak()).planned),
             self.folder.root().display()
         ));
+        self.announce_unmeant();
         if self.phase.begun == 0
             && let Ok(data) = self.phase.task.data()
         {
@@ -76,6 +77,28 @@ impl Run {
             let tensors = counted(first.unused.len() as u64, "tensor");
             self.log.note(&format!(
                 "the model has no use for {tensors} of {before}, such as {unused}; left out"
+            ));
+        }
+    }
+
+    /// Says where the settings were made for another run: one that starts from a checkpoint, or a longer one.
+    fn announce_unmeant(&self) {
+        let config = self.phase.task.config();
+        let (train, steps) = (&config.train, self.phase.steps.total);
+        if self.start == 0 && self.phase.begun == 0 && config.model.expects_init && config.model.init.is_none() {
+            self.log.note(&format!(
+                "warning: the recipe {} is meant to start from a trained model, and none is named, so all weights begin at \
+                 random; name a Hugging Face folder with --init",
+                self.recipe.name()
+            ));
+        }
+        if train.warmup.is_shortened(steps) {
+            self.log.note(&format!(
+                "note: {} is more than half of the {}, so the learning rate rises in {} of them only; to have it \
+                 otherwise, give a share, such as train.warmup=75%",
+                config.place("train.warmup"),
+                counted(steps, "step"),
+                train.warmup.steps(steps)
             ));
         }
     }

@@ -131,6 +131,8 @@ keys! {
     /// What a model is built from.
     model: ModelKeys {
         init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
+        expects_init: bool [ValueKind::Switch] = "false",
+            "whether the recipe is meant for a folder to start from; training without one says that it begins from scratch";
         base: Option<PathBuf> [PATH],
             "folder of the model that the adapters in model.init belong to (--base; default: the one that they name)";
         kind: ModelKind [ValueKind::Choice(ModelKind::WORDS)] = "\"gpt2\"",
@@ -255,7 +257,8 @@ keys! {
         schedule: LrScheduleKind [ValueKind::Choice(LrScheduleKind::WORDS)] = "\"constant\"",
             "shape of the learning rate after the warm-up";
         warmup: Warmup [ValueKind::CountOrShare] = "0",
-            "steps in which the learning rate rises, or their share of all: from 0, with one-cycle from a 25th of its highest";
+            "steps in which the learning rate rises, or their share of all: from 0, with one-cycle from a 25th of its highest; a \
+             number of steps that is more than half of all is replaced by a tenth of them, a share is kept";
         layer_decay: f64 [SHARE] = "1.0",
             "factor of the learning rate from each block of layers to the one before it; 1 is the same rate for all";
         loss: Loss [LOSS] = "\"softmax\"",
