@@ -37,11 +37,17 @@ mod tests {
     fn a_warm_up_is_a_share_or_at_most_half_of_all_steps() {
         for (steps, total, own) in [(7, 14, 7), (7, 100, 7), (0, 3, 0), (1, 2, 1), (100, 200, 100)] {
             let warmup = Warmup::Steps(steps);
-            assert!(warmup.steps(total) == own && !warmup.is_shortened(total), "{steps} of {total}");
+            assert!(
+                warmup.steps(total) == own && !warmup.is_shortened(total),
+                "{steps} of {total}"
+            );
         }
         for (steps, total, own) in [(7, 13, 2), (100, 199, 20), (8, 4, 1), (3, 1, 1), (1, 1, 1)] {
             let warmup = Warmup::Steps(steps);
-            assert!(warmup.steps(total) == own && warmup.is_shortened(total), "{steps} of {total}");
+            assert!(
+                warmup.steps(total) == own && warmup.is_shortened(total),
+                "{steps} of {total}"
+            );
         }
         // A share is what it says.
         assert!(!Warmup::Share(1.0).is_shortened(100) && !Warmup::Share(0.75).is_shortened(4));

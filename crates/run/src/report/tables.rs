@@ -72,7 +72,7 @@ pub(super) fn results(runs: &[Run]) -> String {
 
 /// What the peaks of a run are.
 const PEAK_MEMORY: &str = "Peak memory: planned is what the run announced for its whole process before the first step; \
-                           measured is the most that its allocator held; resident is the growth of the process as the \
+                           measured is the most that was allocated; resident is the highest size of the process as the \
                            operating system counts it, with code and pages that the allocator has not given back.";
 
 /// The peaks of a run beside each other.

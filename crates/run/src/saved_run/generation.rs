@@ -59,7 +59,9 @@ impl SavedRun<'_> {
         let known = self.saved.reader.tokenizer()?.encode_prompt(prompt)?.len();
         let all = known.saturating_add(tokens.min(self.goal().most_new_tokens()));
         let config = model.config_json();
-        let trained = config.get("max_position_embeddings").and_then(serde_json::Value::as_u64);
+        let trained = config
+            .get("max_position_embeddings")
+            .and_then(serde_json::Value::as_u64);
         let trained = trained.map(|positions| positions as usize);
         Ok(match (model.max_length(), trained) {
             (Some(most), _) if all > most => Some(format!(
