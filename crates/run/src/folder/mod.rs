@@ -78,7 +78,8 @@ impl Folder {
     /// Creates the folder of a new run, or takes an empty one, and locks it. Dropping the guard removes it again.
     ///
     /// # Errors
-    /// As [`Folder::check_free`], and a folder that cannot be created or written to, or that another process has locked.
+    /// As [`Folder::check_free`], and a folder that cannot be created or written to, or that another process has
+    /// locked.
     pub(crate) fn create(root: &Path) -> Result<(Folder, NewFolderGuard)> {
         check_free(root)?;
         let guard = NewFolderGuard::new(root);

@@ -65,8 +65,8 @@ impl PhaseForecast {
         let budget = config.run.budget;
         let cost = work.options.cost;
         let examples = asked.examples.then(|| work.examples()).transpose()?;
-        // Before all other plans, so that the sweep's plans have none beside them in memory, and apart from them, so that
-        // it changes nothing in the account of the run.
+        // Before all other plans, so that the sweep's plans have none beside them in memory, and apart from them, so
+        // that it changes nothing in the account of the run.
         let sweep = asked.sweep.then(|| {
             let options = TrainerOptions {
                 cost: config.cost_model(true),

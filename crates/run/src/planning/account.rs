@@ -120,9 +120,9 @@ impl Account {
         self.device.total() + self.host.allocated()
     }
 
-    /// Adds what a process has resident beside its allocations: `code` bytes of program, libraries and stacks, and what
-    /// the allocator holds, `held` bytes of it from earlier work of the process. Of process and data `small` bytes are in small allocations, and all
-    /// of programs and moments.
+    /// Adds what a process has resident beside its allocations: `code` bytes of program, libraries and stacks, and
+    /// what the allocator holds, `held` bytes of it from earlier work of the process. Of process and data `small` bytes
+    /// are in small allocations, and all of programs and moments.
     pub(crate) fn with_unallocated(mut self, code: usize, small: usize, held: usize) -> Account {
         let host = &mut self.host;
         host.code = code;

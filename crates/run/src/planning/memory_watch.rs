@@ -43,8 +43,8 @@ impl MemoryWatch {
         }
     }
 
-    /// The peak of the process, planned as resident and measured as allocated, given the trainer's own figures for states, constants and arena.
-    /// These are all that is known where no allocator counts.
+    /// The peak of the process, planned as resident and measured as allocated, given the trainer's own figures for
+    /// states, constants and arena. These are all that is known where no allocator counts.
     pub(crate) fn peak(&self, trainer: Peak) -> Peak {
         Peak {
             planned: self.account.total().max(trainer.planned),

@@ -13,8 +13,8 @@ pub enum Warmup {
 }
 
 impl Warmup {
-    /// The steps of a warm-up in a run of `total` steps; a share is rounded up. A number of steps that is more than half
-    /// of all is meant for a longer run: the warm-up is a tenth of the steps then.
+    /// The steps of a warm-up in a run of `total` steps; a share is rounded up. A number of steps that is more than
+    /// half of all is meant for a longer run: the warm-up is a tenth of the steps then.
     pub fn steps(self, total: u64) -> u64 {
         match self {
             Warmup::Steps(_) if self.is_shortened(total) => total.div_ceil(SHORTENED),
