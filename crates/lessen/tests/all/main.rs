@@ -43,3 +43,4 @@ mod support;
 mod tagged;
 mod targets;
 mod tuning_in_phases;
+mod unmeant;
