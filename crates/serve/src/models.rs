@@ -3,6 +3,7 @@
 use crate::texts::{EncodedText, TextModel};
 use lessen_base::Result;
 use lessen_data::TextPair;
+use lessen_run::embedding::JoinedEmbedder;
 use lessen_run::saved_run::{BatchedPredictor, ROOM, RawAnswer};
 
 impl TextModel for BatchedPredictor<'_> {
@@ -26,5 +27,29 @@ impl TextModel for BatchedPredictor<'_> {
 
     fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<RawAnswer>> {
         BatchedPredictor::ask(self, texts)
+    }
+}
+
+impl TextModel for JoinedEmbedder {
+    type Answer = Vec<f32>;
+
+    fn max_length(&self) -> usize {
+        self.embedder().max_length()
+    }
+
+    fn tokens(&self) -> usize {
+        JoinedEmbedder::tokens(self)
+    }
+
+    fn room(&self) -> usize {
+        JoinedEmbedder::ROOM
+    }
+
+    fn encode(&self, (text, _): &TextPair, most: usize) -> Result<EncodedText> {
+        JoinedEmbedder::encode(self, text, most)
+    }
+
+    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Vec<f32>>> {
+        self.embed(texts)
     }
 }

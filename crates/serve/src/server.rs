@@ -10,11 +10,20 @@ use crate::texts;
 use lessen_base::process::status_bytes;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
+use lessen_run::embedding::{Embedder, JoinedEmbedder};
 use lessen_run::saved_run::SavedRun;
 use lessen_train::Sampling;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
+
+/// A model to be served.
+pub enum Model<'a> {
+    /// A classifier, a regression or a language model.
+    Run(&'a SavedRun<'a>),
+    /// A model that embeds texts.
+    Embedder(Embedder),
+}
 
 /// What a server says when it is ready.
 #[derive(Clone, Debug)]
@@ -41,7 +50,7 @@ const SAMPLING: Sampling = Sampling {
 /// # Errors
 /// Bounds that cannot be, an address that cannot be taken, and a model that answers nothing about texts.
 pub fn serve(
-    run: &SavedRun<'_>,
+    model: Model<'_>,
     options: Options,
     stop: &Stop,
     ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
@@ -50,8 +59,22 @@ pub fn serve(
     let limits = options.limits;
     let (room, seconds) = (limits.queue, limits.time.as_secs_f64());
     let listener = bound(&options)?;
-    match run.task() {
-        Task::LanguageModelling => {
+    match model {
+        Model::Embedder(embedder) => {
+            let mut embedder = JoinedEmbedder::new(embedder, limits.tokens)?;
+            embedder.warm_up()?;
+            let model = Served::Embeddings {
+                width: embedder.embedder().dim(),
+                normalizes: embedder.embedder().normalizes(),
+                queue: Queue::new(room),
+            };
+            let service = Arc::new(Service::new(options, model));
+            let Served::Embeddings { queue, .. } = &service.model else { return Ok(()) };
+            with_http(&service, listener, stop, ready, || {
+                texts::run(&mut embedder, queue, &service.metrics, seconds);
+            })
+        }
+        Model::Run(run) if run.task() == Task::LanguageModelling => {
             let mut sequences = run.sequences(limits.context, limits.sequences)?;
             sequences.warm_up()?;
             let model = Served::Continuations {
@@ -60,14 +83,12 @@ pub fn serve(
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;
-            let Served::Continuations { queue, .. } = &service.model else {
-                return Ok(());
-            };
+            let Served::Continuations { queue, .. } = &service.model else { return Ok(()) };
             with_http(&service, listener, stop, ready, || {
                 continuing::run(&mut sequences, tokenizer, queue, &service.metrics, seconds);
             })
         }
-        _ => {
+        Model::Run(run) => {
             let mut predictor = run.batched_predictor(limits.tokens)?;
             predictor.warm_up()?;
             let model = Served::Predictions {
@@ -75,9 +96,7 @@ pub fn serve(
                 queue: Queue::new(room),
             };
             let service = Arc::new(Service::new(options, model));
-            let Served::Predictions { queue, .. } = &service.model else {
-                return Ok(());
-            };
+            let Served::Predictions { queue, .. } = &service.model else { return Ok(()) };
             with_http(&service, listener, stop, ready, || {
                 texts::run(&mut predictor, queue, &service.metrics, seconds);
             })

@@ -24,6 +24,15 @@ pub enum Served {
         /// Requests that wait.
         queue: Queue<TextsJob<RawAnswer>>,
     },
+    /// Vectors of texts.
+    Embeddings {
+        /// Numbers of a vector.
+        width: usize,
+        /// Whether the model divides vectors by their lengths.
+        normalizes: bool,
+        /// Requests that wait.
+        queue: Queue<TextsJob<Vec<f32>>>,
+    },
     /// Continuations of texts.
     Continuations {
         /// Requests that wait.
@@ -84,6 +93,7 @@ impl Service {
     pub fn waiting(&self) -> usize {
         match &self.model {
             Served::Predictions { queue, .. } => queue.len(),
+            Served::Embeddings { queue, .. } => queue.len(),
             Served::Continuations { queue, .. } => queue.len(),
         }
     }
@@ -92,6 +102,7 @@ impl Service {
     pub fn close(&self) {
         match &self.model {
             Served::Predictions { queue, .. } => queue.close(),
+            Served::Embeddings { queue, .. } => queue.close(),
             Served::Continuations { queue, .. } => queue.close(),
         }
     }
@@ -116,6 +127,7 @@ impl Service {
     pub fn unsuited(&self, endpoint: &str) -> Refusal {
         let (does, ask) = match &self.model {
             Served::Predictions { .. } => ("predicts classes or values of texts", "/predict"),
+            Served::Embeddings { .. } => ("embeds texts", "/embed or /v1/embeddings"),
             Served::Continuations { .. } => ("continues texts", "/v1/completions"),
         };
         let name = &self.options.name;

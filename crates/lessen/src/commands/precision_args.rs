@@ -16,12 +16,18 @@ pub struct PrecisionArgs {
 }
 
 impl PrecisionArgs {
+    /// The precision, if it is given.
+    pub fn given(&self) -> Option<Precision> {
+        self.precision.as_deref().map(|precision| match precision {
+            "bf16" => Precision::Bf16,
+            _ => Precision::F32,
+        })
+    }
+
     /// Sets the precision of a model.
     pub fn set(&self, run: &mut SavedRun<'_>) {
-        match self.precision.as_deref() {
-            Some("bf16") => run.set_precision(Precision::Bf16),
-            Some(_) => run.set_precision(Precision::F32),
-            None => {}
+        if let Some(precision) = self.given() {
+            run.set_precision(precision);
         }
     }
 
@@ -32,11 +38,16 @@ impl PrecisionArgs {
     pub fn set_and_warn(&self, run: &mut SavedRun<'_>) -> Result<()> {
         self.set(run);
         if run.widens_bf16()? {
-            tell(
-                "warning: this device has no instructions for bf16: products widen it, which takes longer than \
-                 --precision f32",
-            );
+            self.warn();
         }
         Ok(())
+    }
+
+    /// Warns of a device on which `f32` would be faster than `bf16`.
+    pub fn warn(&self) {
+        tell(
+            "warning: this device has no instructions for bf16: products widen it, which takes longer than --precision \
+             f32",
+        );
     }
 }

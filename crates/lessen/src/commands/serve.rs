@@ -6,8 +6,10 @@ use super::precision_args::PrecisionArgs;
 use crate::stdout::say;
 use crate::tell;
 use clap::Args;
+use lessen_run::device::NewBackend;
+use lessen_run::embedding::{EmbedOptions, Embedder, is_embedder};
 use lessen_run::{Error, Result};
-use lessen_serve::{Announcement, Limits, Options, Stop};
+use lessen_serve::{Announcement, Limits, Model, Options, Stop};
 use lessen_train::{parse_size, show_size};
 use std::net::IpAddr;
 use std::path::Path;
@@ -22,6 +24,9 @@ pub struct Serve {
     device: DeviceArgs,
     #[command(flatten)]
     precision: PrecisionArgs,
+    /// Embed texts, also with a model that could predict or continue them
+    #[arg(long)]
+    embed: bool,
     /// Address to listen on; 0.0.0.0 is every address of this machine, for everybody who reaches it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
@@ -80,9 +85,6 @@ impl Serve {
         };
         limits.check()?;
         let backend = || self.device.open();
-        let mut run = self.model.open(&backend)?;
-        run.set(&self.set)?;
-        self.precision.set_and_warn(&mut run)?;
         let options = Options {
             host: self.host,
             port: self.port,
@@ -91,10 +93,40 @@ impl Serve {
         };
         let json = self.json;
         let name = options.name.clone();
-        lessen_serve::serve(&run, options, &Stop::default(), &mut |ready| {
-            announce(ready, &name, json)
-        })?;
+        let serve = |model: Model<'_>| {
+            lessen_serve::serve(model, options, &Stop::default(), &mut |ready| {
+                announce(ready, &name, json)
+            })
+        };
+        if self.embed || is_embedder(self.model.folder()) {
+            serve(Model::Embedder(self.embedder(&backend)?))?;
+        } else {
+            let mut run = self.model.open(&backend)?;
+            run.set(&self.set)?;
+            self.precision.set_and_warn(&mut run)?;
+            serve(Model::Run(&run))?;
+        }
         Ok(0)
+    }
+}
+
+impl Serve {
+    /// The model as one that embeds.
+    fn embedder(&self, backend: NewBackend<'_>) -> Result<Embedder> {
+        if let Some(assignment) = self.set.first() {
+            return Err(Error::user(format!(
+                "--set {assignment} is for models that predict, and this one embeds texts; leave it out"
+            )));
+        }
+        let options = EmbedOptions {
+            which: self.model.which(),
+            base: self.model.base(),
+            precision: self.precision.given(),
+            ..EmbedOptions::default()
+        };
+        let embedder = Embedder::open(self.model.folder(), &options, backend)?;
+        embedder.notes().iter().for_each(|note| tell(&format!("note: {note}")));
+        Ok(embedder)
     }
 }
 

@@ -121,6 +121,17 @@ impl Modules {
     }
 }
 
+/// Whether a folder holds a model whose use is to embed texts: one of sentence-transformers, or a Hugging Face folder of
+/// a model without a head, such as a `BertModel`.
+pub fn is_embedder(dir: &Path) -> bool {
+    let has_no_head = || -> Option<bool> {
+        let fields = Fields::read(&dir.join("config.json")).ok()?;
+        let class = fields.get("architectures")?.get(0)?.as_str()?;
+        Some(class.ends_with("Model") && !class.ends_with("HeadModel"))
+    };
+    dir.join(MODULES).is_file() || has_no_head() == Some(true)
+}
+
 /// The kinds of modules that a file lists, and their folders.
 fn listed(path: &Path) -> Result<Vec<(String, String)>> {
     let shown = path.display();

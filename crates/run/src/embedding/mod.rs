@@ -5,6 +5,7 @@
 //! the last states is taken, as sentence-transformers does.
 
 mod folder;
+mod joined;
 mod known_fields;
 mod layers;
 mod pooling;
@@ -29,8 +30,11 @@ use lessen_graph::{DType, Trace};
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Context, Model, NormKind};
 use lessen_train::{Function, Session};
+use std::borrow::Borrow;
 use std::path::Path;
 
+pub use self::folder::is_embedder;
+pub use self::joined::{JoinedEmbedder, normalize};
 pub use self::pooling::{parse_pooling, show_pooling};
 pub use self::prompts::Prompt;
 pub use lessen_train::Pooling;
@@ -252,7 +256,7 @@ impl Embedder {
     }
 
     /// The vectors of the texts of one batch.
-    fn batch(&mut self, texts: &[(Vec<i32>, Vec<i32>)], skipped: usize) -> Result<Vec<Vec<f32>>> {
+    fn batch<T: Borrow<(Vec<i32>, Vec<i32>)>>(&mut self, texts: &[T], skipped: usize) -> Result<Vec<Vec<f32>>> {
         let batch = packed_batch(texts, ROOM.max(texts.len()), self.tokenizer.pad_id());
         let (shape, inputs) = (shape_of(&batch), inputs_of(&batch));
         let mut rows = self

@@ -2,6 +2,7 @@
 
 mod about;
 mod completions;
+mod embed;
 mod generation_request;
 mod predict;
 mod streaming;
@@ -67,6 +68,8 @@ async fn routed(service: &Service, endpoint: &str, request: Request<Incoming>) -
     let body = body::read(request, limits.body, limits.time).await?;
     match endpoint {
         "/predict" => predict::predict(service, &body).await,
+        "/embed" => embed::embed(service, &body).await,
+        "/v1/embeddings" => embed::embeddings(service, &body).await,
         "/v1/completions" => completions::complete(service, &body).await,
         _ => Err(service.unsuited(endpoint)),
     }

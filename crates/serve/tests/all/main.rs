@@ -2,5 +2,6 @@
 
 mod bounds;
 mod completions;
+mod embed;
 mod predict;
 mod support;

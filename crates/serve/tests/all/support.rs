@@ -3,11 +3,12 @@
 use lessen_cpu::CpuBackend;
 use lessen_device::Backend;
 use lessen_run::Result;
+use lessen_run::embedding::{EmbedOptions, Embedder};
 use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::saved_run::SavedRun;
 use lessen_run::training::{Request, train};
-use lessen_serve::{Limits, Options, Stop, serve};
+use lessen_serve::{Announcement, Limits, Model, Options, Stop, serve};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -93,6 +94,11 @@ impl Server {
 
     /// The same on a port.
     pub fn start_on(model: &Path, port: u16, change: impl FnOnce(&mut Limits)) -> Server {
+        Server::start_with(model, port, false, change)
+    }
+
+    /// The same of a model that embeds texts, or that does not.
+    pub fn start_with(model: &Path, port: u16, embeds: bool, change: impl FnOnce(&mut Limits)) -> Server {
         let (model, stop, (ready, is_ready)) = (model.to_path_buf(), Stop::default(), channel());
         let mut limits = Limits {
             time: Duration::from_secs(20),
@@ -101,17 +107,22 @@ impl Server {
         change(&mut limits);
         let own = stop.clone();
         let thread = thread::spawn(move || {
-            let run = SavedRun::open(&model, WhichModel::Last, None, &cpu)?;
             let options = Options {
                 host: Ipv4Addr::LOCALHOST.into(),
                 port,
                 name: "tiny".to_string(),
                 limits,
             };
-            serve(&run, options, &own, &mut |announcement| {
+            let announce = &mut |announcement: &Announcement| {
                 ready.send(announcement.clone()).unwrap();
                 Ok(())
-            })
+            };
+            if embeds {
+                let embedder = Embedder::open(&model, &EmbedOptions::default(), &cpu)?;
+                return serve(Model::Embedder(embedder), options, &own, announce);
+            }
+            let run = SavedRun::open(&model, WhichModel::Last, None, &cpu)?;
+            serve(Model::Run(&run), options, &own, announce)
         });
         let announcement = is_ready.recv();
         let announcement = announcement.unwrap_or_else(|_| panic!("{}", "the server did not start"));
