@@ -69,7 +69,9 @@ pub fn serve(
                 queue: Queue::new(room),
             };
             let service = Arc::new(Service::new(options, model));
-            let Served::Embeddings { queue, .. } = &service.model else { return Ok(()) };
+            let Served::Embeddings { queue, .. } = &service.model else {
+                return Ok(());
+            };
             with_http(&service, listener, stop, ready, || {
                 texts::run(&mut embedder, queue, &service.metrics, seconds);
             })
@@ -83,7 +85,9 @@ pub fn serve(
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;
-            let Served::Continuations { queue, .. } = &service.model else { return Ok(()) };
+            let Served::Continuations { queue, .. } = &service.model else {
+                return Ok(());
+            };
             with_http(&service, listener, stop, ready, || {
                 continuing::run(&mut sequences, tokenizer, queue, &service.metrics, seconds);
             })
@@ -96,7 +100,9 @@ pub fn serve(
                 queue: Queue::new(room),
             };
             let service = Arc::new(Service::new(options, model));
-            let Served::Predictions { queue, .. } = &service.model else { return Ok(()) };
+            let Served::Predictions { queue, .. } = &service.model else {
+                return Ok(());
+            };
             with_http(&service, listener, stop, ready, || {
                 texts::run(&mut predictor, queue, &service.metrics, seconds);
             })

@@ -121,8 +121,8 @@ impl Modules {
     }
 }
 
-/// Whether a folder holds a model whose use is to embed texts: one of sentence-transformers, or a Hugging Face folder of
-/// a model without a head, such as a `BertModel`.
+/// Whether a folder holds a model whose use is to embed texts: one of sentence-transformers, or a Hugging Face folder
+/// of a model without a head, such as a `BertModel`.
 pub fn is_embedder(dir: &Path) -> bool {
     let has_no_head = || -> Option<bool> {
         let fields = Fields::read(&dir.join("config.json")).ok()?;

@@ -1,5 +1,5 @@
-//! Embedding texts of many askers together: each is encoded by itself, and all are embedded in batches of one size and a
-//! bounded number of tokens, whose programs are compiled before the first text comes.
+//! Embedding texts of many askers together: each is encoded by itself, and all are embedded in batches of one size and
+//! a bounded number of tokens, whose programs are compiled before the first text comes.
 
 use super::{Embedder, Prompt, ROOM, divide_by_length};
 use crate::saved_run::EncodedText;

@@ -80,7 +80,9 @@ struct Embedding {
 /// # Errors
 /// A model that does not embed; fields that are wrong; texts that are too many or too long; a full queue.
 pub async fn embed(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
-    let Served::Embeddings { .. } = &service.model else { return Err(service.unsuited("/embed")) };
+    let Served::Embeddings { .. } = &service.model else {
+        return Err(service.unsuited("/embed"));
+    };
     let request: EmbedRequest = parse(body)?;
     check_direction(&request.truncation_direction)?;
     let why = "texts get the model's default prompt; leave it out, and write another prompt before the texts";
@@ -99,12 +101,17 @@ pub async fn embed(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
 /// # Errors
 /// As [`embed`].
 pub async fn embeddings(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
-    let Served::Embeddings { .. } = &service.model else { return Err(service.unsuited("/v1/embeddings")) };
+    let Served::Embeddings { .. } = &service.model else {
+        return Err(service.unsuited("/v1/embeddings"));
+    };
     let request: EmbeddingsRequest = parse(body)?;
     service.check_model(request.model.as_deref())?;
     let texts = request.input.0.into_iter().map(|input| match input {
         Prompt::Text(text) => Ok(text),
-        Prompt::Tokens(_) => Err(Refusal::field("input", "token ids are of another model's tokenizer; send texts")),
+        Prompt::Tokens(_) => Err(Refusal::field(
+            "input",
+            "token ids are of another model's tokenizer; send texts",
+        )),
     });
     let how = How {
         field: "input",
