@@ -143,6 +143,39 @@ fn a_grid_is_run_and_summed_up_on_a_page() {
     );
 }
 
+/// A page without its numbers, and without what it says of machine and version.
+fn without_numbers(page: &str) -> String {
+    let is_digit = |c: char| c.is_ascii_digit() || c == '.';
+    let mut text = String::new();
+    for line in page.lines().filter(|line| !line.starts_with("- Machine: ")) {
+        let words = line.split(' ').map(|word| if word.starts_with(is_digit) { "0" } else { word });
+        text += &format!("{}\n", words.collect::<Vec<_>>().join(" "));
+    }
+    text
+}
+
+#[test]
+fn the_example_of_the_documentation_runs_and_gives_its_page() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiments.md");
+    let text = fs::read_to_string(&guide).unwrap();
+    let (_, example) = text.split_once("## An example\n").unwrap();
+    let (_, file) = example.split_once("```toml\n").unwrap();
+    let (file, rest) = file.split_once("```\n").unwrap();
+    let (_, expected) = rest.split_once("````markdown\n").unwrap();
+    let (expected, _) = expected.split_once("````\n").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, file);
+    succeed(dir, &["experiment", "rates.toml"]);
+    let page = fs::read_to_string(dir.join("rates.md")).unwrap();
+    if std::env::var_os("LESSEN_BLESS").is_some() {
+        fs::write(&guide, text.replace(expected, &page)).unwrap();
+        return;
+    }
+    assert_eq!(without_numbers(&page), without_numbers(expected));
+    assert!(dir.join("rates/1-Loss-on-held-out-sums.svg").is_file());
+}
+
 #[test]
 fn without_measures_the_scores_the_loss_the_time_and_the_peak_are_measured() {
     let dir = tempfile::tempdir().unwrap();
