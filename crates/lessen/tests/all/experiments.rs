@@ -269,6 +269,24 @@ fn a_mistake_anywhere_is_told_before_the_first_run() {
         "error: the run 'AdamW, lr 0.001', seed 1: the measure loss after step 7 is after step 7, but the run has 6 steps; \
          choose a step that it has"
     );
+    assert_eq!(
+        with("value = \"peak_bytes\"", "value = \"peak_bytes\"\ndigits = -1"),
+        "error: rates.toml line 26: measure.digits must be a whole number from 0 to 12"
+    );
+    assert!(with("at = 3", "at = 3\nscale = 0").contains("measure.scale must not be 0"));
+    assert_eq!(
+        with("better = \"SGD, lr 0.001\"", "better = \"SGD, lr 0.1\""),
+        "error: rates.toml line 32: the claim compares 'SGD, lr 0.1' with itself; name another point in better or than"
+    );
+    let twice = "[[paper]]\npoint = \"SGD, lr 0.1\"\nmeasure = \"loss\"\nvalue = 2\n[[claim]]";
+    assert!(with("[[claim]]", twice).contains("there is another number of the paper for loss at 'SGD, lr 0.1'; keep one"));
+    fs::write(dir.join("file"), "").unwrap();
+    assert_eq!(
+        with("pages/rates.md", "file/rates.md"),
+        "error: the page file/rates.md cannot be written; name another place with page or --page"
+    );
+    assert!(with("pages/rates.md", "rates").contains("its plots would lie in a folder of the same name; call it rates.md"));
+    assert!(with("pages/rates.md", ".").contains("is a folder; name a file, such as results.md"));
     let memory = with("optimizer.kind = \"sgd\"", "train.batch = 100000000");
     assert!(
         memory.starts_with("error: the run 'SGD, lr 0.001', seed 1: the run needs "),

@@ -104,8 +104,16 @@ impl Claim {
             Condition::Better { point, than, .. } => vec![point, than],
             Condition::Bound { point, .. } => vec![point],
         };
-        for name in named {
+        for name in &named {
             check_name(&self.place, "point", name, points)?;
+        }
+        if let [point, than] = named[..]
+            && point == than
+        {
+            return Err(Error::user(format!(
+                "{}: the claim compares '{point}' with itself; name another point in better or than",
+                self.place
+            )));
         }
         let measure = find(&self.place, &self.measure, measures)?;
         if matches!(self.condition, Condition::Better { .. }) && measure.better.is_none() {

@@ -102,8 +102,15 @@ impl Measure {
                 reader.error("measure.better is missing; write \"lower\" or \"higher\", so that a best one exists")
             );
         }
-        let digits = reader.number("digits")?.map(|digits| digits.clamp(0.0, 12.0) as usize);
+        let digits = match reader.value("digits")? {
+            None => None,
+            Some(SettingValue::Count(digits @ 0..=12)) => Some(digits as usize),
+            Some(_) => return Err(reader.error("measure.digits must be a whole number from 0 to 12")),
+        };
         let scale = reader.number("scale")?.unwrap_or(1.0);
+        if scale == 0.0 {
+            return Err(reader.error("measure.scale must not be 0, which hides every number; leave it out"));
+        }
         let optional = reader.switch("optional")?.unwrap_or(false);
         let name = reader.text("name")?;
         let name = name.unwrap_or_else(|| default_name(&value, at, phase.as_deref(), length));

@@ -7,6 +7,7 @@
 
 mod check;
 mod claim;
+mod clock;
 mod digits;
 mod grid;
 mod machine;
@@ -20,9 +21,10 @@ mod summary;
 
 use self::check::check;
 use self::claim::{Claim, check_name, find};
+use self::clock::Clock;
 use self::grid::{Grid, GridRun};
 use self::measure::Measure;
-use self::page::About;
+use self::page::{About, check_place};
 use self::paper::Paper;
 use self::plot::Plot;
 use self::reader::Reader;
@@ -37,7 +39,6 @@ use lessen_base::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// An experiment as its file describes it.
 #[derive(Clone, Debug)]
@@ -166,7 +167,14 @@ impl Experiment {
     /// Refuses names of points and measures that there are not.
     fn check_names(&self) -> Result<()> {
         let points: Vec<&str> = self.grid.points.iter().map(|point| point.name.as_str()).collect();
-        for paper in &self.papers {
+        for (index, paper) in self.papers.iter().enumerate() {
+            let same = |other: &Paper| (&other.point, &other.measure) == (&paper.point, &paper.measure);
+            if self.papers[..index].iter().any(same) {
+                return Err(Error::user(format!(
+                    "{}: there is another number of the paper for {} at '{}'; keep one",
+                    paper.place, paper.measure, paper.point
+                )));
+            }
             check_name(&paper.place, "point", &paper.point, &points)?;
             find(&paper.place, &paper.measure, &self.measures)?;
         }
@@ -189,6 +197,9 @@ impl Experiment {
         let machine = machine::describe(backend.target().limits().workers);
         let (states, scores) = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
         drop(backend);
+        if let Some(page) = self.page_of(options) {
+            check_place(page, !self.plots.is_empty())?;
+        }
         if self.measures.is_empty() {
             let measures = Measure::defaults(&scores);
             let experiment = Experiment {
@@ -240,6 +251,11 @@ impl Experiment {
             clock.finished();
         }
         self.finish(runs, options, machine, new_backend)
+    }
+
+    /// The file of the page, if there is to be one.
+    fn page_of<'p>(&'p self, options: &'p Options<'_>) -> Option<&'p Path> {
+        options.page.as_deref().or(self.page.as_deref())
     }
 
     /// The outcome where the run with this title was stopped.
@@ -294,7 +310,7 @@ impl Experiment {
             machine,
             time: &format!("{} of training steps", show_duration(seconds)),
         };
-        let page = options.page.as_ref().or(self.page.as_ref());
+        let page = self.page_of(options);
         if let Some(page) = page {
             self.write_page(page, &records, &about)?;
         }
@@ -303,8 +319,9 @@ impl Experiment {
         for (claim, found) in &judged {
             text += &format!("{}: {} ({})\n", found.verdict.word(), claim.text, found.measured);
         }
-        if let Some(page) = page {
-            text += &format!("written to {}\n", page.display());
+        match page {
+            Some(page) => text += &format!("written to {}\n", page.display()),
+            None => text += "no page is written; name its file with page in the experiment, or with --page\n",
         }
         let claims: Vec<Value> = judged.iter().map(|(claim, found)| found.to_json(&claim.text)).collect();
         let json = json!({
@@ -346,40 +363,5 @@ impl Experiment {
             json!({ "point": point.name, "measures": cells.collect::<Map<_, _>>() })
         };
         self.grid.points.iter().enumerate().map(row).collect()
-    }
-}
-
-/// How long the runs take.
-struct Clock {
-    start: Instant,
-    left: usize,
-    done: usize,
-}
-
-impl Clock {
-    fn new(left: usize) -> Clock {
-        Clock {
-            start: Instant::now(),
-            left,
-            done: 0,
-        }
-    }
-
-    fn finished(&mut self) {
-        (self.done, self.left) = (self.done + 1, self.left.saturating_sub(1));
-    }
-
-    /// The time so far and what is left at the same pace; nothing before the first run is over.
-    fn so_far(&self) -> String {
-        if self.done == 0 {
-            return String::new();
-        }
-        let seconds = self.start.elapsed().as_secs_f64();
-        let left = seconds / self.done as f64 * self.left as f64;
-        format!(
-            "; {} so far, about {} left",
-            show_duration(seconds),
-            show_duration(left)
-        )
     }
 }

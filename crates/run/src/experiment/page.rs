@@ -5,8 +5,8 @@ use super::Experiment;
 use super::claim::{Claim, Judged};
 use super::grid::slug;
 use super::results::{Record, by_seed, summary};
-use lessen_base::Result;
 use lessen_base::atomic::{unwritable, write_file};
+use lessen_base::{Error, Result};
 use std::fs;
 use std::path::Path;
 
@@ -18,6 +18,38 @@ pub(super) struct About<'a> {
     pub machine: &'a str,
     /// How long all runs took, in words.
     pub time: &'a str,
+}
+
+/// A plot of the page.
+struct Link {
+    title: String,
+    /// Its file, from the folder of the page.
+    place: String,
+    /// Remarks under it; may be empty.
+    notes: String,
+}
+
+/// Refuses a place where a page, or the folder of its plots, cannot be written, before any run.
+///
+/// # Errors
+/// The place and the remedy.
+pub(super) fn check_place(page: &Path, has_plots: bool) -> Result<()> {
+    let shown = page.display();
+    if page.is_dir() || page.file_name().is_none() {
+        return Err(Error::user(format!("the page {shown} is a folder; name a file, such as results.md")));
+    }
+    if has_plots && page.extension().is_none() {
+        return Err(Error::user(format!(
+            "the page {shown} has no extension, and its plots would lie in a folder of the same name; call it {shown}.md"
+        )));
+    }
+    let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.exists();
+    let folder = page.ancestors().skip(1).find(is_there).unwrap_or(Path::new(""));
+    let probe = folder.join(format!(".{}.probe", page.file_name().unwrap_or_default().to_string_lossy()));
+    write_file(&probe, &[]).map_err(|_| {
+        Error::user(format!("the page {shown} cannot be written; name another place with page or --page"))
+    })?;
+    fs::remove_file(&probe).map_err(|error| unwritable(&probe, &error))
 }
 
 /// A table cell's text.
@@ -40,16 +72,20 @@ impl Experiment {
         }
         let mut links = Vec::new();
         for (index, plot) in self.plots.iter().enumerate() {
-            let chart = plot.chart(&self.grid.points, &self.grid.axes, &self.measures, records);
+            let (chart, notes) = plot.chart(&self.grid.points, &self.grid.axes, &self.measures, records);
             let file = format!("{}-{}.svg", index + 1, slug(&plot.title));
             write_file(&plots.join(&file), chart.to_svg().as_bytes())?;
-            links.push((plot.title.clone(), format!("{name}/{file}")));
+            links.push(Link {
+                title: plot.title.clone(),
+                place: format!("{name}/{file}"),
+                notes,
+            });
         }
         write_file(page, self.page_text(records, about, &links).as_bytes())
     }
 
-    /// The text of the page; `links` are titles and places of the plots.
-    fn page_text(&self, records: &[Record], about: &About<'_>, links: &[(String, String)]) -> String {
+    /// The text of the page.
+    fn page_text(&self, records: &[Record], about: &About<'_>, links: &[Link]) -> String {
         let seeds: Vec<String> = self.grid.seeds.iter().map(u64::to_string).collect();
         let mut text = format!("# {}\n\n", self.title);
         for paragraph in &self.text {
@@ -81,8 +117,11 @@ impl Experiment {
         if !links.is_empty() {
             text += "\n## Plots\n\nLines are means over the seeds, bands one standard deviation.\n";
         }
-        for (title, link) in links {
-            text += &format!("\n![{title}]({link})\n");
+        for Link { title, place, notes } in links {
+            text += &format!("\n![{title}]({place})\n");
+            if !notes.is_empty() {
+                text += &format!("\n{notes}\n");
+            }
         }
         if !self.grid.variants.is_empty() {
             text += "\n## Variants\n\n";
@@ -260,7 +299,11 @@ mod tests {
         }
         records[5].diverged = true;
         records[5].numbers = vec![None; 4];
-        let links = [("A plot".to_string(), "two/1-A-plot.svg".to_string())];
+        let links = [Link {
+            title: "A plot".to_string(),
+            place: "two/1-A-plot.svg".to_string(),
+            notes: "2 points are not drawn.".to_string(),
+        }];
         check("pages/experiment.md", &experiment.page_text(&records, &ABOUT, &links));
         let one = self::experiment("[7]", "[[measure]]\nvalue = \"dev_loss\"\n");
         let records = [record(0, 7, &[1.25]), record(1, 7, &[1.5])];

@@ -8,6 +8,7 @@ use super::reader::Reader;
 use super::results::Record;
 use super::summary::Summary;
 use crate::plot::{Chart, Sample, Series};
+use crate::wording::counted;
 use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -99,23 +100,34 @@ impl Plot {
         self.over.is_none() && self.measure == measure.name
     }
 
-    /// The chart of what was measured.
-    pub(super) fn chart(&self, points: &[Point], axes: &[Axis], measures: &[Measure], records: &[Record]) -> Chart {
+    /// The chart of what was measured, and remarks on what it does not show as it is; may be empty.
+    pub(super) fn chart(
+        &self,
+        points: &[Point],
+        axes: &[Axis],
+        measures: &[Measure],
+        records: &[Record],
+    ) -> (Chart, String) {
         let number = measures
             .iter()
             .position(|measure| measure.name == self.measure)
             .unwrap_or(0);
         let shown = |point: &Point| self.points.is_empty() || self.points.contains(&point.name);
         let chosen: Vec<usize> = (0..points.len()).filter(|&index| shown(&points[index])).collect();
+        let mut averaged = 1;
         let series = match self.over {
             None => chosen
                 .iter()
-                .map(|&index| course(&points[index].name, index, number, records))
+                .map(|&index| {
+                    let (series, part) = course(&points[index].name, index, number, records);
+                    averaged = averaged.max(part);
+                    series
+                })
                 .collect(),
             Some(axis) => along(axis, &chosen, points, (number, measures[number].scale), records),
         };
         let unit = &measures[number];
-        Chart {
+        let chart = Chart {
             title: self.title.clone(),
             x_label: self.over.map_or("step", |axis| &axes[axis].name).to_string(),
             y_label: match self.over {
@@ -126,12 +138,27 @@ impl Plot {
             log_y: self.log_y,
             marked: self.over.is_some() || records.iter().all(|record| record.courses[number].len() <= 12),
             series,
-        }
+        };
+        let notes = notes(averaged, chart.left_out());
+        (chart, notes)
     }
 }
 
-/// A measure over the steps, at one point.
-fn course(name: &str, point: usize, measure: usize, records: &[Record]) -> Series {
+/// Remarks on points that are means of several, and on points that are not drawn.
+fn notes(averaged: usize, left_out: usize) -> String {
+    let mut notes = Vec::new();
+    if averaged > 1 {
+        notes.push(format!("A point is the mean of up to {averaged} values of a line."));
+    }
+    if left_out > 0 {
+        let points = counted(left_out as u64, "point");
+        notes.push(format!("Left out: {points} at or below zero, where a logarithmic axis has no place."));
+    }
+    notes.join(" ")
+}
+
+/// A measure over the steps, at one point; and the number of steps that are averaged into a point of the line.
+fn course(name: &str, point: usize, measure: usize, records: &[Record]) -> (Series, usize) {
     let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.point == point) {
         for &(step, number) in &record.courses[measure] {
@@ -143,10 +170,10 @@ fn course(name: &str, point: usize, measure: usize, records: &[Record]) -> Serie
         .filter_map(|(step, numbers)| Some((step, Summary::of(&numbers)?)))
         .map(|(step, summary)| sample(step as f64, summary))
         .collect();
-    Series {
-        name: name.to_string(),
-        points: thinned(&samples),
-    }
+    let part = part_of(samples.len());
+    let points = thinned(&samples, part);
+    let name = name.to_string();
+    (Series { name, points }, part)
 }
 
 /// A measure over an axis: a line for each combination of variant and other axes.
@@ -192,9 +219,13 @@ fn sample(x: f64, summary: Summary) -> Sample {
     }
 }
 
-/// Long lines averaged in equal parts.
-fn thinned(samples: &[Sample]) -> Vec<Sample> {
-    let part = samples.len().div_ceil(MOST).max(1);
+/// The points of a line of this length that are averaged into one.
+fn part_of(length: usize) -> usize {
+    length.div_ceil(MOST).max(1)
+}
+
+/// A line averaged in parts of this length.
+fn thinned(samples: &[Sample], part: usize) -> Vec<Sample> {
     let mean = |part: &[Sample], of: fn(&Sample) -> f64| part.iter().map(of).sum::<f64>() / part.len() as f64;
     samples
         .chunks(part)
@@ -227,9 +258,19 @@ mod tests {
             record(0, 3.0, &[(1, 3.0)]),
             record(1, 9.0, &[(1, 9.0)]),
         ];
-        let line = course("a", 0, 0, &records);
+        let (line, _) = course("a", 0, 0, &records);
         let found: Vec<_> = line.points.iter().map(|p| (p.x, p.y, p.spread)).collect();
         assert_eq!(found, [(1.0, 2.0, 2f64.sqrt()), (2.0, 5.0, 0.0)]);
+    }
+
+    #[test]
+    fn what_a_plot_does_not_show_is_said() {
+        assert_eq!(notes(1, 0), "");
+        assert_eq!(
+            notes(3, 1),
+            "A point is the mean of up to 3 values of a line. Left out: 1 point at or below zero, where a logarithmic axis \
+             has no place."
+        );
     }
 
     #[test]
@@ -241,9 +282,9 @@ mod tests {
                 spread: 0.0,
             })
             .collect();
-        let found = thinned(&samples);
+        let found = thinned(&samples, part_of(1000));
         assert_eq!((found.len(), found[0].x, found[0].y), (200, 2.0, 0.4));
-        assert_eq!(thinned(&samples[..7]).len(), 7);
-        assert!(thinned(&[]).is_empty());
+        assert_eq!(thinned(&samples[..7], part_of(7)).len(), 7);
+        assert!(thinned(&[], part_of(0)).is_empty());
     }
 }

@@ -141,13 +141,21 @@ impl Chart {
         svg
     }
 
+    /// Whether a point has a place on the axes.
+    fn is_usable(&self, point: &Sample) -> bool {
+        let positive = (!self.log_x || point.x > 0.0) && (!self.log_y || point.y > 0.0);
+        point.x.is_finite() && point.y.is_finite() && positive
+    }
+
+    /// The number of points that are not drawn, since they are no numbers, or have no logarithm on a logarithmic axis.
+    pub(crate) fn left_out(&self) -> usize {
+        let all = self.series.iter().flat_map(|series| &series.points);
+        all.filter(|point| !self.is_usable(point)).count()
+    }
+
     /// Band, line and marks of a series.
     fn drawn(&self, index: usize, series: &Series, x: &Scale, y: &Scale) -> String {
-        let usable = |point: &&Sample| {
-            let positive = (!self.log_x || point.x > 0.0) && (!self.log_y || point.y > 0.0);
-            point.x.is_finite() && point.y.is_finite() && positive
-        };
-        let points: Vec<&Sample> = series.points.iter().filter(usable).collect();
+        let points: Vec<&Sample> = series.points.iter().filter(|point| self.is_usable(point)).collect();
         let colour = COLOURS[index % COLOURS.len()];
         let mut text = String::new();
         if points.iter().any(|point| point.spread > 0.0) {
@@ -253,6 +261,7 @@ mod tests {
         )]);
         (plot.log_x, plot.log_y) = (true, true);
         let svg = plot.to_svg();
+        assert_eq!(plot.left_out(), 1);
         assert!(
             svg.matches("<circle").count() == 2 && !svg.contains("NaN") && !svg.contains("inf"),
             "{svg}"
