@@ -117,6 +117,10 @@ impl Classes {
     /// The numbers of a row's classes; in one word they are separated.
     pub(crate) fn all_of(&self, row: &Row, separator: &str) -> Result<Vec<i32>> {
         let labels = several(row, separator)?;
+        if let Some(RawLabel::Columns(names, _)) = &row.label {
+            // Columns are classes also where they are 0.
+            names.iter().try_for_each(|name| self.number(name, &|| row.place()).map(|_| ()))?;
+        }
         labels.iter().map(|label| self.number(label, &|| row.place())).collect()
     }
 

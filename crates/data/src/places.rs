@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use crate::folders::{in_folder, listed};
+use crate::folders::{for_each_file, in_folder, listed};
 use crate::rows::{EXTENSIONS, Place};
 
 /// Names of the split of evaluations in a folder.
@@ -142,18 +142,33 @@ fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
     }
 }
 
-/// The texts in the folders of a folder, one for each class.
+/// The texts in the folders of a folder, one for each class, and in folders within them; none where there are no texts.
+///
+/// # Errors
+/// A folder without texts beside folders with texts, and what cannot be read.
 fn classes(dir: &Path) -> Result<Option<Place>> {
-    let mut texts = Vec::new();
+    let (mut texts, mut empty) = (Vec::new(), None);
     for class in class_folders(dir)? {
         let name = class.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let files = listed(&class)?.into_iter().filter(|file| {
-            file.extension()
-                .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"))
-        });
-        texts.extend(files.map(|file| (file, name.clone())));
+        let before = texts.len();
+        for_each_file(&class, &mut |file| {
+            if file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt")) {
+                texts.push((file, name.clone()));
+            }
+            Ok(())
+        })?;
+        if texts.len() == before {
+            empty.get_or_insert(class);
+        }
     }
-    Ok(Some(Place::Texts(texts)).filter(|place| *place != Place::Texts(Vec::new())))
+    match empty {
+        _ if texts.is_empty() => Ok(None),
+        Some(class) => Err(Error::user(format!(
+            "{} has no .txt file; add some, or take the folder away",
+            class.display()
+        ))),
+        None => Ok(Some(Place::Texts(texts))),
+    }
 }
 
 fn nothing_in(dir: &Path) -> Error {
@@ -248,6 +263,10 @@ mod tests {
                 "test/bus/3.txt bus"
             ]
         );
+        // Texts lie at any depth, and each folder has some.
+        assert_eq!(of(&["bus/deep/1.txt", "car/2.txt"])[0], "bus/deep/1.txt bus, car/2.txt car");
+        let empty = Places::of(folder(&["bus/1.txt", "car/2.md"]).path()).unwrap_err().to_string();
+        assert!(empty.ends_with("/car has no .txt file; add some, or take the folder away"), "{empty}");
         for split in ["dev", "valid", "validation", "val", "test"] {
             let class = format!("{split}/1.txt");
             assert_eq!(of(&["zoo/2.txt", &class])[1..], ["", ""], "{split}");

@@ -106,7 +106,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
     };
     let mut remarks = Vec::new();
     let mut count = |path: &Path| -> Result<usize> {
-        let (mut count, mut empty) = (0, Vec::new());
+        let (mut count, mut empty, mut numbered) = (0, Vec::new(), 0);
         for sentence in with_empty(path, true)? {
             let sentence = sentence?;
             let place = || format!("{}: the sentence of line {}", path.display(), sentence.line);
@@ -117,6 +117,15 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
                 0 => empty.push(sentence.line),
                 _ => count += 1,
             }
+            numbered += usize::from(sentence.words.len() > 1 && are_numbered(&sentence.words));
+        }
+        // A sentence may count, but not all of them.
+        if numbered > 1 && numbered == count {
+            return Err(Error::user(format!(
+                "{} has the numbers of words in its first column, as CoNLL-U has; write the words there, and their labels in \
+                 the last column",
+                path.display()
+            )));
         }
         if count == 0 {
             return Err(Error::user(format!("{} has no sentences; add some", path.display())));
@@ -153,6 +162,13 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
         names,
         remarks,
     })
+}
+
+/// Whether words are their own numbers from 1 on; CoNLL-U puts those of joined words (`3-4`) and left out ones (`5.1`)
+/// between.
+fn are_numbered(words: &[String]) -> bool {
+    let mut whole = words.iter().filter(|word| !word.contains(['-', '.'])).zip(1..);
+    whole.all(|(word, number): (&String, u32)| *word == number.to_string())
 }
 
 /// The labels of the sentences in a file: `O` first, the others in order.
@@ -234,6 +250,12 @@ mod tests {
                 .starts_with("dev.jsonl line 1 has 1 words in `tokens` but 0 labels")
         );
         assert!(message(&[("train.txt", "a O\n"), ("dev.txt", "a O\n")]).starts_with("train.txt has only one class"));
+        let numbered = "1\tAda\tO\n2\tran\tO\n\n1-2\tIm\tO\n1\tin\tO\n2\tdem\tX\n\n";
+        assert_eq!(
+            message(&[("train.conll", numbered), ("dev.txt", TRAIN)]),
+            "train.conll has the numbers of words in its first column, as CoNLL-U has; write the words there, and their \
+             labels in the last column"
+        );
         assert!(
             message(&[("train.txt", "-DOCSTART- -X- O O\n\n"), ("dev.txt", TRAIN)])
                 .contains("train.txt has no sentences")

@@ -22,6 +22,7 @@ mod install;
 mod lengths;
 mod llama;
 mod masked;
+mod meant_data;
 mod memory;
 mod onnx;
 mod onnx_file;

@@ -93,8 +93,11 @@ fn a_language_model_in_a_plain_folder_is_scored_and_continues() {
         printed.ends_with(&format!("loss {loss:.4}, perplexity {:.3}\n", loss.exp())),
         "{printed}"
     );
-    // The same windows: as many tokens as the model has positions. Batches are others.
-    let of_model = json(dir, &["eval", "run/model", "--data", "text.txt", "--json"]);
+    // The same windows of the last tenth: as many tokens as the model has positions. Batches are others.
+    fs::create_dir(dir.join("split")).unwrap();
+    fs::write(dir.join("split/train.txt"), "abcabcabc\n").unwrap();
+    fs::write(dir.join("split/valid.txt"), "abcabcabc\n".repeat(6)).unwrap();
+    let of_model = json(dir, &["eval", "run/model", "--data", "split", "--json"]);
     assert!(
         (of_model["dev_loss"].as_f64().unwrap() - loss).abs() < 1e-6,
         "{of_model}"

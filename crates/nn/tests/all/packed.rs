@@ -1,7 +1,7 @@
 //! Batches without padding: the losses, gradients and statistics of padded ones.
 
 use crate::small_models::{BATCH, WEIGHTINGS, all_models, attention, given, loss_and_gradients_of};
-use crate::support::{Arrays, assert_close};
+use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, Trace, evaluate_exactly};
 use lessen_nn::{BatchShape, Context, Model, Position, Selection};
 
@@ -81,5 +81,72 @@ fn statistics_count_real_tokens_alone() {
         for (name, array) in &expected {
             assert_close(name, &found[name], array, 1e-10);
         }
+    }
+}
+
+#[test]
+fn a_roberta_reads_padding_within_a_text_as_transformers_does() {
+    // Logits of transformers 5.24 in `f64`; 1 is the token of padding, and all tokens are attended to.
+    let recorded: [(&[i32], [f64; 3]); 6] = [
+        (&[0, 5, 7, 9, 2], [0.151574014, -0.613112378, -0.133368078]),
+        (&[0, 5, 1, 7, 1, 1, 9, 2], [0.130487304, -0.633311038, 0.034681492]),
+        (&[1, 5, 7], [0.056066, -0.822999014, 0.370272657]),
+        (&[5, 7, 1], [0.172458034, -0.800539649, -0.243584732]),
+        (&[1, 1, 1], [-0.01355267, -0.8170625, 0.479845362]),
+        (&[0, 1, 2], [0.074422871, -0.704229787, -0.065245443]),
+    ];
+    let (model, weights) = model("roberta-tiny-cls");
+    let logits = |batch: BatchShape, inputs: &[(&str, Array)]| {
+        let trace = Trace::new();
+        let cx = Context::new(&trace, false);
+        trace.output("logits", model.logits(&cx, batch));
+        drop(cx);
+        let mut given = arrays(&weights);
+        given.extend(inputs.iter().map(|(name, array)| (name.to_string(), array.clone())));
+        evaluate_exactly(&trace.finish(), &given).unwrap()["logits"].clone()
+    };
+    // One after another in a row, with a tail that belongs to none of them.
+    let n = 32;
+    let (mut tokens, mut positions, mut segments, mut starts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (number, (text, _)) in recorded.iter().enumerate() {
+        starts.push(tokens.len() as i32);
+        tokens.extend_from_slice(text);
+        positions.extend(0..text.len() as i32);
+        segments.resize(tokens.len(), number as i32);
+    }
+    let firsts = starts.clone();
+    starts.push(tokens.len() as i32);
+    tokens.resize(n, 1);
+    positions.resize(n, 0);
+    segments.resize(n, recorded.len() as i32);
+    let batch = BatchShape::Packed {
+        size: recorded.len(),
+        tokens: n,
+    };
+    let inputs = [
+        ("tokens", Array::i32(&[1, n], &tokens)),
+        ("positions", Array::i32(&[n], &positions)),
+        ("segments", Array::i32(&[n], &segments)),
+        ("starts", Array::i32(&[starts.len()], &starts)),
+        ("firsts", Array::i32(&[firsts.len()], &firsts)),
+    ];
+    let expected: Vec<f64> = recorded.iter().flat_map(|(_, logits)| *logits).collect();
+    let expected = Array::new(lessen_graph::Type::f32(&[recorded.len(), 3]), expected);
+    assert_close("logits", &logits(batch, &inputs), &expected, 1e-6);
+    // Each in a batch of its own, filled up.
+    for (text, own) in recorded {
+        let mut tokens = text.to_vec();
+        tokens.resize(10, 1);
+        let mask = (0..10).map(|place| f64::from(u8::from(place < text.len()))).collect();
+        let batch = BatchShape::Padded { size: 1, length: 10 };
+        let inputs = [
+            ("tokens", Array::i32(&[1, 10], &tokens)),
+            (
+                "mask",
+                Array::new(lessen_graph::Type::new(lessen_graph::DType::Bool, &[1, 10]), mask),
+            ),
+        ];
+        let expected = Array::new(lessen_graph::Type::f32(&[1, 3]), own.to_vec());
+        assert_close(&format!("{text:?}"), &logits(batch, &inputs), &expected, 1e-6);
     }
 }

@@ -163,7 +163,7 @@ impl SavedRun<'_> {
         let corpus = task.data()?.corpus();
         let mut remarks = corpus.remarks().to_vec();
         remarks.extend(unnamed);
-        let is_whole = corpus.is_whole() && named == DEV;
+        let is_whole = corpus.is_whole() && (named == DEV || named == "valid");
         if let Some(path) = path.as_deref().filter(|_| is_whole) {
             let size = match corpus.bytes_of(DEV) {
                 Some(bytes) => counted(bytes, "byte"),
