@@ -119,7 +119,9 @@ impl Classes {
         let labels = several(row, separator)?;
         if let Some(RawLabel::Columns(names, _)) = &row.label {
             // Columns are classes also where they are 0.
-            names.iter().try_for_each(|name| self.number(name, &|| row.place()).map(|_| ()))?;
+            names
+                .iter()
+                .try_for_each(|name| self.number(name, &|| row.place()).map(|_| ()))?;
         }
         labels.iter().map(|label| self.number(label, &|| row.place())).collect()
     }

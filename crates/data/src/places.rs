@@ -152,7 +152,10 @@ fn classes(dir: &Path) -> Result<Option<Place>> {
         let name = class.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let before = texts.len();
         for_each_file(&class, &mut |file| {
-            if file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt")) {
+            if file
+                .extension()
+                .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"))
+            {
                 texts.push((file, name.clone()));
             }
             Ok(())
@@ -264,9 +267,17 @@ mod tests {
             ]
         );
         // Texts lie at any depth, and each folder has some.
-        assert_eq!(of(&["bus/deep/1.txt", "car/2.txt"])[0], "bus/deep/1.txt bus, car/2.txt car");
-        let empty = Places::of(folder(&["bus/1.txt", "car/2.md"]).path()).unwrap_err().to_string();
-        assert!(empty.ends_with("/car has no .txt file; add some, or take the folder away"), "{empty}");
+        assert_eq!(
+            of(&["bus/deep/1.txt", "car/2.txt"])[0],
+            "bus/deep/1.txt bus, car/2.txt car"
+        );
+        let empty = Places::of(folder(&["bus/1.txt", "car/2.md"]).path())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            empty.ends_with("/car has no .txt file; add some, or take the folder away"),
+            "{empty}"
+        );
         for split in ["dev", "valid", "validation", "val", "test"] {
             let class = format!("{split}/1.txt");
             assert_eq!(of(&["zoo/2.txt", &class])[1..], ["", ""], "{split}");

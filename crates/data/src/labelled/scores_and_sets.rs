@@ -206,7 +206,10 @@ fn sets_are_looked_up_in_known_classes() {
     }
     // Columns are classes, also where they are 0.
     let jigsaw = "text,rude,loud\na,1,0\nb,0,0\n";
-    assert!(refused("a.csv", jigsaw, &known).starts_with("a.csv line 2 has the label 'loud', but the 3 classes of the model"));
+    assert!(
+        refused("a.csv", jigsaw, &known)
+            .starts_with("a.csv line 2 has the label 'loud', but the 3 classes of the model")
+    );
     // A number among names is none of the classes.
     assert_eq!(
         refused("a.jsonl", &of("\"spam\", 0"), &known),

@@ -148,7 +148,9 @@ fn without_numbers(page: &str) -> String {
     let is_digit = |c: char| c.is_ascii_digit() || c == '.';
     let mut text = String::new();
     for line in page.lines().filter(|line| !line.starts_with("- Machine: ")) {
-        let words = line.split(' ').map(|word| if word.starts_with(is_digit) { "0" } else { word });
+        let words = line
+            .split(' ')
+            .map(|word| if word.starts_with(is_digit) { "0" } else { word });
         text += &format!("{}\n", words.collect::<Vec<_>>().join(" "));
     }
     text
@@ -279,13 +281,17 @@ fn a_mistake_anywhere_is_told_before_the_first_run() {
         "error: rates.toml line 32: the claim compares 'SGD, lr 0.1' with itself; name another point in better or than"
     );
     let twice = "[[paper]]\npoint = \"SGD, lr 0.1\"\nmeasure = \"loss\"\nvalue = 2\n[[claim]]";
-    assert!(with("[[claim]]", twice).contains("there is another number of the paper for loss at 'SGD, lr 0.1'; keep one"));
+    assert!(
+        with("[[claim]]", twice).contains("there is another number of the paper for loss at 'SGD, lr 0.1'; keep one")
+    );
     fs::write(dir.join("file"), "").unwrap();
     assert_eq!(
         with("pages/rates.md", "file/rates.md"),
         "error: the page file/rates.md cannot be written; name another place with page or --page"
     );
-    assert!(with("pages/rates.md", "rates").contains("its plots would lie in a folder of the same name; call it rates.md"));
+    assert!(
+        with("pages/rates.md", "rates").contains("its plots would lie in a folder of the same name; call it rates.md")
+    );
     assert!(with("pages/rates.md", ".").contains("is a folder; name a file, such as results.md"));
     let memory = with("optimizer.kind = \"sgd\"", "train.batch = 100000000");
     assert!(

@@ -40,7 +40,9 @@ fn classes(dir: &Path, model: &str) -> Vec<String> {
     let config = fs::read_to_string(dir.join(model).join("config.json")).unwrap();
     let config: Value = serde_json::from_str(&config).unwrap();
     let names = config["id2label"].as_object().unwrap();
-    (0..names.len()).map(|class| names[&class.to_string()].as_str().unwrap().to_string()).collect()
+    (0..names.len())
+        .map(|class| names[&class.to_string()].as_str().unwrap().to_string())
+        .collect()
 }
 
 /// Runs an evaluation; its JSON, and the lines on stderr.
@@ -60,7 +62,9 @@ fn a_label_that_is_no_class_is_refused_with_its_line_and_never_a_number_among_na
         write("dev.csv", &csv(&["1", "2", wrong, "4"]));
         let sentence = refuse(dir, &train("train.csv", "run", &["--set", "data.dev=dev.csv"]));
         assert!(
-            sentence.contains(&format!("dev.csv line {line} has the label '{wrong}', but the 5 classes of train.csv are 1, 2")),
+            sentence.contains(&format!(
+                "dev.csv line {line} has the label '{wrong}', but the 5 classes of train.csv are 1, 2"
+            )),
             "{sentence}"
         );
         assert!(!dir.join("run").exists());
@@ -88,7 +92,11 @@ fn a_label_that_is_no_class_is_refused_with_its_line_and_never_a_number_among_na
         for (class, name) in names.iter().enumerate() {
             changed["id2label"][class.to_string()] = Value::from(*name);
         }
-        changed["label2id"] = names.iter().zip(0..).map(|(name, class)| (name.to_string(), Value::from(class))).collect();
+        changed["label2id"] = names
+            .iter()
+            .zip(0..)
+            .map(|(name, class)| (name.to_string(), Value::from(class)))
+            .collect();
         fs::write(&config, changed.to_string()).unwrap();
     };
     with_names(["LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3", "LABEL_4"]);
@@ -96,15 +104,23 @@ fn a_label_that_is_no_class_is_refused_with_its_line_and_never_a_number_among_na
     let (scores, said) = evaluated(dir, &["plain", "--data", "more.csv"]);
     assert_eq!(scores["classes"][4]["support"], 2);
     assert!(
-        said.starts_with("no label is the name of a class of the model, so labels are the numbers of classes from 0 on: 0 is LABEL_0"),
+        said.starts_with(
+            "no label is the name of a class of the model, so labels are the numbers of classes from 0 on: 0 is LABEL_0"
+        ),
         "{said}"
     );
     write("more.csv", &csv(&["LABEL_0", "LABEL_4", "LABEL_4"]));
-    assert_eq!(evaluated(dir, &["plain", "--data", "more.csv"]).0["classes"][4]["support"], 2);
+    assert_eq!(
+        evaluated(dir, &["plain", "--data", "more.csv"]).0["classes"][4]["support"],
+        2
+    );
     for labels in [["1", "2", "5"], ["good", "bad", "good"], ["LABEL_0", "1", "2"]] {
         write("more.csv", &csv(&labels));
         let sentence = refuse(dir, &["eval", "plain", "--data", "more.csv"]);
-        assert!(sentence.contains("but the 5 classes of the model are LABEL_0"), "{labels:?}: {sentence}");
+        assert!(
+            sentence.contains("but the 5 classes of the model are LABEL_0"),
+            "{labels:?}: {sentence}"
+        );
     }
     // Two classes of one name.
     with_names(["1", "1", "3", "4", "5"]);
@@ -156,8 +172,25 @@ fn a_class_called_train_is_a_class_of_texts_and_of_images() {
             }
         }
     }
-    let images = ["--set", "model.kind=lenet", "--set", "image.size=32", "--set", "train.batch=2"];
-    let start = ["train", "image-folder", "-q", "--data", "veh", "--out", "images", "--steps", "1"];
+    let images = [
+        "--set",
+        "model.kind=lenet",
+        "--set",
+        "image.size=32",
+        "--set",
+        "train.batch=2",
+    ];
+    let start = [
+        "train",
+        "image-folder",
+        "-q",
+        "--data",
+        "veh",
+        "--out",
+        "images",
+        "--steps",
+        "1",
+    ];
     succeed(dir, &[&start[..], &images].concat());
     succeed(dir, &train("txt", "texts", &[]));
     for run in ["images", "texts"] {
@@ -167,7 +200,8 @@ fn a_class_called_train_is_a_class_of_texts_and_of_images() {
     for (run, data, what) in [("images", "veh", "image"), ("texts", "txt", "text")] {
         let (scores, said) = evaluated(dir, &[run, "--data", data]);
         assert_eq!((&scores["examples"], &scores["whole"]), (&12.into(), &true.into()));
-        let expected = format!("evaluated {data}: 12 {what}s, all that are in no other split, as there is no split dev\n");
+        let expected =
+            format!("evaluated {data}: 12 {what}s, all that are in no other split, as there is no split dev\n");
         assert!(said.ends_with(&expected), "{said}");
         #[cfg(unix)]
         {
@@ -204,7 +238,10 @@ fn all_of_a_file_is_evaluated_in_every_format() {
     let (named, said) = loss(&["gpt", "--data", "text.txt", "--split", "test"]);
     assert_eq!(
         (named, said.as_str()),
-        (whole, "evaluated text.txt: 480 bytes, all of it, as a file has no split test\n")
+        (
+            whole,
+            "evaluated text.txt: 480 bytes, all of it, as a file has no split test\n"
+        )
     );
     assert!(refuse(dir, &["eval", "gpt", "--data", "split", "--split", "test"]).contains("no split called test"));
 
@@ -214,7 +251,16 @@ fn all_of_a_file_is_evaluated_in_every_format() {
     fs::write(dir.join("names/train.conll"), conll.repeat(4)).unwrap();
     let json_lines = "{\"tokens\":[],\"labels\":[]}\n{\"tokens\":[\"Ada\",\"ran\"],\"labels\":[\"B-PER\",\"O\"]}\n";
     fs::write(dir.join("names/dev.jsonl"), json_lines).unwrap();
-    let ner = ["train", "ner", "--data", "names", "--out", "ner", "--set", "data.max_length=16"];
+    let ner = [
+        "train",
+        "ner",
+        "--data",
+        "names",
+        "--out",
+        "ner",
+        "--set",
+        "data.max_length=16",
+    ];
     let output = lessen(dir, &[&ner[..], &TINY].concat());
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
@@ -224,13 +270,18 @@ fn all_of_a_file_is_evaluated_in_every_format() {
     );
     for (file, count) in [("names/train.conll", "8 sentences"), ("names/dev.jsonl", "1 sentence")] {
         let (scores, said) = evaluated(dir, &["ner", "--data", file]);
-        assert!(said.ends_with(&format!("evaluated {file}: {count}, all of it\n")), "{said}");
+        assert!(
+            said.ends_with(&format!("evaluated {file}: {count}, all of it\n")),
+            "{said}"
+        );
         assert_eq!(scores["whole"], true);
     }
     fs::write(dir.join("wrong.conll"), "Ada\tB-PER\n\nRome\tB-LOC\n").unwrap();
     let sentence = refuse(dir, &["eval", "ner", "--data", "wrong.conll"]);
     assert!(
-        sentence.contains("wrong.conll: the sentence of line 3 has the label 'B-LOC', but the 2 classes of the model are O, B-PER"),
+        sentence.contains(
+            "wrong.conll: the sentence of line 3 has the label 'B-LOC', but the 2 classes of the model are O, B-PER"
+        ),
         "{sentence}"
     );
 }

@@ -60,7 +60,16 @@ fn a_recipe_for_a_trained_model_says_that_it_trains_from_scratch() {
         assert_eq!(said.contains("--init"), warns, "{recipe}: {said}");
     }
     // Neither with a model nor where the run goes on.
-    let more = ["--init", text(&model), "--steps", "1", "--set", "data.max_length=12", "--out", "from"];
+    let more = [
+        "--init",
+        text(&model),
+        "--steps",
+        "1",
+        "--set",
+        "data.max_length=12",
+        "--out",
+        "from",
+    ];
     let started = said(dir, &[&["bert-classifier", "--data", "titles"], &more[..]].concat());
     assert!(!started.contains("at random"), "{started}");
     let resumed = said(dir, &["--resume", "--out", "bert-classifier", "--steps", "2"]);
@@ -101,8 +110,14 @@ fn a_text_beyond_the_positions_warns() {
     let dir = dir.path();
     fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
     for (kind, end) in [
-        ("gpt2", "positions of the model: a text that is longer is continued from its last half alone"),
-        ("llama", "positions that the model was trained for: what follows them may be of no use"),
+        (
+            "gpt2",
+            "positions of the model: a text that is longer is continued from its last half alone",
+        ),
+        (
+            "llama",
+            "positions that the model was trained for: what follows them may be of no use",
+        ),
     ] {
         let kind_setting = format!("model.kind={kind}");
         let more = ["--set", &kind_setting, "--out", kind];
@@ -110,7 +125,9 @@ fn a_text_beyond_the_positions_warns() {
         said(dir, &args);
         let config: Value =
             serde_json::from_slice(&fs::read(dir.join(kind).join("model/config.json")).unwrap()).unwrap();
-        let positions = ["n_positions", "max_position_embeddings"].iter().find_map(|key| config[key].as_u64());
+        let positions = ["n_positions", "max_position_embeddings"]
+            .iter()
+            .find_map(|key| config[key].as_u64());
         let positions = positions.unwrap() as usize;
         let generated = |tokens: usize| {
             let tokens = tokens.to_string();
@@ -122,7 +139,10 @@ fn a_text_beyond_the_positions_warns() {
         assert!(!fits.contains("positions"), "{kind}: {fits}");
         let beyond = generated(positions - 1);
         assert!(
-            beyond.contains(&format!("warning: up to {} tokens are more than the {positions} {end}; ", positions + 1)),
+            beyond.contains(&format!(
+                "warning: up to {} tokens are more than the {positions} {end}; ",
+                positions + 1
+            )),
             "{kind}: {beyond}"
         );
     }

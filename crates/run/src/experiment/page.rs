@@ -36,7 +36,9 @@ struct Link {
 pub(super) fn check_place(page: &Path, has_plots: bool) -> Result<()> {
     let shown = page.display();
     if page.is_dir() || page.file_name().is_none() {
-        return Err(Error::user(format!("the page {shown} is a folder; name a file, such as results.md")));
+        return Err(Error::user(format!(
+            "the page {shown} is a folder; name a file, such as results.md"
+        )));
     }
     if has_plots && page.extension().is_none() {
         return Err(Error::user(format!(
@@ -45,9 +47,14 @@ pub(super) fn check_place(page: &Path, has_plots: bool) -> Result<()> {
     }
     let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.exists();
     let folder = page.ancestors().skip(1).find(is_there).unwrap_or(Path::new(""));
-    let probe = folder.join(format!(".{}.probe", page.file_name().unwrap_or_default().to_string_lossy()));
+    let probe = folder.join(format!(
+        ".{}.probe",
+        page.file_name().unwrap_or_default().to_string_lossy()
+    ));
     write_file(&probe, &[]).map_err(|_| {
-        Error::user(format!("the page {shown} cannot be written; name another place with page or --page"))
+        Error::user(format!(
+            "the page {shown} cannot be written; name another place with page or --page"
+        ))
     })?;
     fs::remove_file(&probe).map_err(|error| unwritable(&probe, &error))
 }

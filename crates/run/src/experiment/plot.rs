@@ -152,7 +152,9 @@ fn notes(averaged: usize, left_out: usize) -> String {
     }
     if left_out > 0 {
         let points = counted(left_out as u64, "point");
-        notes.push(format!("Left out: {points} at or below zero, where a logarithmic axis has no place."));
+        notes.push(format!(
+            "Left out: {points} at or below zero, where a logarithmic axis has no place."
+        ));
     }
     notes.join(" ")
 }
