@@ -9,7 +9,8 @@ use lessen_base::{Error, Result};
 use crate::class_names;
 use crate::files::{numbered_lines, quoted, read_text};
 use crate::label_sets::LabelSets;
-use crate::row::{RawLabel, Row};
+use crate::raw_label::RawLabel;
+use crate::row::Row;
 
 /// Most classes that are listed in a message.
 const LISTED: usize = 8;

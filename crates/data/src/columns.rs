@@ -147,7 +147,7 @@ impl Columns {
         })
     }
 
-    /// The positions in a file with these names of columns, which stand in line `line`.
+    /// The positions in a file with these names of columns, which stand in line `line`, or where it is 0 in no line.
     pub(crate) fn named<S: AsRef<str>>(
         &self,
         path: &Path,
@@ -155,6 +155,10 @@ impl Columns {
         header: &[S],
         with_label: bool,
     ) -> Result<Positions> {
+        let place = match line {
+            0 => path.display().to_string(),
+            line => format!("{} line {line}", path.display()),
+        };
         let usual = |name: &str| {
             let is = |column: &S| column.as_ref().trim().eq_ignore_ascii_case(name);
             header.iter().position(is)
@@ -163,8 +167,7 @@ impl Columns {
             let found = header.iter().position(|column| column.as_ref().trim() == name);
             found.ok_or_else(|| {
                 Error::user(format!(
-                    "{} line {line} has no column {} ({key}); its columns are {}",
-                    path.display(),
+                    "{place} has no column {} ({key}); its columns are {}",
                     quoted(name),
                     listed(header)
                 ))
@@ -172,8 +175,7 @@ impl Columns {
         };
         let unknown = |what: &str, key: &str| {
             Error::user(format!(
-                "{} line {line} has the columns {}, and none of them is known to be the {what}; name it with {key}",
-                path.display(),
+                "{place} has the columns {}, and none of them is known to be the {what}; name it with {key}",
                 listed(header)
             ))
         };

@@ -57,6 +57,15 @@ pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> 
 /// Maximum number of quoted characters in a message.
 const LONGEST_QUOTATION: usize = 60;
 
+/// The extension of Parquet files.
+pub(crate) const PARQUET: &str = "parquet";
+
+/// Whether a file is one of Parquet by its name.
+pub(crate) fn is_parquet(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case(PARQUET))
+}
+
 /// Quotes a piece of a file for an error message: truncated, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let visible = |character: char| {

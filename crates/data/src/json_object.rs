@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::class_names;
-use crate::row::RawLabel;
+use crate::raw_label::RawLabel;
 
 /// An object of JSON: names and values in order.
 pub(crate) struct Object<'a>(Vec<(String, &'a RawValue)>);

@@ -10,6 +10,9 @@ use crate::rows::{EXTENSIONS, Place};
 /// Names of the split of evaluations in a folder.
 pub(crate) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
 
+/// The folder of the files of a dataset.
+const DATA: &str = "data";
+
 /// Places of the splits of labelled texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
@@ -37,6 +40,11 @@ impl Places {
         let names = Some(path.join("class.txt")).filter(|names| names.exists());
         let (train, dev) = (split(path, "train")?, first_split(path, &DEV)?);
         let test = split(path, "test")?;
+        // As datasets lie on the Hub.
+        let inner = path.join(DATA);
+        if train.is_none() && matches!(split(&inner, "train"), Ok(Some(Place::Files(_)))) {
+            return Places::of(&inner);
+        }
         Ok(Places {
             train: match train {
                 Some(train) => train,
@@ -176,7 +184,7 @@ fn classes(dir: &Path) -> Result<Option<Place>> {
 
 fn nothing_in(dir: &Path) -> Error {
     Error::user(format!(
-        "there is no train.txt, train.csv, train.tsv or train.jsonl in {}, nor a folder of .txt files for each class; add one \
+        "there is no train.txt, train.csv, train.tsv, train.jsonl or train.parquet in {}, nor a folder of .txt files for each class; add one \
          (`lessen recipes --data` shows the formats), or name one file",
         dir.display()
     ))
@@ -305,7 +313,10 @@ mod tests {
             let sentence = Places::of(dir.path()).unwrap_err().to_string();
             sentence.replace(&format!("{}/", dir.path().display()), "")
         };
-        assert!(refused(&["a.txt"]).starts_with("there is no train.txt, train.csv, train.tsv or train.jsonl in "));
+        assert!(
+            refused(&["a.txt"])
+                .starts_with("there is no train.txt, train.csv, train.tsv, train.jsonl or train.parquet in ")
+        );
         assert_eq!(
             refused(&["train.csv", "train.txt"]),
             "train.txt and train.csv are both a train split; keep one of them in the folder"

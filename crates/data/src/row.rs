@@ -6,18 +6,9 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 
 use crate::columns::{LabelAt, Positions};
-use crate::files::quoted;
-
-/// A label as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RawLabel {
-    /// One word or number.
-    One(String),
-    /// A list of JSON.
-    Many(Vec<String>),
-    /// Columns of 0 and 1: their names, and which of them are 1.
-    Columns(Arc<[String]>, Vec<bool>),
-}
+use crate::files::{is_parquet, quoted};
+use crate::raw_label::RawLabel;
+use crate::record::Record;
 
 /// A text, or a pair of texts, with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +22,8 @@ pub(crate) struct Row {
     pub(crate) label: Option<RawLabel>,
     /// The name of the label's column, where columns have names.
     pub(crate) column: Option<Arc<str>>,
+    /// The line with all of its columns, where labels are not asked for.
+    pub(crate) record: Option<Record>,
 }
 
 impl Row {
@@ -44,6 +37,7 @@ impl Row {
         let file = self.file.display();
         match self.line {
             0 => file.to_string(),
+            line if is_parquet(&self.file) => format!("{file} row {line}"),
             line => format!("{file} line {line}"),
         }
     }
@@ -63,6 +57,8 @@ pub(crate) struct Table {
     column: Option<Arc<str>>,
     /// The names of the columns of 0 and 1.
     labels: Arc<[String]>,
+    /// The names of all columns, where records are kept in place of labels.
+    kept: Option<Arc<[String]>>,
 }
 
 impl Table {
@@ -79,12 +75,31 @@ impl Table {
             labels: labels.iter().map(|column| name(*column).to_string()).collect(),
             file,
             at,
+            kept: None,
         }
+    }
+
+    /// The same table with records of all of its columns, which have these names, in place of labels.
+    pub(crate) fn keeping(self, names: impl IntoIterator<Item = String>) -> Table {
+        Table {
+            kept: Some(names.into_iter().collect()),
+            ..self
+        }
+    }
+
+    /// The names of all columns, where records are kept in place of labels.
+    pub(crate) fn kept(&self) -> Option<&Arc<[String]>> {
+        self.kept.as_ref()
     }
 
     /// The row of a line with these cells.
     pub(crate) fn row(&self, line: usize, cell: impl Fn(usize) -> String) -> Result<Row> {
         let mut row = self.without_label(line, cell(self.at.text), self.at.text_pair.map(&cell));
+        if let Some(names) = &self.kept {
+            let cells = (0..names.len()).map(cell).collect();
+            row.record = Some(Record::of_cells(names, line, cells));
+            return Ok(row);
+        }
         row.label = match &self.at.label {
             Some(LabelAt::One(column)) => Some(RawLabel::One(cell(*column).trim().to_string())),
             Some(LabelAt::Each(columns)) => Some(self.flags(&row, columns.iter().map(|column| cell(*column)))?),
@@ -102,6 +117,7 @@ impl Table {
             text_pair,
             label: None,
             column: self.column.clone(),
+            record: None,
         }
     }
 

@@ -8,11 +8,14 @@ use csv::{ByteRecord, ReaderBuilder};
 use lessen_base::{Error, Result};
 
 use crate::columns::{Columns, LabelAt};
-use crate::files::{empty, quoted, read_text};
+use crate::files::{PARQUET, empty, is_parquet, quoted, read_text};
 use crate::glue::GlueTask;
 use crate::json_object::{self, Object};
 use crate::lines::{Lines, not_utf8, open};
-use crate::row::{RawLabel, Row, Table};
+use crate::parquet_rows::{names_of_classes, parquet_rows};
+use crate::raw_label::RawLabel;
+use crate::record::Record;
+use crate::row::{Row, Table};
 
 /// Files with rows, and their format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +60,20 @@ impl Rows {
                     text_pair: None,
                     label: Some(RawLabel::One(class)),
                     column: None,
+                    record: None,
                 })
             }))),
+        }
+    }
+
+    /// The names of the classes in their order, where a Parquet file says them.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and one without the columns.
+    pub(crate) fn class_names(&self) -> Result<Option<Vec<String>>> {
+        match &self.place {
+            Place::Files(files) if is_parquet(&files[0]) => names_of_classes(&files[0], &self.columns),
+            _ => Ok(None),
         }
     }
 
@@ -110,7 +125,7 @@ impl<I: Iterator<Item = Result<Row>>> Iterator for UntilError<I> {
 }
 
 /// The extensions of files with rows.
-pub(crate) const EXTENSIONS: [&str; 6] = ["txt", "csv", "tsv", "jsonl", "ndjson", "json"];
+pub(crate) const EXTENSIONS: [&str; 7] = ["txt", "csv", "tsv", "jsonl", "ndjson", "json", PARQUET];
 
 /// The rows of a file in the format that its extension says; one at least.
 fn rows_of(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
@@ -120,9 +135,10 @@ fn rows_of(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> 
         "csv" => csv_rows(path, columns, with_label)?,
         "tsv" => tsv_rows(path, columns, with_label)?,
         "jsonl" | "ndjson" | "json" => json_rows(path, columns, with_label)?,
+        PARQUET => parquet_rows(path, columns, with_label)?,
         _ => {
             return Err(Error::user(format!(
-                "the format of {} is not known by its name; name it .txt (text, tab, label), .csv, .tsv or .jsonl",
+                "the format of {} is not known by its name; name it .txt (text, tab, label), .csv, .tsv, .jsonl or .parquet",
                 path.display()
             )));
         }
@@ -143,6 +159,7 @@ fn titles(path: &Path, with_label: bool) -> Result<impl Iterator<Item = Result<R
             text_pair: None,
             label: label.map(|label| RawLabel::One(label.trim().to_string())),
             column: None,
+            record: None,
         };
         match text.rsplit_once('\t') {
             Some((text, label)) => Ok(row(text, Some(label))),
@@ -160,6 +177,14 @@ fn other_count(file: &Arc<Path>, line: usize, (found, wanted): (usize, usize), r
     ))
 }
 
+/// The names of the columns of a table with these cells in its first line.
+fn names_of(columns: &Columns, first: Vec<String>) -> Vec<String> {
+    if columns.are_numbers() {
+        return (1..=first.len()).map(|number| number.to_string()).collect();
+    }
+    first
+}
+
 /// Cells between tabs, without quotes.
 fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
     let (file, mut lines): (Arc<Path>, _) = (path.into(), Lines::open(path)?.peekable());
@@ -175,6 +200,11 @@ fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
     } else {
         lines.next();
         Table::new(file.clone(), columns.named(path, 1, &first, with_label)?, &first)
+    };
+    let table = if with_label {
+        table
+    } else {
+        table.keeping(names_of(columns, first))
     };
     Ok(Box::new(lines.map(move |line| {
         let (line, text) = line?;
@@ -222,6 +252,11 @@ fn csv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
         let at = columns.named(path, line, &names, with_label)?;
         (Table::new(file.clone(), at, &names), None)
     };
+    let table = if with_label {
+        table
+    } else {
+        table.keeping(names_of(columns, names))
+    };
     Ok(Box::new(head.into_iter().chain(records).map(move |record| {
         let (line, record) = record?;
         if record.len() != wanted {
@@ -234,13 +269,43 @@ fn csv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
 
 /// An object of JSON in each line.
 fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
-    let (file, columns): (Arc<Path>, _) = (path.into(), columns.clone());
-    let mut names: Option<(Vec<String>, Table)> = None;
+    let mut rows = JsonLines::new(path, columns, with_label);
     let lines = Lines::open(path)?.filter(|line| !matches!(line, Ok((_, text)) if text.trim().is_empty()));
     Ok(Box::new(lines.map(move |line| {
         let (line, text) = line?;
+        rows.row(line, &text)
+    })))
+}
+
+/// Reads lines with an object of JSON each. The columns are those of the first one.
+pub(crate) struct JsonLines {
+    file: Arc<Path>,
+    columns: Columns,
+    with_label: bool,
+    names: Option<(Vec<String>, Table)>,
+}
+
+impl JsonLines {
+    /// Lines of a file, which messages name.
+    pub(crate) fn new(path: &Path, columns: &Columns, with_label: bool) -> JsonLines {
+        JsonLines {
+            file: path.into(),
+            columns: columns.clone(),
+            with_label,
+            names: None,
+        }
+    }
+
+    /// The row of a line.
+    pub(crate) fn row(&mut self, line: usize, text: &str) -> Result<Row> {
+        let JsonLines {
+            file,
+            columns,
+            with_label,
+            names,
+        } = self;
         let error = |what: String| Error::user(format!("{} line {line} {what}", file.display()));
-        let object = match Object::of(&text) {
+        let object = match Object::of(text) {
             Ok(object) => object,
             Err(reason) if reason.is_data() => {
                 return Err(error(
@@ -254,12 +319,17 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
                 )));
             }
         };
-        let (names, table) = match &mut names {
+        let (names, table) = match names {
             Some(names) => names,
             names => {
                 let keys: Vec<String> = object.names().map(str::to_string).collect();
-                let at = columns.named(&file, line, &keys, with_label)?;
+                let at = columns.named(file, line, &keys, *with_label)?;
                 let table = Table::new(file.clone(), at, &keys);
+                let table = if *with_label {
+                    table
+                } else {
+                    table.keeping(keys.iter().cloned())
+                };
                 names.insert((keys, table))
             }
         };
@@ -286,10 +356,12 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
         };
         let pair = table.at.text_pair.map(text_of).transpose()?;
         let mut row = table.without_label(line, text_of(table.at.text)?, pair);
+        if let Some(names) = table.kept() {
+            row.record = Some(Record::of_json(names, line, text, object.names()));
+            return Ok(row);
+        }
         row.label = match &table.at.label {
-            Some(LabelAt::One(column)) if with_label || object.get(&names[*column]).is_some() => {
-                Some(label_of(*column)?)
-            }
+            Some(LabelAt::One(column)) => Some(label_of(*column)?),
             Some(LabelAt::Each(columns)) => {
                 let words = columns
                     .iter()
@@ -300,5 +372,5 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
             _ => None,
         };
         Ok(row)
-    })))
+    }
 }

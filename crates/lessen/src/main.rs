@@ -5,7 +5,8 @@ mod commands;
 mod stdout;
 
 use clap::{CommandFactory, Parser};
-use commands::Command;
+use clap_complete::env::CompleteEnv;
+use commands::{Command, completions};
 use lessen_cpu::CountingAllocator;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +30,10 @@ struct Cli {
 
 fn main() -> ExitCode {
     ALLOCATOR.hold_little();
+    // Ends the process where a shell asks what may stand on the command line.
+    CompleteEnv::with_factory(Cli::command)
+        .var(completions::ASKED)
+        .complete();
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {

@@ -16,7 +16,7 @@ use crate::columns::Columns;
 use crate::examples::{Dataset, Examples};
 use crate::files::quoted;
 use crate::labels::{LabelKind, Labels};
-use crate::row::RawLabel;
+use crate::raw_label::RawLabel;
 use crate::rows::{Place, Rows};
 
 use task::SCORES;

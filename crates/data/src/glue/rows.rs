@@ -8,7 +8,8 @@ use lessen_base::{Error, Result};
 use super::task::{GlueTask, Layout};
 use crate::files::empty;
 use crate::lines::Lines;
-use crate::row::{RawLabel, Row};
+use crate::raw_label::RawLabel;
+use crate::row::Row;
 
 impl GlueTask {
     /// The rows of a file, each with its label as it is written.
@@ -59,6 +60,7 @@ impl GlueTask {
             }
             let cell = |column: usize| cells.get(column).copied().unwrap_or_default();
             let row = Row {
+                record: None,
                 file: file.clone(),
                 line,
                 text: cell(first).to_string(),

@@ -15,8 +15,9 @@ use crate::held_out;
 use crate::labels::{LabelKind, Labels, Problem};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
+pub use crate::record::Record;
 use crate::row::Row;
-use crate::rows::{Place, Rows};
+use crate::rows::{JsonLines, Place, Rows};
 
 /// How labelled texts are to be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +160,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         _ if options.problem == Problem::Regression => None,
         (Some(names), _) => Some(Classes::read(names, several)?),
         (None, Some(names)) => Some(Classes::of_model(names.clone())),
-        (None, None) => None,
+        (None, None) => train.class_names()?.map(Classes::of_model),
     };
     let (target, labels, remark) = Target::of(&train, options, known)?;
     let others = |place| -> Result<Examples> {
@@ -219,15 +220,34 @@ pub fn has_pairs(path: &Path, options: &Options) -> bool {
     }
 }
 
-/// Reads the texts of a file with named columns (`.csv`, `.tsv`, `.jsonl`) in order; it needs no labels. After an error
-/// there are none.
-pub fn texts(path: &Path, columns: &Columns) -> impl Iterator<Item = Result<TextPair>> + use<> {
+/// Reads the texts of a file with named columns (`.csv`, `.tsv`, `.jsonl`) in order, each with the whole line that it
+/// stands in; it needs no labels. After an error there are none.
+pub fn texts(path: &Path, columns: &Columns) -> impl Iterator<Item = Result<(TextPair, Record)>> + use<> {
     let rows = Rows {
         place: Place::Files(vec![path.to_path_buf()]),
         columns: columns.clone(),
         with_label: false,
     };
-    rows.iter().map(|row| row.map(|row| (row.text, row.text_pair)))
+    rows.iter().map(|row| {
+        let row = row?;
+        let record = row
+            .record
+            .ok_or_else(|| Error::internal("a line without its columns"))?;
+        Ok(((row.text, row.text_pair), record))
+    })
+}
+
+/// Reads an object of JSON, with the texts in fields of usual or given names. `file` and its line `line` name the place
+/// in messages.
+///
+/// # Errors
+/// No object of JSON, and one without the texts.
+pub fn text_of_json(file: &Path, line: usize, text: &str, columns: &Columns) -> Result<(TextPair, Record)> {
+    let row = JsonLines::new(file, columns, false).row(line, text)?;
+    let record = row
+        .record
+        .ok_or_else(|| Error::internal("a line without its columns"))?;
+    Ok(((row.text, row.text_pair), record))
 }
 
 /// Keeps a share of the examples for validation.

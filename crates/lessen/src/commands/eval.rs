@@ -1,5 +1,6 @@
 //! `lessen eval`
 
+use super::candidates;
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
@@ -31,7 +32,7 @@ pub struct Eval {
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', allow_hyphen_values = true)]
     length: Vec<String>,
     /// Another value for train.batch or a key of data, such as data.format=glue; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]

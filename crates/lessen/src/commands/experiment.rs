@@ -1,5 +1,6 @@
 //! `lessen experiment`
 
+use super::candidates;
 use super::device_args::DeviceArgs;
 use crate::{say, tell};
 use clap::Args;
@@ -21,7 +22,7 @@ pub struct Experiment {
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
     /// Another value for a key in the recipe of every run; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
     #[command(flatten)]
     device: DeviceArgs,

@@ -1,7 +1,8 @@
 //! The commands, a file each.
 
 mod bench;
-mod completions;
+mod candidates;
+pub mod completions;
 mod convert;
 mod converted_folder;
 mod device_args;
@@ -78,7 +79,7 @@ impl Command {
             Command::Plan(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Recipes(command) => command.run(),
-            Command::Completions(command) => command.run(cli),
+            Command::Completions(command) => command.run(&cli),
             Command::Man(command) => command.run(cli),
         }
     }

@@ -1,5 +1,6 @@
 //! The flags that name a saved model.
 
+use super::candidates;
 use clap::Args;
 use lessen_run::Result;
 use lessen_run::device::NewBackend;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub struct ModelArgs {
     /// Folder of a run, or a Hugging Face folder with config.json, model.safetensors and tokenizer
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = candidates::runs())]
     run_dir: PathBuf,
     /// Take the best model instead of the last one
     #[arg(long, conflicts_with = "step")]

@@ -1,5 +1,6 @@
 //! `lessen plan`
 
+use super::candidates;
 use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
 use crate::say;
@@ -26,6 +27,7 @@ enum Dump {
 #[derive(Args)]
 pub struct Plan {
     /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder)
+    #[arg(add = candidates::recipes())]
     recipe: String,
     #[command(flatten)]
     over: RecipeArgs,

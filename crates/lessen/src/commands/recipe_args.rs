@@ -1,5 +1,6 @@
 //! The flags of `train` and `plan` that go over a recipe's settings.
 
+use super::candidates;
 use clap::Args;
 use lessen_run::Result;
 use lessen_run::recipe::settings::Settings;
@@ -40,7 +41,7 @@ pub struct RecipeArgs {
     seed: Option<u64>,
     /// Another value for a key of the recipe (`lessen recipes --keys` lists them), or phase.NAME.KEY=VALUE for one of
     /// its training phases; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 //! `lessen recipes`
 
+use super::candidates;
 use crate::say;
 use clap::Args;
 use lessen_run::recipe::BUILT_IN;
@@ -24,7 +25,7 @@ fn section(format: &str) -> Option<&'static str> {
 #[derive(Args)]
 pub struct Recipes {
     /// Print the text of this recipe, as a start for one's own, or the description of this data format
-    #[arg(value_name = "RECIPE|FORMAT")]
+    #[arg(value_name = "RECIPE|FORMAT", add = candidates::recipes_and_formats())]
     name: Option<String>,
     /// List the keys of recipes with their defaults
     #[arg(long, conflicts_with = "name")]

@@ -1,5 +1,6 @@
 //! `lessen report`
 
+use super::candidates;
 use crate::{say, tell};
 use clap::Args;
 use lessen_run::Result;
@@ -14,7 +15,7 @@ const PAGE: &str = "report.html";
 #[derive(Args)]
 pub struct Report {
     /// Folders of runs
-    #[arg(required = true)]
+    #[arg(required = true, add = candidates::runs())]
     run: Vec<PathBuf>,
     /// File for the page [default: report.html, in the folder of the run where it is a single one]
     #[arg(long, value_name = "FILE")]

@@ -1,5 +1,6 @@
 //! `lessen train`
 
+use super::candidates;
 use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
 use crate::{say, tell};
@@ -16,11 +17,12 @@ const DEFAULT: &str = "adder";
 #[derive(Args)]
 pub struct Train {
     /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder) [default: adder]
+    #[arg(add = candidates::recipes())]
     recipe: Option<String>,
     #[command(flatten)]
     over: RecipeArgs,
     /// Folder for the results [default: runs/RECIPE-N]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", add = candidates::runs())]
     out: Option<PathBuf>,
     /// Resume the run in the folder from its newest checkpoint, with its own settings
     #[arg(long)]

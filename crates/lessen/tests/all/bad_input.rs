@@ -37,7 +37,7 @@ fn missing_data_is_named() {
     fs::remove_file(data.join("train.txt")).unwrap();
     let sentence = refuse(dir.path(), &train_on(&recipe, &data, &[]));
     assert!(
-        sentence.contains("there is no train.txt, train.csv, train.tsv or train.jsonl in"),
+        sentence.contains("there is no train.txt, train.csv, train.tsv, train.jsonl or train.parquet in"),
         "{sentence}"
     );
     let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", "nowhere"]);

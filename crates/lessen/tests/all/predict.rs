@@ -189,15 +189,17 @@ fn a_file_with_named_columns_is_asked_by_its_columns() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     trained(dir);
-    let labels = |input: &str, more: &[&str]| -> Vec<(String, String)> {
+    // The columns of the file stay, and the text is the one that is named.
+    let labels_of = |column: &str, input: &str, more: &[&str]| -> Vec<(String, String)> {
         let args = ["predict", "run", "--format", "jsonl", "--input", input];
         let own = |value: &Value| value.as_str().unwrap().to_string();
         let found = objects(&succeed(dir, &[&args[..], more].concat()));
         found
             .iter()
-            .map(|object| (own(&object["text"]), own(&object["label"])))
+            .map(|object| (own(&object[column]), own(&object["label"])))
             .collect()
     };
+    let labels = |input: &str, more: &[&str]| labels_of("text", input, more);
     let expected = [
         ("sun, sun".to_string(), "fair".to_string()),
         ("rain".into(), "foul".into()),
@@ -205,7 +207,7 @@ fn a_file_with_named_columns_is_asked_by_its_columns() {
     fs::write(dir.join("a.csv"), "number,text\n1,\"sun, sun\"\n2,rain\n").unwrap();
     assert_eq!(labels("a.csv", &[]), expected);
     fs::write(dir.join("a.tsv"), "what\tnumber\nsun, sun\t1\nrain\t2\n").unwrap();
-    assert_eq!(labels("a.tsv", &["--set", "data.text=what"]), expected);
+    assert_eq!(labels_of("what", "a.tsv", &["--set", "data.text=what"]), expected);
     fs::write(dir.join("a.jsonl"), "{\"text\": \"sun, sun\"}\n{\"text\": \"rain\"}\n").unwrap();
     assert_eq!(labels("a.jsonl", &[]), expected);
     let sentence = refuse(dir, &["predict", "run", "--input", "a.tsv"]);
@@ -213,10 +215,12 @@ fn a_file_with_named_columns_is_asked_by_its_columns() {
     fs::write(dir.join("b.csv"), "text,text_pair\nsun,rain\n").unwrap();
     let printed = succeed(dir, &["predict", "run", "--input", "b.csv"]);
     assert!(
-        printed.starts_with("text,label,probability\nsun,fair,"),
-        "the run has no pairs: {printed}"
+        printed.starts_with("text,text_pair,label,probability\nsun,rain,fair,"),
+        "{printed}"
     );
+    let pair = printed;
     let printed = succeed(dir, &["predict", "run/model", "--input", "b.csv"]);
+    assert_ne!(printed, pair, "the run has no pairs");
     assert!(
         printed.starts_with("text,text_pair,label,probability\nsun,rain,"),
         "{printed}"

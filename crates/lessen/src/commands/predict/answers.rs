@@ -1,17 +1,18 @@
 //! Answers to questions about texts.
 
-use super::Predict;
 use super::answer_format::AnswerFormat;
-use super::input::Input;
+use super::asking::fields_of_answer;
+use super::input::{Input, InputOptions, LineColumns};
 use super::output::{self, Format};
 use super::records::Records;
+use super::{Predict, answer_all};
 use crate::say;
 use lessen_data::{FoundAnswer, Question, Questions, squad};
 use lessen_run::saved_run::{SavedRun, split_pair};
 use lessen_run::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Answers the questions of the flags.
@@ -19,11 +20,7 @@ use std::sync::Arc;
 /// # Errors
 /// Flags that are for other models; errors of reading, asking and writing.
 pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
-    if asked.probabilities {
-        return Err(Error::user(
-            "--probabilities is for classes, and the model finds answers, each with its own probability; leave it out",
-        ));
-    }
+    refuse_probabilities(asked)?;
     match (&asked.what.text, &asked.what.input) {
         (Some(text), _) => one(asked, run, text),
         (_, Some(input)) => many(asked, run, input),
@@ -31,6 +28,19 @@ pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
             "--glue is for classifiers, and the model finds answers; name a file with questions and texts by --input",
         )),
     }
+}
+
+/// Refuses a flag that is for classes.
+///
+/// # Errors
+/// The flag.
+pub fn refuse_probabilities(asked: &Predict) -> Result<()> {
+    if asked.probabilities {
+        return Err(Error::user(
+            "--probabilities is for classes, and the model finds answers, each with its own probability; leave it out",
+        ));
+    }
+    Ok(())
 }
 
 /// Answers one question.
@@ -57,7 +67,7 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
     cut.tell();
     for found in found {
         say(&if asked.json {
-            let mut object: Map<String, Value> = cells(&found).into_iter().collect();
+            let mut object: Map<String, Value> = fields_of_answer(&found).into_iter().collect();
             object.insert("cut_texts".into(), cut.to_json());
             format!("{}\n", Value::Object(object))
         } else {
@@ -75,37 +85,33 @@ fn shown(found: &FoundAnswer) -> &str {
     }
 }
 
-/// The description of an answer. Without an answer, it has no place in the text.
-fn cells(found: &FoundAnswer) -> Vec<(String, Value)> {
-    let place = |place: usize| (!found.text.is_empty()).then_some(place);
-    let cells = [
-        ("answer", json!(found.text)),
-        ("start", json!(place(found.characters.start))),
-        ("end", json!(place(found.characters.end))),
-        ("probability", json!(found.probability)),
-        ("null_margin", json!(found.null_margin)),
-    ];
-    cells.map(|(name, value)| (name.to_string(), value)).to_vec()
-}
-
 /// Answers the questions of a file.
 fn many(asked: &Predict, run: &SavedRun<'_>, input: &Path) -> Result<()> {
     let is_squad = input
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-    let form = asked.format.or(AnswerFormat::of(asked.output.as_deref()));
-    let format = match form {
+    let is_json = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
+    let named = match asked.format {
+        None if is_squad && asked.output.as_ref().is_some_and(is_json) => None,
+        _ => asked.answer_format()?,
+    };
+    let format = match named {
         None if is_squad => None,
         Some(AnswerFormat::Squad) if is_squad => None,
-        None => Some(Format::of(asked.output.as_deref())),
-        Some(form) => Some(form.of_rows()?),
+        None => Some(Format::Csv),
+        Some(named) => Some(named.of_rows()?),
     };
     if is_squad {
         let questions = Arc::new(squad::read_file(input)?);
         asked.write(|out| of_squad(run, questions, format, out))
     } else {
-        let input = Input::open(input, &run.columns_of_questions(), Some(true))?;
-        asked.write(|out| of_rows(run, input, format.unwrap_or(Format::Csv), out))
+        let options = InputOptions {
+            columns: run.columns_of_questions(),
+            has_pairs: Some(true),
+            lines: LineColumns::of_questions(),
+        };
+        let (input, format) = (Input::open(input, options)?, format.unwrap_or(Format::Csv));
+        asked.write(|out| answer_all(run, input, asked.options(run, format), out))
     }
 }
 
@@ -127,35 +133,9 @@ fn of_squad(run: &SavedRun<'_>, questions: Arc<Questions>, format: Option<Format
             for (Question { id, text, .. }, found) in all {
                 let asked = [("id", json!(id)), ("question", json!(text))];
                 let asked = asked.map(|(name, value)| (name.to_string(), value));
-                records.write(asked.into_iter().chain(cells(found)).collect())?;
+                records.write(None, asked.into_iter().chain(fields_of_answer(found)).collect())?;
             }
-            records.finish()
+            records.flush()
         }
     }
-}
-
-/// Answers rows of questions and texts, in batches.
-fn of_rows(run: &SavedRun<'_>, mut input: Input, format: Format, out: &mut dyn Write) -> Result<()> {
-    let mut answerer = run.answerer()?;
-    let mut records = Records::new(out, format);
-    loop {
-        let pairs = input.next(answerer.at_once())?;
-        if pairs.is_empty() {
-            break;
-        }
-        let asked = pairs
-            .iter()
-            .map(|(question, context)| (question.as_str(), context.as_deref().unwrap_or_default()));
-        let questions = Questions::unanswered(asked);
-        let found = answerer
-            .ask(Arc::new(questions))
-            .map_err(|error| error.at(input.name()))?;
-        for ((question, _), found) in pairs.iter().zip(&found) {
-            let question = ("question".to_string(), json!(question));
-            records.write(std::iter::once(question).chain(cells(found)).collect())?;
-        }
-    }
-    input.finish();
-    answerer.cut_texts().tell();
-    records.finish()
 }

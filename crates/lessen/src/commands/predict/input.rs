@@ -3,14 +3,24 @@
 use crate::commands::lines::Lines;
 use indicatif::{ProgressBar, ProgressStyle};
 use lessen_data::TextPair;
-use lessen_data::labelled::{Columns, texts};
+use lessen_data::labelled::{Columns, Record, texts};
 use lessen_run::saved_run::split_pair;
 use lessen_run::{Error, Result, console};
 use std::iter::Peekable;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The endings of files with named columns.
-const TABLES: [&str; 5] = ["csv", "tsv", "jsonl", "ndjson", "json"];
+const TABLES: [&str; 6] = ["csv", "tsv", "jsonl", "ndjson", "json", "parquet"];
+
+/// Texts, or pairs of texts, with the lines that they stand in.
+#[derive(Default)]
+pub struct Texts {
+    /// The texts.
+    pub texts: Vec<TextPair>,
+    /// The lines, as many.
+    pub records: Vec<Record>,
+}
 
 /// A file with texts, or pairs of texts.
 pub struct Input {
@@ -22,10 +32,64 @@ pub struct Input {
 }
 
 enum Source {
-    /// A text on each line.
-    Lines(Lines),
+    /// A text on each line, and the names of the columns that it has in an answer.
+    Lines(Lines, LineColumns),
     /// Rows with named columns.
-    Table(Box<Peekable<Box<dyn Iterator<Item = Result<TextPair>>>>>),
+    Table(Box<Peekable<Rows>>),
+}
+
+type Rows = Box<dyn Iterator<Item = Result<(TextPair, Record)>>>;
+
+/// What the columns of plain lines are called: of a text, and of the second one of a pair where that is answered with.
+#[derive(Clone)]
+pub struct LineColumns {
+    names: Arc<[String]>,
+    has_pairs: bool,
+}
+
+impl LineColumns {
+    /// The columns of lines with texts, or with pairs of texts.
+    pub fn of_texts(has_pairs: bool) -> LineColumns {
+        let names = ["text", "text_pair"].into_iter().take(if has_pairs { 2 } else { 1 });
+        LineColumns {
+            names: names.map(str::to_string).collect(),
+            has_pairs,
+        }
+    }
+
+    /// The columns of lines with a question and its context, which is left out of the answer.
+    pub fn of_questions() -> LineColumns {
+        LineColumns {
+            names: Arc::new(["question".to_string()]),
+            has_pairs: true,
+        }
+    }
+
+    /// The text or pair of a line.
+    ///
+    /// # Errors
+    /// A pair without a tab; `name` is the file.
+    pub fn read(&self, name: &str, number: usize, line: &str) -> Result<(TextPair, Record)> {
+        if self.has_pairs && !line.contains('\t') {
+            return Err(Error::user(format!(
+                "{name} line {number} has no tab; write both texts with a tab between"
+            )));
+        }
+        let (text, second) = split_pair(line, self.has_pairs);
+        let cells = [Some(text.clone()), second.clone()].into_iter().flatten();
+        let cells = cells.take(self.names.len()).collect();
+        Ok(((text, second), Record::of_cells(&self.names, number, cells)))
+    }
+}
+
+/// How a file is read.
+pub struct InputOptions {
+    /// The columns of texts in a table.
+    pub columns: Columns,
+    /// Whether texts are pairs, where that is known.
+    pub has_pairs: Option<bool>,
+    /// The columns of plain lines.
+    pub lines: LineColumns,
 }
 
 impl Input {
@@ -33,23 +97,29 @@ impl Input {
     ///
     /// # Errors
     /// A file that cannot be opened, or lacks a column.
-    pub fn open(path: &Path, columns: &Columns, has_pairs: Option<bool>) -> Result<Input> {
+    pub fn open(path: &Path, options: InputOptions) -> Result<Input> {
+        let InputOptions {
+            columns,
+            has_pairs,
+            lines: line_columns,
+        } = options;
         let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
         if !TABLES.iter().any(|table| ending == *table) {
             let lines = Lines::open(path, "--input")?;
             return Ok(Input {
                 name: lines.name().to_string(),
                 bar: console::shows_bars().then(|| bar(lines.bytes())),
-                source: Source::Lines(lines),
+                source: Source::Lines(lines, line_columns),
                 has_pairs: has_pairs == Some(true),
                 count: 0,
             });
         }
-        let rows: Box<dyn Iterator<Item = Result<TextPair>>> = Box::new(texts(path, columns));
+        let rows: Rows = Box::new(texts(path, &columns));
         let mut rows = rows.peekable();
         let is_pair = match rows.peek() {
             Some(Err(error)) => return Err(error.clone()),
-            first => first.is_some_and(|row| row.as_ref().is_ok_and(|(_, second)| second.is_some())),
+            Some(Ok(((_, second), _))) => second.is_some(),
+            None => false,
         };
         let name = path.display().to_string();
         if has_pairs == Some(true) && !is_pair {
@@ -71,52 +141,42 @@ impl Input {
         &self.name
     }
 
-    /// Whether texts are pairs.
-    pub fn has_pairs(&self) -> bool {
-        self.has_pairs
+    /// Whether it has named columns.
+    pub fn is_table(&self) -> bool {
+        matches!(self.source, Source::Table(_))
     }
 
-    /// The number of texts that have been read.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The next texts, at most `most`; an empty list at the end.
+    /// The next texts, at most `most`; none at the end.
     ///
     /// # Errors
     /// A file that cannot be read, has no text, or is no UTF-8; a pair without a tab; a damaged row.
-    pub fn next(&mut self, most: usize) -> Result<Vec<TextPair>> {
-        let mut found = Vec::new();
-        while found.len() < most
-            && let Some(text) = self.one()?
+    pub fn next(&mut self, most: usize) -> Result<Texts> {
+        let mut found = Texts::default();
+        while found.texts.len() < most
+            && let Some((text, record)) = self.one()?
         {
-            found.push(text);
+            found.texts.push(text);
+            found.records.push(record);
         }
-        self.count += found.len();
+        self.count += found.texts.len();
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{} texts", self.count));
-            if let Source::Lines(lines) = &self.source {
+            if let Source::Lines(lines, _) = &self.source {
                 bar.set_position(lines.read());
             }
         }
         Ok(found)
     }
 
-    fn one(&mut self) -> Result<Option<TextPair>> {
+    fn one(&mut self) -> Result<Option<(TextPair, Record)>> {
         match &mut self.source {
-            Source::Lines(lines) => {
-                let Some(line) = lines.next()? else { return Ok(None) };
-                if self.has_pairs && !line.contains('\t') {
-                    let (name, number) = (&self.name, lines.line());
-                    return Err(Error::user(format!(
-                        "{name} line {number} has no tab; write both texts with a tab between"
-                    )));
-                }
-                Ok(Some(split_pair(&line, self.has_pairs)))
-            }
+            Source::Lines(lines, columns) => match lines.next()? {
+                Some(line) => columns.read(&self.name, lines.line(), &line).map(Some),
+                None => Ok(None),
+            },
             Source::Table(rows) => {
                 let row = rows.next().transpose()?;
-                Ok(row.map(|(text, second)| (text, second.filter(|_| self.has_pairs))))
+                Ok(row.map(|((text, second), record)| ((text, second.filter(|_| self.has_pairs)), record)))
             }
         }
     }

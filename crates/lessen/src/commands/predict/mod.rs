@@ -2,15 +2,21 @@
 
 mod answer_format;
 mod answers;
+mod asking;
 mod glue;
 mod input;
 mod output;
 mod records;
+mod stream;
 mod tags;
 
-use self::answer_format::AnswerFormat;
-use self::input::Input;
-use self::output::{Format, Output};
+use self::answer_format::{AnswerFormat, chosen};
+use self::asking::{AnswerOptions, Asking};
+use self::input::{Input, InputOptions, LineColumns};
+use self::output::Format;
+use self::records::Records;
+use self::stream::LineOptions;
+use super::candidates;
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
@@ -43,17 +49,18 @@ pub struct Predict {
     /// File to write to instead of stdout; with --glue, the folder for the files
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Format of the answers to --input [default: that of the ending of --output, else csv; squad for a file of SQuAD]
+    /// Format of the answers to --input [default: that of the ending of --output, else csv; squad for a file of SQuAD].
+    /// Columns of a table stay as they are, and the answers stand behind them
     #[arg(long, value_name = "FORMAT", requires = "input")]
     format: Option<AnswerFormat>,
     /// Write the probabilities of all classes
-    #[arg(long, requires = "input")]
+    #[arg(long, conflicts_with_all = ["text", "image", "glue"])]
     probabilities: bool,
     /// Another value for train.batch, data.max_length, data.text, data.text_pair or data.threshold; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
     /// Print one JSON object and nothing else on stdout
-    #[arg(long, conflicts_with_all = ["input", "glue"])]
+    #[arg(long, conflicts_with_all = ["input", "glue", "stream"])]
     json: bool,
 }
 
@@ -68,6 +75,10 @@ struct Subject {
     /// of SQuAD (.json), for classes of words also one with a word on each line
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     input: Option<PathBuf>,
+    /// Answer each line of stdin at once, with a JSON object: a line is a text, or an object with a text, whose other
+    /// fields stay; one that cannot be answered gets an object with its number and an error
+    #[arg(long, conflicts_with = "output")]
+    stream: bool,
     /// PNG and JPEG files, one or more; for models of images
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["output", "pairs"])]
     image: Vec<PathBuf>,
@@ -79,12 +90,18 @@ struct Subject {
 impl Predict {
     /// Asks the model; the exit code.
     pub fn run(self) -> Result<u8> {
+        if self.what.glue.is_none() {
+            self.answer_format()?;
+        }
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
         self.precision.set_and_warn(&mut run)?;
         if !self.what.image.is_empty() {
             return self.images(&run).map(|()| 0);
+        }
+        if self.what.stream {
+            return self.stream(&run).map(|()| 0);
         }
         match run.task() {
             Task::QuestionAnswering => return answers::predict(&self, &run).map(|()| 0),
@@ -103,6 +120,14 @@ impl Predict {
             (None, None, None) => {}
         }
         Ok(0)
+    }
+
+    /// The format of answers to many texts, if a flag or the ending of a file says it.
+    ///
+    /// # Errors
+    /// A file whose ending names another format.
+    fn answer_format(&self) -> Result<Option<AnswerFormat>> {
+        chosen(self.format, self.output.as_deref())
     }
 
     /// Whether texts are pairs, as far as that is known.
@@ -157,17 +182,45 @@ impl Predict {
 
     /// Asks about all lines of a file.
     fn many(&self, run: &SavedRun<'_>, input: &Path) -> Result<()> {
-        let input = Input::open(input, &run.columns(), self.has_pairs(run))?;
-        let form = output::OutputOptions {
-            format: match self.format {
-                Some(form) => form.of_rows()?,
-                None => Format::of(self.output.as_deref()),
-            },
-            probabilities: self.probabilities,
-            has_pairs: input.has_pairs(),
-            separator: run.separator(),
+        let has_pairs = self.has_pairs(run);
+        let options = InputOptions {
+            columns: run.columns(),
+            has_pairs,
+            lines: LineColumns::of_texts(has_pairs == Some(true)),
         };
-        self.write(|out| answer_all(run, input, form, out))
+        let input = Input::open(input, options)?;
+        let format = self.answer_format()?.map_or(Ok(Format::Csv), AnswerFormat::of_rows)?;
+        self.write(|out| answer_all(run, input, self.options(run, format), out))
+    }
+
+    /// Answers lines of stdin as they come.
+    fn stream(&self, run: &SavedRun<'_>) -> Result<()> {
+        let (columns, has_pairs, lines) = match run.task() {
+            Task::QuestionAnswering => {
+                answers::refuse_probabilities(self)?;
+                (run.columns_of_questions(), Some(true), LineColumns::of_questions())
+            }
+            Task::TokenClassification { .. } => (run.columns(), Some(false), LineColumns::of_texts(false)),
+            _ => {
+                let has_pairs = self.has_pairs(run);
+                (run.columns(), has_pairs, LineColumns::of_texts(has_pairs == Some(true)))
+            }
+        };
+        let options = LineOptions {
+            columns,
+            has_pairs,
+            lines,
+        };
+        stream::answer(&mut Asking::new(run, self.options(run, Format::Jsonl))?, &options)
+    }
+
+    /// How answers to many texts are written.
+    fn options<'a>(&self, run: &'a SavedRun<'_>, format: Format) -> AnswerOptions<'a> {
+        AnswerOptions {
+            format,
+            probabilities: self.probabilities,
+            separator: run.separator(),
+        }
     }
 
     /// Writes through `fill` into the file of `--output`, or to stdout.
@@ -214,38 +267,22 @@ fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
 }
 
 /// Writes the answers to all texts, in batches.
-fn answer_all(
-    run: &SavedRun<'_>,
-    mut input: Input,
-    form: output::OutputOptions<'_>,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let mut predictor = run.predictor()?;
-    let mut output = Output::new(out, form, run.labels());
-    let (mut blank, mut first) = (0, None);
+fn answer_all(run: &SavedRun<'_>, mut input: Input, options: AnswerOptions<'_>, out: &mut dyn Write) -> Result<()> {
+    let mut asking = Asking::new(run, options)?;
+    let mut records = Records::new(out, options.format);
     loop {
-        let texts = input.next(predictor.at_once())?;
-        if texts.is_empty() {
+        let found = input.next(asking.at_once())?;
+        if found.texts.is_empty() {
             break;
         }
-        let before = input.count() - texts.len();
-        let answers = predictor.ask(&texts).map_err(|error| error.at(input.name()))?;
-        for (number, (text, answer)) in texts.iter().zip(&answers).enumerate() {
-            if answer.is_blank {
-                blank += 1;
-                first.get_or_insert(before + number + 1);
-            }
-            output.write(text, &answer.prediction)?;
+        let answers = asking.ask(&found.texts).map_err(|error| error.at(input.name()))?;
+        for (record, answer) in found.records.iter().zip(answers) {
+            records
+                .write(Some(record), answer)
+                .map_err(|error| error.at(input.name()))?;
         }
     }
     input.finish();
-    predictor.cut_texts().tell();
-    if let Some(number) = first {
-        tell(&format!(
-            "warning: {blank} of {} texts are empty or have no character that the model knows, such as number {number}; the \
-             answers to them say nothing",
-            input.count()
-        ));
-    }
-    output.finish()
+    asking.tell();
+    records.flush()
 }

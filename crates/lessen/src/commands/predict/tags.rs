@@ -2,11 +2,12 @@
 
 use super::Predict;
 use super::answer_format::AnswerFormat;
-use super::input::Input;
-use super::output::{self, Format, by_name};
+use super::input::{Input, InputOptions, LineColumns};
+use super::output::{self, Fields, Format, by_name};
 use super::records::Records;
 use crate::commands::lines::Lines;
 use crate::say;
+use lessen_data::labelled::Record;
 use lessen_data::tagged::{split_words, words_of};
 use lessen_run::saved_run::{SavedRun, Tagger, Tags, WordTag};
 use lessen_run::{Error, Result};
@@ -42,10 +43,9 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
     let sentences = [words];
     for tags in run.tagger()?.tag(&sentences)? {
         if asked.json {
-            say(&format!(
-                "{}\n",
-                Value::Object(object(&sentences[0], &tags, run.labels(), false))
-            ))?;
+            let fields = fields_of(&sentences[0], &tags, run.labels(), false);
+            let object: Map<String, Value> = std::iter::once(text_of(&sentences[0])).chain(fields).collect();
+            say(&format!("{}\n", Value::Object(object)))?;
             continue;
         }
         let width = sentences[0].iter().map(|word| word.chars().count()).max().unwrap_or(0);
@@ -68,9 +68,8 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A sentence with its classes and entities.
-fn object(words: &[String], tags: &Tags, labels: &[String], probabilities: bool) -> Map<String, Value> {
-    let text = words.join(" ");
+/// The fields of a sentence with its classes and entities.
+pub fn fields_of(words: &[String], tags: &Tags, labels: &[String], probabilities: bool) -> Fields {
     let label = |tag: &Option<WordTag>| tag.as_ref().map(|tag| labels[tag.class].clone());
     let share = |tag: &Option<WordTag>| tag.as_ref().map(|tag| tag.probabilities[tag.class]);
     let all = |tag: &Option<WordTag>| tag.as_ref().map(|tag| by_name(labels, &tag.probabilities));
@@ -91,25 +90,28 @@ fn object(words: &[String], tags: &Tags, labels: &[String], probabilities: bool)
             })
         })
         .collect();
-    let mut object = Map::new();
-    object.insert("text".into(), json!(text));
-    object.insert("words".into(), json!(words));
-    object.insert(
-        "labels".into(),
-        tags.words.iter().map(|tag| json!(label(tag))).collect(),
-    );
-    object.insert(
-        "probabilities".into(),
-        tags.words.iter().map(|tag| json!(share(tag))).collect(),
-    );
+    let mut fields = vec![
+        ("words", json!(words)),
+        ("labels", tags.words.iter().map(|tag| json!(label(tag))).collect()),
+        (
+            "probabilities",
+            tags.words.iter().map(|tag| json!(share(tag))).collect(),
+        ),
+    ];
     if probabilities {
-        object.insert(
-            "all_probabilities".into(),
-            tags.words.iter().map(|tag| json!(all(tag))).collect(),
-        );
+        let all = tags.words.iter().map(|tag| json!(all(tag))).collect();
+        fields.push(("all_probabilities", all));
     }
-    object.insert("entities".into(), Value::Array(entities));
-    object
+    fields.push(("entities", Value::Array(entities)));
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect()
+}
+
+/// The text of a sentence, as a field before those of [`fields_of`].
+fn text_of(words: &[String]) -> (String, Value) {
+    ("text".to_string(), json!(words.join(" ")))
 }
 
 /// Sentences of a file.
@@ -125,7 +127,7 @@ impl Sentences {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         let is_table = match ending.to_ascii_lowercase().as_str() {
             "conll" | "tsv" | "jsonl" | "ndjson" | "json" => true,
-            "csv" => false,
+            "csv" | "parquet" => false,
             _ if path == Path::new("-") => false,
             _ => Lines::open(path, "--input")?
                 .next()?
@@ -134,17 +136,29 @@ impl Sentences {
         Ok(if is_table {
             Sentences::Words(Box::new(words_of(path)?))
         } else {
-            Sentences::Texts(Input::open(path, &run.columns(), Some(false))?)
+            let options = InputOptions {
+                columns: run.columns(),
+                has_pairs: Some(false),
+                lines: LineColumns::of_texts(false),
+            };
+            Sentences::Texts(Input::open(path, options)?)
         })
     }
 
-    /// The next sentences, at most `most`; an empty list at the end.
-    fn next(&mut self, most: usize) -> Result<Vec<Vec<String>>> {
+    /// The next sentences, at most `most`, with the line of a table that each stands in; an empty list at the end.
+    fn next(&mut self, most: usize) -> Result<(Vec<Vec<String>>, Vec<Option<Record>>)> {
         match self {
-            Sentences::Words(words) => words.by_ref().take(most).collect(),
+            Sentences::Words(words) => {
+                let words: Vec<Vec<String>> = words.by_ref().take(most).collect::<Result<_>>()?;
+                let records = vec![None; words.len()];
+                Ok((words, records))
+            }
             Sentences::Texts(input) => {
-                let texts = input.next(most)?;
-                Ok(texts.iter().map(|(text, _)| split_words(text)).collect())
+                let found = input.next(most)?;
+                let words = found.texts.iter().map(|(text, _)| split_words(text)).collect();
+                // A plain line is answered with the words that were found in it.
+                let record = |record| input.is_table().then_some(record);
+                Ok((words, found.records.into_iter().map(record).collect()))
             }
         }
     }
@@ -152,20 +166,22 @@ impl Sentences {
 
 /// Tells the classes of the words of a file.
 fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
-    let form = asked.format.or(AnswerFormat::of(asked.output.as_deref()));
-    let format = match form {
+    let format = match asked.answer_format()? {
         Some(AnswerFormat::Conll) => None,
-        Some(form) => Some(form.of_rows()?),
-        None => Some(Format::of(asked.output.as_deref())),
+        Some(named) => Some(named.of_rows()?),
+        None => Some(Format::Csv),
     };
     let mut sentences = Sentences::open(path, run)?;
     asked.write(|out| {
         let mut tagger = run.tagger()?;
         let name = path.display();
-        let mut next = |tagger: &mut Tagger<'_>| -> Result<Vec<(Vec<String>, Tags)>> {
-            let words = sentences.next(tagger.at_once())?;
+        let mut next = |tagger: &mut Tagger<'_>| -> Result<Vec<Tagged>> {
+            let (words, records) = sentences.next(tagger.at_once())?;
             let tags = tagger.tag(&words).map_err(|error| error.at(&name))?;
-            Ok(words.into_iter().zip(tags).collect())
+            let all = words.into_iter().zip(records).zip(tags);
+            Ok(all
+                .map(|((words, record), tags)| Tagged { words, record, tags })
+                .collect())
         };
         match format {
             None => columns(&mut tagger, &mut next, run.labels(), out)?,
@@ -178,8 +194,16 @@ fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
     })
 }
 
+/// A sentence with its tags.
+struct Tagged {
+    words: Vec<String>,
+    /// The line of a table that it stands in.
+    record: Option<Record>,
+    tags: Tags,
+}
+
 /// The next sentences with their tags; none at the end.
-type Next<'a> = &'a mut dyn FnMut(&mut Tagger<'_>) -> Result<Vec<(Vec<String>, Tags)>>;
+type Next<'a> = &'a mut dyn FnMut(&mut Tagger<'_>) -> Result<Vec<Tagged>>;
 
 /// Writes a word and its class on each line; `-` for a word without a token.
 fn columns(tagger: &mut Tagger<'_>, next: Next<'_>, labels: &[String], out: &mut dyn Write) -> Result<()> {
@@ -188,7 +212,7 @@ fn columns(tagger: &mut Tagger<'_>, next: Next<'_>, labels: &[String], out: &mut
         if found.is_empty() {
             return Ok(());
         }
-        for (words, tags) in found {
+        for Tagged { words, tags, .. } in found {
             let lines = words.iter().zip(&tags.words).map(|(word, tag)| {
                 let label = tag.as_ref().map_or("-", |tag| labels[tag.class].as_str());
                 format!("{word}\t{label}\n")
@@ -199,7 +223,7 @@ fn columns(tagger: &mut Tagger<'_>, next: Next<'_>, labels: &[String], out: &mut
     }
 }
 
-/// Writes a row for each word, or an object for each sentence.
+/// Writes a row for each word, or an object for each sentence, which keeps the other columns of its table.
 fn rows(
     tagger: &mut Tagger<'_>,
     next: Next<'_>,
@@ -211,12 +235,16 @@ fn rows(
     loop {
         let found = next(tagger)?;
         if found.is_empty() {
-            return records.finish();
+            return records.flush();
         }
-        for (words, tags) in found {
+        for Tagged { words, record, tags } in found {
             number += 1;
             if format == Format::Jsonl {
-                records.write(object(&words, &tags, labels, probabilities).into_iter().collect())?;
+                let fields = fields_of(&words, &tags, labels, probabilities);
+                match record {
+                    Some(record) => records.write(Some(&record), fields)?,
+                    None => records.write(None, std::iter::once(text_of(&words)).chain(fields).collect())?,
+                }
                 continue;
             }
             for (word, tag) in words.iter().zip(&tags.words) {
@@ -235,7 +263,7 @@ fn rows(
                     let named = labels.iter().enumerate();
                     cells.extend(named.map(|(class, label)| (format!("probability_{label}"), share(class))));
                 }
-                records.write(cells)?;
+                records.write(None, cells)?;
             }
         }
     }
