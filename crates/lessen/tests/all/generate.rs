@@ -28,6 +28,8 @@ fn trained(dir: &Path) {
         "train.lr=0.02",
         "--set",
         "train.eval_every=0",
+        "--set",
+        "train.warmup=80%",
     ];
     succeed(dir, &[&start[..], tiny, &more].concat());
 }
