@@ -57,7 +57,10 @@ fn a_recipe_for_a_trained_model_says_that_it_trains_from_scratch() {
     ] {
         let heads = ["--set", "model.kv_heads=1"];
         let heads = if recipe == "llama-lm" { &heads[..] } else { &[] };
-        let said = said(dir, &[&[recipe, "--data", data, "--out", recipe], &TINY[..], heads].concat());
+        let said = said(
+            dir,
+            &[&[recipe, "--data", data, "--out", recipe], &TINY[..], heads].concat(),
+        );
         assert_eq!(said.contains(&warning(recipe)), warns, "{recipe}: {said}");
         assert_eq!(said.contains("--init"), warns, "{recipe}: {said}");
     }
