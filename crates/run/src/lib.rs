@@ -12,6 +12,7 @@
 //! - [`experiment`] trains the runs of a grid and writes a page with the results.
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it for predictions;
 //!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype.
+//! - [`chat`] makes prompts of messages by the chat template of a model.
 //! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
 //!   sentence-transformers.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
@@ -45,6 +46,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod chat;
 pub mod console;
 pub mod continuation;
 pub mod cut_texts;

@@ -1,5 +1,6 @@
 //! One array as NumPy saves it (`.npy`): a header, and the elements.
 
+use std::io::Read;
 use std::path::Path;
 
 use lessen_base::atomic::write_with;
@@ -29,6 +30,25 @@ pub fn write(path: &Path, array: &Array) -> Result<()> {
     write_with(path, |out| {
         out.write_all(&header)?;
         out.write_all(array.bytes())
+    })
+}
+
+/// Writes a file of version 1.0 atomically whose elements, `f32` in rows of one length, `from` gives as little-endian
+/// bytes, so that the array need not be in memory.
+///
+/// # Errors
+/// A folder that cannot be written to, a full disk, and a `from` that ends before the array does.
+pub fn write_rows(path: &Path, [rows, width]: [usize; 2], from: &mut dyn Read) -> Result<()> {
+    let header = written(Dtype::Float(4), &[rows, width]);
+    let header = header.ok_or_else(|| Error::internal("a header of two axes does not fit"))?;
+    write_with(path, |out| {
+        out.write_all(&header)?;
+        let bytes = rows.checked_mul(width).and_then(|count| count.checked_mul(4));
+        let bytes = bytes.ok_or_else(|| std::io::Error::other("the array has more bytes than a file"))?;
+        match std::io::copy(&mut from.take(bytes as u64), out)? {
+            copied if copied == bytes as u64 => Ok(()),
+            _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        }
     })
 }
 

@@ -6,6 +6,7 @@ pub mod completions;
 mod convert;
 mod converted_folder;
 mod device_args;
+mod embed;
 mod eval;
 mod experiment;
 mod export;
@@ -38,6 +39,8 @@ pub enum Command {
     Eval(eval::Eval),
     /// Ask a classifier about a text, or about every line of a file
     Predict(predict::Predict),
+    /// Write the vectors of texts: a Hugging Face model, a folder of sentence-transformers, or a run
+    Embed(embed::Embed),
     /// Continue a text with a language model
     Generate(generate::Generate),
     /// Answer requests over HTTP: predictions, or continued texts as OpenAI's clients ask for them
@@ -70,6 +73,7 @@ impl Command {
             Command::Experiment(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),
+            Command::Embed(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Serve(command) => command.run(),
             Command::Export(command) => command.run(),

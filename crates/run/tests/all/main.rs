@@ -1,6 +1,7 @@
 //! The tests of the crate in one binary.
 
 mod attention_keys;
+mod chat;
 mod embedding;
 mod mutations;
 mod norm_keys;
