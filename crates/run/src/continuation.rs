@@ -17,6 +17,8 @@ pub struct Continuation {
     pub samples: usize,
     /// Strings before which a text ends.
     pub stops: Vec<String>,
+    /// Whether prompts are whole, with all of their special tokens, as chat templates write them.
+    pub whole_prompts: bool,
 }
 
 impl Continuation {
@@ -26,6 +28,7 @@ impl Continuation {
             sampling,
             samples: 1,
             stops: Vec::new(),
+            whole_prompts: false,
         }
     }
 }
@@ -44,7 +47,11 @@ pub(crate) fn generate(
     show: &mut dyn FnMut(usize, &str) -> Result<()>,
 ) -> Result<Vec<String>> {
     let tokenizer = model.reader.tokenizer()?;
-    let prompts = prompts.iter().map(|prompt| tokenizer.encode_prompt(prompt));
+    let encode = |prompt: &String| match how.whole_prompts {
+        true => tokenizer.encode(prompt),
+        false => tokenizer.encode_prompt(prompt),
+    };
+    let prompts = prompts.iter().map(encode);
     let prompts: Vec<Vec<i32>> = prompts.collect::<Result<_>>()?;
     if prompts.iter().any(Vec::is_empty) {
         return Err(Error::user(

@@ -1,6 +1,7 @@
 //! Tokenizers: text to token ids and back.
 
 mod added;
+mod chat_files;
 mod max_length;
 mod shortcut;
 mod spans;
@@ -20,6 +21,7 @@ use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_
 pub(crate) use special::AroundPair;
 
 use added::{ADDED, Beside, ROLES};
+use chat_files::ChatFiles;
 use shortcut::{Shortcut, pieces};
 
 const TOKENIZER: &str = "tokenizer.json";
@@ -47,6 +49,8 @@ pub struct Tokenizer {
     begin: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
+    /// The chat templates that `save` writes, too.
+    chat: ChatFiles,
 }
 
 impl Tokenizer {
@@ -108,7 +112,10 @@ impl Tokenizer {
                  restore its files",
                 dir.display()
             ))),
-            None => Ok(tokenizer),
+            None => Ok(Tokenizer {
+                chat: ChatFiles::read(dir)?,
+                ..tokenizer
+            }),
         }
     }
 
@@ -194,6 +201,7 @@ impl Tokenizer {
             end: end.map(|id| id as i32),
             begin: None,
             files,
+            chat: ChatFiles::default(),
         };
         let named = added::content(&config["bos_token"]).and_then(|token| tokenizer.inner.token_to_id(token));
         let (before, _) = tokenizer.around_a_text()?;
@@ -364,7 +372,8 @@ impl Tokenizer {
     /// # Errors
     /// A folder that cannot be created or written to.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        write_files(&self.files, dir)
+        write_files(&self.files, dir)?;
+        self.chat.save(dir)
     }
 
     /// The same, with the most tokens of a text where transformers reads it: `model_max_length` in
@@ -373,7 +382,8 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::save`].
     pub fn save_for(&self, dir: &Path, max_length: usize) -> Result<()> {
-        write_files(&self.files_for(max_length), dir)
+        write_files(&self.files_for(max_length), dir)?;
+        self.chat.save(dir)
     }
 }
 

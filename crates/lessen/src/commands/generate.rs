@@ -1,5 +1,6 @@
 //! `lessen generate`
 
+use super::chat_args::ChatArgs;
 use super::device_args::DeviceArgs;
 use super::lines::Lines;
 use super::model_args::ModelArgs;
@@ -34,6 +35,8 @@ pub struct Generate {
     precision: PrecisionArgs,
     #[command(flatten)]
     start: Prompts,
+    #[command(flatten)]
+    chat: ChatArgs,
     /// Most tokens to add; the defaults of this flag and the next four come from the model's generation_config.json, if
     /// it has one (default: 200)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -74,6 +77,10 @@ struct Prompts {
     /// File with a text to continue on each line, all in one batch; - is stdin
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     prompts: Option<PathBuf>,
+    /// File with a message of a chat on each line, a JSON object with role and content; or with a whole chat on each
+    /// line, an object with messages and perhaps tools; - is stdin
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true, requires = "chat")]
+    messages: Option<PathBuf>,
 }
 
 impl Generate {
@@ -88,11 +95,17 @@ impl Generate {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
         self.precision.set(&mut run);
+        let prompts = match &self.start.messages {
+            _ if !self.chat.is_chat() => prompts,
+            Some(path) => self.chat.prompts_of_file(&run, path)?,
+            None => self.chat.prompts_of_users(&run, &prompts)?,
+        };
         let how = self.continuation(&run);
         self.warn(&run, &prompts)?;
         self.warn_of_length(&run, &prompts, how.sampling.tokens)?;
         if let ([prompt], 1, false) = (&prompts[..], how.samples, self.json) {
-            say_as_it_comes(&run, prompt, &how)?;
+            let shown = if self.chat.is_chat() { "" } else { prompt };
+            say_as_it_comes(&run, prompt, shown, &how)?;
             return Ok(0);
         }
         let added = run.generate(&prompts, &how, &mut |_, _| Ok(()))?;
@@ -109,7 +122,8 @@ impl Generate {
             (false, _) => texts
                 .map(|((prompt, sample), text)| {
                     let (number, sample) = (prompt + 1, sample + 1);
-                    format!("--- prompt {number}, sample {sample}\n{}{text}\n", prompts[prompt])
+                    let shown = if self.chat.is_chat() { "" } else { &prompts[prompt] };
+                    format!("--- prompt {number}, sample {sample}\n{shown}{text}\n")
                 })
                 .collect(),
         })?;
@@ -147,6 +161,7 @@ impl Generate {
     fn continuation(&self, run: &SavedRun<'_>) -> Continuation {
         Continuation {
             samples: self.samples,
+            whole_prompts: self.chat.is_chat(),
             stops: self.stop.iter().map(|stop| unescaped(stop)).collect(),
             ..Continuation::new(self.sampling(run.sampling(DEFAULT)))
         }
@@ -187,12 +202,12 @@ impl Generate {
     }
 }
 
-/// Prints a prompt and its continuation, piece by piece.
-fn say_as_it_comes(run: &SavedRun<'_>, prompt: &str, how: &Continuation) -> Result<()> {
+/// Prints what is shown of a prompt and its continuation, piece by piece.
+fn say_as_it_comes(run: &SavedRun<'_>, prompt: &str, shown: &str, how: &Continuation) -> Result<()> {
     let mut begun = false;
     let mut show = |_: usize, piece: &str| {
         if !std::mem::replace(&mut begun, true) {
-            say(prompt)?;
+            say(shown)?;
         }
         say(piece)?;
         if stdout::is_closed() {

@@ -3,6 +3,7 @@
 mod bench;
 mod candidates;
 pub mod completions;
+mod chat_args;
 mod convert;
 mod converted_folder;
 mod device_args;

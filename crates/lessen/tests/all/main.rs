@@ -3,6 +3,7 @@
 mod activation_speed;
 mod adapters;
 mod bad_input;
+mod chat;
 mod command_line;
 mod commands;
 mod convert;
@@ -10,6 +11,7 @@ mod convert_llama;
 mod cut_texts;
 mod data;
 mod early_stopping;
+mod embed;
 mod examples;
 mod experiments;
 mod fine_tuning;

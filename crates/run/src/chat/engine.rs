@@ -38,7 +38,9 @@ pub(super) fn render(source: &str, variables: &serde_json::Value) -> Result<Stri
             .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: {error}")))
     });
     let source = without_generation(source);
-    engine.template_from_str(&source)?.render(Value::from_serialize(variables))
+    engine
+        .template_from_str(&source)?
+        .render(minijinja::value::Serde(variables))
 }
 
 /// A value as Python's `str` writes it.
@@ -68,7 +70,10 @@ fn to_json(_: &State, value: &Value, ordered: Rest<Value>, named: Kwargs) -> Res
     let indent = argument(1)?.map(|indent| match (indent.as_i64(), indent.as_str()) {
         (Some(count), _) => Ok(" ".repeat(usize::try_from(count).unwrap_or(0).min(64))),
         (None, Some(text)) => Ok(text.to_string()),
-        _ => Err(Error::new(ErrorKind::InvalidOperation, "indent must be a number or a text")),
+        _ => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "indent must be a number or a text",
+        )),
     });
     let indent = indent.transpose()?;
     let separators = match argument(2)? {

@@ -15,7 +15,12 @@ impl Message {
     /// A message of a role: `system`, `user`, `assistant`, or another one that the template knows.
     pub fn new(role: &str, content: &str) -> Message {
         let fields = [("role", role), ("content", content)];
-        Message(fields.map(|(name, value)| (name.to_string(), value.into())).into_iter().collect())
+        Message(
+            fields
+                .map(|(name, value)| (name.to_string(), value.into()))
+                .into_iter()
+                .collect(),
+        )
     }
 
     /// A message of a JSON object with `role` and, unless it has `tool_calls`, `content`: a text, or a list of parts

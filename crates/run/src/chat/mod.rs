@@ -107,7 +107,10 @@ impl ChatTemplate {
             ("messages".to_string(), json!(fields)),
             ("tools".to_string(), json!(options.tools)),
             ("documents".to_string(), json!(options.documents)),
-            ("add_generation_prompt".to_string(), json!(options.add_generation_prompt)),
+            (
+                "add_generation_prompt".to_string(),
+                json!(options.add_generation_prompt),
+            ),
         ]);
         let rendered = engine::render(source, &Value::Object(variables)).map_err(|error| {
             let line = error.line().map_or(String::new(), |line| format!(", line {line}"));

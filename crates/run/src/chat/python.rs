@@ -108,7 +108,9 @@ fn repr(value: &Value) -> String {
         Value::String(text) => quoted(text),
         Value::Array(items) => format!("[{}]", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => {
-            let pairs = map.iter().map(|(key, value)| format!("{}: {}", quoted(key), repr(value)));
+            let pairs = map
+                .iter()
+                .map(|(key, value)| format!("{}: {}", quoted(key), repr(value)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
     }
@@ -116,7 +118,11 @@ fn repr(value: &Value) -> String {
 
 /// A string between the quotes that Python chooses.
 fn quoted(text: &str) -> String {
-    let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mark = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
     let mut out = String::from(mark);
     for character in text.chars() {
         match character {
@@ -176,7 +182,9 @@ mod tests {
             r#"{"a": {"\u00e4\"\n": "\ud83d\ude00"}, "b": [1, 2.0, null, true], "c": [], "d": {}}"#
         );
         let lines = dumps(false, Some(2), false);
-        assert!(lines.starts_with("{\n  \"b\": [\n    1,\n    2.0,\n") && lines.ends_with("\"c\": [],\n  \"d\": {}\n}"));
+        assert!(
+            lines.starts_with("{\n  \"b\": [\n    1,\n    2.0,\n") && lines.ends_with("\"c\": [],\n  \"d\": {}\n}")
+        );
         assert_eq!(
             text_of(&json!(["it's", "\"'", "a\n", 1e16, 1.5e-5, 0.1, -3, false, { "k": null }])),
             r#"["it's", '"\'', 'a\n', 1e+16, 1.5e-05, 0.1, -3, False, {'k': None}]"#

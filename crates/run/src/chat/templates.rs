@@ -71,7 +71,12 @@ impl Templates {
 
 /// The templates in `tokenizer_config.json`: one, or a list of named ones.
 fn in_config(config: &Fields) -> Result<Vec<(String, String)>> {
-    let wrong = || config.error("chat_template", "must be a text, or a list of objects with name and template");
+    let wrong = || {
+        config.error(
+            "chat_template",
+            "must be a text, or a list of objects with name and template",
+        )
+    };
     match config.get("chat_template") {
         None => Ok(Vec::new()),
         Some(Value::String(template)) => Ok(vec![("default".to_string(), template.clone())]),

@@ -1,6 +1,7 @@
 //! Continuing texts with a saved language model.
 
 use super::SavedRun;
+use crate::chat::ChatTemplate;
 use crate::continuation::{self, Continuation};
 use lessen_base::{Error, Result};
 use lessen_train::{Generator, Sampling};
@@ -28,6 +29,25 @@ impl SavedRun<'_> {
             ..how.clone()
         };
         continuation::generate(&self.saved, |most| self.generator(most), prompts, &how, show)
+    }
+
+    /// The chat templates of the model, or of the model that its adapters belong to.
+    ///
+    /// # Errors
+    /// A model without one, and a damaged file.
+    pub fn chat_template(&self) -> Result<ChatTemplate> {
+        let folder = self.saved.folder();
+        if let Some(own) = ChatTemplate::read(folder.path())? {
+            return Ok(own);
+        }
+        let of_base = folder.base()?.map(|base| ChatTemplate::read(&base)).transpose()?;
+        of_base.flatten().ok_or_else(|| {
+            Error::user(format!(
+                "{} has no chat template; put chat_template.jinja into the folder, or give the whole prompt with --prompt \
+                 alone",
+                folder.path().display()
+            ))
+        })
     }
 
     /// The model's own sampling: its `generation_config.json` over the defaults `rest`.

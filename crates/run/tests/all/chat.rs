@@ -11,12 +11,15 @@ fn fixtures() -> PathBuf {
 
 fn messages(chat: &Value) -> Vec<Message> {
     let all = chat.as_array().unwrap().iter();
-    all.map(|message| Message::from_json(message.clone()).unwrap()).collect()
+    all.map(|message| Message::from_json(message.clone()).unwrap())
+        .collect()
 }
 
 fn options(given: &Value) -> ChatOptions {
     let is_true = |name: &str| given[name] == true;
-    let thinks = given.get("enable_thinking").map(|value| ("enable_thinking".to_string(), value.clone()));
+    let thinks = given
+        .get("enable_thinking")
+        .map(|value| ("enable_thinking".to_string(), value.clone()));
     ChatOptions {
         add_generation_prompt: is_true("add_generation_prompt"),
         continue_final_message: is_true("continue_final_message"),
@@ -84,20 +87,38 @@ fn templates_are_found_in_every_place_and_by_name() {
     assert_eq!(prompt(&in_config, &options(None, false)).unwrap(), "one hello");
     assert_eq!(prompt(&in_config, &options(None, true)).unwrap(), "two");
     assert_eq!(prompt(&in_config, &options(Some("tool_use"), false)).unwrap(), "two");
-    let sentence = prompt(&in_config, &options(Some("three"), false)).unwrap_err().to_string();
-    assert!(sentence.contains("no chat template three; choose among default, tool_use"), "{sentence}");
+    let sentence = prompt(&in_config, &options(Some("three"), false))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        sentence.contains("no chat template three; choose among default, tool_use"),
+        "{sentence}"
+    );
 
     // Files go before the configuration.
-    let files = [("chat_template.jinja", "file"), ("additional_chat_templates/short.jinja", "short")];
+    let files = [
+        ("chat_template.jinja", "file"),
+        ("additional_chat_templates/short.jinja", "short"),
+    ];
     let in_files = folder(&json!({ "chat_template": "config" }), &files);
     assert_eq!(prompt(&in_files, &options(None, true)).unwrap(), "file");
     assert_eq!(prompt(&in_files, &options(Some("short"), false)).unwrap(), "short");
-    assert_eq!(prompt(&folder(&json!({ "chat_template": "config" }), &[]), &options(None, false)).unwrap(), "config");
+    assert_eq!(
+        prompt(
+            &folder(&json!({ "chat_template": "config" }), &[]),
+            &options(None, false)
+        )
+        .unwrap(),
+        "config"
+    );
     assert_eq!(ChatTemplate::read(folder(&json!({}), &[]).path()), Ok(None));
     assert_eq!(ChatTemplate::read(tempfile::tempdir().unwrap().path()), Ok(None));
     let wrong = folder(&json!({ "chat_template": { "a": 1 } }), &[]);
     let sentence = ChatTemplate::read(wrong.path()).unwrap_err().to_string();
-    assert!(sentence.contains("`chat_template` must be a text, or a list"), "{sentence}");
+    assert!(
+        sentence.contains("`chat_template` must be a text, or a list"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -108,22 +129,42 @@ fn mistakes_of_templates_and_messages_are_one_sentence() {
         ("a\n{{ messages[0]['content'] +  }}", "line 2"),
         ("{% for x in %}", "line 1"),
         ("{{ messages | nothing }}", "nothing"),
-        ("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}", "chat template default"),
+        (
+            "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+            "chat template default",
+        ),
         ("{{ strftime_now('%') }}", "strftime_now"),
         ("{{ 1 | tojson(depth=2) }}", "depth"),
     ] {
-        let error = ChatTemplate::of_source(template).prompt(&hello, &ChatOptions::default()).unwrap_err();
+        let error = ChatTemplate::of_source(template)
+            .prompt(&hello, &ChatOptions::default())
+            .unwrap_err();
         let sentence = error.to_string();
-        assert!(sentence.contains(expected) && !sentence.contains('\n'), "{template}: {sentence}");
+        assert!(
+            sentence.contains(expected) && !sentence.contains('\n'),
+            "{template}: {sentence}"
+        );
         assert_eq!(error.exit_code(), 2);
     }
     let plain = ChatTemplate::of_source("{{ messages[0].content }}");
-    assert!(plain.prompt(&[], &ChatOptions::default()).unwrap_err().to_string().contains("no messages"));
+    assert!(
+        plain
+            .prompt(&[], &ChatOptions::default())
+            .unwrap_err()
+            .to_string()
+            .contains("no messages")
+    );
     let both = ChatOptions {
         continue_final_message: true,
         ..ChatOptions::default()
     };
-    assert!(plain.prompt(&hello, &both).unwrap_err().to_string().contains("choose one of the two"));
+    assert!(
+        plain
+            .prompt(&hello, &both)
+            .unwrap_err()
+            .to_string()
+            .contains("choose one of the two")
+    );
     for (value, expected) in [
         (json!("hello"), "a message is \"hello\""),
         (json!({ "content": "x" }), "has no role"),
@@ -140,7 +181,12 @@ fn mistakes_of_templates_and_messages_are_one_sentence() {
 #[test]
 fn dates_are_written_by_their_format() {
     let chat = ChatTemplate::of_source("{{ strftime_now('%Y-%m-%d') }}");
-    let date = chat.prompt(&[Message::new("user", "x")], &ChatOptions::default()).unwrap();
+    let date = chat
+        .prompt(&[Message::new("user", "x")], &ChatOptions::default())
+        .unwrap();
     let parts: Vec<usize> = date.split('-').map(|part| part.parse().unwrap()).collect();
-    assert!(parts[0] >= 2025 && (1..=12).contains(&parts[1]) && (1..=31).contains(&parts[2]), "{date}");
+    assert!(
+        parts[0] >= 2025 && (1..=12).contains(&parts[1]) && (1..=31).contains(&parts[2]),
+        "{date}"
+    );
 }

@@ -33,7 +33,12 @@ pub struct Embed {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Text to put before each text, in place of the model's default prompt; an empty one is none
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_name")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "prompt_name"
+    )]
     prompt: Option<String>,
     /// Name of one of the model's prompts, such as query, to put before each text
     #[arg(long, value_name = "NAME")]
