@@ -5,6 +5,7 @@ use crate::refusal::Refusal;
 use lessen_data::TextPair;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A value of which only its sort is known, so that it takes no memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +152,30 @@ fn bounded<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(mut list: A) -> Result<V
         found.push(element);
     }
     Ok(found)
+}
+
+/// A list of at most [`MOST_TEXTS`] elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List<T>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<List<T>, D::Error> {
+        struct Elements<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
+            type Value = List<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<List<T>, A::Error> {
+                bounded(list).map(List)
+            }
+        }
+
+        deserializer.deserialize_seq(Elements(PhantomData))
+    }
 }
 
 /// Texts and pairs of texts: a string, a pair of strings, or a list of lists of one or two strings.

@@ -10,6 +10,7 @@ use crate::texts;
 use lessen_base::process::status_bytes;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
+use lessen_run::chat::ChatTemplate;
 use lessen_run::embedding::{Embedder, JoinedEmbedder};
 use lessen_run::saved_run::SavedRun;
 use lessen_train::Sampling;
@@ -82,6 +83,7 @@ pub fn serve(
             let model = Served::Continuations {
                 queue: Queue::new(room),
                 sampling: run.sampling(SAMPLING),
+                template: ChatTemplate::read(run.source())?,
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;

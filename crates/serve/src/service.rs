@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::texts::{TextsJob, TextsReply};
 use hyper::StatusCode;
 use lessen_data::TextPair;
+use lessen_run::chat::ChatTemplate;
 use lessen_run::saved_run::RawAnswer;
 use lessen_train::Sampling;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +40,8 @@ pub enum Served {
         queue: Queue<ContinueJob>,
         /// The model's own sampling.
         sampling: Sampling,
+        /// The model's chat template, if it has one.
+        template: Option<ChatTemplate>,
     },
 }
 

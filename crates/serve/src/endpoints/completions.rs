@@ -27,6 +27,9 @@ pub async fn complete(service: &Service, body: &[u8]) -> Result<Reply, Refusal> 
     let Some(prompts) = request.prompt.take() else {
         return Err(Refusal::bad("missing field `prompt`").about("prompt"));
     };
+    if request.messages.is_some() {
+        return Err(Refusal::field("messages", "is of /v1/chat/completions; give a prompt"));
+    }
     if request.max_completion_tokens.is_some() {
         return Err(Refusal::field(
             "max_completion_tokens",
@@ -63,7 +66,7 @@ pub struct Asked {
 /// # Errors
 /// As [`complete`].
 pub async fn answer(service: &Service, mut request: GenerationRequest, asked: Asked) -> Result<Reply, Refusal> {
-    let Served::Continuations { queue, sampling } = &service.model else {
+    let Served::Continuations { queue, sampling, .. } = &service.model else {
         return Err(service.unsuited("continuation of texts"));
     };
     service.check_model(request.model.as_deref())?;

@@ -1,6 +1,7 @@
 //! The fields of requests for continued texts: of `/v1/completions` and `/v1/chat/completions`.
 
-use crate::given::{Given, Prompts, Texts};
+use super::chat_message::ChatMessage;
+use crate::given::{Given, List, Prompts, Texts};
 use crate::refusal::Refusal;
 use crate::service::Service;
 use lessen_train::Sampling;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 pub struct GenerationRequest {
     pub model: Option<String>,
     pub prompt: Option<Prompts>,
+    pub messages: Option<List<ChatMessage>>,
     pub max_tokens: Option<usize>,
     pub max_completion_tokens: Option<usize>,
     pub temperature: Option<f64>,

@@ -1,6 +1,8 @@
 //! What a server answers, a file for each sort of request.
 
 mod about;
+mod chat;
+mod chat_message;
 mod completions;
 mod embed;
 mod generation_request;
@@ -71,7 +73,7 @@ async fn routed(service: &Service, endpoint: &str, request: Request<Incoming>) -
         "/embed" => embed::embed(service, &body).await,
         "/v1/embeddings" => embed::embeddings(service, &body).await,
         "/v1/completions" => completions::complete(service, &body).await,
-        _ => Err(service.unsuited(endpoint)),
+        _ => chat::chat(service, &body).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tests of serving in one binary.
 
 mod bounds;
+mod chat;
 mod completions;
 mod embed;
 mod predict;

@@ -1,0 +1,49 @@
+//! `POST /v1/chat/completions`: answers in chats, by the model's own template.
+
+use super::chat_message::ChatMessage;
+use super::completions::{Asked, answer};
+use super::generation_request::GenerationRequest;
+use super::streaming::Objects;
+use crate::body::parse;
+use crate::given::Prompt;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::service::{Served, Service};
+use lessen_run::chat::ChatOptions;
+
+/// Answers the messages of a request.
+///
+/// # Errors
+/// A model that continues no texts, or has no chat template; fields that are wrong; a full queue; answers that take too
+/// long.
+pub async fn chat(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
+    let Served::Continuations { template, .. } = &service.model else {
+        return Err(service.unsuited("/v1/chat/completions"));
+    };
+    let Some(template) = template else {
+        let message = format!(
+            "the model '{}' has no chat template, which says how messages become a prompt; ask /v1/completions",
+            service.options.name
+        );
+        return Err(Refusal::bad(message).with_code("no_chat_template"));
+    };
+    let mut request: GenerationRequest = parse(body)?;
+    if request.prompt.is_some() {
+        return Err(Refusal::field("prompt", "is of /v1/completions; give messages"));
+    }
+    let Some(messages) = request.messages.take() else {
+        return Err(Refusal::bad("missing field `messages`").about("messages"));
+    };
+    let said: Vec<_> = messages.0.into_iter().map(ChatMessage::said).collect::<Result<_, _>>()?;
+    let prompt = template
+        .prompt(&said, &ChatOptions::default())
+        .map_err(|error| Refusal::field("messages", error.message()))?;
+    let asked = Asked {
+        objects: Objects::Chat,
+        prompts: vec![Prompt::Text(prompt)],
+        is_rendered: true,
+        field: "messages",
+        tokens: request.tokens()?,
+    };
+    answer(service, request, asked).await
+}
