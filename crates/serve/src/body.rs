@@ -6,14 +6,43 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Reads the body of a request.
+/// A body, and its share of the memory for all bodies.
+pub struct Read {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// The share, which is free again when it is dropped.
+    pub share: OwnedSemaphorePermit,
+}
+
+/// Memory for the bodies of all requests, in units of [`UNIT`] bytes.
+pub type Room = Arc<Semaphore>;
+
+/// Bytes of a unit of memory.
+const UNIT: usize = 1 << 10;
+
+/// Bodies of the largest size for which there is memory at once.
+pub const LARGEST_BODIES: usize = 16;
+
+/// Memory for [`LARGEST_BODIES`] bodies of `most` bytes, or more smaller ones.
+pub fn room(most: usize) -> Room {
+    Arc::new(Semaphore::new(LARGEST_BODIES * units(most) as usize))
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT).max(1)).unwrap_or(u32::MAX)
+}
+
+/// Reads the body of a request, when there is memory for it.
 ///
 /// # Errors
-/// A body that is no JSON by its header, is too large, comes too slowly, or breaks off.
-pub async fn read(request: Request<Incoming>, most: usize, time: Duration) -> Result<Bytes, Refusal> {
+/// A body that is no JSON by its header, is too large, comes too slowly, or breaks off; bodies of others that leave no
+/// memory for it.
+pub async fn read(request: Request<Incoming>, most: usize, time: Duration, room: &Room) -> Result<Read, Refusal> {
     check_headers(request.headers())?;
     let too_large = || {
         let message = format!("the body has more than {most} bytes (--max-body); send less at once");
@@ -23,8 +52,20 @@ pub async fn read(request: Request<Incoming>, most: usize, time: Duration) -> Re
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
+    let size = body.size_hint().upper().map_or(most, |upper| usize::try_from(upper).unwrap_or(most).min(most));
+    let share = match timeout(time, room.clone().acquire_many_owned(units(size))).await {
+        Ok(Ok(share)) => share,
+        Ok(Err(_)) => return Err(Refusal::stopping()),
+        Err(_) => {
+            let message = "large requests of others leave no memory for this one; try again in a moment";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("no_memory"));
+        }
+    };
     match timeout(time, Limited::new(body, most).collect()).await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Ok(whole)) => Ok(Read {
+            bytes: whole.to_bytes(),
+            share,
+        }),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => Err(Refusal::bad(format!("the body broke off ({error}); send all of it"))),
         Err(_) => {

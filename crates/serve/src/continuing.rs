@@ -10,6 +10,7 @@ use lessen_data::Tokenizer;
 use lessen_train::{Next, Sampling, Sequences, TextStream};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A request to continue texts.
@@ -32,6 +33,8 @@ pub struct ContinueJob {
     pub deadline: Instant,
     /// Where the texts go.
     pub events: UnboundedSender<Event>,
+    /// The request's share of the memory for bodies, free again when its texts have ended.
+    pub _share: OwnedSemaphorePermit,
 }
 
 /// What happens to the texts of a request.

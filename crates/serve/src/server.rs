@@ -1,5 +1,6 @@
 //! A server from its start to its end.
 
+use crate::body::LARGEST_BODIES;
 use crate::connections;
 use crate::continuing;
 use crate::options::{Limits, Options};
@@ -174,8 +175,9 @@ fn http_thread(
 
 /// The most bytes that requests take beside what a server takes when it is ready.
 fn bytes_of_requests(limits: &Limits) -> usize {
-    // A connection reads ahead and writes ahead; a body is held once as bytes and once as texts.
+    // A connection reads ahead and writes ahead.
     let of_connections = limits.connections.saturating_mul(4 * (64 << 10));
-    let bodies = limits.connections.saturating_mul(limits.body).saturating_mul(2);
+    // A body is there as bytes, as texts, and as tokens, of which there are no more than bytes.
+    let bodies = limits.body.saturating_mul(LARGEST_BODIES).saturating_mul(6);
     of_connections.saturating_add(bodies)
 }

@@ -1,5 +1,6 @@
 //! What all requests share: the model's queue, settings and counters.
 
+use crate::body::{self, Room};
 use crate::continuing::ContinueJob;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -53,6 +54,8 @@ pub struct Service {
     pub model: Served,
     /// The counters.
     pub metrics: Metrics,
+    /// Memory for the bodies of requests.
+    pub bodies: Room,
     /// Seconds since 1970 at the start.
     pub created: u64,
     /// The number of the next request that needs one.
@@ -64,6 +67,7 @@ impl Service {
     pub fn new(options: Options, model: Served) -> Service {
         let since = since_1970();
         Service {
+            bodies: body::room(options.limits.body),
             options,
             model,
             metrics: Metrics::default(),

@@ -4,7 +4,7 @@ use super::chat_message::ChatMessage;
 use super::completions::{Asked, answer};
 use super::generation_request::GenerationRequest;
 use super::streaming::Objects;
-use crate::body::parse;
+use crate::body::{Read, parse};
 use crate::given::Prompt;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -16,7 +16,7 @@ use lessen_run::chat::ChatOptions;
 /// # Errors
 /// A model that continues no texts, or has no chat template; fields that are wrong; a full queue; answers that take too
 /// long.
-pub async fn chat(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
+pub async fn chat(service: &Service, body: Read) -> Result<Reply, Refusal> {
     let Served::Continuations { template, .. } = &service.model else {
         return Err(service.unsuited("/v1/chat/completions"));
     };
@@ -27,7 +27,7 @@ pub async fn chat(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
         );
         return Err(Refusal::bad(message).with_code("no_chat_template"));
     };
-    let mut request: GenerationRequest = parse(body)?;
+    let mut request: GenerationRequest = parse(&body.bytes)?;
     if request.prompt.is_some() {
         return Err(Refusal::field("prompt", "is of /v1/completions; give messages"));
     }
@@ -44,6 +44,7 @@ pub async fn chat(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
         is_rendered: true,
         field: "messages",
         tokens: request.tokens()?,
+        share: body.share,
     };
     answer(service, request, asked).await
 }

@@ -2,13 +2,14 @@
 
 use super::generation_request::GenerationRequest;
 use super::streaming::{Heading, Objects, stream, whole};
-use crate::body::parse;
+use crate::body::{Read, parse};
 use crate::continuing::{ContinueJob, Event};
 use crate::given::Prompt;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::service::{Served, Service};
 use hyper::StatusCode;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout_at;
 
@@ -19,11 +20,11 @@ const TOKENS: usize = 16;
 ///
 /// # Errors
 /// A model that continues no texts; fields that are wrong; a full queue; texts that take too long.
-pub async fn complete(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
+pub async fn complete(service: &Service, body: Read) -> Result<Reply, Refusal> {
     if !matches!(service.model, Served::Continuations { .. }) {
         return Err(service.unsuited("/v1/completions"));
     }
-    let mut request: GenerationRequest = parse(body)?;
+    let mut request: GenerationRequest = parse(&body.bytes)?;
     let Some(prompts) = request.prompt.take() else {
         return Err(Refusal::bad("missing field `prompt`").about("prompt"));
     };
@@ -43,6 +44,7 @@ pub async fn complete(service: &Service, body: &[u8]) -> Result<Reply, Refusal> 
         is_rendered: false,
         field: "prompt",
         tokens: Some(tokens),
+        share: body.share,
     };
     answer(service, request, asked).await
 }
@@ -59,6 +61,8 @@ pub struct Asked {
     pub field: &'static str,
     /// The most tokens to add and the name of the field that says it.
     pub tokens: Option<(usize, &'static str)>,
+    /// The request's share of the memory for bodies.
+    pub share: OwnedSemaphorePermit,
 }
 
 /// Continues prompts, and answers at once or as texts come.
@@ -96,6 +100,7 @@ pub async fn answer(service: &Service, mut request: GenerationRequest, asked: As
         stops: request.stops()?,
         deadline,
         events,
+        _share: asked.share,
     })?;
     // Mistakes of prompts get a status of their own, also where texts are streamed.
     let prompt_tokens = match timeout_at(deadline.into(), from.recv()).await {

@@ -67,13 +67,13 @@ async fn routed(service: &Service, endpoint: &str, request: Request<Incoming>) -
         _ => {}
     }
     let limits = &service.options.limits;
-    let body = body::read(request, limits.body, limits.time).await?;
+    let body = body::read(request, limits.body, limits.time, &service.bodies).await?;
     match endpoint {
-        "/predict" => predict::predict(service, &body).await,
-        "/embed" => embed::embed(service, &body).await,
-        "/v1/embeddings" => embed::embeddings(service, &body).await,
-        "/v1/completions" => completions::complete(service, &body).await,
-        _ => chat::chat(service, &body).await,
+        "/predict" => predict::predict(service, &body.bytes).await,
+        "/embed" => embed::embed(service, &body.bytes).await,
+        "/v1/embeddings" => embed::embeddings(service, &body.bytes).await,
+        "/v1/completions" => completions::complete(service, body).await,
+        _ => chat::chat(service, body).await,
     }
 }
 
