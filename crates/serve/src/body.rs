@@ -52,7 +52,10 @@ pub async fn read(request: Request<Incoming>, most: usize, time: Duration, room:
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
-    let size = body.size_hint().upper().map_or(most, |upper| usize::try_from(upper).unwrap_or(most).min(most));
+    let size = body
+        .size_hint()
+        .upper()
+        .map_or(most, |upper| usize::try_from(upper).unwrap_or(most).min(most));
     let share = match timeout(time, room.clone().acquire_many_owned(units(size))).await {
         Ok(Ok(share)) => share,
         Ok(Err(_)) => return Err(Refusal::stopping()),

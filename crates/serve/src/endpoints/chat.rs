@@ -34,7 +34,11 @@ pub async fn chat(service: &Service, body: Read) -> Result<Reply, Refusal> {
     let Some(messages) = request.messages.take() else {
         return Err(Refusal::bad("missing field `messages`").about("messages"));
     };
-    let said: Vec<_> = messages.0.into_iter().map(ChatMessage::said).collect::<Result<_, _>>()?;
+    let said: Vec<_> = messages
+        .0
+        .into_iter()
+        .map(ChatMessage::said)
+        .collect::<Result<_, _>>()?;
     let prompt = template
         .prompt(&said, &ChatOptions::default())
         .map_err(|error| Refusal::field("messages", error.message()))?;

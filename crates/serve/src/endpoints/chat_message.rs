@@ -3,8 +3,8 @@
 use crate::given::{Given, List};
 use crate::refusal::Refusal;
 use lessen_run::chat::Message;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::fmt;
 
 /// A message.
@@ -53,7 +53,10 @@ impl<'de> Deserialize<'de> for Content {
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Content, A::Error> {
                 let List(parts) = List::<Part>::deserialize(de::value::SeqAccessDeserializer::new(list))?;
                 if let Some(part) = parts.iter().find(|part| part.kind != "text") {
-                    return Err(de::Error::custom(format!("parts of the type '{}' are not read; send texts", part.kind)));
+                    return Err(de::Error::custom(format!(
+                        "parts of the type '{}' are not read; send texts",
+                        part.kind
+                    )));
                 }
                 let texts: Vec<String> = parts.into_iter().map(|part| part.text).collect();
                 Ok(Content(texts.join("\n")))

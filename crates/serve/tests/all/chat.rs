@@ -25,7 +25,10 @@ fn chat_model() -> PathBuf {
 }
 
 fn messages(texts: &[&str]) -> Value {
-    texts.iter().map(|text| json!({ "role": "user", "content": text })).collect()
+    texts
+        .iter()
+        .map(|text| json!({ "role": "user", "content": text }))
+        .collect()
 }
 
 #[test]
@@ -42,16 +45,30 @@ fn answers_continue_the_prompt_of_the_template() {
     };
     let whole = ask(json!({ "model": "tiny", "store": false })).ok();
     let choice = &whole["choices"][0];
-    assert_eq!((&whole["object"], &choice["finish_reason"]), (&json!("chat.completion"), &json!("length")));
-    assert_eq!((&choice["message"]["role"], &choice["message"]["content"]), (&json!("assistant"), &json!(wanted[0])));
-    assert_eq!(whole["usage"], json!({ "prompt_tokens": 5, "completion_tokens": 9, "total_tokens": 14 }));
+    assert_eq!(
+        (&whole["object"], &choice["finish_reason"]),
+        (&json!("chat.completion"), &json!("length"))
+    );
+    assert_eq!(
+        (&choice["message"]["role"], &choice["message"]["content"]),
+        (&json!("assistant"), &json!(wanted[0]))
+    );
+    assert_eq!(
+        whole["usage"],
+        json!({ "prompt_tokens": 5, "completion_tokens": 9, "total_tokens": 14 })
+    );
     let parts = json!([{ "type": "text", "text": "c" }]);
     let same = ask(json!({ "messages": [{ "role": "user", "content": parts }, { "role": "user", "content": "ab" }] }));
     assert_eq!(same.ok()["choices"], whole["choices"]);
     let events = ask(json!({ "stream": true, "stream_options": { "include_usage": true } })).events();
-    assert_eq!(events[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+    assert_eq!(
+        events[0]["choices"][0]["delta"],
+        json!({ "role": "assistant", "content": "" })
+    );
     assert!(events.iter().all(|event| event["object"] == "chat.completion.chunk"));
-    let said = events.iter().filter_map(|event| event["choices"][0]["delta"]["content"].as_str());
+    let said = events
+        .iter()
+        .filter_map(|event| event["choices"][0]["delta"]["content"].as_str());
     assert_eq!(said.collect::<String>(), wanted[0]);
     assert_eq!(events.last().unwrap()["usage"], whole["usage"]);
     // Where nothing is said, the answer may fill the context.
@@ -69,20 +86,52 @@ fn messages_that_are_wrong_are_named() {
     refused(json!({}), "messages", "missing");
     refused(json!({ "messages": [] }), "messages", "no messages");
     refused(json!({ "messages": "hello" }), "messages", "a list");
-    refused(json!({ "messages": messages(&["a"]), "prompt": "b" }), "prompt", "/v1/completions");
-    refused(json!({ "messages": [{ "role": "system", "content": "a" }] }), "messages", "no system");
-    refused(json!({ "messages": [{ "content": "a" }] }), "messages[0].role", "missing");
-    refused(json!({ "messages": [{ "role": "user" }] }), "messages[0].content", "missing");
-    refused(json!({ "messages": [{ "role": "user", "content": 1 }] }), "messages[0].content", "string");
+    refused(
+        json!({ "messages": messages(&["a"]), "prompt": "b" }),
+        "prompt",
+        "/v1/completions",
+    );
+    refused(
+        json!({ "messages": [{ "role": "system", "content": "a" }] }),
+        "messages",
+        "no system",
+    );
+    refused(
+        json!({ "messages": [{ "content": "a" }] }),
+        "messages[0].role",
+        "missing",
+    );
+    refused(
+        json!({ "messages": [{ "role": "user" }] }),
+        "messages[0].content",
+        "missing",
+    );
+    refused(
+        json!({ "messages": [{ "role": "user", "content": 1 }] }),
+        "messages[0].content",
+        "string",
+    );
     let image = json!([{ "role": "user", "content": [{ "type": "image_url", "text": "x" }] }]);
     refused(json!({ "messages": image }), "messages[0].content", "image_url");
     let named = json!([{ "role": "user", "content": "a", "name": "me" }]);
     refused(json!({ "messages": named }), "messages.name", "not read");
-    refused(json!({ "messages": messages(&["a"]), "tools": [{ "type": "function" }] }), "tools", "not built");
-    refused(json!({ "messages": messages(&["a"]), "max_tokens": 3, "max_completion_tokens": 4 }), "max_tokens", "one");
+    refused(
+        json!({ "messages": messages(&["a"]), "tools": [{ "type": "function" }] }),
+        "tools",
+        "not built",
+    );
+    refused(
+        json!({ "messages": messages(&["a"]), "max_tokens": 3, "max_completion_tokens": 4 }),
+        "max_tokens",
+        "one",
+    );
     refused(json!({ "messages": messages(&[&"a".repeat(70)]) }), "messages", "64");
     let plain = Server::start(language_model(), |_| {});
-    let message = plain.post(PATH, &json!({ "messages": messages(&["a"]) }).to_string()).refusal(400, "");
+    let message = plain
+        .post(PATH, &json!({ "messages": messages(&["a"]) }).to_string())
+        .refusal(400, "");
     assert!(message.contains("no chat template"), "{message}");
-    plain.post("/v1/completions", r#"{"prompt":"a","messages":[]}"#).refusal(400, "messages");
+    plain
+        .post("/v1/completions", r#"{"prompt":"a","messages":[]}"#)
+        .refusal(400, "messages");
 }
