@@ -77,7 +77,7 @@ impl Fields {
     }
 
     /// All fields with their values, in the order of the file.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.map.iter().map(|(field, value)| (field.as_str(), value))
     }
 

@@ -60,7 +60,7 @@ pub use batch::BatchShape;
 pub use config::Fields;
 pub use context::{Context, Recorded};
 pub use criterion::Criterion;
-pub use field_effect::{FieldEffect, KnownField};
+pub use field_effect::{FieldEffect, KnownField, is_empty};
 pub use init::Init;
 pub use labels::{has_class_rows, numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};

@@ -37,6 +37,11 @@ impl Beside {
         })
     }
 
+    /// The contents of `special_tokens_map.json`.
+    pub(super) fn roles(&self) -> &Value {
+        &self.roles
+    }
+
     /// Copies `pad_token` from `special_tokens_map.json` into a config that has none.
     pub(super) fn name_padding(&self, config: &mut Value) {
         if content(&config["pad_token"]).is_none() && content(&self.roles["pad_token"]).is_some() {

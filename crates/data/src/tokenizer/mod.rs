@@ -3,6 +3,7 @@
 mod added;
 mod chat_files;
 mod max_length;
+mod class;
 mod shortcut;
 mod spans;
 mod special;
@@ -12,7 +13,7 @@ use std::path::Path;
 use crc32c::crc32c_append;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
-use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
+use tokenizers::utils::truncation::{TruncationDirection, TruncationParams, truncate_encodings};
 use tokenizers::{Encoding, PostProcessor};
 
 use crate::files::{make_folder, read_text};
@@ -47,6 +48,8 @@ pub struct Tokenizer {
     end: Option<i32>,
     /// The token that it puts before a text of a language model.
     begin: Option<i32>,
+    /// Whether texts that are too long lose their beginning.
+    cuts_left: bool,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
     /// The chat templates that `save` writes, too.
@@ -61,7 +64,7 @@ impl Tokenizer {
             .any(|name| dir.join(name).exists())
     }
 
-    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, or else `vocab.txt` (BERT's WordPiece, lower
+    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, changed as `tokenizer_config.json` says, or else `vocab.txt` (BERT's WordPiece, lower
     /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level BPE of
     /// GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in
     /// `tokenizer_config.json`.
@@ -81,10 +84,9 @@ impl Tokenizer {
         }
         let beside = Beside::read(dir)?;
         let mut description = if has(TOKENIZER) {
-            Description {
-                tokenizer: vocabulary::read_json(&dir.join(TOKENIZER))?,
-                config,
-            }
+            let mut tokenizer = vocabulary::read_json(&dir.join(TOKENIZER))?;
+            class::apply(&mut tokenizer, &config, beside.roles(), dir)?;
+            Description { tokenizer, config }
         } else if has("vocab.txt") {
             overlay(vocabulary::word_piece(&dir.join("vocab.txt"), &config)?, config)
         } else if has("vocab.json") {
@@ -152,7 +154,15 @@ impl Tokenizer {
                 files.push((name, value.to_string().into_bytes()));
             }
         }
-        let shortcut = Shortcut::of(&json);
+        let (splits_special, cuts_left) = (
+            class::splits_special(&config, place)?,
+            class::cuts_left(&config, place)?,
+        );
+        let shortcut = if splits_special {
+            Shortcut::None
+        } else {
+            Shortcut::of(&json)
+        };
         if let Some(token) = undefined_special(&json["post_processor"]) {
             return Err(Error::user(format!(
                 "the template in {TOKENIZER} of {} names {token} without its ids; restore the file",
@@ -167,6 +177,7 @@ impl Tokenizer {
         };
         let mut inner = tokenizers::Tokenizer::from_bytes(json.to_string()).map_err(invalid)?;
         // Padding and truncation belong to the caller; the file may hold the caller's settings of its last use.
+        inner.set_encode_special_tokens(splits_special);
         inner.with_padding(None);
         inner.with_truncation(None).map_err(invalid)?;
         let largest = inner.get_vocab(true).values().copied().max();
@@ -200,6 +211,7 @@ impl Tokenizer {
             unknown,
             end: end.map(|id| id as i32),
             begin: None,
+            cuts_left,
             files,
             chat: ChatFiles::default(),
         };
@@ -287,7 +299,7 @@ impl Tokenizer {
                  raise data.max_length"
             )));
         }
-        if let (None, Shortcut::Characters(characters)) = (b, &self.shortcut)
+        if let (None, Shortcut::Characters(characters), false) = (b, &self.shortcut, self.cuts_left)
             && let Some(ids) = characters.encode(a, max_length)
         {
             let (types, is_cut) = (vec![0; ids.len()], a.chars().nth(max_length).is_some());
@@ -295,6 +307,11 @@ impl Tokenizer {
         }
         let room = TruncationParams {
             max_length: max_length - special,
+            direction: if self.cuts_left {
+                TruncationDirection::Left
+            } else {
+                TruncationDirection::Right
+            },
             ..TruncationParams::default()
         };
         let (a, mut b) = (self.encoding(a)?, b.map(|b| self.encoding(b)).transpose()?);
@@ -357,7 +374,8 @@ impl Tokenizer {
     pub(crate) fn digest(&self) -> u32 {
         let files = self.files_for(0);
         let all = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
-        all.fold(0, crc32c_append)
+        // Tokens of earlier versions did not follow all fields of tokenizer_config.json.
+        all.fold(2, crc32c_append)
     }
 
     /// Returns the id of a token.

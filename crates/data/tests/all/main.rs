@@ -3,3 +3,4 @@
 mod image_files;
 mod mutations;
 mod properties;
+mod tokenizer_fields;

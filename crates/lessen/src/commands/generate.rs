@@ -10,19 +10,17 @@ use clap::Args;
 use lessen_run::continuation::Continuation;
 use lessen_run::saved_run::SavedRun;
 use lessen_run::{Error, Result};
-use lessen_train::Sampling;
+use lessen_train::{Beams, Rules, Sampling};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// How a text is continued where neither flags nor the model say otherwise.
-const DEFAULT: Sampling = Sampling {
-    tokens: 200,
-    temperature: 0.8,
-    top_k: None,
-    top_p: None,
-    repetition_penalty: 1.0,
-    seed: 1,
-};
+fn default() -> Sampling {
+    Sampling {
+        temperature: 0.8,
+        ..Sampling::default()
+    }
+}
 
 /// Flags of `lessen generate`.
 #[derive(Args)]
@@ -37,8 +35,8 @@ pub struct Generate {
     start: Prompts,
     #[command(flatten)]
     chat: ChatArgs,
-    /// Most tokens to add; the defaults of this flag and the next four come from the model's generation_config.json, if
-    /// it has one (default: 200)
+    /// Most tokens to add; the defaults of this flag and of those up to --stop come from the model's
+    /// generation_config.json, if it has one (default: 200)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     tokens: Option<usize>,
     /// Below 1 is more predictable, above is wilder; 0 always takes the most likely token (default: 0.8)
@@ -50,9 +48,24 @@ pub struct Generate {
     /// Consider only the most likely tokens whose probabilities add up to P
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     top_p: Option<f64>,
+    /// Consider only tokens with at least P times the probability of the most likely one
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    min_p: Option<f64>,
     /// Above 1, tokens that the text has already become less likely (default: 1)
     #[arg(long, value_name = "R", allow_hyphen_values = true)]
     repetition_penalty: Option<f64>,
+    /// No sequence of N tokens occurs twice in a text and its prompt
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    no_repeat_ngram: Option<usize>,
+    /// Tokens to add before a text may end
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    min_tokens: Option<usize>,
+    /// Search the most likely texts with N beams in place of draws; 1 is no search
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    beams: Option<usize>,
+    /// Above 1, beams favour longer texts, below 1 shorter ones (default: 1)
+    #[arg(long, value_name = "L", allow_hyphen_values = true)]
+    length_penalty: Option<f64>,
     /// End a text before this string, in which \n is a line end and \t a tab; may be repeated
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     stop: Vec<String>,
@@ -101,6 +114,14 @@ impl Generate {
             None => self.chat.prompts_of_users(&run, &prompts)?,
         };
         let how = self.continuation(&run);
+        if let Some(note) = run.generation_note() {
+            tell(&note);
+        }
+        if self.length_penalty.is_some() && how.sampling.beams.is_none() {
+            return Err(Error::user(
+                "--length-penalty has no effect without beams; give --beams 2 or more",
+            ));
+        }
         self.warn(&run, &prompts)?;
         self.warn_of_length(&run, &prompts, how.sampling.tokens)?;
         if let ([prompt], 1, false) = (&prompts[..], how.samples, self.json) {
@@ -132,19 +153,42 @@ impl Generate {
 
     /// The flags over other defaults.
     fn sampling(&self, rest: Sampling) -> Sampling {
+        let draws = self.temperature.is_some_and(|temperature| temperature > 0.0);
+        let beams = match (self.beams, rest.beams) {
+            (Some(1), _) => None,
+            (Some(count), own) => Some(Beams {
+                count,
+                ..own.unwrap_or(Beams::new(count))
+            }),
+            (None, own) => own.filter(|_| !draws),
+        };
+        let beams = beams.map(|own| Beams {
+            length_penalty: self.length_penalty.unwrap_or(own.length_penalty),
+            ..own
+        });
+        let drawn = if beams.is_some() { 0.0 } else { rest.temperature };
         Sampling {
             tokens: self.tokens.unwrap_or(rest.tokens),
-            temperature: self.temperature.unwrap_or(rest.temperature),
+            max_length: rest.max_length.filter(|_| self.tokens.is_none()),
+            temperature: self.temperature.unwrap_or(drawn),
             top_k: self.top_k.or(rest.top_k),
             top_p: self.top_p.or(rest.top_p),
-            repetition_penalty: self.repetition_penalty.unwrap_or(rest.repetition_penalty),
+            min_p: self.min_p.or(rest.min_p),
+            beams,
+            rules: Rules {
+                repetition_penalty: self.repetition_penalty.unwrap_or(rest.rules.repetition_penalty),
+                no_repeat_ngram: self.no_repeat_ngram.unwrap_or(rest.rules.no_repeat_ngram),
+                min_tokens: self.min_tokens.unwrap_or(rest.rules.min_tokens),
+                ..rest.rules
+            },
             seed: self.seed,
+            ..rest
         }
     }
 
     /// Refuses contradictory flags.
     fn check(&self) -> Result<()> {
-        self.sampling(DEFAULT)
+        self.sampling(default())
             .check()
             .map_err(|error| Error::user(format!("--{}", error.message())))?;
         if self.samples == 0 {
@@ -159,11 +203,12 @@ impl Generate {
     }
 
     fn continuation(&self, run: &SavedRun<'_>) -> Continuation {
+        let own = self.stop.iter().map(|stop| unescaped(stop)).collect();
         Continuation {
             samples: self.samples,
             whole_prompts: self.chat.is_chat(),
-            stops: self.stop.iter().map(|stop| unescaped(stop)).collect(),
-            ..Continuation::new(self.sampling(run.sampling(DEFAULT)))
+            stops: if self.stop.is_empty() { run.stops() } else { own },
+            ..Continuation::new(self.sampling(run.sampling(default())))
         }
     }
 

@@ -178,3 +178,63 @@ fn weights_in_bf16_continue_a_text_and_predict() {
         "{wide}, {narrow}"
     );
 }
+
+#[test]
+fn fields_of_a_generation_configuration_are_followed_or_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    let greedy = added(dir, &GREEDY);
+    let with = |fields: &str, flags: &[&str]| {
+        fs::write(dir.join("run/model/generation_config.json"), fields).unwrap();
+        let args = ["generate", "run", "--prompt", "ab", "--json"];
+        let output = lessen(dir, &[&args[..], flags].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (said["text"].as_str().unwrap().to_string(), stderr(&output))
+    };
+    let (text, told) = with(r#"{"do_sample": false, "max_new_tokens": 6}"#, &[]);
+    assert_eq!((text.as_str(), told.as_str()), (&greedy[..6], ""));
+    // The prompt has two tokens.
+    assert_eq!(with(r#"{"do_sample": false, "max_length": 7}"#, &[]).0, greedy[..5]);
+    assert_eq!(
+        with(r#"{"do_sample": false, "max_length": 7}"#, &["--tokens", "9"]).0,
+        greedy[..9]
+    );
+    let (text, _) = with(
+        r#"{"do_sample": false, "max_new_tokens": 9, "stop_strings": ["bc"]}"#,
+        &[],
+    );
+    assert_eq!(text, "ca");
+    let (text, _) = with(
+        r#"{"do_sample": false, "max_new_tokens": 9}"#,
+        &["--no-repeat-ngram", "2"],
+    );
+    let pairs: Vec<String> = format!("ab{text}")
+        .chars()
+        .collect::<Vec<_>>()
+        .windows(2)
+        .map(|pair| pair.iter().collect())
+        .collect();
+    let distinct: std::collections::BTreeSet<&String> = pairs.iter().collect();
+    assert_eq!(distinct.len(), pairs.len(), "{text}");
+    let (text, told) = with(r#"{"num_beams": 3, "max_new_tokens": 6, "penalty_alpha": 0.6}"#, &[]);
+    assert_eq!(
+        text,
+        greedy[..6],
+        "the text that has been learned is the most likely one"
+    );
+    assert_eq!(
+        told,
+        "note: generation_config.json has fields that are not followed: penalty_alpha\n"
+    );
+    assert_eq!(
+        with("{}", &["--beams", "2", "--tokens", "6", "--length-penalty", "2"]).0,
+        greedy[..6]
+    );
+    let refused = |flags: &[&str]| refuse(dir, &[&["generate", "run", "--prompt", "ab"][..], flags].concat());
+    assert!(refused(&["--beams", "2", "--temperature", "1"]).contains("--temperature 1 makes no sense beside beams"));
+    assert!(refused(&["--beams", "2", "--samples", "3"]).contains("samples 3 makes no sense with 2 beams"));
+    assert!(refused(&["--length-penalty", "2"]).contains("--length-penalty has no effect without beams"));
+    assert!(refused(&["--min-p", "2"]).contains("--min-p 2 makes no sense"));
+}

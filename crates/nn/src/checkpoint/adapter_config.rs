@@ -14,7 +14,7 @@ use super::save::Entry;
 use super::tensor_names::{embedding_layer, parameter_of};
 use crate::architecture::{Architecture, family};
 use crate::config::Fields;
-use crate::field_effect::FieldEffect;
+use crate::field_effect::{FieldEffect, is_empty};
 use crate::labels::{has_class_rows, numbered_labels, put_labels};
 use crate::lora::{Lora, adapter_layer, scale};
 use crate::models::bert::Head;
@@ -225,16 +225,6 @@ fn check_fields(fields: &Fields) -> Result<()> {
             Err(other("init_lora_weights", start))
         }
         _ => Ok(()),
-    }
-}
-
-/// Whether a value is null, false or without contents.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
     }
 }
 

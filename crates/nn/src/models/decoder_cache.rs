@@ -40,8 +40,8 @@ impl Decoder {
         let start = cx.trace().full(DType::I32, &[], 0.0);
         let reads = Reads::Batch(BatchShape::Padded { size, length });
         let x = self.hidden_states(cx, reads, |cx, layer, [q, k, v], how| {
-            write(cx, self.cache(layer, "k", size, capacity), k, start);
-            write(cx, self.cache(layer, "v", size, capacity), v, start);
+            write(cx, self.cache(layer, "k", size, capacity), None, k, start);
+            write(cx, self.cache(layer, "v", size, capacity), None, v, start);
             attend(cx, q, k, v, how)
         });
         // Row b of the flattened states begins at b · T.
@@ -93,11 +93,28 @@ impl Decoder {
     /// If the model has a table of positions and the capacity is larger than this table.
     #[track_caller]
     pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
+        self.decode_after(cx, [size, capacity], None)
+    }
+
+    /// [`Decoder::decode`] of texts that each continue the text in another row of the cache, which it copies first.
+    ///
+    /// Declares `rows` (`i32[B]`, less than `B`) in addition, the row that each text continues.
+    ///
+    /// # Panics
+    /// As [`Decoder::decode`].
+    #[track_caller]
+    pub fn decode_reordered<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
+        let rows = cx.input("rows", DType::I32, &[size]);
+        self.decode_after(cx, [size, capacity], Some(rows))
+    }
+
+    #[track_caller]
+    fn decode_after<'g>(&self, cx: &Context<'g>, [size, capacity]: [usize; 2], rows: Option<Tensor<'g>>) -> Tensor<'g> {
         self.check_capacity(cx, capacity);
         let position = cx.input("position", DType::I32, &[size]);
         let x = self.hidden_states(cx, Reads::Token(size, position), |cx, layer, [q, k, v], how| {
-            let keys = write(cx, self.cache(layer, "k", size, capacity), k, position);
-            let values = write(cx, self.cache(layer, "v", size, capacity), v, position);
+            let keys = write(cx, self.cache(layer, "k", size, capacity), rows, k, position);
+            let values = write(cx, self.cache(layer, "v", size, capacity), rows, v, position);
             attend(cx, q, keys, values, how)
         });
         self.head(cx, x.reshape(&[size, self.sizes.width]))
@@ -123,11 +140,18 @@ impl Decoder {
     }
 }
 
-/// Writes new keys or values `[B, T, G, D]` into a cache from a position on, or from one for each text, and returns the
-/// whole cache.
-fn write<'g>(cx: &Context<'g>, cache: StateSpec, new: Tensor<'g>, position: Tensor<'g>) -> Tensor<'g> {
+/// Writes new keys or values `[B, T, G, D]` into a cache, or into these rows of it, from a position on, or from one for
+/// each text, and returns the whole cache.
+fn write<'g>(
+    cx: &Context<'g>,
+    cache: StateSpec,
+    rows: Option<Tensor<'g>>,
+    new: Tensor<'g>,
+    position: Tensor<'g>,
+) -> Tensor<'g> {
     let old = cache.declare(cx.trace());
-    let full = old.update_slice(new, position, 1);
+    let continued = rows.map_or(old, |rows| old.gather(rows));
+    let full = continued.update_slice(new, position, 1);
     cx.trace().assign(old, full);
     full
 }

@@ -24,7 +24,7 @@ impl SavedRun<'_> {
         let how = Continuation {
             sampling: Sampling {
                 tokens: how.sampling.tokens.min(goal.most_new_tokens()),
-                ..how.sampling
+                ..how.sampling.clone()
             },
             ..how.clone()
         };
@@ -52,10 +52,23 @@ impl SavedRun<'_> {
 
     /// The model's own sampling: its `generation_config.json` over the defaults `rest`.
     pub fn sampling(&self, rest: Sampling) -> Sampling {
-        self.saved
-            .generation
-            .as_ref()
-            .map_or(rest, |generation| generation.over(rest))
+        match &self.saved.generation {
+            Some(generation) => generation.over(rest),
+            None => rest,
+        }
+    }
+
+    /// The strings before which the model's own `generation_config.json` ends texts.
+    pub fn stops(&self) -> Vec<String> {
+        let own = self.saved.generation.as_ref();
+        own.map_or(Vec::new(), |generation| generation.stops.clone())
+    }
+
+    /// A note about the fields of the model's `generation_config.json` that are not followed; none where all are.
+    pub fn generation_note(&self) -> Option<String> {
+        let own = &self.saved.generation.as_ref()?.not_followed;
+        let fields = own.join(", ");
+        (!own.is_empty()).then(|| format!("note: generation_config.json has fields that are not followed: {fields}"))
     }
 
     /// Numbers of unknown tokens and of all tokens of a text.

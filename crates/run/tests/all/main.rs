@@ -3,6 +3,7 @@
 mod attention_keys;
 mod chat;
 mod embedding;
+mod generation;
 mod mutations;
 mod norm_keys;
 mod other_device;

@@ -6,7 +6,7 @@ use lessen_device::Host;
 use lessen_graph::bf16_bits;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{AttentionConfig, BatchShape, Model, ParamSpec, Position, Weights, initialize};
-use lessen_train::{Generator, Sampling, Session};
+use lessen_train::{Generator, Rules, Sampling, Session};
 use serde_json::json;
 use std::ops::ControlFlow;
 
@@ -183,7 +183,10 @@ fn samples_of_a_prompt_differ_and_the_first_one_is_that_of_the_prompt_alone() {
     let sampling = Sampling {
         tokens: 8,
         top_p: Some(0.95),
-        repetition_penalty: 1.1,
+        rules: Rules {
+            repetition_penalty: 1.1,
+            ..Rules::default()
+        },
         ..Sampling::default()
     };
     let found = together(&mut generator, &[&[0, 1], &[2]], 3, &sampling);
@@ -281,9 +284,9 @@ fn logits_that_are_nan_end_generation_with_an_error_on_every_path() {
         temperature: 0.8,
         top_k: Some(5),
         top_p: Some(0.9),
-        ..greedy
+        ..greedy.clone()
     };
-    for sampling in [greedy, sampled] {
+    for sampling in [greedy, sampled.clone()] {
         for prompt in [&[1, 2][..], &[1, 2, 3, 4, 5]] {
             let mut generator = Generator::new(session(&model, &weights), &model, POSITIONS).unwrap();
             let sentence = generator.generate(prompt, &sampling).unwrap_err().to_string();

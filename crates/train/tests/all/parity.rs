@@ -7,7 +7,7 @@
 use crate::support::device;
 use lessen_device::Host;
 use lessen_nn::{BatchShape, Model, OptimizerConfig, checkpoint};
-use lessen_train::{Generator, Sampling, Session, Trainer, TrainerOptions};
+use lessen_train::{Generator, Rules, Sampling, Session, Trainer, TrainerOptions};
 use safetensors::{SafeTensors, tensor::TensorView};
 use std::fs;
 use std::ops::ControlFlow;
@@ -386,8 +386,12 @@ fn check_generation(name: &str) {
     let prompts = [0, 1, 2].map(|number| tokens(&format!("prompt.{number}")));
     let prompts = [0, 1, 2].map(|number| prompts[number].as_slice());
     for (kind, repetition_penalty) in [("generated", 1.0), ("penalized", 1.3)] {
-        let sampling = Sampling {
+        let rules = Rules {
             repetition_penalty,
+            ..Rules::default()
+        };
+        let sampling = Sampling {
+            rules,
             ..Sampling::greedy(20)
         };
         let go_on = &mut |_: usize, _: &[i32]| Ok(ControlFlow::Continue(()));

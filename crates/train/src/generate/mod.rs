@@ -1,6 +1,16 @@
 //! Generation of texts token by token, with a cache of keys and values.
 
-use crate::sampling::Sampling;
+mod beams;
+mod most_likely;
+mod rules;
+mod sampling;
+
+pub use beams::{Beams, EarlyStopping};
+pub use rules::Rules;
+pub use sampling::Sampling;
+
+use self::beams::Search;
+use self::rules::SoFar;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
@@ -17,11 +27,21 @@ pub type Each<'a> = dyn FnMut(usize, &[i32]) -> Result<ControlFlow<()>> + 'a;
 pub struct Generator {
     decoder: Decoder,
     session: Session,
-    /// The function that reads one more token of each text, and the number of texts.
-    decode: Option<(usize, Function)>,
+    /// The function that reads one more token of each text.
+    decode: Option<Decode>,
     capacity: usize,
     /// Tokens that end a text.
     ends: Vec<i32>,
+}
+
+/// A function that reads one more token of each text.
+#[derive(Clone, Copy)]
+struct Decode {
+    /// Number of texts.
+    size: usize,
+    /// Whether it copies rows of the cache first.
+    reorders: bool,
+    function: Function,
 }
 
 /// A text that is continued.
@@ -29,6 +49,8 @@ struct Text {
     tokens: Vec<i32>,
     /// Tokens of the prompt.
     prompt: usize,
+    /// Tokens that are added at most.
+    most: usize,
     /// Tokens in the cache: the last ones of the text before its newest.
     known: usize,
     random: SplitMix64,
@@ -90,28 +112,32 @@ impl Generator {
         if prompts.iter().any(|prompt| prompt.is_empty()) {
             return Err(Error::user("a prompt has no tokens; give at least one"));
         }
+        if let Some(beams) = sampling.beams {
+            return self.search(prompts, (samples, beams), sampling, each);
+        }
         let all = prompts.iter().flat_map(|prompt| std::iter::repeat_n(prompt, samples));
-        let texts = all.enumerate().map(|(number, prompt)| Text {
-            tokens: prompt.to_vec(),
-            prompt: prompt.len(),
-            known: 0,
-            random: SplitMix64::keyed(sampling.seed, number as u64),
-            ended: false,
+        let texts = all.enumerate().map(|(number, prompt)| {
+            let random = SplitMix64::keyed(sampling.seed, number as u64);
+            Ok(Text::new(prompt, most_tokens(prompt, sampling)?, random))
         });
-        let mut texts: Vec<Text> = texts.collect();
-        for _ in 0..sampling.tokens {
-            if texts.iter().all(|text| text.ended) {
-                break;
-            }
-            let logits = self.next_logits(&mut texts)?;
+        let mut texts: Vec<Text> = texts.collect::<Result<_>>()?;
+        while texts.iter().any(|text| !text.ended) {
+            let logits = self.next_logits(&mut texts, None)?;
             let width = logits.len() / texts.len();
             for (number, text) in texts.iter_mut().enumerate().filter(|(_, text)| !text.ended) {
                 let logits = &logits[number * width..][..width];
-                let next = sampling.choose(logits, &text.tokens, &mut text.random)?;
+                let so_far = SoFar {
+                    tokens: &text.tokens,
+                    prompt: text.prompt,
+                    most: text.most,
+                    ends: &self.ends,
+                };
+                let next = sampling.choose(logits, so_far, &mut text.random)?;
                 text.ended = self.ends.contains(&next);
                 if !text.ended {
                     text.tokens.push(next);
-                    text.ended = each(number, &text.tokens[text.prompt..])?.is_break();
+                    text.ended = each(number, &text.tokens[text.prompt..])?.is_break()
+                        || text.tokens.len() - text.prompt >= text.most;
                 }
             }
         }
@@ -121,20 +147,72 @@ impl Generator {
             .collect())
     }
 
-    /// Logits of the next token of each text, `[B, vocabulary]`. Logits of complete texts mean nothing.
-    fn next_logits(&mut self, texts: &mut [Text]) -> Result<Vec<f32>> {
+    /// [`Generator::generate_all`] by beam search: the best texts of each prompt, as many as `samples`. `each` gets each
+    /// text once.
+    fn search(
+        &mut self,
+        prompts: &[&[i32]],
+        (samples, beams): (usize, Beams),
+        sampling: &Sampling,
+        each: &mut Each<'_>,
+    ) -> Result<Vec<Vec<i32>>> {
+        if samples > beams.count {
+            return Err(Error::user(format!(
+                "samples {samples} makes no sense with {} beams; choose as many beams at least",
+                beams.count
+            )));
+        }
+        let (mut searches, mut texts) = (Vec::new(), Vec::new());
+        for prompt in prompts {
+            let most = most_tokens(prompt, sampling)?;
+            searches.push(Search::new(beams, prompt, most));
+            texts.extend((0..beams.count).map(|_| Text::new(prompt, most, SplitMix64::keyed(sampling.seed, 0))));
+        }
+        let mut rows: Vec<usize> = (0..texts.len()).collect();
+        while searches.iter().any(|search| !search.ended) {
+            let logits = self.next_logits(&mut texts, Some(&rows))?;
+            let width = logits.len() / texts.len() * beams.count;
+            for (number, search) in searches.iter_mut().enumerate() {
+                let first = number * beams.count;
+                let own = &mut texts[first..][..beams.count];
+                if !search.ended {
+                    let logits = &logits[number * width..][..width];
+                    let parents = search.step(logits, &sampling.rules, &self.ends, sampling.renormalize)?;
+                    for (row, parent) in rows[first..].iter_mut().zip(parents) {
+                        *row = first + parent;
+                    }
+                    for (text, beam) in own.iter_mut().zip(&search.running) {
+                        text.tokens.clone_from(&beam.tokens);
+                    }
+                }
+                own.iter_mut().for_each(|text| text.ended = search.ended);
+            }
+        }
+        let found = searches.iter().flat_map(|search| search.results(samples, &self.ends));
+        let found: Vec<Vec<i32>> = found.collect();
+        for (number, text) in found.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
+            // The search is over, so there is nothing to end.
+            let _ = each(number, text)?;
+        }
+        Ok(found)
+    }
+
+    /// Logits of the next token of each text, `[B, vocabulary]`. Logits of complete texts mean nothing. `rows` are the
+    /// texts that each text continues; without them it continues itself.
+    fn next_logits(&mut self, texts: &mut [Text], rows: Option<&[usize]>) -> Result<Vec<f32>> {
         let is_unread = |text: &Text| !text.ended && (text.known == 0 || text.known == self.capacity);
         if texts.iter().any(is_unread) {
             return self.read(texts);
         }
-        let decode = self.decode(texts.len())?;
+        let decode = self.decode(texts.len(), rows.is_some())?;
         let (mut tokens, mut places) = (Vec::new(), Vec::new());
         for text in texts.iter_mut() {
             tokens.push(text.tokens[text.tokens.len() - 1]);
             places.push(if text.ended { 0 } else { text.known as i32 });
             text.known += usize::from(!text.ended);
         }
-        self.run(decode, &tokens, &places)
+        let rows: Vec<i32> = rows.unwrap_or_default().iter().map(|&row| row as i32).collect();
+        self.run(decode, &tokens, &places, &rows)
     }
 
     /// Fills the cache from its start with the end of each text.
@@ -161,40 +239,87 @@ impl Generator {
         let prefill = self
             .session
             .function(|cx| vec![("logits", decoder.prefill(cx, [size, length], capacity))])?;
-        let logits = self.run(prefill, &tokens, &places);
+        let logits = self.run(prefill, &tokens, &places, &[]);
         self.session.unload(prefill)?;
         logits
     }
 
     /// The function that reads one more token of each text, for `size` texts.
-    fn decode(&mut self, size: usize) -> Result<Function> {
-        if let Some((_, decode)) = self.decode.filter(|(own, _)| *own == size) {
-            return Ok(decode);
+    fn decode(&mut self, size: usize, reorders: bool) -> Result<Function> {
+        if let Some(own) = self.decode {
+            if (own.size, own.reorders) == (size, reorders) {
+                return Ok(own.function);
+            }
+            self.session.unload(own.function)?;
+            self.decode = None;
         }
         let (decoder, capacity) = (&self.decoder, self.capacity);
-        let decode = self
-            .session
-            .function(|cx| vec![("logits", decoder.decode(cx, size, capacity))])?;
-        self.decode = Some((size, decode));
-        Ok(decode)
+        let function = self.session.function(|cx| {
+            let logits = if reorders {
+                decoder.decode_reordered(cx, size, capacity)
+            } else {
+                decoder.decode(cx, size, capacity)
+            };
+            vec![("logits", logits)]
+        })?;
+        self.decode = Some(Decode {
+            size,
+            reorders,
+            function,
+        });
+        Ok(function)
     }
 
     /// Frees the cache of another number of texts.
     fn free_cache_unless(&mut self, size: usize) -> Result<()> {
-        if let Some((own, decode)) = self.decode.filter(|(own, _)| *own != size) {
-            self.session.unload(decode)?;
+        if let Some(own) = self.decode.filter(|own| own.size != size) {
+            self.session.unload(own.function)?;
             self.decode = None;
-            for cache in self.decoder.cache_states(own, self.capacity) {
+            for cache in self.decoder.cache_states(own.size, self.capacity) {
                 self.session.free(&cache.name);
             }
         }
         Ok(())
     }
 
-    fn run(&mut self, function: Function, tokens: &[i32], places: &[i32]) -> Result<Vec<f32>> {
-        let inputs: &Inputs<'_> = &[("tokens", Host::I32(tokens)), ("position", Host::I32(places))];
+    fn run(&mut self, function: Function, tokens: &[i32], places: &[i32], rows: &[i32]) -> Result<Vec<f32>> {
+        let all: &Inputs<'_> = &[
+            ("tokens", Host::I32(tokens)),
+            ("position", Host::I32(places)),
+            ("rows", Host::I32(rows)),
+        ];
+        let inputs = if rows.is_empty() { &all[..2] } else { all };
         let results = self.session.run(function, inputs)?;
         Ok(results.f32("logits")?.to_vec())
+    }
+}
+
+impl Text {
+    /// A prompt to which at most `most` tokens are added.
+    fn new(prompt: &[i32], most: usize, random: SplitMix64) -> Text {
+        Text {
+            tokens: prompt.to_vec(),
+            prompt: prompt.len(),
+            most,
+            known: 0,
+            random,
+            ended: most == 0,
+        }
+    }
+}
+
+/// Tokens that are added to a prompt at most.
+///
+/// # Errors
+/// A prompt that is as long as a text may be.
+fn most_tokens(prompt: &[i32], sampling: &Sampling) -> Result<usize> {
+    match sampling.max_length {
+        Some(most) if most <= prompt.len() => Err(Error::user(format!(
+            "the prompt has {} tokens, and max_length of generation_config.json leaves no room after {most}; give --tokens",
+            prompt.len()
+        ))),
+        Some(most) => Ok(sampling.tokens.min(most - prompt.len())),
+        None => Ok(sampling.tokens),
     }
 }
 
