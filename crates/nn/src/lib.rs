@@ -68,6 +68,7 @@ pub use lora::{Adapter, Lora, adapter_layer};
 pub use loss::Loss;
 pub use lr_schedule::{LrSchedule, LrScheduleKind};
 pub use model::Model;
+pub use model::config_fields::config_fields;
 pub use models::Outputs;
 pub use models::bert::{Family, Head};
 pub use norm_kind::NormKind;

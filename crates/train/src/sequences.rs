@@ -1,7 +1,7 @@
 //! Texts that are continued together and begin and end at any time: between two tokens a text can join or leave.
 
-use crate::generate::end_tokens;
 use crate::generate::Sampling;
+use crate::generate::end_tokens;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::{DeviceMemory, Host};

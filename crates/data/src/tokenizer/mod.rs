@@ -2,8 +2,8 @@
 
 mod added;
 mod chat_files;
-mod max_length;
 mod class;
+mod max_length;
 mod shortcut;
 mod spans;
 mod special;

@@ -2,8 +2,8 @@
 
 mod bench;
 mod candidates;
-pub mod completions;
 mod chat_args;
+pub mod completions;
 mod convert;
 mod converted_folder;
 mod device_args;

@@ -4,7 +4,7 @@ use crate::field_effect::FieldEffect::{Followed, Refused, WithoutEffect};
 use crate::field_effect::KnownField;
 
 /// The fields that `peft` 0.21 writes for adapters of LoRA.
-pub(crate) const ADAPTER_FIELDS: [KnownField; 42] = [
+pub const ADAPTER_FIELDS: [KnownField; 42] = [
     ("peft_type", Followed),
     ("base_model_name_or_path", Followed),
     ("task_type", Followed),

@@ -18,6 +18,7 @@ mod reader;
 mod save;
 mod tensor_names;
 
+pub use adapter_fields::ADAPTER_FIELDS;
 pub use adapters::{copy_adapters, save_adapters};
 pub use convert::convert;
 pub use dtype::WeightDtype;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Model;
+use super::config_fields::{check, spelled};
 use crate::architecture::{Architecture, family};
 use crate::checkpoint::ModelFolder;
 use crate::config::Fields;
@@ -107,6 +108,8 @@ impl Model {
     }
 
     fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
+        check(fields, architecture)?;
+        let fields = &spelled(fields.clone(), architecture);
         Ok(match architecture {
             Architecture::Bert(family, head) => Bert::from_fields(fields, family, head)?.into(),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel {

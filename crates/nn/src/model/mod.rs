@@ -9,6 +9,7 @@
 //! absent as it may be in a model of texts: no [`Model::decoder`], no [`Model::max_length`], a vocabulary of 0 tokens.
 
 pub(crate) mod class;
+pub(crate) mod config_fields;
 mod config_json;
 mod settings;
 

@@ -1,10 +1,10 @@
 //! Folders of adapters against what peft computes with them: each gives its logits, or is refused.
 
-use crate::support::{Folder, Tensors, arrays, fixture, write};
-use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
+use crate::support::{Folder, difference, fixture, floats, logits, recorded, write};
+use lessen_graph::{Array, Type};
 use lessen_nn::checkpoint::{self, Entry, ModelFolder, WeightDtype};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
-use lessen_nn::{BatchShape, Context, Lora, Model, Result, Weights, initialize};
+use lessen_nn::{Lora, Model, Result, initialize};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use std::fs;
@@ -33,48 +33,11 @@ const REFUSED: [&str; 12] = [
     "token_indices",
 ];
 
-/// The recorded tensors below a prefix.
-fn tensors(file: &SafeTensors<'_>, prefix: &str) -> Tensors {
-    let own = file
-        .iter()
-        .filter_map(|(name, view)| Some((name.strip_prefix(prefix)?, view)));
-    own.map(|(name, view)| {
-        let (dtype, shape) = (view.dtype(), view.shape().to_vec());
-        (name.to_string(), (dtype, shape, view.data().to_vec()))
-    })
-    .collect()
-}
-
-/// Logits of a model of texts for [`TOKENS`].
-fn logits(model: &Model, weights: &Weights) -> Array {
-    let (trace, length) = (Trace::new(), TOKENS.len());
-    let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, BatchShape::Padded { size: 1, length }));
-    let mut given = arrays(weights);
-    let input = |dtype, data: Vec<f64>| Array::new(Type::new(dtype, &[1, length]), data);
-    given.insert("tokens".into(), input(DType::I32, TOKENS.map(f64::from).to_vec()));
-    for (name, dtype, value) in [("types", DType::I32, 0.0), ("mask", DType::Bool, 1.0)] {
-        if cx.has_input(name) {
-            given.insert(name.into(), input(dtype, vec![value; length]));
-        }
-    }
-    evaluate_exactly(&trace.finish(), &given)
-        .unwrap()
-        .remove("logits")
-        .unwrap()
-}
-
 fn read<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Array> {
     let folder = folder.into();
     let model = Model::from_dir(folder)?;
     let loaded = checkpoint::load(folder, &model.parameters(), &|_| false)?;
-    Ok(logits(&model, &loaded.weights))
-}
-
-fn difference(found: &Array, expected: &Array) -> f64 {
-    let scale = expected.data.iter().fold(1e-3, |most: f64, e| most.max(e.abs()));
-    let pairs = found.data.iter().zip(&expected.data);
-    pairs.fold(0.0, |most: f64, (f, e)| most.max((f - e).abs())) / scale
+    Ok(logits(&model, &loaded.weights, &TOKENS))
 }
 
 /// Writes the folder of a case beside its base model.
@@ -82,7 +45,7 @@ fn write_case(dir: &Path, file: &SafeTensors<'_>, name: &str, config: &Value) {
     fs::create_dir_all(dir.join(name)).unwrap();
     fs::write(dir.join(name).join("adapter_config.json"), config.to_string()).unwrap();
     let folder = Folder::new();
-    write(&folder, "tensors", &tensors(file, &format!("{name}/")));
+    write(&folder, "tensors", &recorded(file, &format!("{name}/")));
     fs::copy(folder.file("tensors"), dir.join(name).join("adapter_model.safetensors")).unwrap();
 }
 
@@ -99,14 +62,14 @@ fn adapters_compute_what_peft_computes_or_are_refused() {
             config.to_string(),
         )
         .unwrap();
-        write(&folder, "tensors", &tensors(&file, &format!("base-{base}/")));
+        write(&folder, "tensors", &recorded(&file, &format!("base-{base}/")));
         fs::copy(
             folder.file("tensors"),
             folder.0.join(format!("base-{base}")).join("model.safetensors"),
         )
         .unwrap();
     }
-    let recorded = tensors(&file, "logits/");
+    let outcomes = recorded(&file, "logits/");
     let (mut wrong, mut refused) = (Vec::new(), Vec::new());
     for (name, config) in record["cases"].as_object().unwrap() {
         write_case(&folder.0, &file, name, config);
@@ -114,16 +77,15 @@ fn adapters_compute_what_peft_computes_or_are_refused() {
         let base = config["base_model_name_or_path"].as_str().unwrap();
         let base = folder.0.join(format!("base-{base}"));
         let found = read(ModelFolder::from(&dir).with_base(Some(&base)));
-        let (Ok(found), Some((_, shape, bytes))) = (&found, recorded.get(name)) else {
+        let (Ok(found), Some((_, shape, bytes))) = (&found, outcomes.get(name)) else {
             match found {
-                Err(error) if recorded.contains_key(name) => refused.push((name.as_str(), error.to_string())),
+                Err(error) if outcomes.contains_key(name) => refused.push((name.as_str(), error.to_string())),
                 Err(_) => {}
                 Ok(_) => wrong.push(format!("{name} is read, and peft refuses it")),
             }
             continue;
         };
-        let words = bytes.as_chunks::<4>().0.iter();
-        let expected = Array::f32(shape, words.map(|&b| f32::from_le_bytes(b).into()).collect());
+        let expected = floats(shape, bytes);
         match difference(found, &expected) {
             difference if difference > TOLERANCE => wrong.push(format!("{name} differs by {difference}")),
             _ => {}

@@ -8,6 +8,7 @@ mod checkpoint;
 mod checkpoint_faults;
 mod config;
 mod config_faults;
+mod config_fields;
 mod conversion;
 mod criterion;
 mod derivatives;

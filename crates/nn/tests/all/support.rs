@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lessen_graph::{Array, DType, Type};
-use lessen_nn::{Model, ParamSpec, Result, Weights, checkpoint};
+use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
+use lessen_nn::{BatchShape, Context, Model, ParamSpec, Result, Weights, checkpoint};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
@@ -119,4 +119,70 @@ impl Folder {
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+}
+
+/// The recorded tensors below a prefix.
+pub fn recorded(file: &SafeTensors<'_>, prefix: &str) -> Tensors {
+    let own = file
+        .iter()
+        .filter_map(|(name, view)| Some((name.strip_prefix(prefix)?, view)));
+    own.map(|(name, view)| {
+        let (dtype, shape) = (view.dtype(), view.shape().to_vec());
+        (name.to_string(), (dtype, shape, view.data().to_vec()))
+    })
+    .collect()
+}
+
+/// Numbers of the bytes of `f32`.
+pub fn floats(shape: &[usize], bytes: &[u8]) -> Array {
+    let words = bytes.as_chunks::<4>().0.iter();
+    Array::f32(shape, words.map(|&b| f32::from_le_bytes(b).into()).collect())
+}
+
+/// Logits of a model for these tokens, or of a model of images for an image of ramps.
+pub fn logits(model: &Model, weights: &Weights, tokens: &[i32]) -> Array {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, false);
+    let mut given = arrays(weights);
+    let batch = match model.image() {
+        Some(image) => {
+            let size: usize = image.iter().product();
+            let shape = [&[1][..], &image].concat();
+            let ramp = (0..size).map(|element| element as f64 / size as f64).collect();
+            given.insert("images".into(), Array::f32(&shape, ramp));
+            BatchShape::Images {
+                size: 1,
+                image,
+                mixed: false,
+            }
+        }
+        None => BatchShape::Padded {
+            size: 1,
+            length: tokens.len(),
+        },
+    };
+    trace.output("logits", model.logits(&cx, batch));
+    for (name, dtype, data) in [
+        ("tokens", DType::I32, tokens.iter().map(|&token| token.into()).collect()),
+        ("types", DType::I32, vec![0.0; tokens.len()]),
+        ("mask", DType::Bool, vec![1.0; tokens.len()]),
+    ] {
+        if cx.has_input(name) {
+            given.insert(name.into(), Array::new(Type::new(dtype, &[1, tokens.len()]), data));
+        }
+    }
+    evaluate_exactly(&trace.finish(), &given)
+        .unwrap()
+        .remove("logits")
+        .unwrap()
+}
+
+/// The largest difference of arrays, relative to the largest number.
+pub fn difference(found: &Array, expected: &Array) -> f64 {
+    if found.data.len() != expected.data.len() {
+        return f64::INFINITY;
+    }
+    let scale = expected.data.iter().fold(1e-3, |most: f64, e| most.max(e.abs()));
+    let pairs = found.data.iter().zip(&expected.data);
+    pairs.fold(0.0, |most: f64, (f, e)| most.max((f - e).abs())) / scale
 }

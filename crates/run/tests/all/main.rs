@@ -3,6 +3,7 @@
 mod attention_keys;
 mod chat;
 mod embedding;
+mod fields_page;
 mod generation;
 mod mutations;
 mod norm_keys;
