@@ -37,14 +37,12 @@ pub struct Announcement {
 }
 
 /// How a request draws tokens where neither it nor the model says otherwise.
-const SAMPLING: Sampling = Sampling {
-    tokens: usize::MAX,
-    temperature: 1.0,
-    top_k: None,
-    top_p: None,
-    repetition_penalty: 1.0,
-    seed: 0,
-};
+fn default_sampling() -> Sampling {
+    Sampling {
+        tokens: usize::MAX,
+        ..Sampling::default()
+    }
+}
 
 /// Serves a model until `stop` is wished for, or the process gets the signal INT or TERM. `ready` is called when
 /// clients can connect: the address is taken at once, the model is loaded and its programs are compiled before.
@@ -83,7 +81,7 @@ pub fn serve(
             sequences.warm_up()?;
             let model = Served::Continuations {
                 queue: Queue::new(room),
-                sampling: run.sampling(SAMPLING),
+                sampling: run.sampling(default_sampling()),
                 template: ChatTemplate::read(run.source())?,
             };
             let service = Arc::new(Service::new(options, model));

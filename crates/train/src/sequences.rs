@@ -1,7 +1,6 @@
 //! Texts that are continued together and begin and end at any time: between two tokens a text can join or leave.
 
-use crate::generate::Sampling;
-use crate::generate::end_tokens;
+use crate::generate::{Sampling, SoFar, end_tokens};
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::{DeviceMemory, Host};
@@ -30,6 +29,8 @@ pub struct Sequences {
 /// A text.
 struct Sequence {
     tokens: Vec<i32>,
+    /// Number of tokens of the prompt.
+    prompt: usize,
     sampling: Sampling,
     random: SplitMix64,
     /// Logits of the next token, where they are known.
@@ -136,7 +137,8 @@ impl Sequences {
         let logits = self.prefill(place, prompt)?;
         self.places[place] = Some(Sequence {
             tokens: prompt.to_vec(),
-            sampling: *sampling,
+            prompt: prompt.len(),
+            sampling: sampling.clone(),
             random: SplitMix64::keyed(sampling.seed, number),
             logits: Some(logits),
         });
@@ -287,7 +289,13 @@ impl Sequence {
         let Some(logits) = self.logits.take() else {
             return Next::Failed(Error::internal("a token is chosen without logits"));
         };
-        match self.sampling.choose(&logits, &self.tokens, &mut self.random) {
+        let so_far = SoFar {
+            tokens: &self.tokens,
+            prompt: self.prompt,
+            most: self.sampling.tokens,
+            ends,
+        };
+        match self.sampling.choose(&logits, so_far, &mut self.random) {
             Err(error) => Next::Failed(error),
             Ok(token) if ends.contains(&token) => Next::End { is_full: false },
             Ok(_) if self.tokens.len() >= context => Next::End { is_full: true },

@@ -37,7 +37,9 @@ fn page() -> String {
     for architecture in Architecture::all() {
         let family = architecture.model_type();
         let is_first = !families.contains(&family);
-        let (true, Some(fields)) = (is_first, config_fields(architecture)) else { continue };
+        let (true, Some(fields)) = (is_first, config_fields(architecture)) else {
+            continue;
+        };
         families.push(family);
         write!(text, "\n## `config.json` of `{family}`\n\n{}", table(&fields)).unwrap();
     }
@@ -54,5 +56,8 @@ fn the_page_of_fields_is_the_tables_of_the_code() {
         fs::write(&path, page()).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == page(), "docs/reference/fields.md differs; LESSEN_BLESS=1 writes it anew");
+    assert!(
+        found == page(),
+        "docs/reference/fields.md differs; LESSEN_BLESS=1 writes it anew"
+    );
 }

@@ -4,7 +4,7 @@ use super::chat_message::ChatMessage;
 use crate::given::{Given, List, Prompts, Texts};
 use crate::refusal::Refusal;
 use crate::service::Service;
-use lessen_train::Sampling;
+use lessen_train::{Rules, Sampling};
 use serde::Deserialize;
 
 /// The fields of both endpoints.
@@ -280,8 +280,14 @@ impl GenerationRequest {
             temperature: self.temperature.unwrap_or(own.temperature),
             top_k,
             top_p: self.top_p.or(own.top_p),
-            repetition_penalty: self.repetition_penalty.unwrap_or(own.repetition_penalty),
+            // Texts that join and leave are not searched with beams.
+            beams: None,
+            rules: Rules {
+                repetition_penalty: self.repetition_penalty.unwrap_or(own.rules.repetition_penalty),
+                ..own.rules
+            },
             seed: self.seed.map_or_else(|| service.new_number(), |seed| seed as u64),
+            ..own
         };
         sampling.check().map_err(|error| {
             let message = error.message().to_string();

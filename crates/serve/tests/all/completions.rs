@@ -4,7 +4,7 @@ use crate::support::*;
 use lessen_run::continuation::Continuation;
 use lessen_run::folder::WhichModel;
 use lessen_run::saved_run::SavedRun;
-use lessen_train::Sampling;
+use lessen_train::{Rules, Sampling};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::thread;
@@ -42,8 +42,12 @@ fn texts_are_those_of_generate_whole_and_streamed_alone_and_together() {
         temperature: 1.5,
         top_p: Some(0.9),
         top_k: Some(5),
-        repetition_penalty: 1.1,
+        rules: Rules {
+            repetition_penalty: 1.1,
+            ..Rules::default()
+        },
         seed: 7,
+        ..Sampling::default()
     };
     let (prompts, samples) = (["ab", "c", "bcab"], 3);
     let wanted = expected(&prompts, drawn, samples, &["cc"]);

@@ -10,12 +10,12 @@ pub use rules::Rules;
 pub use sampling::Sampling;
 
 use self::beams::Search;
-use self::rules::SoFar;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
 use lessen_nn::Model;
 use lessen_nn::models::decoder::Decoder;
+pub(crate) use rules::SoFar;
 use serde_json::Value;
 use std::ops::ControlFlow;
 

@@ -49,7 +49,7 @@ impl Input {
             ..Columns::default()
         };
         let is_given = column.is_some();
-        let mut rows = texts(path, &columns).peekable();
+        let mut rows = texts(path, &columns).map(|row| row.map(|(texts, _)| texts)).peekable();
         if let Some(Err(error)) = rows.peek() {
             return Err(error.clone());
         }
