@@ -99,6 +99,13 @@ impl ChatTemplate {
                     "a prompt cannot both continue the last message and begin an answer; choose one of the two",
                 ));
             }
+            if !source.contains("content") {
+                return Err(Error::user(format!(
+                    "the chat template {name} of {} does not read `content`, so no message can be continued; add a new \
+                     message",
+                    self.place
+                )));
+            }
             text = Some(marked(last)?);
         }
         let mut variables = self.tokens.clone();
