@@ -97,8 +97,8 @@ fn to_json(_: &State, value: &Value, ordered: Rest<Value>, named: Kwargs) -> Res
     Ok(form.write(&plain(value)?))
 }
 
-/// The template with blocks that always hold in place of the marks around what an assistant says, `{% generation %}` and
-/// `{% endgeneration %}`, which change no text.
+/// The template with blocks that always hold in place of the marks around what an assistant says, `{% generation %}`
+/// and `{% endgeneration %}`, which change no text.
 fn without_generation(source: &str) -> Cow<'_, str> {
     let mut whole = String::new();
     let mut rest = source;

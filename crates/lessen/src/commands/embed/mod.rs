@@ -28,8 +28,8 @@ pub struct Embed {
     /// Column of the texts in a file with named columns [default: text, sentence or another usual name]
     #[arg(long, value_name = "NAME", requires = "input")]
     column: Option<String>,
-    /// File to write to: JSON lines (.jsonl), or an array for NumPy with a row for each text (.npy) [default: JSON lines
-    /// on stdout]
+    /// File to write to: JSON lines (.jsonl), or an array for NumPy with a row for each text (.npy) [default: JSON
+    /// lines on stdout]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Text to put before each text, in place of the model's default prompt; an empty one is none
