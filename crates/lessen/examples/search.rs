@@ -12,9 +12,12 @@ const FOUND: usize = 3;
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [model, file, question] = &arguments[..] else {
-        return Err(Error::user("name the folder of a model, a file with a text on each line, and a question"));
+        return Err(Error::user(
+            "name the folder of a model, a file with a text on each line, and a question",
+        ));
     };
-    let text = std::fs::read_to_string(file).map_err(|error| Error::user(format!("{file} cannot be read ({error})")))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Error::user(format!("{file} cannot be read ({error})")))?;
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     // Vectors of length 1: their products are the cosines of the angles between them.
     let options = EmbedOptions {

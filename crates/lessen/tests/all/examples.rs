@@ -59,7 +59,11 @@ fn a_spiral_is_learnt_and_an_operation_added() {
 fn a_search_finds_the_line_itself_first() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("lines.txt");
-    fs::write(&file, "the dog came home\n\nit was a long day\nthe cat sat on the mat\na fire\n").unwrap();
+    fs::write(
+        &file,
+        "the dog came home\n\nit was a long day\nthe cat sat on the mat\na fire\n",
+    )
+    .unwrap();
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../run/tests/fixtures/embeddings/mean-normalize");
     let text = printed("search", &[&model, &file, Path::new("the cat sat on the mat")]);
     assert_eq!(text.lines().count(), 3, "{text}");
