@@ -232,13 +232,11 @@ fn damaged_files_are_errors_and_never_panic() {
     let whole = fs::read(&path).unwrap();
     let read = || parquet_rows(&path, &Columns::default(), true).map(|rows| rows.collect::<Result<Vec<Row>>>());
     for at in 0..whole.len() {
-        for change in [1u8, 0x80, 0xff] {
-            let mut bytes = whole.clone();
-            bytes[at] ^= change;
-            fs::write(&path, &bytes).unwrap();
-            // Rows, or a sentence: both are answers.
-            let _ = read();
-        }
+        let mut bytes = whole.clone();
+        bytes[at] ^= [1, 0x80, 0xff][at % 3];
+        fs::write(&path, &bytes).unwrap();
+        // Rows, or a sentence: both are answers.
+        let _ = read();
     }
     for end in 0..whole.len() {
         fs::write(&path, &whole[..end]).unwrap();

@@ -16,6 +16,8 @@ pub struct Records<'a> {
     sink: Sink<'a>,
     /// Whether the line of names is written.
     is_begun: bool,
+    /// Whether it was told that an answer has another name.
+    is_told: bool,
 }
 
 enum Sink<'a> {
@@ -38,6 +40,7 @@ impl<'a> Records<'a> {
                 Format::Jsonl => Sink::Jsonl(out),
             },
             is_begun: false,
+            is_told: false,
         }
     }
 
@@ -49,7 +52,7 @@ impl<'a> Records<'a> {
     pub fn write(&mut self, record: Option<&Record>, mut fields: Fields) -> Result<()> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         if let Some(record) = record {
-            rename(record.names(), &mut fields, is_first);
+            self.is_told |= rename(record.names(), &mut fields, !self.is_told);
         }
         let (out, is_tsv) = match &mut self.sink {
             Sink::Jsonl(out) => {
@@ -87,19 +90,22 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Gives answers names that no column has; tells it for the first line.
-fn rename(columns: &[String], fields: &mut Fields, is_first: bool) {
+/// Gives answers names that no column has, and says so where it `tells`; whether there are such.
+fn rename(columns: &[String], fields: &mut Fields, tells: bool) -> bool {
+    let mut has_renamed = false;
     for (name, _) in fields {
         let given = name.clone();
         while columns.contains(name) {
             name.insert_str(0, RENAMED);
         }
-        if is_first && *name != given {
-            tell(&format!(
-                "note: there is a column {given} already; the answers are in {name}"
-            ));
+        if *name != given {
+            has_renamed = true;
+            if tells {
+                tell(&format!("note: there is a column {given} already; the answers are in {name}"));
+            }
         }
     }
+    has_renamed
 }
 
 /// Refuses a cell that TSV, which has no quotes, cannot hold.
