@@ -429,12 +429,14 @@ fn mistakes_in_columns_name_them() {
     assert!(json(b"[1]\n").starts_with("train.jsonl line 1 is no JSON object"));
     assert!(json(b"{\"text\": \"a\", \"label\": 0}\n{\"text\"\n").starts_with("train.jsonl line 2 column "));
     assert!(json(b"{\"text\": \"a\", \"label\": [1]}\n").contains("line 1 has several labels; give it one, or say"));
-    let dir = folder(&[("a.parquet", b"x")]);
-    let error = read(&dir.path().join("a.parquet"), &Options::default())
+    let dir = folder(&[("a.xlsx", b"x")]);
+    let error = read(&dir.path().join("a.xlsx"), &Options::default())
         .unwrap_err()
         .to_string();
     assert!(
-        error.ends_with("a.parquet is not known by its name; name it .txt (text, tab, label), .csv, .tsv or .jsonl"),
+        error.ends_with(
+            "a.xlsx is not known by its name; name it .txt (text, tab, label), .csv, .tsv, .jsonl or .parquet"
+        ),
         "{error}"
     );
 }

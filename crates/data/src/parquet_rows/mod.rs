@@ -1,6 +1,7 @@
 //! Rows of Parquet files, read a batch of values at a time.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +33,10 @@ struct Opened {
 
 impl Opened {
     fn new(path: &Path) -> Result<Opened> {
-        let reader = SerializedFileReader::new(open(path)?).map_err(|error| damaged(path, &error.to_string()))?;
+        let file = open(path)?;
+        let reader = guarded(path, || {
+            SerializedFileReader::new(file).map_err(|error| damaged(path, &error.to_string()))
+        })?;
         let schema = reader.metadata().file_metadata().schema();
         let names = schema.get_fields().iter().map(|field| field.name().to_string());
         Ok(Opened {
@@ -41,10 +45,14 @@ impl Opened {
         })
     }
 
-    /// Refuses columns whose compression is not read.
+    /// Refuses columns whose compression is not read, and columns that lie nowhere.
     fn check(&self, path: &Path, wanted: &[usize]) -> Result<()> {
         let groups = self.reader.metadata().row_groups().iter();
         for chunk in groups.flat_map(|group| group.columns()) {
+            let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+            if start < 0 || chunk.compressed_size() < 0 {
+                return Err(damaged(path, "a column has a negative place"));
+            }
             let column = chunk.column_path().parts().first();
             let is_wanted = |name: &String| wanted.iter().any(|place| self.names[*place] == *name);
             let word = match chunk.compression() {
@@ -83,10 +91,18 @@ impl Opened {
         let projection = Type::group_type_builder(schema.name()).with_fields(fields.collect());
         let failed = |error: parquet::errors::ParquetError| damaged(path, &error.to_string());
         let projection = projection.build().map_err(failed)?;
-        RowIter::from_file_into(Box::new(self.reader))
-            .project(Some(projection))
-            .map_err(failed)
+        guarded(path, || {
+            RowIter::from_file_into(Box::new(self.reader))
+                .project(Some(projection))
+                .map_err(failed)
+        })
     }
+}
+
+/// Runs a function of the crate, which asserts some of what a damaged file can break.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(damaged(path, "its parts contradict each other")))
 }
 
 fn damaged(path: &Path, reason: &str) -> Error {
@@ -140,9 +156,17 @@ pub(crate) fn parquet_rows(
     } else {
         table.keeping(names.iter().cloned())
     };
-    let rows = opened.rows(path, &wanted)?;
+    let mut rows = opened.rows(path, &wanted)?;
+    let place = file.clone();
+    let rows = std::iter::from_fn(move || {
+        let next = guarded(&place, || {
+            let row = rows.next().transpose();
+            row.map_err(|error| damaged(&place, &error.to_string()))
+        });
+        next.transpose()
+    });
     Ok(Box::new(rows.zip(1..).map(move |(row, line)| {
-        let row = row.map_err(|error| damaged(&file, &error.to_string()))?;
+        let row = row?;
         let values: Map<String, Value> = row
             .into_columns()
             .into_iter()

@@ -147,10 +147,24 @@ fn questions_are_answered_from_lines_columns_objects_and_flags() {
     let mut reader = csv::Reader::from_reader(expected.as_bytes());
     let names = vec!["question", "answer", "start", "end", "probability", "null_margin"];
     assert_eq!(reader.headers().unwrap(), names);
+    let names_of_answers: Vec<String> = names[1..].iter().map(|name| name.to_string()).collect();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!([&rows[0][2], &rows[1][2]], ["3", "1"]);
-    for input in ["a.csv", "a.jsonl"] {
-        assert_eq!(succeed(dir, &["predict", "run", "--input", input]), expected);
+    // Columns of a table stay, and the answers behind them are those to the lines.
+    let contexts = ["abcxd", "bxcd"];
+    for (input, names) in [("a.csv", ["context", "question"]), ("a.jsonl", ["question", "context"])] {
+        let printed = succeed(dir, &["predict", "run", "--input", input]);
+        let mut reader = csv::Reader::from_reader(printed.as_bytes());
+        let headers: Vec<String> = reader.headers().unwrap().iter().map(str::to_string).collect();
+        assert_eq!((&headers[..2], &headers[2..]), (&names.map(String::from)[..], &names_of_answers[..]));
+        let found: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(found.len(), 2, "{input}");
+        for ((row, line), context) in found.iter().zip(&rows).zip(contexts) {
+            let at = |name: &str| names.iter().position(|own| *own == name).unwrap();
+            assert_eq!((&row[at("question")], &row[at("context")]), ("where?", context));
+            let (own, alone): (Vec<&str>, Vec<&str>) = (row.iter().skip(2).collect(), line.iter().skip(1).collect());
+            assert_eq!(own, alone, "{input}");
+        }
     }
     let found = succeed(
         dir,

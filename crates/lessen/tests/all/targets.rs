@@ -80,7 +80,7 @@ fn numbers_are_learned_from_a_file_and_told() {
         .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
         .collect();
     assert!(
-        answers.starts_with("text,score\ngood good,") && scores[0] > scores[1] + 1.0,
+        answers.starts_with("review,id,score\ngood good,1,") && scores[0] > scores[1] + 1.0,
         "{answers}"
     );
     let one = json(dir, &["predict", "plain", "--text", "good good", "--json"]);
