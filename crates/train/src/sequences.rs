@@ -109,10 +109,15 @@ impl Sequences {
     /// `number`, as those of the text of this number in [`Generator::generate_all`](crate::Generator::generate_all).
     ///
     /// # Errors
-    /// A prompt without tokens, with more than the context, or with one that the model does not know; a number of
-    /// `sampling` that is out of range; texts at all places.
+    /// Beams; a prompt without tokens, with more than the context, or with one that the model does not know; a number
+    /// of `sampling` that is out of range; texts at all places.
     pub fn join(&mut self, prompt: &[i32], sampling: &Sampling, number: u64) -> Result<usize> {
         sampling.check()?;
+        if sampling.beams.is_some() {
+            return Err(Error::user(
+                "beams are not for texts that join and leave; leave them out",
+            ));
+        }
         if prompt.is_empty() {
             return Err(Error::user("a prompt has no tokens; give at least one"));
         }

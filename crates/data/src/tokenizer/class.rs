@@ -1,5 +1,5 @@
-//! What `tokenizer_config.json` changes of a `tokenizer.json`, as transformers 5 changes it: tokens that the file lacks,
-//! and parts that a class of tokenizers makes by its own fields.
+//! What `tokenizer_config.json` changes of a `tokenizer.json`, as transformers 5 changes it: tokens that the file
+//! lacks, and parts that a class of tokenizers makes by its own fields.
 
 use std::path::Path;
 

@@ -365,6 +365,29 @@ pub(super) fn check(fields: &Fields, architecture: Architecture) -> Result<()> {
             }
         }
     }
+    for field in ["bos_token_id", "eos_token_id", "pad_token_id"] {
+        let Some(value) = fields.get(field) else { continue };
+        let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        if !ids.iter().all(Value::is_i64) {
+            let what = format!("must be the number of a token, or a list of them, it is {value}");
+            return Err(fields.error(field, what));
+        }
+    }
+    if let (Some(count), Some(Value::Object(names))) = (fields.get("num_labels"), fields.get("id2label"))
+        && count.as_u64() != Some(names.len() as u64)
+    {
+        let what = format!(
+            "is {count}, but `id2label` has {} classes; remove one of the two",
+            names.len()
+        );
+        return Err(fields.error("num_labels", what));
+    }
+    if let (Some(older), Some(newer)) = (fields.get("rope_scaling"), fields.get("rope_parameters"))
+        && older != newer
+    {
+        let what = format!("is {older}, and `rope_parameters`, its newer spelling, is {newer}; remove one of the two");
+        return Err(fields.error("rope_scaling", what));
+    }
     match fields.get("is_encoder_decoder") {
         Some(Value::Bool(true)) => fields.must_be("is_encoder_decoder", &Value::Bool(false)),
         _ => Ok(()),

@@ -1,6 +1,6 @@
 //! Beam search: several beginnings of a text are continued at once, and those with the largest probability are kept.
 
-use super::rules::{Rules, SoFar};
+use super::rules::{Rules, SoFar, check_logits};
 use lessen_base::{Error, Result};
 
 /// Score of a beam that is none.
@@ -111,7 +111,7 @@ impl Search {
         for (beam, logits) in self.running.iter().zip(logits.chunks(width.max(1))) {
             let mut own: Vec<f64> = logits.iter().map(|&logit| logit.into()).collect();
             if !rules.remove_invalid {
-                super::sampling::check_logits(&own)?;
+                check_logits(&own)?;
             }
             normalize(&mut own);
             let text = SoFar {

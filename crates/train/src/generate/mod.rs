@@ -147,8 +147,8 @@ impl Generator {
             .collect())
     }
 
-    /// [`Generator::generate_all`] by beam search: the best texts of each prompt, as many as `samples`. `each` gets each
-    /// text once.
+    /// [`Generator::generate_all`] by beam search: the best texts of each prompt, as many as `samples`. `each` gets
+    /// each text once.
     fn search(
         &mut self,
         prompts: &[&[i32]],

@@ -166,6 +166,19 @@ impl Rules {
     }
 }
 
+/// Refuses logits that are NaN.
+///
+/// # Errors
+/// A logit that is NaN.
+pub(super) fn check_logits(logits: &[f64]) -> Result<()> {
+    match logits.iter().position(|logit| logit.is_nan()) {
+        Some(token) => Err(Error::user(format!(
+            "the model's logit of token {token} is NaN, so the text cannot be continued; its weights may be broken"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// The tokens after which a sequence of `count` tokens would occur twice.
 fn next_of_ngrams(tokens: &[i32], count: usize) -> Vec<i32> {
     if count == 0 || tokens.len() < count {

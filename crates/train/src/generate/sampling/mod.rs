@@ -2,7 +2,7 @@
 
 use super::beams::Beams;
 use super::most_likely::MostLikely;
-use super::rules::{Rules, SoFar};
+use super::rules::{Rules, SoFar, check_logits};
 use lessen_base::{Error, Result, SplitMix64};
 
 /// Choice of the next token. Logits are first changed by the rules, then divided by the temperature. The token is drawn
@@ -213,19 +213,6 @@ impl Sampling {
             at_least(&mut all, |entropy| least.min(least.sqrt() * (-entropy).exp()));
         }
         all
-    }
-}
-
-/// Refuses logits that are NaN.
-///
-/// # Errors
-/// A logit that is NaN.
-pub(super) fn check_logits(logits: &[f64]) -> Result<()> {
-    match logits.iter().position(|logit| logit.is_nan()) {
-        Some(token) => Err(Error::user(format!(
-            "the model's logit of token {token} is NaN, so the text cannot be continued; its weights may be broken"
-        ))),
-        None => Ok(()),
     }
 }
 
