@@ -64,10 +64,10 @@ impl Lora {
         scale(self.alpha, self.rank, self.rank_stabilized)
     }
 
-    /// Whether a layer gets an adapter.
+    /// Whether a layer gets an adapter. One that is trained whole has none, as in `peft`.
     pub fn adapts(&self, layer: &str) -> bool {
         let is = |target: &String| layer.strip_suffix(target.as_str()).is_some_and(ends_part);
-        self.targets.iter().any(is)
+        self.targets.iter().any(is) && !self.whole.contains(&format!("{layer}.weight"))
     }
 
     /// Whether a parameter is trained.

@@ -207,7 +207,7 @@ fn fields_of_a_generation_configuration_are_followed_or_named() {
     );
     assert_eq!(text, "ca");
     let (text, _) = with(
-        r#"{"do_sample": false, "max_new_tokens": 9}"#,
+        r#"{"do_sample": false, "max_new_tokens": 5}"#,
         &["--no-repeat-ngram", "2"],
     );
     let pairs: Vec<String> = format!("ab{text}")

@@ -229,7 +229,13 @@ const LLAMA: &[KnownField] = &[
 ];
 
 /// The fields of Mistral alone.
-const MISTRAL: &[KnownField] = &[("rms_norm_eps", Followed), ("sliding_window", Only("null"))];
+const MISTRAL: &[KnownField] = &[
+    ("rms_norm_eps", Followed),
+    ("sliding_window", Only("null")),
+    ("attention_bias", WithoutEffect),
+    ("mlp_bias", WithoutEffect),
+    ("pretraining_tp", WithoutEffect),
+];
 
 /// The fields of Qwen2 alone.
 const QWEN2: &[KnownField] = &[
@@ -238,6 +244,9 @@ const QWEN2: &[KnownField] = &[
     (LAYERS, Only("[\"full_attention\", …]")),
     ("sliding_window", WithoutEffect),
     ("max_window_layers", WithoutEffect),
+    ("attention_bias", WithoutEffect),
+    ("mlp_bias", WithoutEffect),
+    ("pretraining_tp", WithoutEffect),
 ];
 
 /// The fields of OLMo alone.
@@ -245,6 +254,8 @@ const OLMO: &[KnownField] = &[
     ("attention_bias", Followed),
     ("clip_qkv", Only("null")),
     ("rms_norm_eps", WithoutEffect),
+    ("mlp_bias", WithoutEffect),
+    ("pretraining_tp", WithoutEffect),
 ];
 
 /// The fields of ViT and DeiT.
