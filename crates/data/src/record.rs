@@ -102,7 +102,11 @@ impl Record {
                     )));
                 }
                 let (open, added) = (text.strip_suffix('}').unwrap_or(text).trim_end(), Value::Object(added));
-                let comma = if open.ends_with('{') || answers.is_empty() { "" } else { "," };
+                let comma = if open.ends_with('{') || answers.is_empty() {
+                    ""
+                } else {
+                    ","
+                };
                 Ok(format!("{open}{comma}{}", &added.to_string()[1..]))
             }
             Cells::Texts(cells) => {

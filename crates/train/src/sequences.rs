@@ -29,7 +29,7 @@ pub struct Sequences {
 /// A text.
 struct Sequence {
     tokens: Vec<i32>,
-    /// Number of tokens of the prompt.
+    /// Tokens of the prompt.
     prompt: usize,
     sampling: Sampling,
     random: SplitMix64,
@@ -294,10 +294,11 @@ impl Sequence {
         let Some(logits) = self.logits.take() else {
             return Next::Failed(Error::internal("a token is chosen without logits"));
         };
+        let most = context.saturating_sub(self.prompt).min(self.sampling.tokens);
         let so_far = SoFar {
             tokens: &self.tokens,
             prompt: self.prompt,
-            most: self.sampling.tokens,
+            most,
             ends,
         };
         match self.sampling.choose(&logits, so_far, &mut self.random) {

@@ -101,8 +101,7 @@ impl Opened {
 
 /// Runs a function of the crate, which asserts some of what a damaged file can break.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(damaged(path, "its parts contradict each other")))
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged(path, "its parts contradict each other")))
 }
 
 fn damaged(path: &Path, reason: &str) -> Error {

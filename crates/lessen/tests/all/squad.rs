@@ -156,7 +156,10 @@ fn questions_are_answered_from_lines_columns_objects_and_flags() {
         let printed = succeed(dir, &["predict", "run", "--input", input]);
         let mut reader = csv::Reader::from_reader(printed.as_bytes());
         let headers: Vec<String> = reader.headers().unwrap().iter().map(str::to_string).collect();
-        assert_eq!((&headers[..2], &headers[2..]), (&names.map(String::from)[..], &names_of_answers[..]));
+        assert_eq!(
+            (&headers[..2], &headers[2..]),
+            (&names.map(String::from)[..], &names_of_answers[..])
+        );
         let found: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
         assert_eq!(found.len(), 2, "{input}");
         for ((row, line), context) in found.iter().zip(&rows).zip(contexts) {

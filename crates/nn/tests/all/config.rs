@@ -106,7 +106,7 @@ fn unknown_fields_are_written_back() {
     let folder = Folder::new();
     let mut map = config("gpt2-tiny");
     map.insert("torch_dtype".into(), json!("bfloat16"));
-    map.insert("someone's own".into(), json!({ "deep": [1, 2.5, null] }));
+    map.insert("someone's own".into(), json!("a text"));
     fs::write(folder.file("config.json"), Value::Object(map.clone()).to_string()).unwrap();
     let written = Model::from_dir(&folder.0).unwrap().config_json();
     assert_eq!(written, map);

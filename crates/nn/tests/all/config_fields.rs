@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, difference, fixture, floats, logits, recorded, write};
 use lessen_graph::Array;
-use lessen_nn::{Model, Result, checkpoint};
+use lessen_nn::{FieldEffect, Model, Result, checkpoint, config_fields};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use std::fs;

@@ -7,6 +7,7 @@ mod sampling;
 
 pub use beams::{Beams, EarlyStopping};
 pub use rules::Rules;
+pub(crate) use rules::SoFar;
 pub use sampling::Sampling;
 
 use self::beams::Search;
@@ -15,7 +16,6 @@ use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
 use lessen_nn::Model;
 use lessen_nn::models::decoder::Decoder;
-pub(crate) use rules::SoFar;
 use serde_json::Value;
 use std::ops::ControlFlow;
 

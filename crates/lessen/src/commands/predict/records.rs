@@ -101,7 +101,9 @@ fn rename(columns: &[String], fields: &mut Fields, tells: bool) -> bool {
         if *name != given {
             has_renamed = true;
             if tells {
-                tell(&format!("note: there is a column {given} already; the answers are in {name}"));
+                tell(&format!(
+                    "note: there is a column {given} already; the answers are in {name}"
+                ));
             }
         }
     }
