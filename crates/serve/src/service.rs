@@ -150,7 +150,7 @@ impl Service {
         queue: &Queue<TextsJob<A>>,
         texts: Vec<TextPair>,
         field: &'static str,
-        truncate: bool,
+        truncate: Option<bool>,
     ) -> Result<TextsReply<A>, Refusal> {
         let (count, most) = (texts.len(), self.options.limits.texts);
         if count == 0 {

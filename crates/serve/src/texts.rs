@@ -46,8 +46,8 @@ pub struct TextsJob<A> {
     pub texts: Vec<TextPair>,
     /// Name of the field that has them.
     pub field: &'static str,
-    /// Whether texts beyond the model's length are cut; else they are refused.
-    pub truncate: bool,
+    /// Whether texts beyond the model's length are cut, where a request can say so; else they are refused.
+    pub truncate: Option<bool>,
     /// When its client stops waiting.
     pub deadline: Instant,
     /// Where the answer goes.
@@ -159,10 +159,14 @@ fn encode<M: TextModel>(model: &M, job: &TextsJob<M::Answer>) -> std::result::Re
         let count = whole.0.len();
         texts.push(match count <= most {
             true => whole,
-            false if job.truncate => model.encode(text, most)?,
+            false if job.truncate == Some(true) => model.encode(text, most)?,
             false => {
+                let remedy = match job.truncate {
+                    Some(_) => "shorten it, or cut it by \"truncate\": true",
+                    None => "shorten it",
+                };
                 return Err(refusal(format!(
-                    "text {} has {count} tokens, and the model reads {most}; shorten it, or cut it by \"truncate\": true",
+                    "text {} has {count} tokens, and the model reads {most}; {remedy}",
                     number + 1
                 )));
             }

@@ -89,7 +89,7 @@ pub async fn embed(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
     request.prompt_name.only("prompt_name", &[], why)?;
     let how = How {
         field: "inputs",
-        truncate: request.truncate,
+        truncate: Some(request.truncate),
         dimensions: request.dimensions,
         normalize: Some(request.normalize),
     };
@@ -115,7 +115,7 @@ pub async fn embeddings(service: &Service, body: &[u8]) -> Result<Reply, Refusal
     });
     let how = How {
         field: "input",
-        truncate: false,
+        truncate: None,
         dimensions: request.dimensions,
         normalize: None,
     };
@@ -144,7 +144,8 @@ pub async fn embeddings(service: &Service, body: &[u8]) -> Result<Reply, Refusal
 /// What the endpoints say differently.
 struct How {
     field: &'static str,
-    truncate: bool,
+    /// Whether long texts are cut; none where a request cannot say so.
+    truncate: Option<bool>,
     dimensions: Option<usize>,
     /// Whether vectors are divided by their lengths; none does as the model says.
     normalize: Option<bool>,

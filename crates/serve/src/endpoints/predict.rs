@@ -42,7 +42,9 @@ pub async fn predict(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
         Pairs::One(text) => (vec![text], true),
         Pairs::Many(texts) => (texts, false),
     };
-    let reply = service.ask_texts(queue, texts, "inputs", request.truncate).await?;
+    let reply = service
+        .ask_texts(queue, texts, "inputs", Some(request.truncate))
+        .await?;
     let mut scores = Vec::with_capacity(reply.answers.len());
     for answer in &reply.answers {
         scores.push(scored(labels, answer, request.raw_scores));

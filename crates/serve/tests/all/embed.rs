@@ -171,6 +171,11 @@ fn what_is_wrong_with_a_request_is_named() {
         let message = server.post(path, &body.to_string()).refusal(status, param);
         assert!(message.contains(says), "{message}");
     }
+    let refusal = server.post("/v1/embeddings", &json!({ "input": long }).to_string());
+    assert!(
+        !refusal.body.contains("truncate"),
+        "a field that the endpoint does not have: {refusal:?}"
+    );
     let cut = json!({ "inputs": long, "truncate": true }).to_string();
     assert!(server.post("/embed", &cut).ok()[0][0].is_f64());
 }
