@@ -8,9 +8,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// A value of which only its sort is known, so that it takes no memory.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Given {
     /// Nothing, or `null`.
+    #[default]
     Null,
     /// A boolean.
     Bool(bool),
@@ -22,12 +23,6 @@ pub enum Given {
     List(usize),
     /// An object with so many fields.
     Object(usize),
-}
-
-impl Default for Given {
-    fn default() -> Given {
-        Given::Null
-    }
 }
 
 impl Given {

@@ -24,7 +24,7 @@ pub enum Model<'a> {
     /// A classifier, a regression or a language model.
     Run(&'a SavedRun<'a>),
     /// A model that embeds texts.
-    Embedder(Embedder),
+    Embedder(Box<Embedder>),
 }
 
 /// What a server says when it is ready.
@@ -61,7 +61,7 @@ pub fn serve(
     let listener = bound(&options)?;
     match model {
         Model::Embedder(embedder) => {
-            let mut embedder = JoinedEmbedder::new(embedder, limits.tokens)?;
+            let mut embedder = JoinedEmbedder::new(*embedder, limits.tokens)?;
             embedder.warm_up()?;
             let model = Served::Embeddings {
                 width: embedder.embedder().dim(),
@@ -81,8 +81,8 @@ pub fn serve(
             sequences.warm_up()?;
             let model = Served::Continuations {
                 queue: Queue::new(room),
-                sampling: run.sampling(default_sampling()),
-                template: ChatTemplate::read(run.source())?,
+                sampling: Box::new(run.sampling(default_sampling())),
+                template: ChatTemplate::read(run.source())?.map(Box::new),
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;

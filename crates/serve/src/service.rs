@@ -40,9 +40,9 @@ pub enum Served {
         /// Requests that wait.
         queue: Queue<ContinueJob>,
         /// The model's own sampling.
-        sampling: Sampling,
+        sampling: Box<Sampling>,
         /// The model's chat template, if it has one.
-        template: Option<ChatTemplate>,
+        template: Option<Box<ChatTemplate>>,
     },
 }
 

@@ -99,7 +99,7 @@ impl Serve {
             })
         };
         if self.embed || is_embedder(self.model.folder()) {
-            serve(Model::Embedder(self.embedder(&backend)?))?;
+            serve(Model::Embedder(Box::new(self.embedder(&backend)?)))?;
         } else {
             let mut run = self.model.open(&backend)?;
             run.set(&self.set)?;

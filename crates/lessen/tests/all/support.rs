@@ -74,7 +74,7 @@ pub const TINY_ADDER: &[&str] = &[
     "--set",
     "train.lr=0.01",
     "--set",
-    "train.warmup=2",
+    "train.warmup=1",
 ];
 
 /// Arguments of `lessen train adder` for the tiny adder, followed by `more`.

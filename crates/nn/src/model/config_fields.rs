@@ -277,8 +277,11 @@ const VIT: &[KnownField] = &[
     ("pooler_output_size", WithoutEffect),
 ];
 
+/// Families, and other spellings of fields with the names that these have there.
+type Spellings = (&'static [&'static str], &'static [(&'static str, &'static str)]);
+
 /// Other spellings of fields, which count where both are there, as in transformers.
-const SPELLINGS: [(&[&str], &[(&str, &str)]); 2] = [
+const SPELLINGS: [Spellings; 2] = [
     (
         &["gpt2", "gptj"],
         &[

@@ -95,7 +95,7 @@ pub async fn answer(service: &Service, mut request: GenerationRequest, asked: As
         is_rendered: asked.is_rendered,
         field: asked.field,
         samples,
-        sampling: request.sampling(service, sampling.clone())?,
+        sampling: request.sampling(service, sampling.as_ref().clone())?,
         tokens: asked.tokens,
         stops: request.stops()?,
         deadline,

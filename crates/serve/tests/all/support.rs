@@ -119,7 +119,7 @@ impl Server {
             };
             if embeds {
                 let embedder = Embedder::open(&model, &EmbedOptions::default(), &cpu)?;
-                return serve(Model::Embedder(embedder), options, &own, announce);
+                return serve(Model::Embedder(Box::new(embedder)), options, &own, announce);
             }
             let run = SavedRun::open(&model, WhichModel::Last, None, &cpu)?;
             serve(Model::Run(&run), options, &own, announce)

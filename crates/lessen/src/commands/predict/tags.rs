@@ -114,10 +114,16 @@ fn text_of(words: &[String]) -> (String, Value) {
     ("text".to_string(), json!(words.join(" ")))
 }
 
+/// Sentences, and the line of a table that each stands in.
+type SentencesOfRows = (Vec<Vec<String>>, Vec<Option<Record>>);
+
+/// The words of each sentence of a table.
+type WordsOfSentences = Box<dyn Iterator<Item = Result<Vec<String>>>>;
+
 /// Sentences of a file.
 enum Sentences {
     /// Words in lines of their own, or in objects.
-    Words(Box<dyn Iterator<Item = Result<Vec<String>>>>),
+    Words(WordsOfSentences),
     /// A text on each line or in a column.
     Texts(Input),
 }
@@ -146,7 +152,7 @@ impl Sentences {
     }
 
     /// The next sentences, at most `most`, with the line of a table that each stands in; an empty list at the end.
-    fn next(&mut self, most: usize) -> Result<(Vec<Vec<String>>, Vec<Option<Record>>)> {
+    fn next(&mut self, most: usize) -> Result<SentencesOfRows> {
         match self {
             Sentences::Words(words) => {
                 let words: Vec<Vec<String>> = words.by_ref().take(most).collect::<Result<_>>()?;
