@@ -306,8 +306,6 @@ fn times_that_other_processes_disturbed_are_not_kept() {
         assert!(measuring.measured > 0);
         assert_eq!(measuring.is_disturbed, is_disturbed);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(!is_disturbed));
-        let again = device.measure_graphs([&graph], &Options::default()).unwrap();
-        assert_eq!(again.measured, 0, "the process itself goes by what it has measured");
     }
 }
 
