@@ -8,9 +8,10 @@ use crate::tell;
 use clap::Args;
 use lessen_run::device::NewBackend;
 use lessen_run::embedding::{EmbedOptions, Embedder, is_embedder};
+use lessen_run::saved_run::SavedRun;
 use lessen_run::{Error, Result};
 use lessen_serve::{Announcement, Limits, Model, Options, Stop};
-use lessen_train::{parse_size, show_size};
+use lessen_train::{Sampling, parse_size, show_size};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -104,6 +105,7 @@ impl Serve {
             let mut run = self.model.open(&backend)?;
             run.set(&self.set)?;
             self.precision.set_and_warn(&mut run)?;
+            tell_what_is_not_followed(&run);
             serve(Model::Run(&run))?;
         }
         Ok(0)
@@ -127,6 +129,30 @@ impl Serve {
         let embedder = Embedder::open(self.model.folder(), &options, backend)?;
         embedder.notes().iter().for_each(|note| tell(&format!("note: {note}")));
         Ok(embedder)
+    }
+}
+
+/// Names the fields of `generation_config.json` that served texts do not follow.
+fn tell_what_is_not_followed(run: &SavedRun<'_>) {
+    if let Some(note) = run.generation_note() {
+        tell(&note);
+    }
+    let own = run.sampling(Sampling::default());
+    let fields = [
+        ("num_beams", own.beams.is_some()),
+        ("max_length", own.max_length.is_some()),
+        ("stop_strings", !run.stops().is_empty()),
+    ];
+    let left: Vec<&str> = fields
+        .into_iter()
+        .filter(|(_, is_set)| *is_set)
+        .map(|(name, _)| name)
+        .collect();
+    if !left.is_empty() {
+        tell(&format!(
+            "note: served texts do not follow {} of generation_config.json; requests say how long texts are and where they stop",
+            left.join(", ")
+        ));
     }
 }
 
