@@ -72,6 +72,7 @@ pub mod report;
 pub mod saved_run;
 pub mod task;
 pub mod training;
+mod warm_up;
 mod wording;
 
 pub use lessen_base::{Error, Result};

@@ -3,8 +3,8 @@
 
 use super::{Embedder, Prompt, ROOM, divide_by_length};
 use crate::saved_run::EncodedText;
+use crate::warm_up::batches_of_all_buckets;
 use lessen_base::Result;
-use lessen_data::bucket;
 
 /// A model that embeds texts of many askers.
 pub struct JoinedEmbedder {
@@ -63,16 +63,8 @@ impl JoinedEmbedder {
     /// # Errors
     /// Memory that the device does not have.
     pub fn warm_up(&mut self) -> Result<()> {
-        let text = |tokens: usize| (vec![0; tokens], vec![0; tokens]);
-        let (mut tokens, longest) = (1, self.embedder.max_length());
-        while tokens <= self.tokens {
-            let most = bucket(tokens).min(self.tokens);
-            let texts: Vec<EncodedText> = (0..most)
-                .step_by(longest)
-                .map(|start| text(longest.min(most - start)))
-                .collect();
+        for texts in batches_of_all_buckets(self.tokens, self.embedder.max_length()) {
             self.embed(&texts.iter().collect::<Vec<_>>())?;
-            tokens = bucket(tokens) + 1;
         }
         Ok(())
     }

@@ -5,8 +5,9 @@ use super::SavedRun;
 use super::logits::Logits;
 use super::prediction::predicted;
 use crate::goal::{Prediction, SharedGoal};
+use crate::warm_up::batches_of_all_buckets;
 use lessen_base::{Error, Result};
-use lessen_data::{TextPair, bucket, packed_batch};
+use lessen_data::{TextPair, packed_batch};
 use lessen_device::DeviceMemory;
 
 /// A text, or a pair of texts, as token ids, and token types of the same number.
@@ -81,16 +82,8 @@ impl BatchedPredictor<'_> {
     /// # Errors
     /// Memory that the device does not have.
     pub fn warm_up(&mut self) -> Result<()> {
-        let text = |tokens: usize| (vec![0; tokens], vec![0; tokens]);
-        let (mut tokens, longest) = (1, self.max_length());
-        while tokens <= self.tokens {
-            let most = bucket(tokens).min(self.tokens);
-            let texts: Vec<EncodedText> = (0..most)
-                .step_by(longest)
-                .map(|start| text(longest.min(most - start)))
-                .collect();
+        for texts in batches_of_all_buckets(self.tokens, self.max_length()) {
             self.logits_of(&texts.iter().collect::<Vec<_>>())?;
-            tokens = bucket(tokens) + 1;
         }
         Ok(())
     }
