@@ -1,4 +1,4 @@
-//! Graphs of functions over the parameters of a model, without dropout.
+//! Graphs of functions over the parameters of a model.
 
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
@@ -15,21 +15,22 @@ pub(crate) fn function_graph<N: Into<String>>(
     view: &ParameterView,
     trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
 ) -> Result<Graph> {
-    let (graph, own) = traced(view, trace)?;
+    let (graph, own) = traced(view, false, trace)?;
     check_params(params, &own)?;
     Ok(view.converted(graph))
 }
 
-/// The graph of a function without dropout, and the parameters that it declares.
+/// The graph of a function, with or without `training`, and the parameters that it declares.
 ///
 /// # Errors
 /// Shapes that do not fit each other, with the line of the function.
 pub(crate) fn traced<N: Into<String>>(
     view: &ParameterView,
+    training: bool,
     trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
 ) -> Result<(Graph, Vec<ParamSpec>)> {
     let builder = Trace::new();
-    let cx = view.of_results(Context::new(&builder, false));
+    let cx = view.of_results(Context::new(&builder, training));
     builder.attempt(|| {
         for (name, value) in trace(&cx) {
             let name = name.into();

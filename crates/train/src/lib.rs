@@ -66,14 +66,14 @@ mod trainer;
 mod view;
 
 pub use array::StateArray;
-pub use generate::{Beams, Each, EarlyStopping, Generator, Rules, Sampling};
+pub use generate::{Beams, Each, EarlyStopping, Generator, IsComplete, Rules, Sampling};
 pub use graphs::{Delayed, StepGraphs};
 pub use lessen_base::{Error, Result, parse_budget, parse_size, show_size};
 pub use lessen_device::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;
 pub use sequences::{Next, Sequences};
-pub use session::{Function, Inputs, Pooling, Results, Session};
+pub use session::{Function, FunctionOptions, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
 pub use storage::{ParamCodec, Put};
 pub use text_stream::TextStream;

@@ -1,6 +1,7 @@
 //! Beam search: several beginnings of a text are continued at once, and those with the largest probability are kept.
 
-use super::rules::{Rules, SoFar, check_logits};
+use super::rules::{SoFar, check_logits};
+use super::{IsComplete, Sampling};
 use lessen_base::{Error, Result};
 
 /// Score of a beam that is none.
@@ -103,8 +104,15 @@ impl Search {
     /// Takes the logits of the next token of each beam. Returns the numbers of the beams that the new ones continue.
     ///
     /// # Errors
-    /// A logit that is NaN.
-    pub fn step(&mut self, logits: &[f32], rules: &Rules, ends: &[i32], renormalize: bool) -> Result<Vec<usize>> {
+    /// A logit that is NaN, and the errors of `is_complete`.
+    pub fn step(
+        &mut self,
+        logits: &[f32],
+        sampling: &Sampling,
+        ends: &[i32],
+        is_complete: &IsComplete<'_>,
+    ) -> Result<Vec<usize>> {
+        let rules = &sampling.rules;
         let count = self.beams.count;
         let width = logits.len() / count;
         let mut scores = Vec::with_capacity(logits.len());
@@ -121,7 +129,7 @@ impl Search {
                 ends,
             };
             rules.apply(&mut own, text);
-            if renormalize {
+            if sampling.renormalize {
                 normalize(&mut own);
             }
             scores.extend(own.into_iter().map(|score| score + beam.score));
@@ -129,20 +137,19 @@ impl Search {
         // So many that enough of them do not end.
         let kept = (count * (1 + ends.len()).max(2)).min(scores.len());
         let added = self.running[0].tokens.len() + 1 - self.prompt;
-        let candidates: Vec<(Beam, usize)> = largest(&scores, kept)
-            .into_iter()
-            .map(|place| {
-                let (from, token) = (place / width, (place % width) as i32);
-                let mut tokens = self.running[from].tokens.clone();
-                tokens.push(token);
-                let beam = Beam {
-                    score: scores[place],
-                    tokens,
-                    is_complete: ends.contains(&token) || added >= self.most,
-                };
-                (beam, from)
-            })
-            .collect();
+        let candidate = |place: usize| -> Result<(Beam, usize)> {
+            let (from, token) = (place / width, (place % width) as i32);
+            let mut tokens = self.running[from].tokens.clone();
+            tokens.push(token);
+            let beam = Beam {
+                score: scores[place],
+                is_complete: ends.contains(&token) || added >= self.most || is_complete(&tokens, self.prompt)?,
+                tokens,
+            };
+            Ok((beam, from))
+        };
+        let candidates = largest(&scores, kept).into_iter().map(candidate);
+        let candidates: Vec<(Beam, usize)> = candidates.collect::<Result<_>>()?;
         self.complete_with(&candidates, added);
         let running: Vec<f64> = candidates
             .iter()

@@ -17,11 +17,13 @@ use lessen_device::Host;
 use lessen_nn::Model;
 use lessen_nn::models::decoder::Decoder;
 use serde_json::Value;
-use std::ops::ControlFlow;
 
-/// Called after each token with the number of a text and all tokens that were added to it; [`ControlFlow::Break`] ends
-/// the text.
-pub type Each<'a> = dyn FnMut(usize, &[i32]) -> Result<ControlFlow<()>> + 'a;
+/// Called after each token with the number of a text and all tokens that were added to it.
+pub type Each<'a> = dyn FnMut(usize, &[i32]) -> Result<()> + 'a;
+
+/// Whether a text ends with its newest token, by its tokens, those of the prompt among them, and the number of tokens
+/// of the prompt.
+pub type IsComplete<'a> = dyn Fn(&[i32], usize) -> Result<bool> + 'a;
 
 /// A language model that continues texts, several at once.
 pub struct Generator {
@@ -90,22 +92,23 @@ impl Generator {
     /// # Errors
     /// As [`Generator::generate_all`].
     pub fn generate(&mut self, prompt: &[i32], sampling: &Sampling) -> Result<Vec<i32>> {
-        let mut added = self.generate_all(&[prompt], 1, sampling, &mut |_, _| Ok(ControlFlow::Continue(())))?;
+        let mut added = self.generate_all(&[prompt], 1, sampling, &|_, _| Ok(false), &mut |_, _| Ok(()))?;
         Ok(added.pop().unwrap_or_default())
     }
 
     /// [`Generator::generate`] of several prompts, each `samples` times, all at once. The result has the texts of the
     /// first prompt, then the texts of the second prompt, and so on. The draws of a text depend on the seed and the
-    /// text's number.
+    /// text's number. A text also ends with a token with which it `is_complete`, which is kept; so do beams.
     ///
     /// # Errors
     /// A prompt without tokens, or with one that the model does not know; more texts than the memory holds; a number of
-    /// `sampling` that is out of range; logits that are no numbers; the errors of `each`.
+    /// `sampling` that is out of range; logits that are no numbers; the errors of `is_complete` and `each`.
     pub fn generate_all(
         &mut self,
         prompts: &[&[i32]],
         samples: usize,
         sampling: &Sampling,
+        is_complete: &IsComplete<'_>,
         each: &mut Each<'_>,
     ) -> Result<Vec<Vec<i32>>> {
         sampling.check()?;
@@ -113,7 +116,7 @@ impl Generator {
             return Err(Error::user("a prompt has no tokens; give at least one"));
         }
         if let Some(beams) = sampling.beams {
-            return self.search(prompts, (samples, beams), sampling, each);
+            return self.search(prompts, (samples, beams), sampling, is_complete, each);
         }
         let all = prompts.iter().flat_map(|prompt| std::iter::repeat_n(prompt, samples));
         let texts = all.enumerate().map(|(number, prompt)| {
@@ -136,8 +139,9 @@ impl Generator {
                 text.ended = self.ends.contains(&next);
                 if !text.ended {
                     text.tokens.push(next);
-                    text.ended = each(number, &text.tokens[text.prompt..])?.is_break()
-                        || text.tokens.len() - text.prompt >= text.most;
+                    each(number, &text.tokens[text.prompt..])?;
+                    text.ended =
+                        text.tokens.len() - text.prompt >= text.most || is_complete(&text.tokens, text.prompt)?;
                 }
             }
         }
@@ -154,6 +158,7 @@ impl Generator {
         prompts: &[&[i32]],
         (samples, beams): (usize, Beams),
         sampling: &Sampling,
+        is_complete: &IsComplete<'_>,
         each: &mut Each<'_>,
     ) -> Result<Vec<Vec<i32>>> {
         if samples > beams.count {
@@ -177,7 +182,7 @@ impl Generator {
                 let own = &mut texts[first..][..beams.count];
                 if !search.ended {
                     let logits = &logits[number * width..][..width];
-                    let parents = search.step(logits, &sampling.rules, &self.ends, sampling.renormalize)?;
+                    let parents = search.step(logits, sampling, &self.ends, is_complete)?;
                     for (row, parent) in rows[first..].iter_mut().zip(parents) {
                         *row = first + parent;
                     }
@@ -191,8 +196,7 @@ impl Generator {
         let found = searches.iter().flat_map(|search| search.results(samples, &self.ends));
         let found: Vec<Vec<i32>> = found.collect();
         for (number, text) in found.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
-            // The search is over, so there is nothing to end.
-            let _ = each(number, text)?;
+            each(number, text)?;
         }
         Ok(found)
     }

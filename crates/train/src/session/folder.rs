@@ -29,7 +29,7 @@ impl Session {
         dir: &Path,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<(Session, Function)> {
-        let (graph, params) = traced(&ParameterView::default(), trace)?;
+        let (graph, params) = traced(&ParameterView::default(), false, trace)?;
         let states: Vec<FiledState> = params
             .iter()
             .map(|param| FiledState::of_param(&param.name, &param.shape))

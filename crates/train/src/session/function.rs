@@ -2,9 +2,9 @@
 
 use super::{Results, Session};
 use crate::beside::{compile_beside, states_of};
-use crate::function_graph::function_graph;
+use crate::function_graph::{check_params, function_graph, traced};
 use lessen_base::{Error, Result};
-use lessen_compile::{Options, Plan};
+use lessen_compile::{CostSource, Options, Plan, Policy};
 use lessen_device::{Host, ProgramId};
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::Context;
@@ -21,6 +21,20 @@ pub struct Function {
     session: u64,
     /// Number of the function in its session, which is never used again.
     number: u64,
+}
+
+/// How a function is traced and planned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FunctionOptions {
+    /// Whether layers compute as in training: with dropout, and batch normalization by the statistics of the batch, of
+    /// which it keeps running means.
+    pub training: bool,
+    /// Most bytes of all that the session takes.
+    pub budget: Option<usize>,
+    /// Choice of the values that backward keeps; it changes no result.
+    pub policy: Policy,
+    /// Cost model of the memory planner; it changes no result.
+    pub cost: CostSource,
 }
 
 /// The number of a new session.
@@ -41,6 +55,28 @@ impl Session {
     ) -> Result<Function> {
         let graph = function_graph(&self.params, &self.view, trace)?;
         self.add(&graph, &self.options())
+    }
+
+    /// As [`Session::function`], with options. A function may assign parameters and states that it declares, with
+    /// [`Trace::assign`](lessen_graph::Trace::assign): training in which several updates alternate is made of such
+    /// functions. It reads parameters as they are, whatever norms are converted elsewhere.
+    ///
+    /// # Errors
+    /// As [`Session::function`], and a budget below the floor.
+    pub fn function_with<N: Into<String>>(
+        &mut self,
+        options: FunctionOptions,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+    ) -> Result<Function> {
+        let (graph, own) = traced(&self.view, options.training, trace)?;
+        check_params(&self.params, &own)?;
+        let options = Options {
+            budget: options.budget,
+            policy: options.policy,
+            cost: options.cost,
+            ..self.options()
+        };
+        self.add(&graph, &options)
     }
 
     /// Compiles and loads a graph; the budget is for all that the session takes.

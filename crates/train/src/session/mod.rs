@@ -14,7 +14,7 @@ mod states;
 
 pub use self::embed::Pooling;
 pub(crate) use self::folder::PARAMETERS;
-pub use self::function::{Function, Inputs};
+pub use self::function::{Function, FunctionOptions, Inputs};
 pub use self::results::Results;
 
 use self::embed::Embedding;
@@ -248,7 +248,7 @@ impl Session {
         norm: NormKind,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
     ) -> Result<()> {
-        let (graph, own) = traced(&self.view, trace)?;
+        let (graph, own) = traced(&self.view, false, trace)?;
         check_params(&self.params, &own)?;
         let params = self.view.single_states(&self.params);
         self.view.set_norm(norm, norms::centred_for(&graph, &params, norm));

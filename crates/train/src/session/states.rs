@@ -53,8 +53,11 @@ impl Session {
         FiledState::of_training(name, &ty)
     }
 
-    /// The elements of a state.
-    pub(crate) fn state(&self, name: &str) -> Result<HostArray> {
+    /// The elements of a state: of a parameter with one state, or of a state that a function declared.
+    ///
+    /// # Errors
+    /// A state that the session does not have.
+    pub fn state(&self, name: &str) -> Result<HostArray> {
         let mut data = None;
         self.model
             .download(name, &mut |host| data = Some(HostArray::from(host)))?;
@@ -101,7 +104,10 @@ impl Session {
     }
 
     /// Gives a state another value.
-    pub(crate) fn set_state(&self, name: &str, data: &HostArray) -> Result<()> {
+    ///
+    /// # Errors
+    /// A state that the session does not have, another dtype or number of elements.
+    pub fn set_state(&self, name: &str, data: &HostArray) -> Result<()> {
         self.model.upload(name, data.host())
     }
 

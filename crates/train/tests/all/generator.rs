@@ -8,7 +8,6 @@ use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{AttentionConfig, BatchShape, Model, ParamSpec, Position, Weights, initialize};
 use lessen_train::{Generator, Rules, Sampling, Session};
 use serde_json::json;
-use std::ops::ControlFlow;
 
 const VOCAB: usize = 23;
 const POSITIONS: usize = 12;
@@ -125,10 +124,10 @@ fn a_seed_decides_what_is_drawn() {
 /// Continuations of all prompts, generated at once.
 fn together(generator: &mut Generator, prompts: &[&[i32]], samples: usize, sampling: &Sampling) -> Vec<Vec<i32>> {
     let mut seen: Vec<Vec<i32>> = vec![Vec::new(); prompts.len() * samples];
-    let added = generator.generate_all(prompts, samples, sampling, &mut |number, tokens| {
+    let added = generator.generate_all(prompts, samples, sampling, &|_, _| Ok(false), &mut |number, tokens| {
         seen[number].push(tokens[tokens.len() - 1]);
         assert_eq!(seen[number], tokens, "every token is told");
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     });
     let added = added.unwrap();
     assert_eq!(added, seen);
@@ -222,15 +221,10 @@ fn each_text_ends_by_itself() {
         assert_eq!(*found, whole[..place(whole, end)]);
     }
     // Where the caller ends it.
-    let found = generator.generate_all(&prompts, 1, &sampling, &mut |number, tokens| {
-        Ok(if number == 1 && tokens.len() == 2 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        })
-    });
+    let is_second = |tokens: &[i32], prompt: usize| Ok(tokens[0] == 7 && tokens.len() - prompt == 2);
+    let found = generator.generate_all(&prompts, 1, &sampling, &is_second, &mut |_, _| Ok(()));
     assert_eq!(found.unwrap()[1], whole[1][..2.min(place(&whole[1], end))]);
-    let refused = generator.generate_all(&[&[1], &[]], 1, &sampling, &mut |_, _| Ok(ControlFlow::Continue(())));
+    let refused = generator.generate_all(&[&[1], &[]], 1, &sampling, &is_second, &mut |_, _| Ok(()));
     assert_eq!(
         refused.unwrap_err().to_string(),
         "a prompt has no tokens; give at least one"
@@ -298,10 +292,16 @@ fn logits_that_are_nan_end_generation_with_an_error_on_every_path() {
     }
     let mut generator = Generator::new(session(&model, &weights), &model, POSITIONS).unwrap();
     let mut shown = Vec::new();
-    let all = generator.generate_all(&[&[1], &[2, 3]], 2, &sampled, &mut |number, tokens| {
-        shown.push((number, tokens.len()));
-        Ok(ControlFlow::Continue(()))
-    });
+    let all = generator.generate_all(
+        &[&[1], &[2, 3]],
+        2,
+        &sampled,
+        &|_, _| Ok(false),
+        &mut |number, tokens| {
+            shown.push((number, tokens.len()));
+            Ok(())
+        },
+    );
     // The tokens before the error were sound and have been shown.
     assert!(all.is_err() && shown.contains(&(0, 1)));
 }

@@ -1,5 +1,5 @@
 //! Training as people run it (compiled, in `f32`, by the CPU's kernels) against what PyTorch computed: gradients, and
-//! losses and parameters over five AdamW steps of BERT, RoBERTa, DistilBERT and GPT-2.
+//! losses and parameters over five AdamW steps of BERT, RoBERTa, DistilBERT, MPNet and GPT-2.
 //!
 //! The answers and the script that made them are in `crates/nn/tests/fixtures`. PyTorch computed them in `f64`, and
 //! once more in `f32`: how far its own `f32` is off says how far ours may be.
@@ -10,7 +10,6 @@ use lessen_nn::{BatchShape, Model, OptimizerConfig, checkpoint};
 use lessen_train::{Generator, Rules, Sampling, Session, Trainer, TrainerOptions};
 use safetensors::{SafeTensors, tensor::TensorView};
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const SIZE: usize = 4;
@@ -337,6 +336,27 @@ fn distilbert_masked_language_model() {
 }
 
 #[test]
+fn mpnet_classifier() {
+    check("mpnet-tiny-cls");
+}
+
+#[test]
+fn mpnet_masked_language_model() {
+    check("mpnet-tiny-mlm");
+    check_layout("mpnet-tiny-mlm", MASKED);
+}
+
+#[test]
+fn mpnet_classifier_of_tokens() {
+    check("mpnet-tiny-token");
+}
+
+#[test]
+fn mpnet_answers() {
+    check("mpnet-tiny-qa");
+}
+
+#[test]
 fn gpt2_language_model() {
     check("gpt2-tiny");
 }
@@ -394,8 +414,8 @@ fn check_generation(name: &str) {
             rules,
             ..Sampling::greedy(20)
         };
-        let go_on = &mut |_: usize, _: &[i32]| Ok(ControlFlow::Continue(()));
-        let found = generator.generate_all(&prompts, 1, &sampling, go_on).unwrap();
+        let found = generator.generate_all(&prompts, 1, &sampling, &|_, _| Ok(false), &mut |_, _| Ok(()));
+        let found = found.unwrap();
         for (number, found) in found.into_iter().enumerate() {
             // transformers' tokens go on after the token that ends a text.
             let theirs = tokens(&format!("{kind}.{number}"));

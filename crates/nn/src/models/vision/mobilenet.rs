@@ -53,6 +53,12 @@ impl MobileNetV2 {
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`.
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        self.forward_with_features(cx, images).0
+    }
+
+    /// The logits, and the features that the last layer reads, `[N, width]`.
+    #[track_caller]
+    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         let stem = Convolution::square(channels(32.0 * self.width), 3, 2);
         let mut x = self.convolve(cx, "features.0", images, stem);
         let mut number = 1;
@@ -68,7 +74,8 @@ impl MobileNetV2 {
         let last = Convolution::square(channels(1280.0 * self.width.max(1.0)), 1, 1);
         let x = self.convolve(cx, &format!("features.{number}"), x, last);
         let pooled = cx.dropout(x.global_avg_pool2d(), self.dropout);
-        linear(cx, "classifier.1", pooled, self.classes, Init::Normal { std: 0.01 })
+        let logits = linear(cx, "classifier.1", pooled, self.classes, Init::Normal { std: 0.01 });
+        (logits, pooled)
     }
 
     /// 1 x 1 to more channels, unless the expansion is 1, 3 x 3 of each channel, and 1 x 1 without activation, added to

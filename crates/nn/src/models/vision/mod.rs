@@ -119,14 +119,23 @@ impl VisionModel {
     /// If the images have not four axes, or are too small; see [`VisionModel::parameters`].
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        self.forward_with_features(cx, images).0
+    }
+
+    /// As [`VisionModel::forward`], with the features that the last layer reads, `f32[N, width]`.
+    ///
+    /// # Panics
+    /// As [`VisionModel::forward`].
+    #[track_caller]
+    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         if images.rank() != 4 {
             cx.trace().fail(format!("the images {} are not [N,H,W,C]", images.ty()));
         }
         match self {
-            VisionModel::Plain(model) => model.forward(cx, images),
-            VisionModel::ResNet(model) => model.forward(cx, images),
-            VisionModel::RevNet(model) => model.forward(cx, images),
-            VisionModel::MobileNetV2(model) => model.forward(cx, images),
+            VisionModel::Plain(model) => model.forward_with_features(cx, images),
+            VisionModel::ResNet(model) => model.forward_with_features(cx, images),
+            VisionModel::RevNet(model) => model.forward_with_features(cx, images),
+            VisionModel::MobileNetV2(model) => model.forward_with_features(cx, images),
         }
     }
 

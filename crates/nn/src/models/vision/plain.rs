@@ -100,6 +100,12 @@ impl PlainNet {
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`.
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        self.forward_with_features(cx, images).0
+    }
+
+    /// The logits, and the features that the last layer reads, `[N, width]`.
+    #[track_caller]
+    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         let mut more_padding = if images.shape()[1..] == [28, 28, 1] { 2 } else { 0 };
         let (mut x, mut place) = (images, 0);
         for &part in &self.features {
@@ -135,17 +141,19 @@ impl PlainNet {
         let shape = x.shape();
         let lying = x.permute(&[0, 3, 1, 2]);
         let mut x = lying.reshape(&[shape[0], shape[1..].iter().product()]);
+        let mut features = x;
         for (i, layer) in self.dense.iter().enumerate() {
             if i > 0 {
                 x = activate(cx, self.activation, x);
             }
+            features = x;
             let init = match self.start {
                 Start::Uniform => [uniform_of(x.dim(-1)); 2],
                 Start::Normal => [Init::Normal { std: 0.01 }, Init::Zeros],
             };
             x = linear_from(cx, layer.name, cx.dropout(x, layer.dropout), layer.out, init);
         }
-        x
+        (x, features)
     }
 
     fn convolution(&self, inputs: usize, out: usize, [kernel, stride, padding]: [usize; 3]) -> Convolution {

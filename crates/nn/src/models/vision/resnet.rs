@@ -139,6 +139,12 @@ impl ResNet {
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`.
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        self.forward_with_features(cx, images).0
+    }
+
+    /// The logits, and the features that the last layer reads, `[N, width]`.
+    #[track_caller]
+    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         let mut x = self.stem.convolve(cx, images, self.stem_width);
         if !self.pre_activation {
             x = self.norm_activate(cx, "bn1", x);
@@ -154,7 +160,8 @@ impl ResNet {
         if self.pre_activation {
             x = self.norm_activate(cx, "bn", x);
         }
-        classifier(cx, "fc", x.global_avg_pool2d(), self.classes)
+        let features = x.global_avg_pool2d();
+        (classifier(cx, "fc", features, self.classes), features)
     }
 
     /// A block: the branch and its shortcut.

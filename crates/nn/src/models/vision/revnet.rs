@@ -70,6 +70,12 @@ impl RevNet {
     /// If the width of the stem is odd.
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        self.forward_with_features(cx, images).0
+    }
+
+    /// The logits, and the features that the last layer reads, `[N, width]`.
+    #[track_caller]
+    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         let x = self.stem.convolve(cx, images, self.stem_width);
         let x = self.stem.pool(self.norm_activate(cx, "bn1", x));
         let halves = x.split(-1, &[self.stem_width / 2; 2]);
@@ -86,7 +92,8 @@ impl RevNet {
             }
         }
         let x = self.norm_activate(cx, "bn", concat(&pair, -1));
-        classifier(cx, "fc", x.global_avg_pool2d(), self.classes)
+        let features = x.global_avg_pool2d();
+        (classifier(cx, "fc", features, self.classes), features)
     }
 
     /// A unit on both halves.

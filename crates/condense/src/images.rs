@@ -1,0 +1,129 @@
+//! Labelled images: what is condensed, and what comes of it.
+
+use lessen_base::{Error, Result};
+
+/// Images of one size with the number of a class each, in the values that a network reads.
+pub trait ImageSource {
+    /// Height, width and channels.
+    fn shape(&self) -> [usize; 3];
+
+    /// Number of classes.
+    fn classes(&self) -> usize;
+
+    /// The class of each image, below [`ImageSource::classes`].
+    fn labels(&self) -> &[u32];
+
+    /// Writes the pixels of image `index` to `pixels`, rows of columns of channels.
+    ///
+    /// # Errors
+    /// An image that cannot be read.
+    fn read(&self, index: usize, pixels: &mut [f32]) -> Result<()>;
+
+    /// Elements of an image.
+    fn size(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// The images with these numbers, one after another.
+    ///
+    /// # Errors
+    /// An image that cannot be read.
+    fn gather(&self, indices: &[usize]) -> Result<Vec<f32>> {
+        let size = self.size();
+        let mut pixels = vec![0.0; size * indices.len()];
+        for (&index, to) in indices.iter().zip(pixels.chunks_exact_mut(size)) {
+            self.read(index, to)?;
+        }
+        Ok(pixels)
+    }
+
+    /// The numbers of the images of each class, in order.
+    fn by_class(&self) -> Vec<Vec<usize>> {
+        let mut found = vec![Vec::new(); self.classes()];
+        for (index, &label) in self.labels().iter().enumerate() {
+            found[label as usize].push(index);
+        }
+        found
+    }
+}
+
+/// Labelled images in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelledImages {
+    shape: [usize; 3],
+    classes: usize,
+    pixels: Vec<f32>,
+    labels: Vec<u32>,
+}
+
+impl LabelledImages {
+    /// Images `[N, H, W, C]` of this `[H, W, C]`, one after another, and the class of each.
+    ///
+    /// # Errors
+    /// No image, an image without elements, other numbers of images and labels, a label that is no class, and a pixel
+    /// that is infinite or NaN.
+    pub fn new(shape: [usize; 3], classes: usize, pixels: Vec<f32>, labels: Vec<u32>) -> Result<LabelledImages> {
+        let size = shape.iter().try_fold(1usize, |size, &axis| size.checked_mul(axis));
+        let needed = size.and_then(|size| size.checked_mul(labels.len()));
+        if needed != Some(pixels.len()) || pixels.is_empty() {
+            return Err(Error::user(format!(
+                "{} images of {shape:?} are not {} pixels; give each image its height x width x channels",
+                labels.len(),
+                pixels.len()
+            )));
+        }
+        if let Some(index) = labels.iter().position(|&label| label as usize >= classes) {
+            return Err(Error::user(format!(
+                "image {index} has the label {}, but there are {classes} classes; number them from 0",
+                labels[index]
+            )));
+        }
+        if let Some(place) = pixels.iter().position(|pixel| !pixel.is_finite()) {
+            let image = place / (pixels.len() / labels.len());
+            return Err(Error::user(format!(
+                "image {image} has the pixel {}; give finite numbers",
+                pixels[place]
+            )));
+        }
+        Ok(LabelledImages {
+            shape,
+            classes,
+            pixels,
+            labels,
+        })
+    }
+
+    /// The pixels of all images, `[N, H, W, C]`.
+    pub fn pixels(&self) -> &[f32] {
+        &self.pixels
+    }
+
+    /// A part of the images of another source, in this order.
+    ///
+    /// # Errors
+    /// An image that cannot be read.
+    pub fn part_of(source: &dyn ImageSource, indices: &[usize]) -> Result<LabelledImages> {
+        let labels = indices.iter().map(|&index| source.labels()[index]).collect();
+        LabelledImages::new(source.shape(), source.classes(), source.gather(indices)?, labels)
+    }
+}
+
+impl ImageSource for LabelledImages {
+    fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    fn read(&self, index: usize, pixels: &mut [f32]) -> Result<()> {
+        let size = self.size();
+        pixels.copy_from_slice(&self.pixels[index * size..(index + 1) * size]);
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! The networks with which images are condensed and evaluated.
+
+use lessen_base::Result;
+use lessen_graph::{DType, Tensor, Trace};
+use lessen_nn::models::vision::VisionModel;
+use lessen_nn::{Context, ParamSpec};
+
+/// What a network computes of images.
+#[derive(Clone, Copy, Debug)]
+pub struct Outputs<'g> {
+    /// The logits of the classes, `[N, classes]`.
+    pub logits: Tensor<'g>,
+    /// What the last layer reads, `[N, width]`, if the network tells it: distribution matching, herding and K-center
+    /// work on these features.
+    pub features: Option<Tensor<'g>>,
+}
+
+/// A network that classifies images.
+pub trait Network {
+    /// Adds the network to the graph, for images `[N, H, W, C]`.
+    fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Outputs<'g>;
+
+    /// The logits alone.
+    fn logits<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        self.forward(cx, images).logits
+    }
+}
+
+impl Network for VisionModel {
+    fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Outputs<'g> {
+        let (logits, features) = self.forward_with_features(cx, images);
+        Outputs {
+            logits,
+            features: Some(features),
+        }
+    }
+}
+
+/// A function from images `[N, H, W, C]` to logits as a [`Network`], which tells no features.
+pub struct FunctionNetwork<F>(pub F);
+
+impl<F> Network for FunctionNetwork<F>
+where
+    F: for<'g> Fn(&Context<'g>, Tensor<'g>) -> Tensor<'g>,
+{
+    fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Outputs<'g> {
+        Outputs {
+            logits: (self.0)(cx, images),
+            features: None,
+        }
+    }
+}
+
+/// The parameters and buffers of a network for images of this height, width and number of channels.
+///
+/// # Errors
+/// Images that the network cannot read, with the line of the network.
+pub fn parameters(network: &dyn Network, [height, width, channels]: [usize; 3]) -> Result<Vec<ParamSpec>> {
+    let trace = Trace::new();
+    trace.attempt(|| {
+        let cx = Context::new(&trace, false);
+        let images = cx.input("images", DType::F32, &[1, height, width, channels]);
+        network.forward(&cx, images);
+        cx.params()
+    })
+}
+
+/// The parameters whose gradients are matched: matrices and kernels. Biases and the vectors of norms are left out, as
+/// in the published code.
+pub(crate) fn matched(params: &[ParamSpec]) -> impl Iterator<Item = &ParamSpec> {
+    params.iter().filter(|param| !param.is_buffer && param.shape.len() > 1)
+}

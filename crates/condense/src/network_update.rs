@@ -1,0 +1,71 @@
+//! The update of the network on the synthetic images (line 13 of algorithm 1), and its loss on real images.
+
+use crate::matching::images_of;
+use crate::network::Network;
+use lessen_graph::{DType, Phase, Tensor};
+use lessen_nn::{Context, ParamSpec};
+
+/// Data input with the numbers of the synthetic images of a batch, `i32[batch]`.
+pub(crate) const CHOSEN: &str = "condensed.chosen";
+
+/// Data input with their classes, `i32[batch]`.
+pub(crate) const CLASSES: &str = "condensed.classes";
+
+/// Data input with real images, `[batch, H, W, C]`.
+pub(crate) const SEEN: &str = "condensed.seen";
+
+/// Data input with the learning rate of the network, `f32[]`.
+pub(crate) const NETWORK_RATE: &str = "condensed.network_rate";
+
+/// Data input with the momentum of the network, `f32[]`: 0 in the first step of a network.
+pub(crate) const NETWORK_MOMENTUM_RATE: &str = "condensed.network_momentum";
+
+/// Result with the mean loss of a batch.
+pub(crate) const LOSS: &str = "loss";
+
+/// State with the momentum of a parameter of the network.
+fn momentum_of(param: &str) -> String {
+    format!("condensed.momentum.{param}")
+}
+
+/// Adds a step of the network on `batch` of `count` synthetic images by SGD with momentum.
+pub(crate) fn add_step<'g>(
+    cx: &Context<'g>,
+    network: &dyn Network,
+    params: &[ParamSpec],
+    (batch, count, shape): (usize, usize, [usize; 3]),
+) -> Vec<(String, Tensor<'g>)> {
+    let images = images_of(cx, count, shape);
+    let chosen = cx.input(CHOSEN, DType::I32, &[batch]);
+    let size: usize = shape.iter().product();
+    let rows = images.reshape(&[count, size]).gather(chosen);
+    let logits = network.logits(cx, rows.reshape(&[&[batch][..], &shape].concat()));
+    let loss = logits.cross_entropy(cx.input(CLASSES, DType::I32, &[batch]));
+    let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
+    let tensors: Vec<Tensor<'g>> = trained
+        .iter()
+        .map(|param| cx.param(&param.name, &param.shape, param.init))
+        .collect();
+    let gradients = loss.grad(&tensors);
+    cx.trace().in_phase(Phase::Update, || {
+        let [rate, carried] = [NETWORK_RATE, NETWORK_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
+        for ((param, tensor), gradient) in trained.iter().zip(tensors).zip(gradients) {
+            let momentum = cx.trace().state(&momentum_of(&param.name), DType::F32, &param.shape);
+            let moved = momentum * carried + gradient;
+            cx.trace().assign(momentum, moved);
+            cx.trace().assign(tensor, tensor - moved * rate);
+        }
+    });
+    vec![(LOSS.to_string(), loss)]
+}
+
+/// Adds the loss of real images.
+pub(crate) fn add_loss<'g>(
+    cx: &Context<'g>,
+    network: &dyn Network,
+    (batch, shape): (usize, [usize; 3]),
+) -> Vec<(String, Tensor<'g>)> {
+    let images = cx.input(SEEN, DType::F32, &[&[batch][..], &shape].concat());
+    let labels = cx.input(CLASSES, DType::I32, &[batch]);
+    vec![(LOSS.to_string(), network.logits(cx, images).cross_entropy(labels))]
+}

@@ -1,0 +1,52 @@
+//! How often images and network are updated within an outer iteration: `T` and `zeta`.
+
+use lessen_base::{Error, Result};
+
+/// Epochs over the synthetic images between two updates of these, `zeta` of algorithm 1. They are epochs, not steps:
+/// with 500 images and batches of 256 an epoch has two steps of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InnerEpochs {
+    /// As many each time.
+    Fixed(usize),
+    /// As equation 2.12 says: 50 less 10 for each update of the images, then 10, and 5 from the tenth update on.
+    Adaptive,
+    /// Until the loss of a fixed batch of real images rises, or this many.
+    UntilOverfit(usize),
+}
+
+impl InnerEpochs {
+    /// The most epochs after update number `t` of the images, from 0.
+    pub fn most(self, t: usize) -> usize {
+        match self {
+            InnerEpochs::Fixed(epochs) | InnerEpochs::UntilOverfit(epochs) => epochs,
+            InnerEpochs::Adaptive => match t {
+                0..4 => 50 - 10 * t,
+                4..10 => 10,
+                _ => 5,
+            },
+        }
+    }
+}
+
+/// Numbers of images of a class for which Zhao, Mopuri and Bilen (2021) say `T` and `zeta`, with both.
+const PUBLISHED: [(usize, usize, usize); 6] = [
+    (1, 1, 1),
+    (10, 10, 50),
+    (20, 20, 25),
+    (30, 30, 20),
+    (40, 40, 15),
+    (50, 50, 10),
+];
+
+/// Updates of the images in an outer iteration, `T`, and epochs between them, `zeta`, for this many images of a class:
+/// those of the paper, or of the largest number in the paper that is not larger.
+///
+/// # Errors
+/// No image.
+pub fn published(per_class: usize) -> Result<(usize, usize)> {
+    let known = PUBLISHED.iter().rev().find(|(images, ..)| *images <= per_class);
+    match known {
+        Some((_, updates, epochs)) => Ok((*updates, *epochs)),
+        None => Err(Error::user("0 images of a class teach nothing; ask for at least 1")),
+    }
+}

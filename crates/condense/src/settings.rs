@@ -1,0 +1,214 @@
+//! What a condensation is made of: levels, distance, schedule, rates; and the paper's settings by name.
+
+use crate::distance::Distance;
+use crate::schedule::{InnerEpochs, published};
+use lessen_base::{Error, Result};
+use lessen_compile::Precision;
+use std::fmt;
+use std::str::FromStr;
+
+/// The gradients that are matched (section 2.1.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Of each class (equation 2.4).
+    Intra,
+    /// Of all classes together.
+    Inter,
+    /// Of each class in one update of the images, of all classes in the next.
+    Interleaved,
+    /// Both in each update (equation 2.6).
+    Multi,
+}
+
+/// All levels with their words.
+const LEVELS: [(Level, &str); 4] = [
+    (Level::Intra, "intra"),
+    (Level::Inter, "inter"),
+    (Level::Interleaved, "interleaved"),
+    (Level::Multi, "multi"),
+];
+
+/// The settings of table 2.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Gradients of each class, their angle, a fixed schedule (Zhao, Mopuri and Bilen 2021).
+    Baseline,
+    /// Multi-level matching.
+    M,
+    /// Multi-level matching, angle and magnitude.
+    Md,
+    /// As [`Method::Md`], the network updated until it overfits.
+    Mdo,
+    /// As [`Method::Md`], with the adaptive schedule.
+    Mda,
+}
+
+/// All methods with their words.
+const METHODS: [(Method, &str); 5] = [
+    (Method::Baseline, "baseline"),
+    (Method::M, "m"),
+    (Method::Md, "md"),
+    (Method::Mdo, "mdo"),
+    (Method::Mda, "mda"),
+];
+
+/// Parses and shows the words of an enum.
+macro_rules! words {
+    ($type:ty, $table:ident, $what:literal) => {
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(word: &str) -> Result<$type> {
+                let found = $table.iter().find(|(_, own)| *own == word);
+                found.map(|(value, _)| *value).ok_or_else(|| {
+                    let known: Vec<&str> = $table.iter().map(|(_, word)| *word).collect();
+                    Error::user(format!(
+                        concat!("there is no ", $what, " `{}`; choose one of {}"),
+                        word,
+                        known.join(", ")
+                    ))
+                })
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let found = $table.iter().find(|(value, _)| value == self);
+                f.write_str(found.map_or("", |(_, word)| word))
+            }
+        }
+    };
+}
+
+words!(Level, LEVELS, "level of gradients");
+words!(Method, METHODS, "method of condensation");
+
+/// What the synthetic images are at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Standard normal numbers.
+    Noise,
+    /// Real images of the class, drawn at random.
+    Real,
+}
+
+const STARTS: [(Start, &str); 2] = [(Start::Noise, "noise"), (Start::Real, "real")];
+
+words!(Start, STARTS, "start of the images");
+
+/// Settings of a condensation by gradient matching (algorithm 1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Synthetic images of a class.
+    pub per_class: usize,
+    /// Outer iterations, `K`, each with a new network.
+    pub iterations: usize,
+    /// Updates of the images in an outer iteration, `T`.
+    pub updates: usize,
+    /// Epochs of the network between them, `zeta`.
+    pub epochs: InnerEpochs,
+    /// Gradients that are matched.
+    pub level: Level,
+    /// Weight of the gradients of all classes together, `lambda` of equation 2.6; the number of classes if `None`.
+    pub lambda: Option<f64>,
+    /// Distance of gradients.
+    pub distance: Distance,
+    /// Learning rate of the images.
+    pub image_rate: f64,
+    /// Momentum of the images' updates.
+    pub image_momentum: f64,
+    /// Learning rate of the network.
+    pub network_rate: f64,
+    /// Momentum of the network's updates. It was 0.5 in the published code until July 2021, which the dissertation's
+    /// code began from, and 0 since.
+    pub network_momentum: f64,
+    /// Real images of a class in an update of the images.
+    pub real_batch: usize,
+    /// Synthetic images in a step of the network.
+    pub network_batch: usize,
+    /// What the images are at first.
+    pub start: Start,
+    /// Seed of the images, the networks and all batches.
+    pub seed: u64,
+    /// Dtype that products and convolutions read.
+    pub precision: Precision,
+    /// Most bytes of all states, constants and results and of the arena.
+    pub budget: Option<usize>,
+}
+
+impl Settings {
+    /// The settings of the paper for a method and a number of images of a class, for a thousand outer iterations.
+    ///
+    /// # Errors
+    /// No image.
+    pub fn published(method: Method, per_class: usize) -> Result<Settings> {
+        let (updates, epochs) = published(per_class)?;
+        Ok(Settings {
+            per_class,
+            iterations: 1000,
+            updates,
+            epochs: match method {
+                Method::Mdo => InnerEpochs::UntilOverfit(50),
+                Method::Mda => InnerEpochs::Adaptive,
+                _ => InnerEpochs::Fixed(epochs),
+            },
+            level: match method {
+                Method::Baseline => Level::Intra,
+                _ => Level::Multi,
+            },
+            lambda: None,
+            distance: match method {
+                Method::Baseline | Method::M => Distance::COSINE,
+                _ => Distance::ANGLE_AND_MAGNITUDE,
+            },
+            image_rate: 0.1,
+            image_momentum: 0.5,
+            network_rate: 0.01,
+            network_momentum: 0.5,
+            real_batch: 256,
+            network_batch: 256,
+            start: Start::Noise,
+            seed: 1,
+            precision: Precision::F32,
+            budget: None,
+        })
+    }
+
+    /// Checks all numbers.
+    ///
+    /// # Errors
+    /// A number out of range, with its name.
+    pub fn check(&self) -> Result<()> {
+        let counts = [
+            ("per_class", self.per_class),
+            ("updates", self.updates),
+            ("real_batch", self.real_batch),
+            ("network_batch", self.network_batch),
+        ];
+        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(Error::user(format!("{name} = 0 makes no sense; choose at least 1")));
+        }
+        let within = |low: f64, high: f64, value: f64| value.is_finite() && value >= low && value < high;
+        let numbers = [
+            ("lambda", self.lambda.unwrap_or(1.0), f64::INFINITY),
+            ("image_rate", self.image_rate, f64::INFINITY),
+            ("image_momentum", self.image_momentum, 1.0),
+            ("network_rate", self.network_rate, f64::INFINITY),
+            ("network_momentum", self.network_momentum, 1.0),
+        ];
+        match numbers.into_iter().find(|&(_, value, high)| !within(0.0, high, value)) {
+            Some((name, value, 1.0)) => Err(Error::user(format!(
+                "{name} = {value} makes no sense; choose a number from 0 and below 1"
+            ))),
+            Some((name, value, _)) => Err(Error::user(format!(
+                "{name} = {value} makes no sense; choose a finite number from 0"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Epochs of the network in a whole outer iteration, at most; none follow the last update of the images.
+    pub fn epochs_of_iteration(&self) -> usize {
+        (0..self.updates.saturating_sub(1)).map(|t| self.epochs.most(t)).sum()
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the crate, in one binary.
+
+mod matching;
+mod support;
