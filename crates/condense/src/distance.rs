@@ -51,6 +51,11 @@ impl Distance {
         ..Distance::COSINE
     };
 
+    /// All forms of its words, for messages.
+    pub fn words() -> String {
+        format!("{}, and sums of them with factors such as d1+100*d4", TERMS.join(", "))
+    }
+
     fn weights(&self) -> [f64; 4] {
         [self.cosine, self.euclidean, self.squared, self.mean_squared]
     }

@@ -1,6 +1,11 @@
 //! How often images and network are updated within an outer iteration: `T` and `zeta`.
 
 use lessen_base::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// Most epochs of [`InnerEpochs::UntilOverfit`] where no number is said.
+const UNTIL_OVERFIT: usize = 50;
 
 /// Epochs over the synthetic images between two updates of these, `zeta` of algorithm 1. They are epochs, not steps:
 /// with 500 images and batches of 256 an epoch has two steps of the network.
@@ -25,6 +30,44 @@ impl InnerEpochs {
                 _ => 5,
             },
         }
+    }
+}
+
+/// In words: a number, `adaptive`, `until-overfit`, or `until-overfit:NUMBER`.
+impl FromStr for InnerEpochs {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<InnerEpochs> {
+        let number = |text: &str| text.parse::<usize>().ok();
+        let found = match (text, text.strip_prefix("until-overfit:")) {
+            ("adaptive", _) => Some(InnerEpochs::Adaptive),
+            ("until-overfit", _) => Some(InnerEpochs::UntilOverfit(UNTIL_OVERFIT)),
+            (_, Some(most)) => number(most).map(InnerEpochs::UntilOverfit),
+            (_, None) => number(text).map(InnerEpochs::Fixed),
+        };
+        found.ok_or_else(|| {
+            Error::user(format!(
+                "`{text}` is no number of epochs; choose {}",
+                InnerEpochs::words()
+            ))
+        })
+    }
+}
+
+impl fmt::Display for InnerEpochs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InnerEpochs::Fixed(epochs) => write!(f, "{epochs}"),
+            InnerEpochs::Adaptive => f.write_str("adaptive"),
+            InnerEpochs::UntilOverfit(most) => write!(f, "until-overfit:{most}"),
+        }
+    }
+}
+
+impl InnerEpochs {
+    /// All forms of its words, for messages.
+    pub fn words() -> String {
+        "a whole number, adaptive, until-overfit, until-overfit:NUMBER".to_string()
     }
 }
 

@@ -55,17 +55,35 @@ const METHODS: [(Method, &str); 5] = [
 /// Parses and shows the words of an enum.
 macro_rules! words {
     ($type:ty, $table:ident, $what:literal) => {
+        impl $type {
+            /// The words of all variants.
+            pub const WORDS: &'static [&'static str] = &{
+                let mut words = [""; $table.len()];
+                let mut at = 0;
+                while at < words.len() {
+                    words[at] = $table[at].1;
+                    at += 1;
+                }
+                words
+            };
+
+            /// The word of the variant.
+            pub fn word(self) -> &'static str {
+                let found = $table.iter().find(|(value, _)| *value == self);
+                found.map_or("", |(_, word)| word)
+            }
+        }
+
         impl FromStr for $type {
             type Err = Error;
 
             fn from_str(word: &str) -> Result<$type> {
                 let found = $table.iter().find(|(_, own)| *own == word);
                 found.map(|(value, _)| *value).ok_or_else(|| {
-                    let known: Vec<&str> = $table.iter().map(|(_, word)| *word).collect();
                     Error::user(format!(
                         concat!("there is no ", $what, " `{}`; choose one of {}"),
                         word,
-                        known.join(", ")
+                        <$type>::WORDS.join(", ")
                     ))
                 })
             }
@@ -73,8 +91,7 @@ macro_rules! words {
 
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let found = $table.iter().find(|(value, _)| value == self);
-                f.write_str(found.map_or("", |(_, word)| word))
+                f.write_str(self.word())
             }
         }
     };

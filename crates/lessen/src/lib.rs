@@ -71,6 +71,7 @@ pub mod onnx;
 pub use devices::{device, device_named, device_with};
 
 pub use lessen_compile as compile;
+pub use lessen_condense as condense;
 pub use lessen_cpu as cpu;
 pub use lessen_data as data;
 pub use lessen_device as backend;

@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chat;
+pub mod condensing;
 pub mod console;
 pub mod continuation;
 pub mod cut_texts;

@@ -37,7 +37,7 @@ pub use self::batches::{Augment, ImageBatches};
 pub use self::decode::{png, read as read_image};
 pub use self::image::Image;
 pub use self::mix::Mixing;
-pub use self::preprocessing::{Preprocessing, Resize};
+pub use self::preprocessing::{PreparedImages, Preprocessing, Resize};
 pub use self::read::{ImageData, Options, read};
 pub use self::resize::Filter;
 pub use self::set::ImageSet;

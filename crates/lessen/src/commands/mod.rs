@@ -4,6 +4,7 @@ mod bench;
 mod candidates;
 mod chat_args;
 pub mod completions;
+mod condense;
 mod convert;
 mod converted_folder;
 mod device_args;
@@ -34,6 +35,8 @@ use lessen_run::Result;
 pub enum Command {
     /// Train a model by a recipe (by default the built-in adder) and leave a folder with the results
     Train(train::Train),
+    /// Condense a data set of images into a few synthetic ones that teach nearly as much
+    Condense(condense::Condense),
     /// Train a grid of runs that a file describes, and write a page with the results
     Experiment(experiment::Experiment),
     /// Score a model on a split of its data

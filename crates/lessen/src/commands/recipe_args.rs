@@ -3,6 +3,7 @@
 use super::candidates;
 use clap::Args;
 use lessen_run::Result;
+use lessen_run::condensing::check_no_condensation;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::recipe::value::SettingValue;
 use lessen_train::parse_budget;
@@ -75,6 +76,7 @@ impl RecipeArgs {
         if let Some(cost) = &self.cost {
             settings.set_named("run.cost", SettingValue::Text(cost.clone()), format!("--cost {cost}"))?;
         }
-        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
+        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))?;
+        check_no_condensation(settings)
     }
 }

@@ -28,13 +28,12 @@ pub mod metrics;
 pub mod names;
 mod new_folder;
 pub mod pictures;
-mod run_lock;
+pub(crate) mod run_lock;
 pub(crate) mod spent;
 mod which_model;
 
 use self::checkpoints::{Checkpoints, remove_atomically};
-pub(crate) use self::new_folder::NewFolderGuard;
-use self::new_folder::check_free;
+pub(crate) use self::new_folder::{NewFolderGuard, check_free};
 use self::pictures::PICTURES;
 use self::run_lock::RunLock;
 pub use self::which_model::WhichModel;

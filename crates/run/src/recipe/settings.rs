@@ -121,6 +121,14 @@ impl Settings {
             .map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
+    /// The keys that flags have set, with the flags.
+    pub fn flags(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().filter_map(|(name, (_, origin))| match origin {
+            Origin::Flag(flag) => Some((*name, &flag[..])),
+            _ => None,
+        })
+    }
+
     /// The value of a key.
     pub fn get(&self, name: &str) -> Option<&SettingValue> {
         self.values.get(name).map(|(value, _)| value)

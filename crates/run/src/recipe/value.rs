@@ -164,6 +164,10 @@ pub(crate) fn fit(kind: ValueKind, value: SettingValue) -> Option<SettingValue> 
         (ValueKind::TextSyntax(form), SettingValue::Text(text)) => {
             (form.accepts)(&text).then_some(SettingValue::Text(text))
         }
+        (ValueKind::TextSyntax(form), SettingValue::Count(count)) => {
+            let text = count.to_string();
+            (form.accepts)(&text).then_some(SettingValue::Text(text))
+        }
         (ValueKind::List(form), value) => (form.accepts)(&value.joined()).then_some(value),
         (ValueKind::CountOrShare, value) => count_or_share(value),
         _ => None,

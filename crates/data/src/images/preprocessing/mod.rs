@@ -150,6 +150,15 @@ impl Preprocessing {
         numbers
     }
 
+    /// Returns the images of a set as the numbers that the model sees, each when it is asked for.
+    pub fn applied_to(self, images: ImageSet) -> PreparedImages {
+        PreparedImages {
+            tables: self.tables(),
+            preprocessing: self,
+            images,
+        }
+    }
+
     /// Writes `preprocessor_config.json` into the folder of a model, as transformers does.
     ///
     /// # Errors
@@ -269,6 +278,41 @@ impl Preprocessing {
             mean,
             std,
         })
+    }
+}
+
+/// The images of a set as the numbers that a model sees, each when it is asked for.
+#[derive(Clone, Debug)]
+pub struct PreparedImages {
+    images: ImageSet,
+    preprocessing: Preprocessing,
+    tables: Vec<[f32; 256]>,
+}
+
+impl PreparedImages {
+    /// The set.
+    pub fn images(&self) -> &ImageSet {
+        &self.images
+    }
+
+    /// How the numbers are made.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
+    }
+
+    /// Writes the numbers of an image, `[height, width, channels]`.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more, or is damaged.
+    ///
+    /// # Panics
+    /// If there is no such image, or `numbers` has another length.
+    pub fn write(&self, number: usize, numbers: &mut [f32]) -> Result<()> {
+        let image = self.images.image(number)?.with_channels(self.tables.len());
+        let fitted = self.preprocessing.fitted(image);
+        assert_eq!(fitted.bytes().len(), numbers.len(), "elements of the image");
+        normalize(fitted.bytes(), &self.tables, numbers);
+        Ok(())
     }
 }
 

@@ -56,21 +56,7 @@ impl Format for ImagesFormat {
     }
 
     fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
-        let (path, data) = (path(config)?, &config.data);
-        let channels = match known.channels {
-            Some(channels) => Some(channels),
-            None => given_channels(config)?,
-        };
-        let options = Options {
-            channels,
-            dev: data.dev.clone(),
-            test: data.test.clone(),
-            held_out: data.held_out,
-            held_out_seed: data.held_out_seed,
-            whole: config.is_whole,
-            classes: known.classes.clone(),
-        };
-        Ok(Arc::new(LabelledImages(read_images(path, &options)?)))
+        Ok(Arc::new(LabelledImages(data_of(config, known)?)))
     }
 
     fn assumed_goal(&self, config: &Config) -> SharedGoal {
@@ -98,6 +84,59 @@ impl Format for ImagesFormat {
     }
 }
 
+/// The images that a recipe names, for a model with these traits.
+///
+/// # Errors
+/// Data that is missing, not named, or damaged.
+pub(crate) fn data_of(config: &Config, known: &KnownModel) -> Result<ImageData> {
+    let (path, data) = (path(config)?, &config.data);
+    let channels = match known.channels {
+        Some(channels) => Some(channels),
+        None => given_channels(config)?,
+    };
+    let options = Options {
+        channels,
+        dev: data.dev.clone(),
+        test: data.test.clone(),
+        held_out: data.held_out,
+        held_out_seed: data.held_out_seed,
+        whole: config.is_whole,
+        classes: known.classes.clone(),
+    };
+    read_images(path, &options)
+}
+
+/// How images become what a model sees: as the checkpoint to start from says, where no key says otherwise; else with
+/// mean and deviation of the training images where none are given.
+///
+/// # Errors
+/// A checkpoint or an image that cannot be read.
+pub(crate) fn preprocessing_for(config: &Config, data: &ImageData) -> Result<Preprocessing> {
+    let train = &data.train;
+    if !config.image.is_preprocessing_given()
+        && let Some(own) = of_checkpoint(config)?.filter(|own| own.mean.len() == train.channels())
+    {
+        return Ok(own);
+    }
+    let preprocessing = config.image.preprocessing(data.size, train.channels());
+    if config.image.is_normalized_by_data() {
+        preprocessing.normalized_by(train)
+    } else {
+        Ok(preprocessing)
+    }
+}
+
+/// The digest of a split. Of images in files, names and sizes are compared.
+///
+/// # Errors
+/// A file that cannot be read any more.
+pub(crate) fn digest_of(set: &ImageSet) -> Result<DataDigest> {
+    Ok(DataDigest {
+        size: set.len() as u64,
+        crc: set.checksum()?,
+    })
+}
+
 /// Images with labels, as they were read.
 struct LabelledImages(ImageData);
 
@@ -113,22 +152,9 @@ impl Corpus for LabelledImages {
         Err(Error::internal("images have no characters"))
     }
 
-    /// How images become what a model sees: as the checkpoint to start from says, where no key says otherwise; else
-    /// with mean and deviation of the training images where none are given.
     fn reader(&self, config: &Config) -> Result<Reader> {
         check_vocabulary(config)?;
-        let train = &self.0.train;
-        if !config.image.is_preprocessing_given()
-            && let Some(own) = of_checkpoint(config)?.filter(|own| own.mean.len() == train.channels())
-        {
-            return Ok(Reader::Images(own));
-        }
-        let preprocessing = config.image.preprocessing(self.0.size, train.channels());
-        Ok(Reader::Images(if config.image.is_normalized_by_data() {
-            preprocessing.normalized_by(train)?
-        } else {
-            preprocessing
-        }))
+        Ok(Reader::Images(preprocessing_for(config, &self.0)?))
     }
 
     fn remarks(&self) -> &[String] {
@@ -143,17 +169,10 @@ impl Corpus for LabelledImages {
         "image"
     }
 
-    /// Of images in files, names and sizes are compared.
     fn digests(&self) -> Result<DataDigests> {
-        let of_set = |set: &ImageSet| -> Result<DataDigest> {
-            Ok(DataDigest {
-                size: set.len() as u64,
-                crc: set.checksum()?,
-            })
-        };
         Ok(DataDigests {
-            train: of_set(&self.0.train)?,
-            dev: of_set(&self.0.dev)?,
+            train: digest_of(&self.0.train)?,
+            dev: digest_of(&self.0.dev)?,
         })
     }
 

@@ -1,9 +1,11 @@
 //! The words that keys take.
 
-use crate::recipe::words::words;
+use crate::recipe::words::{Word, words};
 use lessen_compile::{CostSource, Placement, Precision};
+use lessen_condense::{Level, Method, Start};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::models::vision::Network;
 use lessen_nn::{LrScheduleKind, NormKind, Position};
 
 words! {
@@ -100,3 +102,27 @@ words!(Placement {
     ForwardFused = "forward-fused",
     Planned = "planned",
 });
+
+/// Words of enumerations that say them themselves.
+macro_rules! own_words {
+    ($($name:ty: $words:expr, $word:expr, $of:expr;)*) => {
+        $(impl Word for $name {
+            const WORDS: &'static [&'static str] = $words;
+
+            fn word(self) -> &'static str {
+                $word(self)
+            }
+
+            fn from_word(word: &str) -> Option<$name> {
+                $of(word)
+            }
+        })*
+    };
+}
+
+own_words! {
+    Network: &Network::NAMES, Network::name, Network::of;
+    Method: Method::WORDS, Method::word, |word: &str| word.parse().ok();
+    Level: Level::WORDS, Level::word, |word: &str| word.parse().ok();
+    Start: Start::WORDS, Start::word, |word: &str| word.parse().ok();
+}

@@ -8,9 +8,11 @@ use crate::recipe::value::SettingValue;
 use crate::recipe::warmup::Warmup;
 use crate::recipe::words::Word;
 use lessen_compile::{CostSource, Placement, Precision};
+use lessen_condense::{Distance, InnerEpochs, Level, Method, Start};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::models::vision::Network;
 use lessen_nn::{Activation, Loss, LrScheduleKind, NormKind, Patterns, Position};
 use std::path::PathBuf;
 
@@ -125,7 +127,7 @@ macro_rules! list_fields {
     };
 }
 
-form_fields!(Activation, Loss, Weighting);
+form_fields!(Activation, Distance, InnerEpochs, Loss, Weighting);
 
 list_fields!(Augmentations, ChannelNumbers, ClassWeights, ColumnNames, Patterns);
 
@@ -134,11 +136,15 @@ word_fields!(
     CostSource,
     DataFormat,
     Documents,
+    Level,
+    Method,
+    Network,
     NormKind,
     OptimizerKind,
     Position,
     Problem,
     RecordSplit,
+    Start,
     LrScheduleKind,
     WeightDtype,
     Placement,

@@ -4,6 +4,7 @@
 mod choices;
 mod data_formats;
 mod field;
+mod kinds;
 mod model_kind;
 
 pub use self::choices::{OptimizerKind, RecordSplit};
@@ -13,20 +14,25 @@ pub(crate) use self::model_kind::transformers;
 pub use self::model_kind::{ModelKind, Transformer};
 
 use self::field::Field;
+use self::kinds::{
+    ACTIVATION, ATTENTION, AUGMENTATIONS, CHANNEL_NUMBERS, COLUMNS, DISTANCE, INNER_EPOCHS, LOSS, NAMES, NOT_NEGATIVE, PATH,
+    SHARE, WEIGHTS,
+};
 use super::class_weights::ClassWeights;
 use super::column_names::ColumnNames;
 use super::image_lists::{Augmentations, ChannelNumbers};
 use super::names;
-use super::value::{SettingValue, TextSyntax, ValueKind};
+use super::value::{SettingValue, ValueKind};
 use super::warmup::Warmup;
 use super::words::Word;
 use lessen_compile::{CostSource, Placement, Precision};
+use lessen_condense::{Distance, InnerEpochs, Level, Method, Start};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::models::vision::Network;
 use lessen_nn::{Activation, Loss, LrScheduleKind, NormKind, Patterns, Position};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// A key that recipes and `--set` may give.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,34 +91,6 @@ macro_rules! keys {
     };
     (@default) => { None };
     (@default $default:literal) => { Some($default) };
-}
-
-const SHARE: ValueKind = ValueKind::Number(0.0, 1.0);
-const NOT_NEGATIVE: ValueKind = ValueKind::Number(0.0, f64::MAX);
-const PATH: ValueKind = ValueKind::Path(&[]);
-const ACTIVATION: ValueKind = form::<Activation>(Activation::words);
-const ATTENTION: ValueKind = form::<Weighting>(Weighting::words);
-const LOSS: ValueKind = form::<Loss>(Loss::words);
-const NAMES: ValueKind = list::<Patterns>(Patterns::words);
-const COLUMNS: ValueKind = list::<ColumnNames>(ColumnNames::words);
-const AUGMENTATIONS: ValueKind = list::<Augmentations>(Augmentations::words);
-const CHANNEL_NUMBERS: ValueKind = list::<ChannelNumbers>(ChannelNumbers::words);
-const WEIGHTS: ValueKind = list::<ClassWeights>(ClassWeights::words);
-
-/// Texts that a type is parsed from; `words` lists them for messages.
-const fn form<T: FromStr>(words: fn() -> String) -> ValueKind {
-    ValueKind::TextSyntax(TextSyntax {
-        words,
-        accepts: |text| text.parse::<T>().is_ok(),
-    })
-}
-
-/// Lists that a type is parsed from, which may be empty; `words` lists their items for messages.
-const fn list<T: FromStr>(words: fn() -> String) -> ValueKind {
-    ValueKind::List(TextSyntax {
-        words,
-        accepts: |text| text.is_empty() || text.parse::<T>().is_ok(),
-    })
 }
 
 keys! {
@@ -350,6 +328,49 @@ keys! {
             "values, separated by commas: activations, attention, or names, in which * stands for any characters";
         split: RecordSplit [ValueKind::Choice(RecordSplit::WORDS)] = "\"train\"",
             "recorded on the batch of the step, with its dropout, on the first one of the split dev, or both";
+    }
+    /// Condensation of a data set of images (`lessen condense`).
+    condense: CondenseKeys {
+        per_class: Option<usize> [ValueKind::Count(1)], "synthetic images of each class (--per-class)";
+        network: Option<Network> [ValueKind::Choice(&Network::NAMES)],
+            "convolutional network whose gradients are matched (default: convnet-3)";
+        width: Option<usize> [ValueKind::Count(1)], "channels of each convolution of convnet-3 (default: 128)";
+        depth: Option<usize> [ValueKind::Count(1)], "blocks of convnet-3 (default: 3)";
+        method: Option<Method> [ValueKind::Choice(Method::WORDS)],
+            "settings of Jiang (2023) by name (--method), which decide the defaults of the keys below: gradients of each class, \
+             their angle and a fixed schedule (baseline), gradients of several levels (m), also their magnitude (md), and the \
+             network trained until it overfits (mdo) or by an adaptive schedule (mda; default: mda)";
+        iterations: Option<usize> [ValueKind::Count(1)],
+            "outer iterations, each with a new network (--iterations; default: as many as condense.minutes allow, by the time of the \
+             first ones)";
+        minutes: Option<f64> [NOT_NEGATIVE], "time to fill where no number of iterations is given (default: 5)";
+        updates: Option<usize> [ValueKind::Count(1)],
+            "updates of the images in an outer iteration (default: those of the papers for the number of images of a class)";
+        epochs: Option<InnerEpochs> [INNER_EPOCHS],
+            "epochs of the network over the synthetic images between two updates of these (default: the method's)";
+        level: Option<Level> [ValueKind::Choice(Level::WORDS)],
+            "gradients that are matched: of each class, of all classes together, of both in turns, of both in each update \
+             (default: multi, of the baseline intra)";
+        lambda: Option<f64> [NOT_NEGATIVE],
+            "weight of the gradients of all classes together (default: the number of classes)";
+        distance: Option<Distance> [DISTANCE],
+            "distance of gradients: one less the cosine (d1), Euclidean (d2), squared (d3), mean squared (d4) (default: d1+d2, of \
+             the baseline and m d1)";
+        image_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the images (default: 0.1)";
+        image_momentum: Option<f64> [SHARE], "momentum of the images' updates, below 1 (default: 0.5)";
+        network_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the network (default: 0.01)";
+        network_momentum: Option<f64> [SHARE], "momentum of the network's updates, below 1 (default: 0.5)";
+        real_batch: Option<usize> [ValueKind::Count(1)],
+            "real images of a class in an update of the images (default: 256, or all of the smallest class)";
+        network_batch: Option<usize> [ValueKind::Count(1)], "synthetic images in a step of the network (default: 256)";
+        start: Option<Start> [ValueKind::Choice(Start::WORDS)],
+            "first values of the images: normal noise, or real images of the class (default: noise)";
+        seed: Option<u64> [ValueKind::Count(0)],
+            "seed of the images, the networks and all batches (--seed; default: 1)";
+        precision: Option<Precision> [ValueKind::Choice(Precision::WORDS)],
+            "dtype that products and convolutions read (default: f32)";
+        checkpoint_minutes: Option<f64> [NOT_NEGATIVE],
+            "time between checkpoints, of which the first comes after half a minute (default: 5)";
     }
 }
 

@@ -1,0 +1,89 @@
+//! `manifest.json` of a folder with condensed images: what they were made of and how.
+
+use crate::folder::manifest::DataDigest;
+use lessen_base::atomic::write_file;
+use lessen_base::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What condensed images were made of and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of Lessen that wrote it.
+    pub lessen: String,
+    /// The name of the recipe.
+    pub recipe: String,
+    /// Outer iterations that are done.
+    pub done: usize,
+    /// Outer iterations of the whole condensation; none before the time of the first ones is known, where a time is to
+    /// be filled.
+    pub iterations: Option<usize>,
+    /// The settings as they were followed, defaults among them.
+    pub settings: BTreeMap<String, String>,
+    /// The data set that was condensed.
+    pub data: CondensedData,
+    /// Height, width and channels of an image.
+    pub shape: [usize; 3],
+    /// The mean that was subtracted from each channel, with values from 0 to 1.
+    pub mean: Vec<f32>,
+    /// The deviation that each channel was divided by.
+    pub std: Vec<f32>,
+    /// The names of the classes in the order of their numbers.
+    pub classes: Vec<String>,
+}
+
+/// A data set that was condensed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CondensedData {
+    /// Its file or folder.
+    pub path: PathBuf,
+    /// Training images that there were.
+    pub images: u64,
+    /// CRC-32C of these and of their labels; of images in files, of names and sizes.
+    pub crc32c: u32,
+}
+
+impl CondensedData {
+    /// The data of this path and digest.
+    pub(super) fn new(path: PathBuf, digest: DataDigest) -> CondensedData {
+        CondensedData {
+            path,
+            images: digest.size,
+            crc32c: digest.crc,
+        }
+    }
+
+    /// Whether the images and labels are the same, wherever they lie.
+    pub(super) fn has_content_of(&self, other: &CondensedData) -> bool {
+        (self.images, self.crc32c) == (other.images, other.crc32c)
+    }
+}
+
+impl Manifest {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is none.
+    pub(super) fn read(path: &Path) -> Result<Manifest> {
+        let wrong = |what: String| {
+            Error::user(format!(
+                "{} is no manifest of condensed images ({what}); restore the file, or condense anew",
+                path.display()
+            ))
+        };
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// Writes a file atomically.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self);
+        let text = text.map_err(|error| Error::internal(format!("the manifest cannot be written ({error})")))?;
+        write_file(path, format!("{text}\n").as_bytes())
+    }
+}
