@@ -1,0 +1,125 @@
+//! `lessen condense RECIPE`: makes images.
+
+use crate::commands::candidates;
+use crate::commands::device_args::DeviceArgs;
+use crate::{say, tell};
+use clap::Args;
+use lessen_condense::Method;
+use lessen_run::condensing::{Request, condense};
+use lessen_run::folder::names::{last_run, next_run};
+use lessen_run::recipe::settings::Settings;
+use lessen_run::recipe::value::SettingValue;
+use lessen_run::training::interrupt;
+use lessen_run::{Error, Result, recipe};
+use lessen_train::parse_budget;
+use std::path::PathBuf;
+
+/// Flags of `lessen condense RECIPE`.
+#[derive(Args)]
+pub struct Make {
+    /// Name of a built-in recipe for images, or a TOML file (paths in it are relative to its folder)
+    #[arg(add = candidates::recipes(), required_unless_present = "resume")]
+    recipe: Option<String>,
+    /// File or folder of the data
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Synthetic images of each class
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    per_class: Option<u64>,
+    /// Settings by name: gradients of each class (baseline), of several levels (m), with their magnitude (md), the network
+    /// trained until it overfits (mdo) or by an adaptive schedule (mda) [default: mda]
+    #[arg(long, value_name = "NAME", value_parser = Method::WORDS.to_vec())]
+    method: Option<String>,
+    /// Outer iterations, each with a new network [default: as many as fill five minutes]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    iterations: Option<u64>,
+    /// Most memory for the whole process, as of a container: a size such as 512M or 2GiB, a share such as 80% of the
+    /// control group's limit or else of the machine's memory, or auto: that limit, or else what is available
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    budget: Option<String>,
+    /// Seed of the images, the networks and all batches
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<u64>,
+    /// Another value for a key of the recipe, such as condense.distance=d1 (`lessen recipes --keys` lists them); may be
+    /// repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
+    set: Vec<String>,
+    /// Folder for the images [default: runs/condensed-RECIPE-N]
+    #[arg(long, value_name = "DIR", add = candidates::runs())]
+    out: Option<PathBuf>,
+    /// Resume the condensation in the folder from its checkpoint, with its own settings
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl Make {
+    /// Condenses; the exit code.
+    pub fn run(self) -> Result<u8> {
+        let report = condense(&self.request()?, &|| self.device.open())?;
+        if self.json {
+            say(&format!("{}\n", report.to_json()))?;
+        } else {
+            say(&report.to_text())?;
+        }
+        if report.interrupted {
+            let out = report.out.display();
+            tell(&format!(
+                "stopped after iteration {}; go on with `lessen condense --resume --out {out}`",
+                report.done
+            ));
+            return Ok(interrupt::EXIT_CODE);
+        }
+        Ok(0)
+    }
+
+    fn request(&self) -> Result<Request> {
+        let named = self.recipe.as_deref().map(recipe::load).transpose()?;
+        let name = named
+            .as_ref()
+            .and_then(|settings| settings.text("run.recipe"))
+            .map(str::to_string);
+        let folder = |name: Option<&str>| format!("condensed-{}", name.unwrap_or("recipe"));
+        if self.resume {
+            let found = self.out.clone().or_else(|| last_run(&folder(name.as_deref())));
+            let out = found.ok_or_else(|| {
+                Error::user("there is no condensation of this recipe in runs/ to resume; name its folder with --out")
+            })?;
+            return Request::resume(out, name.as_deref(), |settings| self.apply(settings));
+        }
+        let mut settings = named.ok_or_else(|| Error::internal("a recipe is required"))?;
+        let out = self.out.clone().unwrap_or_else(|| next_run(&folder(name.as_deref())));
+        self.apply(&mut settings)?;
+        Ok(Request::new(settings, out))
+    }
+
+    /// Puts the flags over the settings; `--set` goes over all others.
+    fn apply(&self, settings: &mut Settings) -> Result<()> {
+        let path = self.data.as_ref().map(|path| path.display().to_string());
+        let budget = self.budget.as_deref().map(|size| Ok((parse_budget(size)?, size)));
+        let budget = budget.transpose()?;
+        let text = |text: &String| (SettingValue::Text(text.clone()), text.clone());
+        let count = |count: u64| (SettingValue::Count(count), count.to_string());
+        for (flag, key, given) in [
+            ("--data", "data.path", path.as_ref().map(text)),
+            ("--per-class", "condense.per_class", self.per_class.map(count)),
+            ("--method", "condense.method", self.method.as_ref().map(text)),
+            ("--iterations", "condense.iterations", self.iterations.map(count)),
+            ("--seed", "condense.seed", self.seed.map(count)),
+            (
+                "--budget",
+                "run.budget",
+                budget.map(|(bytes, size)| (SettingValue::Size(bytes as u64), size.to_string())),
+            ),
+        ] {
+            if let Some((value, shown)) = given {
+                settings.set_named(key, value, format!("{flag} {shown}"))?;
+            }
+        }
+        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
+    }
+}
