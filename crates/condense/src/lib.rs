@@ -4,22 +4,36 @@
 //!
 //! [`Condenser`] makes them, on a user's own [`ImageSource`] and [`Network`]: each update of the images is one compiled
 //! graph with the gradients of real and synthetic images, their [`Distance`], its derivative and the update.
-//! [`Settings::published`] has the paper's settings by [`Method`].
+//! [`condensation`] makes what the settings ask for, and every [`Condensation`] is driven alike. [`Settings::published`]
+//! has the paper's settings by [`Method`].
 #![forbid(unsafe_code)]
 
+mod augmentation;
+mod condensation;
 mod condenser;
 mod distance;
+mod evaluation;
 mod images;
+mod learner;
+mod learner_graph;
 mod matching;
 mod network;
 mod network_update;
 mod schedule;
 mod settings;
+mod sgd;
+mod synthetic;
+mod training;
 
-pub use condenser::{Condenser, ImageUpdate};
+pub use augmentation::Augmentation;
+pub use condensation::{Condensation, ImageUpdate, Preparation, condensation};
+pub use condenser::Condenser;
 pub use distance::Distance;
+pub use evaluation::{Accuracy, Evaluated, evaluate};
 pub use images::{ImageSource, LabelledImages};
+pub use learner::{Learner, Presented};
 pub use matching::IMAGES;
 pub use network::{FunctionNetwork, Network, Outputs, parameters};
 pub use schedule::{InnerEpochs, published};
 pub use settings::{Level, Method, Settings, Start};
+pub use training::TrainingSettings;

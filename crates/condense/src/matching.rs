@@ -3,14 +3,12 @@
 
 use crate::distance::Distance;
 use crate::network::{Network, matched};
+use crate::sgd::descend;
 use lessen_graph::{DType, Phase, Tensor, concat};
 use lessen_nn::{Context, Init, ParamSpec};
 
 /// Parameter with the synthetic images, `[classes * per_class, H, W, C]`, class by class.
 pub const IMAGES: &str = "condensed.images";
-
-/// State with the momentum of the images' updates, of the same shape.
-pub(crate) const IMAGE_MOMENTUM: &str = "condensed.momentum";
 
 /// Data input with the real images, `[classes * real_batch, H, W, C]`, class by class.
 pub(crate) const REAL: &str = "condensed.real";
@@ -57,11 +55,8 @@ impl Matching {
         let images = images_of(cx, self.classes * self.per_class, self.shape);
         let (distances, gradient) = self.distances(cx, network, params, images);
         cx.trace().in_phase(Phase::Update, || {
-            let momentum = cx.trace().state(IMAGE_MOMENTUM, DType::F32, &images.shape());
-            let [rate, carried] = [IMAGE_RATE, IMAGE_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
-            let moved = momentum * carried + gradient;
-            cx.trace().assign(momentum, moved);
-            cx.trace().assign(images, images - moved * rate);
+            let rates = [IMAGE_RATE, IMAGE_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
+            descend(cx, (IMAGES, images), gradient, rates);
         });
         vec![(DISTANCES.to_string(), distances)]
     }

@@ -2,6 +2,7 @@
 
 use crate::matching::images_of;
 use crate::network::Network;
+use crate::sgd::descend;
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, ParamSpec};
 
@@ -23,11 +24,6 @@ pub(crate) const NETWORK_MOMENTUM_RATE: &str = "condensed.network_momentum";
 /// Result with the mean loss of a batch.
 pub(crate) const LOSS: &str = "loss";
 
-/// State with the momentum of a parameter of the network.
-fn momentum_of(param: &str) -> String {
-    format!("condensed.momentum.{param}")
-}
-
 /// Adds a step of the network on `batch` of `count` synthetic images by SGD with momentum.
 pub(crate) fn add_step<'g>(
     cx: &Context<'g>,
@@ -48,12 +44,9 @@ pub(crate) fn add_step<'g>(
         .collect();
     let gradients = loss.grad(&tensors);
     cx.trace().in_phase(Phase::Update, || {
-        let [rate, carried] = [NETWORK_RATE, NETWORK_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
+        let rates = [NETWORK_RATE, NETWORK_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
         for ((param, tensor), gradient) in trained.iter().zip(tensors).zip(gradients) {
-            let momentum = cx.trace().state(&momentum_of(&param.name), DType::F32, &param.shape);
-            let moved = momentum * carried + gradient;
-            cx.trace().assign(momentum, moved);
-            cx.trace().assign(tensor, tensor - moved * rate);
+            descend(cx, (&param.name, tensor), gradient, rates);
         }
     });
     vec![(LOSS.to_string(), loss)]

@@ -1,0 +1,110 @@
+//! What every condensation does, whatever it matches, and how one is made of settings.
+
+use crate::condenser::Condenser;
+use crate::images::{ImageSource, LabelledImages};
+use crate::network::Network;
+use crate::settings::Settings;
+use lessen_base::Result;
+use lessen_device::SharedDevice;
+use lessen_nn::Weights;
+use lessen_train::Session;
+use std::path::Path;
+
+/// What an update of the images found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageUpdate {
+    /// Number of the outer iteration, from 0.
+    pub iteration: usize,
+    /// Number of the update in it, from 0.
+    pub update: usize,
+    /// The distances that the update makes smaller, in the order of [`Condensation::layers`].
+    pub distances: Vec<f32>,
+    /// Epochs of the network after it.
+    pub epochs: usize,
+}
+
+/// A part of the work that precedes the first iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preparation {
+    /// Parts that are done, this one among them.
+    pub done: usize,
+    /// Parts in all.
+    pub parts: usize,
+    /// Mean loss of the networks that are trained in it.
+    pub loss: f32,
+}
+
+/// A condensation: synthetic images that become better with each iteration.
+///
+/// All random numbers depend on the seed and the number of the iteration alone, so a condensation that is resumed from
+/// a state ends with the bits of one that was not interrupted.
+pub trait Condensation {
+    /// The settings.
+    fn settings(&self) -> &Settings;
+
+    /// Names of the distances of an [`ImageUpdate`], in their order.
+    fn layers(&self) -> &[String];
+
+    /// Iterations done.
+    fn done(&self) -> usize;
+
+    /// Does what precedes the first iteration, unless it is done; `progress` hears of each part.
+    ///
+    /// # Errors
+    /// An image that cannot be read, a device that fails, a file that cannot be read or written, an error of
+    /// `progress`.
+    fn prepare(&mut self, progress: &mut dyn FnMut(&Preparation) -> Result<()>) -> Result<()> {
+        let _ = progress;
+        Ok(())
+    }
+
+    /// One outer iteration; `progress` hears of each update of the images.
+    ///
+    /// # Errors
+    /// An image that cannot be read, a device that fails, an error of `progress`.
+    fn iterate(&mut self, progress: &mut dyn FnMut(&ImageUpdate) -> Result<()>) -> Result<()>;
+
+    /// The synthetic images, class by class.
+    ///
+    /// # Errors
+    /// A device that fails; images that have become infinite or NaN.
+    fn images(&self) -> Result<LabelledImages>;
+
+    /// All that the next iteration depends on beside its number, by name.
+    ///
+    /// # Errors
+    /// A device that fails.
+    fn state(&self) -> Result<Weights>;
+
+    /// Continues after `done` iterations from the [`Condensation::state`] after them.
+    ///
+    /// # Errors
+    /// A state of other settings or data; nothing has changed then.
+    fn resume(&mut self, done: usize, state: &Weights) -> Result<()>;
+
+    /// The session with all states.
+    fn session(&self) -> &Session;
+
+    /// Allocates the memory of runs; without this call, the first run does.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    fn reserve(&mut self) -> Result<()>;
+}
+
+/// The condensation that the settings ask for. Files that it keeps lie in the folder `work`; without one they stay in
+/// memory.
+///
+/// # Errors
+/// Settings out of range; a class with fewer real images than synthetic ones; images that the network cannot read;
+/// an operation without a second derivative, by its name; a budget below the floor.
+pub fn condensation<'a>(
+    device: impl Into<SharedDevice>,
+    network: &'a dyn Network,
+    source: &'a dyn ImageSource,
+    settings: Settings,
+    work: Option<&Path>,
+) -> Result<Box<dyn Condensation + 'a>> {
+    let _ = work;
+    Ok(Box::new(Condenser::new(device, network, source, settings)?))
+}

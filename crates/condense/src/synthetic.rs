@@ -1,0 +1,256 @@
+//! What all condensations share: the synthetic images in a session, the real ones by class, and the state.
+
+use crate::images::{ImageSource, LabelledImages};
+use crate::matching::IMAGES;
+use crate::network::{Network, parameters};
+use crate::network_update::{CLASSES, SEEN, add_loss};
+use crate::settings::{Settings, Start};
+use crate::sgd::momentum_of;
+use lessen_base::{Error, Result, SplitMix64};
+use lessen_device::{Host, HostArray, SharedDevice};
+use lessen_nn::{Init, ParamSpec, Weight, Weights};
+use lessen_train::{Function, FunctionOptions, Session};
+
+/// Images of a class by which the statistics of batch normalization are set before images are updated.
+const STATISTICS_PER_CLASS: usize = 16;
+
+/// First part of the names of parameters that are no network's.
+const OWN: &str = "condensed.";
+
+/// Synthetic images, and the network whose turn it is, in one session.
+pub(crate) struct Synthetic<'a> {
+    pub source: &'a dyn ImageSource,
+    pub settings: Settings,
+    /// Parameters and buffers of the network.
+    pub params: Vec<ParamSpec>,
+    /// What is learned: the images.
+    learned: Vec<ParamSpec>,
+    /// Numbers of the real images of each class.
+    pub by_class: Vec<Vec<usize>>,
+    pub session: Session,
+    /// Sets the statistics of batch normalization.
+    statistics: Option<Function>,
+    /// Iterations done.
+    pub done: usize,
+}
+
+impl<'a> Synthetic<'a> {
+    /// Checks settings, images and network, and allocates the parameters.
+    pub fn new(
+        device: impl Into<SharedDevice>,
+        network: &'a dyn Network,
+        source: &'a dyn ImageSource,
+        settings: Settings,
+    ) -> Result<Synthetic<'a>> {
+        settings.check()?;
+        let by_class = source.by_class();
+        check_classes(&by_class, settings.per_class)?;
+        let shape = source.shape();
+        let params = parameters(network, shape)?;
+        let Some(first) = params.first() else {
+            return Err(Error::user("the network has no parameter that could be trained"));
+        };
+        if let Some(param) = params.iter().find(|param| param.name.starts_with(OWN)) {
+            return Err(Error::user(format!(
+                "the network has a parameter `{}`; names that begin with `{OWN}` belong to the condensation",
+                param.name
+            )));
+        }
+        let count = source
+            .classes()
+            .checked_mul(settings.per_class)
+            .ok_or_else(|| Error::user("there are more synthetic images than can be counted; ask for fewer"))?;
+        let learned = vec![ParamSpec {
+            name: IMAGES.to_string(),
+            shape: [&[count][..], &shape].concat(),
+            init: Init::Normal { std: 1.0 },
+            is_buffer: false,
+            ..first.clone()
+        }];
+        let mut session = Session::zeros(device, params.iter().chain(&learned).cloned().collect())?;
+        session.set_precision(settings.precision);
+        Ok(Synthetic {
+            source,
+            settings,
+            params,
+            learned,
+            by_class,
+            session,
+            statistics: None,
+            done: 0,
+        })
+    }
+
+    /// Compiles what sets the statistics of batch normalization, if the network has such statistics.
+    pub fn compile_statistics(&mut self, network: &dyn Network) -> Result<()> {
+        if self.params.iter().any(|param| param.is_buffer) {
+            let training = FunctionOptions {
+                training: true,
+                ..self.options()
+            };
+            let batch = self.statistics_per_class() * self.by_class.len();
+            let shape = self.source.shape();
+            let function = self
+                .session
+                .function_with(training, |cx| add_loss(cx, network, (batch, shape)));
+            self.statistics = Some(function?);
+        }
+        Ok(())
+    }
+
+    /// Options of functions.
+    pub fn options(&self) -> FunctionOptions {
+        FunctionOptions {
+            budget: self.settings.budget,
+            tightest: self.settings.tightest,
+            ..FunctionOptions::default()
+        }
+    }
+
+    /// Gives what is learned its first values.
+    pub fn start(&mut self) -> Result<()> {
+        match self.settings.start {
+            Start::Noise => self.session.draw(|name| name == IMAGES, self.settings.seed),
+            Start::Real => {
+                let mut random = SplitMix64::named(self.settings.seed, "condensed.start");
+                let per_class = self.settings.per_class;
+                let mut chosen = Vec::new();
+                for class in &self.by_class {
+                    let mut own = class.clone();
+                    random.shuffle(&mut own);
+                    chosen.extend_from_slice(&own[..per_class]);
+                }
+                let pixels = self.source.gather(&chosen)?;
+                self.session.set_part(IMAGES, 0, &pixels)
+            }
+        }
+    }
+
+    /// Random numbers of the present iteration.
+    pub fn random(&self) -> SplitMix64 {
+        SplitMix64::keyed(self.settings.seed, self.done as u64)
+    }
+
+    /// Gives the network new initial values.
+    pub fn draw_network(&mut self, seed: u64) -> Result<()> {
+        self.session.draw(|name| !name.starts_with(OWN), seed)
+    }
+
+    /// The class of each synthetic image.
+    pub fn labels(&self) -> Vec<u32> {
+        let classes = 0..self.source.classes() as u32;
+        classes
+            .flat_map(|class| std::iter::repeat_n(class, self.settings.per_class))
+            .collect()
+    }
+
+    /// Real images of a class in an update: the setting, or the number of images of the smallest class.
+    pub fn real_batch(&self) -> usize {
+        self.settings.real_batch.min(self.smallest_class())
+    }
+
+    fn statistics_per_class(&self) -> usize {
+        STATISTICS_PER_CLASS.min(self.smallest_class())
+    }
+
+    fn smallest_class(&self) -> usize {
+        self.by_class.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// Real images of all classes, as many of each, without repetition.
+    pub fn draw_real(&self, count: usize, random: &mut SplitMix64) -> Result<Vec<f32>> {
+        let mut chosen = Vec::with_capacity(count * self.by_class.len());
+        for class in &self.by_class {
+            chosen.extend(drawn(class, count, random));
+        }
+        self.source.gather(&chosen)
+    }
+
+    /// Sets the statistics of batch normalization by real images.
+    pub fn set_statistics(&mut self, random: &mut SplitMix64) -> Result<()> {
+        let Some(function) = self.statistics else {
+            return Ok(());
+        };
+        let count = self.statistics_per_class();
+        let seen = self.draw_real(count, random)?;
+        let labels = vec![0; count * self.by_class.len()];
+        self.session
+            .run(function, &[(SEEN, Host::F32(&seen)), (CLASSES, Host::I32(&labels))])?;
+        Ok(())
+    }
+
+    /// The synthetic images, class by class.
+    pub fn images(&self) -> Result<LabelledImages> {
+        let pixels = self.elements(IMAGES)?;
+        LabelledImages::new(self.source.shape(), self.source.classes(), pixels, self.labels())
+    }
+
+    fn elements(&self, name: &str) -> Result<Vec<f32>> {
+        let state = self.session.state(name)?;
+        let elements = state.host().as_f32().map(<[f32]>::to_vec);
+        elements.ok_or_else(|| Error::internal(format!("the state `{name}` is not f32")))
+    }
+
+    /// The states that are kept from one iteration to the next, with their shapes.
+    fn kept(&self) -> impl Iterator<Item = (String, &[usize])> {
+        let names = |param: &ParamSpec| [param.name.clone(), momentum_of(&param.name)];
+        let named = move |param| std::iter::zip(names(param), [&param.shape[..]; 2]);
+        self.learned.iter().flat_map(named)
+    }
+
+    /// What is learned, and its momentum.
+    pub fn state(&self) -> Result<Weights> {
+        let weight = |(name, shape): (String, &[usize])| {
+            let (shape, data) = (shape.to_vec(), self.elements(&name)?);
+            Ok((name, Weight { shape, data }))
+        };
+        self.kept().map(weight).collect()
+    }
+
+    /// Continues after `done` iterations.
+    pub fn resume(&mut self, done: usize, state: &Weights) -> Result<()> {
+        let mut arrays = Vec::new();
+        for (name, shape) in self.kept() {
+            let saved = state.get(&name);
+            let fits =
+                saved.filter(|saved| saved.shape == shape && saved.data.len() == shape.iter().product::<usize>());
+            let Some(saved) = fits else {
+                let found = saved.map_or("none".to_string(), |saved| format!("{:?}", saved.shape));
+                return Err(Error::user(format!(
+                    "the saved `{name}` has the shape {found}, and the settings ask for {shape:?}; resume with the data and \
+                     settings of the first command"
+                )));
+            };
+            arrays.push((name, HostArray::F32(saved.data.clone())));
+        }
+        for (name, array) in arrays {
+            self.session.set_state(&name, &array)?;
+        }
+        self.done = done;
+        Ok(())
+    }
+}
+
+/// The first `count` of the elements of a shuffled copy, drawn without repetition.
+pub(crate) fn drawn(all: &[usize], count: usize, random: &mut SplitMix64) -> impl Iterator<Item = usize> {
+    let mut own = all.to_vec();
+    for place in 0..count {
+        let other = place + random.below((own.len() - place) as u64) as usize;
+        own.swap(place, other);
+    }
+    own.into_iter().take(count)
+}
+
+/// Refuses classes with fewer real images than synthetic ones.
+fn check_classes(by_class: &[Vec<usize>], per_class: usize) -> Result<()> {
+    match by_class.iter().enumerate().find(|(_, images)| images.len() < per_class) {
+        None => Ok(()),
+        Some((class, images)) if images.is_empty() => Err(Error::user(format!(
+            "there is no image of class {class}; give images of every class"
+        ))),
+        Some((class, images)) => Err(Error::user(format!(
+            "class {class} has {} images, and {per_class} are to be made of them; ask for fewer",
+            images.len()
+        ))),
+    }
+}
