@@ -151,6 +151,8 @@ pub struct Settings {
     pub precision: Precision,
     /// Most bytes of all states, constants and results and of the arena.
     pub budget: Option<usize>,
+    /// Whether plans are those with the least memory, whatever time they take; there is no budget then.
+    pub tightest: bool,
 }
 
 impl Settings {
@@ -188,6 +190,7 @@ impl Settings {
             seed: 1,
             precision: Precision::F32,
             budget: None,
+            tightest: false,
         })
     }
 

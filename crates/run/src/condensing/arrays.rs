@@ -1,5 +1,6 @@
 //! Condensed images as arrays in files: `condensed.npz` and `condensed.safetensors`.
 
+use super::folder::CondensedFolder;
 use super::manifest::Manifest;
 use lessen_base::{Error, Result};
 use lessen_condense::{ImageSource, LabelledImages};
@@ -14,11 +15,20 @@ const LABELS: &str = "labels";
 const MEAN: &str = "mean";
 const STD: &str = "std";
 
+/// Writes images, labels, mean and deviation of the channels in both formats.
+///
+/// # Errors
+/// A folder that cannot be written to, a full disk.
+pub(super) fn write(folder: &CondensedFolder, images: &LabelledImages, manifest: &Manifest) -> Result<()> {
+    write_npz(&folder.npz(), images, manifest)?;
+    write_safetensors(&folder.safetensors(), images, manifest)
+}
+
 /// Writes images, labels, mean and deviation as `.npz`.
 ///
 /// # Errors
 /// A folder that cannot be written to, a full disk.
-pub(super) fn write_npz(path: &Path, images: &LabelledImages, manifest: &Manifest) -> Result<()> {
+fn write_npz(path: &Path, images: &LabelledImages, manifest: &Manifest) -> Result<()> {
     let [height, width, channels] = images.shape();
     let labels = images.labels();
     let arrays = [
@@ -43,7 +53,7 @@ pub(super) fn write_npz(path: &Path, images: &LabelledImages, manifest: &Manifes
 ///
 /// # Errors
 /// A folder that cannot be written to, a full disk.
-pub(super) fn write_safetensors(path: &Path, images: &LabelledImages, manifest: &Manifest) -> Result<()> {
+fn write_safetensors(path: &Path, images: &LabelledImages, manifest: &Manifest) -> Result<()> {
     let [height, width, channels] = images.shape();
     let labels = images.labels();
     let entry = |name: &str, dtype: DType, shape: &[usize]| Entry {

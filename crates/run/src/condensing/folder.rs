@@ -9,9 +9,9 @@
 //! classes.txt            the names of the classes
 //! pictures/              images.png after some of the iterations
 //! metrics.jsonl          the distances of each iteration; events.out.tfevents.* has them for TensorBoard
-//! memory.json            what a step takes in memory
 //! sessions.json          time and memory of all sessions
 //! checkpoint/            the state after an iteration, from which a killed condensation is resumed
+//! work/                  files that a method keeps between iterations, if it has any
 //! .lock                  while a process works on it
 //! ```
 
@@ -31,9 +31,12 @@ use std::sync::Arc;
 /// The file of the settings.
 const SETTINGS: &str = "condense.toml";
 /// The file of the manifest.
-pub(super) const MANIFEST: &str = "manifest.json";
+const MANIFEST: &str = "manifest.json";
 /// The file of images and labels.
-pub(super) const ARRAYS: &str = "condensed.npz";
+const ARRAYS: &str = "condensed.npz";
+/// The folder of pictures, and the beginning and end of their names.
+const PICTURES: &str = "pictures";
+const PICTURE: (&str, &str) = ("iteration-", ".png");
 
 /// The folder of a condensation that has been created or opened.
 #[derive(Clone, Debug)]
@@ -155,11 +158,111 @@ impl CondensedFolder {
         Manifest::read(&self.root.join(MANIFEST))
     }
 
+    /// Whether there is a manifest: a folder of a process that was killed at once has none.
+    pub(super) fn has_manifest(&self) -> bool {
+        self.manifest_file().is_file()
+    }
+
+    /// The file of the manifest.
+    pub(super) fn manifest_file(&self) -> PathBuf {
+        self.root.join(MANIFEST)
+    }
+
+    /// The folder of the checkpoint.
+    pub(super) fn checkpoint(&self) -> PathBuf {
+        self.root.join("checkpoint")
+    }
+
+    /// The folder of files that a method keeps between iterations.
+    pub(super) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// The file of the distances.
+    pub(crate) fn metrics(&self) -> PathBuf {
+        self.root.join("metrics.jsonl")
+    }
+
+    /// The file of the time and memory of all sessions.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions.json")
+    }
+
+    /// The file of images and labels for NumPy.
+    pub(super) fn npz(&self) -> PathBuf {
+        self.root.join(ARRAYS)
+    }
+
+    /// The same for safetensors.
+    pub(super) fn safetensors(&self) -> PathBuf {
+        self.root.join("condensed.safetensors")
+    }
+
+    /// Writes the names of the classes.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn write_classes(&self, names: &[String]) -> Result<()> {
+        let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+        write_file(&self.root.join("classes.txt"), lines.as_bytes())
+    }
+
+    /// Writes the picture of the images.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn write_image(&self, png: &[u8]) -> Result<()> {
+        write_file(&self.root.join("images.png"), png)
+    }
+
+    /// Writes the picture of the images, which is also kept as that after so many iterations.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn write_picture(&self, done: usize, png: &[u8]) -> Result<()> {
+        let dir = self.root.join(PICTURES);
+        fs::create_dir_all(&dir).map_err(|error| unwritable(&dir, &error))?;
+        let (start, end) = PICTURE;
+        write_file(&dir.join(format!("{start}{done}{end}")), png)?;
+        self.write_image(png)
+    }
+
+    /// The pictures that are kept, with the iterations that were done.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn pictures(&self) -> Result<Vec<(usize, PathBuf)>> {
+        let dir = self.root.join(PICTURES);
+        if !dir.exists() {
+            return Ok(Vec::new());
+        }
+        let done = |path: &Path| {
+            let name = path.file_name()?.to_str()?;
+            name.strip_prefix(PICTURE.0)?.strip_suffix(PICTURE.1)?.parse().ok()
+        };
+        let entries = fs::read_dir(&dir).map_err(|error| unwritable(&dir, &error))?;
+        let paths = entries.flatten().map(|entry| entry.path());
+        let mut found: Vec<(usize, PathBuf)> = paths.filter_map(|path| Some((done(&path)?, path))).collect();
+        found.sort();
+        Ok(found)
+    }
+
+    /// Removes the pictures after numbers of iterations that are not kept.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn remove_pictures(&self, is_kept: impl Fn(usize) -> bool) -> Result<()> {
+        for (_, path) in self.pictures()?.into_iter().filter(|(done, _)| !is_kept(*done)) {
+            fs::remove_file(&path).map_err(|error| unwritable(&path, &error))?;
+        }
+        Ok(())
+    }
+
     /// The images with their labels.
     ///
     /// # Errors
     /// Files that cannot be read, or do not go together.
     pub fn images(&self) -> Result<LabelledImages> {
-        super::arrays::read(&self.root.join(ARRAYS), &self.manifest()?)
+        super::arrays::read(&self.npz(), &self.manifest()?)
     }
 }

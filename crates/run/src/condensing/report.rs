@@ -1,5 +1,9 @@
 //! What a condensation says at its end.
 
+use super::manifest::Manifest;
+use crate::folder::spent::Spent;
+use crate::wording::{counted, show_duration};
+use lessen_train::show_size;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -8,20 +12,85 @@ use std::path::PathBuf;
 pub struct Report {
     /// Its folder.
     pub out: PathBuf,
-    /// Outer iterations that are done.
+    /// The name of the recipe.
+    pub recipe: String,
+    /// Number of images.
+    pub images: usize,
+    /// Iterations that are done, and all of them where they are known.
     pub done: usize,
+    /// All iterations, where they are known.
+    pub iterations: Option<usize>,
     /// Whether Ctrl-C stopped it.
     pub interrupted: bool,
+    /// The mean distance in the first iteration of this process and in the last one; none where there was none.
+    pub distances: Option<[f64; 2]>,
+    /// Seconds of all sessions.
+    pub seconds: f64,
+    /// The most bytes that were planned to be resident.
+    pub planned: usize,
+    /// The most bytes that were allocated at once.
+    pub measured: usize,
+    /// The most bytes that a process has had resident, where the system tells.
+    pub resident: Option<usize>,
 }
 
 impl Report {
+    /// The report of a condensation, of which `spent` was taken in all sessions.
+    pub(super) fn new(out: PathBuf, manifest: &Manifest, images: usize, spent: &Spent) -> Report {
+        Report {
+            out,
+            recipe: manifest.recipe.clone(),
+            images,
+            done: manifest.done,
+            iterations: manifest.iterations,
+            interrupted: false,
+            distances: None,
+            seconds: spent.seconds,
+            planned: spent.planned,
+            measured: spent.measured,
+            resident: spent.resident,
+        }
+    }
+
     /// One JSON object.
     pub fn to_json(&self) -> Value {
-        json!({ "folder": self.out.display().to_string(), "iterations": self.done, "interrupted": self.interrupted })
+        json!({
+            "folder": self.out.display().to_string(),
+            "recipe": self.recipe,
+            "images": self.images,
+            "done": self.done,
+            "iterations": self.iterations,
+            "interrupted": self.interrupted,
+            "first_distance": self.distances.map(|[first, _]| first),
+            "last_distance": self.distances.map(|[_, last]| last),
+            "seconds": self.seconds,
+            "planned_peak_bytes": self.planned,
+            "measured_peak_bytes": self.measured,
+            "resident_peak_bytes": self.resident,
+        })
     }
 
     /// Some lines of text.
     pub fn to_text(&self) -> String {
-        format!("{} iterations, in {}\n", self.done, self.out.display())
+        let distances = self.distances.map_or(String::new(), |[first, last]| {
+            format!(", distance {first:.4} at first and {last:.4} at last")
+        });
+        let resident = self
+            .resident
+            .map_or(String::new(), |resident| format!(", {} resident", show_size(resident)));
+        let out = self.out.display();
+        let mut text = format!(
+            "{} after {} in {}{distances}\npeak memory {} planned, {} allocated{resident}\n",
+            counted(self.images as u64, "image"),
+            counted(self.done as u64, "iteration"),
+            show_duration(self.seconds),
+            show_size(self.planned),
+            show_size(self.measured),
+        );
+        text += &format!(
+            "{out}/images.png shows them; `lessen train {} --data {out}` trains on them\n",
+            self.recipe
+        );
+        text
     }
 }

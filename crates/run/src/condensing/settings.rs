@@ -3,7 +3,6 @@
 use crate::recipe::config::Config;
 use crate::recipe::keys::CondenseKeys;
 use crate::recipe::settings::Settings;
-use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_condense::{Method, Settings as Condensation};
 use lessen_nn::models::vision::{ConvNet, Network, VisionModel};

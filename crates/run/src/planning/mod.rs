@@ -11,5 +11,6 @@ pub(crate) mod memory_watch;
 pub(crate) mod phase_work;
 pub(crate) mod process_baseline;
 mod program_size;
+pub(crate) mod session_account;
 pub(crate) mod sources;
 pub(crate) mod steps;

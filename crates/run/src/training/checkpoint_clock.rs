@@ -9,7 +9,7 @@ const EARLY: Duration = Duration::from_secs(30);
 const TIMES: u32 = 20;
 
 /// Tells when a checkpoint is due by time.
-pub(super) struct CheckpointClock {
+pub(crate) struct CheckpointClock {
     /// Time between checkpoints; none without checkpoints by time.
     every: Option<Duration>,
     /// Whether the run has a checkpoint.
@@ -20,7 +20,7 @@ pub(super) struct CheckpointClock {
 
 impl CheckpointClock {
     /// A clock for a checkpoint every `minutes`, none for 0. `has_one` says whether the run has a checkpoint already.
-    pub(super) fn new(minutes: f64, has_one: bool) -> CheckpointClock {
+    pub(crate) fn new(minutes: f64, has_one: bool) -> CheckpointClock {
         let every = Duration::try_from_secs_f64(60.0 * minutes).unwrap_or(Duration::MAX);
         CheckpointClock {
             every: (minutes > 0.0).then_some(every),
@@ -31,7 +31,7 @@ impl CheckpointClock {
     }
 
     /// Whether a checkpoint is due.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.wait().is_some_and(|wait| self.last.elapsed() >= wait)
     }
 
@@ -46,7 +46,7 @@ impl CheckpointClock {
     }
 
     /// Notes that a checkpoint was tried, which took `time`.
-    pub(super) fn tried(&mut self, took: Duration) {
+    pub(crate) fn tried(&mut self, took: Duration) {
         (self.has_one, self.last, self.took) = (true, Instant::now(), took);
     }
 }

@@ -30,7 +30,7 @@ impl Log {
         Ok(Log {
             metrics: Metrics::open(&folder.metrics(), done)?,
             events: Events::create(folder.root(), done)?,
-            progress: Progress::new(total, done),
+            progress: Progress::new("step", total, done),
             phase: None,
         })
     }
@@ -74,7 +74,8 @@ impl Log {
         self.events.scalars(report.step, &scalars)?;
         let phase = self.phase.as_ref().map(|name| format!("{}  ", in_phase(name)));
         let speed = format!("{}{speed}", phase.unwrap_or_default());
-        self.progress.step(report.step, report.loss, &speed);
+        self.progress
+            .step(report.step, format!("loss {:.4}  {speed}", report.loss));
         Ok(())
     }
 

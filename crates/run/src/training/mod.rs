@@ -1,7 +1,7 @@
 //! The training loop: steps with evaluations and checkpoints, and the report at the end.
 
 mod announcement;
-mod checkpoint_clock;
+pub(crate) mod checkpoint_clock;
 mod course;
 mod divergence;
 mod ending;
@@ -9,7 +9,7 @@ pub mod interrupt;
 mod log;
 mod phase_result;
 mod prepared_phase;
-mod progress;
+pub(crate) mod progress;
 mod recording;
 mod remaining;
 pub mod report;

@@ -11,6 +11,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The progress of a run.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
+    /// What is counted: steps, iterations.
+    unit: &'static str,
     total: u64,
     start: Instant,
     first: u64,
@@ -18,8 +20,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The progress of a run after `done` of `total` steps.
-    pub fn new(total: u64, done: u64) -> Progress {
+    /// The progress of a run after `done` of `total` steps, or whatever `unit` is called; 0 in all are not known yet.
+    pub fn new(unit: &'static str, total: u64, done: u64) -> Progress {
         let bar = shows_bars().then(|| {
             let template = "{wide_bar:.cyan/dim} {pos}/{len}  {msg}  {eta}";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -30,6 +32,7 @@ impl Progress {
         }
         Progress {
             bar,
+            unit,
             total,
             start: Instant::now(),
             first: done,
@@ -45,19 +48,18 @@ impl Progress {
         }
     }
 
-    /// Shows a step: the number of steps that are done, its loss, and the speed in words.
-    pub fn step(&mut self, done: u64, loss: f32, speed: &str) {
-        let message = format!("loss {loss:.4}  {speed}");
+    /// Shows a step: the number of steps that are done, and what there is to say of it.
+    pub fn step(&mut self, done: u64, message: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(message);
             bar.set_position(done);
         } else if self.said.is_none_or(|said| said.elapsed() >= PAUSE) || done == self.total {
             self.said = Some(Instant::now());
-            report(&format!(
-                "step {done}/{}  {message}  {} left",
-                self.total,
-                self.left(done)
-            ));
+            let unit = self.unit;
+            report(&match self.total {
+                0 => format!("{unit} {done}  {message}"),
+                total => format!("{unit} {done}/{total}  {message}  {} left", self.left(done)),
+            });
         }
     }
 

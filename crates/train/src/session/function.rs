@@ -5,7 +5,7 @@ use crate::beside::{compile_beside, states_of};
 use crate::function_graph::{check_params, function_graph, traced};
 use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Options, Plan, Policy};
-use lessen_device::{Host, ProgramId};
+use lessen_device::{Host, MemoryUse, ProgramId};
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::Context;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct FunctionOptions {
     pub training: bool,
     /// Most bytes of all that the session takes.
     pub budget: Option<usize>,
+    /// Whether the plan is one with the least memory, whatever time it takes; there is no budget then.
+    pub tightest: bool,
     /// Choice of the values that backward keeps; it changes no result.
     pub policy: Policy,
     /// Cost model of the memory planner; it changes no result.
@@ -70,17 +72,24 @@ impl Session {
     ) -> Result<Function> {
         let (graph, own) = traced(&self.view, options.training, trace)?;
         check_params(&self.params, &own)?;
-        let options = Options {
-            budget: options.budget,
+        let budget = options.budget;
+        let planned = Options {
+            budget: None,
             policy: options.policy,
             cost: options.cost,
             ..self.options()
         };
-        self.add(&graph, &options)
+        let budget = if options.tightest {
+            let own = self.model.device().lock().floor_bytes(&graph, &planned)?;
+            Some(own.saturating_add(self.beside(&graph).0))
+        } else {
+            budget
+        };
+        self.add(&graph, &Options { budget, ..planned })
     }
 
-    /// Compiles and loads a graph; the budget is for all that the session takes.
-    pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
+    /// Bytes that the session takes beside a graph, and bytes of states that the graph adds.
+    fn beside(&self, graph: &Graph) -> (usize, usize) {
         let (mut known, mut new) = (0, 0);
         for (name, ty) in states_of(graph) {
             if self.states.contains(name) {
@@ -90,7 +99,12 @@ impl Session {
             }
         }
         // A plan counts its own states; other states, and constants and results of other functions, are beside it.
-        let beside = self.lasting_bytes().saturating_sub(known);
+        (self.lasting_bytes().saturating_sub(known), new)
+    }
+
+    /// Compiles and loads a graph; the budget is for all that the session takes.
+    pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
+        let (beside, new) = self.beside(graph);
         let device = self.model.device().lock();
         let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
         // The arena is shared by all programs on the device.
@@ -103,10 +117,24 @@ impl Session {
 
     /// Bytes of all states and of the constants and results of all functions.
     pub(crate) fn lasting_bytes(&self) -> usize {
+        self.planned_memory().lasting()
+    }
+
+    /// Bytes of all states, of the constants and results of all functions, and of the arena that they run in, whether it
+    /// is allocated already or not.
+    pub fn planned_memory(&self) -> MemoryUse {
         let states = self.states.iter().filter_map(|name| self.model.state_type(name));
-        let plans = self.programs.values().map(|program| self.model.plan(*program));
-        let of_plans = plans.map(|plan| plan.constant_bytes() + plan.result_bytes());
-        states.map(|ty| ty.bytes()).chain(of_plans).sum()
+        let mut memory = MemoryUse {
+            states: states.map(|ty| ty.bytes()).sum(),
+            ..MemoryUse::default()
+        };
+        for program in self.programs.values() {
+            let plan = self.model.plan(*program);
+            memory.constants += plan.constant_bytes();
+            memory.results += plan.result_bytes();
+            memory.arena = memory.arena.max(plan.arena_bytes());
+        }
+        memory
     }
 
     /// Loads a plan; states that are not allocated yet begin as zeros.

@@ -1,0 +1,247 @@
+//! A condensation under way: iterations, pictures, checkpoints.
+
+use super::checkpoint::Checkpoint;
+use super::folder::CondensedFolder;
+use super::log::{Distances, Log};
+use super::manifest::Manifest;
+use super::pace::Pace;
+use super::settings::Iterations;
+use super::{arrays, pictures};
+use crate::folder::NewFolderGuard;
+use crate::folder::spent::Spent;
+use crate::planning::memory_watch::MemoryWatch;
+use crate::training::checkpoint_clock::CheckpointClock;
+use crate::training::interrupt;
+use crate::wording::counted;
+use lessen_base::{Error, Result};
+use lessen_condense::Condensation;
+use lessen_data::images::Preprocessing;
+use lessen_train::Peak;
+use std::time::Instant;
+
+/// A condensation under way.
+pub(super) struct Course<'a> {
+    pub condensation: Box<dyn Condensation + 'a>,
+    pub folder: CondensedFolder,
+    /// Removes the folder of a new condensation that fails before its first iteration.
+    pub guard: Option<NewFolderGuard>,
+    pub manifest: Manifest,
+    pub iterations: Iterations,
+    /// How numbers become what is seen.
+    pub preprocessing: &'a Preprocessing,
+    pub log: Log,
+    pub clock: CheckpointClock,
+    pub watch: MemoryWatch,
+    pub begun: Instant,
+    /// Time and memory of the sessions before.
+    pub before: Spent,
+    /// The error of the newest save, if it failed.
+    pub unsaved: Option<Error>,
+}
+
+/// How a condensation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ending {
+    /// Whether Ctrl-C stopped it.
+    pub interrupted: bool,
+    /// The mean distance in the first iteration of this process and in the last one; none where there was none.
+    pub distances: Option<[f64; 2]>,
+}
+
+impl Course<'_> {
+    /// Goes through all iterations that are left.
+    ///
+    /// # Errors
+    /// A device that fails, images that become infinite or NaN, a folder that cannot be written to.
+    pub(super) fn run(&mut self) -> Result<Ending> {
+        let mut found: Option<[f64; 2]> = None;
+        if !self.prepare()? {
+            return self.ending(true, found);
+        }
+        self.picture()?;
+        let mut pace = match self.iterations {
+            Iterations::Minutes(minutes) => Some(Pace::new(minutes)),
+            Iterations::Count(_) => None,
+        };
+        while self
+            .manifest
+            .iterations
+            .is_none_or(|all| self.condensation.done() < all)
+        {
+            let begun = Instant::now();
+            let Some(distances) = self.iterate()? else {
+                return self.ending(true, found);
+            };
+            if let Some(guard) = self.guard.take() {
+                guard.keep();
+            }
+            let time = begun.elapsed();
+            self.log.iteration(self.condensation.done(), &distances, time)?;
+            found = Some([found.map_or(distances.total(), |[first, _]| first), distances.total()]);
+            if let Some(more) = pace.as_mut().and_then(|pace| pace.add(time)) {
+                pace = None;
+                self.decide(self.condensation.done() + more)?;
+            }
+            self.picture()?;
+            if interrupt::asked() {
+                self.save()?;
+                return self.ending(true, found);
+            }
+            if self.clock.is_due() {
+                self.save()?;
+            }
+        }
+        self.save()?;
+        self.ending(false, found)
+    }
+
+    /// Does what precedes the first iteration; false if Ctrl-C stopped it.
+    fn prepare(&mut self) -> Result<bool> {
+        let (mut stopped, log) = (false, &mut self.log);
+        let prepared = self.condensation.prepare(&mut |part| {
+            log.preparation(part);
+            stop(&mut stopped)
+        });
+        match prepared {
+            Err(_) if stopped => Ok(false),
+            prepared => prepared.map(|()| true),
+        }
+    }
+
+    /// One iteration; none if Ctrl-C stopped it. It is then as if it had not begun.
+    fn iterate(&mut self) -> Result<Option<Distances>> {
+        let (done, before) = (self.condensation.done(), self.condensation.state()?);
+        let updates = self.condensation.settings().updates;
+        let (mut distances, mut stopped, mut broken) = (Distances::default(), false, false);
+        let log = &mut self.log;
+        let iterated = self.condensation.iterate(&mut |update| {
+            broken = update.distances.iter().any(|distance| !distance.is_finite());
+            if broken {
+                return Err(Error::internal("a distance that is not finite"));
+            }
+            log.update(update);
+            distances.add(update);
+            if update.update + 1 < updates {
+                stop(&mut stopped)
+            } else {
+                Ok(())
+            }
+        });
+        match iterated {
+            Ok(()) => Ok(Some(distances)),
+            Err(_) if broken => Err(self.diverged(done)),
+            Err(_) if stopped => {
+                self.condensation.resume(done, &before)?;
+                self.save()?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The error of a distance that is not finite in the iteration after `done`.
+    fn diverged(&self, done: usize) -> Error {
+        Error::user(format!(
+            "in iteration {} a distance of gradients is not finite, so the images in {} stay those of the last checkpoint; \
+             choose a smaller condense.image_rate or condense.network_rate",
+            done + 1,
+            self.folder.root().display()
+        ))
+    }
+
+    /// Decides the number of iterations.
+    fn decide(&mut self, count: usize) -> Result<()> {
+        self.manifest.iterations = Some(count);
+        self.manifest.write(&self.folder.manifest_file())?;
+        self.log.expect(count);
+        self.log.report(&format!(
+            "{} fill the time; the same images are made everywhere by --iterations {count}",
+            counted(count as u64, "iteration")
+        ));
+        Ok(())
+    }
+
+    /// Keeps the images as a picture, if the iterations that are done are among those that are kept.
+    fn picture(&mut self) -> Result<()> {
+        let done = self.condensation.done();
+        if !pictures::is_kept(done) && Some(done) != self.manifest.iterations {
+            return Ok(());
+        }
+        let images = self.condensation.images()?;
+        let picture = pictures::png_of(&images, self.preprocessing);
+        self.folder.write_picture(done, &picture)
+    }
+
+    /// Saves state, images and manifest. Where saving fails, the condensation goes on; it ends with the error unless it
+    /// is saved later.
+    fn save(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        self.unsaved = self.save_all().err();
+        self.clock.tried(begun.elapsed());
+        if let Some(error) = &self.unsaved {
+            self.log.note(&format!(
+                "warning: the images after iteration {} are not saved, the condensation goes on: {error}",
+                self.condensation.done()
+            ));
+        }
+        Ok(())
+    }
+
+    fn save_all(&mut self) -> Result<()> {
+        self.log.sync()?;
+        let done = self.condensation.done();
+        let images = self.condensation.images()?;
+        let checkpoint = Checkpoint {
+            done,
+            state: self.condensation.state()?,
+        };
+        checkpoint.write(&self.folder.checkpoint())?;
+        drop(checkpoint);
+        self.manifest.done = done;
+        self.folder
+            .write_image(&pictures::png_of(&images, self.preprocessing))?;
+        arrays::write(&self.folder, &images, &self.manifest)?;
+        self.manifest.write(&self.folder.manifest_file())?;
+        self.spent().write(&self.folder.sessions())
+    }
+
+    /// Time and memory of all sessions up to now.
+    pub(super) fn spent(&self) -> Spent {
+        let peak = self.watch.peak(Peak {
+            planned: 0,
+            measured: self.condensation.session().memory().used.total(),
+        });
+        Spent {
+            sessions: self.before.sessions + 1,
+            seconds: self.before.seconds + self.begun.elapsed().as_secs_f64(),
+            compile_seconds: self.before.compile_seconds,
+            planned: self.before.planned.max(peak.planned),
+            measured: self.before.measured.max(peak.measured),
+            resident: self.before.resident.max(self.watch.resident()),
+        }
+    }
+
+    fn ending(&mut self, interrupted: bool, distances: Option<[f64; 2]>) -> Result<Ending> {
+        self.log.finish();
+        if let Some(error) = self.unsaved.take() {
+            return Err(error.at(format!(
+                "the images after iteration {} are not saved",
+                self.condensation.done()
+            )));
+        }
+        if let Some(guard) = self.guard.take() {
+            guard.keep();
+        }
+        Ok(Ending { interrupted, distances })
+    }
+}
+
+/// An error once Ctrl-C was pressed.
+fn stop(stopped: &mut bool) -> Result<()> {
+    *stopped = interrupt::asked();
+    if *stopped {
+        Err(Error::internal("interrupted"))
+    } else {
+        Ok(())
+    }
+}
