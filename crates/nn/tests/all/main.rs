@@ -1,6 +1,7 @@
 //! Tests of the public interface, in one binary.
 
 mod adapter_folders;
+mod adapter_sums;
 mod adapters_of_peft;
 mod attention_kinds;
 mod cache;
@@ -32,5 +33,6 @@ mod statistics;
 mod support;
 mod trajectories;
 mod vision;
+mod vision_parity;
 mod vision_results;
 mod vit;

@@ -65,6 +65,9 @@ fn published_networks_have_as_many_parameters_as_published() {
         ("revnet-164", CIFAR, 10, 1_748_778),
         ("convnet-3", CIFAR, 10, 320_010),
         ("convnet-3", DIGITS, 10, 317_706),
+        ("resnet18-instance", CIFAR, 10, 11_173_962),
+        ("mlp", DIGITS, 10, 118_282),
+        ("mlp", CIFAR, 10, 411_146),
         ("lenet", DIGITS, 10, 61_706),
         ("alexnet-cifar", CIFAR, 10, 1_872_202),
         ("vgg11-cifar", CIFAR, 10, 9_231_114),
@@ -282,6 +285,11 @@ fn parameters_start_as_those_of_torchvision_do() {
         ("vgg11", "features.3.bias", Init::Zeros),
         ("vgg11", "classifier.0.weight", small),
         ("convnet-3", "classifier.bias", uniform(128 * 28 * 28)),
+        ("mlp", "fc_2.weight", uniform(128)),
+        ("resnet18-instance", "layer2.0.conv1.weight", uniform(64 * 9)),
+        ("resnet18-instance", "layer2.0.downsample.0.weight", uniform(64)),
+        ("resnet18-instance", "conv1.weight", uniform(3 * 9)),
+        ("resnet18-instance", "layer2.0.bn1.weight", Init::Ones),
     ] {
         let params = parameters(network, IMAGENET, 10);
         assert_eq!(named(&params, name).init, init, "{name} of {network}");
@@ -320,7 +328,7 @@ fn widths_of_mobilenet_are_multiples_of_8() {
 fn mistakes_are_sentences() {
     let error = VisionModel::preset("resnet21", 10).unwrap_err().to_string();
     assert!(
-        error.starts_with("there is no network `resnet21`; choose one of convnet-3, lenet, "),
+        error.starts_with("there is no network `resnet21`; choose one of convnet-3, mlp, lenet, "),
         "{error}"
     );
     assert!(error.ends_with(", mobilenet-v2"), "{error}");

@@ -74,6 +74,7 @@ fn a_shortcut_without_parameters_takes_every_other_pixel_between_channels_of_zer
         shortcut: Shortcut::Padding,
         pre_activation: true,
         norm: Norm::None,
+        uniform_start: false,
         activation: Activation::Relu,
         classes: 4,
     });

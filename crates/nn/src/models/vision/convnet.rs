@@ -1,5 +1,5 @@
-//! ConvNet of the papers on dataset condensation (Zhao, Mopuri and Bilen 2021), and LeNet, AlexNet and VGG-11, as in
-//! these papers for images of 32 x 32 pixels, and as in torchvision.
+//! ConvNet of the papers on dataset condensation (Zhao, Mopuri and Bilen 2021), and MLP, LeNet, AlexNet and VGG-11, as
+//! in these papers for images of 32 x 32 pixels, and as in torchvision.
 
 use super::parts::Norm;
 use super::plain::{Dense, Part, PlainNet, Start};
@@ -65,6 +65,15 @@ impl ConvNet {
             ..plain(Vec::new(), vec![dense("classifier", self.classes)])
         }
     }
+}
+
+/// The network without convolutions of the papers on condensation, with two hidden layers of 128 and ReLU: `fc_1`,
+/// `fc_2`, `fc_3`.
+pub fn mlp(classes: usize) -> PlainNet {
+    plain(
+        Vec::new(),
+        vec![dense("fc_1", 128), dense("fc_2", 128), dense("fc_3", classes)],
+    )
 }
 
 /// LeNet (LeCun et al. 1998) as in the papers on condensation, with ReLU and maximum pooling: `features.0`,

@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
-pub use convnet::{ConvNet, Pooling, alexnet, lenet, small_alexnet, small_vgg11, vgg11};
+pub use convnet::{ConvNet, Pooling, alexnet, lenet, mlp, small_alexnet, small_vgg11, vgg11};
 pub use mobilenet::MobileNetV2;
 pub use network::Network;
 pub use parts::{Norm, Stem};
@@ -36,7 +36,7 @@ pub use revnet::RevNet;
 /// A network that classifies images.
 #[derive(Clone, PartialEq, Debug)]
 pub enum VisionModel {
-    /// ConvNet, LeNet, AlexNet, VGG.
+    /// MLP, ConvNet, LeNet, AlexNet, VGG.
     Plain(PlainNet),
     /// ResNet, ResNeXt, Wide ResNet.
     ResNet(ResNet),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Block, ConvNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
-use super::{alexnet, lenet, small_alexnet, small_vgg11, vgg11};
+use super::{alexnet, lenet, mlp, small_alexnet, small_vgg11, vgg11};
 
 /// A network with this number of classes.
 type Make = fn(usize) -> VisionModel;
@@ -15,8 +15,9 @@ const RESNEXT: Block = Block::Bottleneck {
 };
 
 /// Networks by name.
-const PRESETS: [(&str, Make); 26] = [
+const PRESETS: [(&str, Make); 28] = [
     ("convnet-3", |classes| ConvNet::new(classes).into()),
+    ("mlp", |classes| mlp(classes).into()),
     ("lenet", |classes| lenet(classes).into()),
     ("alexnet", |classes| alexnet(classes).into()),
     ("alexnet-cifar", |classes| small_alexnet(classes).into()),
@@ -40,6 +41,7 @@ const PRESETS: [(&str, Make); 26] = [
         let large = ResNet::imagenet(Block::Basic, [2, 2, 2, 2], classes);
         ResNet { stem, ..large }.into()
     }),
+    ("resnet18-instance", |classes| ResNet::instance(classes).into()),
     ("resnet20", |classes| ResNet::cifar(3, classes).into()),
     ("resnet32", |classes| ResNet::cifar(5, classes).into()),
     ("resnet44", |classes| ResNet::cifar(7, classes).into()),

@@ -6,7 +6,7 @@ use lessen_graph::{Pool2d, Tensor};
 use crate::activation::Activation;
 use crate::context::Context;
 use crate::init::Init;
-use crate::layers::{BatchNorm, Convolution, batch_norm, conv2d, group_norm, linear_from};
+use crate::layers::{BatchNorm, Convolution, batch_norm, group_norm, linear_from};
 use crate::observations;
 
 /// Epsilon that norms other than batch normalization add to the variance, as PyTorch does.
@@ -77,14 +77,12 @@ pub enum Stem {
 }
 
 impl Stem {
-    /// The convolution `conv1` to this many channels.
-    #[track_caller]
-    pub(super) fn convolve<'g>(self, cx: &Context<'g>, images: Tensor<'g>, width: usize) -> Tensor<'g> {
-        let how = match self {
+    /// The convolution to this many channels.
+    pub(super) fn convolution(self, width: usize) -> Convolution {
+        match self {
             Stem::Small => Convolution::square(width, 3, 1),
             Stem::Large => Convolution::square(width, 7, 2),
-        };
-        conv2d(cx, "conv1", images, how)
+        }
     }
 
     /// The pooling after it, if there is one.

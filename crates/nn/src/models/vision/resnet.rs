@@ -9,7 +9,7 @@
 
 use lessen_graph::Tensor;
 
-use super::parts::{Norm, Stem, activate, classifier, pad_channels, subsample};
+use super::parts::{Norm, Stem, activate, classifier, pad_channels, subsample, uniform_of};
 use crate::activation::Activation;
 use crate::context::Context;
 use crate::layers::{Convolution, conv2d};
@@ -89,6 +89,8 @@ pub struct ResNet {
     pub pre_activation: bool,
     /// How results of convolutions are normalized.
     pub norm: Norm,
+    /// Whether convolutions have PyTorch's uniform initial values, and not those of He et al. (2015).
+    pub uniform_start: bool,
     /// Activation.
     pub activation: Activation,
     /// Number of classes.
@@ -107,8 +109,21 @@ impl ResNet {
             shortcut: Shortcut::Projection,
             pre_activation: false,
             norm: Norm::default(),
+            uniform_start: false,
             activation: Activation::Relu,
             classes,
+        }
+    }
+
+    /// ResNet-18 of the papers on dataset condensation (Zhao, Mopuri and Bilen 2021), for images of CIFAR: instance
+    /// normalization with scale and shift, PyTorch's initial values. Its parameters keep torchvision's names, where the
+    /// published code has `shortcut` for `downsample` and `classifier` for `fc`.
+    pub fn instance(classes: usize) -> ResNet {
+        ResNet {
+            stem: Stem::Small,
+            norm: Norm::Instance,
+            uniform_start: true,
+            ..ResNet::imagenet(Block::Basic, [2, 2, 2, 2], classes)
         }
     }
 
@@ -145,7 +160,8 @@ impl ResNet {
     /// The logits, and the features that the last layer reads, `[N, width]`.
     #[track_caller]
     pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
-        let mut x = self.stem.convolve(cx, images, self.stem_width);
+        let stem = self.started(images, self.stem.convolution(self.stem_width));
+        let mut x = conv2d(cx, "conv1", images, stem);
         if !self.pre_activation {
             x = self.norm_activate(cx, "bn1", x);
         }
@@ -180,7 +196,7 @@ impl ResNet {
             if self.pre_activation && number > 1 {
                 y = self.norm_activate(cx, &norm, y);
             }
-            y = conv2d(cx, &format!("conv{number}"), y, how);
+            y = conv2d(cx, &format!("conv{number}"), y, self.started(y, how));
             if !self.pre_activation {
                 y = if number == last {
                     self.norm.apply(cx, &norm, y)
@@ -206,7 +222,8 @@ impl ResNet {
         match self.shortcut {
             Shortcut::Padding => pad_channels(subsample(x, stride), out),
             Shortcut::Projection => {
-                let y = conv2d(cx, "downsample.0", entry, Convolution::square(out, 1, stride));
+                let how = self.started(entry, Convolution::square(out, 1, stride));
+                let y = conv2d(cx, "downsample.0", entry, how);
                 if self.pre_activation {
                     y
                 } else {
@@ -214,6 +231,15 @@ impl ResNet {
                 }
             }
         }
+    }
+
+    /// A convolution of `x` with the network's initial values.
+    fn started(&self, x: Tensor<'_>, mut how: Convolution) -> Convolution {
+        if self.uniform_start {
+            let [height, width] = how.kernel;
+            how.init = uniform_of(x.dim(-1) / how.options.groups.max(1) * height * width);
+        }
+        how
     }
 
     #[track_caller]

@@ -76,7 +76,7 @@ impl RevNet {
     /// The logits, and the features that the last layer reads, `[N, width]`.
     #[track_caller]
     pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
-        let x = self.stem.convolve(cx, images, self.stem_width);
+        let x = conv2d(cx, "conv1", images, self.stem.convolution(self.stem_width));
         let x = self.stem.pool(self.norm_activate(cx, "bn1", x));
         let halves = x.split(-1, &[self.stem_width / 2; 2]);
         let mut pair = [halves[0], halves[1]];
