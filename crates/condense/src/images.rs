@@ -13,6 +13,12 @@ pub trait ImageSource {
     /// The class of each image, below [`ImageSource::classes`].
     fn labels(&self) -> &[u32];
 
+    /// The probabilities of all classes for each image, `[N, classes]`, if networks learn from these in place of the
+    /// labels.
+    fn soft_labels(&self) -> Option<&[f32]> {
+        None
+    }
+
     /// Writes the pixels of image `index` to `pixels`, rows of columns of channels.
     ///
     /// # Errors
@@ -54,6 +60,7 @@ pub struct LabelledImages {
     classes: usize,
     pixels: Vec<f32>,
     labels: Vec<u32>,
+    soft_labels: Option<Vec<f32>>,
 }
 
 impl LabelledImages {
@@ -90,6 +97,33 @@ impl LabelledImages {
             classes,
             pixels,
             labels,
+            soft_labels: None,
+        })
+    }
+
+    /// Returns the images with these probabilities of all classes for each of them, `[N, classes]`.
+    ///
+    /// # Errors
+    /// Another number of probabilities, and a row that has a number below 0 or does not sum to 1 within 1e-3.
+    pub fn with_soft_labels(self, soft_labels: Vec<f32>) -> Result<LabelledImages> {
+        let needed = self.labels.len().checked_mul(self.classes);
+        if needed != Some(soft_labels.len()) {
+            return Err(Error::user(format!(
+                "{} images of {} classes do not have {} probabilities; give each image one of each class",
+                self.labels.len(),
+                self.classes,
+                soft_labels.len()
+            )));
+        }
+        let is_sound = |row: &[f32]| row.iter().all(|p| *p >= 0.0) && (row.iter().sum::<f32>() - 1.0).abs() <= 1e-3;
+        if let Some(image) = soft_labels.chunks(self.classes).position(|row| !is_sound(row)) {
+            return Err(Error::user(format!(
+                "the probabilities of image {image} are not from 0 with the sum 1; give shares of the classes"
+            )));
+        }
+        Ok(LabelledImages {
+            soft_labels: Some(soft_labels),
+            ..self
         })
     }
 
@@ -104,7 +138,15 @@ impl LabelledImages {
     /// An image that cannot be read.
     pub fn part_of(source: &dyn ImageSource, indices: &[usize]) -> Result<LabelledImages> {
         let labels = indices.iter().map(|&index| source.labels()[index]).collect();
-        LabelledImages::new(source.shape(), source.classes(), source.gather(indices)?, labels)
+        let classes = source.classes();
+        let soft_labels = source.soft_labels().map(|soft| {
+            let rows = indices.iter().flat_map(|&index| &soft[index * classes..][..classes]);
+            rows.copied().collect()
+        });
+        Ok(LabelledImages {
+            soft_labels,
+            ..LabelledImages::new(source.shape(), classes, source.gather(indices)?, labels)?
+        })
     }
 }
 
@@ -119,6 +161,10 @@ impl ImageSource for LabelledImages {
 
     fn labels(&self) -> &[u32] {
         &self.labels
+    }
+
+    fn soft_labels(&self) -> Option<&[f32]> {
+        self.soft_labels.as_deref()
     }
 
     fn read(&self, index: usize, pixels: &mut [f32]) -> Result<()> {

@@ -37,7 +37,9 @@ impl Network for VisionModel {
 }
 
 /// A function from images `[N, H, W, C]` to logits as a [`Network`], which tells no features.
-pub struct FunctionNetwork<F>(pub F);
+pub struct FunctionNetwork<F>(pub F)
+where
+    F: for<'g> Fn(&Context<'g>, Tensor<'g>) -> Tensor<'g>;
 
 impl<F> Network for FunctionNetwork<F>
 where
@@ -55,13 +57,44 @@ where
 ///
 /// # Errors
 /// Images that the network cannot read, with the line of the network.
-pub fn parameters(network: &dyn Network, [height, width, channels]: [usize; 3]) -> Result<Vec<ParamSpec>> {
+pub fn parameters(network: &dyn Network, shape: [usize; 3]) -> Result<Vec<ParamSpec>> {
+    described(network, shape).map(|described| described.params)
+}
+
+/// What a network is made of for images of one size.
+pub(crate) struct Described {
+    /// Parameters and buffers.
+    pub params: Vec<ParamSpec>,
+    /// Number of classes.
+    pub classes: usize,
+    /// Whether it tells features.
+    pub has_features: bool,
+}
+
+/// Describes a network for images of this height, width and number of channels.
+///
+/// # Errors
+/// Images that the network cannot read, and logits or features of another shape than `[N, ..]`, with the line of the
+/// network.
+pub(crate) fn described(network: &dyn Network, [height, width, channels]: [usize; 3]) -> Result<Described> {
     let trace = Trace::new();
     trace.attempt(|| {
         let cx = Context::new(&trace, false);
         let images = cx.input("images", DType::F32, &[1, height, width, channels]);
-        network.forward(&cx, images);
-        cx.params()
+        let Outputs { logits, features } = network.forward(&cx, images);
+        for (what, found) in [("logits", Some(logits)), ("features", features)] {
+            if let Some(found) = found.filter(|found| found.rank() != 2 || found.dim(0) != 1) {
+                cx.trace().fail(format!(
+                    "the {what} {} of one image are not a matrix of one row",
+                    found.ty()
+                ));
+            }
+        }
+        Described {
+            params: cx.params(),
+            classes: logits.dim(-1),
+            has_features: features.is_some(),
+        }
     })
 }
 

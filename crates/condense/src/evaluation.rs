@@ -1,0 +1,161 @@
+//! How good are sets of images? Networks are trained on each of them from scratch and tested on other images.
+
+use crate::images::ImageSource;
+use crate::learner::Learner;
+use crate::network::Network;
+use crate::training::TrainingSettings;
+use lessen_base::{Error, Result, SplitMix64};
+use lessen_device::SharedDevice;
+use std::fmt;
+
+/// The accuracies of several networks, from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accuracy {
+    values: Vec<f64>,
+}
+
+impl Accuracy {
+    /// Of these networks.
+    ///
+    /// # Errors
+    /// No network.
+    pub fn new(values: Vec<f64>) -> Result<Accuracy> {
+        if values.is_empty() {
+            return Err(Error::user("there is no network to test; train at least one"));
+        }
+        Ok(Accuracy { values })
+    }
+
+    /// The accuracy of each network, set by set.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Their mean.
+    pub fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+
+    /// Their sample deviation; `None` for a single network.
+    pub fn deviation(&self) -> Option<f64> {
+        let mean = self.mean();
+        let squares: f64 = self.values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        (self.values.len() > 1).then(|| (squares / (self.values.len() - 1) as f64).sqrt())
+    }
+
+    /// The mean as a share of the mean of networks that were trained on the whole set.
+    pub fn relative_to(&self, whole: &Accuracy) -> f64 {
+        self.mean() / whole.mean()
+    }
+}
+
+impl fmt::Display for Accuracy {
+    /// Mean and deviation in percent, as tables have them: `91.7±0.4`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1}", 100.0 * self.mean())?;
+        match self.deviation() {
+            Some(deviation) => write!(f, "±{:.1}", 100.0 * deviation),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What has been done of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Evaluated {
+    /// A network has had one more epoch.
+    Epoch {
+        /// Number of the set.
+        set: usize,
+        /// Number of the network.
+        network: usize,
+        /// Number of the epoch, from 0.
+        epoch: usize,
+        /// The mean loss of its last batch.
+        loss: f64,
+    },
+    /// A network has been tested.
+    Network {
+        /// Number of the set.
+        set: usize,
+        /// Number of the network.
+        network: usize,
+        /// Its accuracy.
+        accuracy: f64,
+    },
+}
+
+/// Trains `networks` networks on each of the sets, and tests each of them on `test`. All have initial values of their
+/// own. The accuracies are in the order of the sets, of each set in the order of its networks.
+///
+/// # Errors
+/// No set or network, images of another size or number of classes, settings out of range, a loss that is no number, a
+/// budget below the floor, an error of `progress`.
+pub fn evaluate(
+    device: impl Into<SharedDevice>,
+    network: &dyn Network,
+    (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
+    (settings, networks): (&TrainingSettings, usize),
+    progress: &mut dyn FnMut(Evaluated) -> Result<()>,
+) -> Result<Accuracy> {
+    let of_images = (test.shape(), test.classes());
+    let mut learner = Learner::new(device, network, of_images, settings.clone())?;
+    let mut values = Vec::with_capacity(sets.len().saturating_mul(networks));
+    for (set, images) in sets.iter().enumerate() {
+        for network in 0..networks {
+            learner.restart(seed_of(settings.seed, values.len()))?;
+            train(&mut learner, *images, &mut |epoch, loss| {
+                progress(Evaluated::Epoch {
+                    set,
+                    network,
+                    epoch,
+                    loss,
+                })
+            })?;
+            let accuracy = learner.accuracy(test)?;
+            values.push(accuracy);
+            progress(Evaluated::Network { set, network, accuracy })?;
+        }
+    }
+    Accuracy::new(values)
+}
+
+/// The seed of a network by its number.
+pub(crate) fn seed_of(seed: u64, number: usize) -> u64 {
+    SplitMix64::keyed(seed, number as u64).next_u64()
+}
+
+/// Trains a network for all epochs; `progress` hears the number of each epoch and the loss of its last batch.
+pub(crate) fn train(
+    learner: &mut Learner<'_>,
+    images: &dyn ImageSource,
+    progress: &mut dyn FnMut(usize, f64) -> Result<()>,
+) -> Result<()> {
+    let count = images.labels().len();
+    let mut shown = 0;
+    learner.train(images, &mut |batch| {
+        shown += batch.images.len();
+        if shown < count {
+            return Ok(());
+        }
+        shown = 0;
+        progress(batch.epoch, batch.loss)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_and_sample_deviations_are_those_of_the_field() {
+        let accuracy = Accuracy::new(vec![0.9, 0.92, 0.94]).expect("three networks");
+        assert!((accuracy.mean() - 0.92).abs() < 1e-12);
+        assert!((accuracy.deviation().expect("three") - 0.02).abs() < 1e-12);
+        assert_eq!(accuracy.to_string(), "92.0±2.0");
+        let whole = Accuracy::new(vec![0.99]).expect("one network");
+        assert_eq!((whole.deviation(), whole.to_string()), (None, "99.0".to_string()));
+        assert!((accuracy.relative_to(&whole) - 0.92 / 0.99).abs() < 1e-12);
+        assert!(Accuracy::new(Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,321 @@
+//! A network on a device that is trained on one set of images and asked about others.
+
+use crate::images::ImageSource;
+use crate::learner_graph::{BATCH, CLASSES, LOGITS, LOSS, PREFIX, Question, RATE, StepShape, TARGETS};
+use crate::learner_graph::{add_step, momentum_of};
+use crate::network::{Described, Network, described};
+use crate::training::TrainingSettings;
+use lessen_base::{Error, Result, SplitMix64};
+use lessen_device::{Host, HostArray, SharedDevice};
+use lessen_graph::numel;
+use lessen_nn::names::KEY;
+use lessen_nn::{ParamSpec, Weights};
+use lessen_train::{Function, FunctionOptions, Session};
+use std::collections::BTreeMap;
+
+/// Images of a batch in which a trained network is asked; the last batch is filled up.
+const ASKED: usize = 256;
+
+/// A batch on which a network has been trained.
+#[derive(Clone, Copy, Debug)]
+pub struct Presented<'a> {
+    /// Number of the epoch, from 0.
+    pub epoch: usize,
+    /// Numbers of the images in their set.
+    pub images: &'a [usize],
+    /// The class that the network gave each of them, before this step.
+    pub predicted: &'a [u32],
+    /// The mean loss.
+    pub loss: f64,
+}
+
+/// A network that learns from images. All that it needs on the device is compiled once, for any number of trainings.
+pub struct Learner<'a> {
+    network: &'a dyn Network,
+    shape: [usize; 3],
+    classes: usize,
+    settings: TrainingSettings,
+    params: Vec<ParamSpec>,
+    session: Session,
+    steps: BTreeMap<StepShape, Function>,
+    questions: BTreeMap<(Question, usize), Function>,
+    has_features: bool,
+    seed: u64,
+}
+
+impl<'a> Learner<'a> {
+    /// A network for images of this `[H, W, C]` and number of classes, with the initial values of the settings' seed.
+    ///
+    /// # Errors
+    /// Settings out of range, images that the network cannot read, parameters that the device's memory cannot hold.
+    pub fn new(
+        device: impl Into<SharedDevice>,
+        network: &'a dyn Network,
+        (shape, classes): ([usize; 3], usize),
+        settings: TrainingSettings,
+    ) -> Result<Learner<'a>> {
+        settings.check()?;
+        let Described {
+            params,
+            classes: logits,
+            has_features,
+        } = described(network, shape)?;
+        if logits != classes {
+            return Err(Error::user(format!(
+                "the network has {logits} classes, and the images have {classes}; give the network as many"
+            )));
+        }
+        if let Some(param) = params.iter().find(|param| param.name.starts_with(PREFIX)) {
+            return Err(Error::user(format!(
+                "the network has a parameter `{}`; names that begin with `{PREFIX}` belong to its training",
+                param.name
+            )));
+        }
+        let mut session = Session::zeros(device, params.clone())?;
+        session.set_precision(settings.precision);
+        let seed = settings.seed;
+        let mut learner = Learner {
+            network,
+            shape,
+            classes,
+            settings,
+            params,
+            session,
+            steps: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            has_features,
+            seed,
+        };
+        learner.restart(seed)?;
+        Ok(learner)
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &TrainingSettings {
+        &self.settings
+    }
+
+    /// The session with the parameters.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Forgets all that was learnt: the network has the initial values of this seed, which also decides the order of
+    /// images and their augmentation.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn restart(&mut self, seed: u64) -> Result<()> {
+        self.seed = seed;
+        self.session.draw(|_| true, seed)?;
+        if self.steps.is_empty() {
+            return Ok(());
+        }
+        for param in self.params.iter().filter(|param| !param.is_buffer) {
+            let zeros = HostArray::F32(vec![0.0; numel(&param.shape)]);
+            self.session.set_state(&momentum_of(&param.name), &zeros)?;
+        }
+        Ok(())
+    }
+
+    /// Gives parameters and buffers these values; one that `weights` lacks keeps its value.
+    ///
+    /// # Errors
+    /// A name that the network does not have, a wrong shape or number of elements.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.session.set_weights(weights)
+    }
+
+    /// Trains for all epochs, from the present values on. `seen` hears of every batch.
+    ///
+    /// All random numbers depend on the seed and the number of the epoch alone.
+    ///
+    /// # Errors
+    /// Images of another size, a class that the network does not have, an image that cannot be read; a loss that is
+    /// infinite or NaN; an error of `seen`.
+    pub fn train(&mut self, set: &dyn ImageSource, seen: &mut dyn FnMut(&Presented<'_>) -> Result<()>) -> Result<()> {
+        self.check(set)?;
+        let count = set.labels().len();
+        let batch = self.settings.batch.min(count);
+        for epoch in 0..self.settings.epochs() {
+            let mut random = SplitMix64::keyed(self.seed, epoch as u64);
+            let mut order: Vec<usize> = (0..count).collect();
+            random.shuffle(&mut order);
+            for images in order.chunks(batch) {
+                let (loss, predicted) = self.step(set, images, epoch, &mut random)?;
+                if !loss.is_finite() {
+                    return Err(Error::user(format!(
+                        "the loss is {loss} in epoch {} of a training; choose a learning rate below {}",
+                        epoch + 1,
+                        self.settings.rate
+                    )));
+                }
+                seen(&Presented {
+                    epoch,
+                    images,
+                    predicted: &predicted,
+                    loss,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A step on these images; returns the loss and the predicted classes.
+    fn step(
+        &mut self,
+        set: &dyn ImageSource,
+        images: &[usize],
+        epoch: usize,
+        random: &mut SplitMix64,
+    ) -> Result<(f64, Vec<u32>)> {
+        let mut pixels = set.gather(images)?;
+        self.settings.augmentation.apply(&mut pixels, self.shape, random);
+        let key = [random.next_u64(), random.next_u64()].map(|word| word as u32);
+        let rate = [self.settings.rate_of(epoch) as f32];
+        let soft = set.soft_labels();
+        let step = self.step_of(StepShape {
+            batch: images.len(),
+            is_soft: soft.is_some(),
+        })?;
+        let labels: Vec<i32> = images.iter().map(|&image| set.labels()[image] as i32).collect();
+        let targets: Vec<f32> = match soft {
+            Some(soft) => {
+                let rows = images
+                    .iter()
+                    .flat_map(|&image| &soft[image * self.classes..][..self.classes]);
+                rows.copied().collect()
+            }
+            None => Vec::new(),
+        };
+        let results = self.session.run(
+            step,
+            &[
+                (BATCH, Host::F32(&pixels)),
+                (CLASSES, Host::I32(&labels)),
+                (TARGETS, Host::F32(&targets)),
+                (RATE, Host::F32(&rate)),
+                (KEY, Host::U32(&key)),
+            ],
+        )?;
+        Ok((results.scalar(LOSS)?, largest(results.f32(LOGITS)?, self.classes)))
+    }
+
+    /// The step of a batch, which is compiled when it first comes.
+    fn step_of(&mut self, shape: StepShape) -> Result<Function> {
+        if let Some(step) = self.steps.get(&shape) {
+            return Ok(*step);
+        }
+        let options = FunctionOptions {
+            training: true,
+            budget: self.settings.budget,
+            ..FunctionOptions::default()
+        };
+        let (network, params, of_images) = (self.network, &self.params, (self.shape, &self.settings));
+        let step = self
+            .session
+            .function_with(options, |cx| add_step(cx, network, params, shape, of_images))?;
+        self.steps.insert(shape, step);
+        Ok(step)
+    }
+
+    /// Refuses images of another size and classes that the network does not have.
+    fn check(&self, source: &dyn ImageSource) -> Result<()> {
+        if source.labels().is_empty() {
+            return Err(Error::user("there is no image; give at least one"));
+        }
+        if source.shape() != self.shape || source.classes() != self.classes {
+            return Err(Error::user(format!(
+                "images of {:?} with {} classes are not those of the network, {:?} with {}; give images of one dataset",
+                source.shape(),
+                source.classes(),
+                self.shape,
+                self.classes
+            )));
+        }
+        Ok(())
+    }
+
+    /// The answers about these images, one after another.
+    fn ask(&mut self, question: Question, source: &dyn ImageSource, images: &[usize]) -> Result<Vec<f32>> {
+        self.check(source)?;
+        let batch = ASKED.min(source.labels().len());
+        let function = match self.questions.get(&(question, batch)) {
+            Some(function) => *function,
+            None => {
+                let options = FunctionOptions {
+                    budget: self.settings.budget,
+                    ..FunctionOptions::default()
+                };
+                let (network, shape) = (self.network, self.shape);
+                let function = self
+                    .session
+                    .function_with(options, |cx| question.add(cx, network, (batch, shape)))?;
+                self.questions.insert((question, batch), function);
+                function
+            }
+        };
+        let mut answers = Vec::new();
+        for part in images.chunks(batch) {
+            let mut pixels = source.gather(part)?;
+            pixels.resize(batch * source.size(), 0.0);
+            let results = self.session.run(function, &[(BATCH, Host::F32(&pixels))])?;
+            let answer = results.f32(question.result())?;
+            answers.extend_from_slice(&answer[..answer.len() / batch * part.len()]);
+        }
+        Ok(answers)
+    }
+
+    /// The class that the network gives each of these images.
+    ///
+    /// # Errors
+    /// Images of another size, an image that cannot be read.
+    pub fn predict(&mut self, source: &dyn ImageSource, images: &[usize]) -> Result<Vec<u32>> {
+        let classes = self.classes;
+        Ok(largest(&self.ask(Question::Logits, source, images)?, classes))
+    }
+
+    /// The share of the images whose class the network finds.
+    ///
+    /// # Errors
+    /// As [`Learner::predict`].
+    pub fn accuracy(&mut self, source: &dyn ImageSource) -> Result<f64> {
+        let all: Vec<usize> = (0..source.labels().len()).collect();
+        let predicted = self.predict(source, &all)?;
+        let right = predicted.iter().zip(source.labels()).filter(|(a, b)| a == b).count();
+        Ok(right as f64 / all.len() as f64)
+    }
+
+    /// What the last layer reads of these images, `[images, width]`.
+    ///
+    /// # Errors
+    /// As [`Learner::predict`], and a network that tells no features.
+    pub fn features(&mut self, source: &dyn ImageSource, images: &[usize]) -> Result<Vec<f32>> {
+        self.check_features()?;
+        self.ask(Question::Features, source, images)
+    }
+
+    /// Refuses a network that tells no features.
+    pub(crate) fn check_features(&self) -> Result<()> {
+        if self.has_features {
+            return Ok(());
+        }
+        Err(Error::user(
+            "the network tells no features; return `Outputs` with the features that its last layer reads",
+        ))
+    }
+}
+
+/// The first of the largest elements of each row.
+fn largest(logits: &[f32], classes: usize) -> Vec<u32> {
+    let of_row = |row: &[f32]| {
+        let mut best = 0;
+        for (class, logit) in row.iter().enumerate() {
+            if *logit > row[best] {
+                best = class;
+            }
+        }
+        best as u32
+    };
+    logits.chunks_exact(classes).map(of_row).collect()
+}

@@ -1,0 +1,100 @@
+//! How a network is trained on a set of images, so that the set can be judged.
+
+use crate::augmentation::Augmentation;
+use lessen_base::{Error, Result};
+use lessen_compile::Precision;
+
+/// Epochs without augmentation.
+const EPOCHS: usize = 300;
+
+/// Epochs with augmentation.
+const AUGMENTED_EPOCHS: usize = 1000;
+
+/// Settings of a training from scratch by SGD, with weight decay of all parameters. From the middle of the epochs on,
+/// the learning rate is a tenth of what it was.
+///
+/// They are those of the dissertation's code. The code of Zhao, Mopuri and Bilen (2021) trains for one epoch more,
+/// lowers the rate two epochs later and forgets the momentum then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingSettings {
+    /// Epochs over the images; 300 if `None`, and 1000 with augmentation.
+    pub epochs: Option<usize>,
+    /// Learning rate at first.
+    pub rate: f64,
+    /// Momentum.
+    pub momentum: f64,
+    /// Weight decay, which is added to gradients.
+    pub weight_decay: f64,
+    /// Images of a step; the last step of an epoch has the rest.
+    pub batch: usize,
+    /// How images are changed.
+    pub augmentation: Augmentation,
+    /// Seed of networks, of the order of images and of augmentation.
+    pub seed: u64,
+    /// Dtype that products and convolutions read.
+    pub precision: Precision,
+    /// Most bytes of all states, constants and results and of the arena.
+    pub budget: Option<usize>,
+}
+
+impl Default for TrainingSettings {
+    /// The published settings, without augmentation.
+    fn default() -> TrainingSettings {
+        TrainingSettings {
+            epochs: None,
+            rate: 0.01,
+            momentum: 0.9,
+            weight_decay: 5e-4,
+            batch: 256,
+            augmentation: Augmentation::None,
+            seed: 1,
+            precision: Precision::F32,
+            budget: None,
+        }
+    }
+}
+
+impl TrainingSettings {
+    /// Epochs over the images.
+    pub fn epochs(&self) -> usize {
+        self.epochs.unwrap_or(match self.augmentation {
+            Augmentation::None => EPOCHS,
+            _ => AUGMENTED_EPOCHS,
+        })
+    }
+
+    /// The learning rate of an epoch, from 0.
+    pub fn rate_of(&self, epoch: usize) -> f64 {
+        if epoch < self.epochs().div_ceil(2) {
+            self.rate
+        } else {
+            self.rate * 0.1
+        }
+    }
+
+    /// Checks all numbers.
+    ///
+    /// # Errors
+    /// A number out of range, with its name.
+    pub fn check(&self) -> Result<()> {
+        for (name, count) in [("batch", self.batch), ("epochs", self.epochs())] {
+            if count == 0 {
+                return Err(Error::user(format!("{name} = 0 makes no sense; choose at least 1")));
+            }
+        }
+        for (name, value) in [("rate", self.rate), ("weight_decay", self.weight_decay)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::user(format!(
+                    "{name} = {value} makes no sense; choose a finite number from 0"
+                )));
+            }
+        }
+        if !(0.0..1.0).contains(&self.momentum) {
+            return Err(Error::user(format!(
+                "momentum = {} makes no sense; choose a number from 0 and below 1",
+                self.momentum
+            )));
+        }
+        Ok(())
+    }
+}
