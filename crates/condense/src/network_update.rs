@@ -3,6 +3,8 @@
 use crate::matching::images_of;
 use crate::network::Network;
 use crate::sgd::descend;
+use crate::siamese::Strategy;
+use crate::siamese_graph::Changes;
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, ParamSpec};
 
@@ -24,18 +26,24 @@ pub(crate) const NETWORK_MOMENTUM_RATE: &str = "condensed.network_momentum";
 /// Result with the mean loss of a batch.
 pub(crate) const LOSS: &str = "loss";
 
-/// Adds a step of the network on `batch` of `count` synthetic images by SGD with momentum.
+/// Adds a step of the network on `batch` of `count` synthetic images by SGD with momentum; each image is changed as
+/// `augment` says.
 pub(crate) fn add_step<'g>(
     cx: &Context<'g>,
     network: &dyn Network,
     params: &[ParamSpec],
     (batch, count, shape): (usize, usize, [usize; 3]),
+    augment: Option<Strategy>,
 ) -> Vec<(String, Tensor<'g>)> {
     let images = images_of(cx, count, shape);
     let chosen = cx.input(CHOSEN, DType::I32, &[batch]);
     let size: usize = shape.iter().product();
     let rows = images.reshape(&[count, size]).gather(chosen);
-    let logits = network.logits(cx, rows.reshape(&[&[batch][..], &shape].concat()));
+    let seen = rows.reshape(&[&[batch][..], &shape].concat());
+    let seen = augment.map_or(seen, |strategy| {
+        Changes::declare(cx, strategy, batch, shape).of_each(seen, 0)
+    });
+    let logits = network.logits(cx, seen);
     let loss = logits.cross_entropy(cx.input(CLASSES, DType::I32, &[batch]));
     let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
     let tensors: Vec<Tensor<'g>> = trained

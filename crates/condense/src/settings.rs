@@ -2,6 +2,7 @@
 
 use crate::distance::Distance;
 use crate::schedule::{InnerEpochs, published};
+use crate::siamese::Strategy;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use std::fmt;
@@ -28,7 +29,7 @@ const LEVELS: [(Level, &str); 4] = [
     (Level::Multi, "multi"),
 ];
 
-/// The settings of table 2.3.
+/// The settings of table 2.3, and those of methods beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Gradients of each class, their angle, a fixed schedule (Zhao, Mopuri and Bilen 2021).
@@ -41,15 +42,19 @@ pub enum Method {
     Mdo,
     /// As [`Method::Md`], with the adaptive schedule.
     Mda,
+    /// As [`Method::Baseline`], with siamese augmentation, from real images, and without momentum of the network (Zhao
+    /// and Bilen 2021).
+    Dsa,
 }
 
 /// All methods with their words.
-const METHODS: [(Method, &str); 5] = [
+const METHODS: [(Method, &str); 6] = [
     (Method::Baseline, "baseline"),
     (Method::M, "m"),
     (Method::Md, "md"),
     (Method::Mdo, "mdo"),
     (Method::Mda, "mda"),
+    (Method::Dsa, "dsa"),
 ];
 
 /// Parses and shows the words of an enum.
@@ -145,6 +150,9 @@ pub struct Settings {
     pub network_batch: usize,
     /// What the images are at first.
     pub start: Start,
+    /// Siamese augmentation of real and synthetic images, in updates of the images and of the network; none in the
+    /// paper.
+    pub augment: Option<Strategy>,
     /// Seed of the images, the networks and all batches.
     pub seed: u64,
     /// Dtype that products and convolutions read.
@@ -172,21 +180,25 @@ impl Settings {
                 _ => InnerEpochs::Fixed(epochs),
             },
             level: match method {
-                Method::Baseline => Level::Intra,
+                Method::Baseline | Method::Dsa => Level::Intra,
                 _ => Level::Multi,
             },
             lambda: None,
             distance: match method {
-                Method::Baseline | Method::M => Distance::COSINE,
+                Method::Baseline | Method::M | Method::Dsa => Distance::COSINE,
                 _ => Distance::ANGLE_AND_MAGNITUDE,
             },
             image_rate: 0.1,
             image_momentum: 0.5,
             network_rate: 0.01,
-            network_momentum: 0.5,
+            network_momentum: if method == Method::Dsa { 0.0 } else { 0.5 },
             real_batch: 256,
             network_batch: 256,
-            start: Start::Noise,
+            start: match method {
+                Method::Dsa => Start::Real,
+                _ => Start::Noise,
+            },
+            augment: (method == Method::Dsa).then_some(Strategy::ALL),
             seed: 1,
             precision: Precision::F32,
             budget: None,

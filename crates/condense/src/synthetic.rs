@@ -6,6 +6,7 @@ use crate::network::{Network, parameters};
 use crate::network_update::{CLASSES, SEEN, add_loss};
 use crate::settings::{Settings, Start};
 use crate::sgd::momentum_of;
+use crate::siamese_graph::ChangeArrays;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_nn::{Init, ParamSpec, Weight, Weights};
@@ -166,6 +167,23 @@ impl<'a> Synthetic<'a> {
         self.source.gather(&chosen)
     }
 
+    /// For each class the change that its real and synthetic images share; nothing without augmentation.
+    pub fn draw_changes_alike(&self, random: &mut SplitMix64) -> Vec<ChangeArrays> {
+        let Some(strategy) = self.settings.augment else {
+            return Vec::new();
+        };
+        let shape = self.source.shape();
+        let of_class = |_| ChangeArrays::of_batches(&strategy.draw(shape, 1, random), shape);
+        (0..self.source.classes()).map(of_class).collect()
+    }
+
+    /// A change by one operation for each image of a batch; none without augmentation.
+    pub fn draw_changes_of_each(&self, batch: usize, random: &mut SplitMix64) -> Option<ChangeArrays> {
+        let (strategy, shape) = (self.settings.augment?, self.source.shape());
+        let changes = strategy.draw(shape, batch, random);
+        Some(ChangeArrays::of_images(&changes, shape, batch))
+    }
+
     /// Sets the statistics of batch normalization by real images.
     pub fn set_statistics(&mut self, random: &mut SplitMix64) -> Result<()> {
         let Some(function) = self.statistics else {
@@ -242,7 +260,7 @@ pub(crate) fn drawn(all: &[usize], count: usize, random: &mut SplitMix64) -> imp
 }
 
 /// Refuses classes with fewer real images than synthetic ones.
-fn check_classes(by_class: &[Vec<usize>], per_class: usize) -> Result<()> {
+pub(crate) fn check_classes(by_class: &[Vec<usize>], per_class: usize) -> Result<()> {
     match by_class.iter().enumerate().find(|(_, images)| images.len() < per_class) {
         None => Ok(()),
         Some((class, images)) if images.is_empty() => Err(Error::user(format!(

@@ -2,7 +2,17 @@
 
 use lessen_base::SplitMix64;
 use lessen_condense::LabelledImages;
+use lessen_cpu::CpuBackend;
+use lessen_device::{Backend, SharedDevice};
 use lessen_nn::models::vision::{ConvNet, VisionModel};
+use lessen_nn::{Weight, Weights, checkpoint::TensorFile};
+use std::path::Path;
+
+/// A CPU with this many threads.
+pub fn device(threads: usize) -> SharedDevice {
+    let backend: Box<dyn Backend> = Box::new(CpuBackend::new(threads).expect("threads"));
+    backend.into()
+}
 
 /// `per_class` images of each class: noise around a pattern of the class.
 pub fn images(classes: usize, per_class: usize, shape: [usize; 3], seed: u64) -> LabelledImages {
@@ -28,4 +38,22 @@ pub fn small_network(classes: usize) -> VisionModel {
         ..ConvNet::new(classes)
     };
     net.into()
+}
+
+/// The `f32` arrays of a file of `tests/fixtures`.
+pub fn recorded(name: &str) -> Weights {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    let mut file = TensorFile::open(&path).expect("a file of recorded arrays");
+    let mut arrays = Weights::new();
+    for name in file.names() {
+        let shape = file.shape(&name).expect("the file has the tensor").to_vec();
+        let mut data = Vec::new();
+        let read = file.visit(&name, &mut |bytes| {
+            data.extend(bytes.as_chunks::<4>().0.iter().map(|&word| f32::from_le_bytes(word)));
+            Ok(())
+        });
+        read.expect("a tensor");
+        arrays.insert(name, Weight { shape, data });
+    }
+    arrays
 }
