@@ -1,0 +1,41 @@
+//! How often images and network are updated.
+
+use crate::support::{device, images, small_network};
+use lessen_condense::{Condensation, Condenser, InnerEpochs, Method, Settings, published};
+
+/// Epochs of the network in an outer iteration, for 10 and for 50 images of a class: none follow the last update.
+#[test]
+fn the_papers_schedules_have_their_number_of_epochs() {
+    let epochs = |method, per_class| {
+        let settings = Settings::published(method, per_class).expect("a number of images");
+        settings.epochs_of_iteration()
+    };
+    assert_eq!([10, 50].map(|per_class| epochs(Method::Md, per_class)), [450, 490]);
+    assert_eq!([10, 50].map(|per_class| epochs(Method::Mda, per_class)), [190, 395]);
+    assert_eq!([Method::Md, Method::Mda].map(|method| epochs(method, 1)), [0, 0]);
+    assert_eq!(published(1).expect("1 image"), (1, 1));
+    assert_eq!(published(49).expect("49 images"), (40, 15));
+}
+
+#[test]
+fn an_outer_iteration_has_the_epochs_of_its_schedule() {
+    let (source, network) = (images(2, 4, [8, 8, 1], 1), small_network(2));
+    for (epochs, expected) in [
+        (InnerEpochs::Adaptive, [50, 40, 30, 20, 10, 10, 10, 10, 10, 10, 5, 0]),
+        (InnerEpochs::Fixed(3), [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0]),
+    ] {
+        let settings = Settings {
+            updates: 12,
+            epochs,
+            ..Settings::published(Method::Md, 1).expect("1 image of a class")
+        };
+        let mut condenser = Condenser::new(device(1), &network, &source, settings).expect("a condensation");
+        let mut found = Vec::new();
+        let iterated = condenser.iterate(&mut |update| {
+            found.push(update.epochs);
+            Ok(())
+        });
+        iterated.expect("an iteration");
+        assert_eq!(found, expected);
+    }
+}
