@@ -109,24 +109,39 @@ fn bert_template(vocab: &Value) -> Value {
     })
 }
 
-/// Reads BERT's WordPiece: `vocab.txt` has one token per line, in the order of ids. The keys `do_lower_case`,
-/// `strip_accents` and `tokenize_chinese_chars` of `config` set the normalization.
+/// Reads the WordPiece of BERT, or of MPNet where the vocabulary has its special tokens: `vocab.txt` has one token per
+/// line, in the order of ids. The keys `do_lower_case`, `strip_accents` and `tokenize_chinese_chars` of `config` set the
+/// normalization. MPNet has the template of RoBERTa.
 pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
     let text = read_text(path)?;
     let vocab: Map<String, Value> = numbered_lines(&text)
         .map(|(number, token)| (token.to_string(), json!(number - 1)))
         .collect();
-    for token in ["[UNK]", "[CLS]", "[SEP]"] {
+    let is_mpnet = ROBERTA.iter().all(|(token, _)| vocab.contains_key(*token));
+    let needed: &[&str] = if is_mpnet {
+        &[UNKNOWN]
+    } else {
+        &[UNKNOWN, "[CLS]", "[SEP]"]
+    };
+    for &token in needed {
         if !vocab.contains_key(token) {
             let path = path.display();
             return Err(Error::user(format!(
-                "{path} has no line {token}; use the vocab.txt of a BERT model"
+                "{path} has no line {token}; use the vocab.txt of a BERT or MPNet model"
             )));
         }
     }
     let lower = flag(config, "do_lower_case").unwrap_or(true);
-    let added_tokens = special_tokens(&vocab, &BERT);
+    let mut added_tokens = special_tokens(&vocab, if is_mpnet { &MPNET } else { &BERT });
+    for token in &mut added_tokens {
+        token["lstrip"] = json!(token["content"] == ROBERTA_MASK);
+    }
     let vocab = Value::Object(vocab);
+    let post_processor = if is_mpnet {
+        roberta_template(|token| vocab[token].clone(), false)
+    } else {
+        bert_template(&vocab)
+    };
     let tokenizer = json!({
         "version": "1.0",
         "truncation": null,
@@ -140,7 +155,7 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
             "lowercase": lower,
         },
         "pre_tokenizer": { "type": "BertPreTokenizer" },
-        "post_processor": bert_template(&vocab),
+        "post_processor": post_processor,
         "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": true },
         "model": {
             "type": "WordPiece",
@@ -150,7 +165,7 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
             "vocab": vocab,
         },
     });
-    let config = json!({
+    let mut config = json!({
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": lower,
         "unk_token": "[UNK]",
@@ -160,6 +175,12 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
         "mask_token": "[MASK]",
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
     });
+    if is_mpnet {
+        config["tokenizer_class"] = json!("MPNetTokenizer");
+        config["model_input_names"] = json!(["input_ids", "attention_mask"]);
+        put_roberta_roles(&mut config);
+        config["unk_token"] = json!(UNKNOWN);
+    }
     Ok(Description { tokenizer, config })
 }
 
@@ -177,6 +198,27 @@ const ROBERTA: [(&str, &[&str]); 5] = [
 
 /// The mask token of RoBERTa, which takes the space before it.
 pub(crate) const ROBERTA_MASK: &str = "<mask>";
+
+/// The special tokens of MPNet: those of RoBERTa, and BERT's token for the unknown.
+const MPNET: [&str; 5] = ["<s>", "<pad>", "</s>", UNKNOWN, ROBERTA_MASK];
+
+/// RoBERTa's template: `<s> a </s>`, and for pairs `<s> a </s></s> b </s>`.
+fn roberta_template(id: impl Fn(&str) -> Value, add_prefix_space: bool) -> Value {
+    json!({
+        "type": "RobertaProcessing",
+        "sep": ["</s>", id("</s>")],
+        "cls": ["<s>", id("<s>")],
+        "trim_offsets": true,
+        "add_prefix_space": add_prefix_space,
+    })
+}
+
+/// Names RoBERTa's special tokens by their roles.
+fn put_roberta_roles(config: &mut Value) {
+    for (token, roles) in ROBERTA {
+        roles.iter().for_each(|role| config[*role] = json!(token));
+    }
+}
 
 /// Reads the byte-level BPE of GPT-2, or of RoBERTa where the vocabulary has its special tokens: `vocab.json` maps
 /// tokens to ids, `merges.txt` has one pair per line, in order of priority. RoBERTa's texts are `<s> a </s>`, its pairs
@@ -242,21 +284,16 @@ pub(crate) fn byte_pairs(
             quoted(token)
         )));
     }
+    let has_prefix = flag(config, "add_prefix_space").unwrap_or(false);
     let byte_level = json!({
         "type": "ByteLevel",
-        "add_prefix_space": flag(config, "add_prefix_space").unwrap_or(false),
+        "add_prefix_space": has_prefix,
         "trim_offsets": true,
         "use_regex": true,
     });
     let is_roberta = ROBERTA.iter().all(|(token, _)| vocab.contains_key(*token));
     let (special, post_processor, class): (Vec<&str>, _, _) = if is_roberta {
-        let around = json!({
-            "type": "RobertaProcessing",
-            "sep": ["</s>", vocab["</s>"]],
-            "cls": ["<s>", vocab["<s>"]],
-            "trim_offsets": true,
-            "add_prefix_space": byte_level["add_prefix_space"],
-        });
+        let around = roberta_template(|token| vocab[token].clone(), has_prefix);
         (ROBERTA.map(|(token, _)| token).to_vec(), around, "RobertaTokenizer")
     } else {
         let named = config["bos_token"].as_str().or(config["bos_token"]["content"].as_str());
@@ -296,16 +333,14 @@ pub(crate) fn byte_pairs(
             "merges": merges,
         },
     });
-    let mut config = json!({ "tokenizer_class": class, "add_prefix_space": byte_level["add_prefix_space"] });
+    let mut config = json!({ "tokenizer_class": class, "add_prefix_space": has_prefix });
     if ends {
         for role in ["bos_token", "eos_token", "unk_token"] {
             config[role] = json!(END_OF_TEXT);
         }
     }
     if is_roberta {
-        for (token, roles) in ROBERTA {
-            roles.iter().for_each(|role| config[*role] = json!(token));
-        }
+        put_roberta_roles(&mut config);
     }
     Ok(Description { tokenizer, config })
 }

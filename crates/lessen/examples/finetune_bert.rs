@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [bert, data, out] = &arguments[..] else {
         return Err(Error::user(
-            "name three folders: a BERT, RoBERTa or DistilBERT from Hugging Face, the data, and one to write to",
+            "name three folders: a BERT, RoBERTa, DistilBERT or MPNet from Hugging Face, the data, and one to write to",
         ));
     };
     let (bert, out) = (Path::new(bert), Path::new(out));

@@ -16,7 +16,7 @@ use lessen_base::Result;
 /// A model class, by its name in the field `architectures` of `config.json`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Architecture {
-    /// BERT, RoBERTa or DistilBERT with a head.
+    /// BERT, RoBERTa, DistilBERT or MPNet with a head.
     Bert(Family, Head),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel,

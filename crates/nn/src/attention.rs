@@ -8,7 +8,7 @@ use crate::batch::BatchShape;
 use crate::config::{Fields, put_own};
 use crate::context::Context;
 use crate::init::Init;
-use crate::layers::Attend;
+use crate::layers::{Attend, RelativeBias};
 use crate::position::{FIELD as OWN_POSITION, Position};
 use crate::rotary::Rotary;
 use lessen_base::{Error, Result};
@@ -139,6 +139,8 @@ pub(crate) struct SharedAttention<'g> {
     /// Positions by which queries and keys are rotated: `i32[T]` if all sequences have the same positions, otherwise
     /// one for each token of all sequences. None where nothing is rotated.
     rotary: Option<Tensor<'g>>,
+    /// The bias of scores by distance, whose parameter all layers share.
+    relative: Option<RelativeBias<'g>>,
     /// The starts of sequences without padding.
     starts: Option<Tensor<'g>>,
     /// The positions of the first queries among the keys.
@@ -159,9 +161,15 @@ impl<'g> SharedAttention<'g> {
             heads,
             fire: fire.then(|| fire_parameters(cx, heads, config.fire_width)),
             rotary: (config.position == Position::Rope).then(|| batch.positions(cx)),
+            relative: None,
             starts: batch.starts(cx),
             offset: None,
         }
+    }
+
+    /// Returns the settings with this bias of scores by distance.
+    pub(crate) fn with_relative(self, relative: Option<RelativeBias<'g>>) -> SharedAttention<'g> {
+        SharedAttention { relative, ..self }
     }
 
     /// Returns the settings for one query of each sequence, at these positions (`i32[B]`) among the keys.
@@ -192,6 +200,7 @@ impl<'g> SharedAttention<'g> {
             weight: weight.then(|| cx.param("head_weight", &[self.heads], Init::Ones)),
             bias,
             rotary: self.rotary.map(|positions| (positions, self.config.rotary)),
+            relative: self.relative,
             starts: self.starts,
             offset: self.offset,
             ..how

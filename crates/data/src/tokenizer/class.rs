@@ -27,6 +27,8 @@ const MORE: [&str; 2] = ["extra_special_tokens", "additional_special_tokens"];
 enum Class {
     /// WordPiece with the normalizer of BERT.
     Bert,
+    /// The same with the template of RoBERTa.
+    MPNet,
     /// Byte-level BPE with the template of RoBERTa.
     Roberta,
     /// Byte-level BPE.
@@ -49,6 +51,7 @@ impl Class {
                 match model["model_type"].as_str() {
                     Some("bert" | "distilbert") => "BertTokenizer".to_string(),
                     Some("roberta") => "RobertaTokenizer".to_string(),
+                    Some("mpnet") => "MPNetTokenizer".to_string(),
                     Some("gpt2") => "GPT2Tokenizer".to_string(),
                     _ => return Ok(None),
                 }
@@ -57,6 +60,7 @@ impl Class {
         Ok(match name.as_str() {
             "BertTokenizer" | "DistilBertTokenizer" => Some(Class::Bert),
             "RobertaTokenizer" => Some(Class::Roberta),
+            "MPNetTokenizer" => Some(Class::MPNet),
             "GPT2Tokenizer" => Some(Class::Gpt2),
             _ => None,
         })
@@ -65,7 +69,7 @@ impl Class {
     /// The model of the tokenizers of this class, in `tokenizer.json`.
     fn model(self) -> &'static str {
         match self {
-            Class::Bert => "WordPiece",
+            Class::Bert | Class::MPNet => "WordPiece",
             Class::Roberta | Class::Gpt2 => "BPE",
         }
     }
@@ -82,7 +86,7 @@ pub(super) fn apply(tokenizer: &mut Value, config: &Value, roles: &Value, dir: &
     add_missing(tokenizer, &fields, class)?;
     match class {
         None => {}
-        Some(Class::Bert) => {
+        Some(Class::Bert | Class::MPNet) => {
             tokenizer["normalizer"] = json!({
                 "type": "BertNormalizer",
                 "clean_text": true,
@@ -99,15 +103,21 @@ pub(super) fn apply(tokenizer: &mut Value, config: &Value, roles: &Value, dir: &
                 let special = |token: &str, kind: u8| json!({ "SpecialToken": { "id": token, "type_id": kind } });
                 let text = |name: &str, kind: u8| json!({ "Sequence": { "id": name, "type_id": kind } });
                 let (first, second) = (text("A", 0), text("B", 1));
-                tokenizer["post_processor"] = json!({
-                    "type": "TemplateProcessing",
-                    "single": [special(&cls, 0), first, special(&sep, 0)],
-                    "pair": [special(&cls, 0), first, special(&sep, 0), second, special(&sep, 1)],
-                    "special_tokens": {
-                        cls.clone(): { "id": cls, "ids": [start], "tokens": [cls] },
-                        sep.clone(): { "id": sep, "ids": [end], "tokens": [sep] },
-                    },
-                });
+                tokenizer["post_processor"] = match class {
+                    Some(Class::MPNet) => json!({
+                        "type": "RobertaProcessing", "sep": [sep, end], "cls": [cls, start],
+                        "trim_offsets": true, "add_prefix_space": false,
+                    }),
+                    _ => json!({
+                        "type": "TemplateProcessing",
+                        "single": [special(&cls, 0), first, special(&sep, 0)],
+                        "pair": [special(&cls, 0), first, special(&sep, 0), second, special(&sep, 1)],
+                        "special_tokens": {
+                            cls.clone(): { "id": cls, "ids": [start], "tokens": [cls] },
+                            sep.clone(): { "id": sep, "ids": [end], "tokens": [sep] },
+                        },
+                    }),
+                };
             }
         }
         Some(Class::Roberta | Class::Gpt2) => {
@@ -182,8 +192,8 @@ impl Config<'_> {
     /// The token of a role that stands around texts.
     fn around(&self, role: &str, class: Option<Class>) -> String {
         let own = match (class, role) {
-            (Some(Class::Roberta), "cls_token") => "<s>",
-            (Some(Class::Roberta), _) => "</s>",
+            (Some(Class::Roberta | Class::MPNet), "cls_token") => "<s>",
+            (Some(Class::Roberta | Class::MPNet), _) => "</s>",
             (_, "cls_token") => "[CLS]",
             (_, _) => "[SEP]",
         };

@@ -120,6 +120,26 @@ fn robertas_texts_are_between_its_own_tokens() {
     assert_eq!(again.encode_pair("ab ab", None, 16).unwrap(), single);
 }
 
+/// As in MPNet's checkpoints, the words of BERT stand after special tokens of its own.
+#[test]
+fn mpnets_texts_are_words_of_bert_between_its_own_tokens() {
+    let vocab = format!("<s>\n<pad>\n</s>\n<unk>\n{VOCAB}<mask>\n");
+    let dir = folder(&[("vocab.txt", &vocab)]);
+    let tokenizer = Tokenizer::from_dir(dir.path()).unwrap();
+    let single = tokenizer.encode_pair("The FALLEN zebra <mask>", None, 16).unwrap();
+    assert_eq!(single, (vec![0, 9, 10, 11, 5, 19, 2], vec![0; 7]));
+    let pair = tokenizer.encode_pair("the", Some("fall"), 16).unwrap();
+    assert_eq!(pair, (vec![0, 9, 2, 2, 10, 2], vec![0; 6]));
+    assert_eq!((tokenizer.pad_id(), tokenizer.mask_id()), (1, Some(19)));
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    let again = Tokenizer::from_dir(again.path()).unwrap();
+    assert_eq!(again.encode_pair("The FALLEN zebra <mask>", None, 16).unwrap(), single);
+    let none = folder(&[("vocab.txt", &vocab.replace("[UNK]\n", ""))]);
+    let sentence = Tokenizer::from_dir(none.path()).map(|_| ()).unwrap_err().to_string();
+    assert!(sentence.contains("vocab.txt has no line [UNK]"), "{sentence}");
+}
+
 fn gpt2_with(files: &[(&str, &str)]) -> Result<Tokenizer> {
     let dir = tempfile::tempdir().unwrap();
     gpt2().save(dir.path()).unwrap();

@@ -49,6 +49,7 @@ fn a_pretrained_encoder_of_every_family_becomes_a_classifier() {
         ("model.kind=bert", "Bert", "bert.embeddings.word_embeddings.weight"),
         ("model.kind=roberta", "Roberta", "roberta.embeddings"),
         ("model.kind=distilbert", "DistilBert", "distilbert.embeddings"),
+        ("model.kind=mpnet", "MPNet", "mpnet.embeddings"),
     ] {
         let lines = ["--set", "data.lines=true", "--steps", "3", "--out", "first", "--json"];
         let report = json(dir, &train(kind, &lines));
@@ -153,7 +154,9 @@ fn what_a_masked_language_model_cannot_do_is_told() {
 
     let sentence = refuse(dir, &train("model.kind=gpt2", &[]));
     assert!(
-        sentence.ends_with("model.kind = gpt2 cannot learn data.format = masked; choose bert or roberta or distilbert"),
+        sentence.ends_with(
+            "model.kind = gpt2 cannot learn data.format = masked; choose bert or roberta or distilbert or mpnet"
+        ),
         "{sentence}"
     );
     for (share, what) in [

@@ -78,6 +78,7 @@ fn every_family_learns_to_answer_and_says_so() {
         ("model.kind=bert", "Bert"),
         ("model.kind=roberta", "Roberta"),
         ("model.kind=distilbert", "DistilBert"),
+        ("model.kind=mpnet", "MPNet"),
     ] {
         let best = ["--set", "train.best=exact_match", "--set", "train.eval_every=30"];
         let report = json(

@@ -57,6 +57,7 @@ fn words_are_told_apart_by_every_family() {
         ("model.kind=bert", "Bert"),
         ("model.kind=roberta", "Roberta"),
         ("model.kind=distilbert", "DistilBert"),
+        ("model.kind=mpnet", "MPNet"),
     ] {
         let report = json(dir, &train(kind, &["--steps", "60", "--out", "run"]));
         assert_eq!(

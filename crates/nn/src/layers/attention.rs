@@ -3,6 +3,7 @@
 use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 
+use super::relative_bias::RelativeBias;
 use crate::context::Context;
 use crate::observations;
 use crate::rotary::Rotary;
@@ -21,6 +22,8 @@ pub struct Attend<'g> {
     /// Positions of queries and keys, and the angles by which [`multi_head`] and [`Attend::rotate`] rotate them. The
     /// positions are `i32[T]` if all sequences have the same, and `i32[B·T]` otherwise.
     pub rotary: Option<(Tensor<'g>, Rotary)>,
+    /// Learned bias of scores by the distance of query and key.
+    pub relative: Option<RelativeBias<'g>>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
     /// Keys that may be attended to, `bool[B, T]`; `None` means all.
@@ -43,6 +46,7 @@ impl Default for Attend<'_> {
             weight: None,
             bias: PositionBias::None,
             rotary: None,
+            relative: None,
             causal: false,
             mask: None,
             starts: None,
@@ -87,15 +91,22 @@ pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<
 }
 
 /// [`multi_head`] on tensors that are already split into heads, `[B, T, H, D]`, and rotated.
+///
+/// # Panics
+/// If there is a relative bias of another number of heads or tokens.
 #[track_caller]
 pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
     let dropout = cx.drops(how.dropout).then(|| (how.dropout, cx.key()));
+    let (q, k, scale) = match how.relative {
+        Some(relative) => relative.beside(q, k),
+        None => (q, k, None),
+    };
     let options = AttentionOptions {
         weighting: how.weighting,
         weight: how.weight,
         bias: how.bias,
         causal: how.causal,
-        scale: None,
+        scale,
         mask: how.mask,
         starts: how.starts,
         offset: how.offset,

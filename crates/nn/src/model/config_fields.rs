@@ -11,7 +11,7 @@ use crate::models::llama::LlamaFamily;
 use lessen_base::Result;
 
 /// Beginning of the names of fields that Lessen writes for settings that transformers does not have.
-const OWN: &str = "lessen_";
+pub(crate) const OWN: &str = "lessen_";
 
 /// The field with the kind of attention of each layer.
 const LAYERS: &str = "layer_types";
@@ -137,6 +137,22 @@ const DISTILBERT: &[KnownField] = &[
     ("tie_word_embeddings", Followed),
     ("sinusoidal_pos_embds", Only("false")),
     ("is_decoder", WithoutEffect),
+];
+
+/// The fields of MPNet.
+const MPNET: &[KnownField] = &[
+    ("vocab_size", Followed),
+    ("hidden_size", Followed),
+    ("num_hidden_layers", Followed),
+    ("num_attention_heads", Followed),
+    ("intermediate_size", Followed),
+    ("hidden_act", Followed),
+    ("hidden_dropout_prob", Followed),
+    ("attention_probs_dropout_prob", Followed),
+    ("max_position_embeddings", Followed),
+    ("layer_norm_eps", Followed),
+    ("relative_attention_num_buckets", Followed),
+    ("tie_word_embeddings", Followed),
 ];
 
 /// The fields of GPT-2 and GPT-J.
@@ -306,6 +322,7 @@ const SPELLINGS: [Spellings; 2] = [
 pub fn config_fields(architecture: Architecture) -> Option<Vec<KnownField>> {
     let own: [&[KnownField]; 2] = match architecture {
         Architecture::Bert(Family::DistilBert, _) => [DISTILBERT, &[]],
+        Architecture::Bert(Family::MPNet, _) => [MPNET, &[]],
         Architecture::Bert(..) => [BERT, &[]],
         Architecture::GPT2LMHeadModel => [GPT, GPT2],
         Architecture::GPTJForCausalLM => [GPT, GPTJ],
@@ -324,6 +341,16 @@ pub fn config_fields(architecture: Architecture) -> Option<Vec<KnownField>> {
         }
     }
     Some(all)
+}
+
+/// Whether a field, one of Lessen's own or of the family's, decides what a model of this class computes.
+pub(crate) fn is_followed(architecture: Architecture, field: &str) -> bool {
+    let is_one = |known: &[KnownField], effect| known.iter().any(|own| (own.0, own.1) == (field, effect));
+    match config_fields(architecture) {
+        _ if field.starts_with(OWN) => true,
+        Some(known) => is_one(&known, Followed),
+        None => !is_one(COMMON, WithoutEffect),
+    }
 }
 
 /// The same fields in the spelling of the family.

@@ -106,7 +106,7 @@ macro_rules! model_classes {
 }
 
 model_classes! {
-    /// BERT, RoBERTa or DistilBERT with a head.
+    /// BERT, RoBERTa, DistilBERT or MPNet with a head.
     Bert;
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel;

@@ -27,6 +27,8 @@ fn what_is_saved_is_loaded() {
         "distilbert-tiny-qa",
         "distilbert-tiny-cls",
         "distilbert-tiny-mlm",
+        "mpnet-tiny-cls",
+        "mpnet-tiny-mlm",
     ] {
         let (model, mut weights) = model(name);
         for (i, weight) in weights.values_mut().enumerate() {
@@ -183,6 +185,10 @@ fn names_of_older_and_headless_checkpoints_are_understood() {
         n.replace("roberta.embeddings.word_embeddings", "lm_head.decoder")
             .replace("lm_head.bias", "lm_head.decoder.bias")
             .replace("roberta.", "")
+    });
+    rename("mpnet-tiny-mlm", &|n| {
+        n.replace("mpnet.embeddings.word_embeddings", "lm_head.decoder")
+            .replace("mpnet.", "")
     });
     rename("distilbert-tiny-mlm", &|n| {
         n.replace("distilbert.embeddings.word_embeddings", "vocab_projector")

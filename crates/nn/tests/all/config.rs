@@ -72,6 +72,24 @@ fn models_are_recognised_and_their_configurations_kept() {
             Task::MaskedLanguageModelling,
             16,
         ),
+        (
+            "mpnet-tiny-cls",
+            Architecture::Bert(Family::MPNet, Head::SequenceClassification),
+            Task::Classification { classes: 3 },
+            14,
+        ),
+        (
+            "mpnet-tiny-mlm",
+            Architecture::Bert(Family::MPNet, Head::MaskedLM),
+            Task::MaskedLanguageModelling,
+            14,
+        ),
+        (
+            "mpnet-tiny-qa",
+            Architecture::Bert(Family::MPNet, Head::QuestionAnswering),
+            Task::QuestionAnswering,
+            14,
+        ),
         ("gpt2-tiny", Architecture::GPT2LMHeadModel, Task::LanguageModelling, 32),
     ];
     for (name, architecture, task, length) in cases {
@@ -89,6 +107,7 @@ fn a_head_is_put_on_an_encoder_of_its_own_family() {
         ("bert-tiny-mlm", Family::Bert),
         ("roberta-tiny-mlm", Family::Roberta),
         ("distilbert-tiny-mlm", Family::DistilBert),
+        ("mpnet-tiny-mlm", Family::MPNet),
     ] {
         for head in Head::ALL {
             assert_eq!(with(name, head), Ok(Architecture::Bert(family, head)));

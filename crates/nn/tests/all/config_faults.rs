@@ -121,6 +121,16 @@ fn mistakes_name_file_and_field() {
              (`pad_token_id` + 1)",
         ),
         (
+            "mpnet-tiny-cls",
+            json!({ "max_position_embeddings": 2, "pad_token_id": 0 }),
+            "the field `max_position_embeddings` is 2, which leaves no positions, as they begin at 2",
+        ),
+        (
+            "mpnet-tiny-cls",
+            json!({ "relative_attention_num_buckets": 16 }),
+            "the field `relative_attention_num_buckets` is 16, but distances have 32 buckets",
+        ),
+        (
             "distilbert-tiny-cls",
             json!({ "sinusoidal_pos_embds": true }),
             "the field `sinusoidal_pos_embds` is true, and Lessen computes this model only with false",

@@ -54,6 +54,7 @@ fn mutated_configs_are_read_or_refused() {
         "gpt-neox-tiny",
         "gptj-tiny",
         "olmo-tiny",
+        "mpnet-tiny-mlm",
     ] {
         let sound = fs::read(fixture(name).join("config.json")).unwrap();
         assert!(config_is_read_or_refused(&folder.0, &sound), "{name}");

@@ -85,17 +85,35 @@ fn statistics_count_real_tokens_alone() {
 }
 
 #[test]
-fn a_roberta_reads_padding_within_a_text_as_transformers_does() {
+fn padding_within_a_text_is_read_as_transformers_does() {
     // Logits of transformers 5.24 in `f64`; 1 is the token of padding, and all tokens are attended to.
-    let recorded: [(&[i32], [f64; 3]); 6] = [
-        (&[0, 5, 7, 9, 2], [0.151574014, -0.613112378, -0.133368078]),
-        (&[0, 5, 1, 7, 1, 1, 9, 2], [0.130487304, -0.633311038, 0.034681492]),
-        (&[1, 5, 7], [0.056066, -0.822999014, 0.370272657]),
-        (&[5, 7, 1], [0.172458034, -0.800539649, -0.243584732]),
-        (&[1, 1, 1], [-0.01355267, -0.8170625, 0.479845362]),
-        (&[0, 1, 2], [0.074422871, -0.704229787, -0.065245443]),
-    ];
-    let (model, weights) = model("roberta-tiny-cls");
+    check_texts(
+        "roberta-tiny-cls",
+        &[
+            (&[0, 5, 7, 9, 2], [0.151574014, -0.613112378, -0.133368078]),
+            (&[0, 5, 1, 7, 1, 1, 9, 2], [0.130487304, -0.633311038, 0.034681492]),
+            (&[1, 5, 7], [0.056066, -0.822999014, 0.370272657]),
+            (&[5, 7, 1], [0.172458034, -0.800539649, -0.243584732]),
+            (&[1, 1, 1], [-0.01355267, -0.8170625, 0.479845362]),
+            (&[0, 1, 2], [0.074422871, -0.704229787, -0.065245443]),
+        ],
+    );
+    check_texts(
+        "mpnet-tiny-cls",
+        &[
+            (&[0, 5, 7, 9, 2], [0.278402809, 0.355515481, 0.006347203]),
+            (&[0, 5, 1, 7, 1, 1, 9, 2], [0.160516177, 0.332252798, 0.287811946]),
+            (&[1, 5, 7], [0.032582892, 0.473136156, -0.880334323]),
+            (&[5, 7, 1], [0.367144106, 0.745698045, 0.199830542]),
+            (&[1, 1, 1], [0.166086273, 0.817403083, -0.733913651]),
+            (&[0, 1, 2], [0.19641793, 0.341429556, 0.26435695]),
+        ],
+    );
+}
+
+/// Compares the logits of texts, one after another in a row, and each in a batch of its own.
+fn check_texts(name: &str, recorded: &[(&[i32], [f64; 3])]) {
+    let (model, weights) = model(name);
     let logits = |batch: BatchShape, inputs: &[(&str, Array)]| {
         let trace = Trace::new();
         let cx = Context::new(&trace, false);
@@ -132,7 +150,7 @@ fn a_roberta_reads_padding_within_a_text_as_transformers_does() {
     ];
     let expected: Vec<f64> = recorded.iter().flat_map(|(_, logits)| *logits).collect();
     let expected = Array::new(lessen_graph::Type::f32(&[recorded.len(), 3]), expected);
-    assert_close("logits", &logits(batch, &inputs), &expected, 1e-6);
+    assert_close(&format!("logits of {name}"), &logits(batch, &inputs), &expected, 1e-6);
     // Each in a batch of its own, filled up.
     for (text, own) in recorded {
         let mut tokens = text.to_vec();
@@ -147,6 +165,6 @@ fn a_roberta_reads_padding_within_a_text_as_transformers_does() {
             ),
         ];
         let expected = Array::new(lessen_graph::Type::f32(&[1, 3]), own.to_vec());
-        assert_close(&format!("{text:?}"), &logits(batch, &inputs), &expected, 1e-6);
+        assert_close(&format!("{name}: {text:?}"), &logits(batch, &inputs), &expected, 1e-6);
     }
 }

@@ -140,6 +140,14 @@ fn distilbert() {
 }
 
 #[test]
+fn mpnet() {
+    check("mpnet-tiny-cls");
+    check("mpnet-tiny-mlm");
+    check("mpnet-tiny-token");
+    check("mpnet-tiny-qa");
+}
+
+#[test]
 fn regression() {
     check("distilbert-tiny-regression");
 }

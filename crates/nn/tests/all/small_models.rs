@@ -2,7 +2,7 @@
 
 use crate::support::Arrays;
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
-use lessen_nn::models::bert::{Bert, BertConfig, Head};
+use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
@@ -85,7 +85,8 @@ pub fn models(attention: AttentionConfig) -> Vec<Model> {
     ]
 }
 
-/// [`models`], and models whose positions are rotary by default, here in half of each head.
+/// [`models`], a model with biases of scores by distance, and models whose positions are rotary by default, here in half
+/// of each head.
 pub fn all_models(attention: AttentionConfig) -> Vec<Model> {
     let half = |interleaved| AttentionConfig {
         rotary: Rotary {
@@ -117,7 +118,21 @@ pub fn all_models(attention: AttentionConfig) -> Vec<Model> {
         attention: half(true),
         ..GptjConfig::default()
     };
+    let mpnet = BertConfig {
+        vocab_size: 9,
+        hidden_size: 8,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        intermediate_size: 6,
+        max_position_embeddings: 7,
+        initializer_range: 0.5,
+        attention,
+        labels: numbered_labels(3),
+        ..BertConfig::of(Family::MPNet)
+    };
+    let head = Head::SequenceClassification;
     let mut all = models(attention);
+    all.push(Bert { config: mpnet, head }.into());
     all.push(GPTNeoXForCausalLM { config: gpt_neox }.into());
     all.push(GPTJForCausalLM { config: gptj }.into());
     all

@@ -1,4 +1,4 @@
-//! BERT, RoBERTa and DistilBERT.
+//! BERT, RoBERTa, DistilBERT and MPNet.
 
 use super::{ModelFamily, ModelRole, Scratch};
 use lessen_nn::Model;
@@ -7,7 +7,7 @@ use lessen_nn::models::bert::{Bert, BertConfig, Family};
 /// Least number of positions of a model from scratch.
 const POSITIONS: usize = 512;
 
-/// BERT, RoBERTa or DistilBERT.
+/// BERT, RoBERTa, DistilBERT or MPNet.
 pub(super) struct Encoders(pub(super) Family);
 
 impl ModelFamily for Encoders {

@@ -1,18 +1,19 @@
-//! The configuration of BERT, RoBERTa and DistilBERT.
+//! The configuration of BERT, RoBERTa, DistilBERT and MPNet.
 
 use serde_json::{Map, Value, json};
 
-use super::family::{Description, Family};
+use super::family::{Counting, Description, Family};
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::labels::numbered_labels;
+use crate::layers::RelativeBias;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use lessen_base::Result;
 
-/// The configuration of a BERT, RoBERTa or DistilBERT; fields are named as in transformers' `config.json` of BERT.
+/// The configuration of a BERT, RoBERTa, DistilBERT or MPNet; fields are named as in transformers' `config.json` of BERT.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BertConfig {
     /// Family, from which names, positions, token types and heads follow.
@@ -27,11 +28,14 @@ pub struct BertConfig {
     pub num_attention_heads: usize,
     /// Width inside the feed-forward layers.
     pub intermediate_size: usize,
-    /// Number of position embeddings. RoBERTa uses only the embeddings after the padding id.
+    /// Number of position embeddings. RoBERTa uses only the embeddings after the padding id, MPNet those after 1.
     pub max_position_embeddings: usize,
-    /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT, which has
-    /// none.
+    /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT and MPNet,
+    /// which have none.
     pub type_vocab_size: usize,
+    /// Rows of MPNet's table of biases by distance, which uses the first [`RelativeBias::BUCKETS`]; 0 in other
+    /// families.
+    pub relative_attention_num_buckets: usize,
     /// Activation of the feed-forward layers.
     pub hidden_act: Activation,
     /// Dropout probability of embeddings and residual branches, in `[0, 1)`.
@@ -74,6 +78,7 @@ impl Default for BertConfig {
             intermediate_size: 3072,
             max_position_embeddings: 512,
             type_vocab_size: 2,
+            relative_attention_num_buckets: 0,
             hidden_act: Activation::Gelu,
             hidden_dropout_prob: 0.1,
             attention_probs_dropout_prob: 0.1,
@@ -116,6 +121,15 @@ impl BertConfig {
                 qa_dropout: 0.1,
                 ..bert
             },
+            Family::MPNet => BertConfig {
+                vocab_size: 30527,
+                max_position_embeddings: 514,
+                type_vocab_size: 0,
+                relative_attention_num_buckets: RelativeBias::BUCKETS,
+                layer_norm_eps: 1e-5,
+                pad_token_id: 1,
+                ..bert
+            },
         }
     }
 
@@ -133,8 +147,8 @@ impl BertConfig {
         let names = &description.fields;
         let (width, heads) = (fields.size(names.hidden_size)?, fields.size(names.num_attention_heads)?);
         fields.divides(names.hidden_size, width, names.num_attention_heads, heads)?;
-        let classifier_dropout = match fields.get(names.classifier_dropout) {
-            Some(_) => Some(fields.dropout_or(names.classifier_dropout, 0.0)?),
+        let classifier_dropout = match names.classifier_dropout.filter(|name| fields.get(name).is_some()) {
+            Some(name) => Some(fields.dropout_or(name, 0.0)?),
             None => names.default_classifier_dropout,
         };
         let config = BertConfig {
@@ -147,6 +161,10 @@ impl BertConfig {
             max_position_embeddings: fields.size("max_position_embeddings")?,
             type_vocab_size: match names.type_vocab_size {
                 Some(name) => fields.size_or(name, default.type_vocab_size)?,
+                None => 0,
+            },
+            relative_attention_num_buckets: match names.relative_attention_num_buckets {
+                Some(name) => buckets(fields, name)?,
                 None => 0,
             },
             hidden_act: fields.activation_or(names.hidden_act, default.hidden_act)?,
@@ -173,7 +191,11 @@ impl BertConfig {
         };
         if config.first_position() >= config.max_position_embeddings {
             let (rows, first) = (config.max_position_embeddings, config.first_position());
-            let what = format!("is {rows}, which leaves no positions, as they begin at {first} (`pad_token_id` + 1)");
+            let why = match description.positions {
+                Counting::AfterPadding => " (`pad_token_id` + 1)",
+                Counting::All | Counting::After(_) => "",
+            };
+            let what = format!("is {rows}, which leaves no positions, as they begin at {first}{why}");
             return Err(fields.error("max_position_embeddings", what));
         }
         Ok(config)
@@ -200,14 +222,18 @@ impl BertConfig {
                 names.attention_probs_dropout_prob,
                 json!(self.attention_probs_dropout_prob),
             ),
-            (names.classifier_dropout, json!(self.classifier_dropout)),
             ("initializer_range", json!(self.initializer_range)),
             ("pad_token_id", json!(self.pad_token_id)),
         ] {
             map.insert(field.into(), value);
         }
         for (field, value) in [
+            (names.classifier_dropout, json!(self.classifier_dropout)),
             (names.type_vocab_size, json!(self.type_vocab_size)),
+            (
+                names.relative_attention_num_buckets,
+                json!(self.relative_attention_num_buckets),
+            ),
             (names.layer_norm_eps, json!(self.layer_norm_eps)),
             (names.qa_dropout.map(|(name, _)| name), json!(self.qa_dropout)),
         ] {
@@ -229,18 +255,19 @@ impl BertConfig {
         }
     }
 
-    /// Whether positions count the tokens of a text without its padding tokens, which have the row of their id.
-    pub(super) fn counts_positions(&self) -> bool {
-        self.family.description().positions_after_padding
+    /// The token that does not count where positions count tokens, and whose row in the table of positions is its id;
+    /// none where all tokens count.
+    pub(super) fn uncounted_token(&self) -> Option<usize> {
+        match self.family.description().positions {
+            Counting::All => None,
+            Counting::AfterPadding => Some(self.pad_token_id),
+            Counting::After(token) => Some(token),
+        }
     }
 
     /// The row of the first token's position in the table of positions.
     pub fn first_position(&self) -> usize {
-        if self.counts_positions() {
-            self.pad_token_id + 1
-        } else {
-            0
-        }
+        self.uncounted_token().map_or(0, |token| token + 1)
     }
 
     pub(super) fn weight(&self) -> Init {
@@ -248,4 +275,14 @@ impl BertConfig {
             std: self.initializer_range,
         }
     }
+}
+
+/// The rows of the table of biases by distance.
+fn buckets(fields: &Fields, name: &str) -> Result<usize> {
+    let (rows, used) = (fields.size_or(name, RelativeBias::BUCKETS)?, RelativeBias::BUCKETS);
+    if rows < used {
+        let what = format!("is {rows}, but distances have {used} buckets");
+        return Err(fields.error(name, what));
+    }
+    Ok(rows)
 }

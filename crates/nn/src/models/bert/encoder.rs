@@ -7,7 +7,7 @@ use crate::attention::SharedAttention;
 use crate::batch::BatchShape;
 use crate::context::Context;
 use crate::counted_positions;
-use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
+use crate::layers::{Attend, RelativeBias, embedding, layer_norm, linear, multi_head};
 use crate::observations::activate;
 
 /// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), token types `types`
@@ -19,12 +19,28 @@ use crate::observations::activate;
 pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
     let description = c.family.description();
     let x = cx.scope("embeddings", |cx| embeddings(cx, c, batch));
-    let shared = SharedAttention::new(&cx.at(description.stack), c.attention, c.num_attention_heads, batch);
+    let stack = cx.at(description.stack);
+    let shared = SharedAttention::new(&stack, c.attention, c.num_attention_heads, batch)
+        .with_relative(relative_bias(&stack, c, batch));
     (0..c.num_hidden_layers).fold(x, |x, i| {
         cx.scope(&format!("{}.{i}", description.layer.layers), |cx| {
             layer(cx, c, x, batch, shared)
         })
     })
+}
+
+/// The bias of scores by distance, where the family has one and positions are learned.
+fn relative_bias<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Option<RelativeBias<'g>> {
+    let name = c.family.description().relative_bias?;
+    if !c.attention.position.is_limited() {
+        return None;
+    }
+    let shape = [c.relative_attention_num_buckets, c.num_attention_heads];
+    let table = cx.scope(name, |cx| cx.param("weight", &shape, c.weight()));
+    let [_, tokens] = batch.tokens();
+    let longest = tokens.min(c.max_position_embeddings - c.first_position());
+    let head_width = c.hidden_size / c.num_attention_heads;
+    Some(RelativeBias::new(table, head_width, batch.positions(cx), longest))
 }
 
 fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
@@ -46,8 +62,8 @@ fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor
     let (name, rows) = ("position_embeddings", table(c.max_position_embeddings));
     let x = if !c.attention.position.is_limited() {
         x
-    } else if c.counts_positions() {
-        let counted = counted_positions::rows(batch, cx, tokens, c.pad_token_id);
+    } else if let Some(uncounted) = c.uncounted_token() {
+        let counted = counted_positions::rows(batch, cx, tokens, uncounted);
         x + embedding(cx, name, counted, rows, c.weight())
     } else {
         x + batch.position_embeddings(cx, name, rows, c.weight())

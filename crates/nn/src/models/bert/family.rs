@@ -1,4 +1,4 @@
-//! BERT, RoBERTa and DistilBERT: their differences, as transformers has them.
+//! BERT, RoBERTa, DistilBERT and MPNet: their differences, as transformers has them.
 
 use crate::activation::Activation;
 
@@ -11,6 +11,8 @@ pub enum Family {
     Roberta,
     /// DistilBERT (Sanh et al. 2019): BERT without token types, and without dropout after attention.
     DistilBert,
+    /// MPNet (Song et al. 2020): RoBERTa without token types, and with a bias of scores by the distance of tokens.
+    MPNet,
 }
 
 /// Head of the encoder.
@@ -38,7 +40,7 @@ impl Head {
 
 impl Family {
     /// All families.
-    pub const ALL: [Family; 3] = [Family::Bert, Family::Roberta, Family::DistilBert];
+    pub const ALL: [Family; 4] = [Family::Bert, Family::Roberta, Family::DistilBert, Family::MPNet];
 
     /// The family in `model_type`.
     pub fn model_type(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Family {
             Family::Bert => &BERT,
             Family::Roberta => &ROBERTA,
             Family::DistilBert => &DISTILBERT,
+            Family::MPNet => &MPNET,
         }
     }
 }
@@ -74,6 +77,8 @@ pub(crate) struct Description {
     pub prefix: &'static str,
     /// Scope, in the encoder, of the parameters that all layers share.
     pub stack: &'static str,
+    /// Name there of the table of biases by distance, where there is one.
+    pub relative_bias: Option<&'static str>,
     pub layer: LayerNames,
     /// Whether dropout follows the output of attention.
     pub attention_output_dropout: bool,
@@ -82,8 +87,7 @@ pub(crate) struct Description {
     pub classifier_dropout_of_tokens: bool,
     /// The padding id of a `config.json` without one.
     pub pad_token_id: usize,
-    /// Whether positions count the tokens that are no padding, from the padding id plus one on, instead of all from 0.
-    pub positions_after_padding: bool,
+    pub positions: Counting,
     pub classifier: ClassifierNames,
     pub masked: MaskedNames,
 }
@@ -93,6 +97,17 @@ impl Description {
     pub fn words(&self) -> String {
         format!("{}.embeddings.word_embeddings.weight", self.prefix)
     }
+}
+
+/// How tokens are counted to find their rows in the table of positions.
+#[derive(Clone, Copy)]
+pub(crate) enum Counting {
+    /// All tokens count, from row 0 on.
+    All,
+    /// Tokens other than the padding token count, from the row after its id on; padding tokens have the row of its id.
+    AfterPadding,
+    /// The same with this token, whatever the padding token is.
+    After(usize),
 }
 
 /// Names of classes in `architectures`, by their heads.
@@ -113,7 +128,8 @@ pub(crate) struct FieldNames {
     pub hidden_act: &'static str,
     pub hidden_dropout_prob: &'static str,
     pub attention_probs_dropout_prob: &'static str,
-    pub classifier_dropout: &'static str,
+    /// None where the classifier has the dropout of the hidden states.
+    pub classifier_dropout: Option<&'static str>,
     /// The classifier's dropout where the field is missing; none takes the dropout of the hidden states.
     pub default_classifier_dropout: Option<f64>,
     /// Name of the field, and the dropout where the field is missing; without a name the dropout is 0.
@@ -122,6 +138,8 @@ pub(crate) struct FieldNames {
     pub type_vocab_size: Option<&'static str>,
     /// None where epsilon is always the default.
     pub layer_norm_eps: Option<&'static str>,
+    /// Rows of the table of biases by distance; none where there is no such table.
+    pub relative_attention_num_buckets: Option<&'static str>,
 }
 
 /// Names of parameters, in a layer.
@@ -172,11 +190,12 @@ static BERT: Description = Description {
     fields: BERT_FIELDS,
     prefix: "bert",
     stack: "encoder",
+    relative_bias: None,
     layer: BERT_LAYER,
     attention_output_dropout: true,
     classifier_dropout_of_tokens: true,
     pad_token_id: 0,
-    positions_after_padding: false,
+    positions: Counting::All,
     classifier: ClassifierNames {
         dense: "bert.pooler.dense",
         activation: Activation::Tanh,
@@ -193,7 +212,7 @@ static BERT: Description = Description {
     },
 };
 
-static ROBERTA: Description = Description {
+const ROBERTA: Description = Description {
     model_type: "roberta",
     classes: Classes {
         sequence_classification: "RobertaForSequenceClassification",
@@ -204,11 +223,12 @@ static ROBERTA: Description = Description {
     fields: BERT_FIELDS,
     prefix: "roberta",
     stack: "encoder",
+    relative_bias: None,
     layer: BERT_LAYER,
     attention_output_dropout: true,
     classifier_dropout_of_tokens: true,
     pad_token_id: 1,
-    positions_after_padding: true,
+    positions: Counting::AfterPadding,
     classifier: ClassifierNames {
         dense: "classifier.dense",
         activation: Activation::Tanh,
@@ -241,14 +261,16 @@ static DISTILBERT: Description = Description {
         hidden_act: "activation",
         hidden_dropout_prob: "dropout",
         attention_probs_dropout_prob: "attention_dropout",
-        classifier_dropout: "seq_classif_dropout",
+        classifier_dropout: Some("seq_classif_dropout"),
         default_classifier_dropout: Some(0.2),
         qa_dropout: Some(("qa_dropout", 0.1)),
         type_vocab_size: None,
         layer_norm_eps: None,
+        relative_attention_num_buckets: None,
     },
     prefix: "distilbert",
     stack: "transformer",
+    relative_bias: None,
     layer: LayerNames {
         layers: "transformer.layer",
         query: "attention.q_lin",
@@ -263,7 +285,7 @@ static DISTILBERT: Description = Description {
     attention_output_dropout: false,
     classifier_dropout_of_tokens: false,
     pad_token_id: 0,
-    positions_after_padding: false,
+    positions: Counting::All,
     classifier: ClassifierNames {
         dense: "pre_classifier",
         activation: Activation::Relu,
@@ -280,6 +302,34 @@ static DISTILBERT: Description = Description {
     },
 };
 
+static MPNET: Description = Description {
+    model_type: "mpnet",
+    classes: Classes {
+        sequence_classification: "MPNetForSequenceClassification",
+        token_classification: "MPNetForTokenClassification",
+        question_answering: "MPNetForQuestionAnswering",
+        masked_lm: "MPNetForMaskedLM",
+    },
+    fields: FieldNames {
+        classifier_dropout: None,
+        type_vocab_size: None,
+        relative_attention_num_buckets: Some("relative_attention_num_buckets"),
+        ..BERT_FIELDS
+    },
+    prefix: "mpnet",
+    relative_bias: Some("relative_attention_bias"),
+    layer: LayerNames {
+        query: "attention.attn.q",
+        key: "attention.attn.k",
+        value: "attention.attn.v",
+        attention_output: "attention.attn.o",
+        attention_norm: "attention.LayerNorm",
+        ..BERT_LAYER
+    },
+    positions: Counting::After(1),
+    ..ROBERTA
+};
+
 const BERT_FIELDS: FieldNames = FieldNames {
     hidden_size: "hidden_size",
     num_hidden_layers: "num_hidden_layers",
@@ -288,11 +338,12 @@ const BERT_FIELDS: FieldNames = FieldNames {
     hidden_act: "hidden_act",
     hidden_dropout_prob: "hidden_dropout_prob",
     attention_probs_dropout_prob: "attention_probs_dropout_prob",
-    classifier_dropout: "classifier_dropout",
+    classifier_dropout: Some("classifier_dropout"),
     default_classifier_dropout: None,
     qa_dropout: None,
     type_vocab_size: Some("type_vocab_size"),
     layer_norm_eps: Some("layer_norm_eps"),
+    relative_attention_num_buckets: None,
 };
 
 const BERT_LAYER: LayerNames = LayerNames {

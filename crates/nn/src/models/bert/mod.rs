@@ -1,4 +1,4 @@
-//! BERT (Devlin et al. 2019) and its relatives RoBERTa and DistilBERT: post-norm Transformer encoders with a head.
+//! BERT (Devlin et al. 2019) and its relatives RoBERTa, DistilBERT and MPNet: post-norm Transformer encoders with a head.
 //! Parameters are named as in transformers; [`Family`] holds all differences.
 
 mod config;

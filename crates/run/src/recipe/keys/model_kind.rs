@@ -23,6 +23,8 @@ macro_rules! transformers {
             Roberta = "roberta": bert::Encoders(Family::Roberta);
             /// The same without token types and pooler.
             DistilBert = "distilbert": bert::Encoders(Family::DistilBert);
+            /// The same without token types and pooler, and with biases of attention scores by distance.
+            MPNet = "mpnet": bert::Encoders(Family::MPNet);
             /// A small pre-LN classifier with mean pooling.
             Encoder = "encoder": encoder::SmallEncoder;
             /// A classifier of images, a pre-LN encoder of their patches.
