@@ -2,11 +2,14 @@
 
 use crate::condensation::{Condensation, ImageUpdate};
 use crate::images::{ImageSource, LabelledImages};
-use crate::matching::{DISTANCES, IMAGE_MOMENTUM_RATE, IMAGE_RATE, Matching, REAL};
+use crate::matching::{CLASS, INTER, INTRA, KEEP_SYNTHETIC, Matching};
 use crate::network::{Network, matched};
 use crate::network_update::{self, CHOSEN, CLASSES, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN};
+use crate::real_gradients::{CHUNK, KEEP, KEEP_MEAN, REAL, SHARE};
 use crate::schedule::InnerEpochs;
+use crate::second_derivative::check_second_derivative;
 use crate::settings::{Level, Settings};
+use crate::siamese_graph::ChangeArrays;
 use crate::synthetic::{Synthetic, drawn};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
@@ -21,11 +24,21 @@ const VALIDATION: usize = 256;
 /// Functions of a condensation.
 struct Functions {
     /// Updates of the images, one after another in turn.
-    matchings: Vec<Function>,
+    matchings: Vec<MatchingFunctions>,
     /// Steps of the network by batch size.
     steps: Vec<(usize, Function)>,
     /// The loss of the fixed batch of real images.
     validation: Option<Function>,
+}
+
+/// Functions of an update of the images, each for one class.
+struct MatchingFunctions {
+    /// Gradients of a chunk of real images, by the size of the chunk.
+    real: Vec<(usize, Function)>,
+    /// The mean of the gradients of synthetic images, where those of all classes together are matched.
+    mean: Option<Function>,
+    /// The update of the images of a class.
+    update: Function,
 }
 
 /// A condensation by gradient matching: synthetic images, and the network of the present outer iteration.
@@ -58,6 +71,7 @@ impl<'a> Condenser<'a> {
                  convolution",
             ));
         }
+        check_second_derivative(network, source.shape())?;
         let functions = compiled(&mut common, network)?;
         common.compile_statistics(network)?;
         common.start()?;
@@ -85,12 +99,33 @@ impl<'a> Condenser<'a> {
         self.common.real_batch()
     }
 
-    /// The plan of an update of the images: of the first one, where two alternate.
+    /// The plans of all functions, each with its name: `real 256`, the gradients of that many real images of a class;
+    /// `mean`, the gradients of the synthetic images of a class; `update`, the update of the images of a class; `step
+    /// 100`, a step of the network on that many synthetic images; `validation`, the loss of real images. Where updates
+    /// of two kinds alternate, there are two plans of a name.
     ///
     /// # Errors
     /// None, as long as the condensation has its functions.
-    pub fn plan(&self) -> Result<Arc<Plan>> {
-        self.common.session.plan(self.functions.matchings[0])
+    pub fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
+        let of_size = |what: &str, functions: &[(usize, Function)]| -> Vec<(String, Function)> {
+            let named = functions
+                .iter()
+                .map(|(size, function)| (format!("{what} {size}"), *function));
+            named.collect()
+        };
+        let mut all = Vec::new();
+        for matching in &self.functions.matchings {
+            all.extend(of_size("real", &matching.real));
+            all.extend(matching.mean.map(|mean| ("mean".to_string(), mean)));
+            all.push(("update".to_string(), matching.update));
+        }
+        all.extend(of_size("step", &self.functions.steps));
+        let validation = self.functions.validation;
+        all.extend(validation.map(|validation| ("validation".to_string(), validation)));
+        let session = &self.common.session;
+        all.into_iter()
+            .map(|(name, function)| Ok((name, session.plan(function)?)))
+            .collect()
     }
 
     /// Draws a new network, as an outer iteration does first.
@@ -120,20 +155,56 @@ impl<'a> Condenser<'a> {
     /// An image that cannot be read, a device that fails.
     pub fn update_images(&mut self, update: usize, random: &mut SplitMix64) -> Result<Vec<f32>> {
         self.common.set_statistics(random)?;
-        let real = self.common.draw_real(self.real_batch(), random)?;
         let number = self.common.done * self.common.settings.updates + update;
-        let function = self.functions.matchings[number % self.functions.matchings.len()];
-        let [rate, momentum] =
-            [self.common.settings.image_rate, self.common.settings.image_momentum].map(|rate| [rate as f32]);
-        let results = self.common.session.run(
-            function,
-            &[
-                (REAL, Host::F32(&real)),
-                (IMAGE_RATE, Host::F32(&rate)),
-                (IMAGE_MOMENTUM_RATE, Host::F32(&momentum)),
-            ],
-        )?;
-        Ok(results.f32(DISTANCES)?.to_vec())
+        let matching = &self.functions.matchings[number % self.functions.matchings.len()];
+        let (classes, real_batch) = (self.common.by_class.len(), self.common.real_batch());
+        let changes = self.common.draw_changes_alike(random);
+        for class in 0..classes {
+            let chosen: Vec<usize> = drawn(&self.common.by_class[class], real_batch, random).collect();
+            let number_of_class = [class as i32];
+            for (number, chunk) in chosen.chunks(CHUNK).enumerate() {
+                let real = self.common.source.gather(chunk)?;
+                let keep = [class + number, number].map(|past| [if past == 0 { 0.0 } else { 1.0 }]);
+                let share = [chunk.len() as f32 / real_batch as f32];
+                let function = of_size(&matching.real, chunk.len())?;
+                let mut inputs = vec![
+                    (REAL, Host::F32(&real)),
+                    (CLASS, Host::I32(&number_of_class)),
+                    (SHARE, Host::F32(&share)),
+                    (KEEP, Host::F32(&keep[1])),
+                    (KEEP_MEAN, Host::F32(&keep[0])),
+                ];
+                inputs.extend(changes.get(class).into_iter().flat_map(ChangeArrays::inputs));
+                self.common.session.run(function, &inputs)?;
+            }
+        }
+        if let Some(mean) = matching.mean {
+            for class in 0..classes {
+                let keep = [if class == 0 { 0.0 } else { 1.0 }];
+                let number = [class as i32];
+                let mut inputs = vec![(CLASS, Host::I32(&number)), (KEEP_SYNTHETIC, Host::F32(&keep))];
+                inputs.extend(changes.get(class).into_iter().flat_map(ChangeArrays::inputs));
+                self.common.session.run(mean, &inputs)?;
+            }
+        }
+        let rates = self.common.rates();
+        let mut distances = vec![0.0; self.layers.len()];
+        for class in 0..classes {
+            let number = [class as i32];
+            let mut inputs = vec![(CLASS, Host::I32(&number))];
+            inputs.extend(rates.iter().map(|(name, rate)| (*name, Host::F32(rate))));
+            inputs.extend(changes.get(class).into_iter().flat_map(ChangeArrays::inputs));
+            let results = self.common.session.run(matching.update, &inputs)?;
+            // The distance of all classes together is the same in each of them.
+            for name in results
+                .names()
+                .filter(|name| *name == INTRA || class == 0 && *name == INTER)
+            {
+                let found = results.f32(name)?;
+                distances.iter_mut().zip(found).for_each(|(sum, own)| *sum += own);
+            }
+        }
+        Ok(distances)
     }
 
     /// Trains the network after update number `update`; returns the epochs.
@@ -181,15 +252,15 @@ impl<'a> Condenser<'a> {
                      epoch at least",
                 ));
             };
-            self.common.session.run(
-                step,
-                &[
-                    (CHOSEN, Host::I32(chosen)),
-                    (CLASSES, Host::I32(&classes)),
-                    (NETWORK_RATE, Host::F32(&rates[0])),
-                    (NETWORK_MOMENTUM_RATE, Host::F32(&rates[1])),
-                ],
-            )?;
+            let changes = self.common.draw_changes_of_each(chosen.len(), random);
+            let mut inputs = vec![
+                (CHOSEN, Host::I32(chosen)),
+                (CLASSES, Host::I32(&classes)),
+                (NETWORK_RATE, Host::F32(&rates[0])),
+                (NETWORK_MOMENTUM_RATE, Host::F32(&rates[1])),
+            ];
+            inputs.extend(changes.iter().flat_map(ChangeArrays::inputs));
+            self.common.session.run(step, &inputs)?;
             self.has_moved = true;
         }
         Ok(())
@@ -270,7 +341,7 @@ impl Condensation for Condenser<'_> {
 
 /// Compiles the functions of a condensation.
 fn compiled(common: &mut Synthetic<'_>, network: &dyn Network) -> Result<Functions> {
-    let (options, real_batch, count) = (common.options(), common.real_batch(), common.labels().len());
+    let (options, real_batch, set) = (common.options(), common.real_batch(), common.set());
     let Synthetic {
         source,
         settings,
@@ -278,40 +349,45 @@ fn compiled(common: &mut Synthetic<'_>, network: &dyn Network) -> Result<Functio
         session,
         ..
     } = common;
-    let (classes, shape) = (source.classes(), source.shape());
     let training = FunctionOptions {
         training: true,
         ..options
     };
     let matching = |intra: Option<f64>, inter: Option<f64>| Matching {
-        classes,
-        per_class: settings.per_class,
-        real_batch,
-        shape,
+        set,
+        augment: settings.augment,
         distance: settings.distance,
         intra,
         inter,
     };
-    let lambda = settings.lambda.unwrap_or(classes as f64);
+    let lambda = settings.lambda.unwrap_or(set.classes as f64);
     let matchings = match settings.level {
         Level::Intra => vec![matching(Some(1.0), None)],
         Level::Inter => vec![matching(None, Some(lambda))],
         Level::Interleaved => vec![matching(Some(1.0), None), matching(None, Some(lambda))],
         Level::Multi => vec![matching(Some(1.0), Some(lambda))],
     };
-    let matchings = matchings
-        .into_iter()
-        .map(|matching| session.function_with(options, |cx| matching.add(cx, network, params)));
+    let matchings = matchings.into_iter().map(|matching| {
+        let real = parts(real_batch, CHUNK).into_iter().map(|chunk| {
+            let add = session.function_with(options, |cx| matching.add_real(cx, network, params, chunk));
+            add.map(|function| (chunk, function))
+        });
+        let real = real.collect::<Result<_>>()?;
+        let mean = match matching.inter {
+            Some(_) => Some(session.function_with(options, |cx| matching.add_mean(cx, network, params))?),
+            None => None,
+        };
+        let update = session.function_with(options, |cx| matching.add(cx, network, params))?;
+        Ok(MatchingFunctions { real, mean, update })
+    });
     let matchings = matchings.collect::<Result<Vec<_>>>()?;
-    let mut sizes = Vec::new();
-    if settings.epochs_of_iteration() > 0 {
-        let batch = settings.network_batch.min(count);
-        sizes.push(batch);
-        sizes.extend(Some(count % batch).filter(|rest| *rest > 0));
-    }
+    let sizes = match settings.epochs_of_iteration() {
+        0 => Vec::new(),
+        _ => parts(set.count(), settings.network_batch),
+    };
     let steps = sizes.into_iter().map(|batch| {
         let add = session.function_with(training, |cx| {
-            network_update::add_step(cx, network, params, (batch, count, shape))
+            network_update::add_step(cx, network, params, (set, batch), settings.augment)
         });
         add.map(|function| (batch, function))
     });
@@ -319,7 +395,7 @@ fn compiled(common: &mut Synthetic<'_>, network: &dyn Network) -> Result<Functio
     let validation = match settings.epochs {
         InnerEpochs::UntilOverfit(_) => {
             let batch = VALIDATION.min(source.labels().len());
-            let add = session.function_with(options, |cx| network_update::add_loss(cx, network, (batch, shape)));
+            let add = session.function_with(options, |cx| network_update::add_loss(cx, network, (batch, set.shape)));
             Some(add?)
         }
         _ => None,
@@ -329,4 +405,18 @@ fn compiled(common: &mut Synthetic<'_>, network: &dyn Network) -> Result<Functio
         steps,
         validation,
     })
+}
+
+/// The sizes of the parts of `count` elements in parts of at most `most`: one size, or two.
+fn parts(count: usize, most: usize) -> Vec<usize> {
+    let part = count.min(most);
+    let rest = if part == 0 { 0 } else { count % part };
+    [part, rest].into_iter().filter(|size| *size > 0).collect()
+}
+
+/// The function for a size.
+fn of_size(functions: &[(usize, Function)], size: usize) -> Result<Function> {
+    let found = functions.iter().find(|(own, _)| *own == size);
+    let found = found.map(|(_, function)| *function);
+    found.ok_or_else(|| Error::internal(format!("there is no function for {size} images")))
 }

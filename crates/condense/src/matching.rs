@@ -1,38 +1,44 @@
-//! Gradient matching as a graph: gradients of real and of synthetic images, their distance, its derivative by the
-//! synthetic images, and their update (lines 5 to 10 of algorithm 1).
+//! Gradient matching as graphs: the gradients of the synthetic images of a class, their distance from those of real
+//! images, its derivative by the images, and their update (lines 5 to 10 of algorithm 1).
+//!
+//! Each graph is for one class, whose number is an input, so the memory and the time of compiling do not grow with the
+//! number of classes. The gradients of all classes together (equation 2.5) are a mean over the graphs of the classes:
+//! [`Matching::add_mean`] makes it first. The derivative of their distance by the gradients of one class is then the
+//! same for all classes, and enters the graph of a class as a linear term beside the distance of the class.
 
 use crate::distance::Distance;
 use crate::network::{Network, matched};
-use crate::sgd::descend;
+use crate::real_gradients::{of_all, of_classes};
+use crate::siamese::Strategy;
+use crate::siamese_graph::Changes;
+use crate::synthetic_set::{Rows, SyntheticSet};
 use lessen_graph::{DType, Phase, Tensor, concat};
-use lessen_nn::{Context, Init, ParamSpec};
+use lessen_nn::{Context, ParamSpec};
 
-/// Parameter with the synthetic images, `[classes * per_class, H, W, C]`, class by class.
-pub const IMAGES: &str = "condensed.images";
+/// Data input with the number of the class, `i32[1]`.
+pub(crate) const CLASS: &str = "condensed.class";
 
-/// Data input with the real images, `[classes * real_batch, H, W, C]`, class by class.
-pub(crate) const REAL: &str = "condensed.real";
+/// Data input that is 0 for the first class and 1 for others, `f32[]`.
+pub(crate) const KEEP_SYNTHETIC: &str = "condensed.keep_synthetic";
 
-/// Data input with the learning rate of the images, `f32[]`.
-pub(crate) const IMAGE_RATE: &str = "condensed.image_rate";
+/// Result with the distances of the gradients of the class, one for each matched parameter, `f32[parameters]`.
+pub(crate) const INTRA: &str = "intra";
 
-/// Data input with the momentum of the images, `f32[]`.
-pub(crate) const IMAGE_MOMENTUM_RATE: &str = "condensed.image_momentum";
+/// Result with the distances of the gradients of all classes together, one for each matched parameter.
+pub(crate) const INTER: &str = "inter";
 
-/// Result with the distance of each matched parameter, `f32[parameters]`.
-pub(crate) const DISTANCES: &str = "distances";
+/// State with the gradient of a parameter by the synthetic images of all classes.
+fn of_synthetic(param: &str) -> String {
+    format!("condensed.synthetic_mean.{param}")
+}
 
-/// Numbers that decide the graph of an update of the images.
+/// Numbers that decide the graphs of an update of the images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Matching {
-    /// Number of classes.
-    pub classes: usize,
-    /// Synthetic images of a class.
-    pub per_class: usize,
-    /// Real images of a class.
-    pub real_batch: usize,
-    /// Height, width and channels.
-    pub shape: [usize; 3],
+    /// The synthetic set.
+    pub set: SyntheticSet,
+    /// How real and synthetic images of a class are changed alike.
+    pub augment: Option<Strategy>,
     /// Distance of gradients.
     pub distance: Distance,
     /// Weight of the gradients of each class; they are left out if `None`.
@@ -41,79 +47,107 @@ pub(crate) struct Matching {
     pub inter: Option<f64>,
 }
 
-/// The parameter with the synthetic images.
-pub(crate) fn images_of<'g>(cx: &Context<'g>, count: usize, shape: [usize; 3]) -> Tensor<'g> {
-    cx.param(IMAGES, &[&[count][..], &shape].concat(), Init::Normal { std: 1.0 })
+/// The matched parameters of the network.
+pub(crate) fn weights_of<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
+    let declared = matched(params).map(|param| cx.param(&param.name, &param.shape, param.init));
+    declared.collect()
 }
 
-/// Gradients of the matched parameters, in their order.
-type Gradients<'g> = Vec<Tensor<'g>>;
+/// The class of `count` images of one class, `i32[count]`.
+pub(crate) fn labels_of(class: Tensor<'_>, count: usize) -> Tensor<'_> {
+    class.broadcast_to(&[count])
+}
+
+/// The number of a class as an index, `i32[]`.
+pub(crate) fn class_index(class: Tensor<'_>) -> Tensor<'_> {
+    class.reshape(&[])
+}
 
 impl Matching {
-    /// Adds an update of the images to a graph, and returns its results.
-    pub fn add<'g>(&self, cx: &Context<'g>, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor<'g>)> {
-        let images = images_of(cx, self.classes * self.per_class, self.shape);
-        let (distances, gradient) = self.distances(cx, network, params, images);
-        cx.trace().in_phase(Phase::Update, || {
-            let rates = [IMAGE_RATE, IMAGE_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
-            descend(cx, (IMAGES, images), gradient, rates);
-        });
-        vec![(DISTANCES.to_string(), distances)]
+    /// Images of a class, changed as the siamese augmentation says.
+    pub fn changed<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        match self.augment {
+            Some(strategy) => Changes::declare(cx, strategy, 1, self.set.shape).of_batch(images, 0),
+            None => images,
+        }
     }
 
-    /// The distance of each matched parameter, `f32[parameters]`, and the derivative of their sum by the images.
-    pub fn distances<'g>(
+    /// The synthetic images of a class, and the gradients of their loss by the matched parameters.
+    fn gradients<'g>(
+        &self,
+        cx: &Context<'g>,
+        network: &dyn Network,
+        weights: &[Tensor<'g>],
+        class: Tensor<'g>,
+    ) -> (Rows<'g>, Vec<Tensor<'g>>) {
+        let rows = self.set.of_class(cx, class);
+        let logits = network.logits(cx, self.changed(cx, rows.images));
+        let loss = rows.loss(logits, labels_of(class, self.set.per_class));
+        (rows, loss.grad(weights))
+    }
+
+    /// Adds the gradients of the synthetic images of a class to their mean over all classes.
+    pub fn add_mean<'g>(
         &self,
         cx: &Context<'g>,
         network: &dyn Network,
         params: &[ParamSpec],
-        images: Tensor<'g>,
-    ) -> (Tensor<'g>, Tensor<'g>) {
-        let shape = |count: usize| [&[count][..], &self.shape].concat();
-        let real = cx.input(REAL, DType::F32, &shape(self.classes * self.real_batch));
-        let weights: Gradients<'g> = matched(params)
-            .map(|param| cx.param(&param.name, &param.shape, param.init))
-            .collect();
-        let gradients = |images: Tensor<'g>, count: usize, class: usize| {
-            let own = images.slice(0, class * count, count);
-            let labels = cx.trace().full(DType::I32, &[count], class as f64);
-            network.logits(cx, own).cross_entropy(labels).grad(&weights)
-        };
-        let mut distances: Gradients<'g> = vec![cx.trace().full(DType::F32, &[], 0.0); weights.len()];
-        let mut sums: [Option<Gradients<'g>>; 2] = [None, None];
-        for class in 0..self.classes {
-            let pair = [
-                gradients(real, self.real_batch, class),
-                gradients(images, self.per_class, class),
-            ];
-            if let Some(weight) = self.intra {
-                self.add_distances(&mut distances, &pair, weight);
+    ) -> Vec<(String, Tensor<'g>)> {
+        let class = cx.input(CLASS, DType::I32, &[1]);
+        let (_, gradients) = self.gradients(cx, network, &weights_of(cx, params), class);
+        cx.trace().in_phase(Phase::Update, || {
+            let keep = cx.input(KEEP_SYNTHETIC, DType::F32, &[]);
+            for (param, gradient) in matched(params).zip(gradients) {
+                let state = cx.trace().state(&of_synthetic(&param.name), DType::F32, &param.shape);
+                let part = gradient * (1.0 / self.set.classes as f64);
+                cx.trace().assign(state, state * keep + part);
             }
-            if self.inter.is_some() {
-                for (sum, own) in sums.iter_mut().zip(pair) {
-                    *sum = Some(match sum.take() {
-                        None => own,
-                        Some(sum) => sum.into_iter().zip(own).map(|(sum, own)| sum + own).collect(),
-                    });
-                }
-            }
-        }
-        if let (Some(weight), [Some(real), Some(synthetic)]) = (self.inter, sums) {
-            let share = 1.0 / self.classes as f64;
-            let means = [real, synthetic].map(|sums| sums.into_iter().map(|sum| sum * share).collect());
-            self.add_distances(&mut distances, &means, weight);
-        }
-        let total = distances.iter().copied().reduce(|a, b| a + b);
-        let total = total.unwrap_or_else(|| cx.trace().full(DType::F32, &[], 0.0));
-        let gradient = total.grad(&[images])[0];
-        let rows: Vec<Tensor<'g>> = distances.iter().map(|distance| distance.reshape(&[1])).collect();
-        (concat(&rows, 0), gradient)
+        });
+        Vec::new()
     }
 
-    /// Adds the distances of a pair of gradients, with a weight, to those of each parameter.
-    fn add_distances<'g>(&self, distances: &mut [Tensor<'g>], [real, synthetic]: &[Gradients<'g>; 2], weight: f64) {
-        for ((distance, real), synthetic) in distances.iter_mut().zip(real).zip(synthetic) {
-            *distance = *distance + self.distance.of_layer(*synthetic, *real) * weight;
+    /// Adds the update of the images of a class, and returns the distances.
+    pub fn add<'g>(&self, cx: &Context<'g>, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor<'g>)> {
+        let trace = cx.trace();
+        let class = cx.input(CLASS, DType::I32, &[1]);
+        let (rows, gradients) = self.gradients(cx, network, &weights_of(cx, params), class);
+        let (mut results, mut terms) = (Vec::new(), Vec::new());
+        if let Some(weight) = self.intra {
+            let distances: Vec<Tensor<'g>> = matched(params)
+                .zip(&gradients)
+                .map(|(param, gradient)| {
+                    let table = [self.set.classes, param.shape.iter().product()];
+                    let real = trace.state(&of_classes(&param.name), DType::F32, &table);
+                    let real = real.gather(class).reshape(&param.shape);
+                    self.distance.of_layer(*gradient, real) * weight
+                })
+                .collect();
+            results.push((INTRA.to_string(), vector(&distances)));
+            terms.extend(distances);
         }
+        if let Some(weight) = self.inter {
+            let distances: Vec<Tensor<'g>> = matched(params)
+                .zip(&gradients)
+                .map(|(param, gradient)| {
+                    let state = |name: String| trace.state(&name, DType::F32, &param.shape);
+                    let synthetic = state(of_synthetic(&param.name));
+                    let distance = self.distance.of_layer(synthetic, state(of_all(&param.name))) * weight;
+                    let slope = distance.grad(&[synthetic])[0] * (1.0 / self.set.classes as f64);
+                    terms.push((*gradient * slope).sum());
+                    distance
+                })
+                .collect();
+            results.push((INTER.to_string(), vector(&distances)));
+        }
+        let total = terms.into_iter().reduce(|a, b| a + b);
+        let total = total.unwrap_or_else(|| trace.full(DType::F32, &[], 0.0));
+        self.set.update_class(cx, (class, rows), total);
+        results
     }
+}
+
+/// Scalars as a vector.
+fn vector<'g>(scalars: &[Tensor<'g>]) -> Tensor<'g> {
+    let rows: Vec<Tensor<'g>> = scalars.iter().map(|scalar| scalar.reshape(&[1])).collect();
+    concat(&rows, 0)
 }

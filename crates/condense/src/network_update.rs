@@ -1,10 +1,10 @@
 //! The update of the network on the synthetic images (line 13 of algorithm 1), and its loss on real images.
 
-use crate::matching::images_of;
 use crate::network::Network;
 use crate::sgd::descend;
 use crate::siamese::Strategy;
 use crate::siamese_graph::Changes;
+use crate::synthetic_set::SyntheticSet;
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, ParamSpec};
 
@@ -26,25 +26,21 @@ pub(crate) const NETWORK_MOMENTUM_RATE: &str = "condensed.network_momentum";
 /// Result with the mean loss of a batch.
 pub(crate) const LOSS: &str = "loss";
 
-/// Adds a step of the network on `batch` of `count` synthetic images by SGD with momentum; each image is changed as
-/// `augment` says.
+/// Adds a step of the network on `batch` synthetic images by SGD with momentum; each image is changed as `augment`
+/// says.
 pub(crate) fn add_step<'g>(
     cx: &Context<'g>,
     network: &dyn Network,
     params: &[ParamSpec],
-    (batch, count, shape): (usize, usize, [usize; 3]),
+    (set, batch): (SyntheticSet, usize),
     augment: Option<Strategy>,
 ) -> Vec<(String, Tensor<'g>)> {
-    let images = images_of(cx, count, shape);
-    let chosen = cx.input(CHOSEN, DType::I32, &[batch]);
-    let size: usize = shape.iter().product();
-    let rows = images.reshape(&[count, size]).gather(chosen);
-    let seen = rows.reshape(&[&[batch][..], &shape].concat());
-    let seen = augment.map_or(seen, |strategy| {
-        Changes::declare(cx, strategy, batch, shape).of_each(seen, 0)
+    let rows = set.chosen(cx, cx.input(CHOSEN, DType::I32, &[batch]));
+    let seen = augment.map_or(rows.images, |strategy| {
+        Changes::declare(cx, strategy, batch, set.shape).of_each(rows.images, 0)
     });
     let logits = network.logits(cx, seen);
-    let loss = logits.cross_entropy(cx.input(CLASSES, DType::I32, &[batch]));
+    let loss = rows.loss(logits, cx.input(CLASSES, DType::I32, &[batch]));
     let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
     let tensors: Vec<Tensor<'g>> = trained
         .iter()

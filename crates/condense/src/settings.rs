@@ -153,6 +153,9 @@ pub struct Settings {
     /// Siamese augmentation of real and synthetic images, in updates of the images and of the network; none in the
     /// paper.
     pub augment: Option<Strategy>,
+    /// Learning rate of soft labels, the probabilities of all classes that are learned with the images; labels stay
+    /// what they are if `None`, as in the paper.
+    pub soft_labels: Option<f64>,
     /// Seed of the images, the networks and all batches.
     pub seed: u64,
     /// Dtype that products and convolutions read.
@@ -198,6 +201,7 @@ impl Settings {
                 Method::Dsa => Start::Real,
                 _ => Start::Noise,
             },
+            soft_labels: None,
             augment: (method == Method::Dsa).then_some(Strategy::ALL),
             seed: 1,
             precision: Precision::F32,
@@ -224,6 +228,7 @@ impl Settings {
         let numbers = [
             ("lambda", self.lambda.unwrap_or(1.0), f64::INFINITY),
             ("image_rate", self.image_rate, f64::INFINITY),
+            ("soft_labels", self.soft_labels.unwrap_or(0.0), f64::INFINITY),
             ("image_momentum", self.image_momentum, 1.0),
             ("network_rate", self.network_rate, f64::INFINITY),
             ("network_momentum", self.network_momentum, 1.0),

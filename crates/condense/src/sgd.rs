@@ -16,7 +16,17 @@ pub(crate) fn descend<'g>(
     [rate, carried]: [Tensor<'g>; 2],
 ) {
     let momentum = cx.trace().state(&momentum_of(name), DType::F32, &param.shape());
-    let moved = momentum * carried + gradient;
+    let [moved, new] = descended([param, momentum], gradient, [rate, carried]);
     cx.trace().assign(momentum, moved);
-    cx.trace().assign(param, param - moved * rate);
+    cx.trace().assign(param, new);
+}
+
+/// The momentum and the parameter after a step.
+pub(crate) fn descended<'g>(
+    [param, momentum]: [Tensor<'g>; 2],
+    gradient: Tensor<'g>,
+    [rate, carried]: [Tensor<'g>; 2],
+) -> [Tensor<'g>; 2] {
+    let moved = momentum * carried + gradient;
+    [moved, param - moved * rate]
 }

@@ -1,12 +1,13 @@
 //! What all condensations share: the synthetic images in a session, the real ones by class, and the state.
 
 use crate::images::{ImageSource, LabelledImages};
-use crate::matching::IMAGES;
 use crate::network::{Network, parameters};
 use crate::network_update::{CLASSES, SEEN, add_loss};
 use crate::settings::{Settings, Start};
 use crate::sgd::momentum_of;
 use crate::siamese_graph::ChangeArrays;
+use crate::synthetic_set::{IMAGE_MOMENTUM_RATE, IMAGE_RATE, IMAGES, LABEL_RATE, LABELS, SyntheticSet};
+use crate::synthetic_set::{first_labels, probabilities};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_nn::{Init, ParamSpec, Weight, Weights};
@@ -24,7 +25,7 @@ pub(crate) struct Synthetic<'a> {
     pub settings: Settings,
     /// Parameters and buffers of the network.
     pub params: Vec<ParamSpec>,
-    /// What is learned: the images.
+    /// What is learned: the images, and labels.
     learned: Vec<ParamSpec>,
     /// Numbers of the real images of each class.
     pub by_class: Vec<Vec<usize>>,
@@ -57,17 +58,21 @@ impl<'a> Synthetic<'a> {
                 param.name
             )));
         }
-        let count = source
-            .classes()
-            .checked_mul(settings.per_class)
-            .ok_or_else(|| Error::user("there are more synthetic images than can be counted; ask for fewer"))?;
-        let learned = vec![ParamSpec {
-            name: IMAGES.to_string(),
-            shape: [&[count][..], &shape].concat(),
+        let set = set_of(source, &settings);
+        let mut extents = [set.classes, set.per_class].into_iter().chain(shape);
+        if extents.try_fold(1usize, usize::checked_mul).is_none() {
+            return Err(Error::user(
+                "there are more synthetic images than can be counted; ask for fewer",
+            ));
+        }
+        let spec = |(name, shape): (&str, Vec<usize>)| ParamSpec {
+            name: name.to_string(),
+            shape,
             init: Init::Normal { std: 1.0 },
             is_buffer: false,
             ..first.clone()
-        }];
+        };
+        let learned: Vec<ParamSpec> = set.learned().into_iter().map(spec).collect();
         let mut session = Session::zeros(device, params.iter().chain(&learned).cloned().collect())?;
         session.set_precision(settings.precision);
         Ok(Synthetic {
@@ -108,8 +113,28 @@ impl<'a> Synthetic<'a> {
         }
     }
 
+    /// The set in a graph.
+    pub fn set(&self) -> SyntheticSet {
+        set_of(self.source, &self.settings)
+    }
+
+    /// Learning rates and momentum of what is learned, as inputs.
+    pub fn rates(&self) -> [(&'static str, [f32; 1]); 3] {
+        let settings = &self.settings;
+        [
+            (IMAGE_RATE, settings.image_rate),
+            (IMAGE_MOMENTUM_RATE, settings.image_momentum),
+            (LABEL_RATE, settings.soft_labels.unwrap_or(0.0)),
+        ]
+        .map(|(name, rate)| (name, [rate as f32]))
+    }
+
     /// Gives what is learned its first values.
     pub fn start(&mut self) -> Result<()> {
+        if self.settings.soft_labels.is_some() {
+            let logits = first_labels(&self.labels(), self.source.classes());
+            self.session.set_part(LABELS, 0, &logits)?;
+        }
         match self.settings.start {
             Start::Noise => self.session.draw(|name| name == IMAGES, self.settings.seed),
             Start::Real => {
@@ -197,10 +222,14 @@ impl<'a> Synthetic<'a> {
         Ok(())
     }
 
-    /// The synthetic images, class by class.
+    /// The synthetic images, class by class, with their soft labels if these are learned.
     pub fn images(&self) -> Result<LabelledImages> {
-        let pixels = self.elements(IMAGES)?;
-        LabelledImages::new(self.source.shape(), self.source.classes(), pixels, self.labels())
+        let (pixels, classes) = (self.elements(IMAGES)?, self.source.classes());
+        let images = LabelledImages::new(self.source.shape(), classes, pixels, self.labels())?;
+        match self.settings.soft_labels {
+            Some(_) => images.with_soft_labels(probabilities(&self.elements(LABELS)?, classes)),
+            None => Ok(images),
+        }
     }
 
     fn elements(&self, name: &str) -> Result<Vec<f32>> {
@@ -246,6 +275,16 @@ impl<'a> Synthetic<'a> {
         }
         self.done = done;
         Ok(())
+    }
+}
+
+/// The set that these settings ask for.
+fn set_of(source: &dyn ImageSource, settings: &Settings) -> SyntheticSet {
+    SyntheticSet {
+        classes: source.classes(),
+        per_class: settings.per_class,
+        shape: source.shape(),
+        has_soft_labels: settings.soft_labels.is_some(),
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod coreset;
 mod evaluation;
+mod experiments;
 mod matching;
 mod recorded_steps;
 mod schedule;
 mod second_derivatives;
 mod siamese;
+mod soft_labels;
 mod support;

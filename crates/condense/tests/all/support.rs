@@ -1,11 +1,13 @@
 //! Data and networks of the tests.
 
 use lessen_base::SplitMix64;
-use lessen_condense::LabelledImages;
+use lessen_condense::{Condensation, LabelledImages};
 use lessen_cpu::CpuBackend;
 use lessen_device::{Backend, SharedDevice};
+use lessen_graph::{Array, Graph, InputKind, evaluate_exactly};
 use lessen_nn::models::vision::{ConvNet, VisionModel};
 use lessen_nn::{Weight, Weights, checkpoint::TensorFile};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// A CPU with this many threads.
@@ -56,4 +58,44 @@ pub fn recorded(name: &str) -> Weights {
         arrays.insert(name, Weight { shape, data });
     }
     arrays
+}
+
+/// The states that a graph reads, as a condensation has them.
+pub fn states_of(graph: &Graph, condensation: &dyn Condensation) -> HashMap<String, Array> {
+    let mut states = HashMap::new();
+    for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
+        let state = condensation.session().state(&input.name).expect("a state");
+        let data = state.host().as_f32().expect("an f32 state");
+        let shape = graph.ty(input.value).shape.to_vec();
+        let array = Array::f32(&shape, data.iter().map(|x| f64::from(*x)).collect());
+        states.insert(input.name.clone(), array);
+    }
+    states
+}
+
+/// Compares the derivative by elements of a parameter with differences of `distance` in `f64`. `given` has the inputs
+/// of the graph of an update with momentum 0, after which the parameter's momentum is the derivative.
+pub fn assert_derivative(graph: &Graph, given: &HashMap<String, Array>, param: &str, distance: &str) {
+    let momentum = format!("condensed.momentum.{param}");
+    let (mut given, count) = (given.clone(), given[param].data.len());
+    given.get_mut(&momentum).expect("a momentum").data.fill(0.0);
+    let derivative = evaluate_exactly(graph, &given).expect("a sound graph")[&momentum].clone();
+    assert!(
+        derivative.data.iter().any(|x| x.abs() > 1e-4),
+        "{param}: the derivative says nothing"
+    );
+    for place in (0..count).step_by(1 + count / 12) {
+        let at = |step: f64| {
+            let mut moved = given.clone();
+            moved.get_mut(param).expect("a parameter").data[place] += step;
+            let results = evaluate_exactly(graph, &moved).expect("a sound graph");
+            results[distance].data.iter().sum::<f64>()
+        };
+        let (step, found) = (1e-5, derivative.data[place]);
+        let difference = (at(step) - at(-step)) / (2.0 * step);
+        assert!(
+            (found - difference).abs() <= 1e-5 * (1.0 + found.abs()),
+            "{param}: the derivative by element {place} is {found}, the difference {difference}"
+        );
+    }
 }
