@@ -127,6 +127,48 @@ impl LabelledImages {
         })
     }
 
+    /// All images of several sets, whose classes follow each other: those of the second set are numbered from the number
+    /// of classes of the first on. Where one set has soft labels, all images get some.
+    ///
+    /// # Errors
+    /// No set, images of different sizes.
+    pub fn of_more_classes(sets: &[LabelledImages]) -> Result<LabelledImages> {
+        let Some(first) = sets.first() else {
+            return Err(Error::user("there is no set of images; give at least one"));
+        };
+        if let Some(other) = sets.iter().find(|set| set.shape != first.shape) {
+            return Err(Error::user(format!(
+                "images of {:?} and of {:?} are no set; give images of one size",
+                first.shape, other.shape
+            )));
+        }
+        let classes = sets.iter().map(|set| set.classes).sum();
+        let is_soft = sets.iter().any(|set| set.soft_labels.is_some());
+        let (mut pixels, mut labels, mut soft_labels) = (Vec::new(), Vec::new(), Vec::new());
+        let mut before = 0;
+        for set in sets {
+            pixels.extend_from_slice(&set.pixels);
+            for (image, label) in set.labels.iter().enumerate() {
+                labels.push(before as u32 + label);
+                if is_soft {
+                    let mut row = vec![0.0; classes];
+                    match &set.soft_labels {
+                        Some(soft) => {
+                            row[before..][..set.classes].copy_from_slice(&soft[image * set.classes..][..set.classes])
+                        }
+                        None => row[before + *label as usize] = 1.0,
+                    }
+                    soft_labels.extend(row);
+                }
+            }
+            before += set.classes;
+        }
+        Ok(LabelledImages {
+            soft_labels: is_soft.then_some(soft_labels),
+            ..LabelledImages::new(first.shape, classes, pixels, labels)?
+        })
+    }
+
     /// The pixels of all images, `[N, H, W, C]`.
     pub fn pixels(&self) -> &[f32] {
         &self.pixels

@@ -1,6 +1,7 @@
 //! How a network is trained on a set of images, so that the set can be judged.
 
 use crate::augmentation::Augmentation;
+use crate::network::{Network, parameters};
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 
@@ -55,6 +56,18 @@ impl Default for TrainingSettings {
 }
 
 impl TrainingSettings {
+    /// The published settings for a network and images of this `[H, W, C]`, with [`Augmentation::published`].
+    ///
+    /// # Errors
+    /// Images that the network cannot read.
+    pub fn published(network: &dyn Network, shape: [usize; 3], are_digits: bool) -> Result<TrainingSettings> {
+        let has_batch_norm = parameters(network, shape)?.iter().any(|param| param.is_buffer);
+        Ok(TrainingSettings {
+            augmentation: Augmentation::published(are_digits, has_batch_norm),
+            ..TrainingSettings::default()
+        })
+    }
+
     /// Epochs over the images.
     pub fn epochs(&self) -> usize {
         self.epochs.unwrap_or(match self.augmentation {
