@@ -2,8 +2,8 @@
 
 use crate::task::SavedModel;
 use lessen_base::{Error, Result};
+use lessen_data::StopStrings;
 use lessen_train::{Generator, Sampling, TextStream};
-use std::ops::ControlFlow;
 
 /// The most tokens of a text whose keys and values are kept where a model's positions are unlimited.
 const MOST_KEPT: usize = 1 << 14;
@@ -15,7 +15,7 @@ pub struct Continuation {
     pub sampling: Sampling,
     /// Texts for each prompt.
     pub samples: usize,
-    /// Strings before which a text ends.
+    /// Strings after which a text ends: the token that completes one of them is its last, as in transformers.
     pub stops: Vec<String>,
     /// Whether prompts are whole, with all of their special tokens, as chat templates write them.
     pub whole_prompts: bool,
@@ -61,17 +61,13 @@ pub(crate) fn generate(
     let longest = prompts.iter().map(Vec::len).max().unwrap_or(1);
     let mut generator = generator(longest.saturating_add(how.sampling.tokens).min(MOST_KEPT))?;
     let decode = |tokens: &[i32]| tokenizer.decode(tokens);
-    let stream = |_| TextStream::new(&decode, &how.stops);
+    let stream = |_| TextStream::new(&decode, &[]);
     let mut streams: Vec<TextStream<'_>> = (0..prompts.len() * how.samples).map(stream).collect();
     let prompts: Vec<&[i32]> = prompts.iter().map(Vec::as_slice).collect();
-    let added = generator.generate_all(&prompts, how.samples, &how.sampling, &mut |number, tokens| {
-        show(number, streams[number].push(tokens)?)?;
-        Ok(if streams[number].is_stopped() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        })
-    })?;
+    let stops = StopStrings::new(tokenizer, &how.stops)?;
+    let is_complete = |tokens: &[i32], _| stops.are_completed(tokens);
+    let mut each = |number: usize, tokens: &[i32]| show(number, streams[number].push(tokens)?);
+    let added = generator.generate_all(&prompts, how.samples, &how.sampling, &is_complete, &mut each)?;
     for (number, tokens) in added.iter().enumerate() {
         show(number, streams[number].finish(tokens)?)?;
     }

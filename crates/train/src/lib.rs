@@ -56,6 +56,7 @@ mod norms;
 mod options;
 mod placement;
 mod plans;
+mod prefills;
 mod recording_graph;
 mod sequences;
 mod session;

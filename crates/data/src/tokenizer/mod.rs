@@ -7,6 +7,7 @@ mod max_length;
 mod shortcut;
 mod spans;
 mod special;
+mod stop_strings;
 
 use std::path::Path;
 
@@ -20,6 +21,7 @@ use crate::files::{make_folder, read_text};
 use crate::parallel::in_parallel;
 use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_MASK, UNKNOWN};
 pub(crate) use special::AroundPair;
+pub use stop_strings::StopStrings;
 
 use added::{ADDED, Beside, ROLES};
 use chat_files::ChatFiles;
@@ -345,11 +347,7 @@ impl Tokenizer {
     /// A failure of the tokenizer's decoder.
     pub fn decode(&self, ids: &[i32]) -> Result<String> {
         let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
-        self.inner.decode(&ids, true).map_err(|error| {
-            Error::user(format!(
-                "the tokenizer cannot decode its ids ({error}); restore its files"
-            ))
-        })
+        self.inner.decode(&ids, true).map_err(not_decoded)
     }
 
     /// Returns the size of the vocabulary: the largest id plus one.
@@ -376,6 +374,11 @@ impl Tokenizer {
         let all = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
         // Tokens of earlier versions did not follow all fields of tokenizer_config.json.
         all.fold(2, crc32c_append)
+    }
+
+    /// Returns the token of an id.
+    pub fn token(&self, id: i32) -> Option<String> {
+        self.inner.id_to_token(u32::try_from(id).ok()?)
     }
 
     /// Returns the id of a token.
@@ -440,6 +443,12 @@ fn ids_of(encoding: &Encoding) -> Vec<i32> {
 fn not_encoded(error: tokenizers::Error) -> Error {
     Error::user(format!(
         "the tokenizer cannot encode a text ({error}); use one with a token for the unknown"
+    ))
+}
+
+fn not_decoded(error: tokenizers::Error) -> Error {
+    Error::user(format!(
+        "the tokenizer cannot decode its ids ({error}); restore its files"
     ))
 }
 

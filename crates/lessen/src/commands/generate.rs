@@ -66,7 +66,7 @@ pub struct Generate {
     /// Above 1, beams favour longer texts, below 1 shorter ones (default: 1)
     #[arg(long, value_name = "L", allow_hyphen_values = true)]
     length_penalty: Option<f64>,
-    /// End a text before this string, in which \n is a line end and \t a tab; may be repeated
+    /// End a text after this string, with the token that completes it; \n is a line end and \t a tab; may be repeated
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     stop: Vec<String>,
     /// Texts for each prompt

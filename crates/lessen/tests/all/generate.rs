@@ -67,15 +67,23 @@ fn flags_decide_what_is_drawn() {
 }
 
 #[test]
-fn a_text_ends_before_a_stop_string_and_is_printed_behind_its_prompt() {
+fn a_text_ends_with_a_stop_string_and_is_printed_behind_its_prompt() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     trained(dir);
     let greedy = added(dir, &GREEDY);
     let stopped = |stop: &[&str]| added(dir, &[&GREEDY[..], stop].concat());
-    assert_eq!(stopped(&["--stop", "bc"]), "ca");
-    assert_eq!(stopped(&["--stop", "xyz", "--stop", "a"]), "c");
-    assert_eq!(stopped(&["--stop", "\\n"]), greedy.split('\n').next().unwrap());
+    assert_eq!(
+        stopped(&["--stop", "bca"]),
+        "ca",
+        "as transformers, where a string may begin in the prompt"
+    );
+    assert_eq!(stopped(&["--stop", "cabc"]), "cabc");
+    assert_eq!(stopped(&["--stop", "xyz", "--stop", "a"]), "ca");
+    let line = greedy.find('\n').map_or(greedy.as_str(), |end| &greedy[..=end]);
+    assert_eq!(stopped(&["--stop", "\\n"]), line);
+    let found = added(dir, &["--beams", "2", "--stop", "cabc"]);
+    assert_eq!(found, "cabc", "beams end with it, too");
     let args = ["generate", "run", "--prompt", "ab", "--tokens", "24"];
     let printed = succeed(dir, &[&args[..], &GREEDY].concat());
     assert_eq!(printed, format!("ab{greedy}\n"));
@@ -202,10 +210,10 @@ fn fields_of_a_generation_configuration_are_followed_or_named() {
         greedy[..9]
     );
     let (text, _) = with(
-        r#"{"do_sample": false, "max_new_tokens": 9, "stop_strings": ["bc"]}"#,
+        r#"{"do_sample": false, "max_new_tokens": 9, "stop_strings": ["abc"]}"#,
         &[],
     );
-    assert_eq!(text, "ca");
+    assert_eq!(text, "c");
     let (text, _) = with(
         r#"{"do_sample": false, "max_new_tokens": 5}"#,
         &["--no-repeat-ngram", "2"],

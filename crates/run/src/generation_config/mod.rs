@@ -31,7 +31,7 @@ pub struct GenerationConfig {
     temperature: Option<f64>,
     /// The tokens of `eos_token_id`, one or a list, that end a text.
     pub ends: Option<Vec<i32>>,
-    /// `stop_strings`, before which a text ends.
+    /// `stop_strings`, after which a text ends.
     pub stops: Vec<String>,
     /// The fields that are not followed.
     pub not_followed: Vec<String>,
@@ -242,6 +242,7 @@ impl Reading<'_> {
             decay: self.0.get(field).map(of_decay).transpose()?,
             suppressed: self.tokens("suppress_tokens")?,
             suppressed_first: self.tokens("begin_suppress_tokens")?,
+            ..Rules::default()
         })
     }
 

@@ -2,7 +2,9 @@
 
 mod attention_keys;
 mod chat;
+mod counting;
 mod embedding;
+mod few_programs;
 mod fields_page;
 mod generation;
 mod mutations;
@@ -10,3 +12,4 @@ mod norm_keys;
 mod other_device;
 mod placements;
 mod properties;
+mod stop_strings;

@@ -61,7 +61,7 @@ impl Beams {
 
 /// A text of a search.
 #[derive(Clone, Debug)]
-pub(super) struct Beam {
+pub(crate) struct Beam {
     /// Logarithm of its probability; of a complete text divided by the power of its length.
     score: f64,
     /// Tokens of the prompt and those that were added.
@@ -70,7 +70,7 @@ pub(super) struct Beam {
 }
 
 /// The search for continuations of one prompt.
-pub(super) struct Search {
+pub(crate) struct Search {
     beams: Beams,
     prompt: usize,
     most: usize,

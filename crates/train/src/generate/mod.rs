@@ -5,12 +5,13 @@ mod most_likely;
 mod rules;
 mod sampling;
 
+pub(crate) use beams::Search;
 pub use beams::{Beams, EarlyStopping};
 pub use rules::Rules;
 pub(crate) use rules::SoFar;
 pub use sampling::Sampling;
 
-use self::beams::Search;
+use crate::prefills::Prefills;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
@@ -29,6 +30,10 @@ pub type IsComplete<'a> = dyn Fn(&[i32], usize) -> Result<bool> + 'a;
 pub struct Generator {
     decoder: Decoder,
     session: Session,
+    /// Number of texts of the cache and of all functions; 0 where there are none.
+    size: usize,
+    /// Functions that read prompts.
+    prefills: Prefills,
     /// The function that reads one more token of each text.
     decode: Option<Decode>,
     capacity: usize,
@@ -39,8 +44,6 @@ pub struct Generator {
 /// A function that reads one more token of each text.
 #[derive(Clone, Copy)]
 struct Decode {
-    /// Number of texts.
-    size: usize,
     /// Whether it copies rows of the cache first.
     reorders: bool,
     function: Function,
@@ -75,6 +78,8 @@ impl Generator {
         Ok(Generator {
             decoder,
             session,
+            size: 0,
+            prefills: Prefills::default(),
             decode: None,
             capacity: most.clamp(1, model.max_length().unwrap_or(usize::MAX).max(1)),
             ends: end_tokens(model.config_json().get("eos_token_id")),
@@ -208,7 +213,7 @@ impl Generator {
         if texts.iter().any(is_unread) {
             return self.read(texts);
         }
-        let decode = self.decode(texts.len(), rows.is_some())?;
+        let decode = self.decode(rows.is_some())?;
         let (mut tokens, mut places) = (Vec::new(), Vec::new());
         for text in texts.iter_mut() {
             tokens.push(text.tokens[text.tokens.len() - 1]);
@@ -230,7 +235,12 @@ impl Generator {
                 _ => half,
             };
         }
-        let (size, length) = (texts.len(), texts.iter().map(|text| text.known).max().unwrap_or(1));
+        let (size, longest) = (texts.len(), texts.iter().map(|text| text.known).max().unwrap_or(1));
+        self.resize(size)?;
+        let (decoder, capacity, session) = (&self.decoder, self.capacity, &mut self.session);
+        let (prefill, length) = self.prefills.at(longest, capacity, |length| {
+            session.function(|cx| vec![("logits", decoder.prefill(cx, [size, length], capacity))])
+        })?;
         let mut tokens = Vec::with_capacity(size * length);
         for (row, text) in texts.iter().enumerate() {
             tokens.extend_from_slice(&text.tokens[text.tokens.len() - text.known..]);
@@ -238,26 +248,19 @@ impl Generator {
             tokens.resize((row + 1) * length, 0);
         }
         let places: Vec<i32> = texts.iter().map(|text| text.known as i32 - 1).collect();
-        self.free_cache_unless(size)?;
-        let (decoder, capacity) = (&self.decoder, self.capacity);
-        let prefill = self
-            .session
-            .function(|cx| vec![("logits", decoder.prefill(cx, [size, length], capacity))])?;
-        let logits = self.run(prefill, &tokens, &places, &[]);
-        self.session.unload(prefill)?;
-        logits
+        self.run(prefill, &tokens, &places, &[])
     }
 
-    /// The function that reads one more token of each text, for `size` texts.
-    fn decode(&mut self, size: usize, reorders: bool) -> Result<Function> {
+    /// The function that reads one more token of each text.
+    fn decode(&mut self, reorders: bool) -> Result<Function> {
         if let Some(own) = self.decode {
-            if (own.size, own.reorders) == (size, reorders) {
+            if own.reorders == reorders {
                 return Ok(own.function);
             }
             self.session.unload(own.function)?;
             self.decode = None;
         }
-        let (decoder, capacity) = (&self.decoder, self.capacity);
+        let (decoder, size, capacity) = (&self.decoder, self.size, self.capacity);
         let function = self.session.function(|cx| {
             let logits = if reorders {
                 decoder.decode_reordered(cx, size, capacity)
@@ -266,22 +269,21 @@ impl Generator {
             };
             vec![("logits", logits)]
         })?;
-        self.decode = Some(Decode {
-            size,
-            reorders,
-            function,
-        });
+        self.decode = Some(Decode { reorders, function });
         Ok(function)
     }
 
-    /// Frees the cache of another number of texts.
-    fn free_cache_unless(&mut self, size: usize) -> Result<()> {
-        if let Some(own) = self.decode.filter(|own| own.size != size) {
-            self.session.unload(own.function)?;
-            self.decode = None;
-            for cache in self.decoder.cache_states(own.size, self.capacity) {
+    /// Makes room for `size` texts: frees functions and cache of another number.
+    fn resize(&mut self, size: usize) -> Result<()> {
+        if self.size != size {
+            let decode = self.decode.take().map(|own| own.function);
+            for function in self.prefills.take().chain(decode) {
+                self.session.unload(function)?;
+            }
+            for cache in self.decoder.cache_states(self.size, self.capacity) {
                 self.session.free(&cache.name);
             }
+            self.size = size;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Rules that change logits by the tokens of a text so far, whatever chooses the next token.
 
 use lessen_base::{Error, Result};
+use std::collections::BTreeMap;
 
 /// Rules that change the logits of the next token, applied in the order of transformers. A text is its prompt and the
 /// tokens that were added.
@@ -11,6 +12,10 @@ pub struct Rules {
     /// Penalty of tokens that are in the text: their positive logits are divided by it, their other logits multiplied
     /// (Keskar et al. 2019). 1 changes nothing.
     pub repetition_penalty: f64,
+    /// What is subtracted from the logits of tokens that were added, as OpenAI's API has it. 0 changes nothing.
+    pub presence_penalty: f64,
+    /// What is subtracted from the logits of tokens for each time that they were added, as OpenAI's API has it.
+    pub frequency_penalty: f64,
     /// Number of tokens of which no sequence occurs twice in a text; 0 is no rule.
     pub no_repeat_ngram: usize,
     /// Sequences that no text has. One that is a single end token is no rule.
@@ -39,6 +44,8 @@ impl Default for Rules {
         Rules {
             sequence_bias: Vec::new(),
             repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
             no_repeat_ngram: 0,
             bad_words: Vec::new(),
             min_length: 0,
@@ -70,7 +77,8 @@ impl Rules {
     /// Checks the ranges of numbers.
     ///
     /// # Errors
-    /// A penalty that is not above 0, a sequence without tokens, a bias that is no number, a factor below 0.
+    /// A penalty of repetition that is not above 0, of presence or frequency beyond 2, a sequence without tokens, a bias
+    /// that is no number, a factor below 0.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::user(what));
         if !(self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0) {
@@ -78,6 +86,14 @@ impl Rules {
                 "repetition-penalty {} makes no sense; choose a number above 0, such as 1.2; 1 is no penalty",
                 self.repetition_penalty
             ));
+        }
+        for (what, penalty) in [
+            ("presence-penalty", self.presence_penalty),
+            ("frequency-penalty", self.frequency_penalty),
+        ] {
+            if !(-2.0..=2.0).contains(&penalty) {
+                return wrong(format!("{what} {penalty} makes no sense; choose a number from -2 to 2"));
+            }
         }
         if self.bad_words.iter().any(Vec::is_empty) || self.sequence_bias.iter().any(|(words, _)| words.is_empty()) {
             return wrong("bad-words has a sequence without tokens, which is everywhere; leave it out".into());
@@ -106,6 +122,7 @@ impl Rules {
             add_to_last(logits, tokens, words, *bias);
         }
         self.penalize(logits, tokens);
+        self.penalize_added(logits, &tokens[prompt..]);
         forbid(logits, &next_of_ngrams(tokens, self.no_repeat_ngram));
         for words in &self.bad_words {
             if !matches!(words[..], [only] if ends.contains(&only)) {
@@ -162,6 +179,21 @@ impl Rules {
                     self.repetition_penalty
                 };
             }
+        }
+    }
+
+    /// Subtracts the penalties of presence and frequency from the logits of tokens that were added.
+    fn penalize_added(&self, logits: &mut [f64], added: &[i32]) {
+        if self.presence_penalty == 0.0 && self.frequency_penalty == 0.0 {
+            return;
+        }
+        let mut counts: BTreeMap<i32, f64> = BTreeMap::new();
+        for token in added {
+            *counts.entry(*token).or_default() += 1.0;
+        }
+        for (token, count) in counts {
+            let penalty = self.presence_penalty + count * self.frequency_penalty;
+            for_each_of(logits, &[token], |logit| *logit -= penalty);
         }
     }
 }

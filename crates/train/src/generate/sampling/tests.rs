@@ -241,6 +241,30 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
+fn penalties_of_presence_and_frequency_count_what_was_added() {
+    let rules = Rules {
+        presence_penalty: 0.5,
+        frequency_penalty: 0.25,
+        ..Rules::default()
+    };
+    let mut logits = [1.0; 4];
+    let text = SoFar {
+        prompt: 2,
+        ..after(&[0, 1, 1, 1, 2])
+    };
+    rules.apply(&mut logits, text);
+    assert_eq!(logits, [1.0, 0.0, 0.25, 1.0]);
+    let refused = |rules: Rules| rules.check().unwrap_err().to_string();
+    for penalty in [-2.5, 2.5, f64::NAN] {
+        let rules = Rules {
+            presence_penalty: penalty,
+            ..Rules::default()
+        };
+        assert!(refused(rules).contains(&format!("presence-penalty {penalty} makes no sense")));
+    }
+}
+
+#[test]
 fn filters_leave_the_tokens_that_transformers_leaves() {
     const LOGITS: [f32; 10] = [2.0, -1.0, 0.5, 1.9, -3.0, 0.1, 1.2, -0.4, 0.9, -6.0];
     let all = Sampling::default;
