@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{make_folder, read_text};
 
-/// The template of a folder.
-const FILE: &str = "chat_template.jinja";
+/// The template of a folder, in a file of its own; in older folders a field of an object.
+const FILES: [&str; 2] = ["chat_template.jinja", "chat_template.json"];
 
 /// The folder of further templates.
 const FOLDER: &str = "additional_chat_templates";
@@ -23,11 +23,13 @@ impl ChatFiles {
     /// # Errors
     /// A template that cannot be read.
     pub(super) fn read(dir: &Path) -> Result<ChatFiles> {
-        let mut names = vec![PathBuf::from(FILE)];
+        let mut names = Vec::new();
         if let Ok(entries) = fs::read_dir(dir.join(FOLDER)) {
             names.extend(entries.flatten().map(|entry| Path::new(FOLDER).join(entry.file_name())));
         }
-        names.retain(|name| name.extension().is_some_and(|ending| ending == "jinja") && dir.join(name).is_file());
+        names.retain(|name| name.extension().is_some_and(|ending| ending == "jinja"));
+        names.extend(FILES.map(PathBuf::from));
+        names.retain(|name| dir.join(name).is_file());
         names.sort();
         let read = |name: PathBuf| read_text(&dir.join(&name)).map(|text| (name, text));
         Ok(ChatFiles(names.into_iter().map(read).collect::<Result<_>>()?))

@@ -79,6 +79,15 @@ fn chats_are_prompts_by_the_template_and_it_is_exported() {
     assert_eq!(prompt("copy", &["--prompt", "ab"]), "u:ab\na:");
     assert_eq!(prompt("copy", &["--prompt", "ab", "--chat-template", "short"]), "ab");
 
+    // The template of older folders.
+    fs::remove_file(dir.join("copy/chat_template.jinja")).unwrap();
+    fs::remove_dir_all(dir.join("copy/additional_chat_templates")).unwrap();
+    let object = serde_json::json!({ "chat_template": TEMPLATE }).to_string();
+    fs::write(dir.join("copy/chat_template.json"), object).unwrap();
+    succeed(dir, &["export", "copy", "older"]);
+    assert!(!dir.join("older/chat_template.jinja").exists());
+    assert_eq!(prompt("older", &["--prompt", "ab"]), "u:ab\na:");
+
     fs::write(
         dir.join("two.jsonl"),
         "{\"messages\":[{\"role\":\"user\",\"content\":\"ab\"}]}\n".repeat(2),

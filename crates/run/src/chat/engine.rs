@@ -1,8 +1,9 @@
-//! Jinja with what transformers adds to it for chat templates.
+//! Jinja with what transformers adds to it for chat templates. Values are written as Python does, but for floats that have
+//! an exponent there (from `1e16` on and below `1e-4`): within `~`, and in filters that make texts of them, they have none.
 
 use super::python::{Dumps, text_of};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::value::{Kwargs, Rest};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use std::borrow::Cow;
@@ -21,16 +22,11 @@ pub(super) fn render(source: &str, variables: &serde_json::Value) -> Result<Stri
     engine.set_syntax(syntax.map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))?);
     engine.set_fuel(Some(FUEL));
     engine.set_unknown_method_callback(unknown_method_callback);
-    engine.set_formatter(|out, _, value| {
-        if !value.is_undefined() {
-            out.write_str(&as_text(value)?)?;
-        }
-        Ok(())
-    });
+    engine.set_formatter(|out, _, value| Ok(out.write_str(&text_of(value))?));
     engine.add_filter("tojson", to_json);
-    engine.add_filter("string", |value: &Value| as_text(value));
+    engine.add_filter("string", |value: &Value| text_of(value));
     engine.add_function("raise_exception", |message: &Value| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, as_text(message)?))
+        Err(Error::new(ErrorKind::InvalidOperation, text_of(message)))
     });
     engine.add_function("strftime_now", |format: &str| {
         let now = jiff::Zoned::now();
@@ -43,15 +39,6 @@ pub(super) fn render(source: &str, variables: &serde_json::Value) -> Result<Stri
         .render(minijinja::value::Serde(variables))
 }
 
-/// A value as Python's `str` writes it.
-fn as_text(value: &Value) -> Result<String, Error> {
-    match value.kind() {
-        ValueKind::Undefined => Ok(String::new()),
-        ValueKind::String => Ok(value.to_string()),
-        _ => Ok(text_of(&plain(value)?)),
-    }
-}
-
 fn plain(value: &Value) -> Result<serde_json::Value, Error> {
     serde_json::to_value(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
@@ -59,6 +46,9 @@ fn plain(value: &Value) -> Result<serde_json::Value, Error> {
 /// The filter `tojson` of transformers: `json.dumps(x, ensure_ascii=False, indent=None, separators=None,
 /// sort_keys=False)`.
 fn to_json(_: &State, value: &Value, ordered: Rest<Value>, named: Kwargs) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::new(ErrorKind::UndefinedError, "tojson of what is not defined"));
+    }
     let names = ["ensure_ascii", "indent", "separators", "sort_keys"];
     if ordered.len() > names.len() {
         return Err(Error::new(ErrorKind::TooManyArguments, "tojson has four arguments"));

@@ -1,5 +1,7 @@
 //! Values as Python writes them, for templates that were written for Python.
 
+use minijinja::Value as Shown;
+use minijinja::value::{Tuple, ValueKind};
 use serde_json::Value;
 
 /// How Python's `json.dumps` writes.
@@ -90,29 +92,37 @@ impl Dumps {
     }
 }
 
-/// A value as Python's `str` writes it.
-pub(super) fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        value => repr(value),
+/// A value of a template as Python's `str` writes it. What is undefined is empty.
+pub(super) fn text_of(value: &Shown) -> String {
+    match (value.kind(), value.as_str()) {
+        (ValueKind::Undefined, _) => String::new(),
+        (_, Some(text)) => text.to_string(),
+        (_, None) => repr(value),
     }
 }
 
-/// A value as Python's `repr` writes it.
-fn repr(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_string(),
-        Value::Bool(true) => "True".to_string(),
-        Value::Bool(false) => "False".to_string(),
-        Value::Number(number) => number_text(number),
-        Value::String(text) => quoted(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
-        Value::Object(map) => {
-            let pairs = map
-                .iter()
-                .map(|(key, value)| format!("{}: {}", quoted(key), repr(value)));
+/// A value of a template as Python's `repr` writes it.
+fn repr(value: &Shown) -> String {
+    let items = || value.try_iter().into_iter().flatten();
+    let all = || items().map(|item| repr(&item)).collect::<Vec<_>>();
+    match value.kind() {
+        ValueKind::Undefined => "Undefined".to_string(),
+        ValueKind::String => quoted(value.as_str().unwrap_or_default()),
+        ValueKind::Number => match serde_json::to_value(value) {
+            Ok(Value::Number(number)) => number_text(&number),
+            _ => value.to_string(),
+        },
+        ValueKind::Seq if value.downcast_object_ref::<Tuple>().is_some() => match &all()[..] {
+            [only] => format!("({only},)"),
+            all => format!("({})", all.join(", ")),
+        },
+        ValueKind::Seq | ValueKind::Iterable => format!("[{}]", all().join(", ")),
+        ValueKind::Map => {
+            let of = |key: &Shown| value.get_item(key).unwrap_or_default();
+            let pairs = items().map(|key| format!("{}: {}", repr(&key), repr(&of(&key))));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
+        _ => value.to_string(),
     }
 }
 
@@ -158,6 +168,7 @@ fn number_text(number: &serde_json::Number) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use minijinja::value::Serde;
     use serde_json::json;
 
     #[test]
@@ -185,8 +196,9 @@ mod tests {
         assert!(
             lines.starts_with("{\n  \"b\": [\n    1,\n    2.0,\n") && lines.ends_with("\"c\": [],\n  \"d\": {}\n}")
         );
+        let value = json!(["it's", "\"'", "a\n", 1e16, 1.5e-5, 0.1, -3, false, { "k": null }]);
         assert_eq!(
-            text_of(&json!(["it's", "\"'", "a\n", 1e16, 1.5e-5, 0.1, -3, false, { "k": null }])),
+            text_of(&Shown::from(Serde(value))),
             r#"["it's", '"\'', 'a\n', 1e+16, 1.5e-05, 0.1, -3, False, {'k': None}]"#
         );
     }

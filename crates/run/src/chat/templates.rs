@@ -12,6 +12,9 @@ const FILE: &str = "chat_template.jinja";
 /// The folder of further templates, by the names of their files.
 const FOLDER: &str = "additional_chat_templates";
 
+/// The template of older folders, a field of an object.
+const OBJECT: &str = "chat_template.json";
+
 /// Names of special tokens that templates read.
 const TOKENS: [&str; 7] = [
     "bos_token",
@@ -31,7 +34,8 @@ pub(super) struct Templates {
 
 impl Templates {
     /// Reads the templates of a folder: `chat_template.jinja` and the files of `additional_chat_templates`, or else the
-    /// field `chat_template` of `tokenizer_config.json`.
+    /// field `chat_template` of `tokenizer_config.json`, as the tokenizers of transformers do, or else that of
+    /// `chat_template.json`, which its processors read.
     ///
     /// # Errors
     /// A file that is damaged or cannot be read.
@@ -52,7 +56,10 @@ impl Templates {
             }
         }
         if let Some(config) = config.as_ref().filter(|_| named.is_empty()) {
-            named = in_config(config)?;
+            named = in_object(config)?;
+        }
+        if named.is_empty() && dir.join(OBJECT).is_file() {
+            named = in_object(&Fields::read(&dir.join(OBJECT))?)?;
         }
         let more = dir.join("special_tokens_map.json");
         let more = more.exists().then(|| Fields::read(&more)).transpose()?;
@@ -69,15 +76,15 @@ impl Templates {
     }
 }
 
-/// The templates in `tokenizer_config.json`: one, or a list of named ones.
-fn in_config(config: &Fields) -> Result<Vec<(String, String)>> {
+/// The templates in the field `chat_template`: one, or a list of named ones.
+fn in_object(fields: &Fields) -> Result<Vec<(String, String)>> {
     let wrong = || {
-        config.error(
+        fields.error(
             "chat_template",
             "must be a text, or a list of objects with name and template",
         )
     };
-    match config.get("chat_template") {
+    match fields.get("chat_template") {
         None => Ok(Vec::new()),
         Some(Value::String(template)) => Ok(vec![("default".to_string(), template.clone())]),
         Some(Value::Array(list)) => list

@@ -36,18 +36,26 @@ impl SavedRun<'_> {
     /// # Errors
     /// A model without one, and a damaged file.
     pub fn chat_template(&self) -> Result<ChatTemplate> {
-        let folder = self.saved.folder();
-        if let Some(own) = ChatTemplate::read(folder.path())? {
-            return Ok(own);
-        }
-        let of_base = folder.base()?.map(|base| ChatTemplate::read(&base)).transpose()?;
-        of_base.flatten().ok_or_else(|| {
+        self.own_chat_template()?.ok_or_else(|| {
             Error::user(format!(
                 "{} has no chat template; put chat_template.jinja into the folder, or give the whole prompt with --prompt \
                  alone",
-                folder.path().display()
+                self.saved.folder().path().display()
             ))
         })
+    }
+
+    /// [`SavedRun::chat_template`]; none where there is none.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn own_chat_template(&self) -> Result<Option<ChatTemplate>> {
+        let folder = self.saved.folder();
+        if let Some(own) = ChatTemplate::read(folder.path())? {
+            return Ok(Some(own));
+        }
+        let of_base = folder.base()?.map(|base| ChatTemplate::read(&base)).transpose()?;
+        Ok(of_base.flatten())
     }
 
     /// The model's own sampling: its `generation_config.json` over the defaults `rest`.
@@ -58,7 +66,7 @@ impl SavedRun<'_> {
         }
     }
 
-    /// The strings before which the model's own `generation_config.json` ends texts.
+    /// The strings after which the model's own `generation_config.json` ends texts.
     pub fn stops(&self) -> Vec<String> {
         let own = self.saved.generation.as_ref();
         own.map_or(Vec::new(), |generation| generation.stops.clone())

@@ -70,6 +70,25 @@ fn prompts_are_those_of_transformers() {
 }
 
 #[test]
+fn values_are_written_as_transformers_writes_them() {
+    let recorded: Value = serde_json::from_slice(&fs::read(fixtures().join("values.json")).unwrap()).unwrap();
+    let options = ChatOptions {
+        variables: recorded["variables"].as_object().unwrap().clone(),
+        add_generation_prompt: false,
+        ..ChatOptions::default()
+    };
+    let mut wrong = Vec::new();
+    for case in recorded["cases"].as_array().unwrap() {
+        let (template, expected) = (case[0].as_str().unwrap(), case[1].as_str());
+        let found = ChatTemplate::of_source(template).prompt(&[Message::new("user", "hi")], &options);
+        if found.as_deref().ok() != expected {
+            wrong.push(format!("{template}: {found:?}, in transformers {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of them: {wrong:#?}", wrong.len());
+}
+
+#[test]
 fn templates_are_found_in_every_place_and_by_name() {
     let options = |template: Option<&str>, tools: bool| ChatOptions {
         template: template.map(str::to_string),
@@ -110,6 +129,21 @@ fn templates_are_found_in_every_place_and_by_name() {
         )
         .unwrap(),
         "config"
+    );
+    // chat_template.json of older folders goes behind both.
+    let object = ("chat_template.json", r#"{ "chat_template": "object" }"#);
+    let with_object = |config: Value, more: &[(&str, &str)]| {
+        let dir = folder(&config, &[&[object][..], more].concat());
+        prompt(&dir, &options(None, false)).unwrap()
+    };
+    assert_eq!(with_object(json!({}), &[]), "object");
+    assert_eq!(with_object(json!({ "chat_template": "config" }), &[]), "config");
+    assert_eq!(with_object(json!({}), &[("chat_template.jinja", "file")]), "file");
+    let wrong = folder(&json!({}), &[("chat_template.json", r#"{ "chat_template": 3 }"#)]);
+    let sentence = ChatTemplate::read(wrong.path()).unwrap_err().to_string();
+    assert!(
+        sentence.contains("chat_template.json: the field `chat_template` must be a text, or a list"),
+        "{sentence}"
     );
     assert_eq!(ChatTemplate::read(folder(&json!({}), &[]).path()), Ok(None));
     assert_eq!(ChatTemplate::read(tempfile::tempdir().unwrap().path()), Ok(None));
