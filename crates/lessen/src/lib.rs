@@ -40,6 +40,8 @@
 //! | going on | [`Trainer::resume_checkpoint`](prelude::Trainer::resume_checkpoint) | `resume` |
 //! | asking elsewhere | [`Session::open`](prelude::Session::open) | `mnist_predict` |
 //! | a model of Hugging Face | [`Model::from_dir`](prelude::Model::from_dir) | `finetune_bert` |
+//! | texts by their meaning | [`Embedder`](run::embedding::Embedder) | `search` |
+//! | a server of a model | `lessen serve` | `ask_server` |
 //! | an operation of one's own | [`Op`](prelude::Op) | `custom_operation` |
 //!
 //! The examples lie in `crates/lessen/examples`; `cargo run --release --example mnist` runs one. `docs/library.md`

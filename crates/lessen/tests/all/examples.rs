@@ -1,11 +1,14 @@
 //! The examples, run as programs.
 
+use crate::support::*;
 use lessen::nn::initialize;
 use lessen::nn::models::vision::{ConvNet, Norm, VisionModel};
 use lessen::prelude::*;
+use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// The folder of the examples' programs, built if need be.
@@ -69,6 +72,101 @@ fn a_search_finds_the_line_itself_first() {
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.starts_with("1.000 the cat sat on the mat\n"), "{text}");
     assert!(!run("search", &[&model]).status.success());
+}
+
+/// A server of the command, which ends when it is dropped.
+struct Served(Child);
+
+impl Served {
+    /// Serves a model on a free port; the server, and its URL when it is ready.
+    fn start(model: &Path) -> (Served, String) {
+        let mut command = command(model, &["serve", text(model), "--port", "0", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        (Served(child), ready["url"].as_str().unwrap().to_string())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_client_asks_a_server_for_classes_vectors_and_texts() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let ask = |url: &str, arguments: &[&str]| {
+        let arguments: Vec<&Path> = [&[url], arguments].concat().into_iter().map(Path::new).collect();
+        printed("ask_server", &arguments)
+    };
+
+    let model = checkpoint(dir, "encoder");
+    let (_server, url) = Served::start(&model);
+    let found = ask(&url, &["predict", "day 3 sun", "rain"]);
+    for (line, said) in found.lines().zip(["day 3 sun", "rain"]) {
+        let predicted = json(dir, &["predict", text(&model), "--text", said, "--json"]);
+        let expected = &predicted["label"];
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        assert_eq!((words[1], words[2]), (expected.as_str().unwrap(), said), "{predicted}");
+    }
+    assert_eq!(found.lines().count(), 2);
+    let refused = run("ask_server", &[&url, "embed", "a"].map(Path::new));
+    assert!(
+        stderr(&refused).contains("the server refuses: /embed is for other models"),
+        "{refused:?}"
+    );
+
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../run/tests/fixtures/embeddings/mean-normalize");
+    let (_server, url) = Served::start(&model);
+    let found = ask(&url, &["embed", "the cat sat", "the dog came home", "the cat sat"]);
+    let lines: Vec<&str> = found.lines().collect();
+    assert!(lines.len() == 2 && lines[0].ends_with(" the dog came home"), "{found}");
+    assert_eq!(lines[1], "1.000 the cat sat");
+
+    fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
+    let train = [
+        "train",
+        "shakespeare",
+        "--data",
+        "text.txt",
+        "--steps",
+        "2",
+        "--out",
+        "language",
+    ];
+    let tiny = &TINY_ADDER[..TINY_ADDER.len() - 6];
+    let small = [
+        "--set",
+        "data.max_length=48",
+        "--set",
+        "train.batch=2",
+        "--set",
+        "train.eval_every=0",
+    ];
+    succeed(dir, &[&train[..], tiny, &small].concat());
+    let (_server, url) = Served::start(&dir.join("language"));
+    let generate = [
+        "generate",
+        "language",
+        "--prompt",
+        "ab",
+        "--tokens",
+        "32",
+        "--temperature",
+        "0",
+    ];
+    assert_eq!(ask(&url, &["complete", "ab"]), succeed(dir, &generate));
+
+    let nobody = run("ask_server", &["http://127.0.0.1:1", "complete", "a"].map(Path::new));
+    assert!(stderr(&nobody).contains("127.0.0.1:1 does not answer"), "{nobody:?}");
+    assert!(!run("ask_server", &[Path::new(&url)]).status.success());
 }
 
 #[test]
