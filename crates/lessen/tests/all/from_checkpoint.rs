@@ -210,15 +210,40 @@ fn a_model_may_have_any_number_of_rows_beyond_its_tokens_and_no_token_beyond_its
     let sentence = refuse(dir, &["eval", "first"]);
     assert!(
         sentence.starts_with("error: the tokenizer has 701 tokens but the model in ")
-            && sentence
-                .ends_with("first/model 700; use the tokenizer that belongs to it, with all of its files as they were"),
+            && sentence.ends_with(
+                "first/model 700, the first one beyond is \"word700\"; use the tokenizer that belongs to it, with all of its \
+                 files as they were"
+            ),
         "{sentence}"
     );
+    let plain = text(&init);
+    for asked in [
+        &["predict", plain, "--text", "word3"][..],
+        &["embed", plain, "--text", "word3"],
+        &["serve", plain, "--port", "0"],
+        &["predict", "first", "--text", "word700"],
+    ] {
+        let sentence = refuse(dir, asked);
+        assert!(
+            sentence.contains("the tokenizer has 701 tokens") && sentence.contains("beyond is \"word700\""),
+            "{asked:?}: {sentence}"
+        );
+    }
     for (count, out) in [(445, "second"), (410, "third"), (12, "fourth")] {
         with(count);
         succeed(dir, &again(&recipe, &data, out));
         succeed(dir, &["eval", "first"]);
     }
+    // A table that has fewer rows than its config.json says.
+    let config = fs::read_to_string(init.join("config.json")).unwrap();
+    let longer = config.replace("\"vocab_size\": 700", "\"vocab_size\": 760");
+    assert_ne!(longer, config);
+    fs::write(init.join("config.json"), longer).unwrap();
+    let sentence = refuse(dir, &["predict", plain, "--text", "word3"]);
+    assert!(
+        sentence.contains("embeddings.weight") && sentence.contains("700") && sentence.contains("760"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -71,9 +71,11 @@ pub(crate) fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str
     if tokens <= knows {
         return Ok(());
     }
+    let beyond = (knows..tokens).find_map(|id| tokenizer.token(i32::try_from(id).ok()?));
+    let beyond = beyond.map_or(String::new(), |token| format!(", the first one beyond is {token:?}"));
     Err(Error::user(format!(
-        "the tokenizer has {tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of its files \
-         as they were"
+        "the tokenizer has {tokens} tokens but {whose} {knows}{beyond}; use the tokenizer that belongs to it, with all of its \
+         files as they were"
     )))
 }
 
