@@ -31,5 +31,5 @@ mod texts;
 
 pub use lessen_base::{Error, Result};
 pub use options::{Limits, MOST_TEXTS, Options};
-pub use server::{Announcement, Model, serve};
+pub use server::{Announcement, Model, leaves_out_beams, serve};
 pub use stop::Stop;

@@ -11,7 +11,6 @@ use crate::texts;
 use lessen_base::process::status_bytes;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
-use lessen_run::chat::ChatTemplate;
 use lessen_run::embedding::{Embedder, JoinedEmbedder};
 use lessen_run::saved_run::SavedRun;
 use lessen_train::Sampling;
@@ -36,12 +35,24 @@ pub struct Announcement {
     pub bytes: Option<usize>,
 }
 
-/// How a request draws tokens where neither it nor the model says otherwise.
-fn default_sampling() -> Sampling {
-    Sampling {
+/// How texts are continued where a request does not say otherwise: as the model's `generation_config.json` says, else
+/// drawn from the softmax of the logits as they are. Beams for which there are too few places
+/// ([`leaves_out_beams`]) are none.
+fn served_sampling(run: &SavedRun<'_>, limits: &Limits) -> Sampling {
+    let own = run.sampling(Sampling {
         tokens: usize::MAX,
         ..Sampling::default()
+    });
+    Sampling {
+        beams: own.beams.filter(|_| !leaves_out_beams(run, limits)),
+        ..own
     }
+}
+
+/// Whether the model's `generation_config.json` asks for more beams than texts can be continued together.
+pub fn leaves_out_beams(run: &SavedRun<'_>, limits: &Limits) -> bool {
+    let own = run.sampling(Sampling::default()).beams;
+    own.is_some_and(|beams| beams.count > limits.sequences)
 }
 
 /// Serves a model until `stop` is wished for, or the process gets the signal INT or TERM. `ready` is called when
@@ -77,12 +88,17 @@ pub fn serve(
             })
         }
         Model::Run(run) if run.task() == Task::LanguageModelling => {
+            let sampling = served_sampling(run, &limits);
             let mut sequences = run.sequences(limits.context, limits.sequences)?;
+            if sampling.beams.is_some() {
+                sequences.allow_beams();
+            }
             sequences.warm_up()?;
             let model = Served::Continuations {
                 queue: Queue::new(room),
-                sampling: Box::new(run.sampling(default_sampling())),
-                template: ChatTemplate::read(run.source())?.map(Box::new),
+                sampling: Box::new(sampling),
+                stops: run.stops(),
+                template: run.own_chat_template()?.map(Box::new),
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;

@@ -39,8 +39,10 @@ pub enum Served {
     Continuations {
         /// Requests that wait.
         queue: Queue<ContinueJob>,
-        /// The model's own sampling.
+        /// The model's own sampling. It adds `usize::MAX` tokens where the model does not say how many.
         sampling: Box<Sampling>,
+        /// The model's own strings before which a text ends.
+        stops: Vec<String>,
         /// The model's chat template, if it has one.
         template: Option<Box<ChatTemplate>>,
     },

@@ -7,11 +7,11 @@ use crate::stdout::say;
 use crate::tell;
 use clap::Args;
 use lessen_run::device::NewBackend;
-use lessen_run::embedding::{EmbedOptions, Embedder, is_embedder};
+use lessen_run::embedding::{EmbedOptions, Embedder};
 use lessen_run::saved_run::SavedRun;
 use lessen_run::{Error, Result};
-use lessen_serve::{Announcement, Limits, Model, Options, Stop};
-use lessen_train::{Sampling, parse_size, show_size};
+use lessen_serve::{Announcement, Limits, Model, Options, Stop, leaves_out_beams};
+use lessen_train::{parse_size, show_size};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -99,13 +99,13 @@ impl Serve {
                 announce(ready, &name, json)
             })
         };
-        if self.embed || is_embedder(self.model.folder()) {
+        if self.embed || self.model.is_embedder()? {
             serve(Model::Embedder(Box::new(self.embedder(&backend)?)))?;
         } else {
             let mut run = self.model.open(&backend)?;
             run.set(&self.set)?;
             self.precision.set_and_warn(&mut run)?;
-            tell_what_is_not_followed(&run);
+            tell_what_is_not_followed(&run, &limits);
             serve(Model::Run(&run))?;
         }
         Ok(0)
@@ -120,9 +120,10 @@ impl Serve {
                 "--set {assignment} is for models that predict, and this one embeds texts; leave it out"
             )));
         }
+        let added = self.model.added()?;
         let options = EmbedOptions {
             which: self.model.which(),
-            base: self.model.base(),
+            adapters: self.model.adapters(&added),
             precision: self.precision.given(),
             ..EmbedOptions::default()
         };
@@ -133,25 +134,15 @@ impl Serve {
 }
 
 /// Names the fields of `generation_config.json` that served texts do not follow.
-fn tell_what_is_not_followed(run: &SavedRun<'_>) {
+fn tell_what_is_not_followed(run: &SavedRun<'_>, limits: &Limits) {
     if let Some(note) = run.generation_note() {
         tell(&note);
     }
-    let own = run.sampling(Sampling::default());
-    let fields = [
-        ("num_beams", own.beams.is_some()),
-        ("max_length", own.max_length.is_some()),
-        ("stop_strings", !run.stops().is_empty()),
-    ];
-    let left: Vec<&str> = fields
-        .into_iter()
-        .filter(|(_, is_set)| *is_set)
-        .map(|(name, _)| name)
-        .collect();
-    if !left.is_empty() {
+    if leaves_out_beams(run, limits) {
         tell(&format!(
-            "note: served texts do not follow {} of generation_config.json; requests say how long texts are and where they stop",
-            left.join(", ")
+            "note: generation_config.json asks for more beams (num_beams) than the {} texts that are continued together, so \
+             the most likely tokens are taken; raise --sequences to search with beams",
+            limits.sequences
         ));
     }
 }

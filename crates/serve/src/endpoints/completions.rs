@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout_at;
 
-/// The most tokens to add where a request says nothing, as OpenAI has it.
+/// The most tokens to add where neither a request nor the model says it, as OpenAI has it.
 const TOKENS: usize = 16;
 
 /// Continues the prompts of a request.
@@ -21,9 +21,9 @@ const TOKENS: usize = 16;
 /// # Errors
 /// A model that continues no texts; fields that are wrong; a full queue; texts that take too long.
 pub async fn complete(service: &Service, body: Read) -> Result<Reply, Refusal> {
-    if !matches!(service.model, Served::Continuations { .. }) {
+    let Served::Continuations { sampling, .. } = &service.model else {
         return Err(service.unsuited("/v1/completions"));
-    }
+    };
     let mut request: GenerationRequest = parse(&body.bytes)?;
     let Some(prompts) = request.prompt.take() else {
         return Err(Refusal::bad("missing field `prompt`").about("prompt"));
@@ -37,13 +37,14 @@ pub async fn complete(service: &Service, body: Read) -> Result<Reply, Refusal> {
             "is of /v1/chat/completions; give max_tokens",
         ));
     }
-    let tokens = request.tokens()?.unwrap_or((TOKENS, "max_tokens"));
+    let own = (sampling.tokens == usize::MAX).then_some((TOKENS, "max_tokens"));
+    let tokens = request.tokens()?.or(own);
     let asked = Asked {
         objects: Objects::Completion,
         prompts: prompts.0,
         is_rendered: false,
         field: "prompt",
-        tokens: Some(tokens),
+        tokens,
         share: body.share,
     };
     answer(service, request, asked).await
@@ -59,7 +60,8 @@ pub struct Asked {
     pub is_rendered: bool,
     /// Name of the field that has the prompts.
     pub field: &'static str,
-    /// The most tokens to add and the name of the field that says it.
+    /// The most tokens to add and the name of the field that says it; none leaves it to the model's
+    /// `generation_config.json`, or else to the context.
     pub tokens: Option<(usize, &'static str)>,
     /// The request's share of the memory for bodies.
     pub share: OwnedSemaphorePermit,
@@ -70,7 +72,10 @@ pub struct Asked {
 /// # Errors
 /// As [`complete`].
 pub async fn answer(service: &Service, mut request: GenerationRequest, asked: Asked) -> Result<Reply, Refusal> {
-    let Served::Continuations { queue, sampling, .. } = &service.model else {
+    let Served::Continuations {
+        queue, sampling, stops, ..
+    } = &service.model
+    else {
         return Err(service.unsuited("continuation of texts"));
     };
     service.check_model(request.model.as_deref())?;
@@ -97,7 +102,7 @@ pub async fn answer(service: &Service, mut request: GenerationRequest, asked: As
         samples,
         sampling: request.sampling(service, sampling.as_ref().clone())?,
         tokens: asked.tokens,
-        stops: request.stops()?,
+        stops: request.stops(stops)?,
         deadline,
         events,
         _share: asked.share,

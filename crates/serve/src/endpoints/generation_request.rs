@@ -20,14 +20,14 @@ pub struct GenerationRequest {
     pub top_p: Option<f64>,
     pub top_k: Option<i64>,
     pub repetition_penalty: Option<f64>,
+    pub presence_penalty: Option<f64>,
+    pub frequency_penalty: Option<f64>,
     pub n: Option<usize>,
     pub seed: Option<i64>,
     pub stop: Option<Texts>,
     pub stream: Option<bool>,
     pub stream_options: Option<StreamOptions>,
     // Fields that are refused where they ask for something.
-    pub presence_penalty: Given,
-    pub frequency_penalty: Given,
     pub logprobs: Given,
     pub top_logprobs: Given,
     pub logit_bias: Given,
@@ -109,22 +109,10 @@ impl GenerationRequest {
     /// # Errors
     /// The first of these fields.
     pub fn check_unbuilt(&self) -> Result<(), Refusal> {
-        let (off, zero, one) = (Given::Bool(false), Given::Number(0.0), Given::Number(1.0));
+        let (off, one) = (Given::Bool(false), Given::Number(1.0));
         let word = |text: &str| Given::Text(text.to_string());
         let (none, empty) = ([Given::List(0)], [Given::Object(0)]);
-        let fields: [(&str, &Given, &[Given], &str); 15] = [
-            (
-                "presence_penalty",
-                &self.presence_penalty,
-                std::slice::from_ref(&zero),
-                "is not built; leave it out, or take repetition_penalty",
-            ),
-            (
-                "frequency_penalty",
-                &self.frequency_penalty,
-                std::slice::from_ref(&zero),
-                "is not built; leave it out, or take repetition_penalty",
-            ),
+        let fields: [(&str, &Given, &[Given], &str); 13] = [
             (
                 "logprobs",
                 &self.logprobs,
@@ -221,12 +209,14 @@ impl GenerationRequest {
         }
     }
 
-    /// Strings before which a text ends.
+    /// Strings before which a text ends: those of the request, else those of the model, `own`.
     ///
     /// # Errors
     /// An empty string; strings that are too many or too long.
-    pub fn stops(&mut self) -> Result<Vec<String>, Refusal> {
-        let stops = self.stop.take().map(Texts::into_vec).unwrap_or_default();
+    pub fn stops(&mut self, own: &[String]) -> Result<Vec<String>, Refusal> {
+        let Some(stops) = self.stop.take().map(Texts::into_vec) else {
+            return Ok(own.to_vec());
+        };
         let (most, bytes) = MOST_STOPS;
         if stops.len() > most || stops.iter().any(|stop| stop.len() > bytes) {
             let message = format!("give at most {most} strings of at most {bytes} bytes");
@@ -259,10 +249,10 @@ impl GenerationRequest {
     }
 
     /// How tokens are chosen: as the request says, else as the model's `generation_config.json`, else from the softmax
-    /// of the logits as they are. Without a seed, each request draws anew.
+    /// of the logits as they are. A request that asks for draws gets no beams. Without a seed, each request draws anew.
     ///
     /// # Errors
-    /// A number that is out of range.
+    /// A number that is out of range, and more texts of a prompt than there are beams.
     pub fn sampling(&self, service: &Service, own: Sampling) -> Result<Sampling, Refusal> {
         let top_k = match self.top_k {
             None => own.top_k,
@@ -275,15 +265,28 @@ impl GenerationRequest {
                 ));
             }
         };
+        let beams = own
+            .beams
+            .filter(|_| self.temperature.is_none_or(|temperature| temperature <= 0.0));
+        if let (Some(beams), Some(n)) = (beams, self.n)
+            && n > beams.count
+        {
+            let message = format!(
+                "{n} texts are more than the {} beams of the model's generation_config.json; ask for at most as many, or \
+                 for draws with temperature",
+                beams.count
+            );
+            return Err(Refusal::field("n", message));
+        }
         let sampling = Sampling {
-            tokens: usize::MAX,
             temperature: self.temperature.unwrap_or(own.temperature),
             top_k,
             top_p: self.top_p.or(own.top_p),
-            // Texts that join and leave are not searched with beams.
-            beams: None,
+            beams,
             rules: Rules {
                 repetition_penalty: self.repetition_penalty.unwrap_or(own.rules.repetition_penalty),
+                presence_penalty: self.presence_penalty.unwrap_or(own.rules.presence_penalty),
+                frequency_penalty: self.frequency_penalty.unwrap_or(own.rules.frequency_penalty),
                 ..own.rules
             },
             seed: self.seed.map_or_else(|| service.new_number(), |seed| seed as u64),

@@ -3,25 +3,18 @@
 use crate::support::*;
 use lessen_run::continuation::Continuation;
 use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::SavedRun;
+use lessen_run::saved_run::{AdapterOptions, SavedRun};
 use lessen_train::Sampling;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::PathBuf;
 
 const PATH: &str = "/v1/chat/completions";
 
 /// The model of the tests with a template whose prompts are letters that it knows.
 fn chat_model() -> PathBuf {
-    let dir = tempfile::tempdir().unwrap().keep();
-    for entry in fs::read_dir(language_model().join("model")).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, dir.join(path.file_name().unwrap())).unwrap();
-    }
     let template = "{% for message in messages %}{% if message.role == 'system' %}{{ raise_exception('no system') }}\
                     {% endif %}{{ message.content }}{% endfor %}{% if add_generation_prompt %}ab{% endif %}";
-    fs::write(dir.join("chat_template.jinja"), template).unwrap();
-    dir
+    language_model_with(&[("chat_template.jinja", template)])
 }
 
 fn messages(texts: &[&str]) -> Value {
@@ -35,7 +28,7 @@ fn messages(texts: &[&str]) -> Value {
 fn answers_continue_the_prompt_of_the_template() {
     let model = chat_model();
     let server = Server::start(&model, |_| {});
-    let run = SavedRun::open(&model, WhichModel::Last, None, &cpu).unwrap();
+    let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
     let how = Continuation::new(Sampling::greedy(9));
     let wanted = run.generate(&["cabab".to_string()], &how, &mut |_, _| Ok(())).unwrap();
     let ask = |more: Value| {

@@ -3,7 +3,7 @@
 use crate::support::*;
 use lessen_run::continuation::Continuation;
 use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::SavedRun;
+use lessen_run::saved_run::{AdapterOptions, SavedRun};
 use lessen_train::{Rules, Sampling};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,16 +12,20 @@ use std::time::{Duration, Instant};
 
 const PATH: &str = "/v1/completions";
 
-/// What the library adds to prompts.
+/// What the library adds to prompts, up to the first of `stops`.
 fn expected(prompts: &[&str], sampling: Sampling, samples: usize, stops: &[&str]) -> Vec<String> {
-    let run = SavedRun::open(language_model(), WhichModel::Last, None, &cpu).unwrap();
+    let run = SavedRun::open(language_model(), WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
     let prompts: Vec<String> = prompts.iter().map(|prompt| prompt.to_string()).collect();
     let how = Continuation {
         samples,
-        stops: stops.iter().map(|stop| stop.to_string()).collect(),
         ..Continuation::new(sampling)
     };
-    run.generate(&prompts, &how, &mut |_, _| Ok(())).unwrap()
+    let mut texts = run.generate(&prompts, &how, &mut |_, _| Ok(())).unwrap();
+    for text in &mut texts {
+        let end = stops.iter().filter_map(|stop| text.find(stop)).min();
+        text.truncate(end.unwrap_or(text.len()));
+    }
+    texts
 }
 
 fn texts(answer: &Value) -> Vec<String> {
@@ -122,6 +126,23 @@ fn ends_and_numbers_of_tokens_are_said() {
         .post(PATH, r#"{"prompt":[2,3],"temperature":0,"max_tokens":3}"#)
         .ok();
     assert_eq!(tokens["usage"]["prompt_tokens"], 2);
+    // Penalties of what has been added.
+    let plain = texts(&ask(json!({ "max_tokens": 30 })).ok());
+    for field in ["presence_penalty", "frequency_penalty"] {
+        let penalty = |own: &str| if own == field { 2.0 } else { 0.0 };
+        let rules = Rules {
+            presence_penalty: penalty("presence_penalty"),
+            frequency_penalty: penalty("frequency_penalty"),
+            ..Rules::default()
+        };
+        let sampling = Sampling {
+            rules,
+            ..Sampling::greedy(30)
+        };
+        let found = texts(&ask(json!({ "max_tokens": 30, field: 2 })).ok());
+        assert_eq!(found, expected(&["ab"], sampling, 1, &[]), "{field}");
+        assert_ne!(found, plain, "{field}");
+    }
     // Without a seed, requests draw anew; with one, the same.
     let draw = |seed: Value| texts(&ask(json!({ "temperature": 3.0, "seed": seed, "n": 4 })).ok());
     assert_ne!(draw(json!(null)), draw(json!(null)));
@@ -159,8 +180,8 @@ fn fields_that_are_wrong_or_not_built_are_named() {
         ),
         ("stream_options.include", json!(true), 400, "unknown field"),
         ("model", json!("gpt-9"), 404, "'tiny'"),
-        ("presence_penalty", json!(0.5), 400, "not built"),
-        ("frequency_penalty", json!(1), 400, "not built"),
+        ("presence_penalty", json!(2.5), 400, "from -2 to 2"),
+        ("frequency_penalty", json!(-3), 400, "from -2 to 2"),
         ("logprobs", json!(5), 400, "not given"),
         ("logit_bias", json!({ "5": 1 }), 400, "not built"),
         ("echo", json!(true), 400, "not built"),

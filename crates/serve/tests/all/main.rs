@@ -4,5 +4,6 @@ mod bounds;
 mod chat;
 mod completions;
 mod embed;
+mod generation_config;
 mod predict;
 mod support;

@@ -6,7 +6,7 @@ use lessen_run::Result;
 use lessen_run::embedding::{EmbedOptions, Embedder};
 use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
-use lessen_run::saved_run::SavedRun;
+use lessen_run::saved_run::{AdapterOptions, SavedRun};
 use lessen_run::training::{Request, train};
 use lessen_serve::{Announcement, Limits, Model, Options, Stop, serve};
 use serde_json::Value;
@@ -78,6 +78,19 @@ pub fn language_model() -> &'static Path {
     })
 }
 
+/// A folder with the language model of the tests and further files, which stays until the process ends.
+pub fn language_model_with(files: &[(&str, &str)]) -> PathBuf {
+    let dir = tempfile::tempdir().unwrap().keep();
+    for entry in fs::read_dir(language_model().join("model")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, dir.join(path.file_name().unwrap())).unwrap();
+    }
+    for (name, text) in files {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    dir
+}
+
 /// A server in this process, which is stopped when it is dropped.
 pub struct Server {
     pub address: SocketAddr,
@@ -121,7 +134,7 @@ impl Server {
                 let embedder = Embedder::open(&model, &EmbedOptions::default(), &cpu)?;
                 return serve(Model::Embedder(Box::new(embedder)), options, &own, announce);
             }
-            let run = SavedRun::open(&model, WhichModel::Last, None, &cpu)?;
+            let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu)?;
             serve(Model::Run(&run), options, &own, announce)
         });
         let announcement = is_ready.recv();

@@ -1,0 +1,110 @@
+//! Requests to continue texts, and what happens to them.
+
+use crate::given::Prompt;
+use crate::queue::Waiting;
+use crate::refusal::Refusal;
+use lessen_train::Sampling;
+use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// A request to continue texts.
+pub struct ContinueJob {
+    /// The prompts, at least one.
+    pub prompts: Vec<Prompt>,
+    /// Whether special tokens stand in the texts of prompts, so that none are added.
+    pub is_rendered: bool,
+    /// Name of the field that has the prompts.
+    pub field: &'static str,
+    /// Texts for each prompt.
+    pub samples: usize,
+    /// How tokens are chosen, and where the request does not say it, how many are added at most.
+    pub sampling: Sampling,
+    /// The most tokens to add, and the name of the field of the request that says it.
+    pub tokens: Option<(usize, &'static str)>,
+    /// Strings before which a text ends.
+    pub stops: Vec<String>,
+    /// When its client stops waiting.
+    pub deadline: Instant,
+    /// Where the texts go.
+    pub events: UnboundedSender<Event>,
+    /// The request's share of the memory for bodies, free again when its texts have ended.
+    pub _share: OwnedSemaphorePermit,
+}
+
+/// What happens to the texts of a request.
+#[derive(Debug)]
+pub enum Event {
+    /// The prompts are read, which have so many tokens.
+    Begun(usize),
+    /// A text goes on: its number, and what is added.
+    Piece(usize, String),
+    /// A text ends: its number, why, and its tokens.
+    End(usize, Finish, usize),
+    /// No more comes, because of this.
+    Refused(Refusal),
+}
+
+/// Why a text ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// A token that ends texts, or a stop string.
+    Stop,
+    /// The most tokens.
+    Length,
+}
+
+impl Finish {
+    /// The word of OpenAI's clients.
+    pub fn word(self) -> &'static str {
+        match self {
+            Finish::Stop => "stop",
+            Finish::Length => "length",
+        }
+    }
+}
+
+impl Waiting for ContinueJob {
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn is_gone(&self) -> bool {
+        self.events.is_closed()
+    }
+
+    fn refuse(self, refusal: Refusal) {
+        // A client that has gone needs no answer.
+        let _ = self.events.send(Event::Refused(refusal));
+    }
+}
+
+/// A request whose prompts are tokens. It is answered in turns: a turn continues one text, or searches the best texts of
+/// one prompt.
+pub(super) struct Begun {
+    pub(super) job: ContinueJob,
+    pub(super) prompts: Vec<Vec<i32>>,
+    /// The most tokens to add to each prompt.
+    pub(super) most: Vec<usize>,
+    /// The number of the next turn to begin.
+    pub(super) next: usize,
+    /// Turns that have begun and not ended.
+    pub(super) open: usize,
+}
+
+impl Begun {
+    /// The number of texts that a turn gives.
+    pub(super) fn texts_of_turn(&self) -> usize {
+        self.job.sampling.beams.map_or(1, |_| self.job.samples)
+    }
+
+    /// Whether every turn has begun.
+    pub(super) fn has_all_begun(&self) -> bool {
+        self.next * self.texts_of_turn() >= self.prompts.len() * self.job.samples
+    }
+
+    /// Whether every turn has ended.
+    pub(super) fn is_done(&self) -> bool {
+        self.open == 0 && self.has_all_begun()
+    }
+}

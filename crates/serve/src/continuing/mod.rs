@@ -1,0 +1,334 @@
+//! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
+//! end.
+
+mod job;
+mod prompts;
+
+use self::job::Begun;
+use crate::metrics::Metrics;
+use crate::queue::{Queue, Waiting};
+use crate::refusal::Refusal;
+use lessen_base::{Error, Result};
+use lessen_data::{StopStrings, Tokenizer};
+use lessen_train::{Next, Sampling, Sequences, TextStream};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+pub use self::job::{ContinueJob, Event, Finish};
+
+/// A text that is continued, or a search for the best continuations of a prompt.
+struct Running<'a> {
+    /// Number of its request.
+    request: u64,
+    /// Number of the text in the request, or of the first text that is searched.
+    text: usize,
+    tokens: Vec<i32>,
+    most: usize,
+    stream: TextStream<'a>,
+    stops: StopStrings<'a>,
+}
+
+/// Answers the requests of a queue until it is closed and empty.
+pub fn run(
+    sequences: &mut Sequences,
+    tokenizer: &Tokenizer,
+    queue: &Queue<ContinueJob>,
+    metrics: &Metrics,
+    seconds: f64,
+) {
+    let decode = |tokens: &[i32]| tokenizer.decode(tokens);
+    let mut worker = Worker {
+        sequences,
+        tokenizer,
+        decode: &decode,
+        metrics,
+        seconds,
+        requests: BTreeMap::new(),
+        order: VecDeque::new(),
+        running: BTreeMap::new(),
+        count: 0,
+    };
+    loop {
+        let mut room = worker.order.is_empty() && worker.sequences.has_room_for(&Sampling::default());
+        let jobs = queue.take(worker.requests.is_empty(), seconds, |_| {
+            std::mem::replace(&mut room, false)
+        });
+        let Some(jobs) = jobs else { return };
+        jobs.into_iter().for_each(|job| worker.add(job));
+        worker.clear();
+        worker.begin();
+        worker.step();
+    }
+}
+
+struct Worker<'a> {
+    sequences: &'a mut Sequences,
+    tokenizer: &'a Tokenizer,
+    decode: &'a dyn Fn(&[i32]) -> Result<String>,
+    metrics: &'a Metrics,
+    seconds: f64,
+    /// Requests by number.
+    requests: BTreeMap<u64, Begun>,
+    /// Numbers of requests that have texts to begin.
+    order: VecDeque<u64>,
+    /// Texts by their places.
+    running: BTreeMap<usize, Running<'a>>,
+    /// Number of requests so far.
+    count: u64,
+}
+
+impl Worker<'_> {
+    /// Reads the prompts of a request.
+    fn add(&mut self, job: ContinueJob) {
+        match prompts::read(&job, self.tokenizer, self.sequences.context()) {
+            Ok((prompts, most)) => {
+                let tokens = prompts.iter().map(Vec::len).sum();
+                self.metrics.read(tokens);
+                // A client that has gone is noticed at the next step.
+                let _ = job.events.send(Event::Begun(tokens));
+                let begun = Begun {
+                    job,
+                    prompts,
+                    most,
+                    next: 0,
+                    open: 0,
+                };
+                self.count += 1;
+                self.requests.insert(self.count, begun);
+                self.order.push_back(self.count);
+            }
+            Err(refusal) => job.refuse(refusal),
+        }
+    }
+
+    /// Takes out requests of clients that have gone, and late ones.
+    fn clear(&mut self) {
+        let now = Instant::now();
+        let is_over = |begun: &Begun| begun.job.is_gone() || begun.job.deadline <= now;
+        let over: Vec<u64> = self
+            .requests
+            .iter()
+            .filter(|(_, begun)| is_over(begun))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in over {
+            self.refuse(id, Refusal::late(self.seconds));
+        }
+    }
+
+    /// Ends all texts of a request with a refusal.
+    fn refuse(&mut self, id: u64, refusal: Refusal) {
+        self.order.retain(|other| *other != id);
+        let own: Vec<usize> = self
+            .running
+            .iter()
+            .filter(|(_, text)| text.request == id)
+            .map(|(place, _)| *place)
+            .collect();
+        for place in own {
+            self.running.remove(&place);
+            self.sequences.leave(place);
+        }
+        if let Some(begun) = self.requests.remove(&id) {
+            begun.job.refuse(refusal);
+        }
+    }
+
+    /// Begins texts where there is room for them.
+    fn begin(&mut self) {
+        while let Some(&id) = self.order.front() {
+            let Some(begun) = self.requests.get(&id).filter(|begun| !begun.has_all_begun()) else {
+                self.order.pop_front();
+                continue;
+            };
+            if !self.sequences.has_room_for(&begun.job.sampling) {
+                return;
+            }
+            if let Err(error) = self.begin_turn(id) {
+                self.refuse(id, Refusal::from(error));
+            }
+        }
+    }
+
+    /// Begins the next turn of a request.
+    fn begin_turn(&mut self, id: u64) -> Result<()> {
+        let Some(begun) = self.requests.get_mut(&id) else {
+            return Ok(());
+        };
+        let text = begun.next * begun.texts_of_turn();
+        let prompt = text / begun.job.samples;
+        let stops = &begun.job.stops;
+        let running = Running {
+            request: id,
+            text,
+            tokens: Vec::new(),
+            most: begun.most[prompt],
+            stream: TextStream::new(self.decode, stops),
+            stops: StopStrings::new(self.tokenizer, stops)?,
+        };
+        let sampling = Sampling {
+            tokens: running.most,
+            ..begun.job.sampling.clone()
+        };
+        let place = self.sequences.join(&begun.prompts[prompt], &sampling, text as u64)?;
+        (begun.next, begun.open) = (begun.next + 1, begun.open + 1);
+        self.running.insert(place, running);
+        Ok(())
+    }
+
+    /// Adds a token to every text.
+    fn step(&mut self) {
+        if self.running.is_empty() {
+            return;
+        }
+        let running = &self.running;
+        let is_complete = |place: usize, tokens: &[i32], prompt: usize| match running.get(&place) {
+            Some(running) => running.stops.are_completed(&tokens[prompt..]),
+            None => Ok(false),
+        };
+        match self.sequences.step(&is_complete) {
+            Ok(all) => {
+                self.metrics
+                    .generated(all.iter().map(|(_, next)| tokens_of(next)).sum());
+                all.into_iter().for_each(|(place, next)| self.follow(place, next));
+            }
+            Err(error) => {
+                let all: Vec<u64> = self.requests.keys().copied().collect();
+                all.into_iter()
+                    .for_each(|id| self.refuse(id, Refusal::from(error.clone())));
+            }
+        }
+        if self.running.is_empty()
+            && let Err(error) = self.sequences.shrink()
+        {
+            let all: Vec<u64> = self.requests.keys().copied().collect();
+            all.into_iter()
+                .for_each(|id| self.refuse(id, Refusal::from(error.clone())));
+        }
+    }
+
+    /// Takes what comes next in a text.
+    fn follow(&mut self, place: usize, next: Next) {
+        let Some(running) = self.running.get_mut(&place) else {
+            return;
+        };
+        let id = running.request;
+        let followed = match next {
+            Next::Token(token) => running.push(token).and_then(|(piece, end)| {
+                self.say(place, piece);
+                end.map_or(Ok(()), |finish| self.end(place, finish))
+            }),
+            Next::End { is_full } => self.end(place, if is_full { Finish::Length } else { Finish::Stop }),
+            Next::Found(found) => self.found(place, &found),
+            Next::Failed(error) => return self.refuse(id, failed(error)),
+        };
+        if let Err(error) = followed {
+            self.refuse(id, Refusal::from(error));
+        }
+    }
+
+    /// Sends a piece of a text, unless it is empty.
+    fn say(&self, place: usize, piece: String) {
+        if let Some(running) = self.running.get(&place).filter(|_| !piece.is_empty())
+            && let Some(begun) = self.requests.get(&running.request)
+        {
+            // A client that has gone is noticed before the next step.
+            let _ = begun.job.events.send(Event::Piece(running.text, piece));
+        }
+    }
+
+    /// Ends a text.
+    fn end(&mut self, place: usize, finish: Finish) -> Result<()> {
+        let Some(mut running) = self.running.remove(&place) else {
+            return Ok(());
+        };
+        self.sequences.leave(place);
+        let rest = running.stream.finish(&running.tokens)?.to_string();
+        let finish = if running.stream.is_stopped() {
+            Finish::Stop
+        } else {
+            finish
+        };
+        self.send(running.request, running.text, rest, finish, running.tokens.len());
+        self.end_turn(running.request);
+        Ok(())
+    }
+
+    /// Ends a search: the best texts are those of the request.
+    fn found(&mut self, place: usize, found: &[Vec<i32>]) -> Result<()> {
+        let Some(running) = self.running.remove(&place) else {
+            return Ok(());
+        };
+        self.sequences.leave(place);
+        let Some(begun) = self.requests.get(&running.request) else {
+            return Ok(());
+        };
+        let (samples, stops) = (begun.job.samples, begun.job.stops.clone());
+        for (number, tokens) in found.iter().take(samples).enumerate() {
+            let mut stream = TextStream::new(self.decode, &stops);
+            let text = stream.finish(tokens)?.to_string();
+            let is_stopped = stream.is_stopped() || running.stops.are_completed(tokens)?;
+            let finish = match tokens.len() < running.most || is_stopped {
+                true => Finish::Stop,
+                false => Finish::Length,
+            };
+            self.send(running.request, running.text + number, text, finish, tokens.len());
+        }
+        self.end_turn(running.request);
+        Ok(())
+    }
+
+    /// Sends the rest of a text, and its end.
+    fn send(&self, id: u64, text: usize, rest: String, finish: Finish, tokens: usize) {
+        let Some(begun) = self.requests.get(&id) else { return };
+        // A client that has gone is noticed before the next step.
+        if !rest.is_empty() {
+            let _ = begun.job.events.send(Event::Piece(text, rest));
+        }
+        let _ = begun.job.events.send(Event::End(text, finish, tokens));
+    }
+
+    /// Ends a turn of a request.
+    fn end_turn(&mut self, id: u64) {
+        let Some(begun) = self.requests.get_mut(&id) else {
+            return;
+        };
+        begun.open -= 1;
+        if begun.is_done() {
+            self.requests.remove(&id);
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Adds a token; the text that can be shown in addition, and why the text ends, if it does.
+    ///
+    /// # Errors
+    /// Tokens that cannot be decoded.
+    fn push(&mut self, token: i32) -> Result<(String, Option<Finish>)> {
+        self.tokens.push(token);
+        let piece = self.stream.push(&self.tokens)?.to_string();
+        // A special token writes nothing that the text has, and ends it where it is a stop string.
+        let end = if self.stream.is_stopped() || self.stops.are_completed(&self.tokens)? {
+            Some(Finish::Stop)
+        } else if self.tokens.len() >= self.most {
+            Some(Finish::Length)
+        } else {
+            None
+        };
+        Ok((piece, end))
+    }
+}
+
+/// The number of tokens that are added.
+fn tokens_of(next: &Next) -> usize {
+    match next {
+        Next::Token(_) | Next::End { .. } | Next::Failed(_) => 1,
+        Next::Found(found) => found.iter().map(Vec::len).sum(),
+    }
+}
+
+/// A text that cannot be continued is a failure of the server's model.
+fn failed(error: Error) -> Refusal {
+    Refusal::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+}
