@@ -1,37 +1,18 @@
 //! Trainings agree with those of PyTorch, present every image once an epoch, and threads change no bit of accuracies.
 
-use crate::support::{device, images, small_network};
+use crate::support::{device, images, recorded, small_network};
 use lessen_condense::{
     Augmentation, Evaluated, FunctionNetwork, ImageSource, LabelledImages, Learner, TrainingSettings, evaluate,
 };
 use lessen_graph::Tensor;
 use lessen_nn::models::vision::{ConvNet, Norm, VisionModel};
-use lessen_nn::{Context, Weight, Weights, checkpoint::TensorFile};
-use std::path::Path;
+use lessen_nn::{Context, Weights};
 
 fn settings(epochs: usize) -> TrainingSettings {
     TrainingSettings {
         epochs: Some(epochs),
         ..TrainingSettings::default()
     }
-}
-
-/// The arrays of `training.safetensors`.
-fn recorded() -> Weights {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/training.safetensors");
-    let mut file = TensorFile::open(&path).expect("a file of recorded trainings");
-    let mut arrays = Weights::new();
-    for name in file.names() {
-        let shape = file.shape(&name).expect("the file has the tensor").to_vec();
-        let mut data = Vec::new();
-        let read = file.visit(&name, &mut |bytes| {
-            data.extend(bytes.as_chunks::<4>().0.iter().map(|&word| f32::from_le_bytes(word)));
-            Ok(())
-        });
-        read.expect("a tensor");
-        arrays.insert(name, Weight { shape, data });
-    }
-    arrays
 }
 
 /// The arrays whose names begin with a prefix.
@@ -43,7 +24,7 @@ fn part(recorded: &Weights, prefix: &str) -> Weights {
 
 #[test]
 fn steps_are_those_of_sgd_in_pytorch() {
-    let recorded = recorded();
+    let recorded = recorded("training.safetensors");
     let pixels = recorded["images"].data.clone();
     let labels = recorded["labels"].data.iter().map(|&label| label as u32).collect();
     let hard = LabelledImages::new([8, 8, 1], 3, pixels, labels).expect("recorded images");

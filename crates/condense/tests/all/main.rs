@@ -1,6 +1,7 @@
 //! Tests of the crate, in one binary.
 
 mod coreset;
+mod distribution;
 mod evaluation;
 mod experiments;
 mod matching;
@@ -9,4 +10,5 @@ mod schedule;
 mod second_derivatives;
 mod siamese;
 mod soft_labels;
+mod statistics;
 mod support;
