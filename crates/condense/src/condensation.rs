@@ -1,14 +1,17 @@
 //! What every condensation does, whatever it matches, and how one is made of settings.
 
 use crate::condenser::Condenser;
+use crate::distribution::DistributionMatcher;
 use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
-use crate::settings::Settings;
+use crate::settings::{Objective, Settings};
 use lessen_base::Result;
+use lessen_compile::Plan;
 use lessen_device::SharedDevice;
 use lessen_nn::Weights;
 use lessen_train::Session;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What an update of the images found.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +88,12 @@ pub trait Condensation {
     /// The session with all states.
     fn session(&self) -> &Session;
 
+    /// The plans of all functions, with their names.
+    ///
+    /// # Errors
+    /// None, as long as the condensation has its functions.
+    fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>>;
+
     /// Allocates the memory of runs; without this call, the first run does.
     ///
     /// # Errors
@@ -106,5 +115,8 @@ pub fn condensation<'a>(
     work: Option<&Path>,
 ) -> Result<Box<dyn Condensation + 'a>> {
     let _ = work;
-    Ok(Box::new(Condenser::new(device, network, source, settings)?))
+    Ok(match settings.objective {
+        Objective::Gradients => Box::new(Condenser::new(device, network, source, settings)?),
+        Objective::Distribution => Box::new(DistributionMatcher::new(device, network, source, settings)?),
+    })
 }

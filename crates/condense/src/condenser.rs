@@ -1,45 +1,23 @@
 //! Condensation by gradient matching, one outer iteration after another (algorithm 1).
 
 use crate::condensation::{Condensation, ImageUpdate};
+use crate::condenser_functions::{Functions, VALIDATION};
+use crate::functions::{of_size, plans};
 use crate::images::{ImageSource, LabelledImages};
-use crate::matching::{CLASS, INTER, INTRA, KEEP_SYNTHETIC, Matching};
+use crate::matching::{CLASS, INTER, INTRA, KEEP_SYNTHETIC};
 use crate::network::{Network, matched};
-use crate::network_update::{self, CHOSEN, CLASSES, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN};
+use crate::network_update::{CHOSEN, CLASSES, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN};
 use crate::real_gradients::{CHUNK, KEEP, KEEP_MEAN, REAL, SHARE};
-use crate::schedule::InnerEpochs;
 use crate::second_derivative::check_second_derivative;
-use crate::settings::{Level, Settings};
+use crate::settings::{Objective, Settings};
 use crate::siamese_graph::ChangeArrays;
 use crate::synthetic::{Synthetic, drawn};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
 use lessen_device::{Host, SharedDevice};
 use lessen_nn::{ParamSpec, Weights};
-use lessen_train::{Function, FunctionOptions, Session};
+use lessen_train::Session;
 use std::sync::Arc;
-
-/// Real images whose loss tells that a network overfits.
-const VALIDATION: usize = 256;
-
-/// Functions of a condensation.
-struct Functions {
-    /// Updates of the images, one after another in turn.
-    matchings: Vec<MatchingFunctions>,
-    /// Steps of the network by batch size.
-    steps: Vec<(usize, Function)>,
-    /// The loss of the fixed batch of real images.
-    validation: Option<Function>,
-}
-
-/// Functions of an update of the images, each for one class.
-struct MatchingFunctions {
-    /// Gradients of a chunk of real images, by the size of the chunk.
-    real: Vec<(usize, Function)>,
-    /// The mean of the gradients of synthetic images, where those of all classes together are matched.
-    mean: Option<Function>,
-    /// The update of the images of a class.
-    update: Function,
-}
 
 /// A condensation by gradient matching: synthetic images, and the network of the present outer iteration.
 pub struct Condenser<'a> {
@@ -63,6 +41,7 @@ impl<'a> Condenser<'a> {
         source: &'a dyn ImageSource,
         settings: Settings,
     ) -> Result<Condenser<'a>> {
+        settings.check_is(Objective::Gradients)?;
         let mut common = Synthetic::new(device, network, source, settings)?;
         let layers: Vec<String> = matched(&common.params).map(|param| param.name.clone()).collect();
         if layers.is_empty() {
@@ -72,7 +51,7 @@ impl<'a> Condenser<'a> {
             ));
         }
         check_second_derivative(network, source.shape())?;
-        let functions = compiled(&mut common, network)?;
+        let functions = Functions::compile(&mut common, network)?;
         common.compile_statistics(network)?;
         common.start()?;
         Ok(Condenser {
@@ -97,35 +76,6 @@ impl<'a> Condenser<'a> {
     /// Real images of a class in an update: the setting, or the number of images of the smallest class.
     pub fn real_batch(&self) -> usize {
         self.common.real_batch()
-    }
-
-    /// The plans of all functions, each with its name: `real 256`, the gradients of that many real images of a class;
-    /// `mean`, the gradients of the synthetic images of a class; `update`, the update of the images of a class; `step
-    /// 100`, a step of the network on that many synthetic images; `validation`, the loss of real images. Where updates
-    /// of two kinds alternate, there are two plans of a name.
-    ///
-    /// # Errors
-    /// None, as long as the condensation has its functions.
-    pub fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
-        let of_size = |what: &str, functions: &[(usize, Function)]| -> Vec<(String, Function)> {
-            let named = functions
-                .iter()
-                .map(|(size, function)| (format!("{what} {size}"), *function));
-            named.collect()
-        };
-        let mut all = Vec::new();
-        for matching in &self.functions.matchings {
-            all.extend(of_size("real", &matching.real));
-            all.extend(matching.mean.map(|mean| ("mean".to_string(), mean)));
-            all.push(("update".to_string(), matching.update));
-        }
-        all.extend(of_size("step", &self.functions.steps));
-        let validation = self.functions.validation;
-        all.extend(validation.map(|validation| ("validation".to_string(), validation)));
-        let session = &self.common.session;
-        all.into_iter()
-            .map(|(name, function)| Ok((name, session.plan(function)?)))
-            .collect()
     }
 
     /// Draws a new network, as an outer iteration does first.
@@ -334,89 +284,15 @@ impl Condensation for Condenser<'_> {
         &self.common.session
     }
 
+    /// `real 256`, the gradients of that many real images of a class; `mean`, the gradients of the synthetic images of a
+    /// class; `update`, the update of the images of a class; `step 100`, a step of the network on that many synthetic
+    /// images; `validation`, the loss of real images. Where updates of two kinds alternate, there are two plans of a
+    /// name.
+    fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
+        plans(&self.common.session, self.functions.named())
+    }
+
     fn reserve(&mut self) -> Result<()> {
         self.common.session.reserve()
     }
-}
-
-/// Compiles the functions of a condensation.
-fn compiled(common: &mut Synthetic<'_>, network: &dyn Network) -> Result<Functions> {
-    let (options, real_batch, set) = (common.options(), common.real_batch(), common.set());
-    let Synthetic {
-        source,
-        settings,
-        params,
-        session,
-        ..
-    } = common;
-    let training = FunctionOptions {
-        training: true,
-        ..options
-    };
-    let matching = |intra: Option<f64>, inter: Option<f64>| Matching {
-        set,
-        augment: settings.augment,
-        distance: settings.distance,
-        intra,
-        inter,
-    };
-    let lambda = settings.lambda.unwrap_or(set.classes as f64);
-    let matchings = match settings.level {
-        Level::Intra => vec![matching(Some(1.0), None)],
-        Level::Inter => vec![matching(None, Some(lambda))],
-        Level::Interleaved => vec![matching(Some(1.0), None), matching(None, Some(lambda))],
-        Level::Multi => vec![matching(Some(1.0), Some(lambda))],
-    };
-    let matchings = matchings.into_iter().map(|matching| {
-        let real = parts(real_batch, CHUNK).into_iter().map(|chunk| {
-            let add = session.function_with(options, |cx| matching.add_real(cx, network, params, chunk));
-            add.map(|function| (chunk, function))
-        });
-        let real = real.collect::<Result<_>>()?;
-        let mean = match matching.inter {
-            Some(_) => Some(session.function_with(options, |cx| matching.add_mean(cx, network, params))?),
-            None => None,
-        };
-        let update = session.function_with(options, |cx| matching.add(cx, network, params))?;
-        Ok(MatchingFunctions { real, mean, update })
-    });
-    let matchings = matchings.collect::<Result<Vec<_>>>()?;
-    let sizes = match settings.epochs_of_iteration() {
-        0 => Vec::new(),
-        _ => parts(set.count(), settings.network_batch),
-    };
-    let steps = sizes.into_iter().map(|batch| {
-        let add = session.function_with(training, |cx| {
-            network_update::add_step(cx, network, params, (set, batch), settings.augment)
-        });
-        add.map(|function| (batch, function))
-    });
-    let steps = steps.collect::<Result<Vec<_>>>()?;
-    let validation = match settings.epochs {
-        InnerEpochs::UntilOverfit(_) => {
-            let batch = VALIDATION.min(source.labels().len());
-            let add = session.function_with(options, |cx| network_update::add_loss(cx, network, (batch, set.shape)));
-            Some(add?)
-        }
-        _ => None,
-    };
-    Ok(Functions {
-        matchings,
-        steps,
-        validation,
-    })
-}
-
-/// The sizes of the parts of `count` elements in parts of at most `most`: one size, or two.
-fn parts(count: usize, most: usize) -> Vec<usize> {
-    let part = count.min(most);
-    let rest = if part == 0 { 0 } else { count % part };
-    [part, rest].into_iter().filter(|size| *size > 0).collect()
-}
-
-/// The function for a size.
-fn of_size(functions: &[(usize, Function)], size: usize) -> Result<Function> {
-    let found = functions.iter().find(|(own, _)| *own == size);
-    let found = found.map(|(_, function)| *function);
-    found.ok_or_else(|| Error::internal(format!("there is no function for {size} images")))
 }

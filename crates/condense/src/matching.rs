@@ -11,7 +11,7 @@ use crate::network::{Network, matched};
 use crate::real_gradients::{of_all, of_classes};
 use crate::siamese::Strategy;
 use crate::siamese_graph::Changes;
-use crate::synthetic_set::{Rows, SyntheticSet};
+use crate::synthetic_set::{SetPart, SyntheticSet};
 use lessen_graph::{DType, Phase, Tensor, concat};
 use lessen_nn::{Context, ParamSpec};
 
@@ -79,7 +79,7 @@ impl Matching {
         network: &dyn Network,
         weights: &[Tensor<'g>],
         class: Tensor<'g>,
-    ) -> (Rows<'g>, Vec<Tensor<'g>>) {
+    ) -> (SetPart<'g>, Vec<Tensor<'g>>) {
         let rows = self.set.of_class(cx, class);
         let logits = network.logits(cx, self.changed(cx, rows.images));
         let loss = rows.loss(logits, labels_of(class, self.set.per_class));

@@ -45,16 +45,19 @@ pub enum Method {
     /// As [`Method::Baseline`], with siamese augmentation, from real images, and without momentum of the network (Zhao
     /// and Bilen 2021).
     Dsa,
+    /// Distribution matching with siamese augmentation, from real images (Zhao and Bilen 2023).
+    Dm,
 }
 
 /// All methods with their words.
-const METHODS: [(Method, &str); 6] = [
+const METHODS: [(Method, &str); 7] = [
     (Method::Baseline, "baseline"),
     (Method::M, "m"),
     (Method::Md, "md"),
     (Method::Mdo, "mdo"),
     (Method::Mda, "mda"),
     (Method::Dsa, "dsa"),
+    (Method::Dm, "dm"),
 ];
 
 /// Parses and shows the words of an enum.
@@ -105,6 +108,16 @@ macro_rules! words {
 words!(Level, LEVELS, "level of gradients");
 words!(Method, METHODS, "method of condensation");
 
+/// What the synthetic images are to share with the real ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// The gradients of a network that is trained on the synthetic images (algorithm 1).
+    Gradients,
+    /// The mean features of each class in networks that are not trained (Zhao and Bilen 2023, "Dataset Condensation
+    /// with Distribution Matching").
+    Distribution,
+}
+
 /// What the synthetic images are at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -118,9 +131,11 @@ const STARTS: [(Start, &str); 2] = [(Start::Noise, "noise"), (Start::Real, "real
 
 words!(Start, STARTS, "start of the images");
 
-/// Settings of a condensation by gradient matching (algorithm 1).
+/// Settings of a condensation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// What is matched.
+    pub objective: Objective,
     /// Synthetic images of a class.
     pub per_class: usize,
     /// Outer iterations, `K`, each with a new network.
@@ -167,42 +182,53 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of the paper for a method and a number of images of a class, for a thousand outer iterations.
+    /// The settings of the paper for a method and a number of images of a class, with the published number of outer
+    /// iterations.
     ///
     /// # Errors
     /// No image.
     pub fn published(method: Method, per_class: usize) -> Result<Settings> {
         let (updates, epochs) = published(per_class)?;
+        let is_dm = method == Method::Dm;
         Ok(Settings {
+            objective: if is_dm {
+                Objective::Distribution
+            } else {
+                Objective::Gradients
+            },
             per_class,
-            iterations: 1000,
-            updates,
+            iterations: if is_dm { 20_000 } else { 1000 },
+            updates: if is_dm { 1 } else { updates },
             epochs: match method {
+                Method::Dm => InnerEpochs::Fixed(0),
                 Method::Mdo => InnerEpochs::UntilOverfit(50),
                 Method::Mda => InnerEpochs::Adaptive,
                 _ => InnerEpochs::Fixed(epochs),
             },
             level: match method {
-                Method::Baseline | Method::Dsa => Level::Intra,
+                Method::Baseline | Method::Dsa | Method::Dm => Level::Intra,
                 _ => Level::Multi,
             },
             lambda: None,
             distance: match method {
-                Method::Baseline | Method::M | Method::Dsa => Distance::COSINE,
+                Method::Baseline | Method::M | Method::Dsa | Method::Dm => Distance::COSINE,
                 _ => Distance::ANGLE_AND_MAGNITUDE,
             },
-            image_rate: 0.1,
+            image_rate: if is_dm { 1.0 } else { 0.1 },
             image_momentum: 0.5,
             network_rate: 0.01,
-            network_momentum: if method == Method::Dsa { 0.0 } else { 0.5 },
+            network_momentum: match method {
+                Method::Dsa | Method::Dm => 0.0,
+                _ => 0.5,
+            },
             real_batch: 256,
             network_batch: 256,
             start: match method {
-                Method::Dsa => Start::Real,
+                Method::Dsa | Method::Dm => Start::Real,
                 _ => Start::Noise,
             },
             soft_labels: None,
-            augment: (method == Method::Dsa).then_some(Strategy::ALL),
+            augment: matches!(method, Method::Dsa | Method::Dm).then_some(Strategy::ALL),
             seed: 1,
             precision: Precision::F32,
             budget: None,
@@ -224,6 +250,7 @@ impl Settings {
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(Error::user(format!("{name} = 0 makes no sense; choose at least 1")));
         }
+        self.check_objective()?;
         let within = |low: f64, high: f64, value: f64| value.is_finite() && value >= low && value < high;
         let numbers = [
             ("lambda", self.lambda.unwrap_or(1.0), f64::INFINITY),
@@ -242,6 +269,36 @@ impl Settings {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses settings for another objective.
+    pub(crate) fn check_is(&self, objective: Objective) -> Result<()> {
+        if self.objective == objective {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "the settings ask for {:?}, and this is {objective:?}; make what they ask for by `condensation`",
+            self.objective
+        )))
+    }
+
+    /// Refuses what has no part in the objective.
+    fn check_objective(&self) -> Result<()> {
+        if self.objective == Objective::Gradients {
+            return Ok(());
+        }
+        if self.epochs_of_iteration() > 0 {
+            return Err(Error::user(format!(
+                "distribution matching trains no network; epochs = {} makes no sense, choose 0",
+                self.epochs
+            )));
+        }
+        if self.soft_labels.is_some() {
+            return Err(Error::user(
+                "distribution matching reads no labels; soft labels cannot be learned, leave soft_labels out",
+            ));
+        }
+        Ok(())
     }
 
     /// Epochs of the network in a whole outer iteration, at most; none follow the last update of the images.

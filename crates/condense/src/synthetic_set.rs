@@ -41,7 +41,7 @@ pub(crate) struct SyntheticSet {
 
 /// Images of a set, or some of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows<'g> {
+pub(crate) struct SetPart<'g> {
     /// `[N, H, W, C]`.
     pub images: Tensor<'g>,
     /// Logits of the labels, `[N, classes]`, if they are learned.
@@ -69,32 +69,32 @@ impl SyntheticSet {
     }
 
     /// The whole set.
-    pub fn all<'g>(&self, cx: &Context<'g>) -> Rows<'g> {
+    pub fn all<'g>(&self, cx: &Context<'g>) -> SetPart<'g> {
         let mut params = self
             .learned()
             .into_iter()
             .map(|(name, shape)| cx.param(name, &shape, Init::Normal { std: 1.0 }));
         let images = params.next();
-        Rows {
+        SetPart {
             images: images.unwrap_or_else(|| cx.trace().fail("a set has images")),
             labels: params.next(),
         }
     }
 
     /// The rows of a batch by their numbers, `i32[N]`.
-    pub fn chosen<'g>(&self, cx: &Context<'g>, numbers: Tensor<'g>) -> Rows<'g> {
+    pub fn chosen<'g>(&self, cx: &Context<'g>, numbers: Tensor<'g>) -> SetPart<'g> {
         let (all, batch) = (self.all(cx), numbers.dim(0));
         let images = all.images.reshape(&[self.count(), self.shape.iter().product()]);
-        Rows {
+        SetPart {
             images: images.gather(numbers).reshape(&self.images(batch)),
             labels: all.labels.map(|labels| labels.gather(numbers)),
         }
     }
 
     /// The rows of a class, whose number is `i32[1]`.
-    pub fn of_class<'g>(&self, cx: &Context<'g>, class: Tensor<'g>) -> Rows<'g> {
+    pub fn of_class<'g>(&self, cx: &Context<'g>, class: Tensor<'g>) -> SetPart<'g> {
         let all = self.all(cx);
-        Rows {
+        SetPart {
             images: self.part(all.images, class),
             labels: all.labels.map(|labels| self.part(labels, class)),
         }
@@ -115,8 +115,8 @@ impl SyntheticSet {
         table.update_slice(row, class.reshape(&[]), 0).reshape(&all.shape())
     }
 
-    /// Updates the rows of a class so that `distance` falls.
-    pub fn update_class<'g>(&self, cx: &Context<'g>, (class, rows): (Tensor<'g>, Rows<'g>), distance: Tensor<'g>) {
+    /// Updates the part of a class so that `distance` falls.
+    pub fn update_class<'g>(&self, cx: &Context<'g>, (class, rows): (Tensor<'g>, SetPart<'g>), distance: Tensor<'g>) {
         let own: Vec<Tensor<'g>> = std::iter::once(rows.images).chain(rows.labels).collect();
         let gradients = distance.grad(&own);
         cx.trace().in_phase(Phase::Update, || {
@@ -142,7 +142,7 @@ impl SyntheticSet {
     }
 }
 
-impl<'g> Rows<'g> {
+impl<'g> SetPart<'g> {
     /// The mean cross entropy of logits with the labels that are learned, or else with `classes`, `i32[N]`.
     pub fn loss(&self, logits: Tensor<'g>, classes: Tensor<'g>) -> Tensor<'g> {
         let Some(labels) = self.labels else {

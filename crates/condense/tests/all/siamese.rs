@@ -1,15 +1,13 @@
 //! Siamese augmentation: operations agree with their definitions, on the host, in a graph and in PyTorch; graphs are
 //! differentiated by the images; condensations with it end with the same bits.
 
-use crate::support::{device, images, recorded, small_network};
+use crate::support::{condensed, device, falls, given, images, recorded, small_network};
 use lessen_base::SplitMix64;
 use lessen_condense::{
     Change, ChangeArrays, Changes, Condensation, Condenser, InnerEpochs, Method, Operation, Settings, Strategy,
 };
-use lessen_device::Host;
 use lessen_graph::{Array, DType, Tensor, Trace, evaluate_exactly};
 use lessen_nn::Context;
-use std::collections::HashMap;
 
 /// Height, width and channels.
 const SHAPE: [usize; 3] = [6, 7, 3];
@@ -66,18 +64,8 @@ fn changed(strategy: Strategy, changes: &[Change], x: &[f64], alike: bool, along
         true => ChangeArrays::of_batches(changes, SHAPE),
         false => ChangeArrays::of_images(changes, SHAPE, count),
     };
-    let mut given = HashMap::from([("images".to_string(), Array::f32(&shape, x.to_vec()))]);
-    for (name, host) in arrays.inputs() {
-        let input = graph.inputs.iter().find(|input| input.name == name);
-        let Some(input) = input else { continue };
-        let shape = graph.ty(input.value).shape.to_vec();
-        let array = match host {
-            Host::I32(data) => Array::i32(&shape, data),
-            Host::F32(data) => Array::f32(&shape, data.iter().map(|x| f64::from(*x)).collect()),
-            _ => panic!("{name} has another dtype"),
-        };
-        given.insert(name.to_string(), array);
-    }
+    let mut given = given(&graph, arrays.inputs());
+    given.insert("images".to_string(), Array::f32(&shape, x.to_vec()));
     let results = evaluate_exactly(&graph, &given).expect("a sound graph");
     ["y", "slope"].map(|name| results[name].data.clone())
 }
@@ -319,27 +307,12 @@ fn condensation_with_augmentation_ends_with_the_same_bits_and_its_distances_fall
         ..Settings::published(Method::Dsa, 2).expect("2 images of a class")
     };
     let run = |threads: usize, cut: Option<usize>| {
-        let new = || Condenser::new(device(threads), &network, &source, settings.clone()).expect("a condensation");
-        let (mut condenser, mut totals) = (new(), Vec::new());
-        for iteration in 0..24 {
-            if cut == Some(iteration) {
-                let state = condenser.state().expect("a state");
-                condenser = new();
-                condenser.resume(iteration, &state).expect("resumed");
-            }
-            let mut total = 0.0;
-            let iterated = condenser.iterate(&mut |update| {
-                total += update.distances.iter().sum::<f32>();
-                Ok(())
-            });
-            iterated.expect("an iteration");
-            totals.push(total);
-        }
-        (totals, condenser.images().expect("finite images"))
+        let new = || -> Box<dyn Condensation + '_> {
+            Box::new(Condenser::new(device(threads), &network, &source, settings.clone()).expect("a condensation"))
+        };
+        condensed(&new, 24, cut)
     };
     let one = run(1, None);
     assert_eq!(one, run(2, Some(7)));
-    let (totals, _) = one;
-    let mean = |part: &[f32]| part.iter().sum::<f32>() / part.len() as f32;
-    assert!(mean(&totals[16..]) < 0.9 * mean(&totals[..8]), "{totals:?}");
+    assert!(falls(&one.0, 0.9), "{:?}", one.0);
 }

@@ -1,6 +1,6 @@
 //! Soft labels that are learned with the images: their derivative, their beginning, their part in a training.
 
-use crate::support::{assert_derivative, device, images, small_network, states_of};
+use crate::support::{assert_derivative, condensed, device, falls, images, small_network, states_of};
 use lessen_condense::{
     Condensation, Condenser, IMAGES, ImageSource, InnerEpochs, LABELS, LabelledImages, Learner, Level, Method,
     Settings, TrainingSettings,
@@ -42,28 +42,15 @@ fn derivatives_by_images_and_labels_agree_with_differences() {
 fn labels_begin_near_the_classes_are_learned_and_end_with_the_same_bits() {
     let (source, network) = (images(3, 12, [8, 8, 1], 1), small_network(3));
     let run = |threads: usize, cut: Option<usize>| {
-        let new = || Condenser::new(device(threads), &network, &source, settings()).expect("a condensation");
-        let (mut condenser, mut totals) = (new(), Vec::new());
-        let first = condenser.images().expect("finite images");
-        for iteration in 0..16 {
-            if cut == Some(iteration) {
-                let state = condenser.state().expect("a state");
-                condenser = new();
-                condenser.resume(iteration, &state).expect("resumed");
-            }
-            let mut total = 0.0;
-            let iterated = condenser.iterate(&mut |update| {
-                total += update.distances.iter().sum::<f32>();
-                Ok(())
-            });
-            iterated.expect("an iteration");
-            totals.push(total);
-        }
-        (first, condenser.images().expect("finite images"), totals)
+        let new = || -> Box<dyn Condensation + '_> {
+            Box::new(Condenser::new(device(threads), &network, &source, settings()).expect("a condensation"))
+        };
+        let first = new().images().expect("finite images");
+        (first, condensed(&new, 15, cut))
     };
     let one = run(1, None);
     assert_eq!(one, run(2, Some(5)));
-    let (first, last, totals) = one;
+    let (first, (totals, last, _)) = one;
     for (row, label) in first.soft_labels().expect("soft labels").chunks(3).zip(first.labels()) {
         for (class, share) in row.iter().enumerate() {
             let expected = if class == *label as usize { 0.9 } else { 0.05 };
@@ -71,8 +58,7 @@ fn labels_begin_near_the_classes_are_learned_and_end_with_the_same_bits() {
         }
     }
     assert_ne!(first.soft_labels(), last.soft_labels());
-    let mean = |part: &[f32]| part.iter().sum::<f32>() / part.len() as f32;
-    assert!(mean(&totals[11..]) < 0.9 * mean(&totals[..5]), "{totals:?}");
+    assert!(falls(&totals, 0.9), "{totals:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use lessen_base::SplitMix64;
 use lessen_condense::{Condensation, LabelledImages};
 use lessen_cpu::CpuBackend;
-use lessen_device::{Backend, SharedDevice};
+use lessen_device::{Backend, Host, SharedDevice};
 use lessen_graph::{Array, Graph, InputKind, evaluate_exactly};
 use lessen_nn::models::vision::{ConvNet, VisionModel};
 use lessen_nn::{Weight, Weights, checkpoint::TensorFile};
@@ -98,4 +98,56 @@ pub fn assert_derivative(graph: &Graph, given: &HashMap<String, Array>, param: &
             "{param}: the derivative by element {place} is {found}, the difference {difference}"
         );
     }
+}
+
+/// Data inputs of a graph as arrays; those that it does not declare are left out.
+pub fn given<'a>(graph: &Graph, inputs: impl IntoIterator<Item = (&'a str, Host<'a>)>) -> HashMap<String, Array> {
+    let mut arrays = HashMap::new();
+    for (name, host) in inputs {
+        let Some(input) = graph.inputs.iter().find(|input| input.name == name) else {
+            continue;
+        };
+        let shape = graph.ty(input.value).shape.to_vec();
+        let array = match host {
+            Host::I32(data) => Array::i32(&shape, data),
+            Host::F32(data) => Array::f32(&shape, data.iter().map(|x| f64::from(*x)).collect()),
+            _ => panic!("{name} has another dtype"),
+        };
+        arrays.insert(name.to_string(), array);
+    }
+    arrays
+}
+
+/// Iterates, and stops and resumes where it is told; returns the sum of the distances of each iteration, and the images
+/// and the state at the end.
+pub fn condensed<'a>(
+    new: &dyn Fn() -> Box<dyn Condensation + 'a>,
+    iterations: usize,
+    cut: Option<usize>,
+) -> (Vec<f32>, LabelledImages, Weights) {
+    let (mut condensation, mut totals) = (new(), Vec::new());
+    for iteration in 0..iterations {
+        if cut == Some(iteration) {
+            let state = condensation.state().expect("a state");
+            condensation = new();
+            condensation.resume(iteration, &state).expect("resumed");
+        }
+        let mut total = 0.0;
+        let iterated = condensation.iterate(&mut |update| {
+            total += update.distances.iter().sum::<f32>();
+            Ok(())
+        });
+        iterated.expect("an iteration");
+        totals.push(total);
+    }
+    let images = condensation.images().expect("finite images");
+    let state = condensation.state().expect("a state");
+    (totals, images, state)
+}
+
+/// Whether the mean of the last third is below this share of the mean of the first third.
+pub fn falls(totals: &[f32], share: f32) -> bool {
+    let third = totals.len() / 3;
+    let mean = |part: &[f32]| part.iter().sum::<f32>() / part.len() as f32;
+    mean(&totals[totals.len() - third..]) < share * mean(&totals[..third])
 }
