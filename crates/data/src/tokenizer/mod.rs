@@ -67,9 +67,9 @@ impl Tokenizer {
     }
 
     /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, changed as `tokenizer_config.json` says, or else
-    /// `vocab.txt` (BERT's WordPiece, lower case unless `tokenizer_config.json` says otherwise), or else `vocab.json`
-    /// and `merges.txt` (byte-level BPE of GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and
-    /// `added_tokens_decoder` in `tokenizer_config.json`.
+    /// `vocab.txt` (WordPiece of BERT or MPNet, lower case unless `tokenizer_config.json` says otherwise), or else
+    /// `vocab.json` and `merges.txt` (byte-level BPE of GPT-2 or RoBERTa). The latter two are extended by
+    /// `added_tokens.json` and `added_tokens_decoder` in `tokenizer_config.json`.
     ///
     /// # Errors
     /// A folder without these files; files that are damaged or inconsistent.
