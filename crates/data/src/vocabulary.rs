@@ -110,8 +110,8 @@ fn bert_template(vocab: &Value) -> Value {
 }
 
 /// Reads the WordPiece of BERT, or of MPNet where the vocabulary has its special tokens: `vocab.txt` has one token per
-/// line, in the order of ids. The keys `do_lower_case`, `strip_accents` and `tokenize_chinese_chars` of `config` set the
-/// normalization. MPNet has the template of RoBERTa.
+/// line, in the order of ids. The keys `do_lower_case`, `strip_accents` and `tokenize_chinese_chars` of `config` set
+/// the normalization. MPNet has the template of RoBERTa.
 pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
     let text = read_text(path)?;
     let vocab: Map<String, Value> = numbered_lines(&text)

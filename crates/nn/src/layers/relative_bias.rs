@@ -1,8 +1,7 @@
-//! Learned biases of attention scores by the distance of query and key (Shaw et al. 2018, Raffel et al. 2020), as MPNet
-//! has them.
+//! Learned biases of attention scores by the distance of query and key (Raffel et al. 2020), as MPNet has them.
 //!
-//! A query gets further elements, its biases for keys at all positions, and a key gets as many: 1 at its own position and
-//! 0 elsewhere. The product of the two is the score with its bias, so attention needs no scores in memory, whatever
+//! A query gets further elements, its biases for keys at all positions, and a key gets as many: 1 at its own position
+//! and 0 elsewhere. The product of the two is the score with its bias, so attention needs no scores in memory, whatever
 //! sequences a row holds.
 
 use lessen_graph::{Array, DType, Tensor, Type, concat};
@@ -75,7 +74,12 @@ fn buckets<'g>(like: Tensor<'g>, longest: usize) -> Tensor<'g> {
     let differences = trace.iota(DType::F32, &[count], 0) - (longest - 1) as f64;
     let starts = STARTS.iter().map(|start| *start as f64).collect();
     let starts = trace.constant(Array::new(Type::f32(&[STARTS.len()]), starts));
-    let reached = differences.abs().unsqueeze(1).ge(starts).cast(DType::F32).sum_axes(&[1]);
+    let reached = differences
+        .abs()
+        .unsqueeze(1)
+        .ge(starts)
+        .cast(DType::F32)
+        .sum_axes(&[1]);
     let is_after = differences.gt(differences.scalar_like(0.0)).cast(DType::F32);
     (reached + is_after * (RelativeBias::BUCKETS / 2) as f64).cast(DType::I32)
 }
@@ -85,8 +89,8 @@ mod tests {
     use super::*;
     use lessen_graph::{Trace, evaluate_exactly, verify};
 
-    /// The bucket of a difference `key - query` by its definition: from 8 on `8 + floor(8 log(n / 8) / log(16))`, at most
-    /// 15, which is the number of exponents `k` with `8^8 16^k <= n^8`.
+    /// The bucket of a difference `key - query` by its definition. From a distance `n` of 8 on it is `8 + floor(8 log(n
+    /// / 8) / log(16))`, at most 15; the term after 8 is one less than the number of `k` with `8^8 16^k <= n^8`.
     fn expected(difference: i64) -> f64 {
         let n = u128::from(difference.unsigned_abs());
         let reached = (0..8).filter(|k| 8_u128.pow(8) << (4 * k) <= n.pow(8)).count();

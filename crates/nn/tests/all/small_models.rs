@@ -85,8 +85,8 @@ pub fn models(attention: AttentionConfig) -> Vec<Model> {
     ]
 }
 
-/// [`models`], a model with biases of scores by distance, and models whose positions are rotary by default, here in half
-/// of each head.
+/// [`models`], a model with biases of scores by distance, and models whose positions are rotary by default, here in
+/// half of each head.
 pub fn all_models(attention: AttentionConfig) -> Vec<Model> {
     let half = |interleaved| AttentionConfig {
         rotary: Rotary {

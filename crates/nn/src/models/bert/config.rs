@@ -13,7 +13,8 @@ use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use lessen_base::Result;
 
-/// The configuration of a BERT, RoBERTa, DistilBERT or MPNet; fields are named as in transformers' `config.json` of BERT.
+/// The configuration of a BERT, RoBERTa, DistilBERT or MPNet; fields are named as in transformers' `config.json` of
+/// BERT.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BertConfig {
     /// Family, from which names, positions, token types and heads follow.

@@ -1,5 +1,5 @@
-//! BERT (Devlin et al. 2019) and its relatives RoBERTa, DistilBERT and MPNet: post-norm Transformer encoders with a head.
-//! Parameters are named as in transformers; [`Family`] holds all differences.
+//! BERT (Devlin et al. 2019) and its relatives RoBERTa, DistilBERT and MPNet: post-norm Transformer encoders with a
+//! head. Parameters are named as in transformers; [`Family`] holds all differences.
 
 mod config;
 mod encoder;
