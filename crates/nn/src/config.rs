@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 24;
 const DEEPEST: usize = 1024;
 
 /// The field for the softmax of a cross entropy.
-const OWN_LOSS: &str = "lessen_loss";
+pub(crate) const OWN_LOSS: &str = "lessen_loss";
 
 /// The field for an activation that transformers does not have.
 const OWN_ACTIVATION: &str = "lessen_activation";

@@ -164,13 +164,13 @@ impl Adapter {
     }
 
     /// Adds `scale B A` to elements of the weight from number `first` on; `fan_in_fan_out` says whether it is `[in,
-    /// out]`.
+    /// out]`. They are `f64`, so that a sum of several products is rounded once.
     pub fn merge(
         &self,
         (scale, fan_in_fan_out): (f64, bool),
         (a, b): (&[f32], &[f32]),
         first: usize,
-        weight: &mut [f32],
+        weight: &mut [f64],
     ) {
         let &Adapter {
             rank, inputs, outputs, ..
@@ -182,7 +182,7 @@ impl Adapter {
                 (number / inputs, number % inputs)
             };
             let product = |k: usize| f64::from(b[output * rank + k]) * f64::from(a[k * inputs + input]);
-            *element = (f64::from(*element) + scale * (0..rank).map(product).sum::<f64>()) as f32;
+            *element += scale * (0..rank).map(product).sum::<f64>();
         }
     }
 }

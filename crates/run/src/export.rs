@@ -2,7 +2,7 @@
 
 use crate::folder::WhichModel;
 use crate::generation_config::GenerationConfig;
-use crate::saved_run::{model_dir, with_base};
+use crate::saved_run::{AdapterOptions, model_dir};
 use crate::task::reader::Reader;
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
@@ -16,21 +16,22 @@ use std::path::{Path, PathBuf};
 pub struct ExportOptions<'a> {
     /// The dtype of its weights.
     pub dtype: WeightDtype,
-    /// The folder of the model that its adapters belong to, where another one than they name.
-    pub base: Option<&'a Path>,
-    /// Whether its adapters are written alone, and not added to the weights of the base model.
-    pub adapters: bool,
+    /// Where its own adapters belong, and which others are added to it.
+    pub adapters: AdapterOptions<'a>,
+    /// Whether its own adapters are written alone, and not added to the weights of the base model.
+    pub adapters_alone: bool,
 }
 
 /// Writes a model of a run, or of a Hugging Face folder, with its tokenizer or preprocessing, to a folder `out` that
 /// does not exist or is empty. Weights are copied in blocks. Returns the folder that they come from.
 ///
 /// # Errors
-/// A folder without this model, a damaged one, adapters whose base model is not there, an `out` that holds something or
-/// cannot be written to, and a weight that the dtype does not reach. Nothing is written then.
+/// A folder without this model, a damaged one, adapters whose base model is not there or that do not go with the model,
+/// an `out` that holds something or cannot be written to, and a weight that the dtype does not reach. Nothing is written
+/// then.
 pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_>) -> Result<PathBuf> {
     let dir = model_dir(root, which)?;
-    let source = with_base(&dir, form.base)?;
+    let source = form.adapters.of(&dir)?;
     must_be_empty(out)?;
     let model = Model::from_dir(source)?;
     let reader = Reader::of(source, &model)?;
@@ -42,7 +43,7 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
         fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
     }
     write_folder(out, |aside| {
-        if form.adapters {
+        if form.adapters_alone {
             checkpoint::copy_adapters(source, aside, form.dtype)?
         } else {
             checkpoint::convert(source, aside, form.dtype)?

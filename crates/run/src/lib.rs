@@ -27,7 +27,7 @@
 //! use lessen_cpu::CpuBackend;
 //! use lessen_run::folder::WhichModel;
 //! use lessen_run::recipe;
-//! use lessen_run::saved_run::{Prediction, SavedRun};
+//! use lessen_run::saved_run::{AdapterOptions, Prediction, SavedRun};
 //! use lessen_run::training::{Request, train};
 //!
 //! # let dir = std::env::temp_dir().join(format!("lessen-doc-{}", std::process::id()));
@@ -39,7 +39,7 @@
 //! let report = train(&Request::new(settings, dir.clone()), &backend)?;
 //! assert_eq!(report.steps, 3);
 //!
-//! let run = SavedRun::open(&dir, WhichModel::Last, None, &backend)?;
+//! let run = SavedRun::open(&dir, WhichModel::Last, AdapterOptions::default(), &backend)?;
 //! assert!(matches!(run.predict("123+456")?, Prediction::Sum(_)));
 //! # std::fs::remove_dir_all(&dir).unwrap();
 //! # Ok::<(), lessen_run::Error>(())

@@ -57,7 +57,7 @@ impl Eval {
         let evaluation = run.evaluate(self.data.as_deref(), self.split.as_deref())?;
         evaluation.remarks.iter().for_each(|remark| tell(remark));
         let (scores, scored) = (&evaluation.scores, &evaluation.scored);
-        let source = run.source().display().to_string();
+        let source = self.model.shown(run.source());
         let cut = run.cut_texts(scores);
         cut.into_iter().for_each(CutTexts::tell);
         if self.json {
@@ -80,7 +80,7 @@ impl Eval {
 
     /// Evaluates at these lengths; the exit code.
     fn at(&self, run: &SavedRun<'_>, lengths: &[Length]) -> Result<u8> {
-        let source = run.source().display().to_string();
+        let source = self.model.shown(run.source());
         let (mut text, mut found, mut split) = (String::new(), Vec::new(), String::new());
         for length in lengths {
             let (tokens, evaluation) = run.evaluate_at(self.data.as_deref(), self.split.as_deref(), *length)?;

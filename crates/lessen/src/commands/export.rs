@@ -20,7 +20,7 @@ pub struct Export {
     #[arg(long, value_name = "DTYPE", default_value = "f32",
           value_parser = PossibleValuesParser::new(WeightDtype::ALL.map(WeightDtype::name)))]
     dtype: String,
-    /// Write the adapters of LoRA alone, and do not add them to the weights of the model that they belong to
+    /// Write RUN's own adapters of LoRA alone, and do not add them to the weights of the model that they belong to
     #[arg(long)]
     adapters: bool,
 }
@@ -29,13 +29,14 @@ impl Export {
     /// Exports; the exit code.
     pub fn run(self) -> Result<u8> {
         let dtype = WeightDtype::from_name(&self.dtype).unwrap_or_default();
+        let added = self.model.added()?;
         let form = ExportOptions {
             dtype,
-            base: self.model.base(),
-            adapters: self.adapters,
+            adapters: self.model.adapters(&added),
+            adapters_alone: self.adapters,
         };
         let source = export(self.model.folder(), self.model.which(), &self.out, form)?;
-        let (source, out) = (source.display(), self.out.display());
+        let (source, out) = (self.model.shown(&source), self.out.display());
         say(&format!("{source} is in {out} as {}\n", dtype.name()))?;
         Ok(0)
     }

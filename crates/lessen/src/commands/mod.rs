@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+mod adapter_arg;
 mod bench;
 mod candidates;
 mod chat_args;
@@ -74,6 +75,7 @@ impl Command {
     pub fn run(self, cli: clap::Command) -> Result<u8> {
         match self {
             Command::Train(command) => command.run(),
+            Command::Condense(command) => command.run(),
             Command::Experiment(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),

@@ -1,11 +1,14 @@
 //! The flags that name a saved model.
 
-use super::candidates;
-use clap::Args;
+use super::{adapter_arg, candidates};
+use clap::{Args, ValueHint};
+use lessen_nn::checkpoint::WeightedAdapter;
 use lessen_run::Result;
 use lessen_run::device::NewBackend;
+use lessen_run::embedding::is_embedder;
 use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::SavedRun;
+use lessen_run::saved_run::{AdapterOptions, SavedRun};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A saved model.
@@ -20,9 +23,13 @@ pub struct ModelArgs {
     /// Take the model of the checkpoint after N steps instead of the last one
     #[arg(long, value_name = "N")]
     step: Option<u64>,
-    /// Folder of the model that adapters belong to (default: the one that they name)
+    /// Folder of the model that RUN's own adapters belong to (default: the one that they name)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
+    /// Add the adapters in a folder of peft, or in the folder model of a run, to RUN's model and to its own adapters,
+    /// their products times WEIGHT (default: 1); may be repeated. A head that they have is taken as it is
+    #[arg(long, value_name = "DIR[=WEIGHT]", value_hint = ValueHint::DirPath)]
+    adapter: Vec<OsString>,
 }
 
 impl ModelArgs {
@@ -31,17 +38,46 @@ impl ModelArgs {
         &self.run_dir
     }
 
-    /// The folder of the model that its adapters belong to, if it is given.
-    pub fn base(&self) -> Option<&Path> {
-        self.base.as_deref()
+    /// The adapters that are added to it.
+    ///
+    /// # Errors
+    /// A weight that is no number.
+    pub fn added(&self) -> Result<Vec<WeightedAdapter>> {
+        self.adapter.iter().map(|given| adapter_arg::parse(given)).collect()
+    }
+
+    /// Its adapters, with those that are `added`.
+    pub fn adapters<'a>(&'a self, added: &'a [WeightedAdapter]) -> AdapterOptions<'a> {
+        AdapterOptions {
+            base: self.base.as_deref(),
+            added,
+        }
     }
 
     /// Opens the model.
     ///
     /// # Errors
-    /// As [`SavedRun::open`].
+    /// As [`SavedRun::open`], and a weight that is no number.
     pub fn open<'a>(&self, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
-        SavedRun::open(self.folder(), self.which(), self.base(), new_backend)
+        let added = self.added()?;
+        SavedRun::open(self.folder(), self.which(), self.adapters(&added), new_backend)
+    }
+
+    /// Whether its use is to embed texts.
+    ///
+    /// # Errors
+    /// Adapters that do not go with it, and a weight that is no number.
+    pub fn is_embedder(&self) -> Result<bool> {
+        is_embedder(self.folder(), self.adapters(&self.added()?))
+    }
+
+    /// The folder that it was read from, in words, with the adapters that are added.
+    pub fn shown(&self, source: &Path) -> String {
+        let added: Vec<String> = self.adapter.iter().map(|given| given.display().to_string()).collect();
+        match added.join(", ") {
+            added if added.is_empty() => source.display().to_string(),
+            added => format!("{} with {added}", source.display()),
+        }
     }
 
     /// Which of its models is meant.

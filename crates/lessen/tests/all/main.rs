@@ -2,10 +2,15 @@
 
 mod activation_speed;
 mod adapters;
+mod added_adapters;
 mod bad_input;
+mod bench_condense;
 mod chat;
 mod command_line;
 mod commands;
+mod condense;
+mod condense_eval;
+mod condense_refused;
 mod convert;
 mod convert_llama;
 mod cut_texts;

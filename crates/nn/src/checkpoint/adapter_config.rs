@@ -158,34 +158,47 @@ impl AdapterConfig {
         map
     }
 
-    /// The fields of the base model's `config.json` with the head that the adapters are for, and as many classes as
-    /// their tensors have rows for.
-    pub(super) fn fields_over(&self, base: Fields, file: &TensorFile) -> Result<Fields> {
-        let rows = file.names().into_iter().find_map(|name| {
-            let is_head = has_class_rows(&parameter_of(&name)?);
-            is_head.then(|| file.shape(&name)?.first().copied())?
-        });
-        let own = Architecture::of(&base);
-        let family = family(&base)?.to_string();
-        let with_head = |head| Architecture::with_head(&family, head);
+    /// The class of a family, by its `model_type`, with the head of the task that the file names; none where the file
+    /// names no task that has a head.
+    ///
+    /// # Errors
+    /// A task that the family does not have.
+    pub(super) fn wanted(&self, family: &str) -> Result<Option<Architecture>> {
+        let with_head = |head| Architecture::with_head(family, head);
         let wanted = match self.task.as_deref() {
             Some("SEQ_CLS") => with_head(Head::SequenceClassification),
             Some("TOKEN_CLS") => with_head(Head::TokenClassification),
             Some("QUESTION_ANS") => with_head(Head::QuestionAnswering),
-            Some("CAUSAL_LM") => Architecture::language_model(&family),
-            _ => match (own, rows) {
-                (Ok(own), _) => Some(own),
-                (Err(_), Some(_)) => with_head(Head::SequenceClassification),
-                (Err(error), None) => return Err(error),
-            },
+            Some("CAUSAL_LM") => Architecture::language_model(family),
+            _ => return Ok(None),
         };
-        let wanted = wanted.ok_or_else(|| {
+        wanted.map(Some).ok_or_else(|| {
             let task = self.task.as_deref().unwrap_or_default();
             self.error(
                 "task_type",
                 format!("is {task}, which Lessen does not have for a {family} model; {REMEDY}"),
             )
-        })?;
+        })
+    }
+
+    /// The fields of the base model's `config.json` with the head that the adapters are for, and as many classes as
+    /// their tensors have rows for. A base model without a head stays without one where nothing says which is meant.
+    ///
+    /// # Errors
+    /// A task that the base model's family does not have, and a `config.json` that names no family.
+    pub(super) fn fields_over(&self, base: Fields, file: &TensorFile) -> Result<Fields> {
+        let rows = file.names().into_iter().find_map(|name| {
+            let is_head = has_class_rows(&parameter_of(&name)?);
+            is_head.then(|| file.shape(&name)?.first().copied())?
+        });
+        let family = family(&base)?.to_string();
+        let wanted = match (self.wanted(&family)?, Architecture::of(&base)) {
+            (Some(wanted), _) => Some(wanted),
+            (None, Ok(own)) => Some(own),
+            (None, Err(_)) if rows.is_some() => Architecture::with_head(&family, Head::SequenceClassification),
+            (None, Err(_)) => None,
+        };
+        let Some(wanted) = wanted else { return Ok(base) };
         let labels = base.labels();
         Ok(base.changed(|map| {
             map.insert("architectures".into(), json!([wanted.name()]));

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::adapted_model::AdaptedModel;
 use super::adapter_config::{AdapterConfig, config_of};
 use super::adapter_files::{ADAPTERS, TENSORS, open_tensors};
-use super::adapter_folder::AdapterFolder;
 use super::dtype::WeightDtype;
 use super::folder::ModelFolder;
 use super::found::{Rest, Take};
@@ -58,7 +58,7 @@ pub fn save_adapters(
     write_config(dir, config_json.clone(), dtype)
 }
 
-/// Loads a folder of adapters as [`load_with`](super::load::load_with) does: the weights of the base model with the
+/// Loads a model with adapters as [`load_with`](super::load::load_with) does: the weights of the base model with the
 /// adapters' products in them, and the parameters that were trained whole.
 pub(super) fn load_merged(
     folder: ModelFolder<'_>,
@@ -66,12 +66,12 @@ pub(super) fn load_merged(
     may_lack: &dyn Fn(&str) -> bool,
     take: &mut Take<'_>,
 ) -> Result<Rest> {
-    AdapterFolder::open(folder)?.load(params, may_lack, take)
+    AdaptedModel::open(folder)?.load(params, may_lack, take)
 }
 
-/// Writes the model of a folder of adapters to the folder `target` as one without adapters, in this dtype: every weight
-/// is `W + s B A` with the adapters' factor `s`. Blocks are read and written one after another, so that the model is
-/// never in memory.
+/// Writes a model with adapters to the folder `target` as one without adapters, in this dtype: every weight is
+/// `W + s B A` with the adapter's factor `s`, or the sum over all adapters. Blocks are read and written one after
+/// another, so that the model is never in memory.
 ///
 /// # Errors
 /// As [`load_with`](super::load::load_with), a file that cannot be written, and a number that the dtype does not reach.
@@ -79,20 +79,20 @@ pub(super) fn merge(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype) 
     let model = Model::from_dir(source)?;
     let mut params = model.parameters();
     params.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut folder = AdapterFolder::open(source)?;
+    let mut adapted = AdaptedModel::open(source)?;
     let entry = |param: &ParamSpec| Entry {
         name: param.name.clone(),
         ty: Type::f32(&param.shape),
     };
     let entries: Vec<Entry> = params.iter().map(entry).collect();
-    let mut base = folder.open_base(&params, &|_| false)?;
-    folder.check(&mut base, &params)?;
+    let mut base = adapted.open_base(&params, &|_| false)?;
+    adapted.check(&mut base, &params)?;
     let mut left = params.iter();
     save_with(target, &model.config_json(), dtype, &entries, |_, sink| {
         let fail = |error| atomic::error_of(target, error);
         let mut take = |_: &ParamSpec, _: usize, part: &[f32]| sink(part).map_err(fail);
         let Some(param) = left.next() else { return Ok(()) };
-        let read = folder.visit(&mut base, param, &mut take);
+        let read = adapted.visit(&mut base, param, &mut take);
         read.map_err(std::io::Error::other)
     })
 }
@@ -101,12 +101,19 @@ pub(super) fn merge(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype) 
 /// `dtype`. Where `source` was given a base model, the file names that folder.
 ///
 /// # Errors
-/// A folder without adapters, a damaged one, a file that cannot be written, and a number that the dtype does not reach.
+/// A folder without adapters, or with others added; a damaged one, a file that cannot be written, and a number that the
+/// dtype does not reach.
 pub fn copy_adapters(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype) -> Result<()> {
     let dir = source.path();
     if !source.has_adapters() {
         return Err(Error::user(format!(
             "{} holds a whole model and no adapters; leave out --adapters",
+            dir.display()
+        )));
+    }
+    if let Some(added) = source.added().first() {
+        return Err(Error::user(format!(
+            "--adapters writes the adapters of {} alone, and --adapter {added} adds others; leave out one of the two",
             dir.display()
         )));
     }

@@ -17,15 +17,15 @@ use safetensors::Dtype;
 /// another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; to write the
 /// whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
 ///
-/// Of a folder of adapters it writes the model that the adapters belong to, with the adapters' products added to its
-/// weights.
+/// Of a folder of adapters, and with the adapters of other folders, it writes the model that the adapters belong to,
+/// with the adapters' products added to its weights.
 ///
 /// # Errors
 /// A missing, truncated or damaged file of `source`, a file that cannot be written, and a number that `dtype` does not
 /// reach.
 pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: WeightDtype) -> Result<()> {
     let folder = source.into();
-    if folder.has_adapters() {
+    if folder.is_adapted() {
         return merge(folder, target, dtype);
     }
     let source = folder.path();

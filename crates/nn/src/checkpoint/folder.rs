@@ -1,20 +1,18 @@
 //! A folder that a model is read from: a folder with the model itself, or a folder with adapters beside the folder of
-//! their base model.
+//! their base model; and the adapters of other folders that are added to it.
 
 use std::path::{Path, PathBuf};
 
 use super::adapter_config::AdapterConfig;
-use super::adapter_files::{ADAPTERS, open_tensors};
-use super::file::TensorFile;
-use crate::config::Fields;
+use super::weighted_adapter::{WeightedAdapter, has_adapters};
 use lessen_base::{Error, Result};
-use serde_json::Value;
 
-/// A Hugging Face folder with a model, or with adapters as `peft` writes them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A Hugging Face folder with a model, or with adapters as `peft` writes them, and adapters that are added to it.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ModelFolder<'a> {
     dir: &'a Path,
     base: Option<&'a Path>,
+    added: &'a [WeightedAdapter],
 }
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
@@ -23,6 +21,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
         ModelFolder {
             dir: dir.as_ref(),
             base: None,
+            added: &[],
         }
     }
 }
@@ -31,6 +30,14 @@ impl<'a> ModelFolder<'a> {
     /// Sets the base model of the folder's adapters, in place of the base model that their own file names.
     pub fn with_base(self, base: Option<&'a Path>) -> ModelFolder<'a> {
         ModelFolder { base, ..self }
+    }
+
+    /// Adds the adapters of other folders. Their products are added to those of the folder's own adapters, if it has
+    /// some: a weight is `W + sum_i w_i s_i B_i A_i` with the weights `w_i` of the adapters and the factors `s_i` of
+    /// their files, as `add_weighted_adapter` of `peft` has it for `combination_type="cat"`. The folder's own adapters
+    /// have the weight 1. Parameters that one of the adapters has whole, such as a head, are taken as they are.
+    pub fn with_adapters(self, added: &'a [WeightedAdapter]) -> ModelFolder<'a> {
+        ModelFolder { added, ..self }
     }
 
     /// The folder itself.
@@ -43,13 +50,22 @@ impl<'a> ModelFolder<'a> {
         self.base
     }
 
-    /// Whether it has adapters in place of a model's weights.
-    pub fn has_adapters(self) -> bool {
-        let lacks = |name: &str| !self.dir.join(name).exists();
-        self.dir.join(ADAPTERS).is_file() && lacks("model.safetensors") && lacks("model.safetensors.index.json")
+    /// The adapters that [`ModelFolder::with_adapters`] gave.
+    pub fn added(self) -> &'a [WeightedAdapter] {
+        self.added
     }
 
-    /// The folder of the model that the adapters belong to; none where it has the model itself.
+    /// Whether it has adapters in place of a model's weights.
+    pub fn has_adapters(self) -> bool {
+        has_adapters(self.dir)
+    }
+
+    /// Whether the model's weights are those of the folder with products of adapters added, its own or others.
+    pub(super) fn is_adapted(self) -> bool {
+        self.has_adapters() || !self.added.is_empty()
+    }
+
+    /// The folder of the model that the folder's own adapters belong to; none where it has the model itself.
     ///
     /// # Errors
     /// Adapters that Lessen does not have, or whose base model is in no folder here.
@@ -93,36 +109,5 @@ impl<'a> ModelFolder<'a> {
                 ),
             )
         })
-    }
-
-    /// Fields of `config.json`: the folder's own, or for adapters without this file the base model's, with the head
-    /// that the adapters are for. Adapters that untie the head from the token embeddings leave `tie_word_embeddings`
-    /// false.
-    ///
-    /// # Errors
-    /// A file that is missing or damaged, and the errors of [`ModelFolder::base`].
-    pub(crate) fn fields(self) -> Result<Fields> {
-        if !self.has_adapters() {
-            return Fields::read(&self.dir.join("config.json"));
-        }
-        let adapters = AdapterConfig::read(self.dir)?;
-        let (_, tensors) = open_tensors(self.dir)?;
-        let fields = self.fields_of(&adapters, &tensors)?;
-        Ok(match adapters.untied(&fields, &tensors.names()) {
-            Some(_) => fields.changed(|map| {
-                map.insert("tie_word_embeddings".into(), Value::Bool(false));
-            }),
-            None => fields,
-        })
-    }
-
-    /// Fields of `config.json` of the model that adapters belong to, with the head that they are for.
-    pub(super) fn fields_of(self, adapters: &AdapterConfig, tensors: &TensorFile) -> Result<Fields> {
-        let own = self.dir.join("config.json");
-        if own.exists() {
-            return Fields::read(&own);
-        }
-        let base = self.base_of(adapters)?;
-        adapters.fields_over(Fields::read(&base.join("config.json"))?, tensors)
     }
 }

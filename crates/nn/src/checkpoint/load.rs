@@ -48,9 +48,9 @@ pub fn load<'a>(
     })
 }
 
-/// [`load`] without the values in memory; of a folder of adapters, the weights of the model that they belong to, with
-/// the adapters' products in them. `take` gets each parameter's elements, some after others, with the number of the
-/// first of them, after all parameters have been found sound.
+/// [`load`] without the values in memory; of a folder of adapters, and with the adapters of other folders, the weights
+/// of the model that they belong to, with the adapters' products in them. `take` gets each parameter's elements, some
+/// after others, with the number of the first of them, after all parameters have been found sound.
 ///
 /// # Errors
 /// As [`load`], before `take` gets anything; a file that cannot be read any more, and the errors of `take`.
@@ -61,7 +61,7 @@ pub fn load_with<'a>(
     take: &mut Take<'_>,
 ) -> Result<Rest> {
     let folder = folder.into();
-    if folder.has_adapters() {
+    if folder.is_adapted() {
         return load_merged(folder, params, allow_missing, take);
     }
     let mut found = Found::of(folder.path(), params, allow_missing)?;

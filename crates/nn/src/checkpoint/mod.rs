@@ -1,6 +1,7 @@
 //! Checkpoints as Hugging Face directories with `config.json` and `model.safetensors`; transformers and Lessen read
 //! each other's.
 
+mod adapted_model;
 mod adapter_config;
 mod adapter_fields;
 mod adapter_files;
@@ -8,6 +9,7 @@ mod adapter_folder;
 mod adapter_targets;
 mod adapters;
 mod convert;
+mod described;
 mod dtype;
 mod file;
 mod folder;
@@ -17,6 +19,7 @@ mod names;
 mod reader;
 mod save;
 mod tensor_names;
+mod weighted_adapter;
 
 pub use adapter_fields::ADAPTER_FIELDS;
 pub use adapters::{copy_adapters, save_adapters};
@@ -28,6 +31,7 @@ pub use found::{Rest, Take};
 pub use load::{Loaded, load, load_with};
 pub use reader::Reader;
 pub use save::{Entry, Sink, save, save_with, write_tensors};
+pub use weighted_adapter::WeightedAdapter;
 
 /// The remedy in errors about folders that are no checkpoint.
 pub(crate) const WANTED_FOLDER: &str =

@@ -40,6 +40,7 @@ pub(super) fn without_prefix(name: &str) -> Option<&str> {
 }
 
 /// A tensor that the model ties to another.
+#[derive(Clone)]
 pub(super) struct Tied {
     /// Name of the copy.
     pub(super) copy: &'static str,

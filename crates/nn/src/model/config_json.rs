@@ -107,7 +107,11 @@ impl Model {
         self.class().config_json()
     }
 
-    fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
+    /// The model of this class that the fields of a `config.json` describe.
+    ///
+    /// # Errors
+    /// As [`Model::from_dir`].
+    pub(crate) fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
         check(fields, architecture)?;
         let fields = &spelled(fields.clone(), architecture);
         Ok(match architecture {

@@ -33,15 +33,26 @@ const REFUSED: [&str; 12] = [
     "token_indices",
 ];
 
-fn read<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Array> {
+/// The logits of the model in a folder.
+pub fn read<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Array> {
     let folder = folder.into();
     let model = Model::from_dir(folder)?;
     let loaded = checkpoint::load(folder, &model.parameters(), &|_| false)?;
     Ok(logits(&model, &loaded.weights, &TOKENS))
 }
 
+/// Writes the folder of a base model.
+pub fn write_base(dir: &Path, file: &SafeTensors<'_>, name: &str, config: &Value) {
+    let target = dir.join(format!("base-{name}"));
+    fs::create_dir_all(&target).unwrap();
+    fs::write(target.join("config.json"), config.to_string()).unwrap();
+    let folder = Folder::new();
+    write(&folder, "tensors", &recorded(file, &format!("base-{name}/")));
+    fs::copy(folder.file("tensors"), target.join("model.safetensors")).unwrap();
+}
+
 /// Writes the folder of a case beside its base model.
-fn write_case(dir: &Path, file: &SafeTensors<'_>, name: &str, config: &Value) {
+pub fn write_case(dir: &Path, file: &SafeTensors<'_>, name: &str, config: &Value) {
     fs::create_dir_all(dir.join(name)).unwrap();
     fs::write(dir.join(name).join("adapter_config.json"), config.to_string()).unwrap();
     let folder = Folder::new();
@@ -56,18 +67,7 @@ fn adapters_compute_what_peft_computes_or_are_refused() {
     let file = SafeTensors::deserialize(&bytes).unwrap();
     let folder = Folder::new();
     for (base, config) in record["bases"].as_object().unwrap() {
-        fs::create_dir_all(folder.0.join(format!("base-{base}"))).unwrap();
-        fs::write(
-            folder.0.join(format!("base-{base}")).join("config.json"),
-            config.to_string(),
-        )
-        .unwrap();
-        write(&folder, "tensors", &recorded(&file, &format!("base-{base}/")));
-        fs::copy(
-            folder.file("tensors"),
-            folder.0.join(format!("base-{base}")).join("model.safetensors"),
-        )
-        .unwrap();
+        write_base(&folder.0, &file, base, config);
     }
     let outcomes = recorded(&file, "logits/");
     let (mut wrong, mut refused) = (Vec::new(), Vec::new());

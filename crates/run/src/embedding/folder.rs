@@ -3,8 +3,9 @@
 use super::known_fields::{check_known, must_be};
 use super::layers::Layer;
 use super::pooling::PoolingConfig;
+use crate::saved_run::AdapterOptions;
 use lessen_base::{Error, Result};
-use lessen_nn::Fields;
+use lessen_nn::{Fields, Model};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -122,14 +123,21 @@ impl Modules {
 }
 
 /// Whether a folder holds a model whose use is to embed texts: one of sentence-transformers, or a Hugging Face folder
-/// of a model without a head, such as a `BertModel`.
-pub fn is_embedder(dir: &Path) -> bool {
+/// of a model without a head, such as a `BertModel`, unless an added adapter has a head.
+///
+/// # Errors
+/// Adapters that do not go with the folder.
+pub fn is_embedder(dir: &Path, adapters: AdapterOptions<'_>) -> Result<bool> {
     let has_no_head = || -> Option<bool> {
         let fields = Fields::read(&dir.join("config.json")).ok()?;
         let class = fields.get("architectures")?.get(0)?.as_str()?;
         Some(class.ends_with("Model") && !class.ends_with("HeadModel"))
     };
-    dir.join(MODULES).is_file() || has_no_head() == Some(true)
+    if dir.join(MODULES).is_file() {
+        return Ok(true);
+    }
+    let gets_head = || Ok::<_, Error>(!adapters.added.is_empty() && Model::from_dir(adapters.of(dir)?).is_ok());
+    Ok(has_no_head() == Some(true) && !gets_head()?)
 }
 
 /// The kinds of modules that a file lists, and their folders.

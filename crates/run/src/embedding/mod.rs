@@ -17,18 +17,18 @@ use self::pooling::PoolingConfig;
 use self::prompts::Prompts;
 use crate::device::NewBackend;
 use crate::folder::WhichModel;
-use crate::saved_run::{model_dir, with_base};
+use crate::saved_run::{AdapterOptions, model_dir};
 use crate::task::batch_shape::{inputs_of, shape_of};
 use crate::task::first_weights;
 use crate::task::fit::check_vocabulary;
 use crate::task::reader::tokenizer_of;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
-use lessen_data::{Tokenizer, packed_batch};
+use lessen_data::{EncodedText, Tokenizer, packed_batch};
 use lessen_device::Host;
 use lessen_graph::{DType, Trace};
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::{Context, Model, NormKind};
+use lessen_nn::{BatchShape, Context, Model, NormKind};
 use lessen_train::{Function, Session};
 use std::borrow::Borrow;
 use std::path::Path;
@@ -50,8 +50,8 @@ const TOKENS: usize = 4096;
 pub struct EmbedOptions<'a> {
     /// Which of the models of a run.
     pub which: WhichModel,
-    /// The folder of the model that adapters belong to, where it is another than they name.
-    pub base: Option<&'a Path>,
+    /// Where its own adapters belong, and which others are added to it.
+    pub adapters: AdapterOptions<'a>,
     /// The precision of products; none is `f32`.
     pub precision: Option<Precision>,
     /// How states are pooled.
@@ -100,7 +100,7 @@ impl Embedder {
     pub fn open(root: &Path, options: &EmbedOptions<'_>, new_backend: NewBackend<'_>) -> Result<Embedder> {
         let dir = model_dir(root, options.which)?;
         let modules = Modules::read(&dir)?;
-        let folder = with_base(&modules.transformer, options.base)?;
+        let folder = options.adapters.of(&modules.transformer)?;
         let model = Model::from_dir_for_states(folder)?;
         let tokenizer = tokenizer_of(folder)?;
         check_vocabulary(&tokenizer, &model, &folder.path().display().to_string())?;
@@ -255,8 +255,13 @@ impl Embedder {
         Ok(tokens)
     }
 
+    /// Compiles what batches of a layout need.
+    fn prepare(&mut self, layout: BatchShape) -> Result<()> {
+        self.session.prepare_to_embed(&self.model, layout, &self.pooling.ways)
+    }
+
     /// The vectors of the texts of one batch.
-    fn batch<T: Borrow<(Vec<i32>, Vec<i32>)>>(&mut self, texts: &[T], skipped: usize) -> Result<Vec<Vec<f32>>> {
+    fn batch<T: Borrow<EncodedText>>(&mut self, texts: &[T], skipped: usize) -> Result<Vec<Vec<f32>>> {
         let batch = packed_batch(texts, ROOM.max(texts.len()), self.tokenizer.pad_id());
         let (shape, inputs) = (shape_of(&batch), inputs_of(&batch));
         let mut rows = self

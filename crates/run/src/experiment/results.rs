@@ -6,7 +6,7 @@ use crate::device::NewBackend;
 use crate::folder::WhichModel;
 use crate::folder::{DIVERGED, Folder, metrics};
 use crate::lengths::Length;
-use crate::saved_run::SavedRun;
+use crate::saved_run::{AdapterOptions, SavedRun};
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -139,7 +139,7 @@ fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: N
         .filter(|length| !known.contains_key(&length.to_string()))
         .collect();
     if !missing.is_empty() {
-        let run = SavedRun::open(root, WhichModel::Last, None, new_backend)?;
+        let run = SavedRun::open(root, WhichModel::Last, AdapterOptions::default(), new_backend)?;
         for length in missing.into_iter().filter(|length| run.reaches(*length)) {
             let (_, evaluation) = run.evaluate_at(None, None, length)?;
             known.insert(length.to_string(), json!(evaluation.scores.loss));

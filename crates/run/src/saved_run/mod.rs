@@ -1,5 +1,6 @@
 //! A saved model in the folder of a run or in a Hugging Face folder: evaluation, prediction, generation.
 
+mod adapter_options;
 mod answering;
 mod batched;
 mod evaluation;
@@ -18,16 +19,16 @@ use crate::goal::SharedGoal;
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
 use crate::task::SavedModel;
-use crate::task::{first_weights, fit};
+use crate::task::first_weights;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
-use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task};
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
 
+pub use self::adapter_options::AdapterOptions;
 pub use self::answering::Answerer;
-pub use self::batched::{BatchedPredictor, EncodedText, ROOM, RawAnswer};
+pub use self::batched::{BatchedPredictor, ROOM, RawAnswer};
 pub use self::evaluation::Evaluation;
 pub use self::images::ImagePredictor;
 pub use self::prediction::{Answer, Predictor, split_pair};
@@ -47,31 +48,32 @@ pub struct SavedRun<'a> {
 
 impl<'a> SavedRun<'a> {
     /// Opens a run or a Hugging Face folder. `which` names one of the models of a run; the last model of a run that has
-    /// not ended is that of its newest checkpoint. `base` is the folder of the model that adapters belong to, where it
-    /// is another than they name.
+    /// not ended is that of its newest checkpoint. `adapters` says where its own adapters belong, and which others are
+    /// added to it.
     ///
     /// # Errors
-    /// A folder with neither of both, or with a damaged one, a model that the folder does not have, and a base model
-    /// beside a whole model.
+    /// A folder with neither of both, or with a damaged one, a model that the folder does not have, and adapters that
+    /// do not go with it.
     pub fn open(
         root: &Path,
         which: WhichModel,
-        base: Option<&Path>,
+        adapters: AdapterOptions<'_>,
         new_backend: NewBackend<'a>,
     ) -> Result<SavedRun<'a>> {
         let is_plain = plain::is_plain(root);
         let (config, dir) = if is_plain {
             plain::check_only(root, which)?;
-            (plain::config(with_base(root, base)?)?, root.to_path_buf())
+            (plain::config(adapters.of(root)?)?, root.to_path_buf())
         } else {
             let folder = Folder::open(root)?;
             let (dir, phase) = folder.usable_model(which)?;
+            adapters.check_head(&dir)?;
             (
                 config_of(Recipe::new(folder.settings()?)?, phase.as_deref(), &dir)?,
                 dir,
             )
         };
-        let saved = SavedModel::read(&config, with_base(&dir, base)?)?;
+        let saved = SavedModel::read(&config, adapters.of(&dir)?)?;
         Ok(SavedRun {
             config,
             saved,
@@ -194,18 +196,6 @@ pub(crate) fn model_dir(root: &Path, which: WhichModel) -> Result<PathBuf> {
         return plain::check_only(root, which).map(|()| root.to_path_buf());
     }
     Ok(Folder::open(root)?.usable_model(which)?.0)
-}
-
-/// The folder of a model whose adapters, if it has some, belong to the model in `base`.
-///
-/// # Errors
-/// A base model that is in no folder, or beside a whole model.
-pub(crate) fn with_base<'a>(dir: &'a Path, base: Option<&'a Path>) -> Result<ModelFolder<'a>> {
-    let folder = ModelFolder::from(dir);
-    if let Some(base) = base {
-        fit::check_base(folder, base).map_err(|error| error.at(format!("--base {}", base.display())))?;
-    }
-    Ok(folder.with_base(base))
 }
 
 /// The settings of the training phase called `phase`, or of the last one.

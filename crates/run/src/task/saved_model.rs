@@ -5,7 +5,7 @@ use crate::formats::KnownModel;
 use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use lessen_base::Result;
-use lessen_nn::checkpoint::ModelFolder;
+use lessen_nn::checkpoint::{ModelFolder, WeightedAdapter};
 use lessen_nn::{Model, Task, numbered_labels};
 use std::path::PathBuf;
 
@@ -16,6 +16,8 @@ pub struct SavedModel {
     pub dir: PathBuf,
     /// The folder of the model that its adapters belong to, where it is another than they name.
     pub base: Option<PathBuf>,
+    /// The adapters that are added to it.
+    pub added: Vec<WeightedAdapter>,
     /// The model.
     pub model: Model,
     /// The model's tokenizer, or the preprocessing of its images.
@@ -27,7 +29,8 @@ pub struct SavedModel {
 impl SavedModel {
     /// The folder of its weights.
     pub fn folder(&self) -> ModelFolder<'_> {
-        ModelFolder::from(&self.dir).with_base(self.base.as_deref())
+        let folder = ModelFolder::from(&self.dir).with_base(self.base.as_deref());
+        folder.with_adapters(&self.added)
     }
 
     /// Its traits that decide how the data of a recipe is read. The labels of data that is only evaluated are looked up

@@ -14,7 +14,7 @@ use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
 use lessen_run::recipe::settings::Settings;
-use lessen_run::saved_run::{Prediction, SavedRun};
+use lessen_run::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_run::task::CheckedTask;
 use lessen_run::training::{Request, train};
 use serde_json::{Map, Value, json};
@@ -91,7 +91,7 @@ fn every_kind_is_trained_resumed_and_asked() {
 
         let longer = Request::resume(out.clone(), None, |settings| settings.set_flag("train.steps=3"));
         assert_eq!(train(&longer.unwrap(), &cpu).unwrap().steps, 3, "{position}");
-        let run = SavedRun::open(&out, WhichModel::Last, None, &cpu).unwrap();
+        let run = SavedRun::open(&out, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
         assert!(
             matches!(run.predict("123+456").unwrap(), Prediction::Sum(_)),
             "{position}"

@@ -9,7 +9,7 @@ use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
 use lessen_run::recipe::settings::Settings;
-use lessen_run::saved_run::{Prediction, SavedRun};
+use lessen_run::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_run::task::CheckedTask;
 use lessen_run::training::{Request, train};
 use std::fs;
@@ -88,7 +88,7 @@ fn runs_without_means_are_those_of_layer_norm_and_resume_bit_by_bit() {
         let longer = Request::resume(part.clone(), None, |settings| settings.set_flag("train.steps=6"));
         train(&longer.unwrap(), &cpu).unwrap();
         assert!(files(&part) == files(&whole), "{norm}");
-        let run = SavedRun::open(&whole, WhichModel::Last, None, &cpu).unwrap();
+        let run = SavedRun::open(&whole, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
         assert!(matches!(run.predict("123+456").unwrap(), Prediction::Sum(_)));
         assert_eq!(Model::from_dir(&model(&whole)).unwrap().norm().name(), norm);
     }

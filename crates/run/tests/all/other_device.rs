@@ -7,7 +7,7 @@ use lessen_run::device::NewBackend;
 use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::recipe::settings::Settings;
-use lessen_run::saved_run::{Prediction, SavedRun};
+use lessen_run::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_run::training::{Request, train};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
         .map(|loss| loss.as_f64().unwrap())
         .collect();
     assert_eq!(losses.len(), 5);
-    let run = SavedRun::open(out, WhichModel::Last, None, backend).unwrap();
+    let run = SavedRun::open(out, WhichModel::Last, AdapterOptions::default(), backend).unwrap();
     let scores = run.evaluate(None, None).unwrap().scores;
     assert_eq!(Some(scores.loss), report["dev_loss"].as_f64());
     losses.push(scores.loss);

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::{Prediction, SavedRun};
+use lessen_run::saved_run::{AdapterOptions, Prediction, SavedRun};
 use serde_json::{Value, json};
 use std::thread;
 
@@ -34,7 +34,7 @@ fn expected(run: &SavedRun<'_>, text: &str) -> Value {
 #[test]
 fn many_clients_get_the_answers_of_predict_to_the_bit() {
     let server = Server::start(classifier(), |limits| limits.tokens = 64);
-    let run = SavedRun::open(classifier(), WhichModel::Last, None, &cpu).unwrap();
+    let run = SavedRun::open(classifier(), WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
     let texts = texts(48);
     thread::scope(|scope| {
         let (server, texts) = (&server, &texts);

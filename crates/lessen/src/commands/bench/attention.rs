@@ -6,7 +6,7 @@ use lessen::device;
 use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
 use lessen_run::folder::WhichModel;
 use lessen_run::op_sample::OpSample;
-use lessen_run::saved_run::SavedRun;
+use lessen_run::saved_run::{AdapterOptions, SavedRun};
 use lessen_run::{Error, Result};
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ impl Attention {
         let run = self
             .run
             .as_ref()
-            .map(|dir| SavedRun::open(dir, WhichModel::Last, None, &backend))
+            .map(|dir| SavedRun::open(dir, WhichModel::Last, AdapterOptions::default(), &backend))
             .transpose()?;
         let mut all = Vec::new();
         for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {

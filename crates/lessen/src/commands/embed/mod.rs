@@ -70,9 +70,10 @@ struct Texts {
 impl Embed {
     /// Embeds the texts; the exit code.
     pub fn run(self) -> Result<u8> {
+        let added = self.model.added()?;
         let options = EmbedOptions {
             which: self.model.which(),
-            base: self.model.base(),
+            adapters: self.model.adapters(&added),
             precision: self.precision.given(),
             pooling: self.pooling.as_deref().map(parse_pooling).transpose()?,
             normalize: self.normalize,

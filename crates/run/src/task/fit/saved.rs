@@ -26,6 +26,7 @@ impl SavedModel {
         let saved = SavedModel {
             dir: folder.path().to_path_buf(),
             base: folder.given_base().map(Path::to_path_buf),
+            added: folder.added().to_vec(),
             generation: generation_of(folder, &model)?,
             model,
             reader,
