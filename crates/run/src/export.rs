@@ -27,8 +27,8 @@ pub struct ExportOptions<'a> {
 ///
 /// # Errors
 /// A folder without this model, a damaged one, adapters whose base model is not there or that do not go with the model,
-/// an `out` that holds something or cannot be written to, and a weight that the dtype does not reach. Nothing is written
-/// then.
+/// an `out` that holds something or cannot be written to, and a weight that the dtype does not reach. Nothing is
+/// written then.
 pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_>) -> Result<PathBuf> {
     let dir = model_dir(root, which)?;
     let source = form.adapters.of(&dir)?;
