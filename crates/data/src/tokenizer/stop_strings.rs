@@ -10,8 +10,8 @@ use super::Tokenizer;
 /// What a token is decoded behind, as it may be written differently at the start of a text.
 const PREFIX: &str = "abcdef";
 
-/// Strings that end texts. A text ends with the token that completes one of them: the string ends within what that token
-/// writes, and may begin anywhere before, also in the middle of a token. Special tokens write their names.
+/// Strings that end texts. A text ends with the token that completes one of them: the string ends within what that
+/// token writes, and may begin anywhere before, also in the middle of a token. Special tokens write their names.
 pub struct StopStrings<'a> {
     tokenizer: &'a Tokenizer,
     strings: Vec<Vec<u8>>,

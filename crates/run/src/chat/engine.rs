@@ -1,5 +1,7 @@
-//! Jinja with what transformers adds to it for chat templates. Values are written as Python does, but for floats that have
-//! an exponent there (from `1e16` on and below `1e-4`): within `~`, and in filters that make texts of them, they have none.
+//! Jinja with what transformers adds to it for chat templates.
+//!
+//! Values are written as Python does, but for floats that have an exponent there (from `1e16` on and below `1e-4`):
+//! within `~`, and in filters that make texts of them, they have none.
 
 use super::python::{Dumps, text_of};
 use minijinja::syntax::SyntaxConfig;

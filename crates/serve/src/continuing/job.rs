@@ -79,8 +79,8 @@ impl Waiting for ContinueJob {
     }
 }
 
-/// A request whose prompts are tokens. It is answered in turns: a turn continues one text, or searches the best texts of
-/// one prompt.
+/// A request whose prompts are tokens. It is answered in turns: a turn continues one text, or searches the best texts
+/// of one prompt.
 pub(super) struct Begun {
     pub(super) job: ContinueJob,
     pub(super) prompts: Vec<Vec<i32>>,

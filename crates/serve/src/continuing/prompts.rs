@@ -5,8 +5,8 @@ use crate::given::Prompt;
 use crate::refusal::Refusal;
 use lessen_data::Tokenizer;
 
-/// The most characters of a prompt for each token of the context. Longer ones are refused before they are encoded, which
-/// bounds the memory of encoding.
+/// The most characters of a prompt for each token of the context. Longer ones are refused before they are encoded,
+/// which bounds the memory of encoding.
 const CHARACTERS: usize = 64;
 
 /// The tokens of prompts, and the most tokens to add to each, for texts of at most `context` tokens.

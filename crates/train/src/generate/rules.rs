@@ -77,8 +77,8 @@ impl Rules {
     /// Checks the ranges of numbers.
     ///
     /// # Errors
-    /// A penalty of repetition that is not above 0, of presence or frequency beyond 2, a sequence without tokens, a bias
-    /// that is no number, a factor below 0.
+    /// A penalty of repetition that is not above 0, of presence or frequency beyond 2, a sequence without tokens, a
+    /// bias that is no number, a factor below 0.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::user(what));
         if !(self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0) {

@@ -31,6 +31,10 @@ pub struct Sequences {
     ends: Vec<i32>,
 }
 
+/// Whether a beam of the search in a place ends with its newest token, by the place, the beam's tokens, those of the
+/// prompt among them, and the number of tokens of the prompt.
+pub type IsBeamComplete<'a> = dyn Fn(usize, &[i32], usize) -> Result<bool> + 'a;
+
 /// What comes next in a text.
 #[derive(Debug)]
 pub enum Next {
@@ -108,8 +112,8 @@ impl Sequences {
     }
 
     /// Adds a text that begins with `prompt`, or a search for its continuations, which takes a place for each beam;
-    /// returns its place. Draws depend on the seed of `sampling` and on `number`, as those of the text of this number in
-    /// [`Generator::generate_all`](crate::Generator::generate_all).
+    /// returns its place. Draws depend on the seed of `sampling` and on `number`, as those of the text of this number
+    /// in [`Generator::generate_all`](crate::Generator::generate_all).
     ///
     /// # Errors
     /// Beams that are not allowed; a prompt without tokens, with more than the context, or with one that the model does
@@ -175,12 +179,11 @@ impl Sequences {
     }
 
     /// Chooses the next token of every text and beam; what comes next in each text, and in each search that ends, with
-    /// its place. `is_complete` says of a beam of the search in a place whether it ends with its newest token, by its
-    /// tokens and the number of those of its prompt.
+    /// its place.
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn step(&mut self, is_complete: &dyn Fn(usize, &[i32], usize) -> Result<bool>) -> Result<Vec<(usize, Next)>> {
+    pub fn step(&mut self, is_complete: &IsBeamComplete<'_>) -> Result<Vec<(usize, Next)>> {
         if self.places.iter().flatten().any(Place::is_unread) {
             self.read_newest()?;
         }
