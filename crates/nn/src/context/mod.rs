@@ -1,11 +1,12 @@
 //! The argument of model functions: the trace, data inputs, parameters and the random key.
 
 mod observe;
+mod values;
 
 pub use observe::Recorded;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
@@ -45,6 +46,8 @@ pub struct Context<'g> {
     averaged: Rc<BTreeSet<String>>,
     criterion: Rc<Criterion>,
     storage: Arc<dyn ParamStorage>,
+    /// Values in place of parameters, by full names.
+    values: Rc<BTreeMap<String, Tensor<'g>>>,
 }
 
 /// A context in a scope that ends when this is dropped.
@@ -73,6 +76,7 @@ impl<'g> Context<'g> {
             averaged: Rc::default(),
             criterion: Rc::default(),
             storage: Arc::new(F32Storage),
+            values: Rc::default(),
         }
     }
 
@@ -221,6 +225,9 @@ impl<'g> Context<'g> {
     #[track_caller]
     fn declare(&self, name: &str, shape: &[usize], init: Init, is_buffer: bool) -> Tensor<'g> {
         let name = join(&self.prefix, name);
+        if let Some(value) = self.value_of(&name, shape) {
+            return value;
+        }
         let found = self.declared.borrow().params.iter().find(|p| p.name == name).cloned();
         if let Some(param) = found {
             self.check_same(&param, shape, init, is_buffer);

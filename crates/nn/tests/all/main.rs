@@ -32,6 +32,7 @@ mod small_models;
 mod statistics;
 mod support;
 mod trajectories;
+mod values;
 mod vision;
 mod vision_parity;
 mod vision_results;
