@@ -4,7 +4,9 @@ use crate::condenser::Condenser;
 use crate::distribution::DistributionMatcher;
 use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
-use crate::settings::{Objective, Settings};
+use crate::objective::Objective;
+use crate::settings::Settings;
+use crate::trajectories::TrajectoryMatcher;
 use lessen_base::Result;
 use lessen_compile::Plan;
 use lessen_device::SharedDevice;
@@ -73,6 +75,14 @@ pub trait Condensation {
     /// A device that fails; images that have become infinite or NaN.
     fn images(&self) -> Result<LabelledImages>;
 
+    /// The learning rate that was learned with the images, if one was; a training on them takes it.
+    ///
+    /// # Errors
+    /// A device that fails.
+    fn learned_rate(&self) -> Result<Option<f32>> {
+        Ok(None)
+    }
+
     /// All that the next iteration depends on beside its number, by name.
     ///
     /// # Errors
@@ -114,9 +124,9 @@ pub fn condensation<'a>(
     settings: Settings,
     work: Option<&Path>,
 ) -> Result<Box<dyn Condensation + 'a>> {
-    let _ = work;
     Ok(match settings.objective {
         Objective::Gradients => Box::new(Condenser::new(device, network, source, settings)?),
         Objective::Distribution => Box::new(DistributionMatcher::new(device, network, source, settings)?),
+        Objective::Trajectories(_) => Box::new(TrajectoryMatcher::new(device, network, source, settings, work)?),
     })
 }

@@ -41,6 +41,31 @@ pub(crate) fn add_step<'g>(
     });
     let logits = network.logits(cx, seen);
     let loss = rows.loss(logits, cx.input(CLASSES, DType::I32, &[batch]));
+    descend_all(cx, params, loss);
+    vec![(LOSS.to_string(), loss)]
+}
+
+/// Adds a step of the network on `batch` real images of a shape by SGD with momentum; each image is changed as
+/// `augment` says.
+pub(crate) fn add_real_step<'g>(
+    cx: &Context<'g>,
+    network: &dyn Network,
+    params: &[ParamSpec],
+    (batch, shape): (usize, [usize; 3]),
+    augment: Option<Strategy>,
+) -> Vec<(String, Tensor<'g>)> {
+    let images = cx.input(SEEN, DType::F32, &[&[batch][..], &shape].concat());
+    let seen = augment.map_or(images, |strategy| {
+        Changes::declare(cx, strategy, batch, shape).of_each(images, 0)
+    });
+    let labels = cx.input(CLASSES, DType::I32, &[batch]);
+    let loss = network.logits(cx, seen).cross_entropy(labels);
+    descend_all(cx, params, loss);
+    vec![(LOSS.to_string(), loss)]
+}
+
+/// Adds the update of all parameters so that the loss falls.
+fn descend_all<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>) {
     let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
     let tensors: Vec<Tensor<'g>> = trained
         .iter()
@@ -53,7 +78,6 @@ pub(crate) fn add_step<'g>(
             descend(cx, (&param.name, tensor), gradient, rates);
         }
     });
-    vec![(LOSS.to_string(), loss)]
 }
 
 /// Adds the loss of real images.

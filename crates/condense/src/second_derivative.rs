@@ -1,4 +1,4 @@
-//! Whether a network can be differentiated twice, which gradient matching does.
+//! Whether a network can be differentiated twice, which gradient and trajectory matching do.
 
 use crate::network::{Network, matched};
 use lessen_base::{Error, Result};
@@ -25,7 +25,7 @@ pub(crate) fn check_second_derivative(network: &dyn Network, [height, width, cha
     });
     derived.map_err(|error| {
         Error::user(format!(
-            "gradient matching needs the second derivative of the network, and {}; build the network of other \
+            "the condensation needs the second derivative of the network, and {}; build the network of other \
              operations, or give this one a derivative that can be differentiated again",
             error.message()
         ))

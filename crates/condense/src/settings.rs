@@ -1,6 +1,7 @@
 //! What a condensation is made of: levels, distance, schedule, rates; and the paper's settings by name.
 
 use crate::distance::Distance;
+use crate::objective::{Objective, Trajectories};
 use crate::schedule::{InnerEpochs, published};
 use crate::siamese::Strategy;
 use lessen_base::{Error, Result};
@@ -47,10 +48,13 @@ pub enum Method {
     Dsa,
     /// Distribution matching with siamese augmentation, from real images (Zhao and Bilen 2023).
     Dm,
+    /// Trajectory matching with siamese augmentation, from real images (Cazenavette et al. 2022), with the experts of
+    /// [`Trajectories::default`].
+    Mtt,
 }
 
 /// All methods with their words.
-const METHODS: [(Method, &str); 7] = [
+const METHODS: [(Method, &str); 8] = [
     (Method::Baseline, "baseline"),
     (Method::M, "m"),
     (Method::Md, "md"),
@@ -58,6 +62,7 @@ const METHODS: [(Method, &str); 7] = [
     (Method::Mda, "mda"),
     (Method::Dsa, "dsa"),
     (Method::Dm, "dm"),
+    (Method::Mtt, "mtt"),
 ];
 
 /// Parses and shows the words of an enum.
@@ -108,16 +113,6 @@ macro_rules! words {
 words!(Level, LEVELS, "level of gradients");
 words!(Method, METHODS, "method of condensation");
 
-/// What the synthetic images are to share with the real ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objective {
-    /// The gradients of a network that is trained on the synthetic images (algorithm 1).
-    Gradients,
-    /// The mean features of each class in networks that are not trained (Zhao and Bilen 2023, "Dataset Condensation
-    /// with Distribution Matching").
-    Distribution,
-}
-
 /// What the synthetic images are at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -144,24 +139,24 @@ pub struct Settings {
     pub updates: usize,
     /// Epochs of the network between them, `zeta`.
     pub epochs: InnerEpochs,
-    /// Gradients that are matched.
+    /// Gradients that are matched, in gradient matching.
     pub level: Level,
     /// Weight of the gradients of all classes together, `lambda` of equation 2.6; the number of classes if `None`.
     pub lambda: Option<f64>,
-    /// Distance of gradients.
+    /// Distance of gradients, in gradient matching.
     pub distance: Distance,
     /// Learning rate of the images.
     pub image_rate: f64,
     /// Momentum of the images' updates.
     pub image_momentum: f64,
-    /// Learning rate of the network.
+    /// Learning rate of the network, and of experts.
     pub network_rate: f64,
     /// Momentum of the network's updates. It was 0.5 in the published code until July 2021, which the dissertation's
     /// code began from, and 0 since.
     pub network_momentum: f64,
     /// Real images of a class in an update of the images.
     pub real_batch: usize,
-    /// Synthetic images in a step of the network.
+    /// Synthetic images in a step of the network; real images in a step of an expert.
     pub network_batch: usize,
     /// What the images are at first.
     pub start: Start,
@@ -189,50 +184,69 @@ impl Settings {
     /// No image.
     pub fn published(method: Method, per_class: usize) -> Result<Settings> {
         let (updates, epochs) = published(per_class)?;
-        let is_dm = method == Method::Dm;
-        Ok(Settings {
-            objective: if is_dm {
-                Objective::Distribution
-            } else {
-                Objective::Gradients
-            },
+        let baseline = Settings {
+            objective: Objective::Gradients,
             per_class,
-            iterations: if is_dm { 20_000 } else { 1000 },
-            updates: if is_dm { 1 } else { updates },
-            epochs: match method {
-                Method::Dm => InnerEpochs::Fixed(0),
-                Method::Mdo => InnerEpochs::UntilOverfit(50),
-                Method::Mda => InnerEpochs::Adaptive,
-                _ => InnerEpochs::Fixed(epochs),
-            },
-            level: match method {
-                Method::Baseline | Method::Dsa | Method::Dm => Level::Intra,
-                _ => Level::Multi,
-            },
+            iterations: 1000,
+            updates,
+            epochs: InnerEpochs::Fixed(epochs),
+            level: Level::Intra,
             lambda: None,
-            distance: match method {
-                Method::Baseline | Method::M | Method::Dsa | Method::Dm => Distance::COSINE,
-                _ => Distance::ANGLE_AND_MAGNITUDE,
-            },
-            image_rate: if is_dm { 1.0 } else { 0.1 },
+            distance: Distance::COSINE,
+            image_rate: 0.1,
             image_momentum: 0.5,
             network_rate: 0.01,
-            network_momentum: match method {
-                Method::Dsa | Method::Dm => 0.0,
-                _ => 0.5,
-            },
+            network_momentum: 0.5,
             real_batch: 256,
             network_batch: 256,
-            start: match method {
-                Method::Dsa | Method::Dm => Start::Real,
-                _ => Start::Noise,
-            },
+            start: Start::Noise,
+            augment: None,
             soft_labels: None,
-            augment: matches!(method, Method::Dsa | Method::Dm).then_some(Strategy::ALL),
             seed: 1,
             precision: Precision::F32,
             budget: None,
             tightest: false,
+        };
+        Ok(match method {
+            Method::Baseline => baseline,
+            Method::M => Settings {
+                level: Level::Multi,
+                ..baseline
+            },
+            Method::Md | Method::Mdo | Method::Mda => Settings {
+                level: Level::Multi,
+                distance: Distance::ANGLE_AND_MAGNITUDE,
+                epochs: match method {
+                    Method::Mdo => InnerEpochs::UntilOverfit(50),
+                    Method::Mda => InnerEpochs::Adaptive,
+                    _ => baseline.epochs,
+                },
+                ..baseline
+            },
+            Method::Dsa => Settings {
+                network_momentum: 0.0,
+                start: Start::Real,
+                augment: Some(Strategy::ALL),
+                ..baseline
+            },
+            Method::Dm | Method::Mtt => {
+                let is_dm = method == Method::Dm;
+                Settings {
+                    objective: if is_dm {
+                        Objective::Distribution
+                    } else {
+                        Objective::Trajectories(Trajectories::default())
+                    },
+                    iterations: if is_dm { 20_000 } else { 5000 },
+                    updates: 1,
+                    epochs: InnerEpochs::Fixed(0),
+                    image_rate: if is_dm { 1.0 } else { 1000.0 },
+                    network_momentum: 0.0,
+                    start: Start::Real,
+                    augment: Some(Strategy::ALL),
+                    ..baseline
+                }
+            }
         })
     }
 
@@ -276,10 +290,15 @@ impl Settings {
         if self.objective == objective {
             return Ok(());
         }
-        Err(Error::user(format!(
-            "the settings ask for {:?}, and this is {objective:?}; make what they ask for by `condensation`",
-            self.objective
-        )))
+        Err(self.is_of_another_objective(objective.name()))
+    }
+
+    /// The refusal of settings for another objective than the one of this name.
+    pub(crate) fn is_of_another_objective(&self, name: &str) -> Error {
+        Error::user(format!(
+            "the settings ask for {}, and this is {name}; make what they ask for by `condensation`",
+            self.objective.name()
+        ))
     }
 
     /// Refuses what has no part in the objective.
@@ -289,16 +308,18 @@ impl Settings {
         }
         if self.epochs_of_iteration() > 0 {
             return Err(Error::user(format!(
-                "distribution matching trains no network; epochs = {} makes no sense, choose 0",
+                "{} trains no network between updates of the images; epochs = {} makes no sense, choose 0",
+                self.objective.name(),
                 self.epochs
             )));
         }
-        if self.soft_labels.is_some() {
-            return Err(Error::user(
+        match self.objective {
+            Objective::Trajectories(trajectories) => trajectories.check(),
+            _ if self.soft_labels.is_some() => Err(Error::user(
                 "distribution matching reads no labels; soft labels cannot be learned, leave soft_labels out",
-            ));
+            )),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Epochs of the network in a whole outer iteration, at most; none follow the last update of the images.

@@ -3,11 +3,12 @@
 use crate::images::{ImageSource, LabelledImages};
 use crate::network::{Network, parameters};
 use crate::network_update::{CLASSES, SEEN, add_loss};
+use crate::objective::Objective;
 use crate::settings::{Settings, Start};
 use crate::sgd::momentum_of;
 use crate::siamese_graph::ChangeArrays;
-use crate::synthetic_set::{IMAGE_MOMENTUM_RATE, IMAGE_RATE, IMAGES, LABEL_RATE, LABELS, SyntheticSet};
-use crate::synthetic_set::{first_labels, probabilities};
+use crate::synthetic_set::{IMAGE_MOMENTUM_RATE, IMAGE_RATE, IMAGES, LABEL_RATE, LABELS, STUDENT_RATE, SyntheticSet};
+use crate::synthetic_set::{STUDENT_RATE_RATE, first_labels, probabilities};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_nn::{Init, ParamSpec, Weight, Weights};
@@ -25,7 +26,7 @@ pub(crate) struct Synthetic<'a> {
     pub settings: Settings,
     /// Parameters and buffers of the network.
     pub params: Vec<ParamSpec>,
-    /// What is learned: the images, and labels.
+    /// What is learned: the images; labels and the learning rate of students, if the settings say so.
     learned: Vec<ParamSpec>,
     /// Numbers of the real images of each class.
     pub by_class: Vec<Vec<usize>>,
@@ -119,12 +120,17 @@ impl<'a> Synthetic<'a> {
     }
 
     /// Learning rates and momentum of what is learned, as inputs.
-    pub fn rates(&self) -> [(&'static str, [f32; 1]); 3] {
+    pub fn rates(&self) -> [(&'static str, [f32; 1]); 4] {
         let settings = &self.settings;
+        let rate_of_rate = match settings.objective {
+            Objective::Trajectories(trajectories) => trajectories.student_rate_rate,
+            _ => 0.0,
+        };
         [
             (IMAGE_RATE, settings.image_rate),
             (IMAGE_MOMENTUM_RATE, settings.image_momentum),
             (LABEL_RATE, settings.soft_labels.unwrap_or(0.0)),
+            (STUDENT_RATE_RATE, rate_of_rate),
         ]
         .map(|(name, rate)| (name, [rate as f32]))
     }
@@ -134,6 +140,10 @@ impl<'a> Synthetic<'a> {
         if self.settings.soft_labels.is_some() {
             let logits = first_labels(&self.labels(), self.source.classes());
             self.session.set_part(LABELS, 0, &logits)?;
+        }
+        if let Objective::Trajectories(trajectories) = self.settings.objective {
+            let rate = [trajectories.student_rate as f32];
+            self.session.set_part(STUDENT_RATE, 0, &rate)?;
         }
         match self.settings.start {
             Start::Noise => self.session.draw(|name| name == IMAGES, self.settings.seed),
@@ -160,6 +170,15 @@ impl<'a> Synthetic<'a> {
     /// Gives the network new initial values.
     pub fn draw_network(&mut self, seed: u64) -> Result<()> {
         self.session.draw(|name| !name.starts_with(OWN), seed)
+    }
+
+    /// Parameters and buffers of the network.
+    pub fn network_weights(&self) -> Result<Weights> {
+        let weight = |param: &ParamSpec| {
+            let (shape, data) = (param.shape.clone(), self.elements(&param.name)?);
+            Ok((param.name.clone(), Weight { shape, data }))
+        };
+        self.params.iter().map(weight).collect()
     }
 
     /// The class of each synthetic image.
@@ -232,7 +251,8 @@ impl<'a> Synthetic<'a> {
         }
     }
 
-    fn elements(&self, name: &str) -> Result<Vec<f32>> {
+    /// The elements of a state.
+    pub fn elements(&self, name: &str) -> Result<Vec<f32>> {
         let state = self.session.state(name)?;
         let elements = state.host().as_f32().map(<[f32]>::to_vec);
         elements.ok_or_else(|| Error::internal(format!("the state `{name}` is not f32")))
@@ -285,6 +305,7 @@ fn set_of(source: &dyn ImageSource, settings: &Settings) -> SyntheticSet {
         per_class: settings.per_class,
         shape: source.shape(),
         has_soft_labels: settings.soft_labels.is_some(),
+        has_rate: matches!(settings.objective, Objective::Trajectories(_)),
     }
 }
 

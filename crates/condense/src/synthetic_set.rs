@@ -4,7 +4,7 @@
 //! Labels that are learned are probabilities of all classes, the softmax of a parameter (beyond the paper; Sucholutsky
 //! and Schonlau 2021, "Soft-Label Dataset Distillation", learn the probabilities themselves).
 
-use crate::sgd::{descended, momentum_of};
+use crate::sgd::{descend, descended, momentum_of};
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, Init};
 
@@ -14,10 +14,16 @@ pub const IMAGES: &str = "condensed.images";
 /// Parameter with the logits of the images' labels, `[classes * per_class, classes]`, where labels are learned.
 pub const LABELS: &str = "condensed.labels";
 
+/// Parameter with the learning rate of students, `[]`, where it is learned.
+pub const STUDENT_RATE: &str = "condensed.student_rate";
+
+/// Data input with the learning rate of the students' learning rate, `f32[]`.
+pub(crate) const STUDENT_RATE_RATE: &str = "condensed.student_rate_rate";
+
 /// Data input with the learning rate of the images, `f32[]`.
 pub(crate) const IMAGE_RATE: &str = "condensed.image_rate";
 
-/// Data input with the momentum of the updates of images and labels, `f32[]`.
+/// Data input with the momentum of all updates of what is learned, `f32[]`.
 pub(crate) const IMAGE_MOMENTUM_RATE: &str = "condensed.image_momentum";
 
 /// Data input with the learning rate of the labels, `f32[]`.
@@ -37,6 +43,8 @@ pub(crate) struct SyntheticSet {
     pub shape: [usize; 3],
     /// Whether labels are learned.
     pub has_soft_labels: bool,
+    /// Whether the learning rate of students is learned.
+    pub has_rate: bool,
 }
 
 /// Images of a set, or some of them.
@@ -65,20 +73,24 @@ impl SyntheticSet {
         if self.has_soft_labels {
             learned.push((LABELS, vec![self.count(), self.classes]));
         }
+        if self.has_rate {
+            learned.push((STUDENT_RATE, Vec::new()));
+        }
         learned
     }
 
     /// The whole set.
     pub fn all<'g>(&self, cx: &Context<'g>) -> SetPart<'g> {
-        let mut params = self
-            .learned()
-            .into_iter()
-            .map(|(name, shape)| cx.param(name, &shape, Init::Normal { std: 1.0 }));
-        let images = params.next();
+        let labels = [self.count(), self.classes];
         SetPart {
-            images: images.unwrap_or_else(|| cx.trace().fail("a set has images")),
-            labels: params.next(),
+            images: learned(cx, IMAGES, &self.images(self.count())),
+            labels: self.has_soft_labels.then(|| learned(cx, LABELS, &labels)),
         }
+    }
+
+    /// The learning rate of students.
+    pub fn rate<'g>(&self, cx: &Context<'g>) -> Tensor<'g> {
+        learned(cx, STUDENT_RATE, &[])
     }
 
     /// The rows of a batch by their numbers, `i32[N]`.
@@ -131,6 +143,18 @@ impl SyntheticSet {
         });
     }
 
+    /// Updates all that is learned so that `distance` falls.
+    pub fn update<'g>(&self, cx: &Context<'g>, distance: Tensor<'g>) {
+        let all = self.updated(cx);
+        let tensors: Vec<Tensor<'g>> = all.iter().map(|(_, tensor, _)| *tensor).collect();
+        let gradients = distance.grad(&tensors);
+        cx.trace().in_phase(Phase::Update, || {
+            for ((name, tensor, rates), gradient) in all.into_iter().zip(gradients) {
+                descend(cx, (name, tensor), gradient, rates);
+            }
+        });
+    }
+
     /// What is learned, with learning rate and momentum.
     fn updated<'g>(&self, cx: &Context<'g>) -> Vec<(&'static str, Tensor<'g>, [Tensor<'g>; 2])> {
         let all = self.all(cx);
@@ -138,8 +162,16 @@ impl SyntheticSet {
         let learned = |name, tensor, rate: &str| (name, tensor, [number(rate), number(IMAGE_MOMENTUM_RATE)]);
         let mut updated = vec![learned(IMAGES, all.images, IMAGE_RATE)];
         updated.extend(all.labels.map(|labels| learned(LABELS, labels, LABEL_RATE)));
+        if self.has_rate {
+            updated.push(learned(STUDENT_RATE, self.rate(cx), STUDENT_RATE_RATE));
+        }
         updated
     }
+}
+
+/// A parameter that is learned.
+fn learned<'g>(cx: &Context<'g>, name: &str, shape: &[usize]) -> Tensor<'g> {
+    cx.param(name, shape, Init::Normal { std: 1.0 })
 }
 
 impl<'g> SetPart<'g> {

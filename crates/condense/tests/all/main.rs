@@ -12,3 +12,4 @@ mod siamese;
 mod soft_labels;
 mod statistics;
 mod support;
+mod trajectories;
