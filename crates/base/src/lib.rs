@@ -1,6 +1,6 @@
 //! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in
-//! bytes as people write them, memory of this process and of the machine as it is counted and as the system tells it,
-//! and the number of cases of long tests.
+//! bytes as people write them, numbers of tokens that programs are compiled for, memory of this process and of the
+//! machine as it is counted and as the system tells it, and the number of cases of long tests.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};
@@ -13,6 +13,7 @@
 
 pub mod allocated;
 pub mod atomic;
+mod bucket;
 mod budget;
 mod cases;
 mod error;
@@ -22,6 +23,7 @@ pub mod process;
 mod random;
 mod size;
 
+pub use bucket::{bucket, prompt_bucket};
 pub use budget::parse_budget;
 pub use cases::cases;
 pub use error::{Error, Result};

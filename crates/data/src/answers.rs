@@ -25,6 +25,8 @@ struct Candidate {
     last: usize,
     score: f64,
     probability: f64,
+    /// Where the context of its window begins.
+    window: usize,
 }
 
 /// No answer: its score and probability.
@@ -32,6 +34,8 @@ struct Candidate {
 struct Null {
     score: f64,
     probability: f64,
+    /// Where the context of its window begins.
+    window: usize,
 }
 
 /// The best answers to the questions of a source, collected over its evaluation batches. As in the evaluation of BERT
@@ -51,6 +55,7 @@ impl<'a> Answers<'a> {
         let none = Null {
             score: f64::INFINITY,
             probability: 1.0,
+            window: 0,
         };
         Answers {
             source,
@@ -80,9 +85,12 @@ impl<'a> Answers<'a> {
         let null = Null {
             score: f64::from(firsts[0]) + f64::from(lasts[0]),
             probability: share(firsts[0], firsts, &context) * share(lasts[0], lasts, &context),
+            window: window.context.start,
         };
-        if null.score < self.null[window.question].score {
-            self.null[window.question] = null;
+        // Windows come in any order; of equal scores that of the first window counts.
+        let own = &mut self.null[window.question];
+        if null.score < own.score || (null.score == own.score && null.window < own.window) {
+            *own = null;
         }
         let longest = self.source.asking().longest;
         let mut best: Option<(usize, usize, f64)> = None;
@@ -98,7 +106,9 @@ impl<'a> Answers<'a> {
             }
         }
         let own = &mut self.best[window.question];
-        if let Some((first, last, score)) = best.filter(|(.., score)| own.is_none_or(|own| *score > own.score)) {
+        let is_better =
+            |own: Candidate, score: f64| score > own.score || (score == own.score && window.context.start < own.window);
+        if let Some((first, last, score)) = best.filter(|(.., score)| own.is_none_or(|own| is_better(own, *score))) {
             let probability =
                 share(firsts[before + first], firsts, &context) * share(lasts[before + last], lasts, &context);
             *own = Some(Candidate {
@@ -106,6 +116,7 @@ impl<'a> Answers<'a> {
                 last: window.context.start + last,
                 score,
                 probability,
+                window: window.context.start,
             });
         }
     }

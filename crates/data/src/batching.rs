@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use lessen_base::{Error, Result, SplitMix64};
+use lessen_base::{Error, Result, SplitMix64, bucket};
 
-use crate::bucket::bucket;
+use crate::balance::balanced;
 use crate::epoch::{Epochs, Order};
+use crate::eval_layouts::EvalLayouts;
 
 /// What a batch of labelled texts holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,17 @@ const STRETCH: usize = 50;
 pub(crate) struct Batches {
     examples: usize,
     partition: Partition,
+    /// Whether evaluation batches of equally many examples have about equal numbers of tokens, too.
+    is_balanced: bool,
+    /// The evaluation batches, once they are asked for.
+    evaluation: OnceLock<Evaluation>,
+}
+
+/// What is known of evaluation batches from the lengths of all examples.
+struct Evaluation {
+    /// The examples of balanced batches, and the places at which batches begin, then the end.
+    balanced: Option<(Arc<[u32]>, Vec<usize>)>,
+    layouts: EvalLayouts,
 }
 
 /// How examples are divided into batches.
@@ -131,7 +143,19 @@ impl Batches {
                 }
             }
         };
-        Ok(Batches { examples, partition })
+        Ok(Batches {
+            examples,
+            partition,
+            is_balanced: false,
+            evaluation: OnceLock::new(),
+        })
+    }
+
+    /// Makes evaluation batches of examples from anywhere in the data, so that they have about equal numbers of tokens.
+    /// Batches that are bounded by tokens stay as they are.
+    pub(crate) fn balance_evaluations(&mut self) {
+        self.is_balanced = true;
+        self.evaluation = OnceLock::new();
     }
 
     /// The number of training batches in an epoch.
@@ -143,7 +167,7 @@ impl Batches {
     }
 
     /// The number of evaluation batches.
-    pub(crate) fn in_order(&self) -> u64 {
+    pub(crate) fn evaluations(&self) -> u64 {
         match &self.partition {
             Partition::Equal { .. } => self.per_epoch(),
             Partition::Bounded { cuts_in_order, .. } => cuts_in_order.len() as u64 - 1,
@@ -164,44 +188,88 @@ impl Batches {
         }
     }
 
-    /// An evaluation batch; empty past the last one.
-    pub(crate) fn of_index(&self, index: u64) -> Members {
+    /// An evaluation batch; empty past the last one. `length` gives the tokens of an example.
+    pub(crate) fn of_index(&self, index: u64, length: impl Fn(usize) -> usize) -> Members {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
+        match &self.evaluation(length).balanced {
+            Some((members, cuts)) => Members::Listed(members.clone(), self.cut_of(cuts, index)),
+            None => self.in_order(index),
+        }
+    }
+
+    /// An evaluation batch in the order of the data.
+    fn in_order(&self, index: usize) -> Members {
         Members::InOrder(match &self.partition {
             Partition::Equal { size, .. } => self.stretch(index, *size),
-            Partition::Bounded { cuts_in_order, .. } => match cuts_in_order.get(index..index.saturating_add(2)) {
-                Some(cuts) => cuts[0]..cuts[1],
-                None => self.examples..self.examples,
-            },
+            Partition::Bounded { cuts_in_order, .. } => self.cut_of(cuts_in_order, index),
         })
     }
 
-    /// For how many texts and tokens training batches have room, if `length` gives the tokens of an example; see
-    /// [`Source::layouts`](crate::Source::layouts).
-    pub(crate) fn layouts(&self, steps: Range<u64>, length: impl Fn(usize) -> usize) -> BTreeSet<(usize, usize)> {
-        self.layouts_of(steps.map(|step| self.of_step(step)), length)
+    fn cut_of(&self, cuts: &[usize], index: usize) -> Range<usize> {
+        match cuts.get(index..index.saturating_add(2)) {
+            Some(cuts) => cuts[0]..cuts[1],
+            None => self.examples..self.examples,
+        }
     }
 
-    /// The same of evaluation batches.
+    fn evaluation(&self, length: impl Fn(usize) -> usize) -> &Evaluation {
+        self.evaluation.get_or_init(|| {
+            let tokens = |members: Members| members.iter().map(&length).sum();
+            match &self.partition {
+                Partition::Equal { size, .. } if self.is_balanced => {
+                    let lengths: Vec<usize> = (0..self.examples).map(&length).collect();
+                    let batches = balanced(&lengths, *size);
+                    let mut cuts = vec![0];
+                    batches
+                        .iter()
+                        .for_each(|batch| cuts.push(cuts[cuts.len() - 1] + batch.len()));
+                    let members: Arc<[u32]> = batches.concat().into();
+                    let all = cuts.windows(2);
+                    let all = all.map(|cut| tokens(Members::Listed(members.clone(), cut[0]..cut[1])));
+                    Evaluation {
+                        layouts: EvalLayouts::new(*size, all),
+                        balanced: Some((members, cuts)),
+                    }
+                }
+                _ => {
+                    let all = || (0..self.evaluations() as usize).map(|index| self.in_order(index));
+                    let room = all().map(|batch| self.room(batch.len())).max();
+                    Evaluation {
+                        layouts: EvalLayouts::new(room.unwrap_or(self.room(0)), all().map(tokens)),
+                        balanced: None,
+                    }
+                }
+            }
+        })
+    }
+
+    /// For how many texts and tokens a training batch has room, if `length` gives the tokens of an example.
+    pub(crate) fn layout(&self, members: &Members, length: impl Fn(usize) -> usize) -> (usize, usize) {
+        (self.room(members.len()), bucket(members.iter().map(length).sum()))
+    }
+
+    /// For how many texts and tokens an evaluation batch has room.
+    pub(crate) fn eval_layout(&self, members: &Members, length: impl Fn(usize) -> usize) -> (usize, usize) {
+        let layouts = &self.evaluation(&length).layouts;
+        (layouts.texts, layouts.tokens_for(members.iter().map(length).sum()))
+    }
+
+    /// The layouts of training batches; see [`Source::layouts`](crate::Source::layouts).
+    pub(crate) fn layouts(&self, steps: Range<u64>, length: impl Fn(usize) -> usize) -> BTreeSet<(usize, usize)> {
+        let layouts = steps.map(|step| self.layout(&self.of_step(step), &length)).collect();
+        or_empty(layouts, || (self.room(0), bucket(0)))
+    }
+
+    /// The layouts of evaluation batches.
     pub(crate) fn eval_layouts(
         &self,
         batches: Range<u64>,
         length: impl Fn(usize) -> usize,
     ) -> BTreeSet<(usize, usize)> {
-        self.layouts_of(batches.map(|index| self.of_index(index)), length)
-    }
-
-    fn layouts_of(
-        &self,
-        batches: impl Iterator<Item = Members>,
-        length: impl Fn(usize) -> usize,
-    ) -> BTreeSet<(usize, usize)> {
-        let layout = |members: Members| (self.room(members.len()), bucket(members.iter().map(&length).sum()));
-        let mut layouts: BTreeSet<(usize, usize)> = batches.map(layout).collect();
-        if layouts.is_empty() {
-            layouts.insert((self.room(0), bucket(0)));
-        }
-        layouts
+        let layouts = batches
+            .map(|index| self.eval_layout(&self.of_index(index, &length), &length))
+            .collect();
+        or_empty(layouts, || self.eval_layout(&Members::InOrder(0..0), &length))
     }
 
     fn stretch(&self, index: usize, size: usize) -> Range<usize> {
@@ -209,13 +277,21 @@ impl Batches {
         start..start.saturating_add(size).min(self.examples)
     }
 
-    /// For how many texts a batch of `examples` texts has room, so that few programs serve all batches.
-    pub(crate) fn room(&self, examples: usize) -> usize {
+    /// For how many texts a training batch of `examples` texts has room, so that few programs serve all batches.
+    fn room(&self, examples: usize) -> usize {
         match &self.partition {
             Partition::Equal { size, .. } => *size,
             Partition::Bounded { .. } => bucket(examples),
         }
     }
+}
+
+/// The layouts, or where there are none that of an empty batch.
+fn or_empty(mut layouts: BTreeSet<(usize, usize)>, empty: impl FnOnce() -> (usize, usize)) -> BTreeSet<(usize, usize)> {
+    if layouts.is_empty() {
+        layouts.insert(empty());
+    }
+    layouts
 }
 
 /// The places at which batches of at most `most` tokens begin, then the end.

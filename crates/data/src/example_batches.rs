@@ -49,6 +49,18 @@ impl ExampleBatches {
     pub fn examples(&self) -> usize {
         self.examples.len()
     }
+
+    /// Makes evaluation batches of examples from anywhere in the data, so that they have about equal numbers of tokens
+    /// and share a layout. Batches that are bounded by tokens stay in order.
+    pub fn with_balanced_evaluations(mut self) -> ExampleBatches {
+        self.batches.balance_evaluations();
+        self
+    }
+
+    /// Returns the number of the example in each place of an evaluation batch.
+    pub fn examples_of(&self, index: u64) -> Vec<usize> {
+        self.texts_of(index).iter().collect()
+    }
 }
 
 impl PackedTexts for ExampleBatches {
@@ -68,10 +80,10 @@ impl PackedTexts for ExampleBatches {
         Some(self.examples.cut())
     }
 
-    fn collect(&self, members: &Members, _: Turn) -> Result<Batch> {
-        let (b, examples) = (self.batches.room(members.len()), members.len());
-        let real = self.tokens_of_all(members);
-        let mut row = Row::new(b, real, self.examples.pad());
+    fn collect(&self, members: &Members, turn: Turn) -> Result<Batch> {
+        let (examples, real) = (members.len(), self.tokens_of_all(members));
+        let [b, tokens] = self.layout(members, turn);
+        let mut row = Row::new([b, tokens], real, self.examples.pad());
         for example in members.iter() {
             let (tokens, types) = row.add(self.examples.tokens_of(example));
             self.examples.read(example, tokens, types)?;
@@ -140,6 +152,11 @@ mod tests {
 
     fn labels(batch: &Batch) -> Vec<i32> {
         batch.get("labels").unwrap().as_i32().unwrap().to_vec()
+    }
+
+    /// The labels of the examples of a batch.
+    fn labels_of(batch: &Batch) -> impl Iterator<Item = i32> {
+        labels(batch).into_iter().filter(|label| *label != IGNORE)
     }
 
     #[test]
@@ -241,6 +258,31 @@ mod tests {
         assert_eq!(in_order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, IGNORE, IGNORE]);
         assert_eq!(source.eval_batch(3).unwrap().examples, 0);
         assert_eq!(source.eval_batch(u64::MAX).unwrap().examples, 0);
+    }
+
+    #[test]
+    fn balanced_evaluations_have_every_example_once_in_batches_of_one_layout() {
+        let texts: Vec<_> = (0..60).map(|i| ("a".repeat(1 + i), None)).collect();
+        let labels = Labels::Classes((0..60).collect());
+        let (examples, tokenizer) = (Examples::new(texts, labels), Tokenizer::characters(["a"], 1));
+        let source = || ExampleBatches::new(&examples, &tokenizer, 60, 8, Order::Shuffled(1)).unwrap();
+        let (in_order, balanced) = (source(), source().with_balanced_evaluations());
+        assert_eq!(balanced.batch(3).unwrap(), in_order.batch(3).unwrap());
+        assert_eq!(balanced.eval_batches(), in_order.eval_batches());
+        let mut all = Vec::new();
+        for index in 0..balanced.eval_batches() {
+            let (batch, own) = (balanced.eval_batch(index).unwrap(), balanced.examples_of(index));
+            let lengths = own.iter().map(|example| 1 + example);
+            assert_eq!((batch.examples, batch.tokens), (own.len(), lengths.sum()));
+            assert!(labels_of(&batch).eq(own.iter().map(|example| *example as i32)));
+            all.extend(own);
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..60).collect::<Vec<usize>>());
+        let layouts = |source: &ExampleBatches| source.eval_layouts(0..source.eval_batches()).len();
+        assert_eq!((layouts(&balanced), layouts(&in_order)), (1, 7));
+        let past = balanced.eval_batch(8).unwrap();
+        assert_eq!((past.examples, past.tokens), (0, 0));
     }
 
     #[test]

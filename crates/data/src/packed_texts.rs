@@ -47,6 +47,21 @@ pub(crate) trait PackedTexts: Send + Sync {
         None
     }
 
+    /// For how many texts and tokens the batch of these texts has room.
+    fn layout(&self, texts: &Members, turn: Turn) -> [usize; 2] {
+        let length = |text| self.tokens_of(text);
+        let (texts, tokens) = match turn {
+            Turn::Step(_) => self.batches().layout(texts, length),
+            Turn::Evaluation(_) => self.batches().eval_layout(texts, length),
+        };
+        [texts, tokens]
+    }
+
+    /// The texts of an evaluation batch.
+    fn texts_of(&self, index: u64) -> Members {
+        self.batches().of_index(index, |text| self.tokens_of(text))
+    }
+
     /// The number of tokens of a batch.
     fn tokens_of_all(&self, texts: &Members) -> usize {
         texts.iter().map(|text| self.tokens_of(text)).sum()
@@ -63,11 +78,11 @@ impl<T: PackedTexts> Source for T {
     }
 
     fn eval_batches(&self) -> u64 {
-        self.batches().in_order()
+        self.batches().evaluations()
     }
 
     fn eval_batch(&self, index: u64) -> Result<Batch> {
-        self.collect(&self.batches().of_index(index), Turn::Evaluation(index))
+        self.collect(&self.texts_of(index), Turn::Evaluation(index))
     }
 
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {

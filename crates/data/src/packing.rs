@@ -1,8 +1,11 @@
 //! A row of texts without padding.
 
 use crate::batch::{Batch, Field};
-use crate::bucket::bucket;
+use lessen_base::bucket;
 use std::borrow::Borrow;
+
+/// A text, or a pair of texts, as token ids, and token types of the same number.
+pub type EncodedText = (Vec<i32>, Vec<i32>);
 
 /// Makes a batch without padding of texts, each its token ids and token types, with room for `size` texts; `pad` fills
 /// the row up to its bucket. A text without tokens gets a token of padding, so that every model has a state for it.
@@ -15,11 +18,11 @@ use std::borrow::Borrow;
 ///
 /// # Panics
 /// If there are more than `size` texts, or a text has not as many types as ids.
-pub fn packed_batch<T: Borrow<(Vec<i32>, Vec<i32>)>>(texts: &[T], size: usize, pad: i32) -> Batch {
+pub fn packed_batch<T: Borrow<EncodedText>>(texts: &[T], size: usize, pad: i32) -> Batch {
     let pairs = || texts.iter().map(Borrow::borrow);
     assert!(texts.len() <= size, "{} texts in a batch of {size}", texts.len());
     let real = pairs().map(|(ids, _)| ids.len().max(1)).sum();
-    let mut row = Row::new(size, real, pad);
+    let mut row = Row::new([size, bucket(real)], real, pad);
     for (ids, types) in pairs() {
         let (own_ids, own_types) = row.add(ids.len().max(1));
         own_ids[..ids.len()].copy_from_slice(ids);
@@ -32,8 +35,7 @@ pub fn packed_batch<T: Borrow<(Vec<i32>, Vec<i32>)>>(texts: &[T], size: usize, p
     }
 }
 
-/// Texts that follow each other in a row of tokens, whose number is rounded up to a bucket; see [`Batch`](crate::Batch)
-/// for its arrays.
+/// Texts that follow each other in a row of tokens; see [`Batch`](crate::Batch) for its arrays.
 pub(crate) struct Row {
     tokens: Vec<i32>,
     types: Vec<i32>,
@@ -48,9 +50,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Makes a row with room for `size` texts; the texts in it have `real` tokens together.
-    pub(crate) fn new(size: usize, real: usize, pad: i32) -> Row {
-        let n = bucket(real);
+    /// Makes a row with room for `size` texts and `n` tokens; the texts in it have `real` tokens together.
+    pub(crate) fn new([size, n]: [usize; 2], real: usize, pad: i32) -> Row {
         Row {
             tokens: vec![pad; n],
             types: vec![0; n],

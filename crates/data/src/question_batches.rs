@@ -152,6 +152,13 @@ impl QuestionBatches {
         })
     }
 
+    /// Makes evaluation batches of windows from anywhere in the data, so that they have about equal numbers of tokens
+    /// and share a layout. Batches that are bounded by tokens stay in order.
+    pub fn with_balanced_evaluations(mut self) -> QuestionBatches {
+        self.batches.balance_evaluations();
+        self
+    }
+
     /// Returns the questions.
     pub fn asked(&self) -> &Questions {
         &self.questions
@@ -165,20 +172,6 @@ impl QuestionBatches {
     /// How answers are chosen.
     pub(crate) fn asking(&self) -> Asking {
         self.asking
-    }
-
-    /// The windows of an evaluation batch.
-    pub(crate) fn windows_of(&self, index: u64) -> Vec<&Window> {
-        self.batches
-            .of_index(index)
-            .iter()
-            .map(|window| &self.windows[window])
-            .collect()
-    }
-
-    /// For how many windows an evaluation batch has room.
-    pub(crate) fn rows(&self, index: u64) -> usize {
-        self.batches.room(self.batches.of_index(index).len())
     }
 
     /// The number of tokens of a window before its context.

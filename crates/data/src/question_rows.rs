@@ -6,8 +6,23 @@ use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Members};
 use crate::packed_texts::{PackedTexts, Turn};
 use crate::packing::Row;
-use crate::question_batches::QuestionBatches;
+use crate::question_batches::{QuestionBatches, Window};
 use crate::tokenizer::AroundPair;
+
+impl QuestionBatches {
+    /// The windows of an evaluation batch.
+    pub(crate) fn windows_of(&self, index: u64) -> Vec<&Window> {
+        self.texts_of(index)
+            .iter()
+            .map(|window| &self.windows[window])
+            .collect()
+    }
+
+    /// For how many windows an evaluation batch has room.
+    pub(crate) fn rows(&self, index: u64) -> usize {
+        self.layout(&self.texts_of(index), Turn::Evaluation(index))[0]
+    }
+}
 
 impl PackedTexts for QuestionBatches {
     fn batches(&self) -> &Batches {
@@ -26,10 +41,10 @@ impl PackedTexts for QuestionBatches {
         Some((self.cut, self.asked().len() as u64))
     }
 
-    fn collect(&self, texts: &Members, _: Turn) -> Result<Batch> {
+    fn collect(&self, texts: &Members, turn: Turn) -> Result<Batch> {
         let (examples, real) = (texts.len(), self.tokens_of_all(texts));
-        let size = self.batches.room(examples);
-        let mut row = Row::new(size, real, self.pad);
+        let [size, tokens] = self.layout(texts, turn);
+        let mut row = Row::new([size, tokens], real, self.pad);
         let (mut answers, mut start) = (vec![IGNORE; 2 * size], 0);
         let AroundPair {
             before,

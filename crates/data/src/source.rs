@@ -12,7 +12,8 @@ use crate::question_batches::QuestionBatches;
 /// stopped before step 1000 resumes with `batch(1000)`.
 ///
 /// Training batches cover the data epoch after epoch, in order or shuffled. Evaluation batches cover every example
-/// exactly once, in order.
+/// exactly once, in order unless they are balanced
+/// ([`ExampleBatches::with_balanced_evaluations`](crate::ExampleBatches::with_balanced_evaluations)).
 pub trait Source: Send + Sync {
     /// Returns the batch of training step `step`, from 0, in epoch `step / batches_per_epoch()`.
     ///

@@ -73,8 +73,8 @@ impl TaggedBatches {
         TaggedBatches::of(rows, None, tokenizer, batching, order)
     }
 
-    /// Encodes sentences as words, in order: what does not fit into `max_length` tokens goes on in a row of its own.
-    /// The label of a word is its number in the sentence.
+    /// Encodes sentences as words, in balanced batches of at most `batch` rows: what does not fit into `max_length`
+    /// tokens goes on in a row of its own. The label of a word is its number in the sentence.
     ///
     /// # Errors
     /// As [`TaggedBatches::new`].
@@ -111,6 +111,7 @@ impl TaggedBatches {
             Batching::Examples(batch),
             Order::InOrder,
         )
+        .map(TaggedBatches::with_balanced_evaluations)
     }
 
     fn of(
@@ -128,6 +129,13 @@ impl TaggedBatches {
         })
     }
 
+    /// Makes evaluation batches of rows from anywhere in the data, so that they have about equal numbers of tokens and
+    /// share a layout. Batches that are bounded by tokens stay in order.
+    pub fn with_balanced_evaluations(mut self) -> TaggedBatches {
+        self.batches.balance_evaluations();
+        self
+    }
+
     /// Returns the number of rows: sentences, or parts of them.
     pub fn rows(&self) -> usize {
         self.rows.len()
@@ -136,7 +144,7 @@ impl TaggedBatches {
     /// Returns the number of the sentence of each row of an evaluation batch.
     pub fn sentences_of(&self, index: u64) -> Vec<usize> {
         let sentence_of = |row: usize| self.sentence_of.as_ref().map_or(row, |of| of[row]);
-        self.batches.of_index(index).iter().map(sentence_of).collect()
+        self.texts_of(index).iter().map(sentence_of).collect()
     }
 }
 
@@ -227,10 +235,10 @@ impl PackedTexts for TaggedBatches {
         self.sentence_of.is_none().then_some((self.rows.cut(), rows))
     }
 
-    fn collect(&self, members: &Members, _: Turn) -> Result<Batch> {
+    fn collect(&self, members: &Members, turn: Turn) -> Result<Batch> {
         let (examples, real) = (members.len(), self.tokens_of_all(members));
-        let mut row = Row::new(self.batches.room(examples), real, self.pad);
-        let n = row.tokens().len();
+        let [size, n] = self.layout(members, turn);
+        let mut row = Row::new([size, n], real, self.pad);
         let (mut labels, mut start) = (vec![0; n], 0);
         for member in members.iter() {
             let (tokens, _) = row.add(self.rows.tokens_of(member));
@@ -304,12 +312,14 @@ mod tests {
         let words = ["ab abbb a", "", "b"].map(split_words);
         let source = TaggedBatches::in_parts(&words, &tokenizer, 7, 2).unwrap();
         assert_eq!((source.rows(), source.eval_batches()), (4, 2));
-        let batch = source.eval_batch(0).unwrap();
-        assert_eq!(ints(&batch, "tokens")[..10], [2, 5, 6, 1, 5, 6, 3, 2, 5, 3]);
+        let (first, second) = (source.eval_batch(0).unwrap(), source.eval_batch(1).unwrap());
         let i = IGNORE;
-        assert_eq!(ints(&batch, "labels")[..11], [i, 0, i, i, 1, i, i, i, 2, i, i]);
-        assert_eq!([source.sentences_of(0), source.sentences_of(1)], [[0, 0], [1, 2]]);
-        assert_eq!(ints(&source.eval_batch(1).unwrap(), "tokens")[..5], [2, 3, 2, 6, 3]);
+        assert_eq!(ints(&first, "tokens")[..10], [2, 5, 6, 1, 5, 6, 3, 2, 3, 0]);
+        assert_eq!(ints(&first, "labels")[..10], [i, 0, i, i, 1, i, i, i, i, i]);
+        assert_eq!(ints(&second, "tokens")[..7], [2, 5, 3, 2, 6, 3, 0]);
+        assert_eq!(ints(&second, "labels")[..7], [i, 2, i, i, 0, i, i]);
+        // The batches have about equal numbers of tokens.
+        assert_eq!([source.sentences_of(0), source.sentences_of(1)], [[0, 1], [0, 2]]);
     }
 
     #[test]

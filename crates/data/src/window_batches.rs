@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use lessen_base::{Error, Result, SplitMix64};
+use lessen_base::{Error, Result, SplitMix64, bucket};
 
 use crate::batch::{Batch, Field, IGNORE};
-use crate::bucket::bucket;
 use crate::epoch::Epochs;
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
@@ -31,6 +31,8 @@ pub struct WindowBatches {
     epochs: Epochs,
     /// The token that a document begins with.
     document: Option<i32>,
+    /// For how many documents every evaluation batch has room, once that is asked for.
+    eval_room: OnceLock<usize>,
 }
 
 impl WindowBatches {
@@ -63,6 +65,7 @@ impl WindowBatches {
             order,
             epochs: Epochs::new(windows, order),
             document: None,
+            eval_room: OnceLock::new(),
         })
     }
 
@@ -97,7 +100,8 @@ impl WindowBatches {
         }
     }
 
-    fn collect(&self, starts: impl ExactSizeIterator<Item = usize>) -> Result<Batch> {
+    /// The batch of the windows with these starts; where documents are told apart, with room for `least` at least.
+    fn collect(&self, starts: impl ExactSizeIterator<Item = usize>, least: usize) -> Result<Batch> {
         let (b, t) = (self.batch, self.length);
         let (mut tokens, mut labels) = (vec![self.pad; b * t], vec![IGNORE; b * t]);
         let (examples, mut predicted) = (starts.len(), 0);
@@ -115,7 +119,7 @@ impl WindowBatches {
                 ("tokens".into(), Field::i32([b, t], tokens)),
                 ("labels".into(), Field::i32([b, t], labels)),
             ],
-            Some(end) => in_documents(tokens, labels, (t, predicted), end),
+            Some(end) => in_documents(tokens, labels, (t, predicted), (end, least)),
         };
         Ok(Batch {
             fields,
@@ -134,22 +138,30 @@ impl WindowBatches {
         (self.tokens.len() - 1).div_ceil(self.length)
     }
 
-    /// For how many documents and tokens batches have room, where documents are told apart.
-    fn layouts_of(&self, batches: impl Iterator<Item = Result<Batch>>) -> BTreeSet<(usize, usize)> {
-        if self.document.is_none() {
-            return BTreeSet::new();
-        }
-        let tokens = self.batch * self.length;
-        let mut layouts: BTreeSet<(usize, usize)> = batches.map(|batch| (room_of(&batch), tokens)).collect();
-        if layouts.is_empty() {
-            layouts.insert((bucket(0), tokens));
-        }
-        layouts
+    /// Evaluation batch `index`, with room for `least` documents at least.
+    fn evaluation(&self, index: u64, least: usize) -> Result<Batch> {
+        let windows = self.range(index, self.eval_windows());
+        self.collect(windows.map(|window| window * self.length), least)
+    }
+
+    /// For how many documents every evaluation batch has room: room for more takes next to no time, so that they all
+    /// have one layout.
+    fn eval_room(&self) -> usize {
+        let of = |index| room_of(&self.evaluation(index, 0));
+        *self
+            .eval_room
+            .get_or_init(|| (0..self.eval_batches()).map(of).max().unwrap_or(bucket(0)))
     }
 }
 
-/// The fields of windows of `length` tokens, `real` in all, whose documents begin at the token `end`.
-fn in_documents(tokens: Vec<i32>, labels: Vec<i32>, (length, real): (usize, usize), end: i32) -> Vec<(String, Field)> {
+/// The fields of windows of `length` tokens, `real` in all, whose documents begin at the token `end`, with room for
+/// `least` documents at least.
+fn in_documents(
+    tokens: Vec<i32>,
+    labels: Vec<i32>,
+    (length, real): (usize, usize),
+    (end, least): (i32, usize),
+) -> Vec<(String, Field)> {
     let n = tokens.len();
     let mut starts: Vec<i32> = Vec::new();
     let (mut positions, mut segments) = (vec![0; n], vec![0; n]);
@@ -160,7 +172,7 @@ fn in_documents(tokens: Vec<i32>, labels: Vec<i32>, (length, real): (usize, usiz
         segments[place] = starts.len() as i32 - 1;
         positions[place] = place as i32 - starts[starts.len() - 1];
     }
-    let room = bucket(starts.len());
+    let room = bucket(starts.len()).max(least);
     let mut firsts = starts.clone();
     firsts.resize(room, 0);
     starts.resize(room + 1, real as i32);
@@ -186,7 +198,7 @@ impl Source for WindowBatches {
         let (epoch, index) = (step / self.batches_per_epoch(), step % self.batches_per_epoch());
         let (order, offset) = (self.epochs.order(epoch), self.offset(epoch));
         let windows = order[self.range(index, self.windows())].iter();
-        self.collect(windows.map(|&window| offset + window as usize * self.length))
+        self.collect(windows.map(|&window| offset + window as usize * self.length), 0)
     }
 
     fn batches_per_epoch(&self) -> u64 {
@@ -202,18 +214,25 @@ impl Source for WindowBatches {
     }
 
     fn eval_batch(&self, index: u64) -> Result<Batch> {
-        self.collect(
-            self.range(index, self.eval_windows())
-                .map(|window| window * self.length),
-        )
+        let room = self.document.map_or(0, |_| self.eval_room());
+        self.evaluation(index, room)
     }
 
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.layouts_of(steps.map(|step| self.batch(step)))
+        if self.document.is_none() {
+            return BTreeSet::new();
+        }
+        let tokens = self.batch * self.length;
+        let layouts: BTreeSet<_> = steps.map(|step| (room_of(&self.batch(step)), tokens)).collect();
+        if layouts.is_empty() {
+            return BTreeSet::from([(bucket(0), tokens)]);
+        }
+        layouts
     }
 
-    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.layouts_of(batches.map(|index| self.eval_batch(index)))
+    fn eval_layouts(&self, _: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let layout = |_| (self.eval_room(), self.batch * self.length);
+        self.document.map(layout).into_iter().collect()
     }
 }
 
@@ -317,7 +336,13 @@ mod tests {
             .with_documents(9);
         assert_eq!(many.largest_layout(0..2), Some((48, 40)));
         assert_eq!(many.largest_layout(3..3), Some((16, 40)));
-        assert_eq!(many.largest_eval_layout(0..1), Some((48, 40)));
+        // All evaluation batches have one layout, the last one with few documents too.
+        for index in 0..many.eval_batches() {
+            let batch = many.eval_batch(index).unwrap();
+            let rooms = ["firsts", "tokens"].map(|name| *batch.get(name).unwrap().shape().last().unwrap());
+            assert_eq!(many.largest_eval_layout(index..index + 1), Some((48, 40)));
+            assert_eq!(rooms, [48, 40]);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Models as the threads of servers ask them.
 
-use crate::texts::{EncodedText, TextModel};
+use crate::texts::TextModel;
 use lessen_base::Result;
-use lessen_data::TextPair;
+use lessen_data::{EncodedText, TextPair};
 use lessen_run::embedding::JoinedEmbedder;
 use lessen_run::saved_run::{BatchedPredictor, ROOM, RawAnswer};
 

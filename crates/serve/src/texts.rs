@@ -5,13 +5,10 @@ use crate::queue::{Queue, Waiting};
 use crate::refusal::Refusal;
 use hyper::StatusCode;
 use lessen_base::Result;
-use lessen_data::TextPair;
+use lessen_data::{EncodedText, TextPair};
 use std::collections::VecDeque;
 use std::time::Instant;
 use tokio::sync::oneshot;
-
-/// A text as tokens.
-pub use lessen_run::saved_run::EncodedText;
 
 /// A model that answers about texts.
 pub trait TextModel {

@@ -222,7 +222,7 @@ impl PackedTexts for MaskedBatches {
         };
         let mut random = SplitMix64::keyed(SplitMix64::named(seed, stream).next_u64(), number);
         let (examples, real) = (members.len(), self.tokens_of_all(members));
-        let mut row = Row::new(self.batches.room(examples), real, self.pad);
+        let mut row = Row::new(self.layout(members, turn), real, self.pad);
         let (before, after) = &self.around;
         // The places of tokens that are not special.
         let (mut places, mut end) = (Vec::with_capacity(real), 0);

@@ -2,9 +2,9 @@
 //! a bounded number of tokens, whose programs are compiled before the first text comes.
 
 use super::{Embedder, Prompt, ROOM, divide_by_length};
-use crate::saved_run::EncodedText;
-use crate::warm_up::batches_of_all_buckets;
+use crate::warm_up::{all_layouts, full_batch};
 use lessen_base::Result;
+use lessen_data::EncodedText;
 
 /// A model that embeds texts of many askers.
 pub struct JoinedEmbedder {
@@ -58,15 +58,16 @@ impl JoinedEmbedder {
         embedder.tokenizer.encode_pair(&whole, None, most)
     }
 
-    /// Compiles the programs of all batches.
+    /// Compiles the programs of all batches, and runs that of the largest.
     ///
     /// # Errors
     /// Memory that the device does not have.
     pub fn warm_up(&mut self) -> Result<()> {
-        for texts in batches_of_all_buckets(self.tokens, self.embedder.max_length()) {
-            self.embed(&texts.iter().collect::<Vec<_>>())?;
+        for layout in all_layouts(ROOM, self.tokens) {
+            self.embedder.prepare(layout)?;
         }
-        Ok(())
+        let texts = full_batch(self.tokens, self.embedder.max_length());
+        self.embed(&texts.iter().collect::<Vec<_>>()).map(drop)
     }
 
     /// Embeds at most [`JoinedEmbedder::ROOM`] texts, of at most [`JoinedEmbedder::tokens`] tokens together: vectors as

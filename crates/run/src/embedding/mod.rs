@@ -103,7 +103,8 @@ impl Embedder {
         let folder = options.adapters.of(&modules.transformer)?;
         let model = Model::from_dir_for_states(folder)?;
         let tokenizer = tokenizer_of(folder)?;
-        check_vocabulary(&tokenizer, &model, &folder.path().display().to_string())?;
+        let whose = format!("the model in {}", folder.path().display());
+        check_vocabulary(&tokenizer, &model, &whose)?;
         let states = model
             .width()
             .ok_or_else(|| Error::internal("a model of texts without states"))?;

@@ -178,10 +178,7 @@ impl Corpus for LabelledTexts {
     fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {
         let (length, cache) = (config.data.max_length, config.cache());
         let examples = EncodedExamples::new(self.0.split(split)?, reader.tokenizer()?, length, Some(&cache))?;
-        Ok(Arc::new(ExampleBatches::of(
-            Arc::new(examples),
-            config.batching(),
-            order,
-        )?))
+        let batches = ExampleBatches::of(Arc::new(examples), config.batching(), order)?;
+        Ok(Arc::new(batches.with_balanced_evaluations()))
     }
 }

@@ -139,7 +139,7 @@ impl Corpus for AnsweredQuestions {
         let questions = self.0.split(split)?.clone();
         let (asking, batching) = (config.asking(), config.batching());
         let batches = QuestionBatches::new(questions, reader.tokenizer()?, asking, batching, order)?;
-        Ok(Arc::new(batches))
+        Ok(Arc::new(batches.with_balanced_evaluations()))
     }
 }
 

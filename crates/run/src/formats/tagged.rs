@@ -110,6 +110,6 @@ impl Corpus for TaggedSentences {
         let (sentences, length, cache) = (self.0.split(split)?, config.data.max_length, config.cache());
         let (tokenizer, batching) = (reader.tokenizer()?, config.batching());
         let batches = TaggedBatches::new(sentences, tokenizer, length, Some(&cache), batching, order)?;
-        Ok(Arc::new(batches))
+        Ok(Arc::new(batches.with_balanced_evaluations()))
     }
 }

@@ -58,7 +58,7 @@ impl Answerer<'_> {
         self.cut
     }
 
-    /// Answers questions, in batches of `train.batch` windows; the answers in order.
+    /// Answers questions, in balanced batches of at most `train.batch` windows; the answers in order.
     ///
     /// # Errors
     /// A text that cannot be encoded, and windows without room for one.
@@ -69,7 +69,8 @@ impl Answerer<'_> {
         let (config, saved) = (&self.run.config, &self.run.saved);
         let batching = Batching::Examples(config.train.batch);
         let tokenizer = saved.reader.tokenizer()?;
-        let source = QuestionBatches::new(questions, tokenizer, config.asking(), batching, Order::InOrder)?;
+        let source = QuestionBatches::new(questions, tokenizer, config.asking(), batching, Order::InOrder)?
+            .with_balanced_evaluations();
         source.cut_texts().into_iter().for_each(|counts| self.cut.add(counts));
         let mut answers = Answers::new(&source);
         for index in 0..source.eval_batches() {

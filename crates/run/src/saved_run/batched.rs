@@ -5,13 +5,10 @@ use super::SavedRun;
 use super::logits::Logits;
 use super::prediction::predicted;
 use crate::goal::{Prediction, SharedGoal};
-use crate::warm_up::batches_of_all_buckets;
+use crate::warm_up::{all_layouts, full_batch};
 use lessen_base::{Error, Result};
-use lessen_data::{TextPair, packed_batch};
+use lessen_data::{EncodedText, TextPair, packed_batch};
 use lessen_device::DeviceMemory;
-
-/// A text, or a pair of texts, as token ids, and token types of the same number.
-pub type EncodedText = (Vec<i32>, Vec<i32>);
 
 /// What a model says about a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,15 +74,16 @@ impl BatchedPredictor<'_> {
         tokenizer.encode_pair(first, second.as_deref(), most)
     }
 
-    /// Compiles the programs of all batches.
+    /// Compiles the programs of all batches, and runs that of the largest.
     ///
     /// # Errors
     /// Memory that the device does not have.
     pub fn warm_up(&mut self) -> Result<()> {
-        for texts in batches_of_all_buckets(self.tokens, self.max_length()) {
-            self.logits_of(&texts.iter().collect::<Vec<_>>())?;
+        for layout in all_layouts(ROOM, self.tokens) {
+            self.logits.prepare(&self.run.saved.model, layout)?;
         }
-        Ok(())
+        let texts = full_batch(self.tokens, self.max_length());
+        self.logits_of(&texts.iter().collect::<Vec<_>>()).map(drop)
     }
 
     /// Asks about at most [`ROOM`] texts, of at most [`BatchedPredictor::tokens`] tokens together; the answers in

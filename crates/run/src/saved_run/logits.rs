@@ -29,20 +29,25 @@ impl Logits {
         self.session.memory()
     }
 
+    /// Compiles what batches of a layout need, if it is new.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub(super) fn prepare(&mut self, model: &Model, shape: BatchShape) -> Result<Function> {
+        if let Some(function) = self.functions.get(&shape) {
+            return Ok(*function);
+        }
+        let function = self.session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
+        self.functions.insert(shape, function);
+        Ok(function)
+    }
+
     /// The logits of a batch. A layout that is new is compiled.
     ///
     /// # Errors
     /// A batch that does not fit the model.
     pub(super) fn of(&mut self, model: &Model, batch: &Batch) -> Result<Vec<f32>> {
-        let shape = shape_of(batch);
-        let function = match self.functions.get(&shape) {
-            Some(function) => *function,
-            None => {
-                let function = self.session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
-                self.functions.insert(shape, function);
-                function
-            }
-        };
+        let function = self.prepare(model, shape_of(batch))?;
         let results = self.session.run(function, &inputs_of(batch))?;
         Ok(results.f32("logits")?.to_vec())
     }

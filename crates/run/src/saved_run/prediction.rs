@@ -12,10 +12,13 @@ use crate::recipe::value::SettingValue;
 use crate::task::fit::check_model;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
-use lessen_data::{Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair};
+use lessen_data::{
+    Batch, Batching, EncodedExamples, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair,
+};
 use lessen_train::Generator;
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The least room for texts in a batch.
 const LEAST_ROOM: usize = 16;
@@ -138,7 +141,8 @@ impl SavedRun<'_> {
             .collect())
     }
 
-    /// The prediction for a text. A pair of texts is written with a tab between them.
+    /// The prediction for a text. A pair of texts is written with a tab between them. The model is loaded for it alone;
+    /// [`SavedRun::predictor`] is for several texts.
     ///
     /// # Errors
     /// A model that only continues texts, a text that cannot be encoded.
@@ -172,7 +176,8 @@ impl Predictor<'_> {
         self.cut
     }
 
-    /// Asks about texts, in batches of `train.batch`, or of 16 where this is less; the answers in order.
+    /// Asks about texts, in balanced batches of at most `train.batch`, or of 16 where this is less; the answers in
+    /// order.
     ///
     /// # Errors
     /// A text that cannot be encoded, or is no sum where the model adds.
@@ -209,20 +214,23 @@ impl Classifier {
         // beside any others, here and where texts of many askers are joined.
         let size = most.max(LEAST_ROOM);
         let examples = Examples::unlabelled(texts.to_vec(), &self.labels);
-        let batches = ExampleBatches::new(&examples, run.saved.reader.tokenizer()?, length, size, Order::InOrder)?;
+        let encoded = EncodedExamples::new(&examples, run.saved.reader.tokenizer()?, length, None)?;
+        let batches = ExampleBatches::of(Arc::new(encoded), Batching::Examples(size), Order::InOrder)?
+            .with_balanced_evaluations();
         batches.cut_texts().into_iter().for_each(|counts| cut.add(counts));
-        let mut answers = Vec::with_capacity(examples.len());
+        let mut answers: Vec<Option<Answer>> = vec![None; examples.len()];
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
             let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
-            for (row, logits) in rows.take(batch.examples).enumerate() {
+            for ((row, text), logits) in batches.examples_of(index).into_iter().enumerate().zip(rows) {
                 let prediction = predicted(goal, logits)?;
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
-                answers.push(Answer { prediction, is_blank });
+                answers[text] = Some(Answer { prediction, is_blank });
             }
         }
-        Ok(answers)
+        let answers: Option<Vec<Answer>> = answers.into_iter().collect();
+        answers.ok_or_else(|| Error::internal("a text that is in no batch"))
     }
 }
 

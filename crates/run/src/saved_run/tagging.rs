@@ -65,8 +65,8 @@ impl Tagger<'_> {
         self.run.config.train.batch.saturating_mul(16).min(4096)
     }
 
-    /// Tags sentences of words, in batches of `train.batch`; the tags in order. Sentences beyond `data.max_length`
-    /// tokens are cut into parts.
+    /// Tags sentences of words, in balanced batches of at most `train.batch`; the tags in order. Sentences beyond
+    /// `data.max_length` tokens are cut into parts.
     ///
     /// # Errors
     /// A text that cannot be encoded.
@@ -76,8 +76,7 @@ impl Tagger<'_> {
         }
         let (config, saved) = (&self.run.config, &self.run.saved);
         let (length, most) = (config.data.max_length, config.train.batch);
-        let tokenizer = saved.reader.tokenizer()?;
-        let source = TaggedBatches::in_parts(sentences, tokenizer, length, most.min(sentences.len()))?;
+        let source = TaggedBatches::in_parts(sentences, saved.reader.tokenizer()?, length, most)?;
         let mut words: Vec<Vec<Option<WordTag>>> = sentences.iter().map(|words| vec![None; words.len()]).collect();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;

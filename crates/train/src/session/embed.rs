@@ -90,9 +90,7 @@ impl Session {
         let texts: Option<Vec<_>> = (0..size).map(places).collect();
         let texts =
             texts.ok_or_else(|| Error::user("the input starts does not rise from 0 to the tokens of the row"))?;
-        let mut distinct = pooling.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
+        let distinct = distinct(pooling);
         let weights: Vec<(String, Vec<f32>)> = distinct
             .iter()
             .filter(|pooling| **pooling != Pooling::Max)
@@ -121,6 +119,14 @@ impl Session {
             }
         }
         Ok(rows)
+    }
+
+    /// Compiles what [`Session::embed`] needs for batches of this layout.
+    ///
+    /// # Errors
+    /// A model of images, and a graph that the device's memory cannot hold.
+    pub fn prepare_to_embed(&mut self, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Result<()> {
+        self.embedding_function(model, batch, distinct(pooling)).map(drop)
     }
 
     /// The function of a batch layout. Functions of another model are freed.
@@ -153,6 +159,14 @@ impl Session {
         embedding.functions.insert(key, function);
         Ok((function, width))
     }
+}
+
+/// Each pooling once, in order.
+fn distinct(pooling: &[Pooling]) -> Vec<Pooling> {
+    let mut distinct = pooling.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
 }
 
 /// Pooled states by the names of their poolings; for the maximum, the states themselves.
