@@ -1,6 +1,6 @@
 //! Images turned, sheared, scaled and moved.
 
-use super::image::Image;
+use super::image::{Image, Sample};
 
 /// The place in the old image of a place in the new one, both measured from the middle: `x' = a x + b y + c`,
 /// `y' = d x + e y + f`, with `x` to the right and `y` down.
@@ -36,13 +36,20 @@ impl Affine {
 }
 
 impl Image {
+    /// The image as a map changes it; outside of the old image, everything is black.
+    pub(super) fn mapped(&self, affine: Affine) -> Image {
+        self.mapped_on(&[0; 3], affine)
+    }
+}
+
+impl<T: Sample> Image<T> {
     /// The image as a map changes it: each pixel is the mean by distance of the four pixels around its place in the old
-    /// image; outside of that, everything is black.
-    pub(super) fn mapped(&self, Affine([a, b, c, d, e, f]): Affine) -> Image {
+    /// image; outside of that, everything has one colour.
+    pub(super) fn mapped_on(&self, colour: &[T], Affine([a, b, c, d, e, f]): Affine) -> Image<T> {
         let (height, width, channels) = (self.height(), self.width(), self.channels());
         let middle = [(width as f64 - 1.0) / 2.0, (height as f64 - 1.0) / 2.0];
-        let mut mapped = Image::black(self.shape());
-        for (at, out) in mapped.bytes_mut().chunks_exact_mut(channels).enumerate() {
+        let mut mapped = Image::filled(self.shape(), colour);
+        for (at, out) in mapped.samples_mut().chunks_exact_mut(channels).enumerate() {
             let (x, y) = ((at % width) as f64 - middle[0], (at / width) as f64 - middle[1]);
             let (x, y) = (a * x + b * y + c + middle[0], d * x + e * y + f + middle[1]);
             let (left, top) = (x.floor(), y.floor());
@@ -50,17 +57,22 @@ impl Image {
             let mut sums = [0.0; 3];
             for (row, row_share) in [(top, 1.0 - lower_share), (top + 1.0, lower_share)] {
                 for (column, share) in [(left, 1.0 - right_share), (left + 1.0, right_share)] {
-                    let is_inside = row >= 0.0 && row < height as f64 && column >= 0.0 && column < width as f64;
-                    if !is_inside || row_share * share == 0.0 {
+                    if row_share * share == 0.0 {
                         continue;
                     }
-                    for (sum, byte) in sums.iter_mut().zip(self.pixel(row as usize, column as usize)) {
-                        *sum += row_share * share * f64::from(*byte);
+                    let is_inside = row >= 0.0 && row < height as f64 && column >= 0.0 && column < width as f64;
+                    let pixel = if is_inside {
+                        self.pixel(row as usize, column as usize)
+                    } else {
+                        colour
+                    };
+                    for (sum, sample) in sums.iter_mut().zip(pixel) {
+                        *sum += row_share * share * f64::from(sample.number());
                     }
                 }
             }
-            for (byte, sum) in out.iter_mut().zip(sums) {
-                *byte = (sum + 0.5) as u8;
+            for (sample, sum) in out.iter_mut().zip(sums) {
+                *sample = T::nearest(sum);
             }
         }
         mapped
@@ -89,7 +101,7 @@ mod tests {
         let moved = square().mapped(Affine::shift(0.0, 0.5));
         assert_eq!(moved.bytes(), [5, 10, 15, 25, 35, 45, 55, 65, 75]);
         let far = square().mapped(Affine::shift(1e9, -1e9));
-        assert_eq!(far, Image::black([3, 3, 1]));
+        assert_eq!(far, Image::filled([3, 3, 1], &[0]));
     }
 
     #[test]

@@ -116,37 +116,41 @@ impl Array<'_> {
     }
 }
 
-/// The splits of idx files. `is_one` says that files of one split, whatever its name, are for training.
+/// Whether the training split is read, of data that has other splits or not.
+pub(super) type HasTraining<'a> = &'a dyn Fn(bool) -> bool;
+
+/// The splits of idx files. `is_one` says that files of one split, whatever its name, are for training; the training
+/// split is left empty where it is not to be read.
 ///
 /// # Errors
 /// Files that cannot be read or do not go together.
-pub(super) fn of_idx(files: &[PathBuf], dir: &Path, is_one: bool) -> Result<Parts> {
-    splits(files.iter().map(|file| Array::Idx(file)).collect(), dir, is_one)
+pub(super) fn of_idx(files: &[PathBuf], dir: &Path, how: (bool, HasTraining<'_>)) -> Result<Parts> {
+    splits(files.iter().map(|file| Array::Idx(file)).collect(), dir, how)
 }
 
 /// The splits of `.npy` files.
 ///
 /// # Errors
 /// As [`of_idx`].
-pub(super) fn of_npy(files: &[PathBuf], dir: &Path, is_one: bool) -> Result<Parts> {
-    splits(files.iter().map(|file| Array::Npy(file)).collect(), dir, is_one)
+pub(super) fn of_npy(files: &[PathBuf], dir: &Path, how: (bool, HasTraining<'_>)) -> Result<Parts> {
+    splits(files.iter().map(|file| Array::Npy(file)).collect(), dir, how)
 }
 
 /// The splits of a `.npz` archive.
 ///
 /// # Errors
 /// As [`of_idx`].
-pub(super) fn of_npz(path: &Path, is_one: bool) -> Result<Parts> {
+pub(super) fn of_npz(path: &Path, how: (bool, HasTraining<'_>)) -> Result<Parts> {
     let archive = Archive::read(path)?;
     let members = archive.names().map(|name| {
         let shown = path.join(name.strip_suffix(".npy").unwrap_or(name));
         Array::Member(&archive, shown, name.to_string())
     });
-    splits(members.collect(), path, is_one)
+    splits(members.collect(), path, how)
 }
 
 /// The splits of arrays in a place.
-fn splits(arrays: Vec<Array<'_>>, place: &Path, is_one: bool) -> Result<Parts> {
+fn splits(arrays: Vec<Array<'_>>, place: &Path, (is_one, has_training): (bool, HasTraining<'_>)) -> Result<Parts> {
     let first = arrays.first().map(|array| role(&array.name()));
     let is_one = is_one && arrays.iter().all(|array| Some(role(&array.name())) == first);
     let role = |array: &Array<'_>| if is_one { Role::Train } else { role(&array.name()) };
@@ -183,6 +187,15 @@ fn splits(arrays: Vec<Array<'_>>, place: &Path, is_one: bool) -> Result<Parts> {
         let labels = (&count[..], numbers.into_integers(), labels.place());
         Part::of_arrays((&shape, bytes, images.place()), labels).map(Some)
     };
+    let (dev, test) = (part(Role::Dev)?, part(Role::Test)?);
+    if !has_training(dev.is_some() || test.is_some()) {
+        return Ok(Parts {
+            train: Part::empty(place),
+            dev,
+            test,
+            names: None,
+        });
+    }
     let train = part(Role::Train)?.ok_or_else(|| {
         Error::user(format!(
             "{} has no images for training; name their array train-images or x_train, and that of their labels \
@@ -192,8 +205,8 @@ fn splits(arrays: Vec<Array<'_>>, place: &Path, is_one: bool) -> Result<Parts> {
     })?;
     Ok(Parts {
         train,
-        dev: part(Role::Dev)?,
-        test: part(Role::Test)?,
+        dev,
+        test,
         names: None,
     })
 }
@@ -251,7 +264,11 @@ mod tests {
         for (file, (_, bytes)) in files.iter().zip(&members) {
             fs::write(file, bytes).unwrap();
         }
-        for found in [of_npz(&path, false).unwrap(), of_npy(&files, dir.path(), true).unwrap()] {
+        let all: HasTraining<'_> = &|_| true;
+        for found in [
+            of_npz(&path, (false, all)).unwrap(),
+            of_npy(&files, dir.path(), (true, all)).unwrap(),
+        ] {
             assert_eq!(
                 (labels(&found.train), labels(&found.test.unwrap())),
                 (&[1, 0][..], &[1][..])
@@ -268,7 +285,10 @@ mod tests {
             for file in &files {
                 fs::write(file, npy_file("(1, 1, 1)", &[0])).unwrap();
             }
-            of_npy(&files, dir.path(), false).err().unwrap().to_string()
+            of_npy(&files, dir.path(), (false, &|_| true))
+                .err()
+                .unwrap()
+                .to_string()
         };
         assert!(refused(&["x_train.npy"]).contains("x_train.npy has no labels beside it"));
         assert!(refused(&["x_test.npy", "y_test.npy"]).contains("has no images for training"));
@@ -279,7 +299,10 @@ mod tests {
         fs::write(&path, npy::tests::file(header, &[0, 1])).unwrap();
         fs::write(dir.path().join("y_train.npy"), npy_file("(1,)", &[0])).unwrap();
         let files = [path, dir.path().join("y_train.npy")];
-        let sentence = of_npy(&files, dir.path(), false).err().unwrap().to_string();
+        let sentence = of_npy(&files, dir.path(), (false, &|_| true))
+            .err()
+            .unwrap()
+            .to_string();
         assert!(
             sentence.contains("x_train.npy has the value 256, but those of images"),
             "{sentence}"

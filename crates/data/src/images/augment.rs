@@ -6,7 +6,7 @@ use std::str::FromStr;
 use lessen_base::SplitMix64;
 
 use super::affine::Affine;
-use super::image::Image;
+use super::image::{Image, Sample};
 use super::rand_augment::{STRONGEST, rand_augment};
 use super::resize::Filter;
 
@@ -35,12 +35,14 @@ pub enum Augmentation {
 
 /// What a change may have to know of the model's images.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target<'a> {
+pub(super) struct Target<'a, T = u8> {
     /// Rows and columns that the model sees.
     pub size: [usize; 2],
     pub filter: Filter,
+    /// Black in each channel.
+    pub black: &'a [T],
     /// The mean of each channel.
-    pub mean: &'a [u8],
+    pub mean: &'a [T],
 }
 
 impl Augmentation {
@@ -57,19 +59,28 @@ impl Augmentation {
         matches!(self, Augmentation::ResizedCrop(_))
     }
 
+    /// Whether it changes colours, which bytes alone have.
+    pub(super) fn recolours(self) -> bool {
+        matches!(self, Augmentation::Jitter(_) | Augmentation::RandAugment(..))
+    }
+
     /// Changes an image.
-    pub(super) fn apply(self, mut image: Image, target: Target<'_>, random: &mut SplitMix64) -> Image {
+    pub(super) fn apply<T: Sample>(
+        self,
+        mut image: Image<T>,
+        target: Target<'_, T>,
+        random: &mut SplitMix64,
+    ) -> Image<T> {
         match self {
             Augmentation::Crop(frame) => {
                 let mut place = || random.below(2 * frame as u64 + 1) as isize - frame as isize;
                 let (row, column) = (place(), place());
-                image.part(row, column, image.height(), image.width())
+                image.part_on(target.black, [row, column], [image.height(), image.width()])
             }
             Augmentation::ResizedCrop(least) => {
-                let [height, width] = target.size;
-                let [row, column, rows, columns] = drawn_part(&image, least, random);
-                let part = image.part(row as isize, column as isize, rows, columns);
-                part.resized(height, width, target.filter)
+                let [row, column, rows, columns] = drawn_part([image.height(), image.width()], least, random);
+                let part = image.part_on(target.black, [row as isize, column as isize], [rows, columns]);
+                part.resampled(target.size, target.filter)
             }
             Augmentation::Flip(probability) => {
                 if random.unit() < probability {
@@ -78,23 +89,25 @@ impl Augmentation {
                     image
                 }
             }
-            Augmentation::Rotate(degrees) => image.mapped(Affine::rotation(between(degrees, random))),
-            Augmentation::Scale(share) => image.mapped(Affine::scale(1.0 + between(share, random))),
+            Augmentation::Rotate(degrees) => image.mapped_on(target.black, Affine::rotation(between(degrees, random))),
+            Augmentation::Scale(share) => image.mapped_on(target.black, Affine::scale(1.0 + between(share, random))),
             Augmentation::Jitter([brightness, contrast, saturation, hue]) => {
                 let mut order = [0, 1, 2, 3];
                 random.shuffle(&mut order);
                 let mut factor = |share: f64| (1.0 + between(share, random)) as f32;
                 let factors = [factor(brightness), factor(contrast), factor(saturation)];
                 let turn = between(hue, random) as f32;
-                for change in order {
-                    match change {
-                        0 => image.bright(factors[0]),
-                        1 => image.contrasted(factors[1]),
-                        2 => image.saturated(factors[2]),
-                        _ => image.hue_turned(turn),
+                T::recoloured(image, &mut |mut image| {
+                    for change in order {
+                        match change {
+                            0 => image.bright(factors[0]),
+                            1 => image.contrasted(factors[1]),
+                            2 => image.saturated(factors[2]),
+                            _ => image.hue_turned(turn),
+                        }
                     }
-                }
-                image
+                    image
+                })
             }
             Augmentation::Cutout(size) => {
                 let row = random.below(image.height() as u64) as usize;
@@ -102,7 +115,9 @@ impl Augmentation {
                 image.cut_out(row, column, size, target.mean);
                 image
             }
-            Augmentation::RandAugment(count, strength) => rand_augment(image, count, strength, random),
+            Augmentation::RandAugment(count, strength) => {
+                T::recoloured(image, &mut |image| rand_augment(image, count, strength, random))
+            }
         }
     }
 }
@@ -114,8 +129,7 @@ fn between(size: f64, random: &mut SplitMix64) -> f64 {
 
 /// Row, column, height and width of a part of at least a share of the area. Of ten that are drawn the first one that
 /// fits in the image; or else the largest one in its middle.
-fn drawn_part(image: &Image, least: f64, random: &mut SplitMix64) -> [usize; 4] {
-    let (height, width) = (image.height(), image.width());
+fn drawn_part([height, width]: [usize; 2], least: f64, random: &mut SplitMix64) -> [usize; 4] {
     let (narrowest, widest) = (0.75f64, 4.0f64 / 3.0);
     for _ in 0..10 {
         let area = (least + (1.0 - least) * random.unit()) * (height * width) as f64;
@@ -193,6 +207,7 @@ mod tests {
     const TARGET: Target<'static> = Target {
         size: [8, 6],
         filter: Filter::Bilinear,
+        black: &[0; 3],
         mean: &[1, 2, 3],
     };
 
@@ -220,10 +235,9 @@ mod tests {
             let found = results("resized-crop", &sloping(shape));
             assert!(found.iter().all(|image| image.shape() == [8, 6, shape[2]]));
         }
-        let image = sloping([40, 30, 3]);
         let mut random = SplitMix64::new(1);
         for _ in 0..1000 {
-            let [row, column, rows, columns] = drawn_part(&image, 0.08, &mut random);
+            let [row, column, rows, columns] = drawn_part([40, 30], 0.08, &mut random);
             assert!(row + rows <= 40 && column + columns <= 30);
             // Both sides are rounded.
             let area = ((rows as f64 + 0.5) * (columns as f64 + 0.5)) / 1200.0;
@@ -231,7 +245,7 @@ mod tests {
             assert!((columns as f64 - 0.5) / (rows as f64 + 0.5) < 4.0 / 3.0);
         }
         // Nothing with sides of 3 : 4 to 4 : 3 has half of the area: the largest in the middle.
-        assert_eq!(drawn_part(&sloping([9, 90, 1]), 1.0, &mut random), [0, 39, 9, 12]);
+        assert_eq!(drawn_part([9, 90], 1.0, &mut random), [0, 39, 9, 12]);
     }
 
     #[test]
@@ -270,6 +284,34 @@ mod tests {
             let found = results(word, &image);
             assert!(found.iter().filter(|found| **found != image).count() > 200, "{word}");
             assert_eq!(found, results(word, &image), "{word}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_moved_as_bytes_are() {
+        // A byte x is the number x / 2 - 1.
+        let image = sloping([8, 6, 3]);
+        let numbers = |image: &Image| image.bytes().iter().map(|byte| f32::from(*byte) / 2.0 - 1.0).collect();
+        let of_numbers = Image::of_samples(image.shape(), numbers(&image));
+        let target = Target {
+            size: TARGET.size,
+            filter: TARGET.filter,
+            black: &[-1.0; 3],
+            mean: &[-0.5, 0.0, 0.5],
+        };
+        for word in ["crop:2", "resized-crop", "flip", "rotate:20", "scale:0.5", "cutout:3"] {
+            let augmentation: Augmentation = word.parse().unwrap();
+            assert!(!augmentation.recolours(), "{word}");
+            let found = (0..50).map(|seed| augmentation.apply(of_numbers.clone(), target, &mut SplitMix64::new(seed)));
+            for (bytes, found) in results(word, &image).iter().zip(found) {
+                let expected: Vec<f32> = numbers(bytes);
+                let mut pairs = expected.iter().zip(found.samples());
+                // Bytes are rounded once, or after rows and after columns.
+                assert!(
+                    pairs.all(|(a, b)| (a - b).abs() <= 0.51),
+                    "{word}: {expected:?} {found:?}"
+                );
+            }
         }
     }
 

@@ -1,12 +1,26 @@
 //! Parts of images, mirrored ones, and ones with a part taken away.
 
-use super::image::Image;
+use super::image::{Image, Sample};
 
 impl Image {
     /// The part of the image, continued in black on all sides, whose upper left corner is at this row and column.
     pub(super) fn part(&self, row: isize, column: isize, height: usize, width: usize) -> Image {
+        self.part_on(&[0; 3], [row, column], [height, width])
+    }
+
+    /// The middle of the image, which is continued in black where it is smaller.
+    pub(super) fn center(&self, height: usize, width: usize) -> Image {
+        // The larger part of an odd rest is below and on the right.
+        let start = |all: usize, part: usize| (all as isize - part as isize).div_euclid(2);
+        self.part(start(self.height(), height), start(self.width(), width), height, width)
+    }
+}
+
+impl<T: Sample> Image<T> {
+    /// The part of the image, continued in one colour on all sides, whose upper left corner is at this row and column.
+    pub(super) fn part_on(&self, colour: &[T], [row, column]: [isize; 2], [height, width]: [usize; 2]) -> Image<T> {
         let channels = self.channels();
-        let mut part = Image::black([height, width, channels]);
+        let mut part = Image::filled([height, width, channels], colour);
         // The columns of a row of the part that are inside the image.
         let first = column.clamp(0, self.width() as isize);
         let end = column
@@ -17,27 +31,20 @@ impl Image {
         }
         let count = (end - first) as usize * channels;
         let to = (first - column) as usize * channels;
-        for (index, out) in part.bytes_mut().chunks_exact_mut(width * channels).enumerate() {
+        for (index, out) in part.samples_mut().chunks_exact_mut(width * channels).enumerate() {
             let from = row.saturating_add_unsigned(index);
             if (0..self.height() as isize).contains(&from) {
                 let start = (from as usize * self.width() + first as usize) * channels;
-                out[to..to + count].copy_from_slice(&self.bytes()[start..start + count]);
+                out[to..to + count].copy_from_slice(&self.samples()[start..start + count]);
             }
         }
         part
     }
 
-    /// The middle of the image, which is continued in black where it is smaller.
-    pub(super) fn center(&self, height: usize, width: usize) -> Image {
-        // The larger part of an odd rest is below and on the right.
-        let start = |all: usize, part: usize| (all as isize - part as isize).div_euclid(2);
-        self.part(start(self.height(), height), start(self.width(), width), height, width)
-    }
-
     /// The image with left and right exchanged.
-    pub(super) fn mirrored(mut self) -> Image {
+    pub(super) fn mirrored(mut self) -> Image<T> {
         let (width, channels) = (self.width(), self.channels());
-        for row in self.bytes_mut().chunks_exact_mut((width * channels).max(1)) {
+        for row in self.samples_mut().chunks_exact_mut((width * channels).max(1)) {
             for (left, right) in (0..width / 2).map(|left| (left, width - 1 - left)) {
                 for channel in 0..channels {
                     row.swap(left * channels + channel, right * channels + channel);
@@ -49,7 +56,7 @@ impl Image {
 
     /// Fills a square around a pixel with one colour, where it is inside the image (DeVries and Taylor, "Improved
     /// regularization of convolutional neural networks with cutout", 2017).
-    pub(super) fn cut_out(&mut self, row: usize, column: usize, size: usize, colour: &[u8]) {
+    pub(super) fn cut_out(&mut self, row: usize, column: usize, size: usize, colour: &[T]) {
         let (height, width, channels) = (self.height(), self.width(), self.channels());
         let stretch = |middle: usize, all: usize| {
             let first = middle.saturating_sub(size / 2);
@@ -58,7 +65,7 @@ impl Image {
         let columns = stretch(column, width);
         for row in stretch(row, height) {
             let start = row * width;
-            let hole = &mut self.bytes_mut()[(start + columns.start) * channels..(start + columns.end) * channels];
+            let hole = &mut self.samples_mut()[(start + columns.start) * channels..(start + columns.end) * channels];
             hole.chunks_exact_mut(channels)
                 .for_each(|pixel| pixel.copy_from_slice(colour));
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! idx, CIFAR, .npz, .npy ─▶ in memory ┐
-//!                                     ├▶ ImageSet ─▶ Augmentation ─▶ Preprocessing ─▶ mixing ─▶ Batch
+//! folder of `lessen condense` ─▶ numbers├▶ ImageSet ─▶ Augmentation ─▶ Preprocessing ─▶ mixing ─▶ Batch
 //! folders of PNG and JPEG ─▶ in files ┘  (decoded when asked for)
 //! ```
 //!
@@ -17,11 +17,13 @@ mod augment;
 mod batches;
 mod cifar;
 mod class_folders;
+pub mod condensed;
 mod crop;
 mod decode;
 pub mod idx;
 mod image;
 mod mix;
+mod normalization;
 pub mod npy;
 mod parts;
 mod preprocessing;
@@ -37,6 +39,7 @@ pub use self::batches::{Augment, ImageBatches};
 pub use self::decode::{png, read as read_image};
 pub use self::image::Image;
 pub use self::mix::Mixing;
+pub use self::normalization::Normalization;
 pub use self::preprocessing::{PreparedImages, Preprocessing, Resize};
 pub use self::read::{ImageData, Options, read};
 pub use self::resize::Filter;

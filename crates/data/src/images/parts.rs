@@ -38,6 +38,15 @@ pub(super) struct Parts {
 }
 
 impl Part {
+    /// A split without images.
+    pub(super) fn empty(place: &Path) -> Part {
+        Part {
+            pixels: Pixels::InFiles(Default::default()),
+            labels: PartLabels::Numbers(Vec::new()),
+            place: place.to_path_buf(),
+        }
+    }
+
     /// A split of arrays: images `[N, H, W]`, `[N, H, W, C]` or, where C is 1 or 3 in that place only, `[N, C, H, W]`,
     /// and N labels.
     ///

@@ -1,6 +1,6 @@
 //! Images of another size.
 
-use super::image::Image;
+use super::image::{Image, Sample};
 
 /// Interpolation between the pixels of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,6 @@ fn shares(from: usize, to: usize, filter: Filter) -> Vec<Share> {
     (0..to).map(share).collect()
 }
 
-/// The nearest byte.
-fn byte(value: f32) -> u8 {
-    (value + 0.5).clamp(0.0, 255.0) as u8
-}
-
 impl Image {
     /// Returns the image with other numbers of rows and columns, each pixel a mean of those around its place; where the
     /// image becomes smaller, of all of them. Rows are resized before columns, and each result is rounded.
@@ -70,6 +65,13 @@ impl Image {
     /// # Panics
     /// If an image without pixels is to have some.
     pub fn resized(&self, height: usize, width: usize, filter: Filter) -> Image {
+        self.resampled([height, width], filter)
+    }
+}
+
+impl<T: Sample> Image<T> {
+    /// The image with other numbers of rows and columns; see [`Image::resized`].
+    pub(super) fn resampled(&self, [height, width]: [usize; 2], filter: Filter) -> Image<T> {
         assert!(
             self.height() * self.width() > 0 || height * width == 0,
             "an image without pixels"
@@ -77,38 +79,38 @@ impl Image {
         let channels = self.channels();
         let mut across = Vec::with_capacity(self.height() * width * channels);
         if width == self.width() {
-            across.extend_from_slice(self.bytes());
+            across.extend_from_slice(self.samples());
         } else {
             let shares = shares(self.width(), width, filter);
-            for row in self.bytes().chunks_exact(self.width() * channels) {
+            for row in self.samples().chunks_exact(self.width() * channels) {
                 for Share { first, weights } in &shares {
                     for channel in 0..channels {
                         let pixels = row[first * channels + channel..].iter().step_by(channels);
                         let sum = weights
                             .iter()
                             .zip(pixels)
-                            .map(|(weight, pixel)| weight * f32::from(*pixel));
-                        across.push(byte(sum.sum()));
+                            .map(|(weight, pixel)| weight * pixel.number());
+                        across.push(T::nearest_single(sum.sum()));
                     }
                 }
             }
         }
         if height == self.height() {
-            return Image::new([height, width, channels], across);
+            return Image::of_samples([height, width, channels], across);
         }
         let stride = width * channels;
-        let mut bytes = Vec::with_capacity(height * stride);
+        let mut samples = Vec::with_capacity(height * stride);
         let mut sums = vec![0.0; stride];
         for Share { first, weights } in shares(self.height(), height, filter) {
             sums.fill(0.0);
             for (weight, row) in weights.iter().zip(across[first * stride..].chunks_exact(stride)) {
                 for (sum, pixel) in sums.iter_mut().zip(row) {
-                    *sum += weight * f32::from(*pixel);
+                    *sum += weight * pixel.number();
                 }
             }
-            bytes.extend(sums.iter().map(|sum| byte(*sum)));
+            samples.extend(sums.iter().map(|sum| T::nearest_single(*sum)));
         }
-        Image::new([height, width, channels], bytes)
+        Image::of_samples([height, width, channels], samples)
     }
 }
 

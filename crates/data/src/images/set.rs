@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crc32c::crc32c_append;
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 
 use super::decode;
 use super::image::Image;
+use super::normalization::Normalization;
 use crate::files::unreadable;
 
 /// One split of a data set: images, with the number of a class each. Images of files are decoded when they are asked
@@ -21,6 +22,8 @@ pub struct ImageSet {
     /// The images of `pixels` that belong to the set; all of them if `None`.
     chosen: Option<Arc<[u32]>>,
     labels: Vec<i32>,
+    /// The shares of all classes in each image, if these are learned in place of the labels.
+    shares: Option<Arc<[f32]>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +31,8 @@ pub(super) enum Pixels {
     /// Images of this height, width and number of channels, one after another.
     InMemory([usize; 3], Arc<Vec<u8>>),
     InFiles(Arc<Vec<PathBuf>>),
+    /// Numbers that networks read, of this size and meaning, one image after another.
+    Numbers(Arc<Normalization>, Arc<Vec<f32>>),
 }
 
 impl ImageSet {
@@ -57,6 +62,19 @@ impl ImageSet {
             channels,
             chosen: None,
             labels,
+            shares: None,
+        }
+    }
+
+    /// The same images with these shares of `classes` classes in each of them.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub(super) fn with_shares(self, shares: Vec<f32>, classes: usize) -> ImageSet {
+        assert_eq!(shares.len(), classes * self.len(), "shares of classes");
+        ImageSet {
+            shares: Some(shares.into()),
+            ..self
         }
     }
 
@@ -65,8 +83,17 @@ impl ImageSet {
         let numbers: Vec<u32> = (0..self.len() as u32)
             .filter(|number| chosen[*number as usize] == wanted)
             .collect();
+        let classes = self
+            .shares
+            .as_ref()
+            .map_or(0, |shares| shares.len() / self.len().max(1));
+        let rows = |shares: &Arc<[f32]>| {
+            let rows = numbers.iter().map(|number| *number as usize * classes);
+            rows.flat_map(|first| shares[first..first + classes].to_vec()).collect()
+        };
         ImageSet {
             labels: numbers.iter().map(|number| self.labels[*number as usize]).collect(),
+            shares: self.shares.as_ref().map(rows),
             chosen: Some(numbers.into()),
             ..self.clone()
         }
@@ -92,6 +119,32 @@ impl ImageSet {
         self.channels
     }
 
+    /// The shares of all classes in each image, `[images, classes]`, if these are learned in place of the labels.
+    pub fn shares(&self) -> Option<&[f32]> {
+        self.shares.as_deref()
+    }
+
+    /// Size and meaning of the numbers that the images are; none where they are bytes.
+    pub fn normalization(&self) -> Option<&Normalization> {
+        match &self.pixels {
+            Pixels::Numbers(normalization, _) => Some(normalization),
+            Pixels::InMemory(..) | Pixels::InFiles(_) => None,
+        }
+    }
+
+    /// An image of numbers; none where images are bytes.
+    pub(super) fn numbers(&self, number: usize) -> Option<Image<f32>> {
+        let Pixels::Numbers(normalization, numbers) = &self.pixels else {
+            return None;
+        };
+        let (shape, place) = (normalization.shape(), self.place(number));
+        let size: usize = shape.iter().product();
+        Some(Image::of_samples(
+            shape,
+            numbers[place * size..(place + 1) * size].to_vec(),
+        ))
+    }
+
     /// Whether images are decoded from files when they are asked for.
     pub fn is_in_files(&self) -> bool {
         matches!(self.pixels, Pixels::InFiles(_))
@@ -100,15 +153,15 @@ impl ImageSet {
     /// Returns the file of an image; none for one in memory.
     pub fn file(&self, number: usize) -> Option<&PathBuf> {
         match &self.pixels {
-            Pixels::InMemory(..) => None,
+            Pixels::InMemory(..) | Pixels::Numbers(..) => None,
             Pixels::InFiles(files) => files.get(self.place(number)),
         }
     }
 
-    /// Returns an image.
+    /// Returns an image of bytes.
     ///
     /// # Errors
-    /// A file that cannot be read any more, or is damaged.
+    /// A file that cannot be read any more, or is damaged; an image of numbers.
     ///
     /// # Panics
     /// If there is no such image.
@@ -120,6 +173,7 @@ impl ImageSet {
                 Image::new(*shape, bytes[place * size..(place + 1) * size].to_vec())
             }
             Pixels::InFiles(files) => decode::read(&files[place])?,
+            Pixels::Numbers(..) => return Err(Error::internal("an image of numbers has no bytes")),
         };
         Ok(image.with_channels(self.channels))
     }
@@ -152,6 +206,11 @@ impl ImageSet {
                 Pixels::InMemory(shape, bytes) => {
                     let (size, place) = (shape.iter().product::<usize>(), self.place(number));
                     crc = crc32c_append(crc, &bytes[place * size..(place + 1) * size]);
+                }
+                Pixels::Numbers(..) => {
+                    let image = self.numbers(number);
+                    let numbers = image.iter().flat_map(|image| image.samples());
+                    crc = numbers.fold(crc, |crc, number| crc32c_append(crc, &number.to_le_bytes()));
                 }
                 Pixels::InFiles(files) => {
                     let file = &files[self.place(number)];

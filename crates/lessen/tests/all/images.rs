@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Writes a file of the format idx.
-fn idx(path: &Path, shape: &[u32], bytes: &[u8]) {
+pub fn idx(path: &Path, shape: &[u32], bytes: &[u8]) {
     let mut file = vec![0, 0, 8, shape.len() as u8];
     shape.iter().for_each(|size| file.extend(size.to_be_bytes()));
     file.extend(bytes);
@@ -14,7 +14,7 @@ fn idx(path: &Path, shape: &[u32], bytes: &[u8]) {
 }
 
 /// Writes a folder of grey images of 8 x 8: which of three horizontal bars is bright decides the class.
-fn bars(dir: &Path) -> PathBuf {
+pub fn bars(dir: &Path) -> PathBuf {
     let folder = dir.join("bars");
     fs::create_dir_all(&folder).unwrap();
     for (name, count) in [("train", 96), ("t10k", 21)] {

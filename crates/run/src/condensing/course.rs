@@ -200,7 +200,7 @@ impl Course<'_> {
         self.manifest.done = done;
         self.folder
             .write_image(&pictures::png_of(&images, self.preprocessing))?;
-        arrays::write(&self.folder, &images, &self.manifest)?;
+        arrays::write(&self.folder, &images, self.preprocessing)?;
         self.manifest.write(&self.folder.manifest_file())?;
         self.spent().write(&self.folder.sessions())
     }

@@ -6,6 +6,7 @@
 //! images.png             the images as they are seen, a row for each class
 //! condensed.npz          images and labels, as numbers that networks read, with mean and deviation of the channels
 //! condensed.safetensors  the same
+//! preprocessor_config.json  how bytes become such numbers
 //! classes.txt            the names of the classes
 //! pictures/              images.png after some of the iterations
 //! metrics.jsonl          the distances of each iteration; events.out.tfevents.* has them for TensorBoard
@@ -32,8 +33,6 @@ use std::sync::Arc;
 const SETTINGS: &str = "condense.toml";
 /// The file of the manifest.
 const MANIFEST: &str = "manifest.json";
-/// The file of images and labels.
-const ARRAYS: &str = "condensed.npz";
 /// The folder of pictures, and the beginning and end of their names.
 const PICTURES: &str = "pictures";
 const PICTURE: (&str, &str) = ("iteration-", ".png");
@@ -188,12 +187,7 @@ impl CondensedFolder {
         self.root.join("sessions.json")
     }
 
-    /// The file of images and labels for NumPy.
-    pub(super) fn npz(&self) -> PathBuf {
-        self.root.join(ARRAYS)
-    }
-
-    /// The same for safetensors.
+    /// The file of images and labels for safetensors.
     pub(super) fn safetensors(&self) -> PathBuf {
         self.root.join("condensed.safetensors")
     }
@@ -263,6 +257,6 @@ impl CondensedFolder {
     /// # Errors
     /// Files that cannot be read, or do not go together.
     pub fn images(&self) -> Result<LabelledImages> {
-        super::arrays::read(&self.npz(), &self.manifest()?)
+        super::arrays::read(&self.root, &self.manifest()?)
     }
 }

@@ -1,12 +1,12 @@
 //! `manifest.json` of a folder with condensed images: what they were made of and how.
 
-use crate::folder::manifest::DataDigest;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
+use lessen_data::images::condensed::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What condensed images were made of and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,42 +23,11 @@ pub struct Manifest {
     /// The settings as they were followed, defaults among them.
     pub settings: BTreeMap<String, String>,
     /// The data set that was condensed.
-    pub data: CondensedData,
+    pub data: Origin,
     /// Height, width and channels of an image.
     pub shape: [usize; 3],
-    /// The mean that was subtracted from each channel, with values from 0 to 1.
-    pub mean: Vec<f32>,
-    /// The deviation that each channel was divided by.
-    pub std: Vec<f32>,
     /// The names of the classes in the order of their numbers.
     pub classes: Vec<String>,
-}
-
-/// A data set that was condensed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CondensedData {
-    /// Its file or folder.
-    pub path: PathBuf,
-    /// Training images that there were.
-    pub images: u64,
-    /// CRC-32C of these and of their labels; of images in files, of names and sizes.
-    pub crc32c: u32,
-}
-
-impl CondensedData {
-    /// The data of this path and digest.
-    pub(super) fn new(path: PathBuf, digest: DataDigest) -> CondensedData {
-        CondensedData {
-            path,
-            images: digest.size,
-            crc32c: digest.crc,
-        }
-    }
-
-    /// Whether the images and labels are the same, wherever they lie.
-    pub(super) fn has_content_of(&self, other: &CondensedData) -> bool {
-        (self.images, self.crc32c) == (other.images, other.crc32c)
-    }
 }
 
 impl Manifest {

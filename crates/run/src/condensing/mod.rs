@@ -7,6 +7,7 @@
 mod arrays;
 mod checkpoint;
 mod course;
+mod evaluation;
 mod folder;
 mod log;
 mod manifest;
@@ -19,8 +20,9 @@ mod request;
 mod settings;
 mod start;
 
+pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
 pub use self::folder::CondensedFolder;
-pub use self::manifest::{CondensedData, Manifest};
+pub use self::manifest::Manifest;
 pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::report::Report;
 pub use self::request::Request;
@@ -74,9 +76,10 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         condensation.resume(checkpoint.done, &checkpoint.state)?;
     }
     interrupt::listen()?;
-    folder.write_settings(&start.config.settings)?;
+    folder.write_settings(&start.settings_of(&images)?)?;
     manifest.write(&folder.manifest_file())?;
     folder.write_classes(&images.names)?;
+    images.preprocessing().save(folder.root())?;
     folder.remove_pictures(|done| done <= start.done() && pictures::is_kept(done))?;
     let elements = parameters(&network, images.train.shape())?;
     let elements = elements.iter().filter(|param| !param.is_buffer);
@@ -115,6 +118,7 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         done: course.condensation.done(),
         interrupted: ending.interrupted,
         distances: ending.distances,
+        account: course.watch.account,
         ..Report::new(start.out().to_path_buf(), &course.manifest, count, &spent)
     })
 }

@@ -19,6 +19,9 @@ const ATTEMPTS: usize = 4;
 const VALIDATION: usize = 256;
 const STATISTICS: usize = 16;
 
+/// Bytes of a writer of files, and of what compresses a picture.
+const WRITER: usize = (512 << 10) + lessen_base::atomic::BUFFER;
+
 /// Copies of the images that are held for a moment while they are saved: of the state and of its momentum from the
 /// device, in a file's order, and as they are seen.
 const COPIES: usize = 6;
@@ -126,7 +129,7 @@ impl<'a> Job<'a> {
         let grid = pictures::bytes_of(classes, per_class, self.source.shape());
         BesideSession {
             batches: (classes * real + VALIDATION.min(self.source.labels().len())) * image + chosen,
-            momentary: COPIES * images + 3 * grid,
+            momentary: COPIES * images + 3 * grid + WRITER,
         }
     }
 }

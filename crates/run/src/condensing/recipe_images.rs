@@ -12,10 +12,13 @@ use lessen_data::images::{ImageSet, PreparedImages, Preprocessing};
 
 /// The images of a recipe.
 pub struct RecipeImages {
-    /// The training split, all of it where the recipe does not say what is kept for validation.
+    /// The training split: all of it where the data has a test split, unless the recipe says what is kept for
+    /// validation.
     pub train: PreparedSource,
-    /// The test split, or else that for validation; none where the data has neither.
-    pub test: Option<PreparedSource>,
+    /// The test split, or else that for validation.
+    pub test: PreparedSource,
+    /// The share of the training images that is kept for validation.
+    pub held_out: f64,
     /// The names of the classes in the order of their numbers.
     pub names: Vec<String>,
     /// What there is to say of how they were read, a sentence each.
@@ -36,20 +39,22 @@ impl RecipeImages {
                 config.data.format
             )));
         }
-        let is_all = config.settings.origin("data.held_out") == Origin::Default;
-        let whole = if is_all {
-            config.clone().for_whole_data()
+        let data = if config.settings.origin("data.held_out") == Origin::Default {
+            data_of(&config.clone().sparing_training(), &KnownModel::default())?
         } else {
-            config.clone()
+            data_of(config, &KnownModel::default())?
         };
-        let data = data_of(&whole, &KnownModel::default())?;
+        let held_out = match data.test {
+            Some(_) if config.settings.origin("data.held_out") == Origin::Default => 0.0,
+            _ => config.data.held_out,
+        };
         let preprocessing = preprocessing_for(config, &data)?;
-        let dev = Some(data.dev).filter(|_| !data.is_whole);
         let classes = data.names.len();
         let source = |set: ImageSet| PreparedSource::new(set, preprocessing.clone(), classes);
         Ok(RecipeImages {
-            test: data.test.or(dev).map(source),
+            test: source(data.test.unwrap_or(data.dev)),
             train: source(data.train),
+            held_out,
             names: data.names,
             remarks: data.remarks,
         })

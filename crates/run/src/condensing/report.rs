@@ -2,6 +2,7 @@
 
 use super::manifest::Manifest;
 use crate::folder::spent::Spent;
+use crate::planning::account::Account;
 use crate::wording::{counted, show_duration};
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -32,6 +33,8 @@ pub struct Report {
     pub measured: usize,
     /// The most bytes that a process has had resident, where the system tells.
     pub resident: Option<usize>,
+    /// The parts of what this process announced.
+    pub(super) account: Account,
 }
 
 impl Report {
@@ -49,6 +52,7 @@ impl Report {
             planned: spent.planned,
             measured: spent.measured,
             resident: spent.resident,
+            account: Account::default(),
         }
     }
 
@@ -64,9 +68,8 @@ impl Report {
             "first_distance": self.distances.map(|[first, _]| first),
             "last_distance": self.distances.map(|[_, last]| last),
             "seconds": self.seconds,
-            "planned_peak_bytes": self.planned,
-            "measured_peak_bytes": self.measured,
-            "resident_peak_bytes": self.resident,
+            "peak_bytes": { "planned": self.planned, "measured": self.measured, "resident": self.resident },
+            "account_bytes": self.account.to_json(),
         })
     }
 

@@ -3,12 +3,19 @@
 use crate::recipe::config::Config;
 use crate::recipe::keys::CondenseKeys;
 use crate::recipe::settings::Settings;
+use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
-use lessen_condense::{Method, Settings as Condensation};
+use lessen_condense::{Method, Objective, Settings as Condensation, Strategy, Trajectories};
 use lessen_nn::models::vision::{ConvNet, Network, VisionModel};
 
 /// The network whose gradients are matched where a recipe names none.
 const NETWORK: &str = "convnet-3";
+
+/// The method where a recipe names none.
+const METHOD: Method = Method::Mda;
+
+/// The recipe whose images are digits, which have no mirror images.
+const DIGITS: &str = "mnist";
 
 /// Minutes to fill where no number of iterations is given.
 const MINUTES: f64 = 5.0;
@@ -69,17 +76,41 @@ pub fn check_no_condensation(settings: &Settings) -> Result<()> {
     }
 }
 
+/// Keys that have a part in gradient matching alone, and those that have one in trajectory matching, too.
+const OF_GRADIENTS: [&str; 4] = ["epochs", "level", "lambda", "distance"];
+const OF_NETWORKS: [&str; 4] = ["network_rate", "network_momentum", "network_batch", "soft_labels"];
+
+/// Keys that have a part in trajectory matching alone.
+const OF_TRAJECTORIES: [&str; 8] = [
+    "experts",
+    "expert_epochs",
+    "start_epochs",
+    "target_epochs",
+    "student_steps",
+    "student_batch",
+    "student_rate",
+    "student_rate_rate",
+];
+
 /// The settings of a condensation, for as many iterations as are named, or else for none.
 ///
 /// # Errors
-/// No number of images of a class, a number that makes no sense.
+/// No number of images of a class, a number that makes no sense, a key that has no part in the method.
 pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
     let keys = &config.condense;
     let per_class = keys.per_class.ok_or_else(|| {
         Error::user("how many images of a class are to be made is not said; name it with --per-class")
     })?;
-    let own = Condensation::published(keys.method.unwrap_or(Method::Mda), per_class)?;
+    let method = keys.method.unwrap_or(METHOD);
+    let own = Condensation::published(method, per_class)?;
+    check_method(config, method, own.objective)?;
+    let is_digits = config.recipe() == DIGITS;
+    let published = own.augment.map(|all| if is_digits { Strategy::DIGITS } else { all });
     let settings = Condensation {
+        objective: match own.objective {
+            Objective::Trajectories(own) => Objective::Trajectories(trajectories(keys, own)),
+            other => other,
+        },
         per_class,
         iterations: keys.iterations.unwrap_or(0),
         updates: keys.updates.unwrap_or(own.updates),
@@ -94,12 +125,45 @@ pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
         real_batch: keys.real_batch.unwrap_or(own.real_batch),
         network_batch: keys.network_batch.unwrap_or(own.network_batch),
         start: keys.start.unwrap_or(own.start),
+        augment: keys.augment.or(published),
+        soft_labels: keys.soft_labels.filter(|rate| *rate > 0.0).or(own.soft_labels),
         seed: keys.seed.unwrap_or(own.seed),
         precision: keys.precision.unwrap_or(own.precision),
         ..own
     };
     settings.check()?;
     Ok(settings)
+}
+
+/// The settings of trajectory matching that the keys make of the method's.
+fn trajectories(keys: &CondenseKeys, own: Trajectories) -> Trajectories {
+    Trajectories {
+        experts: keys.experts.unwrap_or(own.experts),
+        expert_epochs: keys.expert_epochs.unwrap_or(own.expert_epochs),
+        start_epochs: keys.start_epochs.unwrap_or(own.start_epochs),
+        target_epochs: keys.target_epochs.unwrap_or(own.target_epochs),
+        steps: keys.student_steps.unwrap_or(own.steps),
+        batch: keys.student_batch.or(own.batch),
+        student_rate: keys.student_rate.unwrap_or(own.student_rate),
+        student_rate_rate: keys.student_rate_rate.unwrap_or(own.student_rate_rate),
+    }
+}
+
+/// Refuses a key that has no part in the method.
+fn check_method(config: &Config, method: Method, objective: Objective) -> Result<()> {
+    let unread: Vec<&str> = match objective {
+        Objective::Gradients => OF_TRAJECTORIES.to_vec(),
+        Objective::Distribution => [&OF_GRADIENTS[..], &OF_NETWORKS, &OF_TRAJECTORIES].concat(),
+        Objective::Trajectories(_) => OF_GRADIENTS.to_vec(),
+    };
+    let mut named = unread.iter().map(|key| format!("condense.{key}"));
+    match named.find(|key| config.is_given(key)) {
+        None => Ok(()),
+        Some(key) => Err(Error::user(format!(
+            "{} has no part in condense.method = \"{method}\"; leave it out",
+            config.place(&key)
+        ))),
+    }
 }
 
 /// How long a condensation goes on.
@@ -143,10 +207,9 @@ pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Vec<(&'stati
     let keys = &config.condense;
     let network = keys.network.map_or(NETWORK, Network::name);
     let convnet = ConvNet::new(1);
-    let lambda = settings
-        .lambda
-        .map_or("classes".to_string(), |lambda| lambda.to_string());
+    let or_none = |word: Option<String>| word.unwrap_or("none".to_string());
     let mut all = vec![
+        ("method", keys.method.unwrap_or(METHOD).to_string()),
         ("per_class", settings.per_class.to_string()),
         ("network", network.to_string()),
     ];
@@ -156,19 +219,50 @@ pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Vec<(&'stati
     }
     all.extend([
         ("updates", settings.updates.to_string()),
-        ("epochs", settings.epochs.to_string()),
-        ("level", settings.level.to_string()),
-        ("lambda", lambda),
-        ("distance", settings.distance.to_string()),
         ("image_rate", settings.image_rate.to_string()),
         ("image_momentum", settings.image_momentum.to_string()),
-        ("network_rate", settings.network_rate.to_string()),
-        ("network_momentum", settings.network_momentum.to_string()),
         ("real_batch", settings.real_batch.to_string()),
-        ("network_batch", settings.network_batch.to_string()),
         ("start", settings.start.to_string()),
+        (
+            "augment",
+            or_none(settings.augment.map(|strategy| strategy.to_string())),
+        ),
         ("seed", settings.seed.to_string()),
-        ("precision", format!("{:?}", settings.precision).to_lowercase()),
+        ("precision", settings.precision.word().to_string()),
     ]);
+    if settings.objective != Objective::Distribution {
+        all.extend([
+            ("network_rate", settings.network_rate.to_string()),
+            ("network_momentum", settings.network_momentum.to_string()),
+            ("network_batch", settings.network_batch.to_string()),
+            (
+                "soft_labels",
+                or_none(settings.soft_labels.map(|rate| rate.to_string())),
+            ),
+        ]);
+    }
+    let or = |number: Option<String>, word: &str| number.unwrap_or(word.to_string());
+    match settings.objective {
+        Objective::Gradients => all.extend([
+            ("epochs", settings.epochs.to_string()),
+            ("level", settings.level.to_string()),
+            (
+                "lambda",
+                or(settings.lambda.map(|lambda| lambda.to_string()), "classes"),
+            ),
+            ("distance", settings.distance.to_string()),
+        ]),
+        Objective::Distribution => {}
+        Objective::Trajectories(own) => all.extend([
+            ("experts", own.experts.to_string()),
+            ("expert_epochs", own.expert_epochs.to_string()),
+            ("start_epochs", own.start_epochs.to_string()),
+            ("target_epochs", own.target_epochs.to_string()),
+            ("student_steps", own.steps.to_string()),
+            ("student_batch", or(own.batch.map(|batch| batch.to_string()), "all")),
+            ("student_rate", own.student_rate.to_string()),
+            ("student_rate_rate", own.student_rate_rate.to_string()),
+        ]),
+    }
     all
 }

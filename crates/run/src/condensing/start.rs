@@ -3,16 +3,18 @@
 
 use super::checkpoint::Checkpoint;
 use super::folder::CondensedFolder;
-use super::manifest::{CondensedData, Manifest};
+use super::manifest::Manifest;
 use super::recipe_images::RecipeImages;
 use super::request::Request;
 use super::settings::{Iterations, check_flags, condensation, iterations, resolved};
 use crate::folder::NewFolderGuard;
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
+use crate::recipe::value::SettingValue;
 use crate::wording::{counted, report};
 use lessen_base::{Error, Result};
 use lessen_condense::Settings as Condensation;
+use lessen_data::images::condensed::Origin;
 use std::path::{Path, PathBuf};
 
 /// Keys that may change when a condensation is resumed: they change no image, or the manifest tells whether they do.
@@ -131,8 +133,16 @@ impl Start {
     /// # Errors
     /// Other images than the folder's; a file of an image that cannot be read.
     pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
-        let path = self.config.data.path.clone().unwrap_or_default();
-        let data = CondensedData::new(path, images.digest()?);
+        let (keys, digest) = (&self.config.data, images.digest()?);
+        let data = Origin {
+            path: keys.path.clone().unwrap_or_default(),
+            dev: keys.dev.clone(),
+            test: keys.test.clone(),
+            held_out: images.held_out,
+            held_out_seed: keys.held_out_seed,
+            images: digest.size,
+            crc32c: digest.crc,
+        };
         if let Some(before) = &self.before {
             self.check_data(&before.data, &data)?;
             if before.classes != images.names {
@@ -143,7 +153,6 @@ impl Start {
                 ));
             }
         }
-        let preprocessing = images.preprocessing();
         let settings = resolved(&self.config, &self.settings).into_iter();
         Ok(Manifest {
             lessen: env!("CARGO_PKG_VERSION").to_string(),
@@ -155,16 +164,25 @@ impl Start {
             },
             settings: settings.map(|(name, value)| (name.to_string(), value)).collect(),
             data,
-            shape: preprocessing.shape(),
-            mean: preprocessing.mean.clone(),
-            std: preprocessing.std.clone(),
+            shape: images.preprocessing().shape(),
             classes: images.names.clone(),
         })
     }
 
+    /// The settings for the folder, which read the same images again.
+    ///
+    /// # Errors
+    /// None, as long as a share is one that the key takes.
+    pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
+        let mut settings = self.config.settings.clone();
+        let share = SettingValue::Number(images.held_out);
+        settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
+        Ok(settings)
+    }
+
     /// Refuses other data than was condensed before.
-    fn check_data(&self, before: &CondensedData, now: &CondensedData) -> Result<()> {
-        if before.has_content_of(now) {
+    fn check_data(&self, before: &Origin, now: &Origin) -> Result<()> {
+        if (before.images, before.crc32c) == (now.images, now.crc32c) {
             return Ok(());
         }
         let how = if before.images == now.images {

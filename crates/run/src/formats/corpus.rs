@@ -8,6 +8,7 @@ use crate::recipe::value::Origin;
 use crate::task::reader::{Reader, tokenizer_of};
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, Order, Source, Tokenizer, is_pattern};
+use lessen_nn::BatchShape;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +73,11 @@ pub(crate) trait Corpus: Send + Sync {
     fn bytes_of(&self, split: &str) -> Option<u64> {
         let _ = split;
         None
+    }
+
+    /// The layout of training batches of the data, where settings ask for `assumed`.
+    fn training_shape(&self, assumed: BatchShape) -> BatchShape {
+        assumed
     }
 
     /// The number of training examples of each class; none where examples have no single class.

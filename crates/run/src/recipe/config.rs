@@ -36,6 +36,8 @@ pub struct Config {
     pub placement: Placement,
     /// Whether the data is only evaluated: all of it, where it has no split for that.
     pub(crate) is_whole: bool,
+    /// Whether no share of the training data is kept for validation where it has a test split.
+    pub(crate) spares_training: bool,
     /// Where all this comes from, for messages and for `config.toml`.
     pub settings: Settings,
 }
@@ -54,6 +56,14 @@ impl Config {
     /// The same recipe for data that is only evaluated: all of it, where it has no split for that.
     pub(crate) fn for_whole_data(self) -> Config {
         Config { is_whole: true, ..self }
+    }
+
+    /// The same recipe with all of the training data, where that has a split `test` by which results are judged.
+    pub(crate) fn sparing_training(self) -> Config {
+        Config {
+            spares_training: true,
+            ..self
+        }
     }
 
     /// The folder with the model to start from, if there is one.

@@ -27,6 +27,7 @@ impl Config {
             condense: keys.condense,
             placement: keys.optimizer.placement,
             is_whole: false,
+            spares_training: false,
             settings,
         };
         config.check()?;

@@ -5,6 +5,7 @@
 //! folders ──▶ Run (metrics are read as a stream) ──▶ tables and figures ──▶ page.html with page.css and page.js in it
 //! ```
 
+mod condensation;
 mod curves;
 pub(crate) mod figure;
 pub(crate) mod html;
@@ -16,9 +17,10 @@ mod tables;
 
 use self::html::section;
 use self::run::Run;
+use crate::condensing::CondensedFolder;
 use crate::wording::counted;
-use lessen_base::Result;
 use lessen_base::atomic::write_file;
+use lessen_base::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// A page that has been made.
@@ -28,13 +30,25 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the folders of runs and makes their page. Missing and damaged files are left out, with a sentence here and
-    /// on the page.
+    /// Reads the folders of runs, or of condensations, and makes their page. Missing and damaged files are left out, with
+    /// a sentence here and on the page.
     ///
     /// # Errors
-    /// A folder without a run.
+    /// A folder without a run, and folders of both kinds.
     pub fn of(folders: &[PathBuf]) -> Result<Page> {
         let names = names(folders);
+        let is_condensed = |folder: &PathBuf| CondensedFolder::is_at(folder);
+        if let Some(condensed) = folders.iter().find(|folder| is_condensed(folder)) {
+            if let Some(other) = folders.iter().find(|folder| !is_condensed(folder)) {
+                return Err(Error::user(format!(
+                    "{} has condensed images and {} has not; make a page of each",
+                    condensed.display(),
+                    other.display()
+                )));
+            }
+            let (html, problems) = condensation::page(folders, names)?;
+            return Ok(Page { html, problems });
+        }
         let runs = folders.iter().zip(names).map(|(folder, name)| Run::read(folder, name));
         let runs: Vec<Run> = runs.collect::<Result<_>>()?;
         let problems: Vec<String> = runs.iter().flat_map(|run| run.problems.clone()).collect();

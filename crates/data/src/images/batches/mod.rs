@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result, SplitMix64};
 
 use super::augment::{Augmentation, Target};
-use super::image::Image;
+use super::image::{Image, Sample};
 use super::mix::Mixing;
 use super::preprocessing::{Preprocessing, normalize};
 use super::set::ImageSet;
@@ -34,12 +34,17 @@ pub struct Augment {
 /// - *Training*: images are augmented, or else prepared as in evaluations. All batches are full: the rest at the
 ///   end of an epoch is left out of it, so that statistics of a batch are of images alone. Where images are mixed, a
 ///   batch has `targets` (f32 `[B, classes]`, rows of shares) and `weights` (f32 `[B]`, ones) in place of labels.
+///
+/// Images of numbers are moved and cut as bytes are, and stay numbers. Where a set has shares of classes, a batch of
+/// training has them as `targets`, too.
 /// - *Evaluation*: each image once, in order. After the last one come zeros, labelled [`IGNORE`].
 pub struct ImageBatches {
     images: Arc<ImageSet>,
     preprocessing: Preprocessing,
     tables: Vec<[f32; 256]>,
     mean: Vec<u8>,
+    /// The number of a black pixel in each channel.
+    black: Vec<f32>,
     augment: Augment,
     classes: usize,
     batch: usize,
@@ -70,6 +75,14 @@ impl ImageBatches {
         if let Some(label) = images.labels().iter().find(|label| !is_class(label)) {
             return Err(Error::user(format!(
                 "an image has the label {label}, but there are {classes} classes, numbered from 0; correct the labels"
+            )));
+        }
+        if images.normalization().is_some()
+            && let Some(change) = augment.changes.iter().find(|change| change.recolours())
+        {
+            return Err(Error::user(format!(
+                "image.augment has {change}, which changes the colours of bytes, and these images are numbers; leave it \
+                 out"
             )));
         }
         let batches = ImageBatches::evaluation(images, preprocessing, batch)?;
@@ -105,8 +118,18 @@ impl ImageBatches {
                 images.channels()
             )));
         }
+        let seen = preprocessing.normalization();
+        if let Some(own) = images.normalization().filter(|own| **own != seen) {
+            return Err(Error::user(format!(
+                "the images are numbers of the size {:?} by mean {:?} and deviation {:?}, and the model sees the size {:?} by \
+                 {:?} and {:?}; give it images that were made for it",
+                own.size, own.mean, own.std, seen.size, seen.mean, seen.std
+            )));
+        }
+        let tables = preprocessing.tables();
         Ok(ImageBatches {
-            tables: preprocessing.tables(),
+            black: tables.iter().map(|table| table[0]).collect(),
+            tables,
             mean: preprocessing.mean_bytes(),
             augment: Augment::default(),
             classes: 0,
@@ -126,24 +149,34 @@ impl ImageBatches {
     /// An image as a model sees it, changed as in an epoch if there is one.
     fn image(&self, number: u32, epoch: Option<u64>) -> Result<Image> {
         let mut image = self.images.image(number as usize)?;
-        let Some(epoch) = epoch.filter(|_| !self.augment.changes.is_empty()) else {
-            return Ok(self.preprocessing.fitted(image));
-        };
-        let changes = &self.augment.changes;
-        if !changes.iter().any(|change| change.resizes()) {
+        let epoch = epoch.filter(|_| !self.augment.changes.is_empty());
+        if epoch.is_none() || !self.augment.changes.iter().any(|change| change.resizes()) {
             image = self.preprocessing.fitted(image);
         }
+        Ok(self.changed(image, number, epoch, [&[0; 3], &self.mean]))
+    }
+
+    /// An image that is changed as in an epoch, if there is one, with the samples of black and of the mean colour.
+    fn changed<T: Sample>(
+        &self,
+        mut image: Image<T>,
+        number: u32,
+        epoch: Option<u64>,
+        [black, mean]: [&[T]; 2],
+    ) -> Image<T> {
+        let Some(epoch) = epoch else { return image };
         let of_epoch = SplitMix64::keyed(SplitMix64::named(self.augment.seed, "augment").next_u64(), epoch).next_u64();
         let mut random = SplitMix64::keyed(of_epoch, u64::from(number));
         let target = Target {
             size: self.preprocessing.size,
             filter: self.preprocessing.filter,
-            mean: &self.mean,
+            black,
+            mean,
         };
-        for change in changes {
+        for change in &self.augment.changes {
             image = change.apply(image, target, &mut random);
         }
-        Ok(image)
+        image
     }
 
     /// The numbers of these images, of a batch with room for `B` of them.
@@ -151,7 +184,14 @@ impl ImageBatches {
         let shape = self.preprocessing.shape();
         let size: usize = shape.iter().product();
         let mut numbers = vec![0.0; self.batch * size];
-        if self.images.is_in_files() || shape[0] * shape[1] >= LARGE {
+        if self.images.normalization().is_some() {
+            for (number, out) in members.iter().zip(numbers.chunks_exact_mut(size)) {
+                if let Some(image) = self.images.numbers(*number as usize) {
+                    let changed = self.changed(image, *number, epoch, [&self.black, &[0.0; 3]]);
+                    out.copy_from_slice(changed.samples());
+                }
+            }
+        } else if self.images.is_in_files() || shape[0] * shape[1] >= LARGE {
             let images = in_parallel(members, |number| self.image(*number, epoch))?;
             for (image, out) in images.iter().zip(numbers.chunks_exact_mut(size)) {
                 normalize(image.bytes(), &self.tables, out);
@@ -198,13 +238,17 @@ impl ImageBatches {
     /// The full batch of a training step.
     fn augmented(&self, members: &[u32], step: u64, epoch: u64) -> Result<Batch> {
         let mut numbers = self.numbers(members, Some(epoch))?;
-        if self.augment.mixing.is_none() {
+        if self.augment.mixing.is_none() && self.images.shares().is_none() {
             return self.labelled(members, numbers);
         }
         let shape @ [height, width, _] = self.preprocessing.shape();
         let mut targets = vec![0.0; self.batch * self.classes];
         for (number, row) in members.iter().zip(targets.chunks_exact_mut(self.classes)) {
-            row[self.images.labels()[*number as usize] as usize] = 1.0;
+            let number = *number as usize;
+            match self.images.shares() {
+                Some(shares) => row.copy_from_slice(&shares[number * self.classes..][..self.classes]),
+                None => row[self.images.labels()[number] as usize] = 1.0,
+            }
         }
         let mut random = SplitMix64::keyed(SplitMix64::named(self.augment.seed, "mix").next_u64(), step);
         if let Some(mixture) = self.augment.mixing.draw([height, width], &mut random) {

@@ -8,6 +8,7 @@ use lessen_base::{Error, Result};
 use serde_json::{Value, json};
 
 use super::image::Image;
+use super::normalization::Normalization;
 use super::resize::Filter;
 use super::set::{ImageSet, count_bytes};
 use crate::files::unreadable;
@@ -123,6 +124,15 @@ impl Preprocessing {
             resized
         } else {
             resized.center(rows, columns)
+        }
+    }
+
+    /// Returns size and meaning of the numbers that it makes.
+    pub fn normalization(&self) -> Normalization {
+        Normalization {
+            size: self.size,
+            mean: self.mean.clone(),
+            std: self.std.clone(),
         }
     }
 
@@ -308,6 +318,10 @@ impl PreparedImages {
     /// # Panics
     /// If there is no such image, or `numbers` has another length.
     pub fn write(&self, number: usize, numbers: &mut [f32]) -> Result<()> {
+        if let Some(image) = self.images.numbers(number) {
+            numbers.copy_from_slice(image.samples());
+            return Ok(());
+        }
         let image = self.images.image(number)?.with_channels(self.tables.len());
         let fitted = self.preprocessing.fitted(image);
         assert_eq!(fitted.bytes().len(), numbers.len(), "elements of the image");

@@ -1,14 +1,17 @@
 //! From a path to a data set of images of any format.
 
+mod condensed_folder;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use super::arrays::{Role, of_idx, of_npy, of_npz, role};
+use super::arrays::{HasTraining, Role, of_idx, of_npy, of_npz, role};
 use super::parts::{Part, Parts};
+use super::preprocessing::Preprocessing;
 use super::set::{ImageSet, Pixels};
-use super::{cifar, class_folders, decode};
+use super::{cifar, class_folders, condensed, decode};
 use crate::classes::Classes;
 use crate::folders::listed;
 use crate::held_out;
@@ -29,8 +32,12 @@ pub struct Options {
     pub held_out: f64,
     /// Which images these are, of every class its share.
     pub held_out_seed: u64,
+    /// Whether the share is kept only where there is no split `test` either, which else is evaluated.
+    pub only_without_test: bool,
     /// Whether in place of a share all images are the split `dev`, where there is none.
     pub whole: bool,
+    /// Whether the training split is left out, where there are others: it is empty then.
+    pub without_training: bool,
     /// The classes of the model that the data is for, in order; a file with their names goes before them.
     pub classes: Option<Vec<String>>,
 }
@@ -43,7 +50,9 @@ impl Default for Options {
             test: None,
             held_out: 0.1,
             held_out_seed: 1,
+            only_without_test: false,
             whole: false,
+            without_training: false,
             classes: None,
         }
     }
@@ -64,6 +73,8 @@ pub struct ImageData {
     pub names: Vec<String>,
     /// Height and width of all images; none where they differ. Of images in files some hundreds are looked at.
     pub size: Option<[usize; 2]>,
+    /// How images become what a model sees, where the data decides that.
+    pub preprocessing: Option<Preprocessing>,
     /// What there is to say of how it was read, a sentence each.
     pub remarks: Vec<String>,
 }
@@ -106,11 +117,21 @@ const LOOKED_AT: usize = 512;
 /// - NumPy's arrays: a `.npz` file, or `.npy` files in a folder, named `x_train` and `y_train`, `train_images` and
 ///   `train_labels` and the like.
 /// - PNG and JPEG files in a folder for each class, at once or within folders `train`, `dev` and `test`.
+/// - Folders of condensed images, for training; the other splits are those of the data that was condensed.
 ///
 /// # Errors
 /// Data that is missing, cut off or damaged, or of one class only. The message names the file and the remedy.
 pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
-    let (mut parts, mut remarks) = parts_of(path, false)?;
+    match condensed::folder_of(path) {
+        Some(dir) => condensed_folder::read(dir, options),
+        None => read_splits(path, options),
+    }
+}
+
+/// Reads a data set of images that are bytes.
+fn read_splits(path: &Path, options: &Options) -> Result<ImageData> {
+    let has_others = options.dev.is_some() || options.test.is_some();
+    let (mut parts, mut remarks) = parts_of(path, Wanted::of(options, has_others))?;
     for (given, split) in [(&options.dev, &mut parts.dev), (&options.test, &mut parts.test)] {
         if let Some(path) = given {
             *split = Some(one_part(path)?);
@@ -134,7 +155,7 @@ pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
     let mut is_whole = false;
     let (train, dev) = match (parts.dev.as_mut(), &test) {
         (Some(dev), _) => (train, set(dev)?),
-        (None, Some(test)) if options.held_out == 0.0 => (train, test.clone()),
+        (None, Some(test)) if options.held_out == 0.0 || options.only_without_test => (train, test.clone()),
         (None, _) if options.whole => {
             is_whole = true;
             (train.clone(), train)
@@ -159,8 +180,38 @@ pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
         test,
         names: classes.into_names(),
         size: looks.size(),
+        preprocessing: None,
         remarks,
     })
+}
+
+/// The splits of a path that are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// All of them, each by its name.
+    All,
+    /// Those for evaluations, and that for training only where there are no others, here or elsewhere.
+    Others { are_elsewhere: bool },
+    /// All images as one split.
+    One,
+}
+
+impl Wanted {
+    fn of(options: &Options, are_elsewhere: bool) -> Wanted {
+        if options.without_training {
+            Wanted::Others { are_elsewhere }
+        } else {
+            Wanted::All
+        }
+    }
+
+    /// Whether the training split is read, of data that has other splits or not.
+    fn has_training(self, has_others: bool) -> bool {
+        match self {
+            Wanted::All | Wanted::One => true,
+            Wanted::Others { are_elsewhere } => !has_others && !are_elsewhere,
+        }
+    }
 }
 
 /// Keeps a share of the images for validation.
@@ -177,15 +228,17 @@ fn split(all: ImageSet, place: &Path, options: &Options) -> Result<(ImageSet, Im
 
 /// All that a path names as one split.
 fn one_part(path: &Path) -> Result<Part> {
-    let (parts, _) = parts_of(path, true)?;
+    let (parts, _) = parts_of(path, Wanted::One)?;
     Ok(parts.train)
 }
 
 /// The splits that a path names, and what there is to say of them. Where it names one split, or files, that is for
 /// training, whatever its name.
-fn parts_of(path: &Path, is_one: bool) -> Result<(Parts, Vec<String>)> {
+fn parts_of(path: &Path, wanted: Wanted) -> Result<(Parts, Vec<String>)> {
     let is_folder = path.is_dir();
+    let is_one = wanted == Wanted::One;
     let are_one = is_one || !is_folder;
+    let has_training = |has_others: bool| wanted.has_training(has_others);
     let files = if is_folder {
         listed(path)?.into_iter().filter(|path| path.is_file()).collect()
     } else {
@@ -204,9 +257,9 @@ fn parts_of(path: &Path, is_one: bool) -> Result<(Parts, Vec<String>)> {
     let npz = of_kind(|name| name.ends_with(".npz"));
     let npy = of_kind(|name| name.ends_with(".npy"));
     let mut parts = match (&idx[..], &bin[..], &npz[..], &npy[..]) {
-        ([_, ..], ..) => of_idx(&with_siblings(idx, is_folder, dir)?, dir, are_one)?,
-        (_, [_, ..], ..) => of_records(&bin, are_one)?,
-        (_, _, [archive], _) => of_npz(archive, is_one)?,
+        ([_, ..], ..) => of_idx(&with_siblings(idx, is_folder, dir)?, dir, (are_one, &has_training))?,
+        (_, [_, ..], ..) => of_records(&bin, (are_one, &has_training))?,
+        (_, _, [archive], _) => of_npz(archive, (is_one, &has_training))?,
         (_, _, [first, second, ..], _) => {
             return Err(Error::user(format!(
                 "{} and {} are two archives; keep one of them in the folder, or name one",
@@ -214,7 +267,7 @@ fn parts_of(path: &Path, is_one: bool) -> Result<(Parts, Vec<String>)> {
                 second.display()
             )));
         }
-        (_, _, _, [_, ..]) => of_npy(&with_siblings(npy, is_folder, dir)?, dir, are_one)?,
+        (_, _, _, [_, ..]) => of_npy(&with_siblings(npy, is_folder, dir)?, dir, (are_one, &has_training))?,
         _ => {
             let found = if is_folder { class_folders::read(path)? } else { None };
             let (mut parts, remarks) = found.ok_or_else(|| nothing_in(path, is_folder))?;
@@ -248,7 +301,7 @@ fn with_siblings(files: Vec<PathBuf>, is_folder: bool, dir: &Path) -> Result<Vec
 }
 
 /// The splits of files of records, by their names, unless they are one.
-fn of_records(files: &[PathBuf], are_one: bool) -> Result<Parts> {
+fn of_records(files: &[PathBuf], (are_one, has_training): (bool, HasTraining<'_>)) -> Result<Parts> {
     let of = |wanted: Role| -> Result<Option<Part>> {
         let name = |file: &&PathBuf| role(&file.file_name().unwrap_or_default().to_string_lossy()) == wanted;
         let own: Vec<PathBuf> = files.iter().filter(name).cloned().collect();
@@ -266,6 +319,15 @@ fn of_records(files: &[PathBuf], are_one: bool) -> Result<Parts> {
             names: None,
         });
     }
+    let (dev, test) = (of(Role::Dev)?, of(Role::Test)?);
+    if !has_training(dev.is_some() || test.is_some()) {
+        return Ok(Parts {
+            train: Part::empty(&files[0]),
+            dev,
+            test,
+            names: None,
+        });
+    }
     let train = of(Role::Train)?.ok_or_else(|| {
         Error::user(format!(
             "{} and the files beside it are none for training; name one train.bin or data_batch_1.bin",
@@ -274,8 +336,8 @@ fn of_records(files: &[PathBuf], are_one: bool) -> Result<Parts> {
     })?;
     Ok(Parts {
         train,
-        dev: of(Role::Dev)?,
-        test: of(Role::Test)?,
+        dev,
+        test,
         names: None,
     })
 }
@@ -313,9 +375,10 @@ struct Looks {
 fn looks(parts: &Parts) -> Result<Looks> {
     let mut looks = Looks::default();
     let splits = [Some(&parts.train), parts.dev.as_ref(), parts.test.as_ref()];
-    for part in splits.into_iter().flatten() {
+    for part in splits.into_iter().flatten().filter(|part| part.len() > 0) {
         let (shapes, weight) = match &part.pixels {
             Pixels::InMemory(shape, _) => (vec![*shape], part.len()),
+            Pixels::Numbers(normalization, _) => (vec![normalization.shape()], part.len()),
             Pixels::InFiles(files) => {
                 let count = files.len().min(LOOKED_AT);
                 looks.are_sampled |= count < files.len();

@@ -100,19 +100,25 @@ pub(crate) fn data_of(config: &Config, known: &KnownModel) -> Result<ImageData> 
         test: data.test.clone(),
         held_out: data.held_out,
         held_out_seed: data.held_out_seed,
+        only_without_test: config.spares_training,
         whole: config.is_whole,
+        without_training: false,
         classes: known.classes.clone(),
     };
     read_images(path, &options)
 }
 
-/// How images become what a model sees: as the checkpoint to start from says, where no key says otherwise; else with
-/// mean and deviation of the training images where none are given.
+/// How images become what a model sees: as the data says, or else the checkpoint to start from, where no key says
+/// otherwise; else with mean and deviation of the training images where none are given.
 ///
 /// # Errors
-/// A checkpoint or an image that cannot be read.
+/// A checkpoint or an image that cannot be read; keys, or a checkpoint, that ask for something else than the data says.
 pub(crate) fn preprocessing_for(config: &Config, data: &ImageData) -> Result<Preprocessing> {
     let train = &data.train;
+    if let Some(own) = &data.preprocessing {
+        check_condensed(config, own)?;
+        return Ok(own.clone());
+    }
     if !config.image.is_preprocessing_given()
         && let Some(own) = of_checkpoint(config)?.filter(|own| own.mean.len() == train.channels())
     {
@@ -123,6 +129,41 @@ pub(crate) fn preprocessing_for(config: &Config, data: &ImageData) -> Result<Pre
         preprocessing.normalized_by(train)
     } else {
         Ok(preprocessing)
+    }
+}
+
+/// Refuses keys and a checkpoint that ask for other numbers than those that condensed images are.
+fn check_condensed(config: &Config, own: &Preprocessing) -> Result<()> {
+    let image = &config.image;
+    let asked = [
+        ("image.size", image.size.is_none_or(|size| own.size == [size, size])),
+        ("image.crop", image.crop.is_none()),
+        ("image.mean", image.mean.as_ref().is_none_or(|mean| mean.0 == own.mean)),
+        ("image.std", image.std.as_ref().is_none_or(|std| std.0 == own.std)),
+    ];
+    if let Some((key, _)) = asked.into_iter().find(|(_, is_own)| !is_own) {
+        return Err(Error::user(format!(
+            "{} does not go with condensed images, which are numbers of the size {:?} by mean {:?} and deviation {:?}; leave \
+             it out",
+            config.place(key),
+            own.size,
+            own.mean,
+            own.std
+        )));
+    }
+    match of_checkpoint(config)?.filter(|checkpoint| checkpoint.normalization() != own.normalization()) {
+        None => Ok(()),
+        Some(checkpoint) => Err(Error::user(format!(
+            "{} sees the size {:?} by mean {:?} and deviation {:?}, and the condensed images are numbers of {:?} by {:?} and \
+             {:?}; condense with image.size, image.mean and image.std of the checkpoint",
+            config.place("model.init"),
+            checkpoint.size,
+            checkpoint.mean,
+            checkpoint.std,
+            own.size,
+            own.mean,
+            own.std
+        ))),
     }
 }
 
@@ -139,6 +180,17 @@ pub(crate) fn digest_of(set: &ImageSet) -> Result<DataDigest> {
 
 /// Images with labels, as they were read.
 struct LabelledImages(ImageData);
+
+impl LabelledImages {
+    /// Images in a training batch, of which `asked` are asked for: all of a condensed set have room in it, if they are
+    /// fewer.
+    fn batch(&self, asked: usize) -> usize {
+        match self.0.train.normalization() {
+            Some(_) => asked.min(self.0.train.len()),
+            None => asked,
+        }
+    }
+}
 
 impl Corpus for LabelledImages {
     fn goal(&self) -> SharedGoal {
@@ -180,6 +232,18 @@ impl Corpus for LabelledImages {
         Some(counts(self.0.train.labels(), classes))
     }
 
+    /// Condensed images are fewer than a usual batch has, and may have shares of classes.
+    fn training_shape(&self, assumed: BatchShape) -> BatchShape {
+        match assumed {
+            BatchShape::Images { size, image, mixed } => BatchShape::Images {
+                size: self.batch(size),
+                image,
+                mixed: mixed || self.0.train.shares().is_some(),
+            },
+            other => other,
+        }
+    }
+
     fn source(&self, config: &Config, reader: &Reader, split: &str, _order: Order) -> Result<Arc<dyn Source>> {
         let set = Arc::new(self.0.split(split)?.clone());
         let batches = ImageBatches::evaluation(set, reader.preprocessing()?.clone(), config.train.batch)?;
@@ -193,7 +257,7 @@ impl Corpus for LabelledImages {
             reader.preprocessing()?.clone(),
             config.image.augmentation(config.train.seed),
             self.0.names.len(),
-            config.train.batch,
+            self.batch(config.train.batch),
             order_of(config),
         )?;
         Ok(Arc::new(batches))

@@ -8,7 +8,7 @@ use crate::recipe::value::SettingValue;
 use crate::recipe::warmup::Warmup;
 use crate::recipe::words::Word;
 use lessen_compile::{CostSource, Placement, Precision};
-use lessen_condense::{Distance, InnerEpochs, Level, Method, Start};
+use lessen_condense::{Distance, InnerEpochs, Level, Method, Start, Strategy};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
@@ -127,7 +127,7 @@ macro_rules! list_fields {
     };
 }
 
-form_fields!(Activation, Distance, InnerEpochs, Loss, Weighting);
+form_fields!(Activation, Distance, InnerEpochs, Loss, Strategy, Weighting);
 
 list_fields!(Augmentations, ChannelNumbers, ClassWeights, ColumnNames, Patterns);
 

@@ -5,6 +5,7 @@ mod choices;
 mod data_formats;
 mod field;
 mod kinds;
+mod macros;
 mod model_kind;
 
 pub use self::choices::{OptimizerKind, RecordSplit};
@@ -15,9 +16,10 @@ pub use self::model_kind::{ModelKind, Transformer};
 
 use self::field::Field;
 use self::kinds::{
-    ACTIVATION, ATTENTION, AUGMENTATIONS, CHANNEL_NUMBERS, COLUMNS, DISTANCE, INNER_EPOCHS, LOSS, NAMES, NOT_NEGATIVE, PATH,
-    SHARE, WEIGHTS,
+    ACTIVATION, ATTENTION, AUGMENTATIONS, CHANNEL_NUMBERS, COLUMNS, DISTANCE, INNER_EPOCHS, LOSS, NAMES, NOT_NEGATIVE,
+    PATH, SHARE, STRATEGY, WEIGHTS,
 };
+use self::macros::keys;
 use super::class_weights::ClassWeights;
 use super::column_names::ColumnNames;
 use super::image_lists::{Augmentations, ChannelNumbers};
@@ -26,7 +28,7 @@ use super::value::{SettingValue, ValueKind};
 use super::warmup::Warmup;
 use super::words::Word;
 use lessen_compile::{CostSource, Placement, Precision};
-use lessen_condense::{Distance, InnerEpochs, Level, Method, Start};
+use lessen_condense::{Distance, InnerEpochs, Level, Method, Start, Strategy};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
@@ -45,52 +47,6 @@ pub struct Key {
     pub default: Option<&'static str>,
     /// Its meaning.
     pub meaning: &'static str,
-}
-
-/// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
-macro_rules! keys {
-    ($($(#[$doc:meta])* $section:ident: $keys:ident {
-        $($name:ident: $ty:ty [$kind:expr] $(= $default:literal)?, $meaning:literal;)*
-    })*) => {
-        $($(#[$doc])*
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct $keys {
-            $(#[doc = $meaning] pub $name: $ty,)*
-        })*
-
-        /// The values of all keys.
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct Keys {
-            $($(#[$doc])* pub $section: $keys,)*
-        }
-
-        impl Keys {
-            /// Reads the values of all keys.
-            ///
-            /// # Errors
-            /// The key whose value is missing or not taken.
-            pub(crate) fn read<'a>(get: impl Fn(&str) -> Option<&'a SettingValue>) -> Result<Keys, &'static Key> {
-                Ok(Keys {
-                    $($section: $keys {
-                        $($name: {
-                            let name = concat!(stringify!($section), ".", stringify!($name));
-                            <$ty as Field>::of(get(name)).ok_or_else(|| known(name))?
-                        },)*
-                    },)*
-                })
-            }
-        }
-
-        /// All keys, section by section.
-        pub const KEYS: &[Key] = &[$($(Key {
-            name: concat!(stringify!($section), ".", stringify!($name)),
-            kind: $kind,
-            default: keys!(@default $($default)?),
-            meaning: $meaning,
-        },)*)*];
-    };
-    (@default) => { None };
-    (@default $default:literal) => { Some($default) };
 }
 
 keys! {
@@ -337,9 +293,10 @@ keys! {
         width: Option<usize> [ValueKind::Count(1)], "channels of each convolution of convnet-3 (default: 128)";
         depth: Option<usize> [ValueKind::Count(1)], "blocks of convnet-3 (default: 3)";
         method: Option<Method> [ValueKind::Choice(Method::WORDS)],
-            "settings of Jiang (2023) by name (--method), which decide the defaults of the keys below: gradients of each class, \
-             their angle and a fixed schedule (baseline), gradients of several levels (m), also their magnitude (md), and the \
-             network trained until it overfits (mdo) or by an adaptive schedule (mda; default: mda)";
+            "settings by name (--method), which decide the defaults of the keys below: of Jiang (2023) gradients of each class, their \
+             angle and a fixed schedule (baseline), gradients of several levels (m), also their magnitude (md), and the network \
+             trained until it overfits (mdo) or by an adaptive schedule (mda); of others the baseline with siamese augmentation \
+             (dsa), means of features (dm), and ways of networks that are trained on the real images (mtt; default: mda)";
         iterations: Option<usize> [ValueKind::Count(1)],
             "outer iterations, each with a new network (--iterations; default: as many as condense.minutes allow, by the time of the \
              first ones)";
@@ -359,12 +316,30 @@ keys! {
         image_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the images (default: 0.1)";
         image_momentum: Option<f64> [SHARE], "momentum of the images' updates, below 1 (default: 0.5)";
         network_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the network (default: 0.01)";
-        network_momentum: Option<f64> [SHARE], "momentum of the network's updates, below 1 (default: 0.5)";
+        network_momentum: Option<f64> [SHARE], "momentum of the network's updates, below 1 (default: 0.5, of dsa and mtt 0)";
         real_batch: Option<usize> [ValueKind::Count(1)],
             "real images of a class in an update of the images (default: 256, or all of the smallest class)";
-        network_batch: Option<usize> [ValueKind::Count(1)], "synthetic images in a step of the network (default: 256)";
+        network_batch: Option<usize> [ValueKind::Count(1)],
+            "synthetic images in a step of the network, of mtt real images in a step of an expert (default: 256)";
         start: Option<Start> [ValueKind::Choice(Start::WORDS)],
-            "first values of the images: normal noise, or real images of the class (default: noise)";
+            "first values of the images: normal noise, or real images of the class (default: noise, of dsa, dm and mtt real)";
+        augment: Option<Strategy> [STRATEGY],
+            "siamese augmentation of real and synthetic images (default: none, of dsa, dm and mtt all of these, without flip for the \
+             recipe mnist)";
+        soft_labels: Option<f64> [NOT_NEGATIVE],
+            "learning rate of soft labels, which are learned with the images; 0 is none (default: none)";
+        experts: Option<usize> [ValueKind::Count(1)], "mtt: networks that are trained on the real images (default: 5)";
+        expert_epochs: Option<usize> [ValueKind::Count(1)], "mtt: epochs of each of them (default: 10)";
+        start_epochs: Option<usize> [ValueKind::Count(1)],
+            "mtt: epochs of an expert after which a student begins are below this number (default: 8)";
+        target_epochs: Option<usize> [ValueKind::Count(1)],
+            "mtt: epochs of the expert from there to what the student is to reach (default: 3)";
+        student_steps: Option<usize> [ValueKind::Count(1)], "mtt: steps of a student (default: 20)";
+        student_batch: Option<usize> [ValueKind::Count(1)],
+            "mtt: synthetic images in a step of a student (default: all of them)";
+        student_rate: Option<f64> [NOT_NEGATIVE],
+            "mtt: learning rate of students at first, which is learned with the images (default: 0.01)";
+        student_rate_rate: Option<f64> [NOT_NEGATIVE], "mtt: learning rate of that learning rate (default: 1e-5)";
         seed: Option<u64> [ValueKind::Count(0)],
             "seed of the images, the networks and all batches (--seed; default: 1)";
         precision: Option<Precision> [ValueKind::Choice(Precision::WORDS)],

@@ -129,6 +129,10 @@ impl CheckedTask {
     pub(crate) fn assumed_shapes(&self) -> Shapes {
         let format = self.config.data.format.format();
         let [train, dev] = format.assumed_shapes(&self.config, &self.model);
+        let train = match &self.data {
+            Some(data) => data.corpus().training_shape(train),
+            None => train,
+        };
         Shapes {
             train,
             dev,
