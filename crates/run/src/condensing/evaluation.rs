@@ -1,0 +1,324 @@
+//! How good are condensed images? Networks are trained on them from scratch and tested on the test images of the recipe.
+
+use super::folder::CondensedFolder;
+use super::recipe_images::RecipeImages;
+use super::settings::network as own_network;
+use crate::device::NewBackend;
+use crate::recipe::config::Config;
+use crate::recipe::value::SettingValue;
+use crate::training::progress::Progress;
+use crate::wording::{counted, report, tell};
+use lessen_base::{Error, Result};
+use lessen_condense::{
+    Accuracy, Augmentation, Evaluated, ImageSource, LabelledImages, Network, TrainingSettings, evaluate,
+};
+use lessen_data::images::Preprocessing;
+use lessen_device::SharedDevice;
+use lessen_nn::models::vision::{Network as NamedNetwork, VisionModel};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The built-in recipe whose images are digits.
+const DIGITS: &str = "mnist";
+
+/// The setting of a condensation that names a strategy of augmentation.
+const AUGMENT: &str = "augment";
+
+/// An evaluation that is asked for.
+#[derive(Clone, Debug)]
+pub struct EvaluationRequest {
+    /// Folders of condensed images, each a set.
+    pub folders: Vec<PathBuf>,
+    /// Other data than that of the first folder.
+    pub data: Option<PathBuf>,
+    /// The networks that learn; that of the condensation if there are none.
+    pub networks: Vec<NamedNetwork>,
+    /// Networks that are trained on each set.
+    pub count: usize,
+    /// Epochs over the images; the published number if `None`.
+    pub epochs: Option<usize>,
+    /// How images are changed; as published if `None`.
+    pub augmentation: Option<Augmentation>,
+    /// Epochs over the whole training split, on which one network is trained as well.
+    pub whole_epochs: Option<usize>,
+    /// Seed of the networks.
+    pub seed: u64,
+}
+
+/// What a network learnt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvaluatedNetwork {
+    /// Its name.
+    pub name: String,
+    /// How it was trained.
+    pub settings: TrainingSettings,
+    /// The accuracies, set by set.
+    pub accuracy: Accuracy,
+    /// The accuracy after the whole training split.
+    pub whole: Option<Accuracy>,
+}
+
+/// What an evaluation found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Folders of the sets.
+    pub folders: Vec<PathBuf>,
+    /// Images of each set.
+    pub images: Vec<usize>,
+    /// Images by which networks are tested.
+    pub tested: usize,
+    /// The networks, in the order in which they were asked for.
+    pub networks: Vec<EvaluatedNetwork>,
+}
+
+/// Trains networks on condensed images and tests them.
+///
+/// # Errors
+/// A folder without condensed images, folders of different data, data that cannot be read or is normalized in another
+/// way, a network that does not fit the images, a loss that is no number.
+pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'_>) -> Result<Evaluation> {
+    let sets = Sets::read(request)?;
+    let (classes, test) = (sets.images.names.len(), &sets.images.test);
+    let device = SharedDevice::new(new_backend()?);
+    let mut networks = Vec::new();
+    for (name, network) in sets.networks(request)? {
+        let settings = TrainingSettings {
+            epochs: request.epochs,
+            augmentation: match request.augmentation {
+                Some(augmentation) => augmentation,
+                None => sets.augmentation(&network)?,
+            },
+            seed: request.seed,
+            ..TrainingSettings::default()
+        };
+        report(&format!(
+            "{name}: {} on {}, {} with augmentation {}, tested on {} of {classes} classes",
+            counted(request.count as u64, "network"),
+            sets.counted(),
+            counted(settings.epochs() as u64, "epoch"),
+            settings.augmentation,
+            test.labels().len()
+        ));
+        let found: Vec<&dyn ImageSource> = sets.sets.iter().map(|set| set as &dyn ImageSource).collect();
+        let accuracy = shown(&device, &network, (&found, test), (&settings, request.count))?;
+        let whole = match request.whole_epochs {
+            None => None,
+            Some(epochs) => {
+                report(&format!(
+                    "{name}: the whole training split of {}, {}",
+                    sets.images.train.labels().len(),
+                    counted(epochs as u64, "epoch")
+                ));
+                let of_whole = TrainingSettings {
+                    epochs: Some(epochs),
+                    ..settings.clone()
+                };
+                Some(shown(&device, &network, (&[&sets.images.train], test), (&of_whole, 1))?)
+            }
+        };
+        networks.push(EvaluatedNetwork {
+            name,
+            settings,
+            accuracy,
+            whole,
+        });
+    }
+    Ok(Evaluation {
+        folders: request.folders.clone(),
+        images: sets.sets.iter().map(|set| set.labels().len()).collect(),
+        tested: test.labels().len(),
+        networks,
+    })
+}
+
+/// Evaluates sets, with progress on stderr.
+fn shown(
+    device: &SharedDevice,
+    network: &dyn Network,
+    (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
+    (settings, count): (&TrainingSettings, usize),
+) -> Result<Accuracy> {
+    let all = (settings.epochs() as u64)
+        .saturating_mul(sets.len() as u64)
+        .saturating_mul(count as u64);
+    let mut progress = Progress::new("epoch", all, 0);
+    let mut done = 0;
+    let accuracy = evaluate(device.clone(), network, (sets, test), (settings, count), &mut |event| {
+        match event {
+            Evaluated::Epoch { set, network, loss, .. } => {
+                done += 1;
+                progress.step(done, format!("set {} network {}  loss {loss:.4}", set + 1, network + 1));
+            }
+            Evaluated::Network { set, network, accuracy } => progress.report(&format!(
+                "set {} network {}: accuracy {:.2} %",
+                set + 1,
+                network + 1,
+                100.0 * accuracy
+            )),
+        }
+        Ok(())
+    });
+    progress.finish();
+    accuracy
+}
+
+/// The network of a condensation by its name, with the sizes that keys gave it.
+fn network_in_words(config: &Config, name: String) -> String {
+    let sizes = [("width", config.condense.width), ("depth", config.condense.depth)];
+    let sizes = sizes.map(|(what, size)| size.map(|size| format!("{what} {size}")));
+    let sizes: Vec<String> = sizes.into_iter().flatten().collect();
+    match sizes.len() {
+        0 => name,
+        _ => format!("{name} of {}", sizes.join(" and ")),
+    }
+}
+
+/// The sets of an evaluation.
+struct Sets {
+    config: Config,
+    /// The name of the recipe.
+    recipe: String,
+    /// The network of the condensation.
+    network: String,
+    /// The strategy by which the images were augmented in the condensation, in words.
+    strategy: Option<String>,
+    sets: Vec<LabelledImages>,
+    images: RecipeImages,
+}
+
+impl Sets {
+    /// Reads the sets and the images of the recipe.
+    fn read(request: &EvaluationRequest) -> Result<Sets> {
+        let Some(first) = request.folders.first() else {
+            return Err(Error::user(
+                "there is no set to evaluate; name a folder of condensed images",
+            ));
+        };
+        let folder = CondensedFolder::open(first)?;
+        let manifest = folder.manifest()?;
+        let mut settings = folder.settings()?;
+        if let Some(data) = &request.data {
+            let shown = data.display().to_string();
+            let path = std::path::absolute(data).unwrap_or_else(|_| data.clone());
+            let value = SettingValue::Text(path.display().to_string());
+            settings.set_named("data.path", value, format!("--data {shown}"))?;
+        }
+        let config = Config::new(settings)?;
+        let images = RecipeImages::read(&config)?;
+        images.remarks.iter().for_each(|remark| tell(remark));
+        let mut sets = Vec::with_capacity(request.folders.len());
+        for path in &request.folders {
+            let folder = CondensedFolder::open(path)?;
+            let own = folder.manifest()?;
+            let other = |what: &str, how: &str| {
+                Error::user(format!(
+                    "the images in {} have {what} than those of the data {} ({how}); name the data that was condensed",
+                    path.display(),
+                    config.data.path.as_deref().unwrap_or(first).display()
+                ))
+            };
+            if own.classes != images.names {
+                let lists = format!("{}; {}", own.classes.join(", "), images.names.join(", "));
+                return Err(other("other classes", &lists));
+            }
+            let preprocessing = Preprocessing::load(folder.root())?;
+            if preprocessing.as_ref() != Some(images.preprocessing()) {
+                return Err(other("another size, mean or deviation", "preprocessor_config.json"));
+            }
+            sets.push(folder.images()?);
+        }
+        let setting = |name: &str| manifest.settings.get(name).cloned();
+        Ok(Sets {
+            recipe: manifest.recipe.clone(),
+            network: network_in_words(&config, setting("network").unwrap_or_default()),
+            strategy: setting(AUGMENT),
+            config,
+            sets,
+            images,
+        })
+    }
+
+    /// The networks with their names; all of them fit the images.
+    fn networks(&self, request: &EvaluationRequest) -> Result<Vec<(String, VisionModel)>> {
+        let classes = self.images.names.len();
+        if request.networks.is_empty() {
+            return Ok(vec![(self.network.clone(), own_network(&self.config, classes)?)]);
+        }
+        let named = request.networks.iter().map(|network| {
+            let (name, network) = (network.name().to_string(), network.with_classes(classes));
+            let checked = network.parameters(self.images.test.shape());
+            checked.map_err(|error| error.at(format!("--network {name}")))?;
+            Ok((name, network))
+        });
+        named.collect()
+    }
+
+    /// The augmentation where none is asked for: the strategy of the condensation if it had one, or else as published.
+    fn augmentation(&self, network: &dyn Network) -> Result<Augmentation> {
+        match self.strategy.as_ref().filter(|word| *word != "none") {
+            Some(strategy) => strategy.parse(),
+            None => {
+                let shape = self.images.test.shape();
+                let published = TrainingSettings::published(network, shape, self.recipe == DIGITS)?;
+                Ok(published.augmentation)
+            }
+        }
+    }
+
+    /// The sets in words.
+    fn counted(&self) -> String {
+        let images: Vec<String> = self.sets.iter().map(|set| set.labels().len().to_string()).collect();
+        match images.len() {
+            1 => format!("{} images", images[0]),
+            count => format!("each of {count} sets of {} images", images.join(", ")),
+        }
+    }
+}
+
+impl Evaluation {
+    /// One JSON object. Accuracies are from 0 to 1.
+    pub fn to_json(&self) -> Value {
+        let networks: Vec<Value> = self.networks.iter().map(EvaluatedNetwork::to_json).collect();
+        json!({
+            "folders": self.folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>(),
+            "images": self.images,
+            "tested": self.tested,
+            "networks": networks,
+        })
+    }
+
+    /// A line for each network.
+    pub fn to_text(&self) -> String {
+        self.networks.iter().map(EvaluatedNetwork::to_text).collect()
+    }
+}
+
+impl EvaluatedNetwork {
+    fn to_json(&self) -> Value {
+        json!({
+            "network": self.name,
+            "augmentation": self.settings.augmentation.to_string(),
+            "epochs": self.settings.epochs(),
+            "accuracies": self.accuracy.values(),
+            "mean": self.accuracy.mean(),
+            "deviation": self.accuracy.deviation(),
+            "whole": self.whole.as_ref().map(Accuracy::mean),
+            "relative": self.whole.as_ref().map(|whole| self.accuracy.relative_to(whole)),
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let whole = self.whole.as_ref().map_or(String::new(), |whole| {
+            format!(
+                ", {:.1} % of the {whole} % after the whole training split",
+                100.0 * self.accuracy.relative_to(whole)
+            )
+        });
+        format!(
+            "{}: accuracy {} % over {}{whole}\n",
+            self.name,
+            self.accuracy,
+            counted(self.accuracy.values().len() as u64, "network")
+        )
+    }
+}
