@@ -26,8 +26,8 @@ pub struct ModelArgs {
     /// Folder of the model that RUN's own adapters belong to (default: the one that they name)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Add the adapters in a folder of peft, or in the folder model of a run, to RUN's model and to its own adapters,
-    /// their products times WEIGHT (default: 1); may be repeated. A head that they have is taken as it is
+    /// Add the adapters in a folder, of peft or the model of a run, to RUN's model and its own adapters, their products
+    /// times WEIGHT (default: 1); a head that they have is taken as it is; may be repeated
     #[arg(long, value_name = "DIR[=WEIGHT]", value_hint = ValueHint::DirPath)]
     adapter: Vec<OsString>,
 }
