@@ -42,6 +42,8 @@
 //! | a model of Hugging Face | [`Model::from_dir`](prelude::Model::from_dir) | `finetune_bert` |
 //! | texts by their meaning | [`Embedder`](run::embedding::Embedder) | `search` |
 //! | a server of a model | `lessen serve` | `ask_server` |
+//! | condensed images | [`condensation`](condense::condensation) | `condense_pseudo_labels` |
+//! | condensed texts | [`ImageSource`](condense::ImageSource) of vectors | `condense_titles` |
 //! | an operation of one's own | [`Op`](prelude::Op) | `custom_operation` |
 //!
 //! The examples lie in `crates/lessen/examples`; `cargo run --release --example mnist` runs one. `docs/library.md`

@@ -315,3 +315,56 @@ fn a_derivative_of_derivatives_leads_to_images_with_a_nearer_gradient() {
     let share = (before - distance(&weights)) / before;
     assert!((0.008..0.012).contains(&share), "{share}");
 }
+
+#[test]
+fn titles_are_condensed_in_the_space_of_their_embeddings() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = |count: usize| -> String {
+        let title = |n: usize| match n % 2 {
+            0 => format!("the goal of match {n}\t0\n"),
+            _ => format!("shares fall by {n}\t1\n"),
+        };
+        (0..count).map(title).collect()
+    };
+    fs::write(dir.path().join("train.txt"), lines(24)).unwrap();
+    fs::write(dir.path().join("dev.txt"), lines(8)).unwrap();
+    let numbers = ["1", "1", "1", "2"].map(Path::new);
+    let text = printed("condense_titles", &[&[dir.path()][..], &numbers].concat());
+    let expected = [
+        "condensed: 1 of each of 2 classes",
+        "real titles: 1 of each of 2 classes",
+    ];
+    assert_eq!(text.lines().count(), 2, "{text}");
+    for (line, begin) in text.lines().zip(expected) {
+        assert!(line.starts_with(begin), "{text}");
+    }
+
+    fs::write(dir.path().join("dev.txt"), "a title without a class\n").unwrap();
+    let refused = run("condense_titles", &[dir.path()]);
+    assert!(stderr(&refused).contains("dev.txt line 1"), "{refused:?}");
+}
+
+#[test]
+fn pseudo_labels_are_condensed_beside_all_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    for (split, count) in [("train", 100), ("t10k", 10)] {
+        let head = |kind: u8, shape: &[u32]| -> Vec<u8> {
+            let sizes = shape.iter().flat_map(|size| size.to_be_bytes());
+            [0, 0, 8, kind].into_iter().chain(sizes).collect()
+        };
+        // Each tenth image is a labelled one: the classes change every ten images.
+        let class = |image: u32| if count == 100 { image / 10 } else { image };
+        let pixels = (0..count).flat_map(|image| (0..64).map(move |pixel| (class(image) * 20 + pixel) as u8));
+        let images: Vec<u8> = head(3, &[count, 8, 8]).into_iter().chain(pixels).collect();
+        let labels: Vec<u8> = head(1, &[count])
+            .into_iter()
+            .chain((0..count).map(|image| class(image) as u8))
+            .collect();
+        fs::write(dir.path().join(format!("{split}-images-idx3-ubyte")), images).unwrap();
+        fs::write(dir.path().join(format!("{split}-labels-idx1-ubyte")), labels).unwrap();
+    }
+    let numbers = ["1", "1", "1", "1"].map(Path::new);
+    let text = printed("condense_pseudo_labels", &[&[dir.path()][..], &numbers].concat());
+    let begins: Vec<&str> = text.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(begins, ["labels", "a tenth", "pseudo-labels", "all labels"], "{text}");
+}
