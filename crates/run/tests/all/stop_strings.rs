@@ -20,9 +20,7 @@ fn generator(name: &str) -> Generator {
     let weights = checkpoint::load(&dir, &model.parameters(), &|_| false).unwrap().weights;
     let backend = Box::new(CpuBackend::new(1).unwrap());
     let session = Session::new(backend, model.parameters(), &weights).unwrap();
-    let mut generator = Generator::new(session, &model, 32).unwrap();
-    generator.end_at(Vec::new());
-    generator
+    Generator::new(session, &model, 32).unwrap()
 }
 
 fn tokens(value: &Value) -> Vec<i32> {
@@ -46,6 +44,7 @@ fn texts_end_with_the_token_that_completes_a_stop_string_as_in_transformers() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("generation_config.json"), case["fields"].to_string()).unwrap();
         let config = GenerationConfig::read(dir.path().into()).unwrap().unwrap();
+        generator.end_at(config.ends.clone().unwrap_or_default());
         let stops = StopStrings::new(tokenizer, &config.stops).unwrap();
         let (prompt, sampling) = (tokens(&case["prompt"]), config.over(Sampling::greedy(14)));
         let is_complete = |tokens: &[i32], _: usize| stops.are_completed(tokens);
