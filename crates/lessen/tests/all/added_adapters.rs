@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A classifier in `first/model`, adapters of it with a head of their own in `head/model`, and adapters without one, but
-/// with another parameter that is trained whole, in `plain/model` and `more/model`.
+/// A classifier in `first/model`, adapters of it with a head of their own in `head/model`, and adapters without one,
+/// but with another parameter that is trained whole, in `plain/model` and `more/model`.
 fn trained(dir: &Path) {
     checkpoint_of(dir);
     for (out, targets, seed, whole) in [
