@@ -1,6 +1,7 @@
 //! What every condensation does, whatever it matches, and how one is made of settings.
 
 use crate::condenser::Condenser;
+use crate::coreset_choice::CoresetChoice;
 use crate::distribution::DistributionMatcher;
 use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
@@ -104,6 +105,11 @@ pub trait Condensation {
     /// None, as long as the condensation has its functions.
     fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>>;
 
+    /// Bytes of the host's memory that [`Condensation::prepare`] takes for a moment, beside a batch of images.
+    fn preparation_bytes(&self) -> usize {
+        0
+    }
+
     /// Allocates the memory of runs; without this call, the first run does.
     ///
     /// # Errors
@@ -127,6 +133,7 @@ pub fn condensation<'a>(
     Ok(match settings.objective {
         Objective::Gradients => Box::new(Condenser::new(device, network, source, settings)?),
         Objective::Distribution => Box::new(DistributionMatcher::new(device, network, source, settings)?),
+        Objective::Coreset(_) => Box::new(CoresetChoice::new(device, network, source, settings)?),
         Objective::Trajectories(_) => Box::new(TrajectoryMatcher::new(device, network, source, settings, work)?),
     })
 }

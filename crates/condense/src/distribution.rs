@@ -62,7 +62,7 @@ impl<'a> DistributionMatcher<'a> {
     ) -> Result<DistributionMatcher<'a>> {
         settings.check_is(Objective::Distribution)?;
         let mut common = Synthetic::new(device, network, source, settings)?;
-        if !described(network, source.shape())?.has_features {
+        if described(network, source.shape())?.features.is_none() {
             return Err(Error::user(
                 "distribution matching needs the features of a network, and this one tells none; return `Outputs` with \
                  the features that its last layer reads",

@@ -1,17 +1,20 @@
 //! A network on a device that is trained on one set of images and asked about others.
 
+use crate::functions::{parts, plans};
 use crate::images::ImageSource;
 use crate::learner_graph::{BATCH, CLASSES, LOGITS, LOSS, PREFIX, Question, RATE, StepShape, TARGETS};
 use crate::learner_graph::{add_step, momentum_of};
 use crate::network::{Described, Network, described};
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result, SplitMix64};
+use lessen_compile::Plan;
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::numel;
 use lessen_nn::names::KEY;
 use lessen_nn::{ParamSpec, Weights};
 use lessen_train::{Function, FunctionOptions, Session};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Images of a batch in which a trained network is asked; the last batch is filled up.
 const ASKED: usize = 256;
@@ -39,7 +42,10 @@ pub struct Learner<'a> {
     session: Session,
     steps: BTreeMap<StepShape, Function>,
     questions: BTreeMap<(Question, usize), Function>,
-    has_features: bool,
+    /// Width of the features, if the network tells any.
+    features: Option<usize>,
+    /// How functions are planned.
+    options: FunctionOptions,
     seed: u64,
 }
 
@@ -54,11 +60,26 @@ impl<'a> Learner<'a> {
         (shape, classes): ([usize; 3], usize),
         settings: TrainingSettings,
     ) -> Result<Learner<'a>> {
+        let options = FunctionOptions {
+            budget: settings.budget,
+            ..FunctionOptions::default()
+        };
+        Learner::planned(device, network, (shape, classes), settings, options)
+    }
+
+    /// [`Learner::new`], with plans as these options say.
+    pub(crate) fn planned(
+        device: impl Into<SharedDevice>,
+        network: &'a dyn Network,
+        (shape, classes): ([usize; 3], usize),
+        settings: TrainingSettings,
+        options: FunctionOptions,
+    ) -> Result<Learner<'a>> {
         settings.check()?;
         let Described {
             params,
             classes: logits,
-            has_features,
+            features,
         } = described(network, shape)?;
         if logits != classes {
             return Err(Error::user(format!(
@@ -83,7 +104,8 @@ impl<'a> Learner<'a> {
             session,
             steps: BTreeMap::new(),
             questions: BTreeMap::new(),
-            has_features,
+            features,
+            options,
             seed,
         };
         learner.restart(seed)?;
@@ -208,8 +230,7 @@ impl<'a> Learner<'a> {
         }
         let options = FunctionOptions {
             training: true,
-            budget: self.settings.budget,
-            ..FunctionOptions::default()
+            ..self.options
         };
         let (network, params, of_images) = (self.network, &self.params, (self.shape, &self.settings));
         let step = self
@@ -236,31 +257,65 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
+    /// The function of a question about batches of this size, which is compiled when it is first asked.
+    fn question_of(&mut self, question: Question, batch: usize) -> Result<Function> {
+        if let Some(function) = self.questions.get(&(question, batch)) {
+            return Ok(*function);
+        }
+        let (network, shape) = (self.network, self.shape);
+        let function = self
+            .session
+            .function_with(self.options, |cx| question.add(cx, network, (batch, shape)))?;
+        self.questions.insert((question, batch), function);
+        Ok(function)
+    }
+
+    /// Compiles all that a training on a set and questions about it need, so that the plans tell the memory.
+    pub(crate) fn compile_for(&mut self, set: &dyn ImageSource, questions: &[Question]) -> Result<()> {
+        self.check(set)?;
+        let count = set.labels().len();
+        for batch in parts(count, self.settings.batch) {
+            self.step_of(StepShape {
+                batch,
+                is_soft: set.soft_labels().is_some(),
+            })?;
+        }
+        for question in questions {
+            self.question_of(*question, ASKED.min(count))?;
+        }
+        Ok(())
+    }
+
+    /// The plans of all functions: `step 256`, a step on that many images; `features 256`, their features; `logits 256`,
+    /// their logits.
+    pub(crate) fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
+        let steps = self.steps.iter();
+        let steps = steps.map(|(shape, step)| (format!("step {}", shape.batch), *step));
+        let questions = self.questions.iter();
+        let questions =
+            questions.map(|((question, batch), function)| (format!("{} {batch}", question.result()), *function));
+        plans(&self.session, steps.chain(questions).collect())
+    }
+
+    /// Allocates the memory of runs.
+    pub(crate) fn reserve(&mut self) -> Result<()> {
+        self.session.reserve()
+    }
+
     /// The answers about these images, one after another.
     fn ask(&mut self, question: Question, source: &dyn ImageSource, images: &[usize]) -> Result<Vec<f32>> {
         self.check(source)?;
         let batch = ASKED.min(source.labels().len());
-        let function = match self.questions.get(&(question, batch)) {
-            Some(function) => *function,
-            None => {
-                let options = FunctionOptions {
-                    budget: self.settings.budget,
-                    ..FunctionOptions::default()
-                };
-                let (network, shape) = (self.network, self.shape);
-                let function = self
-                    .session
-                    .function_with(options, |cx| question.add(cx, network, (batch, shape)))?;
-                self.questions.insert((question, batch), function);
-                function
-            }
-        };
+        let function = self.question_of(question, batch)?;
         let mut answers = Vec::new();
         for part in images.chunks(batch) {
             let mut pixels = source.gather(part)?;
             pixels.resize(batch * source.size(), 0.0);
             let results = self.session.run(function, &[(BATCH, Host::F32(&pixels))])?;
             let answer = results.f32(question.result())?;
+            if answers.is_empty() {
+                answers.reserve_exact(answer.len() / batch * images.len());
+            }
             answers.extend_from_slice(&answer[..answer.len() / batch * part.len()]);
         }
         Ok(answers)
@@ -295,9 +350,14 @@ impl<'a> Learner<'a> {
         self.ask(Question::Features, source, images)
     }
 
+    /// The width of the features; 0 if the network tells none.
+    pub(crate) fn feature_width(&self) -> usize {
+        self.features.unwrap_or(0)
+    }
+
     /// Refuses a network that tells no features.
     pub(crate) fn check_features(&self) -> Result<()> {
-        if self.has_features {
+        if self.features.is_some() {
             return Ok(());
         }
         Err(Error::user(

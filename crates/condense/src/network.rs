@@ -67,8 +67,8 @@ pub(crate) struct Described {
     pub params: Vec<ParamSpec>,
     /// Number of classes.
     pub classes: usize,
-    /// Whether it tells features.
-    pub has_features: bool,
+    /// The width of the features, if it tells any.
+    pub features: Option<usize>,
 }
 
 /// Describes a network for images of this height, width and number of channels.
@@ -93,7 +93,7 @@ pub(crate) fn described(network: &dyn Network, [height, width, channels]: [usize
         Described {
             params: cx.params(),
             classes: logits.dim(-1),
-            has_features: features.is_some(),
+            features: features.map(|features| features.dim(-1)),
         }
     })
 }

@@ -1,5 +1,6 @@
 //! What a condensation matches.
 
+use crate::coreset_method::Coreset;
 use lessen_base::{Error, Result};
 
 /// What the synthetic images are to share with the real ones.
@@ -13,6 +14,8 @@ pub enum Objective {
     /// The way of a network through some epochs of a training on the real images (Cazenavette et al. 2022, "Dataset
     /// Distillation by Matching Training Trajectories").
     Trajectories(Trajectories),
+    /// Nothing: real images are chosen.
+    Coreset(Coreset),
 }
 
 impl Objective {
@@ -22,6 +25,7 @@ impl Objective {
             Objective::Gradients => "gradient matching",
             Objective::Distribution => "distribution matching",
             Objective::Trajectories(_) => "trajectory matching",
+            Objective::Coreset(_) => "the choice of a coreset",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a condensation is made of: levels, distance, schedule, rates; and the paper's settings by name.
 
+use crate::coreset_method::Coreset;
 use crate::distance::Distance;
 use crate::objective::{Objective, Trajectories};
 use crate::schedule::{InnerEpochs, published};
@@ -51,10 +52,12 @@ pub enum Method {
     /// Trajectory matching with siamese augmentation, from real images (Cazenavette et al. 2022), with the experts of
     /// [`Trajectories::default`].
     Mtt,
+    /// Real images; where a network is trained on all images first, for 20 epochs.
+    Coreset(Coreset),
 }
 
 /// All methods with their words.
-const METHODS: [(Method, &str); 8] = [
+const METHODS: [(Method, &str); 12] = [
     (Method::Baseline, "baseline"),
     (Method::M, "m"),
     (Method::Md, "md"),
@@ -63,6 +66,10 @@ const METHODS: [(Method, &str); 8] = [
     (Method::Dsa, "dsa"),
     (Method::Dm, "dm"),
     (Method::Mtt, "mtt"),
+    (Method::Coreset(Coreset::Random), "random"),
+    (Method::Coreset(Coreset::Herding), "herding"),
+    (Method::Coreset(Coreset::KCenter), "k-center"),
+    (Method::Coreset(Coreset::Forgetting), "forgetting"),
 ];
 
 /// Parses and shows the words of an enum.
@@ -137,7 +144,7 @@ pub struct Settings {
     pub iterations: usize,
     /// Updates of the images in an outer iteration, `T`.
     pub updates: usize,
-    /// Epochs of the network between them, `zeta`.
+    /// Epochs of the network between them, `zeta`; of a coreset, epochs of the network over all images.
     pub epochs: InnerEpochs,
     /// Gradients that are matched, in gradient matching.
     pub level: Level,
@@ -156,7 +163,7 @@ pub struct Settings {
     pub network_momentum: f64,
     /// Real images of a class in an update of the images.
     pub real_batch: usize,
-    /// Synthetic images in a step of the network; real images in a step of an expert.
+    /// Synthetic images in a step of the network; real images in a step of an expert, or of a coreset's network.
     pub network_batch: usize,
     /// What the images are at first.
     pub start: Start,
@@ -247,6 +254,15 @@ impl Settings {
                     ..baseline
                 }
             }
+            Method::Coreset(own) => Settings {
+                objective: Objective::Coreset(own),
+                iterations: 0,
+                updates: 1,
+                epochs: InnerEpochs::Fixed(20),
+                network_momentum: 0.9,
+                start: Start::Real,
+                ..baseline
+            },
         })
     }
 
@@ -315,10 +331,26 @@ impl Settings {
         }
         match self.objective {
             Objective::Trajectories(trajectories) => trajectories.check(),
+            Objective::Coreset(_) => self.check_coreset(),
             _ if self.soft_labels.is_some() => Err(Error::user(
                 "distribution matching reads no labels; soft labels cannot be learned, leave soft_labels out",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses what has no part in a coreset.
+    fn check_coreset(&self) -> Result<()> {
+        let given = [
+            ("iterations", self.iterations > 0),
+            ("augment", self.augment.is_some()),
+            ("soft_labels", self.soft_labels.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::user(format!(
+                "a coreset is chosen of real images as they are; {name} makes no sense, leave it out"
+            ))),
         }
     }
 

@@ -2,8 +2,10 @@
 
 use crate::support::{device, images, small_network};
 use lessen_base::SplitMix64;
-use lessen_condense::{Coreset, FunctionNetwork, ImageSource, LabelledImages, TrainingSettings, coreset};
-use lessen_condense::{herding, k_center};
+use lessen_condense::{
+    Coreset, FunctionNetwork, ImageSource, InnerEpochs, LabelledImages, Method, Settings, Strategy, TrainingSettings,
+    condensation, coreset, herding, k_center,
+};
 use lessen_graph::Tensor;
 use lessen_nn::Context;
 
@@ -116,6 +118,113 @@ fn every_method_chooses_images_of_every_class_and_threads_change_none() {
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!(distinct.len(), 12, "{word}");
+    }
+}
+
+/// Settings of the choice by a method.
+fn choice(method: Coreset) -> Settings {
+    let own = Settings::published(Method::Coreset(method), 4).expect("4 images of a class");
+    Settings {
+        epochs: InnerEpochs::Fixed(3),
+        network_batch: 10,
+        ..own
+    }
+}
+
+#[test]
+fn a_choice_is_driven_like_a_condensation() {
+    let (source, network) = (images(3, 9, [8, 8, 1], 1), small_network(3));
+    for word in Coreset::WORDS {
+        let method: Coreset = word.parse().expect("a method");
+        assert_eq!(word.parse::<Method>(), Ok(Method::Coreset(method)));
+        let new = || condensation(device(2), &network, &source, choice(method), None).expect("a choice");
+        let mut own = new();
+        assert!(
+            own.images().is_err() && own.state().expect("a state").is_empty(),
+            "{word}"
+        );
+        let mut told = Vec::new();
+        let prepared = own.prepare(&mut |part| {
+            told.push((part.done, part.parts, part.loss.is_finite()));
+            Ok(())
+        });
+        prepared.expect("images");
+        let epochs = [(1, 3, true), (2, 3, true), (3, 3, true)];
+        assert_eq!(told, if method.trains() { &epochs[..] } else { &[] }, "{word}");
+        let training = TrainingSettings {
+            epochs: Some(3),
+            batch: 10,
+            ..TrainingSettings::default()
+        };
+        let chosen = coreset(device(1), &network, &source, (method, 4), &training, &mut |_, _| Ok(()));
+        let expected = LabelledImages::part_of(&source, &chosen.expect("a coreset")).expect("a part");
+        assert_eq!(own.images().expect("images"), expected, "{word}");
+        // Its functions are known before it begins, and it goes on from what was chosen.
+        let names: Vec<String> = new()
+            .plans()
+            .expect("plans")
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        let expected_names: &[&str] = match method {
+            Coreset::Random => &[],
+            Coreset::Forgetting => &["step 7", "step 10"],
+            Coreset::Herding | Coreset::KCenter => &["step 7", "step 10", "features 27"],
+        };
+        assert_eq!(names, expected_names, "{word}");
+        let mut resumed = new();
+        resumed.resume(0, &own.state().expect("a state")).expect("resumed");
+        resumed
+            .prepare(&mut |_| panic!("trained again"))
+            .expect("nothing to prepare");
+        assert_eq!(resumed.images().expect("images"), expected, "{word}");
+        assert!(resumed.iterate(&mut |_| Ok(())).is_err());
+        assert!(resumed.resume(1, &own.state().expect("a state")).is_err());
+    }
+}
+
+#[test]
+fn settings_of_condensations_are_refused_for_coresets() {
+    let (source, network) = (images(3, 9, [8, 8, 1], 1), small_network(3));
+    let refusal = |settings: Settings| {
+        let refused = condensation(device(1), &network, &source, settings, None);
+        refused.err().expect("a refusal").to_string()
+    };
+    let own = || choice(Coreset::Herding);
+    for (settings, name) in [
+        (Settings { iterations: 3, ..own() }, "iterations"),
+        (
+            Settings {
+                augment: Some(Strategy::ALL),
+                ..own()
+            },
+            "augment",
+        ),
+        (
+            Settings {
+                soft_labels: Some(0.1),
+                ..own()
+            },
+            "soft_labels",
+        ),
+        (
+            Settings {
+                epochs: InnerEpochs::Adaptive,
+                ..own()
+            },
+            "adaptive has no meaning for a coreset",
+        ),
+        (Settings { per_class: 10, ..own() }, "class 0 has 9 images, and 10"),
+        (
+            Settings {
+                budget: Some(1000),
+                ..own()
+            },
+            "floor",
+        ),
+    ] {
+        let sentence = refusal(settings);
+        assert!(sentence.contains(name), "{name}: {sentence}");
     }
 }
 

@@ -9,6 +9,7 @@ mod chat;
 mod command_line;
 mod commands;
 mod condense;
+mod condense_coreset;
 mod condense_eval;
 mod condense_refused;
 mod convert;

@@ -113,7 +113,9 @@ impl<'a> Job<'a> {
         let (made, growth) =
             allocated::growth(|| condensation(device, self.network, self.source, settings, Some(self.work)));
         let made = made?;
-        let account = Account::of_session(baseline, made.session().planned_memory(), growth, self.beside());
+        let mut beside = self.beside();
+        beside.momentary = beside.momentary.max(made.preparation_bytes());
+        let account = Account::of_session(baseline, made.session().planned_memory(), growth, beside);
         Ok((made, account))
     }
 
@@ -126,9 +128,11 @@ impl<'a> Job<'a> {
         let largest_class = self.source.by_class().iter().map(Vec::len).max().unwrap_or(0);
         let chosen = size_of::<usize>() * (2 * largest_class + classes * real);
         let images = image * classes * per_class;
+        let all = self.source.labels().len();
+        let most = (classes * real).max(self.settings.network_batch.min(all));
         let grid = pictures::bytes_of(classes, per_class, self.source.shape());
         BesideSession {
-            batches: (classes * real + VALIDATION.min(self.source.labels().len())) * image + chosen,
+            batches: (most + VALIDATION.min(all)) * image + chosen,
             momentary: COPIES * images + 3 * grid + WRITER,
         }
     }

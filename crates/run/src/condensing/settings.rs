@@ -5,7 +5,7 @@ use crate::recipe::keys::CondenseKeys;
 use crate::recipe::settings::Settings;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
-use lessen_condense::{Method, Objective, Settings as Condensation, Strategy, Trajectories};
+use lessen_condense::{Coreset, Method, Objective, Settings as Condensation, Strategy, Trajectories};
 use lessen_nn::models::vision::{ConvNet, Network, VisionModel};
 
 /// The network whose gradients are matched where a recipe names none.
@@ -16,6 +16,10 @@ const METHOD: Method = Method::Mda;
 
 /// The recipe whose images are digits, which have no mirror images.
 const DIGITS: &str = "mnist";
+
+/// Real images of a class in an update of the images, where gradients are matched and a time is to be filled: updates
+/// by few images take less time, and more of them come further.
+const QUICK_BATCH: usize = 16;
 
 /// Minutes to fill where no number of iterations is given.
 const MINUTES: f64 = 5.0;
@@ -92,6 +96,28 @@ const OF_TRAJECTORIES: [&str; 8] = [
     "student_rate_rate",
 ];
 
+/// Keys that have a part in condensations and none in coresets; those of coresets whose network is trained.
+const OF_CONDENSATIONS: [&str; 11] = [
+    "iterations",
+    "minutes",
+    "checkpoint_minutes",
+    "updates",
+    "level",
+    "lambda",
+    "distance",
+    "image_rate",
+    "image_momentum",
+    "real_batch",
+    "start",
+];
+const OF_TRAINING: [&str; 5] = [
+    "epochs",
+    "network_rate",
+    "network_momentum",
+    "network_batch",
+    "precision",
+];
+
 /// The settings of a condensation, for as many iterations as are named, or else for none.
 ///
 /// # Errors
@@ -122,7 +148,10 @@ pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
         image_momentum: keys.image_momentum.unwrap_or(own.image_momentum),
         network_rate: keys.network_rate.unwrap_or(own.network_rate),
         network_momentum: keys.network_momentum.unwrap_or(own.network_momentum),
-        real_batch: keys.real_batch.unwrap_or(own.real_batch),
+        real_batch: keys.real_batch.unwrap_or(match (keys.iterations, own.objective) {
+            (None, Objective::Gradients) => QUICK_BATCH,
+            _ => own.real_batch,
+        }),
         network_batch: keys.network_batch.unwrap_or(own.network_batch),
         start: keys.start.unwrap_or(own.start),
         augment: keys.augment.or(published),
@@ -155,6 +184,11 @@ fn check_method(config: &Config, method: Method, objective: Objective) -> Result
         Objective::Gradients => OF_TRAJECTORIES.to_vec(),
         Objective::Distribution => [&OF_GRADIENTS[..], &OF_NETWORKS, &OF_TRAJECTORIES].concat(),
         Objective::Trajectories(_) => OF_GRADIENTS.to_vec(),
+        Objective::Coreset(own) => {
+            let trained: &[&str] = if own.trains() { &[] } else { &OF_TRAINING };
+            let of_images = &["augment", "soft_labels"][..];
+            [&OF_CONDENSATIONS[..], of_images, trained, &OF_TRAJECTORIES].concat()
+        }
     };
     let mut named = unread.iter().map(|key| format!("condense.{key}"));
     match named.find(|key| config.is_given(key)) {
@@ -167,10 +201,11 @@ fn check_method(config: &Config, method: Method, objective: Objective) -> Result
 }
 
 /// How long a condensation goes on.
-pub(crate) fn iterations(keys: &CondenseKeys) -> Iterations {
-    match keys.iterations {
-        Some(count) => Iterations::Count(count),
-        None => Iterations::Minutes(keys.minutes.unwrap_or(MINUTES)),
+pub(crate) fn iterations(keys: &CondenseKeys, settings: &Condensation) -> Iterations {
+    match (settings.objective, keys.iterations) {
+        (Objective::Coreset(_), _) => Iterations::Count(0),
+        (_, Some(count)) => Iterations::Count(count),
+        (_, None) => Iterations::Minutes(keys.minutes.unwrap_or(MINUTES)),
     }
 }
 
@@ -216,6 +251,10 @@ pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Vec<(&'stati
     if network == NETWORK {
         all.push(("width", keys.width.unwrap_or(convnet.width).to_string()));
         all.push(("depth", keys.depth.unwrap_or(convnet.depth).to_string()));
+    }
+    if let Objective::Coreset(own) = settings.objective {
+        all.extend(resolved_coreset(settings, own));
+        return all;
     }
     all.extend([
         ("updates", settings.updates.to_string()),
@@ -263,6 +302,22 @@ pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Vec<(&'stati
             ("student_rate", own.student_rate.to_string()),
             ("student_rate_rate", own.student_rate_rate.to_string()),
         ]),
+        Objective::Coreset(_) => {}
+    }
+    all
+}
+
+/// The settings of a coreset beside those that all have.
+fn resolved_coreset(settings: &Condensation, own: Coreset) -> Vec<(&'static str, String)> {
+    let mut all = vec![("seed", settings.seed.to_string())];
+    if own.trains() {
+        all.extend([
+            ("epochs", settings.epochs.to_string()),
+            ("network_rate", settings.network_rate.to_string()),
+            ("network_momentum", settings.network_momentum.to_string()),
+            ("network_batch", settings.network_batch.to_string()),
+            ("precision", settings.precision.word().to_string()),
+        ]);
     }
     all
 }

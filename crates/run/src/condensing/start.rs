@@ -54,8 +54,8 @@ impl Start {
         let config = Config::new(request.settings.clone().with_absolute_paths())?;
         let settings = condensation(&config)?;
         let mut start = Start {
+            iterations: iterations(&config.condense, &settings),
             settings,
-            iterations: iterations(&config.condense),
             config,
             out: request.out.clone(),
             folder: None,
@@ -177,6 +177,10 @@ impl Start {
         let mut settings = self.config.settings.clone();
         let share = SettingValue::Number(images.held_out);
         settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
+        if settings.get("condense.iterations").is_none() && settings.get("condense.real_batch").is_none() {
+            let batch = SettingValue::Count(self.settings.real_batch as u64);
+            settings.set_named("condense.real_batch", batch, "the time to fill".to_string())?;
+        }
         Ok(settings)
     }
 
