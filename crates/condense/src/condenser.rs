@@ -6,7 +6,7 @@ use crate::functions::{of_size, plans};
 use crate::images::{ImageSource, LabelledImages};
 use crate::matching::{CLASS, INTER, INTRA, KEEP_SYNTHETIC};
 use crate::network::{Network, matched};
-use crate::network_update::{CHOSEN, CLASSES, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN};
+use crate::network_update::{CHOSEN, CLASSES, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN, dropout_key};
 use crate::objective::Objective;
 use crate::real_gradients::{CHUNK, KEEP, KEEP_MEAN, REAL, SHARE};
 use crate::second_derivative::check_second_derivative;
@@ -16,6 +16,7 @@ use crate::synthetic::{Synthetic, drawn};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
 use lessen_device::{Host, SharedDevice};
+use lessen_nn::names::KEY;
 use lessen_nn::{ParamSpec, Weights};
 use lessen_train::Session;
 use std::sync::Arc;
@@ -204,7 +205,9 @@ impl<'a> Condenser<'a> {
                 ));
             };
             let changes = self.common.draw_changes_of_each(chosen.len(), random);
+            let key = dropout_key(random);
             let mut inputs = vec![
+                (KEY, Host::U32(&key)),
                 (CHOSEN, Host::I32(chosen)),
                 (CLASSES, Host::I32(&classes)),
                 (NETWORK_RATE, Host::F32(&rates[0])),

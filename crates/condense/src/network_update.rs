@@ -5,6 +5,7 @@ use crate::sgd::descend;
 use crate::siamese::Strategy;
 use crate::siamese_graph::Changes;
 use crate::synthetic_set::SyntheticSet;
+use lessen_base::SplitMix64;
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, ParamSpec};
 
@@ -25,6 +26,13 @@ pub(crate) const NETWORK_MOMENTUM_RATE: &str = "condensed.network_momentum";
 
 /// Result with the mean loss of a batch.
 pub(crate) const LOSS: &str = "loss";
+
+/// The key of dropout, if the network has any, in a run before which the random numbers are these. They stay what they
+/// are.
+pub(crate) fn dropout_key(random: &SplitMix64) -> [u32; 2] {
+    let bits = random.clone().next_u64();
+    [bits as u32, (bits >> 32) as u32]
+}
 
 /// Adds a step of the network on `batch` synthetic images by SGD with momentum; each image is changed as `augment`
 /// says.

@@ -2,7 +2,7 @@
 
 use crate::images::{ImageSource, LabelledImages};
 use crate::network::{Network, parameters};
-use crate::network_update::{CLASSES, SEEN, add_loss};
+use crate::network_update::{CLASSES, SEEN, add_loss, dropout_key};
 use crate::objective::Objective;
 use crate::settings::{Settings, Start};
 use crate::sgd::momentum_of;
@@ -11,6 +11,7 @@ use crate::synthetic_set::{IMAGE_MOMENTUM_RATE, IMAGE_RATE, IMAGES, LABEL_RATE, 
 use crate::synthetic_set::{STUDENT_RATE_RATE, first_labels, probabilities};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::{Host, HostArray, SharedDevice};
+use lessen_nn::names::KEY;
 use lessen_nn::{Init, ParamSpec, Weight, Weights};
 use lessen_train::{Function, FunctionOptions, Session};
 
@@ -236,8 +237,13 @@ impl<'a> Synthetic<'a> {
         let count = self.statistics_per_class();
         let seen = self.draw_real(count, random)?;
         let labels = vec![0; count * self.by_class.len()];
-        self.session
-            .run(function, &[(SEEN, Host::F32(&seen)), (CLASSES, Host::I32(&labels))])?;
+        let key = dropout_key(random);
+        let inputs = [
+            (KEY, Host::U32(&key)),
+            (SEEN, Host::F32(&seen)),
+            (CLASSES, Host::I32(&labels)),
+        ];
+        self.session.run(function, &inputs)?;
         Ok(())
     }
 

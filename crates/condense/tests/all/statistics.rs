@@ -81,15 +81,38 @@ fn running_statistics_move_towards_real_images_before_each_update() {
     }
 }
 
+/// The same network, with dropout before its linear layer.
+fn network_with_dropout() -> VisionModel {
+    let mut net = ConvNet {
+        width: 4,
+        depth: 1,
+        norm: Norm::default(),
+        ..ConvNet::new(3)
+    }
+    .plain();
+    net.dense[0].dropout = 0.5;
+    VisionModel::Plain(net)
+}
+
 #[test]
-fn networks_with_batch_normalization_condense_and_resume_to_the_bit() {
-    let (source, network) = (images(3, 20, [8, 8, 1], 1), network());
+fn networks_with_batch_normalization_and_dropout_condense_and_resume_to_the_bit() {
+    let without = condensed(&network());
+    assert_ne!(
+        condensed(&network_with_dropout()),
+        without,
+        "dropout changes the network's steps"
+    );
+}
+
+/// Condensed images, which are the same on one thread as on two and after a resumption.
+fn condensed(network: &VisionModel) -> LabelledImages {
+    let source = images(3, 20, [8, 8, 1], 1);
     let settings = Settings {
         epochs: InnerEpochs::Fixed(1),
         ..settings(2)
     };
     let run = |threads: usize, cut: bool| {
-        let new = || Condenser::new(device(threads), &network, &source, settings.clone()).expect("a condensation");
+        let new = || Condenser::new(device(threads), network, &source, settings.clone()).expect("a condensation");
         let mut condenser = new();
         for iteration in 0..3 {
             if cut && iteration == 1 {
@@ -103,4 +126,5 @@ fn networks_with_batch_normalization_condense_and_resume_to_the_bit() {
     };
     let one = run(1, false);
     assert_eq!(one, run(2, true));
+    one
 }
