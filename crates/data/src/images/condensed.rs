@@ -1,6 +1,7 @@
 //! Condensed images: the files of a folder that tell which images there are, and what they were made of.
 //!
-//! Images are numbers that networks read, not bytes: most of them lie between two bytes, and some beyond black or white.
+//! Images are numbers that networks read, not bytes: most of them lie between two bytes, and some beyond black or
+//! white.
 
 use std::path::{Path, PathBuf};
 

@@ -302,7 +302,8 @@ fn a_time_is_filled_by_iterations_that_are_then_settled() {
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
     assert!(
-        told.contains("fill the time; the same images are made everywhere by --iterations "),
+        told.contains("fill the time; the same images are made everywhere by --iterations ")
+            && told.contains(" --set condense.real_batch=8"),
         "{told}"
     );
     let manifest: Value = serde_json::from_slice(&fs::read(dir.join("timed/manifest.json")).unwrap()).unwrap();

@@ -1,6 +1,5 @@
 //! Condensed images as arrays in files: `condensed.npz` and `condensed.safetensors`.
 
-use super::folder::CondensedFolder;
 use super::manifest::Manifest;
 use lessen_base::{Error, Result};
 use lessen_condense::{ImageSource, LabelledImages};
@@ -17,19 +16,22 @@ const SHARES: &str = "soft_labels";
 const MEAN: &str = "mean";
 const STD: &str = "std";
 
-/// Writes images, labels, mean and deviation of the channels in both formats.
+/// The file for safetensors.
+const TENSORS: &str = "condensed.safetensors";
+
+/// Writes images, labels, mean and deviation of the channels in both formats into a folder.
 ///
 /// # Errors
 /// A folder that cannot be written to, a full disk.
-pub(super) fn write(folder: &CondensedFolder, images: &LabelledImages, preprocessing: &Preprocessing) -> Result<()> {
+pub(super) fn write(root: &Path, images: &LabelledImages, preprocessing: &Preprocessing) -> Result<()> {
     let arrays = CondensedImages {
         shape: images.shape(),
         pixels: images.pixels().to_vec(),
         labels: images.labels().to_vec(),
         soft_labels: images.soft_labels().map(<[f32]>::to_vec),
     };
-    arrays.write(folder.root(), preprocessing)?;
-    write_safetensors(&folder.safetensors(), &arrays, preprocessing)
+    arrays.write(root, preprocessing)?;
+    write_safetensors(&root.join(TENSORS), &arrays, preprocessing)
 }
 
 fn write_safetensors(path: &Path, arrays: &CondensedImages, preprocessing: &Preprocessing) -> Result<()> {

@@ -155,8 +155,9 @@ impl Course<'_> {
         self.manifest.write(&self.folder.manifest_file())?;
         self.log.expect(count);
         self.log.report(&format!(
-            "{} fill the time; the same images are made everywhere by --iterations {count}",
-            counted(count as u64, "iteration")
+            "{} fill the time; the same images are made everywhere by --iterations {count} --set condense.real_batch={}",
+            counted(count as u64, "iteration"),
+            self.condensation.settings().real_batch
         ));
         Ok(())
     }
@@ -200,7 +201,7 @@ impl Course<'_> {
         self.manifest.done = done;
         self.folder
             .write_image(&pictures::png_of(&images, self.preprocessing))?;
-        arrays::write(&self.folder, &images, self.preprocessing)?;
+        arrays::write(self.folder.root(), &images, self.preprocessing)?;
         self.manifest.write(&self.folder.manifest_file())?;
         self.spent().write(&self.folder.sessions())
     }

@@ -187,11 +187,6 @@ impl CondensedFolder {
         self.root.join("sessions.json")
     }
 
-    /// The file of images and labels for safetensors.
-    pub(super) fn safetensors(&self) -> PathBuf {
-        self.root.join("condensed.safetensors")
-    }
-
     /// Writes the names of the classes.
     ///
     /// # Errors

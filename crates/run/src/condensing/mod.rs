@@ -1,8 +1,8 @@
 //! Condensation of a recipe's images: a few synthetic images of each class, in a folder of their own.
 //!
-//! [`condense`] reads the images of a recipe as bytes, plans the memory of the whole process, and makes synthetic images
-//! by [`lessen_condense::condensation`]. It leaves a [`CondensedFolder`], from which a condensation that was killed is
-//! resumed, and ends with the same bytes.
+//! [`condense`] reads the images of a recipe as bytes, plans the memory of the whole process, and makes synthetic
+//! images by [`lessen_condense::condensation`]. It leaves a [`CondensedFolder`], from which a condensation that was
+//! killed is resumed, and ends with the same bytes.
 
 mod arrays;
 mod checkpoint;

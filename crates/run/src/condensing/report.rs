@@ -82,10 +82,13 @@ impl Report {
             .resident
             .map_or(String::new(), |resident| format!(", {} resident", show_size(resident)));
         let out = self.out.display();
+        let made = match self.iterations {
+            Some(0) => "chosen".to_string(),
+            _ => format!("after {}", counted(self.done as u64, "iteration")),
+        };
         let mut text = format!(
-            "{} after {} in {}{distances}\npeak memory {} planned, {} allocated{resident}\n",
+            "{} {made} in {}{distances}\npeak memory {} planned, {} allocated{resident}\n",
             counted(self.images as u64, "image"),
-            counted(self.done as u64, "iteration"),
             show_duration(self.seconds),
             show_size(self.planned),
             show_size(self.measured),

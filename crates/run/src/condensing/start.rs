@@ -13,7 +13,7 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::wording::{counted, report};
 use lessen_base::{Error, Result};
-use lessen_condense::Settings as Condensation;
+use lessen_condense::{Objective, Settings as Condensation};
 use lessen_data::images::condensed::Origin;
 use std::path::{Path, PathBuf};
 
@@ -177,7 +177,9 @@ impl Start {
         let mut settings = self.config.settings.clone();
         let share = SettingValue::Number(images.held_out);
         settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
-        if settings.get("condense.iterations").is_none() && settings.get("condense.real_batch").is_none() {
+        let is_given = |key: &str| settings.get(key).is_some();
+        let decides = self.settings.objective == Objective::Gradients && !is_given("condense.iterations");
+        if decides && !is_given("condense.real_batch") {
             let batch = SettingValue::Count(self.settings.real_batch as u64);
             settings.set_named("condense.real_batch", batch, "the time to fill".to_string())?;
         }

@@ -2,6 +2,7 @@
 
 mod attention_keys;
 mod chat;
+mod condense_keys;
 mod counting;
 mod embedding;
 mod few_programs;

@@ -120,8 +120,8 @@ impl Session {
         self.planned_memory().lasting()
     }
 
-    /// Bytes of all states, of the constants and results of all functions, and of the arena that they run in, whether it
-    /// is allocated already or not.
+    /// Bytes of all states, of the constants and results of all functions, and of the arena that they run in, whether
+    /// it is allocated already or not.
     pub fn planned_memory(&self) -> MemoryUse {
         let states = self.states.iter().filter_map(|name| self.model.state_type(name));
         let mut memory = MemoryUse {

@@ -26,9 +26,10 @@ pub struct Make {
     /// Synthetic images of each class
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     per_class: Option<u64>,
-    /// Settings by name: gradients of each class (baseline), of several levels (m), with their magnitude (md), the network
-    /// trained until it overfits (mdo) or by an adaptive schedule (mda); siamese augmentation (dsa), means of features
-    /// (dm), ways of trained networks (mtt) [default: mda]
+    /// Settings by name: gradients of each class (baseline), of several levels (m), with their magnitude (md), the
+    /// network trained until it overfits (mdo) or by an adaptive schedule (mda); with siamese augmentation gradients
+    /// (dsa), means of features (dm), ways of trained networks (mtt); or real images that are chosen (random, herding,
+    /// k-center, forgetting) [default: mda]
     #[arg(long, value_name = "NAME", value_parser = Method::WORDS.to_vec())]
     method: Option<String>,
     /// Outer iterations, each with a new network [default: as many as fill five minutes]

@@ -289,14 +289,15 @@ keys! {
     condense: CondenseKeys {
         per_class: Option<usize> [ValueKind::Count(1)], "synthetic images of each class (--per-class)";
         network: Option<Network> [ValueKind::Choice(&Network::NAMES)],
-            "convolutional network whose gradients are matched (default: convnet-3)";
+            "network that is matched (default: convnet-3)";
         width: Option<usize> [ValueKind::Count(1)], "channels of each convolution of convnet-3 (default: 128)";
         depth: Option<usize> [ValueKind::Count(1)], "blocks of convnet-3 (default: 3)";
         method: Option<Method> [ValueKind::Choice(Method::WORDS)],
             "settings by name (--method), which decide the defaults of the keys below: of Jiang (2023) gradients of each class, their \
              angle and a fixed schedule (baseline), gradients of several levels (m), also their magnitude (md), and the network \
              trained until it overfits (mdo) or by an adaptive schedule (mda); of others the baseline with siamese augmentation \
-             (dsa), means of features (dm), and ways of networks that are trained on the real images (mtt; default: mda)";
+             (dsa), means of features (dm), and ways of networks that are trained on the real images (mtt); or real images that are \
+             chosen (random, herding, k-center, forgetting; default: mda)";
         iterations: Option<usize> [ValueKind::Count(1)],
             "outer iterations, each with a new network (--iterations; default: as many as condense.minutes allow, by the time of the \
              first ones)";
@@ -304,7 +305,8 @@ keys! {
         updates: Option<usize> [ValueKind::Count(1)],
             "updates of the images in an outer iteration (default: those of the papers for the number of images of a class)";
         epochs: Option<InnerEpochs> [INNER_EPOCHS],
-            "epochs of the network over the synthetic images between two updates of these (default: the method's)";
+            "epochs of the network over the synthetic images between two updates of these; of a coreset over all images (default: the \
+             method's)";
         level: Option<Level> [ValueKind::Choice(Level::WORDS)],
             "gradients that are matched: of each class, of all classes together, of both in turns, of both in each update \
              (default: multi, of the baseline intra)";
@@ -313,12 +315,13 @@ keys! {
         distance: Option<Distance> [DISTANCE],
             "distance of gradients: one less the cosine (d1), Euclidean (d2), squared (d3), mean squared (d4) (default: d1+d2, of \
              the baseline and m d1)";
-        image_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the images (default: 0.1)";
+        image_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the images (default: 0.1, of dm 1, of mtt 1000)";
         image_momentum: Option<f64> [SHARE], "momentum of the images' updates, below 1 (default: 0.5)";
         network_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the network (default: 0.01)";
         network_momentum: Option<f64> [SHARE], "momentum of the network's updates, below 1 (default: 0.5, of dsa and mtt 0)";
         real_batch: Option<usize> [ValueKind::Count(1)],
-            "real images of a class in an update of the images (default: 256, or all of the smallest class)";
+            "real images of a class in an update of the images, at most all of the smallest class (default: 256, and 16 where gradients \
+             are matched and a time is to be filled)";
         network_batch: Option<usize> [ValueKind::Count(1)],
             "synthetic images in a step of the network, of mtt real images in a step of an expert (default: 256)";
         start: Option<Start> [ValueKind::Choice(Start::WORDS)],
