@@ -1,19 +1,11 @@
-//! What every condensation does, whatever it matches, and how one is made of settings.
+//! What every condensation does, whatever it matches.
 
-use crate::condenser::Condenser;
-use crate::coreset_choice::CoresetChoice;
-use crate::distribution::DistributionMatcher;
-use crate::images::{ImageSource, LabelledImages};
-use crate::network::Network;
-use crate::objective::Objective;
+use crate::images::LabelledImages;
 use crate::settings::Settings;
-use crate::trajectories::TrajectoryMatcher;
 use lessen_base::Result;
 use lessen_compile::Plan;
-use lessen_device::SharedDevice;
 use lessen_nn::Weights;
 use lessen_train::Session;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What an update of the images found.
@@ -115,25 +107,4 @@ pub trait Condensation {
     /// # Errors
     /// Memory that the device does not have.
     fn reserve(&mut self) -> Result<()>;
-}
-
-/// The condensation that the settings ask for. Files that it keeps lie in the folder `work`; without one they stay in
-/// memory.
-///
-/// # Errors
-/// Settings out of range; a class with fewer real images than synthetic ones; images that the network cannot read;
-/// an operation without a second derivative, by its name; a budget below the floor.
-pub fn condensation<'a>(
-    device: impl Into<SharedDevice>,
-    network: &'a dyn Network,
-    source: &'a dyn ImageSource,
-    settings: Settings,
-    work: Option<&Path>,
-) -> Result<Box<dyn Condensation + 'a>> {
-    Ok(match settings.objective {
-        Objective::Gradients => Box::new(Condenser::new(device, network, source, settings)?),
-        Objective::Distribution => Box::new(DistributionMatcher::new(device, network, source, settings)?),
-        Objective::Coreset(_) => Box::new(CoresetChoice::new(device, network, source, settings)?),
-        Objective::Trajectories(_) => Box::new(TrajectoryMatcher::new(device, network, source, settings, work)?),
-    })
 }

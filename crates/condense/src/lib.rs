@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod augmentation;
+mod chosen;
 mod condensation;
 mod condenser;
 mod condenser_functions;
@@ -47,7 +48,8 @@ mod training;
 mod trajectories;
 
 pub use augmentation::Augmentation;
-pub use condensation::{Condensation, ImageUpdate, Preparation, condensation};
+pub use chosen::condensation;
+pub use condensation::{Condensation, ImageUpdate, Preparation};
 pub use condenser::Condenser;
 pub use coreset::coreset;
 pub use coreset_choice::CoresetChoice;

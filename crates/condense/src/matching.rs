@@ -8,7 +8,6 @@
 
 use crate::distance::Distance;
 use crate::network::{Network, matched};
-use crate::real_gradients::{of_all, of_classes};
 use crate::siamese::Strategy;
 use crate::siamese_graph::Changes;
 use crate::synthetic_set::{SetPart, SyntheticSet};
@@ -26,6 +25,16 @@ pub(crate) const INTRA: &str = "intra";
 
 /// Result with the distances of the gradients of all classes together, one for each matched parameter.
 pub(crate) const INTER: &str = "inter";
+
+/// State with the gradients of a parameter by the real images of each class, `[classes, elements]`.
+pub(crate) fn of_classes(param: &str) -> String {
+    format!("condensed.real.{param}")
+}
+
+/// State with the gradient of a parameter by the real images of all classes.
+pub(crate) fn of_all(param: &str) -> String {
+    format!("condensed.real_mean.{param}")
+}
 
 /// State with the gradient of a parameter by the synthetic images of all classes.
 fn of_synthetic(param: &str) -> String {

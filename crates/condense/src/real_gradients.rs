@@ -3,7 +3,7 @@
 //! A chunk is small, so that its activations lie in caches and take little memory. Its size does not depend on the
 //! budget: no budget changes a bit.
 
-use crate::matching::{CLASS, Matching, class_index, labels_of, weights_of};
+use crate::matching::{CLASS, Matching, class_index, labels_of, of_all, of_classes, weights_of};
 use crate::network::{Network, matched};
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, ParamSpec};
@@ -22,16 +22,6 @@ pub(crate) const KEEP: &str = "condensed.keep";
 
 /// Data input that is 0 for the first chunk of the first class and 1 for others, `f32[]`.
 pub(crate) const KEEP_MEAN: &str = "condensed.keep_mean";
-
-/// State with the gradients of a parameter by the real images of each class, `[classes, elements]`.
-pub(crate) fn of_classes(param: &str) -> String {
-    format!("condensed.real.{param}")
-}
-
-/// State with the gradient of a parameter by the real images of all classes.
-pub(crate) fn of_all(param: &str) -> String {
-    format!("condensed.real_mean.{param}")
-}
 
 impl Matching {
     /// Adds the gradients of a chunk of real images to those of its class, and to the mean over all classes, as far as

@@ -1,6 +1,7 @@
 //! Do images that were condensed with one network teach another one? (Table 2.4.)
 
-use crate::condensation::{ImageUpdate, condensation};
+use crate::chosen::condensation;
+use crate::condensation::ImageUpdate;
 use crate::evaluation::{Accuracy, evaluate};
 use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
