@@ -94,13 +94,13 @@ class RevNet38(nn.Module):
 
 
 class ConvNet3(nn.Module):
-    def __init__(self, width=128, classes=10):
+    def __init__(self, width=128, classes=10, side=32):
         super().__init__()
         layers, inputs = [], 3
         for _ in range(3):
             layers += [nn.Conv2d(inputs, width, 3, padding=1), nn.GroupNorm(width, width), nn.ReLU(), nn.AvgPool2d(2)]
             inputs = width
-        self.features, self.classifier = nn.Sequential(*layers), nn.Linear(16 * width, classes)
+        self.features, self.classifier = nn.Sequential(*layers), nn.Linear((side // 8) ** 2 * width, classes)
 
     def forward(self, x):
         return self.classifier(self.features(x).flatten(1))

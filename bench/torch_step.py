@@ -127,8 +127,8 @@ def reason(error):
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 
-def measure_or_fail(*case):
-    """`measure`, or why it does not run."""
+def measure_or_reason(measure, *case):
+    """What `measure` finds, or why it does not run."""
     try:
         return measure(*case)
     except Exception as error:  # Whatever PyTorch raises belongs into the report.
@@ -182,7 +182,8 @@ def main():
         sys.exit("torch_step: --steps must be at least 1")
 
     if args.child:
-        print(json.dumps(measure_or_fail(cases[0], modes[0], args.steps, args.warmup, args.threads, args.batch)))
+        case = (cases[0], modes[0], args.steps, args.warmup, args.threads, args.batch)
+        print(json.dumps(measure_or_reason(measure, *case)))
         return
 
     from importlib.metadata import version

@@ -288,10 +288,10 @@ impl Condensation for Condenser<'_> {
         &self.common.session
     }
 
-    /// `real 256`, the gradients of that many real images of a class; `mean`, the gradients of the synthetic images of a
-    /// class; `update`, the update of the images of a class; `step 100`, a step of the network on that many synthetic
-    /// images; `validation`, the loss of real images. Where updates of two kinds alternate, there are two plans of a
-    /// name.
+    /// `real 256`, the gradients of that many real images of a class; `mean`, the gradients of the synthetic images of
+    /// a class; `update`, the update of the images of a class; `step 100`, a step of the network on that many
+    /// synthetic images; `validation`, the loss of real images. Where updates of two kinds alternate, there are two
+    /// plans of a name.
     fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
         plans(&self.common.session, self.functions.named())
     }

@@ -17,6 +17,9 @@ use lessen_nn::{Weight, Weights};
 use lessen_train::{FunctionOptions, Session};
 use std::sync::Arc;
 
+/// Numbers that are kept of each image of the source while images are chosen, at most.
+const NUMBERS_OF_AN_IMAGE: usize = 8;
+
 /// The state with the numbers of the chosen images.
 const CHOSEN: &str = "coreset.images";
 
@@ -191,7 +194,8 @@ impl Condensation for CoresetChoice<'_> {
         let by_class = self.source.by_class();
         let largest = by_class.iter().map(Vec::len).max().unwrap_or(0);
         let of_class = largest.saturating_mul(4 * self.learner.feature_width() + 6 * size_of::<f64>());
-        let of_all = self.source.labels().len().saturating_mul(8 * size_of::<usize>());
+        let of_image = NUMBERS_OF_AN_IMAGE * size_of::<usize>();
+        let of_all = self.source.labels().len().saturating_mul(of_image);
         of_class.saturating_add(of_all)
     }
 

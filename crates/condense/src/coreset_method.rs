@@ -13,7 +13,8 @@ pub enum Coreset {
     Herding,
     /// By [`k_center`](crate::k_center()) of these features.
     KCenter,
-    /// The images that a network forgets most often while it is trained on all of them; see [`Forgetting`](crate::Forgetting).
+    /// The images that a network forgets most often while it is trained on all of them; see
+    /// [`Forgetting`](crate::Forgetting).
     Forgetting,
 }
 

@@ -127,8 +127,8 @@ impl LabelledImages {
         })
     }
 
-    /// All images of several sets, whose classes follow each other: those of the second set are numbered from the number
-    /// of classes of the first on. Where one set has soft labels, all images get some.
+    /// All images of several sets, whose classes follow each other: those of the second set are numbered from the
+    /// number of classes of the first on. Where one set has soft labels, all images get some.
     ///
     /// # Errors
     /// No set, images of different sizes.

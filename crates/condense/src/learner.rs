@@ -286,8 +286,8 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
-    /// The plans of all functions: `step 256`, a step on that many images; `features 256`, their features; `logits 256`,
-    /// their logits.
+    /// The plans of all functions: `step 256`, a step on that many images; `features 256`, their features; `logits
+    /// 256`, their logits.
     pub(crate) fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
         let steps = self.steps.iter();
         let steps = steps.map(|(shape, step)| (format!("step {}", shape.batch), *step));

@@ -4,8 +4,8 @@
 //!
 //! [`Condenser`] makes them, on a user's own [`ImageSource`] and [`Network`]: each update of the images is one compiled
 //! graph with the gradients of real and synthetic images, their [`Distance`], its derivative and the update.
-//! [`condensation`] makes what the settings ask for, and every [`Condensation`] is driven alike. [`Settings::published`]
-//! has the paper's settings by [`Method`].
+//! [`condensation`] makes what the settings ask for, and every [`Condensation`] is driven alike.
+//! [`Settings::published`] has the paper's settings by [`Method`].
 #![forbid(unsafe_code)]
 
 mod augmentation;

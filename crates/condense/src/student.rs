@@ -1,8 +1,8 @@
 //! A student in a graph: its training on the synthetic images, step after step, its distance from an expert, and the
 //! update of the images (Cazenavette et al. 2022, algorithm 1).
 //!
-//! The parameters of a step are one vector, so that they alone lead from a step to the next: the memory planner cuts the
-//! graph there, and computes a step anew for its derivative where memory is short.
+//! The parameters of a step are one vector, so that they alone lead from a step to the next: the memory planner cuts
+//! the graph there, and computes a step anew for its derivative where memory is short.
 
 use crate::network::Network;
 use crate::siamese::Strategy;

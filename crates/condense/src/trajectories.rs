@@ -1,5 +1,5 @@
-//! Trajectory matching (Cazenavette et al. 2022): a student that is trained on the synthetic images for some steps comes
-//! near an expert that was trained on the real images for some epochs.
+//! Trajectory matching (Cazenavette et al. 2022): a student that is trained on the synthetic images for some steps
+//! comes near an expert that was trained on the real images for some epochs.
 
 use crate::condensation::{Condensation, ImageUpdate, Preparation};
 use crate::experts::Experts;

@@ -2,8 +2,8 @@
 
 use lessen_base::bucket;
 
-/// Padding that is added so that batches share layouts is at most this part of all tokens.
-const PART: usize = 64;
+/// Tokens of padding that a program less is worth: a small model computes as many while one is compiled.
+const WORTH: usize = 64;
 
 /// For how many texts and tokens evaluation batches have room.
 pub(crate) struct EvalLayouts {
@@ -15,30 +15,24 @@ pub(crate) struct EvalLayouts {
 
 impl EvalLayouts {
     /// Layouts with room for `texts` texts, for batches of these numbers of tokens. At first each bucket that occurs is
-    /// one. Then, as long as the padding allows it, a bucket is filled up to the next larger one, the one first for
-    /// which this takes the least padding. The largest stays as it is.
+    /// one. Then batches of a bucket are filled up to the next larger one where that takes little padding, those first
+    /// that take least. The largest bucket stays as it is.
     pub(crate) fn new(texts: usize, batches: impl IntoIterator<Item = usize>) -> EvalLayouts {
-        let (mut all, mut sum) = (Vec::new(), 0);
-        for tokens in batches {
-            sum += tokens;
-            all.push(bucket(tokens));
-        }
+        let mut all: Vec<usize> = batches.into_iter().map(bucket).collect();
         all.sort_unstable();
         // Each bucket with its number of batches.
         let mut buckets: Vec<(usize, usize)> = all
             .chunk_by(|one, other| one == other)
             .map(|equal| (equal[0], equal.len()))
             .collect();
-        let mut left = sum / PART;
         let padding = |pair: &[(usize, usize)]| (pair[1].0 - pair[0].0) * pair[0].1;
         while let Some((place, least)) = buckets
             .windows(2)
             .map(padding)
             .enumerate()
             .min_by_key(|(_, least)| *least)
-            && least <= left
+            && least <= WORTH
         {
-            left -= least;
             let (_, count) = buckets.remove(place);
             buckets[place].1 += count;
         }
@@ -58,6 +52,7 @@ impl EvalLayouts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     /// The tokens of batches with padding, and the number of layouts.
     fn padded(batches: &[usize]) -> (usize, usize) {
@@ -72,18 +67,18 @@ mod tests {
 
     #[test]
     fn few_layouts_serve_all_batches_with_little_padding() {
-        let random: Vec<usize> = (0..500).map(|i| 700 + (i * 7919 + i * i * 31) % 900).collect();
-        let rising: Vec<usize> = (1..=200).map(|length| 10 * length).collect();
-        for (batches, most) in [(random, 16), (rising, 36)] {
+        // Batches of random numbers of tokens, few and many, and one batch of each length up to 2000.
+        let random = |count: usize| (0..count).map(|i| 700 + (i * 7919 + i * i * 31) % 900).collect();
+        let (few, many): (Vec<usize>, Vec<usize>) = (random(25), random(5000));
+        for (batches, most) in [(few, 12), (many, 40), ((1..=2000).collect(), 90)] {
+            let buckets: BTreeSet<usize> = batches.iter().map(|tokens| bucket(*tokens)).collect();
             let own: usize = batches.iter().map(|tokens| bucket(*tokens)).sum();
             let (sum, layouts) = padded(&batches);
             assert!(layouts <= most, "{layouts} layouts");
-            assert!(sum - own <= batches.iter().sum::<usize>() / PART);
+            assert!(sum - own <= (buckets.len() - layouts) * WORTH);
             let largest = batches.iter().max().unwrap();
-            assert_eq!(
-                EvalLayouts::new(4, batches.clone()).tokens_for(*largest),
-                bucket(*largest)
-            );
+            let layouts = EvalLayouts::new(4, batches.clone());
+            assert_eq!(layouts.tokens_for(*largest), bucket(*largest));
         }
     }
 

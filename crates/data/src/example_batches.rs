@@ -280,7 +280,7 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..60).collect::<Vec<usize>>());
         let layouts = |source: &ExampleBatches| source.eval_layouts(0..source.eval_batches()).len();
-        assert_eq!((layouts(&balanced), layouts(&in_order)), (1, 7));
+        assert_eq!((layouts(&balanced), layouts(&in_order)), (1, 4));
         let past = balanced.eval_batch(8).unwrap();
         assert_eq!((past.examples, past.tokens), (0, 0));
     }

@@ -54,6 +54,9 @@ pub fn condensed_sets(
     (0..sets).map(of_set).collect()
 }
 
+/// How a network is trained.
+pub type SettingsOf<'a> = dyn Fn(&dyn Network) -> Result<TrainingSettings> + 'a;
+
 /// Trains each target on the sets of each source, `networks` networks a set. `settings` says how a target is trained;
 /// [`TrainingSettings::published`] does. `progress` hears the numbers of source and target and their accuracy.
 ///
@@ -63,7 +66,7 @@ pub fn cross_architecture(
     device: &SharedDevice,
     (sources, targets): (&[NamedSets<'_>], &[NamedNetwork<'_>]),
     test: &dyn ImageSource,
-    (settings, networks): (&dyn Fn(&dyn Network) -> Result<TrainingSettings>, usize),
+    (settings, networks): (&SettingsOf<'_>, usize),
     progress: &mut dyn FnMut(usize, usize, &Accuracy) -> Result<()>,
 ) -> Result<CrossArchitecture> {
     if sources.is_empty() || targets.is_empty() {

@@ -9,6 +9,8 @@ mod rank_correlation;
 
 pub use class_view::ClassView;
 pub use continual::continual;
-pub use cross_architecture::{CrossArchitecture, NamedNetwork, NamedSets, condensed_sets, cross_architecture};
+pub use cross_architecture::{
+    CrossArchitecture, NamedNetwork, NamedSets, SettingsOf, condensed_sets, cross_architecture,
+};
 pub use proxy::{Candidate, Proxy, proxy, small_convnets};
 pub use rank_correlation::rank_correlation;

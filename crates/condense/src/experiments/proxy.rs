@@ -32,8 +32,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Spearman's correlation of the mean accuracies on the condensed and on the whole set; `None` where all networks of
-    /// a side are equally good.
+    /// Spearman's correlation of the mean accuracies on the condensed and on the whole set; `None` where all networks
+    /// of a side are equally good.
     pub fn rank_correlation(&self) -> Option<f64> {
         let means = |of: fn(&Candidate) -> &Accuracy| -> Vec<f64> {
             self.candidates.iter().map(|candidate| of(candidate).mean()).collect()

@@ -1,14 +1,7 @@
 //! Condensing end to end: distances fall, threads and resumption change no bit, mistakes are named.
 
-use crate::support::{images, small_network};
-use lessen_condense::{Condenser, Distance, InnerEpochs, Level, Method, Settings};
-use lessen_cpu::CpuBackend;
-use lessen_device::SharedDevice;
-
-fn device(threads: usize) -> SharedDevice {
-    let backend: Box<dyn lessen_device::Backend> = Box::new(CpuBackend::new(threads).expect("threads"));
-    backend.into()
-}
+use crate::support::{device, images, small_network};
+use lessen_condense::{Condensation, Condenser, Distance, InnerEpochs, Level, Method, Settings};
 
 fn settings() -> Settings {
     Settings {

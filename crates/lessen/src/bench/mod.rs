@@ -2,6 +2,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod condense;
 mod matching;
 pub mod memory;
 pub mod onnx;

@@ -58,7 +58,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!({
             "operations": self.operations,
             "estimated_ms": self.estimated_ms,
@@ -67,7 +67,7 @@ impl Scheduled {
     }
 
     /// The steps of a plan, with their mean times over `runs` profiled runs.
-    fn of(step: &Executable, runs: usize) -> Vec<Scheduled> {
+    pub(super) fn of(step: &Executable, runs: usize) -> Vec<Scheduled> {
         let plan = step.plan();
         let seconds = plan.estimated_step_seconds().iter().zip(step.step_seconds());
         (plan.steps().iter().zip(seconds))

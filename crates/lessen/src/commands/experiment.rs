@@ -4,6 +4,7 @@ use super::candidates;
 use super::device_args::DeviceArgs;
 use crate::{say, tell};
 use clap::Args;
+use lessen_run::condensing::check_no_condensation;
 use lessen_run::experiment::{self, Options};
 use lessen_run::recipe::settings::Settings;
 use lessen_run::training::interrupt;
@@ -43,7 +44,10 @@ impl Experiment {
         }
         let experiment = experiment::Experiment::load(&self.file)?;
         let flags: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
-        let change = |settings: &mut Settings| self.set.iter().try_for_each(|set| settings.set_flag(set));
+        let change = |settings: &mut Settings| {
+            self.set.iter().try_for_each(|set| settings.set_flag(set))?;
+            check_no_condensation(settings)
+        };
         let options = Options {
             out: self.out.clone().unwrap_or_else(|| Path::new("runs").join(name)),
             page: self.page.clone(),

@@ -76,7 +76,9 @@ impl RecipeArgs {
         if let Some(cost) = &self.cost {
             settings.set_named("run.cost", SettingValue::Text(cost.clone()), format!("--cost {cost}"))?;
         }
-        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))?;
+        self.set
+            .iter()
+            .try_for_each(|assignment| settings.set_flag(assignment))?;
         check_no_condensation(settings)
     }
 }

@@ -28,7 +28,10 @@ fn what_makes_no_sense_is_refused_with_its_place_and_a_remedy() {
             &["--set", "condense.per_class=0"],
             "--set condense.per_class=0: condense.per_class must be a whole number, at least 1, not 0",
         ),
-        (&["--set", "condense.distance=d5"], "condense.distance must be one of d1, d2, d3, d4, and sums of them"),
+        (
+            &["--set", "condense.distance=d5"],
+            "condense.distance must be one of d1, d2, d3, d4, and sums of them",
+        ),
         (
             &["--set", "condense.level=all"],
             "condense.level must be one of intra, inter, interleaved, multi",

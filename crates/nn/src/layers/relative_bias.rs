@@ -13,9 +13,9 @@ const STARTS: [usize; RelativeBias::BUCKETS / 2 - 1] = [1, 2, 3, 4, 5, 6, 7, 8, 
 /// The biases of the scores in all layers: a learned number for each head and bucket of distances.
 #[derive(Clone, Copy, Debug)]
 pub struct RelativeBias<'g> {
-    /// The biases of a query of each token for keys at all positions, divided by the scale of scores, `[T, H, P]`.
+    /// The biases of a query of each token for keys at all positions, divided by the scale of scores, `[1, T, H, P]`.
     queries: Tensor<'g>,
-    /// 1 at the position of each token, `[T, P]`.
+    /// 1 at the position of each token, `[1, T, 1, P]`.
     keys: Tensor<'g>,
     scale: f64,
 }
@@ -43,9 +43,10 @@ impl<'g> RelativeBias<'g> {
         let [query, key] = [0, 1].map(|axis| trace.iota(DType::I32, &grid, axis));
         let by_positions = by_difference.gather(key - query + (longest - 1) as f64);
         let places = trace.iota(DType::I32, &[longest], 0);
+        let own = positions.unsqueeze(1).eq(places).cast(table.dtype());
         RelativeBias {
-            queries: by_positions.permute(&[0, 2, 1]).gather(positions),
-            keys: positions.unsqueeze(1).eq(places).cast(table.dtype()),
+            queries: by_positions.permute(&[0, 2, 1]).gather(positions).unsqueeze(0),
+            keys: own.unsqueeze(1).unsqueeze(0),
             scale,
         }
     }
@@ -58,11 +59,7 @@ impl<'g> RelativeBias<'g> {
             let shape = [x.dim(0), x.dim(1), x.dim(2), more.dim(-1)];
             concat(&[x, more.broadcast_to(&shape)], -1)
         };
-        (
-            widened(q, self.queries),
-            widened(k, self.keys.unsqueeze(1)),
-            Some(self.scale),
-        )
+        (widened(q, self.queries), widened(k, self.keys), Some(self.scale))
     }
 }
 

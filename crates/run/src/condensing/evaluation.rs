@@ -1,4 +1,5 @@
-//! How good are condensed images? Networks are trained on them from scratch and tested on the test images of the recipe.
+//! How good are condensed images? Networks are trained on them from scratch and tested on the test images of the
+//! recipe.
 
 use super::folder::CondensedFolder;
 use super::recipe_images::RecipeImages;

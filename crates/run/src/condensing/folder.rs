@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 /// The file of the settings.
 const SETTINGS: &str = "condense.toml";
+/// The folder of files that a method keeps between iterations.
+pub(super) const WORK: &str = "work";
 /// The file of the manifest.
 const MANIFEST: &str = "manifest.json";
 /// The folder of pictures, and the beginning and end of their names.
@@ -170,11 +172,6 @@ impl CondensedFolder {
     /// The folder of the checkpoint.
     pub(super) fn checkpoint(&self) -> PathBuf {
         self.root.join("checkpoint")
-    }
-
-    /// The folder of files that a method keeps between iterations.
-    pub(super) fn work(&self) -> PathBuf {
-        self.root.join("work")
     }
 
     /// The file of the distances.

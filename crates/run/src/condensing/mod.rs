@@ -29,17 +29,20 @@ pub use self::request::Request;
 pub use self::settings::{check_no_condensation, network};
 
 use self::course::Course;
+use self::folder::WORK;
 use self::log::Log;
 use self::planning::Job;
+use self::settings::Iterations;
 use self::start::Start;
 use crate::device::NewBackend;
 use crate::folder::spent::Spent;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
-use crate::wording::{counted, report, tell};
+use crate::wording::{counted, report, show_duration, tell};
 use lessen_base::Result;
 use lessen_condense::{ImageSource, parameters};
+use lessen_nn::models::vision::VisionModel;
 use lessen_train::show_size;
 use std::time::Instant;
 
@@ -57,10 +60,9 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     let start = Start::of(request)?;
     let images = RecipeImages::read(&start.config)?;
     let manifest = start.manifest(&images)?;
-    let count = start.settings.per_class * images.names.len();
-    let (folder, guard) = start.folder()?;
-    let before = Spent::read(&folder.sessions());
+    let count = start.settings.per_class.saturating_mul(images.names.len());
     if start.has_ended() {
+        let before = Spent::read(&start.folder()?.0.sessions());
         report(&format!("{} has all of its iterations", start.out().display()));
         return Ok(Report::new(start.out().to_path_buf(), &manifest, count, &before));
     }
@@ -69,31 +71,21 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         network: &network,
         source: &images.train,
         settings: start.settings.clone(),
-        work: &folder.work(),
+        work: &start.out().join(WORK),
     };
     let mut condensation = job.planned(start.config.run.budget, &mut watch, new_backend)?;
     if let Some(checkpoint) = &start.checkpoint {
         condensation.resume(checkpoint.done, &checkpoint.state)?;
     }
+    let (folder, guard) = start.folder()?;
+    let before = Spent::read(&folder.sessions());
     interrupt::listen()?;
     folder.write_settings(&start.settings_of(&images)?)?;
     manifest.write(&folder.manifest_file())?;
     folder.write_classes(&images.names)?;
     images.preprocessing().save(folder.root())?;
     folder.remove_pictures(|done| done <= start.done() && pictures::is_kept(done))?;
-    let elements = parameters(&network, images.train.shape())?;
-    let elements = elements.iter().filter(|param| !param.is_buffer);
-    let elements: usize = elements.map(|param| param.shape.iter().product::<usize>()).sum();
-    report(&format!(
-        "{}: {} of {} from {}, by {} with {elements} parameters, peak memory {}, in {}",
-        start.config.recipe(),
-        counted(count as u64, "image"),
-        counted(images.names.len() as u64, "class").replace("classs", "classes"),
-        images.train.labels().len(),
-        manifest.settings.get("network").map_or("a network", String::as_str),
-        show_size(watch.account.total()),
-        folder.root().display()
-    ));
+    announce(&start, &manifest, &images, (&network, watch.account.total()))?;
     images.remarks.iter().for_each(|remark| tell(remark));
     let layers = (condensation.layers(), condensation.settings().updates);
     let log = Log::open(&folder, (start.done(), manifest.iterations), layers)?;
@@ -121,4 +113,35 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         account: course.watch.account,
         ..Report::new(start.out().to_path_buf(), &course.manifest, count, &spent)
     })
+}
+
+/// Says what is about to be made, and in how much memory.
+fn announce(
+    start: &Start,
+    manifest: &Manifest,
+    images: &RecipeImages,
+    (network, peak): (&VisionModel, usize),
+) -> Result<()> {
+    let params = parameters(network, images.train.shape())?;
+    let params = params.iter().filter(|param| !param.is_buffer);
+    let elements: usize = params.map(|param| param.shape.iter().product::<usize>()).sum();
+    let setting = |name: &str| manifest.settings.get(name).map_or("", String::as_str);
+    let (per_class, classes) = (start.settings.per_class, images.names.len());
+    let long = match start.iterations {
+        Iterations::Count(0) => String::new(),
+        Iterations::Count(count) => format!(", {}", counted(count as u64, "iteration")),
+        Iterations::Minutes(minutes) => format!(", as many iterations as fill {}", show_duration(60.0 * minutes)),
+    };
+    report(&format!(
+        "{}: {} of {} classes from {} by {}, {} with {elements} parameters{long}, peak memory {}, in {}",
+        start.config.recipe(),
+        counted((per_class * classes) as u64, "image"),
+        classes,
+        images.train.labels().len(),
+        setting("method"),
+        setting("network"),
+        show_size(peak),
+        start.out().display()
+    ));
+    Ok(())
 }

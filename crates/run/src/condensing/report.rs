@@ -3,6 +3,7 @@
 use super::manifest::Manifest;
 use crate::folder::spent::Spent;
 use crate::planning::account::Account;
+use crate::recipe::BUILT_IN;
 use crate::wording::{counted, show_duration};
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -93,10 +94,9 @@ impl Report {
             show_size(self.planned),
             show_size(self.measured),
         );
-        text += &format!(
-            "{out}/images.png shows them; `lessen train {} --data {out}` trains on them\n",
-            self.recipe
-        );
+        let is_built_in = BUILT_IN.iter().any(|built_in| built_in.name == self.recipe);
+        let recipe = if is_built_in { &self.recipe } else { "RECIPE" };
+        text += &format!("{out}/images.png shows them; `lessen train {recipe} --data {out}` trains on them\n");
         text
     }
 }

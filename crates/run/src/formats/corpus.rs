@@ -100,7 +100,7 @@ pub(crate) trait Corpus: Send + Sync {
         self.source(config, reader, "train", order_of(config))
     }
 
-    /// The batches of a split in order, each example once.
+    /// The batches of a split, each example once.
     ///
     /// # Errors
     /// Data that does not fit the reader or the sizes, and a split that the data does not have.

@@ -30,8 +30,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the folders of runs, or of condensations, and makes their page. Missing and damaged files are left out, with
-    /// a sentence here and on the page.
+    /// Reads the folders of runs, or of condensations, and makes their page. Missing and damaged files are left out,
+    /// with a sentence here and on the page.
     ///
     /// # Errors
     /// A folder without a run, and folders of both kinds.

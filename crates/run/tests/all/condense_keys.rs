@@ -1,5 +1,5 @@
-//! The table of keys in `docs/reference/condensation.md` is generated from the recipes' keys; `LESSEN_BLESS=1` writes it
-//! anew.
+//! The table of keys in `docs/reference/condensation.md` is generated from the recipes' keys; `LESSEN_BLESS=1` writes
+//! it anew.
 
 use lessen_run::recipe::keys::KEYS;
 use std::fmt::Write;

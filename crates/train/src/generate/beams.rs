@@ -1,7 +1,7 @@
 //! Beam search: several beginnings of a text are continued at once, and those with the largest probability are kept.
 
-use super::rules::{SoFar, check_logits};
-use super::{IsComplete, Sampling};
+use super::IsComplete;
+use super::rules::{Rules, SoFar, check_logits};
 use lessen_base::{Error, Result};
 
 /// Score of a beam that is none.
@@ -108,11 +108,10 @@ impl Search {
     pub fn step(
         &mut self,
         logits: &[f32],
-        sampling: &Sampling,
+        (rules, renormalize): (&Rules, bool),
         ends: &[i32],
         is_complete: &IsComplete<'_>,
     ) -> Result<Vec<usize>> {
-        let rules = &sampling.rules;
         let count = self.beams.count;
         let width = logits.len() / count;
         let mut scores = Vec::with_capacity(logits.len());
@@ -129,7 +128,7 @@ impl Search {
                 ends,
             };
             rules.apply(&mut own, text);
-            if sampling.renormalize {
+            if renormalize {
                 normalize(&mut own);
             }
             scores.extend(own.into_iter().map(|score| score + beam.score));

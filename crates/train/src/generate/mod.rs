@@ -187,7 +187,8 @@ impl Generator {
                 let own = &mut texts[first..][..beams.count];
                 if !search.ended {
                     let logits = &logits[number * width..][..width];
-                    let parents = search.step(logits, sampling, &self.ends, is_complete)?;
+                    let parents =
+                        search.step(logits, (&sampling.rules, sampling.renormalize), &self.ends, is_complete)?;
                     for (row, parent) in rows[first..].iter_mut().zip(parents) {
                         *row = first + parent;
                     }

@@ -105,7 +105,8 @@ impl Searching {
     /// Chooses the next tokens of the beams; what has been found, where the search ends.
     pub(super) fn next(&mut self, ends: &[i32], is_complete: &IsComplete<'_>) -> Option<Next> {
         let logits = self.logits.take()?;
-        match self.search.step(&logits, &self.sampling, ends, is_complete) {
+        let rules = (&self.sampling.rules, self.sampling.renormalize);
+        match self.search.step(&logits, rules, ends, is_complete) {
             Err(error) => Some(Next::Failed(error)),
             Ok(parents) => {
                 self.from = parents.into_iter().map(|parent| self.places[parent]).collect();

@@ -198,6 +198,18 @@ fn samples_of_a_prompt_differ_and_the_first_one_is_that_of_the_prompt_alone() {
 }
 
 #[test]
+fn another_number_of_texts_has_a_cache_of_its_own() {
+    let (model, weights) = model();
+    let new = || Generator::new(session(&model, &weights), &model, POSITIONS).unwrap();
+    let (mut generator, one) = (new(), Sampling::greedy(1));
+    // A single token is chosen without a function that reads one more.
+    let both = together(&mut generator, &[&[3, 1, 4], &[9]], 1, &one);
+    assert_eq!(generator.generate(&[9], &one).unwrap(), both[1]);
+    assert_eq!(together(&mut generator, &[&[3, 1, 4], &[9]], 1, &one), both);
+    assert_eq!(new().generate(&[3, 1, 4], &one).unwrap(), both[0]);
+}
+
+#[test]
 fn each_text_ends_by_itself() {
     let (mut model, weights) = model();
     let sampling = Sampling::greedy(10);

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod condense;
 mod memory;
 mod onnx;
 mod planning_args;
@@ -31,6 +32,8 @@ enum Benchmark {
     Activation(activation::Activation),
     /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
     Attention(attention::Attention),
+    /// Dataset condensation: an update of the images, an epoch of the network, whole outer iterations
+    Condense(condense::Condense),
     /// An ONNX model on random inputs, and the share of its norms
     Onnx(onnx::Onnx),
 }
@@ -44,6 +47,7 @@ impl Bench {
             Benchmark::Update(update) => update.run(),
             Benchmark::Activation(activation) => activation.run(),
             Benchmark::Attention(attention) => attention.run(),
+            Benchmark::Condense(condense) => condense.run(),
             Benchmark::Onnx(onnx) => onnx.run(),
         }
     }

@@ -92,7 +92,7 @@ impl CheckedTask {
         data.corpus().training(&self.config, &data.reader)
     }
 
-    /// The batches of a split in order, each example once.
+    /// The batches of a split, each example once.
     ///
     /// # Errors
     /// As [`CheckedTask::training`], and a split that the data does not have.
