@@ -19,6 +19,11 @@ pub trait ImageSource {
         None
     }
 
+    /// The learning rate that was learned with the images, if one was; networks learn by it in place of another one.
+    fn learned_rate(&self) -> Option<f32> {
+        None
+    }
+
     /// Writes the pixels of image `index` to `pixels`, rows of columns of channels.
     ///
     /// # Errors
@@ -61,6 +66,7 @@ pub struct LabelledImages {
     pixels: Vec<f32>,
     labels: Vec<u32>,
     soft_labels: Option<Vec<f32>>,
+    learned_rate: Option<f32>,
 }
 
 impl LabelledImages {
@@ -98,7 +104,16 @@ impl LabelledImages {
             pixels,
             labels,
             soft_labels: None,
+            learned_rate: None,
         })
+    }
+
+    /// Returns the images with a learning rate that was learned with them.
+    pub fn with_learned_rate(self, rate: f32) -> LabelledImages {
+        LabelledImages {
+            learned_rate: Some(rate),
+            ..self
+        }
     }
 
     /// Returns the images with these probabilities of all classes for each of them, `[N, classes]`.
@@ -207,6 +222,10 @@ impl ImageSource for LabelledImages {
 
     fn soft_labels(&self) -> Option<&[f32]> {
         self.soft_labels.as_deref()
+    }
+
+    fn learned_rate(&self) -> Option<f32> {
+        self.learned_rate
     }
 
     fn read(&self, index: usize, pixels: &mut [f32]) -> Result<()> {

@@ -169,7 +169,7 @@ impl<'a> Learner<'a> {
                     return Err(Error::user(format!(
                         "the loss is {loss} in epoch {} of a training; choose a learning rate below {}",
                         epoch + 1,
-                        self.settings.rate
+                        self.settings.rate_of(0, set.learned_rate())?
                     )));
                 }
                 seen(&Presented {
@@ -194,7 +194,7 @@ impl<'a> Learner<'a> {
         let mut pixels = set.gather(images)?;
         self.settings.augmentation.apply(&mut pixels, self.shape, random);
         let key = [random.next_u64(), random.next_u64()].map(|word| word as u32);
-        let rate = [self.settings.rate_of(epoch) as f32];
+        let rate = [self.settings.rate_of(epoch, set.learned_rate())? as f32];
         let soft = set.soft_labels();
         let step = self.step_of(StepShape {
             batch: images.len(),

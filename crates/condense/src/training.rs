@@ -20,7 +20,7 @@ const AUGMENTED_EPOCHS: usize = 1000;
 pub struct TrainingSettings {
     /// Epochs over the images; 300 if `None`, and 1000 with augmentation.
     pub epochs: Option<usize>,
-    /// Learning rate at first.
+    /// Learning rate at first, unless one was learned with the images.
     pub rate: f64,
     /// Momentum.
     pub momentum: f64,
@@ -76,13 +76,22 @@ impl TrainingSettings {
         })
     }
 
-    /// The learning rate of an epoch, from 0.
-    pub fn rate_of(&self, epoch: usize) -> f64 {
-        if epoch < self.epochs().div_ceil(2) {
-            self.rate
-        } else {
-            self.rate * 0.1
-        }
+    /// The learning rate of an epoch, from 0, for images with this learned rate.
+    ///
+    /// # Errors
+    /// A learned rate below 0 or no number.
+    pub fn rate_of(&self, epoch: usize, learned: Option<f32>) -> Result<f64> {
+        let first = match learned.map(f64::from) {
+            None => self.rate,
+            Some(rate) if rate.is_finite() && rate >= 0.0 => rate,
+            Some(rate) => {
+                return Err(Error::user(format!(
+                    "the learning rate that was learned with the images is {rate}, and no network learns by it; condense                      anew with a smaller rate of that rate"
+                )));
+            }
+        };
+        let is_late = epoch >= self.epochs().div_ceil(2);
+        Ok(if is_late { 0.1 * first } else { first })
     }
 
     /// Checks all numbers.

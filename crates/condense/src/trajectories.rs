@@ -272,7 +272,11 @@ impl Condensation for TrajectoryMatcher<'_> {
     }
 
     fn images(&self) -> Result<LabelledImages> {
-        self.common.images()
+        let images = self.common.images()?;
+        Ok(match self.learned_rate()? {
+            Some(rate) => images.with_learned_rate(rate),
+            None => images,
+        })
     }
 
     fn learned_rate(&self) -> Result<Option<f32>> {

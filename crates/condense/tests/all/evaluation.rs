@@ -36,11 +36,10 @@ fn steps_are_those_of_sgd_in_pytorch() {
         ..ConvNet::new(3)
     };
     let network = VisionModel::from(net);
-    for (prefix, set) in [("hard/", hard), ("soft/", soft.expect("recorded probabilities"))] {
-        let settings = TrainingSettings {
-            rate: 0.05,
-            ..settings(6)
-        };
+    let soft = soft.expect("recorded probabilities");
+    let learned = hard.clone().with_learned_rate(0.05);
+    for (prefix, set, rate) in [("hard/", hard, 0.05), ("soft/", soft, 0.05), ("hard/", learned, 0.9)] {
+        let settings = TrainingSettings { rate, ..settings(6) };
         let mut learner = Learner::new(device(2), &network, ([8, 8, 1], 3), settings).expect("a learner");
         learner.set_weights(&part(&recorded, "start/")).expect("its weights");
         let mut losses = Vec::new();

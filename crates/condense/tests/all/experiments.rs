@@ -197,7 +197,9 @@ fn published_settings_follow_digits_and_batch_normalization() {
     ] {
         let settings = TrainingSettings::published(network, [8, 8, 1], digits).expect("settings");
         assert_eq!((settings.augmentation, settings.epochs()), (augmentation, epochs));
-        assert_eq!(settings.rate_of(epochs / 2 - 1), 0.01);
-        assert_eq!(settings.rate_of(epochs / 2), 0.01 * 0.1);
+        assert_eq!(settings.rate_of(epochs / 2 - 1, None), Ok(0.01));
+        assert_eq!(settings.rate_of(epochs / 2, None), Ok(0.1 * 0.01));
+        assert_eq!(settings.rate_of(0, Some(0.5)), Ok(0.5));
+        assert!(settings.rate_of(0, Some(-0.5)).is_err());
     }
 }

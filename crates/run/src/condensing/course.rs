@@ -14,7 +14,7 @@ use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
 use crate::wording::counted;
 use lessen_base::{Error, Result};
-use lessen_condense::Condensation;
+use lessen_condense::{Condensation, ImageSource};
 use lessen_data::images::Preprocessing;
 use lessen_train::Peak;
 use std::time::Instant;
@@ -199,6 +199,7 @@ impl Course<'_> {
         checkpoint.write(&self.folder.checkpoint())?;
         drop(checkpoint);
         self.manifest.done = done;
+        self.manifest.learned_rate = images.learned_rate();
         self.folder
             .write_image(&pictures::png_of(&images, self.preprocessing))?;
         arrays::write(self.folder.root(), &images, self.preprocessing)?;

@@ -269,9 +269,15 @@ impl Sets {
     /// The sets in words.
     fn counted(&self) -> String {
         let images: Vec<String> = self.sets.iter().map(|set| set.labels().len().to_string()).collect();
+        let rates = self.sets.iter().filter_map(ImageSource::learned_rate);
+        let rates: Vec<String> = rates.map(|rate| rate.to_string()).collect();
+        let learned = match rates.len() {
+            0 => String::new(),
+            _ => format!(" by the learning rate that was learned with them, {}", rates.join(", ")),
+        };
         match images.len() {
-            1 => format!("{} images", images[0]),
-            count => format!("each of {count} sets of {} images", images.join(", ")),
+            1 => format!("{} images{learned}", images[0]),
+            count => format!("each of {count} sets of {} images{learned}", images.join(", ")),
         }
     }
 }

@@ -249,6 +249,11 @@ impl CondensedFolder {
     /// # Errors
     /// Files that cannot be read, or do not go together.
     pub fn images(&self) -> Result<LabelledImages> {
-        super::arrays::read(&self.root, &self.manifest()?)
+        let manifest = self.manifest()?;
+        let images = super::arrays::read(&self.root, &manifest)?;
+        Ok(match manifest.learned_rate {
+            Some(rate) => images.with_learned_rate(rate),
+            None => images,
+        })
     }
 }

@@ -22,6 +22,9 @@ pub struct Manifest {
     pub iterations: Option<usize>,
     /// The settings as they were followed, defaults among them.
     pub settings: BTreeMap<String, String>,
+    /// The learning rate that was learned with the images, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_rate: Option<f32>,
     /// The data set that was condensed.
     pub data: Origin,
     /// Height, width and channels of an image.

@@ -163,6 +163,7 @@ impl Start {
                 Iterations::Minutes(_) => None,
             },
             settings: settings.map(|(name, value)| (name.to_string(), value)).collect(),
+            learned_rate: self.before.as_ref().and_then(|before| before.learned_rate),
             data,
             shape: images.preprocessing().shape(),
             classes: images.names.clone(),
