@@ -6,6 +6,10 @@
 //! graph with the gradients of real and synthetic images, their [`Distance`], its derivative and the update.
 //! [`condensation`] makes what the settings ask for, and every [`Condensation`] is driven alike.
 //! [`Settings::published`] has the paper's settings by [`Method`].
+//!
+//! [`evaluate`] says how good sets of images are, synthetic or real: networks are trained on them from scratch, each a
+//! [`Learner`], and tested on others. [`coreset`](coreset()) chooses real images in place of synthetic ones, and
+//! [`experiments`] compares networks and memories by condensed sets.
 #![forbid(unsafe_code)]
 
 mod augmentation;

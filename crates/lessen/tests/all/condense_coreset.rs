@@ -77,6 +77,31 @@ fn every_coreset_is_a_folder_that_is_evaluated_and_resumed() {
 }
 
 #[test]
+fn images_learn_slower_from_an_mlp() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    for (network, rate) in [("mlp", "0.01"), ("convnet-3", "0.1")] {
+        let own = format!("condense.network={network}");
+        let few = [
+            "condense",
+            "mnist",
+            "--data",
+            "bars",
+            "--per-class",
+            "1",
+            "--iterations",
+            "1",
+            "--method",
+            "md",
+        ];
+        let more = ["--set", "condense.real_batch=8", "--set", &own, "--out", network];
+        succeed(dir, &[&few[..], &more].concat());
+        assert_eq!(manifest(dir, network)["settings"]["image_rate"], rate);
+    }
+}
+
+#[test]
 fn keys_without_a_part_in_a_coreset_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

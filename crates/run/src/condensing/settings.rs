@@ -144,7 +144,7 @@ pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
         level: keys.level.unwrap_or(own.level),
         lambda: keys.lambda.or(own.lambda),
         distance: keys.distance.unwrap_or(own.distance),
-        image_rate: keys.image_rate.unwrap_or(own.image_rate),
+        image_rate: keys.image_rate.unwrap_or(published_image_rate(keys, &own)),
         image_momentum: keys.image_momentum.unwrap_or(own.image_momentum),
         network_rate: keys.network_rate.unwrap_or(own.network_rate),
         network_momentum: keys.network_momentum.unwrap_or(own.network_momentum),
@@ -162,6 +162,19 @@ pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
     };
     settings.check()?;
     Ok(settings)
+}
+
+/// The published learning rate of images where the gradients of an MLP are matched.
+const MLP_IMAGE_RATE: f64 = 0.01;
+
+/// The learning rate of images where none is given.
+fn published_image_rate(keys: &CondenseKeys, own: &Condensation) -> f64 {
+    let is_mlp = keys.network.is_some_and(|network| network.name() == "mlp");
+    if is_mlp && own.objective == Objective::Gradients {
+        MLP_IMAGE_RATE
+    } else {
+        own.image_rate
+    }
 }
 
 /// The settings of trajectory matching that the keys make of the method's.

@@ -315,7 +315,7 @@ keys! {
         distance: Option<Distance> [DISTANCE],
             "distance of gradients: one less the cosine (d1), Euclidean (d2), squared (d3), mean squared (d4) (default: d1+d2, of \
              the baseline and m d1)";
-        image_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the images (default: 0.1, of dm 1, of mtt 1000)";
+        image_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the images (default: 0.1, for network mlp 0.01, of dm 1, of mtt 1000)";
         image_momentum: Option<f64> [SHARE], "momentum of the images' updates, below 1 (default: 0.5)";
         network_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the network (default: 0.01)";
         network_momentum: Option<f64> [SHARE], "momentum of the network's updates, below 1 (default: 0.5, of dsa and mtt 0)";
