@@ -67,7 +67,7 @@ impl<T: Sample> Image<T> {
             let start = row * width;
             let hole = &mut self.samples_mut()[(start + columns.start) * channels..(start + columns.end) * channels];
             hole.chunks_exact_mut(channels)
-                .for_each(|pixel| pixel.copy_from_slice(colour));
+                .for_each(|pixel| pixel.copy_from_slice(&colour[..channels]));
         }
     }
 }

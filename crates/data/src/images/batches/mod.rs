@@ -308,3 +308,5 @@ impl Source for ImageBatches {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_numbers;
