@@ -67,10 +67,11 @@ impl Log {
         (layers, updates): (&[String], usize),
     ) -> Result<Log> {
         let total = iterations.unwrap_or(0) * updates;
+        let unit = if updates == 1 { "iteration" } else { "update" };
         Ok(Log {
             metrics: Metrics::open(&folder.metrics(), done as u64)?,
             events: Events::create(folder.root(), done as u64)?,
-            progress: Progress::new("update", total as u64, (done * updates) as u64),
+            progress: Progress::new(unit, total as u64, (done * updates) as u64),
             layers: layers.iter().map(|layer| short(layer).to_string()).collect(),
             updates,
             iterations,
@@ -101,12 +102,15 @@ impl Log {
             .collect();
         let more = if self.layers.len() > SHOWN { ", …" } else { "" };
         let of = self.iterations.map_or(String::new(), |all| format!("/{all}"));
+        let iteration = match self.updates {
+            1 => String::new(),
+            _ => format!("iteration {}{of}  ", update.iteration + 1),
+        };
         let done = update.iteration * self.updates + update.update + 1;
         self.progress.step(
             done as u64,
             format!(
-                "iteration {}{of}  distance {} ({}{more})",
-                update.iteration + 1,
+                "{iteration}distance {} ({}{more})",
                 figure(f64::from(total)),
                 layers.join(", ")
             ),
