@@ -1,12 +1,12 @@
 //! Coresets: real images that stand for their class, the plain relatives of condensed ones.
 
 use crate::coreset_method::Coreset;
-use crate::evaluation::{seed_of, train};
+use crate::evaluation::{by_epoch, seed_of};
 use crate::forgetting::Forgetting;
 use crate::herding::herding;
 use crate::images::ImageSource;
 use crate::k_center::k_center;
-use crate::learner::Learner;
+use crate::learner::{Learner, Presented};
 use crate::learner_graph::Question;
 use crate::network::Network;
 use crate::synthetic::{check_classes, drawn};
@@ -33,7 +33,8 @@ pub fn coreset(
         return Ok(at_random(source, per_class, settings.seed));
     }
     let mut learner = Learner::new(device, network, (source.shape(), source.classes()), settings.clone())?;
-    method.choose(&mut learner, source, per_class, progress)
+    let mut seen = by_epoch(source.labels().len(), progress);
+    method.choose(&mut learner, source, per_class, &mut seen)
 }
 
 impl Coreset {
@@ -53,24 +54,24 @@ impl Coreset {
         }
     }
 
-    /// Chooses images, after it has trained the network on all of them where it needs it.
+    /// Chooses images, after it has trained the network on all of them where it needs it; `seen` hears of each batch.
     pub(crate) fn choose(
         self,
         learner: &mut Learner<'_>,
         source: &dyn ImageSource,
         per_class: usize,
-        progress: &mut dyn FnMut(usize, f64) -> Result<()>,
+        seen: &mut dyn FnMut(&Presented<'_>) -> Result<()>,
     ) -> Result<Vec<usize>> {
         let seed = learner.settings().seed;
         learner.restart(seed_of(seed, 0))?;
         let choose: fn(&[f32], usize, usize) -> Vec<usize> = match self {
             Coreset::Random => return Ok(at_random(source, per_class, seed)),
-            Coreset::Forgetting => return most_forgotten(learner, source, per_class, progress),
+            Coreset::Forgetting => return most_forgotten(learner, source, per_class, seen),
             Coreset::KCenter => k_center,
             Coreset::Herding => herding,
         };
         learner.check_features()?;
-        train(learner, source, progress)?;
+        learner.train(source, seen)?;
         let mut chosen = Vec::new();
         for class in &source.by_class() {
             let features = learner.features(source, class)?;
@@ -95,21 +96,15 @@ fn most_forgotten(
     learner: &mut Learner<'_>,
     source: &dyn ImageSource,
     per_class: usize,
-    progress: &mut dyn FnMut(usize, f64) -> Result<()>,
+    seen: &mut dyn FnMut(&Presented<'_>) -> Result<()>,
 ) -> Result<Vec<usize>> {
     let labels = source.labels();
     let mut history = Forgetting::new(labels.len());
-    let mut shown = 0;
     learner.train(source, &mut |batch| {
         for (&image, &class) in batch.images.iter().zip(batch.predicted) {
             history.present(image, class == labels[image]);
         }
-        shown += batch.images.len();
-        if shown < labels.len() {
-            return Ok(());
-        }
-        shown = 0;
-        progress(batch.epoch, batch.loss)
+        seen(batch)
     })?;
     let by_class = source.by_class();
     let of_class = |class: &Vec<usize>| history.most_forgotten(class, per_class);

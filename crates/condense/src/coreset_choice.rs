@@ -37,7 +37,7 @@ pub struct CoresetChoice<'a> {
 }
 
 impl<'a> CoresetChoice<'a> {
-    /// Prepares a choice: graphs are compiled and memory is allocated.
+    /// Prepares a choice: graphs are compiled.
     ///
     /// # Errors
     /// Settings out of range, or other than a coreset has; a class with fewer images; images that the network cannot
@@ -72,7 +72,6 @@ impl<'a> CoresetChoice<'a> {
             }
             learner.compile_for(source, method.questions())?;
         }
-        learner.reserve()?;
         Ok(CoresetChoice {
             method,
             source,
@@ -118,18 +117,21 @@ impl Condensation for CoresetChoice<'_> {
         0
     }
 
-    /// Trains the network, each part an epoch, and chooses the images.
+    /// Trains the network, each part a step, and chooses the images.
     fn prepare(&mut self, progress: &mut dyn FnMut(&Preparation) -> Result<()>) -> Result<()> {
         if self.chosen.is_some() {
             return Ok(());
         }
         let (method, per_class) = (self.method, self.settings.per_class);
-        let parts = self.learner.settings().epochs();
-        let chosen = method.choose(&mut self.learner, self.source, per_class, &mut |epoch, loss| {
+        let training = self.learner.settings();
+        let steps = self.source.labels().len().div_ceil(training.batch);
+        let (mut done, parts) = (0, training.epochs().saturating_mul(steps));
+        let chosen = method.choose(&mut self.learner, self.source, per_class, &mut |batch| {
+            done += 1;
             progress(&Preparation {
-                done: epoch + 1,
+                done,
                 parts,
-                loss: loss as f32,
+                loss: batch.loss as f32,
             })
         })?;
         self.chosen = Some(chosen);

@@ -1,7 +1,7 @@
 //! How good are sets of images? Networks are trained on each of them from scratch and tested on other images.
 
 use crate::images::ImageSource;
-use crate::learner::Learner;
+use crate::learner::{Learner, Presented};
 use crate::network::Network;
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result, SplitMix64};
@@ -104,14 +104,15 @@ pub fn evaluate(
     for (set, images) in sets.iter().enumerate() {
         for network in 0..networks {
             learner.restart(seed_of(settings.seed, values.len()))?;
-            train(&mut learner, *images, &mut |epoch, loss| {
+            let mut epoch = |epoch: usize, loss: f64| {
                 progress(Evaluated::Epoch {
                     set,
                     network,
                     epoch,
                     loss,
                 })
-            })?;
+            };
+            learner.train(*images, &mut by_epoch(images.labels().len(), &mut epoch))?;
             let accuracy = learner.accuracy(test)?;
             values.push(accuracy);
             progress(Evaluated::Network { set, network, accuracy })?;
@@ -125,22 +126,20 @@ pub(crate) fn seed_of(seed: u64, number: usize) -> u64 {
     SplitMix64::keyed(seed, number as u64).next_u64()
 }
 
-/// Trains a network for all epochs; `progress` hears the number of each epoch and the loss of its last batch.
-pub(crate) fn train(
-    learner: &mut Learner<'_>,
-    images: &dyn ImageSource,
+/// Tells `progress` of each epoch over `count` images, by its number and the loss of its last batch.
+pub(crate) fn by_epoch(
+    count: usize,
     progress: &mut dyn FnMut(usize, f64) -> Result<()>,
-) -> Result<()> {
-    let count = images.labels().len();
+) -> impl FnMut(&Presented<'_>) -> Result<()> {
     let mut shown = 0;
-    learner.train(images, &mut |batch| {
+    move |batch| {
         shown += batch.images.len();
         if shown < count {
             return Ok(());
         }
         shown = 0;
         progress(batch.epoch, batch.loss)
-    })
+    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub enum Method {
     /// Trajectory matching with siamese augmentation, from real images (Cazenavette et al. 2022), with the experts of
     /// [`Trajectories::default`].
     Mtt,
-    /// Real images; where a network is trained on all images first, for 20 epochs.
+    /// Real images; where a network is trained on all images first, for 5 epochs.
     Coreset(Coreset),
 }
 
@@ -258,7 +258,7 @@ impl Settings {
                 objective: Objective::Coreset(own),
                 iterations: 0,
                 updates: 1,
-                epochs: InnerEpochs::Fixed(20),
+                epochs: InnerEpochs::Fixed(5),
                 network_momentum: 0.9,
                 start: Start::Real,
                 ..baseline

@@ -149,8 +149,9 @@ fn a_choice_is_driven_like_a_condensation() {
             Ok(())
         });
         prepared.expect("images");
-        let epochs = [(1, 3, true), (2, 3, true), (3, 3, true)];
-        assert_eq!(told, if method.trains() { &epochs[..] } else { &[] }, "{word}");
+        // Three epochs of steps on 10, 10 and 7 images.
+        let steps: Vec<(usize, usize, bool)> = (1..=9).map(|done| (done, 9, true)).collect();
+        assert_eq!(told, if method.trains() { steps } else { Vec::new() }, "{word}");
         let training = TrainingSettings {
             epochs: Some(3),
             batch: 10,

@@ -4,10 +4,14 @@ use super::folder::CondensedFolder;
 use crate::folder::events::Events;
 use crate::folder::metrics::Metrics;
 use crate::training::progress::Progress;
+use crate::wording::show_duration;
 use lessen_base::Result;
 use lessen_condense::{ImageUpdate, Preparation};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Time between two parts of a preparation that are shown.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// Most layers whose distances are shown beside their sum.
 const SHOWN: usize = 5;
@@ -54,6 +58,18 @@ pub(super) struct Log {
     updates: usize,
     /// Iterations in all, once they are known.
     iterations: Option<usize>,
+    /// What precedes the first iteration, once it has begun.
+    preparing: Option<Preparing>,
+}
+
+/// What precedes the first iteration.
+struct Preparing {
+    /// When the first part was done.
+    begun: Instant,
+    /// The number of that part.
+    first: usize,
+    /// When a part was shown last.
+    shown: Option<Instant>,
 }
 
 impl Log {
@@ -75,6 +91,7 @@ impl Log {
             layers: layers.iter().map(|layer| short(layer).to_string()).collect(),
             updates,
             iterations,
+            preparing: None,
         })
     }
 
@@ -84,10 +101,30 @@ impl Log {
         self.progress.expect((iterations * self.updates) as u64);
     }
 
-    /// Shows a part of what precedes the first iteration.
+    /// Shows a part of what precedes the first iteration, if the last one was not shown a moment ago.
     pub(super) fn preparation(&mut self, part: &Preparation) {
+        let now = Instant::now();
+        let shown = self.preparing.get_or_insert(Preparing {
+            begun: now,
+            first: part.done,
+            shown: None,
+        });
+        let is_due = shown.shown.is_none_or(|shown| now - shown >= PAUSE);
+        if !is_due && part.done < part.parts {
+            return;
+        }
+        shown.shown = Some(now);
+        let made = part.done.saturating_sub(shown.first);
+        let left = match made {
+            0 => String::new(),
+            _ => {
+                let each = (now - shown.begun).as_secs_f64() / made as f64;
+                let left = each * part.parts.saturating_sub(part.done) as f64;
+                format!("  {} left", show_duration(left))
+            }
+        };
         self.progress.report(&format!(
-            "preparation {}/{}  loss {:.4}",
+            "preparation {}/{}  loss {:.4}{left}",
             part.done, part.parts, part.loss
         ));
     }
