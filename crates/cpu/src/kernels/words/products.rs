@@ -81,6 +81,20 @@ pub(crate) struct Place {
     pub(super) bias: *const f32,
 }
 
+/// Runs a block for each index below a bound. The indices are constants, so that arrays which only they index lie in
+/// registers: a compiler that has to unroll loops first may store 24 sums at each step.
+macro_rules! unrolled {
+    ($i:ident < $bound:expr, $body:block) => {
+        unrolled!(@ $i, $bound, $body, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+    };
+    (@ $i:ident, $bound:expr, $body:block, $($index:literal),+) => {
+        $(if $index < $bound {
+            const $i: usize = $index;
+            $body
+        })+
+    };
+}
+
 /// Calls a function for tiles of `R` rows, and for smaller ones that are left.
 macro_rules! in_tiles {
     ($most:ident, $rows:expr, |$R:ident, $row:ident| $call:expr) => {{
@@ -136,7 +150,12 @@ macro_rules! product {
                     if accumulate {
                         $to.load(&mut $sums);
                     } else if !$to.bias.is_null() {
-                        $sums = [read($to.bias.add($to.column).cast(), $to.last); $R];
+                        let row: [__m512; $V] = read($to.bias.add($to.column).cast(), $to.last);
+                        unrolled!(I < $R, {
+                            unrolled!(J < $V, {
+                                $sums[I][J] = row[J];
+                            });
+                        });
                     }
                     $body
                     $to.store(&$sums);
@@ -163,11 +182,11 @@ macro_rules! products {
             for run in 0..terms.runs {
                 let mut left = [std::ptr::null::<u8>(); R];
                 let mut all_zeros = true;
-                for (i, left) in left.iter_mut().enumerate() {
-                    let pointer = *terms.pointers.add(run * terms.apart + i);
+                unrolled!(I < R, {
+                    let pointer = *terms.pointers.add(run * terms.apart + I);
                     all_zeros &= pointer == terms.zeros;
-                    *left = pointer.add(terms.offset);
-                }
+                    left[I] = pointer.add(terms.offset);
+                });
                 if all_zeros {
                     continue;
                 }
@@ -175,13 +194,13 @@ macro_rules! products {
                 for word in 0..terms.words {
                     let right: [__m512; V] = read(panel, !0);
                     panel = panel.add(terms.panel_row);
-                    for (left, sums) in left.iter().zip(&mut sums) {
-                        let $left = _mm512_set1_ps(left.add(word * WORD).cast::<f32>().read_unaligned());
-                        for (sum, &$right) in sums.iter_mut().zip(&right) {
-                            let $sum = *sum;
-                            *sum = $add;
-                        }
-                    }
+                    unrolled!(I < R, {
+                        let $left = _mm512_set1_ps(left[I].add(word * WORD).cast::<f32>().read_unaligned());
+                        unrolled!(J < V, {
+                            let ($sum, $right) = (sums[I][J], right[J]);
+                            sums[I][J] = $add;
+                        });
+                    });
                 }
             }
         });
@@ -192,13 +211,13 @@ macro_rules! products {
                 let left = (*terms.pointers.add(word)).add(terms.offset);
                 let rights: [__m512; V] = read(right, to.last);
                 right = right.add(terms.right_row);
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    let $left = _mm512_set1_ps(left.add(i * WORD).cast::<f32>().read_unaligned());
-                    for (sum, &$right) in sums.iter_mut().zip(&rights) {
-                        let $sum = *sum;
-                        *sum = $add;
-                    }
-                }
+                unrolled!(I < R, {
+                    let $left = _mm512_set1_ps(left.add(I * WORD).cast::<f32>().read_unaligned());
+                    unrolled!(J < V, {
+                        let ($sum, $right) = (sums[I][J], rights[J]);
+                        sums[I][J] = $add;
+                    });
+                });
             }
         });
     };
@@ -212,11 +231,11 @@ macro_rules! products {
 #[target_feature(enable = "avx512f")]
 unsafe fn read<const V: usize>(from: *const u8, last: __mmask16) -> [__m512; V] {
     let mut all = [_mm512_setzero_ps(); V];
-    for (v, vector) in all.iter_mut().enumerate() {
-        let mask = if v + 1 == V { last } else { !0 };
+    unrolled!(J < V, {
+        let mask = if J + 1 == V { last } else { !0 };
         // SAFETY: passed on.
-        *vector = unsafe { _mm512_maskz_loadu_ps(mask, from.add(v * (VECTOR * WORD)).cast()) };
-    }
+        all[J] = unsafe { _mm512_maskz_loadu_ps(mask, from.add(J * (VECTOR * WORD)).cast()) };
+    });
     all
 }
 
@@ -262,10 +281,13 @@ impl Place {
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn load<const R: usize, const V: usize>(&self, sums: &mut [[__m512; V]; R]) {
-        for (i, sums) in sums.iter_mut().enumerate() {
+        unrolled!(I < R, {
             // SAFETY: passed on.
-            *sums = unsafe { read(self.row(i).cast(), self.last) };
-        }
+            let row: [__m512; V] = unsafe { read(self.row(I).cast(), self.last) };
+            unrolled!(J < V, {
+                sums[I][J] = row[J];
+            });
+        });
     }
 
     /// Writes the elements.
@@ -275,21 +297,21 @@ impl Place {
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn store<const R: usize, const V: usize>(&self, sums: &[[__m512; V]; R]) {
-        for (i, sums) in sums.iter().enumerate() {
+        unrolled!(I < R, {
             // SAFETY: passed on.
-            let row = unsafe { self.row(i) };
-            for (v, &sum) in sums.iter().enumerate() {
+            let row = unsafe { self.row(I) };
+            unrolled!(J < V, {
                 // SAFETY: passed on.
                 unsafe {
-                    let at = row.add(v * VECTOR);
-                    if v + 1 < V || self.last == !0 {
+                    let (at, sum) = (row.add(J * VECTOR), sums[I][J]);
+                    if J + 1 < V || self.last == !0 {
                         _mm512_storeu_ps(at, sum);
                     } else {
                         _mm512_mask_storeu_ps(at, self.last, sum);
                     }
                 }
-            }
-        }
+            });
+        });
     }
 }
 
