@@ -1,0 +1,227 @@
+//! A node while it is computed in memory: its inputs and attributes.
+
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+
+use super::tensor::{HostTensor, HostValue};
+use crate::element::Element;
+use crate::proto::{AttributeProto, GraphProto, NodeProto};
+use crate::tensor::{Elements, Tensor};
+
+/// Runs the graphs in a node's attributes, which read names from around the node.
+pub(crate) trait Bodies {
+    /// The outputs of a graph for these inputs.
+    ///
+    /// # Errors
+    /// Those of its nodes.
+    fn run(&self, graph: &GraphProto, inputs: Vec<HostValue>) -> Result<Vec<HostValue>>;
+
+    /// The bytes of a tensor's elements.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>>;
+}
+
+/// A node that is computed.
+pub(crate) struct HostCall<'a> {
+    /// The node.
+    pub node: &'a NodeProto,
+    /// The version of the node's set of operators.
+    pub opset: i64,
+    /// Inputs by position; those that are absent are none.
+    pub inputs: Vec<Option<HostValue>>,
+    /// What runs the graphs in attributes.
+    pub bodies: &'a dyn Bodies,
+}
+
+impl HostCall<'_> {
+    /// The error of what this operator does not do: `why` ends the sentence "the node X cannot be run, since ...".
+    pub fn refused<T>(&self, why: impl Into<String>) -> Result<T> {
+        Err(Error::user(why))
+    }
+
+    /// Whether an input is there.
+    pub fn has(&self, input: usize) -> bool {
+        matches!(self.inputs.get(input), Some(Some(value)) if *value != HostValue::Absent)
+    }
+
+    /// Whether an output is wanted.
+    pub fn wants(&self, output: usize) -> bool {
+        self.node.output.get(output).is_some_and(|name| !name.is_empty())
+    }
+
+    /// An input of any kind.
+    ///
+    /// # Errors
+    /// An input that is absent.
+    pub fn value(&self, input: usize) -> Result<&HostValue> {
+        match self.inputs.get(input) {
+            Some(Some(value)) => Ok(value),
+            _ => self.refused(format!("its input {input} is missing")),
+        }
+    }
+
+    /// An input that is an array.
+    ///
+    /// # Errors
+    /// An input that is absent, or a list.
+    pub fn tensor(&self, input: usize) -> Result<&Arc<HostTensor>> {
+        match self.value(input)?.tensor() {
+            Some(tensor) => Ok(tensor),
+            None => self.refused(format!("its input {input} is no array")),
+        }
+    }
+
+    /// An input that is an array, if it is there.
+    ///
+    /// # Errors
+    /// A list.
+    pub fn optional(&self, input: usize) -> Result<Option<&Arc<HostTensor>>> {
+        if self.has(input) {
+            self.tensor(input).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The integers of an input.
+    ///
+    /// # Errors
+    /// An input that is absent or has no integers.
+    pub fn integers(&self, input: usize) -> Result<Vec<i64>> {
+        match self.tensor(input)?.integers() {
+            Some(integers) => Ok(integers),
+            None => self.refused(format!("its input {input} has no integers")),
+        }
+    }
+
+    /// The integers of an attribute, or of an input in later versions; none where neither is there.
+    ///
+    /// # Errors
+    /// An input that has no integers.
+    pub fn integers_of(&self, attribute: &str, input: usize) -> Result<Option<Vec<i64>>> {
+        if self.has(input) {
+            return self.integers(input).map(Some);
+        }
+        Ok(self.ints(attribute))
+    }
+
+    /// The first number of an input, such as a scalar.
+    ///
+    /// # Errors
+    /// An input that is absent or has no numbers.
+    pub fn number(&self, input: usize) -> Result<f64> {
+        match self.tensor(input)?.data().to_f64().first() {
+            Some(number) => Ok(*number),
+            None => self.refused(format!("its input {input} has no numbers")),
+        }
+    }
+
+    /// An attribute.
+    pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.node.attribute.iter().find(|attribute| attribute.name == name)
+    }
+
+    /// An attribute that is an integer.
+    pub fn int(&self, name: &str, default: i64) -> i64 {
+        self.attribute(name).map_or(default, |attribute| attribute.i)
+    }
+
+    /// An attribute that is a float, as its shortest decimal number.
+    pub fn float(&self, name: &str, default: f64) -> f64 {
+        let shortest = |x: f32| x.to_string().parse().unwrap_or(f64::from(x));
+        self.attribute(name).map_or(default, |attribute| shortest(attribute.f))
+    }
+
+    /// An attribute that is a text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let attribute = self.attribute(name)?;
+        Some(String::from_utf8_lossy(&attribute.s).into_owned())
+    }
+
+    /// An attribute that is a list of integers.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.attribute(name).map(|attribute| attribute.ints.clone())
+    }
+
+    /// An attribute that is a list of floats.
+    pub fn floats(&self, name: &str) -> Option<Vec<f32>> {
+        self.attribute(name).map(|attribute| attribute.floats.clone())
+    }
+
+    /// An attribute that is a tensor.
+    ///
+    /// # Errors
+    /// A tensor that cannot be read, or of a type without a name here.
+    pub fn stored(&self, name: &str) -> Result<Option<HostTensor>> {
+        let Some(message) = self.attribute(name).and_then(|attribute| attribute.t.as_ref()) else {
+            return Ok(None);
+        };
+        let Some(tensor) = Tensor::of(message)? else {
+            return self.refused(format!(
+                "the tensor in its attribute {name} has a type that is not known"
+            ));
+        };
+        let bytes = match &tensor.elements {
+            Elements::Held(bytes) => bytes.clone(),
+            _ => self.bodies.bytes(&tensor)?,
+        };
+        let data = super::data::Data::of_bytes(tensor.element, &bytes);
+        HostTensor::new(&tensor.shape, data).map(Some)
+    }
+
+    /// An attribute that is a graph.
+    ///
+    /// # Errors
+    /// No graph of that name.
+    pub fn graph(&self, name: &str) -> Result<&GraphProto> {
+        match self.attribute(name).and_then(|attribute| attribute.g.as_ref()) {
+            Some(graph) => Ok(graph),
+            None => self.refused(format!("it has no graph {name}")),
+        }
+    }
+
+    /// The element type of a number of the schema, such as the attribute `to`.
+    ///
+    /// # Errors
+    /// A type that is not known.
+    pub fn element(&self, data_type: i64) -> Result<Element> {
+        match i32::try_from(data_type).ok().and_then(Element::of) {
+            Some(element) => Ok(element),
+            None => self.refused(format!("the type {data_type} of ONNX is not known")),
+        }
+    }
+
+    /// A non-negative axis of a rank.
+    ///
+    /// # Errors
+    /// An axis that is not there.
+    pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
+        let at = if axis < 0 { axis + rank as i64 } else { axis };
+        match usize::try_from(at).ok().filter(|at| *at < rank) {
+            Some(at) => Ok(at),
+            None => self.refused(format!("there is no axis {axis} in an array of {rank} axes")),
+        }
+    }
+
+    /// Non-negative axes of a rank, ascending, each once.
+    ///
+    /// # Errors
+    /// An axis that is not there.
+    pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>> {
+        let mut axes = axes
+            .iter()
+            .map(|axis| self.axis(*axis, rank))
+            .collect::<Result<Vec<usize>>>()?;
+        axes.sort_unstable();
+        axes.dedup();
+        Ok(axes)
+    }
+}
+
+/// One output.
+pub(crate) fn one(tensor: HostTensor) -> Result<Vec<HostValue>> {
+    Ok(vec![tensor.into()])
+}

@@ -1,0 +1,10 @@
+//! Branches, loops and recurrent networks.
+
+mod branches;
+mod loops;
+mod recurrent;
+
+use super::operators::HostOperators;
+
+/// The operators of these files.
+pub(super) const GROUPS: &[HostOperators] = &[branches::OPERATORS, loops::OPERATORS, recurrent::OPERATORS];

@@ -1,0 +1,26 @@
+//! Operators on arrays in memory, exactly in the types that a file declares: integers wrap, 16-bit floats round and
+//! overflow.
+//!
+//! Every operator of a file can be computed here. Products of floats and what is around them run as compiled programs
+//! instead; what is left for this module are integers, shapes, texts, sequences and results whose
+//! size depends on elements.
+//!
+//! A new operator is a function and a line in [`operators`]' groups.
+
+mod call;
+mod control;
+mod data;
+mod elementwise;
+mod images;
+mod movement;
+mod number;
+mod operators;
+mod products;
+mod tensor;
+
+pub(crate) use call::{Bodies, HostCall, one};
+pub use data::Data;
+pub(crate) use data::{each_float, each_integer, each_number, each_type};
+pub(crate) use number::{Float, Integer, Number};
+pub(crate) use operators::{HostOperator, HostOperators, host_operator};
+pub use tensor::{HostTensor, HostValue};

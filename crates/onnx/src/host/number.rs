@@ -1,0 +1,149 @@
+//! The numbers of arrays in memory, for functions that are written once for all types.
+
+use half::{bf16, f16};
+
+/// A number.
+pub(crate) trait Number:
+    Copy + PartialEq + PartialOrd + Default + std::fmt::Debug + Send + Sync + 'static
+{
+    /// Whether it is a float.
+    const IS_FLOAT: bool;
+    /// Nought.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// The least number; of floats minus infinity.
+    const LEAST: Self;
+    /// The greatest number; of floats infinity.
+    const MOST: Self;
+
+    /// The nearest number to a float: floats round to even and overflow to infinity, integers saturate and NaN is
+    /// zero.
+    fn of_f64(x: f64) -> Self;
+    /// The number as a float, which rounds integers beyond 2^53.
+    fn to_f64(self) -> f64;
+    /// An integer: floats round, integers wrap.
+    fn of_i128(x: i128) -> Self;
+    /// The integer, where fractions are cut off; NaN is zero, and infinities saturate.
+    fn to_i128(self) -> i128;
+    /// The sum, which wraps or rounds.
+    fn plus(self, other: Self) -> Self;
+    /// The difference, which wraps or rounds.
+    fn minus(self, other: Self) -> Self;
+    /// The product, which wraps or rounds.
+    fn times(self, other: Self) -> Self;
+    /// The quotient; of integers cut towards zero, and none by zero.
+    fn over(self, other: Self) -> Option<Self>;
+    /// Whether it is NaN.
+    fn is_nan(self) -> bool;
+}
+
+/// A float.
+pub(crate) trait Float: Number {}
+
+/// An integer.
+pub(crate) trait Integer: Number + Eq + Ord + std::hash::Hash {
+    /// Bits of the number.
+    const BITS: u32;
+    /// Whether it is signed.
+    const IS_SIGNED: bool;
+
+    /// Its bits in the low end of 64.
+    fn to_bits(self) -> u64;
+    /// From the low bits of 64.
+    fn of_bits(bits: u64) -> Self;
+}
+
+macro_rules! integers {
+    ($($type:ident, $signed:literal);+ $(;)?) => { $(
+        impl Number for $type {
+            const IS_FLOAT: bool = false;
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            const LEAST: Self = $type::MIN;
+            const MOST: Self = $type::MAX;
+
+            fn of_f64(x: f64) -> Self { x as $type }
+            fn to_f64(self) -> f64 { self as f64 }
+            fn of_i128(x: i128) -> Self { x as $type }
+            fn to_i128(self) -> i128 { self as i128 }
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            fn over(self, other: Self) -> Option<Self> {
+                (other != 0).then(|| self.wrapping_div(other))
+            }
+            fn is_nan(self) -> bool { false }
+        }
+
+        impl Integer for $type {
+            const BITS: u32 = $type::BITS;
+            const IS_SIGNED: bool = $signed;
+
+            fn to_bits(self) -> u64 { self as u64 }
+            fn of_bits(bits: u64) -> Self { bits as $type }
+        }
+    )+ };
+}
+
+integers! {
+    i8, true; i16, true; i32, true; i64, true;
+    u8, false; u16, false; u32, false; u64, false;
+}
+
+macro_rules! floats {
+    ($($type:ident, $of:expr, $to:expr);+ $(;)?) => { $(
+        impl Number for $type {
+            const IS_FLOAT: bool = true;
+            const ZERO: Self = $type::ZERO_;
+            const ONE: Self = $type::ONE_;
+            const LEAST: Self = $type::NEG_INFINITY;
+            const MOST: Self = $type::INFINITY;
+
+            fn of_f64(x: f64) -> Self { $of(x) }
+            fn to_f64(self) -> f64 { $to(self) }
+            fn of_i128(x: i128) -> Self { $of(x as f64) }
+            fn to_i128(self) -> i128 { $to(self) as i128 }
+            fn plus(self, other: Self) -> Self { self + other }
+            fn minus(self, other: Self) -> Self { self - other }
+            fn times(self, other: Self) -> Self { self * other }
+            fn over(self, other: Self) -> Option<Self> { Some(self / other) }
+            fn is_nan(self) -> bool { self != self }
+        }
+
+        impl Float for $type {}
+    )+ };
+}
+
+/// Constants of floats by one name.
+trait Constants {
+    const ZERO_: Self;
+    const ONE_: Self;
+}
+
+impl Constants for f32 {
+    const ZERO_: f32 = 0.0;
+    const ONE_: f32 = 1.0;
+}
+
+impl Constants for f64 {
+    const ZERO_: f64 = 0.0;
+    const ONE_: f64 = 1.0;
+}
+
+impl Constants for f16 {
+    const ZERO_: f16 = f16::ZERO;
+    const ONE_: f16 = f16::ONE;
+}
+
+impl Constants for bf16 {
+    const ZERO_: bf16 = bf16::ZERO;
+    const ONE_: bf16 = bf16::ONE;
+}
+
+floats! {
+    f32, |x: f64| x as f32, f64::from;
+    f64, |x: f64| x, |x: f64| x;
+    f16, f16::from_f64, f16::to_f64;
+    bf16, bf16::from_f64, bf16::to_f64;
+}

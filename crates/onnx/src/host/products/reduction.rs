@@ -1,0 +1,5 @@
+//! Operators of this file.
+
+use crate::host::HostOperators;
+
+pub(crate) const OPERATORS: HostOperators = &[];

@@ -1,0 +1,152 @@
+//! Arrays in memory, and lists of them.
+
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+
+use super::data::Data;
+use crate::element::Element;
+
+/// An array in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostTensor {
+    shape: Vec<usize>,
+    data: Data,
+}
+
+/// What a name of a model stands for while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostValue {
+    /// An array.
+    Tensor(Arc<HostTensor>),
+    /// A list of arrays or lists.
+    Sequence(Arc<Vec<HostValue>>),
+    /// An optional value that is absent.
+    Absent,
+}
+
+impl HostTensor {
+    /// The array of these elements.
+    ///
+    /// # Errors
+    /// Another number of elements than the extents have.
+    pub fn new(shape: &[usize], data: impl Into<Data>) -> Result<HostTensor> {
+        let data = data.into();
+        if numel(shape)? == data.len() {
+            Ok(HostTensor {
+                shape: shape.to_vec(),
+                data,
+            })
+        } else {
+            Err(Error::user(format!(
+                "an array of extents {shape:?} cannot have {} elements",
+                data.len()
+            )))
+        }
+    }
+
+    /// A single number.
+    pub fn scalar<T>(number: T) -> HostTensor
+    where
+        Data: From<Vec<T>>,
+    {
+        HostTensor {
+            shape: Vec::new(),
+            data: vec![number].into(),
+        }
+    }
+
+    /// A list of numbers.
+    pub fn vector<T>(numbers: Vec<T>) -> HostTensor
+    where
+        Data: From<Vec<T>>,
+    {
+        HostTensor {
+            shape: vec![numbers.len()],
+            data: numbers.into(),
+        }
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// The elements, in the order of their indices.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// The type of the elements; none for texts.
+    pub fn element(&self) -> Option<Element> {
+        self.data.element()
+    }
+
+    /// The same elements with other extents.
+    ///
+    /// # Errors
+    /// Another number of elements.
+    pub fn reshaped(&self, shape: &[usize]) -> Result<HostTensor> {
+        HostTensor::new(shape, self.data.clone())
+    }
+
+    /// The elements as integers where they are integers or truth values.
+    pub fn integers(&self) -> Option<Vec<i64>> {
+        use super::Number;
+        match &self.data {
+            Data::Bool(v) => Some(v.iter().map(|x| i64::from(*x)).collect()),
+            Data::U64(v) => Some(v.iter().map(|x| i64::try_from(*x).unwrap_or(i64::MAX)).collect()),
+            other => super::each_integer!(other, v => Some(v.iter().map(|x| x.to_i128() as i64).collect()), else None),
+        }
+    }
+}
+
+impl HostValue {
+    /// The array; none for a list and an absent value.
+    pub fn tensor(&self) -> Option<&Arc<HostTensor>> {
+        match self {
+            HostValue::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+}
+
+impl From<HostTensor> for HostValue {
+    fn from(tensor: HostTensor) -> HostValue {
+        HostValue::Tensor(Arc::new(tensor))
+    }
+}
+
+/// The number of elements of an array with these extents.
+///
+/// # Errors
+/// More than a machine can have.
+pub(crate) fn numel(shape: &[usize]) -> Result<usize> {
+    /// Most elements of an array.
+    const MOST: usize = 1 << 40;
+    let count = if shape.contains(&0) {
+        Some(0)
+    } else {
+        shape
+            .iter()
+            .try_fold(1usize, |count, extent| count.checked_mul(*extent))
+    };
+    count
+        .filter(|count| *count <= MOST)
+        .ok_or_else(|| Error::user(format!("an array of extents {shape:?} is larger than any memory")))
+}

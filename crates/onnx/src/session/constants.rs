@@ -1,0 +1,56 @@
+//! The initializers of a model as arrays in memory, each read when it is asked for first.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lessen_base::Result;
+
+use crate::host::{Data, HostTensor, HostValue};
+use crate::model::Model;
+use crate::tensor::Tensor;
+
+/// The initializers of a model.
+pub(super) struct Constants {
+    model: Arc<Model>,
+    read: Mutex<HashMap<String, HostValue>>,
+}
+
+impl Constants {
+    pub(super) fn new(model: Arc<Model>) -> Constants {
+        Constants {
+            model,
+            read: Mutex::default(),
+        }
+    }
+
+    /// The initializer of this name, if there is one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(super) fn get(&self, name: &str) -> Result<Option<HostValue>> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = read.get(name) {
+            return Ok(Some(value.clone()));
+        }
+        let Some(tensor) = self.model.initializers.get(name) else {
+            return Ok(None);
+        };
+        let bytes = bytes(&self.model, tensor)?;
+        let value = HostValue::from(HostTensor::new(&tensor.shape, Data::of_bytes(tensor.element, &bytes))?);
+        read.insert(name.to_string(), value.clone());
+        Ok(Some(value))
+    }
+}
+
+/// The bytes of a tensor's elements.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(super) fn bytes(model: &Model, tensor: &Tensor) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    tensor.for_each_block(&model.source, &mut |block| {
+        all.extend_from_slice(block);
+        Ok(())
+    })?;
+    Ok(all)
+}
