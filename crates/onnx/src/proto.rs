@@ -105,6 +105,9 @@ pub struct TensorProto {
     /// Elements of small integers, truth values and 16-bit floats.
     #[prost(int32, repeated, tag = "5")]
     pub int32_data: Vec<i32>,
+    /// Elements of texts.
+    #[prost(bytes = "vec", repeated, tag = "6")]
+    pub string_data: Vec<Vec<u8>>,
     /// Elements of integers.
     #[prost(int64, repeated, tag = "7")]
     pub int64_data: Vec<i64>,
@@ -117,6 +120,9 @@ pub struct TensorProto {
     /// Elements of doubles.
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
+    /// Elements of unsigned integers of 32 and 64 bits.
+    #[prost(uint64, repeated, tag = "11")]
+    pub uint64_data: Vec<u64>,
     /// Where elements in another file are.
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<StringStringEntryProto>,
@@ -153,12 +159,60 @@ pub struct ValueInfoProto {
     pub r#type: Option<TypeProto>,
 }
 
-/// A type; only types of tensors are known.
+/// A type; at most one field is there.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TypeProto {
     /// The type of a tensor.
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorTypeProto>,
+    /// The type of a sequence.
+    #[prost(message, optional, tag = "4")]
+    pub sequence_type: Option<ElementTypeProto>,
+    /// The type of an optional value.
+    #[prost(message, optional, tag = "9")]
+    pub optional_type: Option<ElementTypeProto>,
+}
+
+/// The type of what a sequence or an optional value holds.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ElementTypeProto {
+    /// The type.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub elem_type: Option<Box<TypeProto>>,
+}
+
+/// A sequence in a file of its own.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SequenceProto {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// What it holds: 1 for tensors, 3 for sequences, 5 for optional values.
+    #[prost(int32, tag = "2")]
+    pub elem_type: i32,
+    /// Tensors.
+    #[prost(message, repeated, tag = "3")]
+    pub tensor_values: Vec<TensorProto>,
+    /// Sequences.
+    #[prost(message, repeated, tag = "5")]
+    pub sequence_values: Vec<SequenceProto>,
+}
+
+/// An optional value in a file of its own.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct OptionalProto {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// What it holds: 0 for nothing, 1 for a tensor, 3 for a sequence.
+    #[prost(int32, tag = "2")]
+    pub elem_type: i32,
+    /// The tensor.
+    #[prost(message, optional, tag = "3")]
+    pub tensor_value: Option<TensorProto>,
+    /// The sequence.
+    #[prost(message, optional, tag = "5")]
+    pub sequence_value: Option<SequenceProto>,
 }
 
 /// The type of a tensor.

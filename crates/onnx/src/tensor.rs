@@ -112,6 +112,8 @@ impl Tensor {
             let mut held = held(element, &numbers);
             message.float_data.iter().for_each(|x| held.extend(x.to_le_bytes()));
             message.double_data.iter().for_each(|x| held.extend(x.to_le_bytes()));
+            let bits = |x: &u64| x.to_le_bytes().into_iter().take(element.bytes());
+            held.extend(message.uint64_data.iter().flat_map(bits));
             Elements::Held(held)
         };
         if let Elements::Held(held) = &elements

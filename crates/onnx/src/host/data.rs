@@ -189,6 +189,14 @@ impl Data {
         }
     }
 
+    /// The elements in little-endian order; of texts none.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Data::Bool(v) => v.iter().map(|x| u8::from(*x)).collect(),
+            other => each_number!(other, v => v.iter().flat_map(|x| x.to_le_bytes()).collect(), else Vec::new()),
+        }
+    }
+
     /// Elements of a type from floats, each the nearest one; a truth value is whether a number is not zero.
     pub fn of_f64(element: Element, all: impl Iterator<Item = f64>) -> Data {
         use super::Number;

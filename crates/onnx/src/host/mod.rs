@@ -12,6 +12,7 @@ mod control;
 mod data;
 mod elementwise;
 mod images;
+mod message;
 mod movement;
 mod number;
 mod operators;
