@@ -114,7 +114,7 @@ fn a_folder_has_images_to_look_at_and_arrays_on_which_recipes_train() {
     );
 
     // Any recipe trains on them, in a batch of all of them; the images that score it are those of the data.
-    for (recipe, epochs) in [("mnist", "train.epochs=60"), ("cifar10", "train.epochs=2")] {
+    for (recipe, epochs) in [("mnist", "train.epochs=100"), ("cifar10", "train.epochs=2")] {
         let out = format!("trained-{recipe}");
         let output = lessen(
             dir,
@@ -136,6 +136,8 @@ fn a_folder_has_images_to_look_at_and_arrays_on_which_recipes_train() {
         assert_eq!(report["steps"], epochs["train.epochs=".len()..].parse::<u64>().unwrap());
         let scores = json(dir, &["eval", &out, "--split", "test", "--json"]);
         assert_eq!(scores["examples"], 21);
+        let has_few = told.contains("are 2 steps on 6 condensed images, from which networks learn in some hundred");
+        assert_eq!(has_few, recipe == "cifar10", "{told}");
         if recipe == "mnist" {
             assert!(scores["test_accuracy"].as_f64().unwrap() > 0.9, "{scores}");
         }

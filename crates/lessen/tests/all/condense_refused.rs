@@ -53,7 +53,10 @@ fn what_makes_no_sense_is_refused_with_its_place_and_a_remedy() {
             "image.augment has no part in a condensation; leave it out",
         ),
         (&["--set", "data.path=nowhere"], "nowhere"),
-        (&["--set", "condense.depth=9"], ""),
+        (
+            &["--set", "condense.depth=9"],
+            "condense.network = \"convnet-3\": images of 8 x 8 pixels with 1 channels do not fit the network",
+        ),
     ] {
         let sentence = told(more);
         assert!(sentence.contains(expected), "{more:?}: {sentence}");

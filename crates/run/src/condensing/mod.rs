@@ -32,7 +32,7 @@ use self::course::Course;
 use self::folder::WORK;
 use self::log::Log;
 use self::planning::Job;
-use self::settings::Iterations;
+use self::settings::{Iterations, check_network};
 use self::start::Start;
 use crate::device::NewBackend;
 use crate::folder::spent::Spent;
@@ -67,20 +67,26 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         return Ok(Report::new(start.out().to_path_buf(), &manifest, count, &before));
     }
     let network = network(&start.config, images.names.len())?;
+    check_network(&start.config, &network, images.train.shape())?;
+    let (folder, guard) = start.folder()?;
+    let before = Spent::read(&folder.sessions());
+    let settings = start.settings_of(&images)?;
+    if guard.is_some() {
+        // From here on a process that is killed leaves a folder to resume.
+        folder.write_settings(&settings)?;
+    }
     let job = Job {
         network: &network,
         source: &images.train,
         settings: start.settings.clone(),
-        work: &start.out().join(WORK),
+        work: &folder.root().join(WORK),
     };
     let mut condensation = job.planned(start.config.run.budget, &mut watch, new_backend)?;
     if let Some(checkpoint) = &start.checkpoint {
         condensation.resume(checkpoint.done, &checkpoint.state)?;
     }
-    let (folder, guard) = start.folder()?;
-    let before = Spent::read(&folder.sessions());
     interrupt::listen()?;
-    folder.write_settings(&start.settings_of(&images)?)?;
+    folder.write_settings(&settings)?;
     manifest.write(&folder.manifest_file())?;
     folder.write_classes(&images.names)?;
     images.preprocessing().save(folder.root())?;

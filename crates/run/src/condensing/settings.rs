@@ -250,6 +250,16 @@ pub fn network(config: &Config, classes: usize) -> Result<VisionModel> {
     }
 }
 
+/// Checks that a network reads images of this height, width and number of channels.
+///
+/// # Errors
+/// Images that are too small for it.
+pub(super) fn check_network(config: &Config, network: &VisionModel, shape: [usize; 3]) -> Result<()> {
+    let name = config.condense.network.map_or(NETWORK, Network::name);
+    let read = network.parameters(shape).map(|_| ());
+    read.map_err(|error| error.at(format!("condense.network = \"{name}\"")))
+}
+
 /// The settings of a condensation as keys and values in words, which a folder keeps and a resumed run compares.
 pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Vec<(&'static str, String)> {
     let keys = &config.condense;

@@ -11,11 +11,15 @@ use crate::models::ModelRole;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
 use crate::task::reader::{Reader, preprocessing_of};
+use crate::wording::counted;
 use lessen_base::{Error, Result};
 use lessen_data::images::{ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images};
 use lessen_data::{Metric, Order, Source, Tokenizer};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
+
+/// Steps below which a training on condensed images has hardly begun.
+const FEW_STEPS: u64 = 100;
 
 /// Images with labels: idx files, CIFAR, arrays of NumPy, folders of classes.
 pub(super) struct ImagesFormat;
@@ -56,7 +60,9 @@ impl Format for ImagesFormat {
     }
 
     fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
-        Ok(Arc::new(LabelledImages(data_of(config, known)?)))
+        let mut data = data_of(config, known)?;
+        data.remarks.extend(few_steps(config, &data));
+        Ok(Arc::new(LabelledImages(data)))
     }
 
     fn assumed_goal(&self, config: &Config) -> SharedGoal {
@@ -82,6 +88,21 @@ impl Format for ImagesFormat {
             ..ModelSettings::encoder(Transformer::Vit, model, ENCODER_LENGTH)
         })
     }
+}
+
+/// A remark on a training on condensed images that has hardly begun when it ends.
+fn few_steps(config: &Config, data: &ImageData) -> Option<String> {
+    let (train, images) = (&config.train, data.train.len());
+    let steps = train.epochs.saturating_mul((images / train.batch).max(1) as u64);
+    let is_short = data.train.normalization().is_some() && !config.is_whole && train.steps == 0 && steps < FEW_STEPS;
+    is_short.then(|| {
+        format!(
+            "{} are {} on {images} condensed images, from which networks learn in some hundred; give more, such as --set \
+             train.epochs=300",
+            config.place("train.epochs"),
+            counted(steps, "step")
+        )
+    })
 }
 
 /// The images that a recipe names, for a model with these traits.
