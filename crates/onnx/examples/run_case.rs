@@ -31,21 +31,16 @@ fn main() -> ExitCode {
     for folder in &folders {
         let folder = Path::new(folder);
         let outcome = catch_unwind(AssertUnwindSafe(|| run(folder))).unwrap_or(Outcome::Panic);
-        let (index, line) = match outcome {
-            Outcome::Pass => (0, "pass    ".to_string()),
-            Outcome::Wrong(why) => (1, format!("wrong   {why}: ")),
-            Outcome::Refused(why) => (2, format!("refused {why}: ")),
-            Outcome::Panic => (3, "panic   ".to_string()),
+        let (index, kind, why) = match outcome {
+            Outcome::Pass => (0, "pass", String::new()),
+            Outcome::Wrong(why) => (1, "wrong", why),
+            Outcome::Refused(why) => (2, "refused", why),
+            Outcome::Panic => (3, "panic", String::new()),
         };
         counts[index] += 1;
         if index > 0 || flags.is_empty() {
             let name = folder.file_name().unwrap_or_default().display();
-            let (kind, why) = line.split_at(8);
-            println!(
-                "{kind}{name}{}{}",
-                if why.is_empty() { "" } else { ": " },
-                why.trim_end_matches(": ")
-            );
+            println!("{kind:8}{name} {why}");
         }
     }
     let [pass, wrong, refused, panic] = counts;
