@@ -7,21 +7,27 @@
 //!
 //! A new operator is a function and a line in [`operators`]' groups.
 
+mod broadcast;
 mod call;
 mod control;
 mod data;
 mod elementwise;
 mod images;
+mod learning;
 mod message;
 mod movement;
 mod number;
 mod operators;
 mod products;
 mod tensor;
+mod typed;
 
+pub(crate) use broadcast::Broadcast;
 pub(crate) use call::{Bodies, HostCall, one};
 pub use data::Data;
 pub(crate) use data::{each_float, each_integer, each_number, each_type};
 pub(crate) use number::{Float, Integer, Number};
 pub(crate) use operators::{HostOperator, HostOperators, host_operator};
+pub(crate) use tensor::numel;
 pub use tensor::{HostTensor, HostValue};
+pub(crate) use typed::Typed;

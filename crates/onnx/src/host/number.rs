@@ -20,6 +20,9 @@ pub(crate) trait Number:
     /// The nearest number to a float: floats round to even and overflow to infinity, integers saturate and NaN is
     /// zero.
     fn of_f64(x: f64) -> Self;
+    /// The nearest number to a float, where integers cut fractions off and wrap as machines of today do: up to 16 bits
+    /// and `i32` through 32 bits, others through 64, and what does not fit these is the least one.
+    fn cut(x: f64) -> Self;
     /// The number as a float, which rounds integers beyond 2^53.
     fn to_f64(self) -> f64;
     /// An integer: floats round, integers wrap.
@@ -52,6 +55,8 @@ pub(crate) trait Integer: Number + Eq + Ord + std::hash::Hash {
     fn to_bits(self) -> u64;
     /// From the low bits of 64.
     fn of_bits(bits: u64) -> Self;
+    /// The remainder, which has the dividend's sign; none by zero.
+    fn rest(self, other: Self) -> Option<Self>;
 }
 
 macro_rules! integers {
@@ -64,6 +69,7 @@ macro_rules! integers {
             const MOST: Self = $type::MAX;
 
             fn of_f64(x: f64) -> Self { x as $type }
+            fn cut(x: f64) -> Self { cut(x, $type::BITS, $signed) as $type }
             fn to_f64(self) -> f64 { self as f64 }
             fn of_i128(x: i128) -> Self { x as $type }
             fn to_i128(self) -> i128 { self as i128 }
@@ -82,6 +88,9 @@ macro_rules! integers {
 
             fn to_bits(self) -> u64 { self as u64 }
             fn of_bits(bits: u64) -> Self { bits as $type }
+            fn rest(self, other: Self) -> Option<Self> {
+                (other != 0).then(|| self.wrapping_rem(other))
+            }
         }
     )+ };
 }
@@ -92,7 +101,7 @@ integers! {
 }
 
 macro_rules! floats {
-    ($($type:ident, $of:expr, $to:expr);+ $(;)?) => { $(
+    ($($type:ident, $of:expr, $to:expr, $of_integer:expr);+ $(;)?) => { $(
         impl Number for $type {
             const IS_FLOAT: bool = true;
             const ZERO: Self = $type::ZERO_;
@@ -101,8 +110,9 @@ macro_rules! floats {
             const MOST: Self = $type::INFINITY;
 
             fn of_f64(x: f64) -> Self { $of(x) }
+            fn cut(x: f64) -> Self { $of(x) }
             fn to_f64(self) -> f64 { $to(self) }
-            fn of_i128(x: i128) -> Self { $of(x as f64) }
+            fn of_i128(x: i128) -> Self { $of_integer(x) }
             fn to_i128(self) -> i128 { $to(self) as i128 }
             fn plus(self, other: Self) -> Self { self + other }
             fn minus(self, other: Self) -> Self { self - other }
@@ -142,8 +152,50 @@ impl Constants for bf16 {
 }
 
 floats! {
-    f32, |x: f64| x as f32, f64::from;
-    f64, |x: f64| x, |x: f64| x;
-    f16, f16::from_f64, f16::to_f64;
-    bf16, bf16::from_f64, bf16::to_f64;
+    f32, |x: f64| x as f32, f64::from, |x: i128| i64::try_from(x).map_or(x as f32, |x| x as f32);
+    f64, |x: f64| x, |x: f64| x, |x: i128| i64::try_from(x).map_or(x as f64, |x| x as f64);
+    f16, |x: f64| f16::from_f32(to_odd(x)), f16::to_f64, |x: i128| f16::from_f32(to_odd(integer_to_odd(x)));
+    bf16, |x: f64| bf16::from_f32(to_odd(x)), bf16::to_f64, |x: i128| bf16::from_f32(to_odd(integer_to_odd(x)));
+}
+
+/// A float as an integer of so many bits, in the low bits.
+fn cut(x: f64, bits: u32, is_signed: bool) -> i64 {
+    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+    let through_64 = |x: f64| if x < TWO_63 && x >= -TWO_63 { x as i64 } else { i64::MIN };
+    match (bits, is_signed) {
+        (..=16, _) | (32, true) => {
+            // Compares what is left after the fraction is gone.
+            let whole = x.trunc();
+            let fits = whole >= f64::from(i32::MIN) && whole <= f64::from(i32::MAX);
+            if fits { whole as i64 } else { i64::from(i32::MIN) }
+        }
+        (64, false) if x >= TWO_63 => through_64(x - TWO_63) ^ i64::MIN,
+        _ => through_64(x),
+    }
+}
+
+/// The neighbour in single precision whose last bit is one unless the number is there exactly, so that rounding it once
+/// more is as good as rounding the number itself.
+fn to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let back = f64::from(near);
+    if back == x || x.is_nan() {
+        return near;
+    }
+    let inner = if back.abs() > x.abs() {
+        near.to_bits() - 1
+    } else {
+        near.to_bits()
+    };
+    f32::from_bits(inner | 1)
+}
+
+/// The neighbour in double precision, by the same rule.
+fn integer_to_odd(x: i128) -> f64 {
+    let all = x.unsigned_abs();
+    let dropped = (128 - all.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS);
+    let kept = all >> dropped;
+    let odd = kept | u128::from(kept << dropped != all);
+    let magnitude = odd as f64 * 2f64.powi(dropped as i32);
+    if x < 0 { -magnitude } else { magnitude }
 }

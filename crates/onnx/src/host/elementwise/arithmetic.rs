@@ -1,5 +1,104 @@
-//! Operators of this file.
+//! Sums, differences, products, quotients and remainders of two arrays, and signs.
 
-use crate::host::HostOperators;
+use lessen_base::Result;
 
-pub(crate) const OPERATORS: HostOperators = &[];
+use super::operands::{binary, has_zero, no_type, pair, same, unary};
+use crate::element::Element;
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Integer, Number, each_float, each_integer, one};
+
+pub(crate) const OPERATORS: HostOperators = &[
+    ("", "Abs", |call| unary!(call, each_number, magnitude)),
+    ("", "Add", |call| binary!(call, each_number, |x, y| x.plus(*y))),
+    ("", "Div", quotient),
+    ("", "Mod", remainder),
+    ("", "Mul", |call| binary!(call, each_number, |x, y| x.times(*y))),
+    ("", "Neg", negative),
+    ("", "Sign", |call| unary!(call, each_number, sign)),
+    ("", "Sub", |call| binary!(call, each_number, |x, y| x.minus(*y))),
+];
+
+/// The magnitude; the least integer stays as it is.
+fn magnitude<T: Number>(x: T) -> T {
+    // Zero is taken from, so that the sign of a float's zero goes, too.
+    if x > T::ZERO || x.is_nan() { x } else { T::ZERO.minus(x) }
+}
+
+/// -1, 0 or 1; NaN of NaN.
+fn sign<T: Number>(x: T) -> T {
+    if x > T::ZERO {
+        T::ONE
+    } else if x < T::ZERO {
+        T::ZERO.minus(T::ONE)
+    } else {
+        x
+    }
+}
+
+fn negative(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    let tensor = call.tensor(0)?;
+    if let Some(Element::Unsigned(_)) = tensor.element() {
+        return no_type(call, tensor);
+    }
+    unary!(call, each_number, opposite)
+}
+
+/// The number with the other sign, also of zero.
+fn opposite<T: Number>(x: T) -> T {
+    if T::IS_FLOAT {
+        x.times(T::ZERO.minus(T::ONE))
+    } else {
+        T::ZERO.minus(x)
+    }
+}
+
+fn quotient(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    divisible(call)?;
+    binary!(call, each_number, |x, y| x.over(*y).unwrap_or_default())
+}
+
+/// Refuses integers that would be divided by zero.
+fn divisible(call: &HostCall<'_>) -> Result<()> {
+    let (dividend, divisor) = (call.tensor(0)?, call.tensor(1)?);
+    let by_zero = each_integer!(divisor.data(), v => has_zero(v), else false);
+    if by_zero && !dividend.is_empty() {
+        return call.refused("it divides an integer by zero");
+    }
+    Ok(())
+}
+
+/// The remainder: of integers with the divisor's sign or, by the attribute `fmod`, with the dividend's, which is the only
+/// one of floats.
+fn remainder(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    let keeps_sign = call.int("fmod", 0) != 0;
+    let pair = pair(call)?;
+    if pair.a.element().is_some_and(Element::is_float) {
+        if !keeps_sign {
+            return call.refused("its inputs are floats, which Mod takes with the attribute fmod alone");
+        }
+        return each_float!(pair.a.data(), a => {
+            let b = same(call, a, pair.b)?;
+            let all = pair.both.map(a, b, |x, y| float_rest(*x, *y));
+            one(HostTensor::new(pair.both.shape(), all)?)
+        }, else no_type(call, pair.a));
+    }
+    divisible(call)?;
+    each_integer!(pair.a.data(), a => {
+        let b = same(call, a, pair.b)?;
+        let all = pair.both.map(a, b, |x, y| integer_rest(*x, *y, keeps_sign));
+        one(HostTensor::new(pair.both.shape(), all)?)
+    }, else no_type(call, pair.a))
+}
+
+/// The remainder of floats, which every float type holds exactly.
+fn float_rest<T: Number>(x: T, y: T) -> T {
+    T::of_f64(x.to_f64() % y.to_f64())
+}
+
+fn integer_rest<T: Integer>(x: T, y: T, keeps_sign: bool) -> T {
+    let rest = x.rest(y).unwrap_or_default();
+    if keeps_sign || rest == T::ZERO || (rest < T::ZERO) == (y < T::ZERO) {
+        rest
+    } else {
+        rest.plus(y)
+    }
+}

@@ -5,8 +5,17 @@ mod arithmetic;
 mod bits;
 mod cast;
 mod comparison;
+mod dropout;
+mod functions;
+mod grain;
+mod operands;
+mod power;
 mod quantization;
+mod random;
 mod rounding;
+mod selection;
+mod texts;
+mod variadic;
 
 use super::operators::HostOperators;
 
@@ -17,6 +26,12 @@ pub(super) const GROUPS: &[HostOperators] = &[
     bits::OPERATORS,
     cast::OPERATORS,
     comparison::OPERATORS,
+    dropout::OPERATORS,
+    functions::OPERATORS,
+    power::OPERATORS,
     quantization::OPERATORS,
+    random::OPERATORS,
     rounding::OPERATORS,
+    selection::OPERATORS,
+    variadic::OPERATORS,
 ];

@@ -1,0 +1,74 @@
+//! Greatest and least numbers, sums and means of any number of arrays.
+
+use std::sync::Arc;
+
+use lessen_base::Result;
+
+use super::cast::cast;
+use super::operands::{no_type, same};
+use crate::element::Element;
+use crate::host::{
+    Broadcast, Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_float, each_number, one,
+};
+
+pub(crate) const OPERATORS: HostOperators = &[
+    ("", "Max", |call| extreme(call, true)),
+    ("", "Mean", |call| total(call, true)),
+    ("", "Min", |call| extreme(call, false)),
+    ("", "Sum", |call| total(call, false)),
+];
+
+/// The greatest or the least numbers; NaN where there is one.
+fn extreme(call: &HostCall<'_>, greatest: bool) -> Result<Vec<HostValue>> {
+    let mut all = call.tensor(0)?.clone();
+    for input in 1..call.inputs.len() {
+        let next = call.tensor(input)?;
+        let both = Broadcast::of([all.shape(), next.shape()])?;
+        let data: Data = each_number!(all.data(), a => {
+            both.map(a, same(call, a, next)?, |x, y| further(*x, *y, greatest)).into()
+        }, else return no_type(call, &all));
+        all = Arc::new(HostTensor::new(both.shape(), data)?);
+    }
+    each_number!(all.data(), _v => Ok(vec![HostValue::Tensor(all)]), else no_type(call, &all))
+}
+
+/// The greater or the lesser of two numbers; NaN where one is.
+pub(super) fn further<T: Number>(x: T, y: T, greatest: bool) -> T {
+    let keeps = if greatest { x >= y } else { x <= y };
+    if keeps || x.is_nan() { x } else { y }
+}
+
+/// The sum or the mean; of 16-bit floats in `f32`, rounded once.
+fn total(call: &HostCall<'_>, is_mean: bool) -> Result<Vec<HostValue>> {
+    let first = call.tensor(0)?;
+    let Some(element) = first.element().filter(|element| element.is_float()) else {
+        return no_type(call, first);
+    };
+    let wide = if element == Element::F64 {
+        Element::F64
+    } else {
+        Element::F32
+    };
+    let widened = |tensor: &HostTensor| HostTensor::new(tensor.shape(), cast(tensor.data(), wide));
+    let mut all = widened(first)?;
+    for input in 1..call.inputs.len() {
+        let next = call.tensor(input)?;
+        each_float!(first.data(), own => same(call, own, next).map(|_| ()), else Ok(()))?;
+        let next = widened(next)?;
+        let both = Broadcast::of([all.shape(), next.shape()])?;
+        let data: Data = each_float!(all.data(), a => both.map(a, same(call, a, &next)?, |x, y| x.plus(*y)).into(),
+            else return no_type(call, &next));
+        all = HostTensor::new(both.shape(), data)?;
+    }
+    let count = call.inputs.len() as f64;
+    let data: Data = match is_mean {
+        true => each_float!(all.data(), a => a.iter().map(|x| mean_of(*x, count)).collect::<Vec<_>>().into(),
+            else return no_type(call, &all)),
+        false => all.data().clone(),
+    };
+    one(HostTensor::new(all.shape(), cast(&data, element))?)
+}
+
+fn mean_of<T: Number>(sum: T, count: f64) -> T {
+    T::of_f64(sum.to_f64() / count)
+}
