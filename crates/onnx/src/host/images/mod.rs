@@ -1,11 +1,22 @@
 //! Convolutions, pooling and other operators on images.
+//!
+//! Floats of 16 bits are computed in single precision and rounded once.
 
 mod boxes;
+mod columns;
 mod convolution;
+mod coordinates;
+mod deformable;
 mod normalization;
 mod pooling;
+mod quantized;
+mod real;
+mod regions;
 mod resizing;
 mod sampling;
+mod transposed;
+mod unpooling;
+mod windows;
 
 use super::operators::HostOperators;
 
@@ -13,8 +24,13 @@ use super::operators::HostOperators;
 pub(super) const GROUPS: &[HostOperators] = &[
     boxes::OPERATORS,
     convolution::OPERATORS,
+    deformable::OPERATORS,
     normalization::OPERATORS,
     pooling::OPERATORS,
+    quantized::OPERATORS,
+    regions::OPERATORS,
     resizing::OPERATORS,
     sampling::OPERATORS,
+    transposed::OPERATORS,
+    unpooling::OPERATORS,
 ];

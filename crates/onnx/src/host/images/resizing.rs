@@ -1,5 +1,263 @@
-//! Operators of this file.
+//! Resizing of arrays along their axes.
 
-use crate::host::HostOperators;
+use lessen_base::Result;
 
-pub(crate) const OPERATORS: HostOperators = &[];
+use super::coordinates::{Axis, Mapping, Mode, Nearest, Rules, Taps};
+use super::real::Real;
+use super::windows::bounded;
+use crate::element::Element;
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
+
+pub(crate) const OPERATORS: HostOperators = &[("", "Resize", resize), ("", "Upsample", upsample)];
+
+/// The extent of an axis times a scale, in single precision as files give scales.
+fn scaled(call: &HostCall<'_>, extent: usize, scale: f32) -> Result<usize> {
+    let size = (extent as f32 * scale).floor();
+    if scale > 0.0 && size <= (1 << 30) as f32 {
+        Ok(size as usize)
+    } else {
+        call.refused(format!("an axis of {extent} elements cannot be scaled by {scale}"))
+    }
+}
+
+/// `Upsample(X, scales)`: versions 7 and 9; version 1 has scales of height and width.
+fn upsample(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    let x = call.tensor(0)?;
+    let scales: Vec<f32> = if call.has(1) {
+        call.tensor(1)?
+            .data()
+            .to_f64()
+            .iter()
+            .map(|scale| *scale as f32)
+            .collect()
+    } else if let Some(scales) = call.floats("scales") {
+        scales
+    } else {
+        let both = ["height_scale", "width_scale"].map(|name| call.float(name, 0.0) as f32);
+        [1.0, 1.0].into_iter().chain(both).collect()
+    };
+    if scales.len() != x.rank() {
+        return call.refused(format!("it has {} scales for {} axes", scales.len(), x.rank()));
+    }
+    let mode = match call.text("mode").as_deref() {
+        None | Some("nearest") => Mode::Nearest(Nearest::Simple),
+        Some("linear" | "bilinear") => Mode::Linear,
+        Some(other) => return call.refused(format!("its mode `{other}` is not known")),
+    };
+    let rules = Rules {
+        mapping: Mapping::Asymmetric,
+        mode,
+        excludes_outside: false,
+        antialias: false,
+    };
+    let axes = x.shape().iter().zip(scales).map(|(extent, scale)| {
+        Ok(Axis {
+            input: *extent,
+            output: scaled(call, *extent, scale)?,
+            scale,
+            roi: (0.0, 1.0),
+        })
+    });
+    let axes = axes.collect::<Result<Vec<Axis>>>()?;
+    resized(call, &axes, &rules)
+}
+
+/// `Resize(X, roi, scales, sizes)`; version 10 is `Resize(X, scales)`.
+fn resize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    let x = call.tensor(0)?;
+    let rules = Rules::of(call)?;
+    let all: Vec<i64> = (0..x.rank() as i64).collect();
+    let chosen = call.ints("axes").filter(|axes| !axes.is_empty()).unwrap_or(all);
+    let chosen = chosen.iter().map(|axis| call.axis(*axis, x.rank()));
+    let chosen = chosen.collect::<Result<Vec<usize>>>()?;
+    let numbers = |input: usize| -> Result<Vec<f64>> {
+        let given = call.optional(input)?;
+        Ok(given.map_or_else(Vec::new, |given| given.data().to_f64()))
+    };
+    let scales = numbers(if call.opset < 11 { 1 } else { 2 })?;
+    let sizes = if call.opset < 11 { Vec::new() } else { numbers(3)? };
+    let mut axes: Vec<Axis> = x
+        .shape()
+        .iter()
+        .map(|extent| Axis {
+            input: *extent,
+            output: *extent,
+            scale: 1.0,
+            roi: (0.0, 1.0),
+        })
+        .collect();
+    match (scales.len(), sizes.len()) {
+        (count, 0) if count == chosen.len() => {
+            for (axis, scale) in chosen.iter().zip(scales) {
+                axes[*axis].scale = scale as f32;
+                axes[*axis].output = scaled(call, axes[*axis].input, scale as f32)?;
+            }
+        }
+        (0, count) if count == chosen.len() => sized(call, &mut axes, &chosen, &sizes)?,
+        (a, b) => {
+            let axes = chosen.len();
+            return call.refused(format!("it has {a} scales and {b} sizes for {axes} axes"));
+        }
+    }
+    if rules.mapping == Mapping::CropAndResize {
+        let roi = numbers(1)?;
+        if roi.len() != 2 * chosen.len() {
+            return call.refused(format!("its roi has {} numbers for {} axes", roi.len(), chosen.len()));
+        }
+        let (starts, ends) = roi.split_at(chosen.len());
+        for (axis, (start, end)) in chosen.iter().zip(starts.iter().zip(ends)) {
+            axes[*axis].roi = (*start as f32, *end as f32);
+        }
+    }
+    resized(call, &axes, &rules)
+}
+
+/// Sets the output of axes by the sizes that are wanted.
+fn sized(call: &HostCall<'_>, axes: &mut [Axis], chosen: &[usize], sizes: &[f64]) -> Result<()> {
+    if let Some(bad) = sizes.iter().find(|size| !(0.0..=(1 << 30) as f64).contains(*size)) {
+        return call.refused(format!("an axis cannot have {bad} elements"));
+    }
+    let ratio = |(axis, size): (&usize, &f64)| size / axes[*axis].input as f64;
+    let ratios = chosen.iter().zip(sizes).map(ratio);
+    let common = match call.text("keep_aspect_ratio_policy").as_deref() {
+        None | Some("stretch") => None,
+        Some("not_larger") => Some(ratios.fold(f64::INFINITY, f64::min)),
+        Some("not_smaller") => Some(ratios.fold(0.0, f64::max)),
+        Some(other) => return call.refused(format!("its keep_aspect_ratio_policy `{other}` is not known")),
+    };
+    for (axis, size) in chosen.iter().zip(sizes) {
+        let axis = &mut axes[*axis];
+        if axis.input == 0 && *size > 0.0 {
+            return call.refused("an axis without elements cannot be resized");
+        }
+        let size = match common {
+            Some(scale) => (scale * axis.input as f64 + 0.5).floor(),
+            None => *size,
+        };
+        axis.scale = match common {
+            Some(scale) => scale as f32,
+            None if axis.input == 0 => 1.0,
+            None => size as f32 / axis.input as f32,
+        };
+        axis.output = size.clamp(0.0, (1 << 30) as f64) as usize;
+    }
+    Ok(())
+}
+
+/// The input with other extents.
+fn resized(call: &HostCall<'_>, axes: &[Axis], rules: &Rules) -> Result<Vec<HostValue>> {
+    let x = call.tensor(0)?;
+    let shape: Vec<usize> = axes.iter().map(|axis| axis.output).collect();
+    let order = order(axes, rules);
+    let mut partly = x.shape().to_vec();
+    for axis in &order {
+        partly[*axis] = axes[*axis].output;
+        bounded(call, &partly)?;
+    }
+    let mut y = match rules.mode {
+        Mode::Nearest(nearest) => each_type!(x.data(), v => {
+            let mut extents = x.shape().to_vec();
+            let mut y = v.clone();
+            for axis in &order {
+                let at = axes[*axis];
+                let sources: Vec<usize> = (0..at.output).map(|i| at.nearest(rules.mapping, nearest, i)).collect();
+                y = picked(&y, &extents, *axis, &sources);
+                extents[*axis] = at.output;
+            }
+            y.into()
+        }),
+        _ => match x.element() {
+            Some(Element::Bool) | None => return call.refused("its input 0 has no numbers"),
+            Some(element) if rules.antialias && !element.is_float() => {
+                return call.refused("its antialias is for floats");
+            }
+            Some(element @ (Element::F32 | Element::F16 | Element::BF16)) => {
+                mixed::<f32>(x, axes, &order, rules, element)
+            }
+            Some(element) => mixed::<f64>(x, axes, &order, rules, element),
+        },
+    };
+    if rules.mapping == Mapping::CropAndResize && !y.is_empty() {
+        let value = call.float("extrapolation_value", 0.0);
+        let outside: Vec<Vec<bool>> = axes
+            .iter()
+            .map(|axis| (0..axis.output).map(|i| axis.is_outside(rules.mapping, i)).collect())
+            .collect();
+        let is_outside = |mut place: usize| {
+            axes.iter().zip(&outside).rev().any(|(axis, outside)| {
+                let at = place % axis.output;
+                place /= axis.output;
+                outside[at]
+            })
+        };
+        each_number!(&mut y, all => fill(all, is_outside, value), else {
+            return call.refused("its extrapolation_value is for numbers");
+        });
+    }
+    one(HostTensor::new(&shape, y)?)
+}
+
+/// Sets the elements at some places.
+fn fill<T: Number>(all: &mut [T], is_chosen: impl Fn(usize) -> bool, value: f64) {
+    for (place, x) in all.iter_mut().enumerate() {
+        if is_chosen(place) {
+            *x = T::of_f64(value);
+        }
+    }
+}
+
+/// The axes that are resized: those that shrink most come first.
+fn order(axes: &[Axis], rules: &Rules) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..axes.len()).filter(|axis| !axes[*axis].is_same(rules)).collect();
+    let growth = |axis: &usize| axes[*axis].output as f64 / axes[*axis].input.max(1) as f64;
+    order.sort_by(|a, b| growth(a).total_cmp(&growth(b)));
+    order
+}
+
+/// The lines before and after an axis.
+fn around(extents: &[usize], axis: usize) -> (usize, usize) {
+    (extents[..axis].iter().product(), extents[axis + 1..].iter().product())
+}
+
+/// Elements along an axis, by their places.
+fn picked<T: Clone>(x: &[T], extents: &[usize], axis: usize, sources: &[usize]) -> Vec<T> {
+    let (outer, inner) = around(extents, axis);
+    let extent = extents[axis];
+    let mut y = Vec::with_capacity(outer * sources.len() * inner);
+    if extent == 0 {
+        return y;
+    }
+    for part in 0..outer {
+        for source in sources {
+            y.extend_from_slice(&x[(part * extent + source) * inner..][..inner]);
+        }
+    }
+    y
+}
+
+/// Weighted sums of elements along axes.
+fn mixed<R: Real>(x: &HostTensor, axes: &[Axis], order: &[usize], rules: &Rules, element: Element) -> Data {
+    let mut extents = x.shape().to_vec();
+    let mut y = R::elements(x.data()).into_owned();
+    for axis in order {
+        let at = axes[*axis];
+        let taps: Vec<Taps> = (0..at.output).map(|i| at.taps(rules, i)).collect();
+        let (outer, inner) = around(&extents, *axis);
+        let mut sums = vec![R::ZERO; outer * at.output * inner];
+        if !y.is_empty() && !sums.is_empty() {
+            for (part, sums) in sums.chunks_exact_mut(at.output * inner).enumerate() {
+                let x = &y[part * at.input * inner..][..at.input * inner];
+                for (sums, taps) in sums.chunks_exact_mut(inner).zip(&taps) {
+                    for (source, factor) in taps {
+                        let factor = R::of_f64(*factor);
+                        let line = &x[source * inner..][..inner];
+                        sums.iter_mut().zip(line).for_each(|(sum, x)| *sum += factor * *x);
+                    }
+                }
+            }
+        }
+        y = sums;
+        extents[*axis] = at.output;
+    }
+    R::data(y, element)
+}
