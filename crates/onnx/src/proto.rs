@@ -34,9 +34,15 @@ pub struct AttributeProto {
     /// Integers.
     #[prost(int64, repeated, tag = "8")]
     pub ints: Vec<i64>,
+    /// Texts.
+    #[prost(bytes = "vec", repeated, tag = "9")]
+    pub strings: Vec<Vec<u8>>,
     /// Graphs.
     #[prost(message, repeated, tag = "11")]
     pub graphs: Vec<GraphProto>,
+    /// A tensor that says only the elements that are not nought.
+    #[prost(message, optional, tag = "22")]
+    pub sparse_tensor: Option<SparseTensorProto>,
 }
 
 /// The field of an attribute that counts.
@@ -59,7 +65,7 @@ pub enum AttributeType {
     Floats = 6,
     /// `ints`
     Ints = 7,
-    /// Texts.
+    /// `strings`
     Strings = 8,
     /// Tensors.
     Tensors = 9,
@@ -88,6 +94,9 @@ pub struct NodeProto {
     /// The domain of the operator; empty for the domain of ONNX itself.
     #[prost(string, tag = "7")]
     pub domain: String,
+    /// Which of several functions of this name and domain is called.
+    #[prost(string, tag = "8")]
+    pub overload: String,
 }
 
 /// A tensor.
@@ -131,6 +140,20 @@ pub struct TensorProto {
     pub data_location: i32,
 }
 
+/// A tensor that says only the elements that are not nought.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SparseTensorProto {
+    /// These elements.
+    #[prost(message, optional, tag = "1")]
+    pub values: Option<TensorProto>,
+    /// Their places, or their indices in rows.
+    #[prost(message, optional, tag = "2")]
+    pub indices: Option<TensorProto>,
+    /// Extents.
+    #[prost(int64, repeated, tag = "3")]
+    pub dims: Vec<i64>,
+}
+
 /// A graph inside an attribute; no other one is read as a whole.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct GraphProto {
@@ -146,6 +169,38 @@ pub struct GraphProto {
     /// Outputs.
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
+    /// Tensors that it begins with and that are sparse.
+    #[prost(message, repeated, tag = "15")]
+    pub sparse_initializer: Vec<SparseTensorProto>,
+}
+
+/// A function: nodes that stand for a node which calls it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FunctionProto {
+    /// The operator of the nodes that call it.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Names of inputs.
+    #[prost(string, repeated, tag = "4")]
+    pub input: Vec<String>,
+    /// Names of outputs.
+    #[prost(string, repeated, tag = "5")]
+    pub output: Vec<String>,
+    /// Nodes.
+    #[prost(message, repeated, tag = "7")]
+    pub node: Vec<NodeProto>,
+    /// The sets of operators of its nodes, and their versions.
+    #[prost(message, repeated, tag = "9")]
+    pub opset_import: Vec<OperatorSetIdProto>,
+    /// The domain of the nodes that call it.
+    #[prost(string, tag = "10")]
+    pub domain: String,
+    /// Attributes that a call may leave out, with their values then.
+    #[prost(message, repeated, tag = "11")]
+    pub attribute_proto: Vec<AttributeProto>,
+    /// Which of several functions of this name and domain it is.
+    #[prost(string, tag = "13")]
+    pub overload: String,
 }
 
 /// The name and type of a value.

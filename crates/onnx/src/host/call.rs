@@ -159,6 +159,9 @@ impl HostCall<'_> {
         let Some(message) = self.attribute(name).and_then(|attribute| attribute.t.as_ref()) else {
             return Ok(None);
         };
+        if message.data_type == super::message::TEXT {
+            return HostTensor::of_message(message).map(Some);
+        }
         let Some(tensor) = Tensor::of(message)? else {
             return self.refused(format!(
                 "the tensor in its attribute {name} has a type that is not known"

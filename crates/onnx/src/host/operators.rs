@@ -7,7 +7,7 @@ use lessen_base::Result;
 
 use super::call::HostCall;
 use super::tensor::HostValue;
-use super::{control, elementwise, images, movement, products};
+use super::{control, elementwise, images, learning, movement, products};
 use crate::proto::NodeProto;
 
 /// A function that computes a node and returns its outputs in order; those that are not wanted may be left out at the
@@ -22,6 +22,7 @@ const GROUPS: &[&[HostOperators]] = &[
     control::GROUPS,
     elementwise::GROUPS,
     images::GROUPS,
+    learning::GROUPS,
     movement::GROUPS,
     products::GROUPS,
 ];

@@ -1,5 +1,195 @@
-//! Operators of this file.
+//! Operators that order elements along an axis, or sum them up one by one.
 
-use crate::host::HostOperators;
+use std::cmp::Ordering;
 
-pub(crate) const OPERATORS: HostOperators = &[];
+use lessen_base::Result;
+
+use super::elements::ascending;
+use super::extents::product;
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
+
+pub(crate) const OPERATORS: HostOperators = &[
+    ("", "TopK", top_k),
+    ("", "ArgMax", arg_max),
+    ("", "ArgMin", arg_min),
+    ("", "CumSum", cumulative_sum),
+    ("", "CumProd", cumulative_product),
+];
+
+/// The lanes of an array along an axis: the first place of each, and the number and step of its elements.
+struct Lanes {
+    len: usize,
+    step: usize,
+    count: usize,
+}
+
+impl Lanes {
+    fn of(shape: &[usize], axis: usize) -> Lanes {
+        let step = product(&shape[axis + 1..]);
+        let is_empty = shape.contains(&0);
+        Lanes {
+            len: shape[axis],
+            step,
+            count: if is_empty {
+                0
+            } else {
+                product(&shape[..axis]).saturating_mul(step)
+            },
+        }
+    }
+
+    /// The first place of each lane, in the order of the other axes.
+    fn first(&self) -> impl Iterator<Item = usize> {
+        let (len, step) = (self.len, self.step.max(1));
+        (0..self.count).map(move |lane| lane / step * step * len + lane % step)
+    }
+}
+
+fn top_k(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    let data = call.tensor(0)?;
+    let axis = call.axis(call.int("axis", -1), data.rank())?;
+    let k = match call.integers_of("k", 1)? {
+        Some(_) if call.opset >= 10 => call.integers(1)?.first().copied(),
+        _ => call.attribute("k").map(|k| k.i),
+    };
+    let extent = data.shape()[axis];
+    let Some(k) = k.and_then(|k| usize::try_from(k).ok()).filter(|k| *k <= extent) else {
+        return call.refused(format!("its k is not between 0 and the axis's extent {extent}"));
+    };
+    let is_largest = call.int("largest", 1) != 0;
+    let mut shape = data.shape().to_vec();
+    shape[axis] = k;
+    let (values, indices): (Data, Vec<i64>) = each_number!(data.data(), v => {
+        let (values, indices) = first_of_lanes(v, &Lanes::of(data.shape(), axis), k, is_largest);
+        (values.into(), indices)
+    }, else return call.refused("truth values and texts have no order here"));
+    Ok(vec![
+        HostTensor::new(&shape, values)?.into(),
+        HostTensor::new(&shape, indices)?.into(),
+    ])
+}
+
+/// The `k` first elements of each lane in descending or ascending order, and their indices.
+fn first_of_lanes<T: Number>(all: &[T], lanes: &Lanes, k: usize, is_largest: bool) -> (Vec<T>, Vec<i64>) {
+    let mut values = vec![T::ZERO; lanes.count * k];
+    let mut indices = vec![0; lanes.count * k];
+    let mut order: Vec<usize> = Vec::with_capacity(lanes.len);
+    for (lane, first) in lanes.first().enumerate() {
+        let at = |index: usize| &all[first + index * lanes.step];
+        let compare = |a: &usize, b: &usize| {
+            let by_value = match is_largest {
+                true => ascending(at(*b), at(*a)),
+                false => ascending(at(*a), at(*b)),
+            };
+            by_value.then(a.cmp(b))
+        };
+        order.clear();
+        order.extend(0..lanes.len);
+        if k > 0 && k < order.len() {
+            order.select_nth_unstable_by(k - 1, compare);
+        }
+        order.truncate(k);
+        order.sort_unstable_by(compare);
+        let to = lane / lanes.step * lanes.step * k + lane % lanes.step;
+        for (number, index) in order.iter().enumerate() {
+            values[to + number * lanes.step] = *at(*index);
+            indices[to + number * lanes.step] = *index as i64;
+        }
+    }
+    (values, indices)
+}
+
+fn arg_max(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    arg(call, Ordering::Greater)
+}
+
+fn arg_min(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    arg(call, Ordering::Less)
+}
+
+/// The index of the best element of each lane: NaN, or the one that has this order to all others.
+fn arg(call: &HostCall<'_>, best: Ordering) -> Result<Vec<HostValue>> {
+    let data = call.tensor(0)?;
+    let axis = call.axis(call.int("axis", 0), data.rank())?;
+    let takes_last = call.int("select_last_index", 0) != 0;
+    let lanes = Lanes::of(data.shape(), axis);
+    if lanes.len == 0 {
+        return call.refused("an axis without elements has no best one");
+    }
+    let indices: Vec<i64> = each_number!(data.data(), v => {
+        let of_lane = |first: usize| {
+            let mut chosen = 0;
+            for index in 1..lanes.len {
+                let (new, old) = (v[first + index * lanes.step], v[first + chosen * lanes.step]);
+                let order = match (new.is_nan(), old.is_nan()) {
+                    (true, false) => best,
+                    (false, true) => best.reverse(),
+                    _ => ascending(&new, &old),
+                };
+                if order == best || (takes_last && order == Ordering::Equal) {
+                    chosen = index;
+                }
+            }
+            chosen as i64
+        };
+        lanes.first().map(of_lane).collect()
+    }, else return call.refused("truth values and texts have no order here"));
+    let mut shape = data.shape().to_vec();
+    if call.int("keepdims", 1) != 0 {
+        shape[axis] = 1;
+    } else {
+        shape.remove(axis);
+    }
+    one(HostTensor::new(&shape, indices)?)
+}
+
+fn cumulative_sum(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    cumulative(call, 0.0, |a, b| a + b, i128::wrapping_add)
+}
+
+fn cumulative_product(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    cumulative(call, 1.0, |a, b| a * b, i128::wrapping_mul)
+}
+
+/// What becomes of the elements of each lane so far, from the neutral number on. Floats are summed up in `f64`, of
+/// integers the low bits are kept.
+fn cumulative(
+    call: &HostCall<'_>,
+    neutral: f64,
+    of_floats: fn(f64, f64) -> f64,
+    of_integers: fn(i128, i128) -> i128,
+) -> Result<Vec<HostValue>> {
+    let data = call.tensor(0)?;
+    let axes = call.integers(1)?;
+    let &[axis] = &axes[..] else {
+        return call.refused("its axis is not one number");
+    };
+    let axis = call.axis(axis, data.rank())?;
+    let lanes = Lanes::of(data.shape(), axis);
+    let (is_exclusive, is_reverse) = (call.int("exclusive", 0) != 0, call.int("reverse", 0) != 0);
+    let out: Data = each_number!(data.data(), v => {
+        let mut out = v.clone();
+        for first in lanes.first() {
+            let (mut float, mut integer) = (neutral, neutral as i128);
+            for number in 0..lanes.len {
+                let index = if is_reverse { lanes.len - 1 - number } else { number };
+                let at = first + index * lanes.step;
+                let before = of(float, integer);
+                float = of_floats(float, v[at].to_f64());
+                integer = of_integers(integer, v[at].to_i128());
+                out[at] = if is_exclusive { before } else { of(float, integer) };
+            }
+        }
+        out.into()
+    }, else return call.refused("truth values and texts have no sums"));
+    one(HostTensor::new(data.shape(), out)?)
+}
+
+/// The float or the integer, as the type is.
+fn of<T: Number>(float: f64, integer: i128) -> T {
+    if T::IS_FLOAT {
+        T::of_f64(float)
+    } else {
+        T::of_i128(integer)
+    }
+}
