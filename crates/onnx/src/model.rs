@@ -3,16 +3,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use prost::Message;
 
-use crate::proto::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+use crate::order;
+pub(crate) use crate::order::captured;
+use crate::proto::{AttributeProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use crate::tensor::Tensor;
-use crate::wire::{Field, Source, Span};
+use crate::wire::{Field, Payload, Source, Span};
 
 /// Numbers of fields in the schema.
 pub(crate) mod number {
+    pub const MODEL_VERSION: u32 = 1;
     pub const MODEL_GRAPH: u32 = 7;
     pub const MODEL_OPSETS: u32 = 8;
     pub const MODEL_METADATA: u32 = 14;
@@ -32,8 +36,10 @@ pub struct Node {
     pub proto: NodeProto,
     /// Names that its branches and bodies read from around it.
     pub captured: Vec<String>,
-    /// Its place in the file.
+    /// Its place in the file; of a node of a function the place of the call.
     pub span: Span,
+    /// The sets of operators of the function that it comes from; none where they are the model's.
+    pub opsets: Option<Arc<[OperatorSetIdProto]>>,
 }
 
 impl Node {
@@ -78,14 +84,16 @@ pub struct Model {
     pub(crate) graph_fields: Vec<Field>,
     /// The sets of operators and their versions.
     pub opsets: Vec<OperatorSetIdProto>,
-    /// Nodes, each after the nodes that it reads.
+    /// Nodes, each after the nodes that it reads, whatever their order in the file.
     pub nodes: Vec<Node>,
     /// Initializers by name.
     pub initializers: HashMap<String, Tensor>,
-    /// Initializers that are no tensors of numbers, such as sparse ones and texts.
-    pub opaque: HashSet<String>,
+    /// Initializers that are no tensors of numbers, such as sparse ones and texts: their fields' numbers and contents.
+    pub(crate) opaque: HashMap<String, (u32, Span)>,
     /// Inputs that the caller gives, in order.
     pub inputs: Vec<ValueInfoProto>,
+    /// Inputs that the caller may give in place of the initializers of their names.
+    pub overridable: Vec<ValueInfoProto>,
     /// Outputs, in order.
     pub outputs: Vec<ValueInfoProto>,
     /// Types of other values, as far as the file says them.
@@ -114,8 +122,9 @@ impl Model {
             opsets,
             nodes: Vec::new(),
             initializers: HashMap::new(),
-            opaque: HashSet::new(),
+            opaque: HashMap::new(),
             inputs: decoded(&source, &graph_fields, number::GRAPH_INPUTS)?,
+            overridable: Vec::new(),
             outputs: decoded(&source, &graph_fields, number::GRAPH_OUTPUTS)?,
             values: HashMap::new(),
             has_functions: fields.iter().any(|field| field.number == number::MODEL_FUNCTIONS),
@@ -126,17 +135,33 @@ impl Model {
         model.read_values()?;
         model.read_initializers()?;
         model.read_nodes()?;
-        model
-            .inputs
-            .retain(|input| !model.initializers.contains_key(&input.name));
+        let (overridable, inputs): (Vec<_>, Vec<_>) = std::mem::take(&mut model.inputs)
+            .into_iter()
+            .filter(|input| !model.opaque.contains_key(&input.name))
+            .partition(|input| model.initializers.contains_key(&input.name));
+        (model.overridable, model.inputs) = (overridable, inputs);
+        model.order()?;
         model.check()?;
         Ok(model)
     }
 
     /// The version of the operators of a domain; none where the model has none of it.
     pub fn opset(&self, domain: &str) -> Option<i64> {
-        let is_of = |opset: &&OperatorSetIdProto| same_domain(&opset.domain, domain);
-        self.opsets.iter().find(is_of).map(|opset| opset.version)
+        find_version(&self.opsets, domain)
+    }
+
+    /// The version of the operators of a node.
+    pub fn version(&self, node: &Node) -> i64 {
+        version(node.opsets.as_deref().unwrap_or(&self.opsets), &node.proto.domain)
+    }
+
+    /// The version of the format; 0 where the file says none.
+    pub(crate) fn format_version(&self) -> u64 {
+        let version = self.fields.iter().find(|field| field.number == number::MODEL_VERSION);
+        match version.map(|field| field.payload) {
+            Some(Payload::Number(version)) => version,
+            _ => 0,
+        }
     }
 
     /// The error of a model that cannot be used.
@@ -166,14 +191,15 @@ impl Model {
                     }
                     None => {
                         let name = name_of(&self.source, span, 8)?;
-                        self.opaque.extend(name);
+                        self.opaque.extend(name.map(|name| (name, (field.number, span))));
                     }
                 },
                 number::GRAPH_SPARSE => {
                     let fields = self.source.fields(span)?;
                     let values = fields.iter().find(|field| field.number == 1).and_then(Field::bytes);
                     if let Some(values) = values {
-                        self.opaque.extend(name_of(&self.source, values, 8)?);
+                        let name = name_of(&self.source, values, 8)?;
+                        self.opaque.extend(name.map(|name| (name, (field.number, span))));
                     }
                 }
                 _ => {}
@@ -191,24 +217,69 @@ impl Model {
             let Some(span) = field.bytes() else { continue };
             let proto = NodeProto::decode(&self.source.read(span)?[..]);
             let proto = proto.map_err(|_| self.source.damaged(span.start, "a node is not one of the schema"))?;
-            let captured = captured(&proto);
-            self.nodes.push(Node { proto, captured, span });
+            self.nodes.push(self.node(proto, span, None)?);
         }
         Ok(())
     }
 
+    /// A node, with the nodes of its graphs in order.
+    ///
+    /// # Errors
+    /// Graphs whose nodes form a circle or that are too deep within each other.
+    pub(crate) fn node(
+        &self,
+        mut proto: NodeProto,
+        span: Span,
+        opsets: Option<Arc<[OperatorSetIdProto]>>,
+    ) -> Result<Node> {
+        let ordered = order::order_graphs(&mut proto);
+        let captured = order::captured(&proto);
+        let node = Node {
+            proto,
+            captured,
+            span,
+            opsets,
+        };
+        ordered.map_err(|why| {
+            self.error(&format!(
+                "the node {} is not valid, since {}",
+                node.shown(),
+                why.message()
+            ))
+        })?;
+        Ok(node)
+    }
+
+    /// Puts each node behind those that it reads.
+    pub(crate) fn order(&mut self) -> Result<()> {
+        let nodes: Vec<(&NodeProto, &[String])> = self
+            .nodes
+            .iter()
+            .map(|node| (&node.proto, &node.captured[..]))
+            .collect();
+        let sorted = order::order(&nodes).map_err(|position| {
+            let node = self.nodes[position].shown();
+            self.error(&format!(
+                "the node {node} reads what follows from it: its nodes form a circle"
+            ))
+        })?;
+        let mut nodes: Vec<Option<Node>> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
+        self.nodes = sorted
+            .into_iter()
+            .filter_map(|position| nodes[position].take())
+            .collect();
+        Ok(())
+    }
+
     /// Checks that each value is defined once, before it is read.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let mut defined: HashSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         defined.extend(self.initializers.keys().map(String::as_str));
-        defined.extend(self.opaque.iter().map(String::as_str));
+        defined.extend(self.opaque.keys().map(String::as_str));
         for node in &self.nodes {
             if let Some(name) = node.reads().find(|name| !defined.contains(name)) {
-                let sentence = format!(
-                    "the node {} reads `{name}`, which nothing before it defines; its nodes are in no valid order, or form a \
-                     circle",
-                    node.shown()
-                );
+                let node = node.shown();
+                let sentence = format!("the node {node} reads `{name}`, which nothing defines; export it again");
                 return Err(self.error(&sentence));
             }
             for output in node.proto.output.iter().filter(|name| !name.is_empty()) {
@@ -231,14 +302,25 @@ impl Model {
     }
 }
 
+/// The version of the operators of a domain among sets; none where it is not there.
+fn find_version(opsets: &[OperatorSetIdProto], domain: &str) -> Option<i64> {
+    let mut found = opsets.iter().filter(|opset| same_domain(&opset.domain, domain));
+    found.next().map(|opset| opset.version)
+}
+
+/// The version of the operators of a domain among sets; 1 where it is not there.
+pub(crate) fn version(opsets: &[OperatorSetIdProto], domain: &str) -> i64 {
+    find_version(opsets, domain).unwrap_or(1)
+}
+
 /// Whether two names of domains are the same: ONNX itself has two.
-fn same_domain(a: &str, b: &str) -> bool {
+pub(crate) fn same_domain(a: &str, b: &str) -> bool {
     let plain = |name: &str| name.is_empty() || name == "ai.onnx";
     a == b || (plain(a) && plain(b))
 }
 
 /// The messages in the fields of this number.
-fn decoded<M: Message + Default>(source: &Source, fields: &[Field], number: u32) -> Result<Vec<M>> {
+pub(crate) fn decoded<M: Message + Default>(source: &Source, fields: &[Field], number: u32) -> Result<Vec<M>> {
     let spans = fields
         .iter()
         .filter(|field| field.number == number)
@@ -252,7 +334,7 @@ fn decoded<M: Message + Default>(source: &Source, fields: &[Field], number: u32)
 }
 
 /// The text in the field of this number of a message.
-fn name_of(source: &Source, message: Span, number: u32) -> Result<Option<String>> {
+pub(crate) fn name_of(source: &Source, message: Span, number: u32) -> Result<Option<String>> {
     let fields = source.fields(message)?;
     let Some(span) = fields
         .iter()
@@ -262,31 +344,4 @@ fn name_of(source: &Source, message: Span, number: u32) -> Result<Option<String>
         return Ok(None);
     };
     Ok(String::from_utf8(source.read(span)?).ok())
-}
-
-/// The names that the graphs in a node's attributes read from around it. Names are unique in a model and the graphs
-/// inside it, so a name that one of them defines is not one from around.
-fn captured(node: &NodeProto) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut open: Vec<&GraphProto> = graphs(node).collect();
-    let mut own = HashSet::new();
-    while let Some(graph) = open.pop() {
-        for inner in &graph.node {
-            names.extend(inner.input.iter().filter(|name| !name.is_empty()).cloned());
-            own.extend(inner.output.iter().cloned());
-            open.extend(graphs(inner));
-        }
-        names.extend(graph.output.iter().map(|output| output.name.clone()));
-        own.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
-        own.extend(graph.input.iter().map(|input| input.name.clone()));
-    }
-    names.retain(|name| !own.contains(name));
-    names
-}
-
-/// The graphs in a node's attributes.
-fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
-    node.attribute
-        .iter()
-        .flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
 }

@@ -71,6 +71,8 @@ pub enum AttributeType {
     Tensors = 9,
     /// `graphs`
     Graphs = 10,
+    /// `sparse_tensor`
+    SparseTensor = 11,
 }
 
 /// An operator applied to values, which names stand for.

@@ -96,7 +96,7 @@ impl Builder {
             name: format!("{name}.node"),
             op_type: op_type.to_string(),
             attribute: attributes,
-            domain: String::new(),
+            ..NodeProto::default()
         });
         name.to_string()
     }
