@@ -90,6 +90,8 @@ pub(super) struct Axis {
     pub input: usize,
     pub output: usize,
     pub scale: f32,
+    /// The extent of the result before it is cut to an integer.
+    pub length: f32,
     /// The first and the last place that are cut out, as shares of the axis.
     pub roi: (f32, f32),
 }
@@ -106,23 +108,23 @@ impl Axis {
 
     /// The place in the input, in single precision as files give scales.
     fn place(&self, mapping: Mapping, at: usize) -> f32 {
-        let (input, output, x) = (self.input as f32, self.output as f32, at as f32);
+        let (input, x) = (self.input as f32, at as f32);
         let half_pixel = (x + 0.5) / self.scale - 0.5;
         match mapping {
             Mapping::HalfPixel => half_pixel,
-            Mapping::PytorchHalfPixel if self.output > 1 => half_pixel,
+            Mapping::PytorchHalfPixel if self.length > 1.0 => half_pixel,
             Mapping::PytorchHalfPixel => 0.0,
             Mapping::HalfPixelSymmetric => {
-                let adjustment = output / (self.scale * input);
+                let adjustment = self.output as f32 / self.length;
                 let offset = input / 2.0 * (1.0 - adjustment);
                 offset + half_pixel
             }
-            Mapping::AlignCorners if self.output > 1 => x * (input - 1.0) / (output - 1.0),
+            Mapping::AlignCorners if self.length > 1.0 => x * (input - 1.0) / (self.length - 1.0),
             Mapping::AlignCorners => 0.0,
             Mapping::Asymmetric => x / self.scale,
-            Mapping::CropAndResize if self.output > 1 => {
+            Mapping::CropAndResize if self.length > 1.0 => {
                 let (start, end) = self.roi;
-                start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)
+                start * (input - 1.0) + x * (end - start) * (input - 1.0) / (self.length - 1.0)
             }
             Mapping::CropAndResize => 0.5 * (self.roi.0 + self.roi.1) * (input - 1.0),
             Mapping::HalfPixelForNearest => (x + 0.5) / self.scale,

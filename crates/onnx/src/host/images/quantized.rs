@@ -142,6 +142,9 @@ fn average(
 
 /// `QLinearAveragePool(X, x_scale, x_zero_point, y_scale, y_zero_point)`.
 fn q_linear_average_pool(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    if call.int("ceil_mode", 0) != 0 && call.int("count_include_pad", 0) != 0 {
+        return call.refused("its windows may reach beyond the padding, which it counts");
+    }
     average(call, |shape, x| averages(call, shape, x))
 }
 

@@ -55,6 +55,7 @@ fn upsample(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             input: *extent,
             output: scaled(call, *extent, scale)?,
             scale,
+            length: *extent as f32 * scale,
             roi: (0.0, 1.0),
         })
     });
@@ -83,14 +84,17 @@ fn resize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             input: *extent,
             output: *extent,
             scale: 1.0,
+            length: *extent as f32,
             roi: (0.0, 1.0),
         })
         .collect();
     match (scales.len(), sizes.len()) {
         (count, 0) if count == chosen.len() => {
             for (axis, scale) in chosen.iter().zip(scales) {
-                axes[*axis].scale = scale as f32;
-                axes[*axis].output = scaled(call, axes[*axis].input, scale as f32)?;
+                let axis = &mut axes[*axis];
+                axis.scale = scale as f32;
+                axis.length = axis.input as f32 * axis.scale;
+                axis.output = scaled(call, axis.input, axis.scale)?;
             }
         }
         (0, count) if count == chosen.len() => sized(call, &mut axes, &chosen, &sizes)?,
@@ -130,10 +134,11 @@ fn sized(call: &HostCall<'_>, axes: &mut [Axis], chosen: &[usize], sizes: &[f64]
         if axis.input == 0 && *size > 0.0 {
             return call.refused("an axis without elements cannot be resized");
         }
-        let size = match common {
-            Some(scale) => (scale * axis.input as f64 + 0.5).floor(),
-            None => *size,
+        let (size, length) = match common {
+            Some(scale) => ((scale * axis.input as f64 + 0.5).floor(), scale * axis.input as f64),
+            None => (*size, *size),
         };
+        axis.length = length as f32;
         axis.scale = match common {
             Some(scale) => scale as f32,
             None if axis.input == 0 => 1.0,

@@ -76,7 +76,8 @@ impl Rules {
         };
         let (low, high) = self.ends(extent);
         match self.outside {
-            _ if (low..=high).contains(&place) => place,
+            // Of a cubic sum each element is looked for by itself.
+            _ if self.mode == Mode::Cubic || (low..=high).contains(&place) => place,
             Outside::Zeros => place,
             Outside::Border => place.clamp(0.0, extent as f64 - 1.0),
             Outside::Reflection => R::of_f64(reflected(place, low, high)).to_f64(),
