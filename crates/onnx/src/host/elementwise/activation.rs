@@ -101,7 +101,7 @@ fn swish(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 
 fn thresholded_relu(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let alpha = single(call, "alpha", 1.0);
-    floats(call, |x| if x <= alpha { 0.0 } else { x })
+    floats(call, |x| if x > alpha { x } else { 0.0 })
 }
 
 /// Negative numbers times slopes. Before version 7 the slopes are one for each channel, which is axis 1.
@@ -128,7 +128,7 @@ fn sloped<T: Number>(x: T, slope: T) -> T {
     if x < T::ZERO { x.times(slope) } else { x }
 }
 
-/// Numbers nearer to zero by a bias, and zero around it.
+/// Numbers nearer to zero by a bias; zero around it and of NaN.
 fn shrink(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (bias, lambda) = (single(call, "bias", 0.0), single(call, "lambd", 0.5));
     unary!(call, each_number, |x| shrunk(x, bias, lambda))
@@ -138,7 +138,6 @@ fn shrunk<T: Number>(x: T, bias: f64, lambda: f64) -> T {
     let bias = match x.to_f64() {
         at if at < -lambda => bias,
         at if at > lambda => -bias,
-        at if at.is_nan() => return x,
         _ => return T::ZERO,
     };
     if !T::IS_FLOAT && bias.trunc() == bias {

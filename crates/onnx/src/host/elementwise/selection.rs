@@ -3,7 +3,7 @@
 use lessen_base::Result;
 
 use super::operands::{no_type, same};
-use super::variadic::further;
+use crate::element::Element;
 use crate::host::{
     Broadcast, Data, HostCall, HostOperators, HostTensor, HostValue, Number, Typed, each_number, each_type, one,
 };
@@ -28,30 +28,46 @@ fn select(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 }
 
 /// Elements within bounds: of the lower one first, then of the upper one. The bounds are attributes before version 11,
-/// inputs from then on.
+/// inputs from then on; those that are absent are the least and the greatest finite number of the type.
 fn clip(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let tensor = call.tensor(0)?;
+    let most = match tensor.element() {
+        Some(Element::F16) => half::f16::MAX.to_f64(),
+        Some(Element::BF16) => half::bf16::MAX.to_f64(),
+        Some(Element::F32) => f32::MAX.into(),
+        Some(Element::F64) => f64::MAX,
+        _ => f64::INFINITY,
+    };
     let data: Data = each_number!(tensor.data(), all => {
-        let (low, high) = (bound(call, all, 1, "min")?, bound(call, all, 2, "max")?);
-        let bounded = |x: &_| {
-            let x = low.map_or(*x, |low| further(*x, low, true));
-            high.map_or(x, |high| further(x, high, false))
-        };
-        all.iter().map(bounded).collect::<Vec<_>>().into()
+        let (low, high) = (bound(call, all, (1, "min", -most))?, bound(call, all, (2, "max", most))?);
+        all.iter().map(|x| within(*x, low, high)).collect::<Vec<_>>().into()
     }, else return no_type(call, tensor));
     one(HostTensor::new(tensor.shape(), data)?)
 }
 
-/// A bound, if there is one.
-fn bound<T: Number + Typed>(call: &HostCall<'_>, like: &[T], input: usize, attribute: &str) -> Result<Option<T>> {
+/// A number within bounds. NaN stays, and bounds nothing.
+fn within<T: Number>(x: T, low: T, high: T) -> T {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+/// A bound: an input, an attribute or a default.
+fn bound<T: Number + Typed>(
+    call: &HostCall<'_>,
+    like: &[T],
+    (input, attribute, default): (usize, &str, f64),
+) -> Result<T> {
     if call.opset < 11 {
-        return Ok(call.attribute(attribute).map(|attribute| T::of_f64(attribute.f.into())));
+        let number = call
+            .attribute(attribute)
+            .map_or(default, |attribute| attribute.f.into());
+        return Ok(T::of_f64(number));
     }
     let Some(tensor) = call.optional(input)? else {
-        return Ok(None);
+        return Ok(T::of_f64(default));
     };
     match same(call, like, tensor)? {
-        [bound] => Ok(Some(*bound)),
+        [bound] => Ok(*bound),
         all => call.refused(format!("its bound {attribute} is {} numbers", all.len())),
     }
 }

@@ -33,7 +33,7 @@ fn extreme(call: &HostCall<'_>, greatest: bool) -> Result<Vec<HostValue>> {
 }
 
 /// The greater or the lesser of two numbers; NaN where one is.
-pub(super) fn further<T: Number>(x: T, y: T, greatest: bool) -> T {
+fn further<T: Number>(x: T, y: T, greatest: bool) -> T {
     let keeps = if greatest { x >= y } else { x <= y };
     if keeps || x.is_nan() { x } else { y }
 }
