@@ -5,6 +5,7 @@ use lessen_base::Result;
 use super::columns::{Panels, blocks};
 use super::real::{Real, in_real};
 use super::windows::{Windows, bounded};
+use crate::element::Element;
 use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Conv", conv)];
@@ -15,6 +16,12 @@ fn conv(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 
 /// `Conv(X, W, B)` of `[N, C, ...]` and `[M, C / group, ...]`.
 fn conv_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    let (shape, y, element) = convolved::<R>(call)?;
+    one(HostTensor::new(&shape, R::data(y, element))?)
+}
+
+/// The convolution of the first inputs: its extents, its elements and their type.
+pub(super) fn convolved<R: Real>(call: &HostCall<'_>) -> Result<(Vec<usize>, Vec<R>, Element)> {
     let (x, w) = (call.tensor(0)?, call.tensor(1)?);
     let Some(element) = x.element().filter(|element| w.element() == Some(*element)) else {
         return call.refused("its image and weights have different types");
@@ -23,7 +30,7 @@ fn conv_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let bias = bias(call, 2, convolution.features)?;
     let bias = bias.map(|bias| R::elements(bias.data()));
     let y = convolution.run(&R::elements(x.data()), &R::elements(w.data()), bias.as_deref())?;
-    one(HostTensor::new(&convolution.shape, R::data(y, element))?)
+    Ok((convolution.shape, y, element))
 }
 
 /// The number of each feature, if the input is there.

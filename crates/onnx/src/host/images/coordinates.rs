@@ -102,8 +102,7 @@ pub(super) type Taps = Vec<(usize, f64)>;
 impl Axis {
     /// Whether the elements stay as they are.
     pub fn is_same(&self, rules: &Rules) -> bool {
-        let moves = matches!(rules.mapping, Mapping::CropAndResize | Mapping::HalfPixelForNearest);
-        !moves && self.scale == 1.0 && self.input == self.output
+        rules.mapping != Mapping::CropAndResize && self.scale == 1.0 && self.input == self.output
     }
 
     /// The place in the input, in single precision as files give scales.
@@ -173,7 +172,7 @@ impl Axis {
         let most = self.input as i64 - 1;
         let mut taps: Taps = Vec::new();
         for i in 0..count as i64 {
-            let index = first as i64 + i;
+            let index = (first as i64).saturating_add(i);
             if rules.excludes_outside && !(0..=most).contains(&index) {
                 continue;
             }

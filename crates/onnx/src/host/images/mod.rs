@@ -7,6 +7,7 @@ mod columns;
 mod convolution;
 mod coordinates;
 mod deformable;
+mod fused;
 mod normalization;
 mod pooling;
 mod quantized;
@@ -25,6 +26,7 @@ pub(super) const GROUPS: &[HostOperators] = &[
     boxes::OPERATORS,
     convolution::OPERATORS,
     deformable::OPERATORS,
+    fused::OPERATORS,
     normalization::OPERATORS,
     pooling::OPERATORS,
     quantized::OPERATORS,

@@ -176,7 +176,7 @@ fn resized(call: &HostCall<'_>, axes: &[Axis], rules: &Rules) -> Result<Vec<Host
             Some(element) if rules.antialias && !element.is_float() => {
                 return call.refused("its antialias is for floats");
             }
-            Some(element @ (Element::F32 | Element::F16 | Element::BF16)) => {
+            Some(element) if element != Element::F64 && element.bytes() <= if element.is_float() { 4 } else { 2 } => {
                 mixed::<f32>(x, axes, &order, rules, element)
             }
             Some(element) => mixed::<f64>(x, axes, &order, rules, element),

@@ -113,6 +113,10 @@ fn transposed(call: &HostCall<'_>, input: &[usize], kernel: &[usize]) -> Result<
             (None, _) => None,
         };
         if let Some(wanted) = wanted {
+            if given.is_none() && wanted > full {
+                return call
+                    .refused("its windows are shorter than its strides, where an auto_pad has no agreed meaning");
+            }
             let is_lower = auto_pad != AutoPad::Upper;
             pads[axis] = halves(full.saturating_sub(wanted).max(0), is_lower);
         }

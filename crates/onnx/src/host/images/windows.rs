@@ -222,7 +222,7 @@ impl Windows {
 /// Far more elements than the inputs have: a small file could ask for them.
 pub(super) fn bounded(call: &HostCall<'_>, shape: &[usize]) -> Result<usize> {
     /// Most elements of a result, whatever its inputs are.
-    const FREE: usize = 1 << 26;
+    const FREE: usize = 1 << 25;
     /// Most elements for each one that is read.
     const EACH: usize = 1 << 10;
     let count = numel(shape)?;
