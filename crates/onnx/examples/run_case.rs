@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
+use lessen_cpu::CpuBackend;
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::{Data, HostTensor, HostValue, Model, Session};
 
@@ -49,8 +50,8 @@ fn main() -> ExitCode {
 }
 
 fn run(folder: &Path) -> Outcome {
-    let outcome = Model::open(&folder.join("model.onnx")).and_then(|model| {
-        let session = Session::new(Arc::new(model))?;
+    let outcome = Model::open_to_run(&folder.join("model.onnx")).and_then(|model| {
+        let session = Session::new(Arc::new(model), Box::new(CpuBackend::new(1)))?;
         let mut wrong = None;
         for set in sets(folder) {
             wrong = wrong.or(run_set(&session, &set)?);

@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 use prost::Message;
 
 use crate::model::{Model, Node, decoded, number, same_domain, version};
-use crate::order::{defined, graphs_mut};
+use crate::order::{constant, defined, graphs_mut, sparse_constant};
 use crate::proto::{
     AttributeProto, AttributeType, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
     TensorProto,
@@ -58,17 +58,21 @@ impl Model {
                 self.source
                     .damaged(span.start, "an initializer is not one of the schema")
             };
-            let value = if number == number::GRAPH_SPARSE {
-                sparse_value(SparseTensorProto::decode(&bytes[..]).map_err(damaged)?)
+            let node = if number == number::GRAPH_SPARSE {
+                sparse_constant(name, SparseTensorProto::decode(&bytes[..]).map_err(damaged)?)
             } else {
-                AttributeProto {
-                    name: "value".to_string(),
-                    r#type: AttributeType::Tensor.into(),
-                    t: Some(TensorProto::decode(&bytes[..]).map_err(damaged)?),
-                    ..AttributeProto::default()
-                }
+                let tensor = TensorProto::decode(&bytes[..]).map_err(damaged)?;
+                constant(
+                    name,
+                    AttributeProto {
+                        name: "value".to_string(),
+                        r#type: AttributeType::Tensor.into(),
+                        t: Some(tensor),
+                        ..AttributeProto::default()
+                    },
+                )
             };
-            self.node(constant(name, value), span, None)
+            self.node(node, span, None)
         });
         nodes.collect()
     }
@@ -105,26 +109,6 @@ impl Model {
         self.nodes = nodes;
         self.has_functions = false;
         Ok(())
-    }
-}
-
-/// A node that gives a constant.
-fn constant(name: &str, value: AttributeProto) -> NodeProto {
-    NodeProto {
-        op_type: "Constant".to_string(),
-        output: vec![name.to_string()],
-        attribute: vec![value],
-        ..NodeProto::default()
-    }
-}
-
-/// The attribute of a constant that is sparse.
-fn sparse_value(tensor: SparseTensorProto) -> AttributeProto {
-    AttributeProto {
-        name: "sparse_value".to_string(),
-        r#type: AttributeType::SparseTensor.into(),
-        sparse_tensor: Some(tensor),
-        ..AttributeProto::default()
     }
 }
 
@@ -184,10 +168,6 @@ impl Inliner {
     /// Replaces the calls in a graph inside of a node, whose nodes all are of one version.
     fn expand_graph(&mut self, graph: &mut GraphProto, opsets: &Opsets) -> Result<()> {
         let mut nodes = Vec::with_capacity(graph.node.len());
-        for tensor in std::mem::take(&mut graph.sparse_initializer) {
-            let name = tensor.values.as_ref().map_or("", |values| &values.name).to_string();
-            nodes.push(constant(&name, sparse_value(tensor)));
-        }
         for node in std::mem::take(&mut graph.node) {
             let mut all = Vec::new();
             self.expand(node, opsets, &mut all)?;

@@ -9,7 +9,6 @@ use lessen_base::{Error, Result};
 use prost::Message;
 
 use crate::order;
-pub(crate) use crate::order::captured;
 use crate::proto::{AttributeProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use crate::tensor::Tensor;
 use crate::wire::{Field, Payload, Source, Span};

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use lessen_base::{Error, Result};
 
-use crate::proto::{AttributeProto, GraphProto, NodeProto};
+use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, SparseTensorProto};
 
 /// The most graphs within each other.
 const MOST_NESTED: usize = 32;
@@ -58,7 +58,7 @@ pub(crate) fn order(nodes: &[(&NodeProto, &[String])]) -> std::result::Result<Ve
     Err(position)
 }
 
-/// Orders the nodes of the graphs inside of a node.
+/// Orders the nodes of the graphs inside of a node, whose sparse initializers become nodes.
 ///
 /// # Errors
 /// Nodes that form a circle, too many graphs within each other.
@@ -72,6 +72,10 @@ fn order_graphs_at(node: &mut NodeProto, depth: usize) -> Result<()> {
             return Err(Error::user(format!(
                 "more than {MOST_NESTED} of its graphs are within each other"
             )));
+        }
+        for tensor in std::mem::take(&mut graph.sparse_initializer) {
+            let name = tensor.values.as_ref().map_or("", |values| &values.name).to_string();
+            graph.node.push(sparse_constant(&name, tensor));
         }
         for inner in &mut graph.node {
             order_graphs_at(inner, depth + 1)?;
@@ -98,6 +102,27 @@ fn order_graphs_at(node: &mut NodeProto, depth: usize) -> Result<()> {
             .collect();
     }
     Ok(())
+}
+
+/// A node that gives a constant.
+pub(crate) fn constant(name: &str, value: AttributeProto) -> NodeProto {
+    NodeProto {
+        op_type: "Constant".to_string(),
+        output: vec![name.to_string()],
+        attribute: vec![value],
+        ..NodeProto::default()
+    }
+}
+
+/// A node that gives a tensor which says only the elements that are not nought.
+pub(crate) fn sparse_constant(name: &str, tensor: SparseTensorProto) -> NodeProto {
+    let value = AttributeProto {
+        name: "sparse_value".to_string(),
+        r#type: AttributeType::SparseTensor.into(),
+        sparse_tensor: Some(tensor),
+        ..AttributeProto::default()
+    };
+    constant(name, value)
 }
 
 /// The names that the graphs in a node's attributes read from around it, each once.

@@ -1,5 +1,6 @@
 //! A node while it is computed in memory: its inputs and attributes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
@@ -9,13 +10,27 @@ use crate::element::Element;
 use crate::proto::{AttributeProto, GraphProto, NodeProto};
 use crate::tensor::{Elements, Tensor};
 
+/// A graph in a node's attribute, with its initializers as values.
+pub(crate) struct Body<'g> {
+    /// The graph.
+    pub graph: &'g GraphProto,
+    /// Its initializers by name.
+    pub initializers: Arc<HashMap<String, HostValue>>,
+}
+
 /// Runs the graphs in a node's attributes, which read names from around the node.
 pub(crate) trait Bodies {
+    /// A graph with its initializers, which may be run many times.
+    ///
+    /// # Errors
+    /// Initializers that cannot be read.
+    fn body<'g>(&self, graph: &'g GraphProto) -> Result<Body<'g>>;
+
     /// The outputs of a graph for these inputs.
     ///
     /// # Errors
     /// Those of its nodes.
-    fn run(&self, graph: &GraphProto, inputs: Vec<HostValue>) -> Result<Vec<HostValue>>;
+    fn run(&self, body: &Body<'_>, inputs: Vec<HostValue>) -> Result<Vec<HostValue>>;
 
     /// The bytes of a tensor's elements.
     ///
@@ -175,13 +190,13 @@ impl HostCall<'_> {
         HostTensor::new(&tensor.shape, data).map(Some)
     }
 
-    /// An attribute that is a graph.
+    /// An attribute that is a graph, to run it.
     ///
     /// # Errors
-    /// No graph of that name.
-    pub fn graph(&self, name: &str) -> Result<&GraphProto> {
+    /// No graph of that name, initializers that cannot be read.
+    pub fn body(&self, name: &str) -> Result<Body<'_>> {
         match self.attribute(name).and_then(|attribute| attribute.g.as_ref()) {
-            Some(graph) => Ok(graph),
+            Some(graph) => self.bodies.body(graph),
             None => self.refused(format!("it has no graph {name}")),
         }
     }

@@ -23,7 +23,7 @@ mod tensor;
 mod typed;
 
 pub(crate) use broadcast::Broadcast;
-pub(crate) use call::{Bodies, HostCall, one};
+pub(crate) use call::{Bodies, Body, HostCall, one};
 pub use data::Data;
 pub(crate) use data::{each_float, each_integer, each_number, each_type};
 pub(crate) use number::{Float, Integer, Number};

@@ -1,12 +1,15 @@
 //! Nodes one after another, each computed in memory.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
 use super::constants::bytes;
 use super::scope::Scope;
-use crate::host::{Bodies, Data, HostCall, HostTensor, HostValue, host_operator};
-use crate::model::Model;
-use crate::proto::{GraphProto, NodeProto};
+use crate::host::{Bodies, Body, Data, HostCall, HostTensor, HostValue, host_operator};
+use crate::model::{Model, Node, version};
+use crate::proto::{GraphProto, NodeProto, OperatorSetIdProto, TensorProto};
 use crate::tensor::{Elements, Tensor};
 
 /// Computes nodes of a model.
@@ -23,15 +26,22 @@ impl<'m> Interpreter<'m> {
     ///
     /// # Errors
     /// What its operator does not do, with the node's name.
-    pub(super) fn node(&self, node: &NodeProto, scope: &Scope<'_>) -> Result<()> {
-        let outputs = self.outputs(node, scope).map_err(|why| {
-            let name = [&node.name]
-                .into_iter()
-                .chain(&node.output)
-                .find(|name| !name.is_empty());
-            let shown = format!("{} `{}`", node.op_type, name.map_or("", String::as_str));
-            self.model
-                .error(&format!("the node {shown} cannot be run, since {}", why.message()))
+    pub(super) fn node(&self, node: &Node, scope: &Scope<'_>) -> Result<()> {
+        let opsets = node.opsets.as_deref().unwrap_or(&self.model.opsets);
+        self.compute(&node.proto, opsets, scope)
+            .map_err(|why| self.model.error(why.message()))
+    }
+
+    /// Computes a node of the model or of a graph inside it.
+    ///
+    /// # Errors
+    /// A sentence that names the node, but not the file.
+    fn compute(&self, node: &NodeProto, opsets: &[OperatorSetIdProto], scope: &Scope<'_>) -> Result<()> {
+        let outputs = self.outputs(node, opsets, scope).map_err(|why| {
+            let mut names = [&node.name].into_iter().chain(&node.output);
+            let name = names.find(|name| !name.is_empty()).map_or("", String::as_str);
+            let (operator, why) = (&node.op_type, why.message());
+            Error::user(format!("the node {operator} `{name}` cannot be run, since {why}"))
         })?;
         for (name, value) in node.output.iter().zip(outputs) {
             if !name.is_empty() {
@@ -41,7 +51,7 @@ impl<'m> Interpreter<'m> {
         Ok(())
     }
 
-    fn outputs(&self, node: &NodeProto, scope: &Scope<'_>) -> Result<Vec<HostValue>> {
+    fn outputs(&self, node: &NodeProto, opsets: &[OperatorSetIdProto], scope: &Scope<'_>) -> Result<Vec<HostValue>> {
         let Some(operator) = host_operator(node) else {
             return Err(Error::user(unknown(node)));
         };
@@ -51,10 +61,11 @@ impl<'m> Interpreter<'m> {
         });
         let call = HostCall {
             node,
-            opset: self.model.opset(&node.domain).unwrap_or(1),
+            opset: version(opsets, &node.domain),
             inputs: inputs.collect::<Result<_>>()?,
             bodies: &Within {
                 interpreter: self,
+                opsets,
                 scope,
             },
         };
@@ -74,33 +85,44 @@ pub(super) fn unknown(node: &NodeProto) -> String {
 /// The graphs inside of nodes, which read names of this scope.
 struct Within<'a, 'm> {
     interpreter: &'a Interpreter<'m>,
+    opsets: &'a [OperatorSetIdProto],
     scope: &'a Scope<'a>,
 }
 
-impl Bodies for Within<'_, '_> {
-    fn run(&self, graph: &GraphProto, inputs: Vec<HostValue>) -> Result<Vec<HostValue>> {
-        let scope = self.scope.inner();
-        for message in &graph.initializer {
-            let Some(tensor) = Tensor::of(message)? else {
-                return Err(Error::user(format!(
-                    "the initializer `{}` has a type that is not known",
-                    message.name
-                )));
-            };
-            let bytes = match &tensor.elements {
-                Elements::Held(bytes) => bytes.clone(),
-                _ => self.bytes(&tensor)?,
-            };
-            let value = HostTensor::new(&tensor.shape, Data::of_bytes(tensor.element, &bytes))?;
-            scope.set(&tensor.name, value.into());
+impl Within<'_, '_> {
+    fn array(&self, message: &TensorProto) -> Result<HostTensor> {
+        match Tensor::of(message)? {
+            Some(tensor) if matches!(tensor.elements, Elements::There(_)) => {
+                let data = Data::of_bytes(tensor.element, &self.bytes(&tensor)?);
+                HostTensor::new(&tensor.shape, data)
+            }
+            _ => HostTensor::of_message(message),
         }
-        for (input, value) in graph.input.iter().zip(inputs) {
+    }
+}
+
+impl Bodies for Within<'_, '_> {
+    fn body<'g>(&self, graph: &'g GraphProto) -> Result<Body<'g>> {
+        let mut initializers = HashMap::with_capacity(graph.initializer.len());
+        for message in &graph.initializer {
+            initializers.insert(message.name.clone(), self.array(message)?.into());
+        }
+        Ok(Body {
+            graph,
+            initializers: Arc::new(initializers),
+        })
+    }
+
+    fn run(&self, body: &Body<'_>, inputs: Vec<HostValue>) -> Result<Vec<HostValue>> {
+        let scope = self.scope.inner(body.initializers.clone());
+        for (input, value) in body.graph.input.iter().zip(inputs) {
             scope.set(&input.name, value);
         }
-        for node in &graph.node {
-            self.interpreter.node(node, &scope)?;
+        for node in &body.graph.node {
+            self.interpreter.compute(node, self.opsets, &scope)?;
         }
-        graph.output.iter().map(|output| scope.get(&output.name)).collect()
+        let outputs = body.graph.output.iter();
+        outputs.map(|output| scope.get(&output.name)).collect()
     }
 
     fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
@@ -11,6 +12,8 @@ use crate::host::HostValue;
 /// The names of a graph that runs.
 pub(super) struct Scope<'s> {
     values: RefCell<HashMap<String, HostValue>>,
+    /// The initializers of a branch or a body.
+    initializers: Option<Arc<HashMap<String, HostValue>>>,
     /// The names around a branch or a body.
     around: Option<&'s Scope<'s>>,
     /// The initializers of the model, which all of its graphs may read.
@@ -22,15 +25,17 @@ impl<'s> Scope<'s> {
     pub(super) fn outermost(constants: &'s Constants) -> Scope<'s> {
         Scope {
             values: RefCell::default(),
+            initializers: None,
             around: None,
             constants: Some(constants),
         }
     }
 
-    /// The scope of a graph within this one.
-    pub(super) fn inner(&'s self) -> Scope<'s> {
+    /// The scope of a graph within this one, which begins with these initializers.
+    pub(super) fn inner(&'s self, initializers: Arc<HashMap<String, HostValue>>) -> Scope<'s> {
         Scope {
             values: RefCell::default(),
+            initializers: Some(initializers),
             around: Some(self),
             constants: None,
         }
@@ -41,12 +46,20 @@ impl<'s> Scope<'s> {
         self.values.borrow_mut().insert(name.to_string(), value);
     }
 
+    /// Whether a name is defined here, other than as an initializer of the model.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.values.borrow().contains_key(name)
+    }
+
     /// What a name stands for.
     ///
     /// # Errors
     /// A name that is not defined, an initializer that cannot be read.
     pub(super) fn get(&self, name: &str) -> Result<HostValue> {
         if let Some(value) = self.values.borrow().get(name) {
+            return Ok(value.clone());
+        }
+        if let Some(value) = self.initializers.as_ref().and_then(|own| own.get(name)) {
             return Ok(value.clone());
         }
         let outer = match (self.around, self.constants) {

@@ -3,6 +3,7 @@
 mod branches;
 mod loops;
 mod recurrent;
+mod stacked;
 
 use super::operators::HostOperators;
 
