@@ -2,13 +2,26 @@
 
 mod attention;
 mod contributed;
+mod contributed_attention;
 mod einsum;
+mod fourier;
+mod group_query;
+mod heads;
+mod kernel;
 mod losses;
+mod low_bits;
 mod matrix;
 mod norms;
+mod qlinear;
+mod quantized;
+mod real;
 mod reduction;
+mod rotary;
+mod sizes;
+mod skip_norms;
 mod softmax;
 mod spectrum;
+mod training;
 
 use super::operators::HostOperators;
 
@@ -16,11 +29,19 @@ use super::operators::HostOperators;
 pub(super) const GROUPS: &[HostOperators] = &[
     attention::OPERATORS,
     contributed::OPERATORS,
+    contributed_attention::OPERATORS,
     einsum::OPERATORS,
+    group_query::OPERATORS,
     losses::OPERATORS,
+    low_bits::OPERATORS,
     matrix::OPERATORS,
     norms::OPERATORS,
+    qlinear::OPERATORS,
+    quantized::OPERATORS,
     reduction::OPERATORS,
+    rotary::OPERATORS,
+    skip_norms::OPERATORS,
     softmax::OPERATORS,
     spectrum::OPERATORS,
+    training::OPERATORS,
 ];
