@@ -3,6 +3,8 @@
 use half::{bf16, f16};
 use lessen_graph::DType;
 
+use crate::narrow::{Narrow, Narrowing};
+
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Element {
@@ -20,10 +22,26 @@ pub enum Element {
     Unsigned(u8),
     /// Truth values, one byte each.
     Bool,
+    /// Numbers of at most eight bits that programs do not compute with.
+    Narrow(Narrow),
+}
+
+/// NumPy's name, such as `float32`.
+impl std::fmt::Display for Element {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Element::BF16 => write!(f, "bfloat16"),
+            Element::F16 | Element::F32 | Element::F64 => write!(f, "float{}", 8 * self.bytes()),
+            Element::Int(bytes) => write!(f, "int{}", 8 * bytes),
+            Element::Unsigned(bytes) => write!(f, "uint{}", 8 * bytes),
+            Element::Bool => write!(f, "bool"),
+            Element::Narrow(narrow) => write!(f, "{}", narrow.name()),
+        }
+    }
 }
 
 impl Element {
-    /// The type of a number of the schema; none for texts, complex numbers and numbers of less than a byte.
+    /// The type of a number of the schema; none for texts and complex numbers.
     pub fn of(data_type: i32) -> Option<Element> {
         Some(match data_type {
             1 => Element::F32,
@@ -39,7 +57,7 @@ impl Element {
             12 => Element::Unsigned(4),
             13 => Element::Unsigned(8),
             16 => Element::BF16,
-            _ => return None,
+            other => return Narrow::of(other).map(Element::Narrow),
         })
     }
 
@@ -59,18 +77,32 @@ impl Element {
             Element::Unsigned(4) => 12,
             Element::Unsigned(_) => 13,
             Element::BF16 => 16,
+            Element::Narrow(narrow) => narrow.data_type(),
         }
     }
 
-    /// Bytes of one element.
+    /// Bytes of one element in memory.
     pub fn bytes(self) -> usize {
         match self {
             Element::F64 => 8,
             Element::F32 => 4,
             Element::F16 | Element::BF16 => 2,
             Element::Int(bytes) | Element::Unsigned(bytes) => bytes.into(),
-            Element::Bool => 1,
+            Element::Bool | Element::Narrow(_) => 1,
         }
+    }
+
+    /// Bytes of so many elements in a file, where narrow ones share bytes; none where there is no such number.
+    pub fn bytes_of(self, count: u64) -> Option<u64> {
+        match self {
+            Element::Narrow(narrow) => Some(narrow.bytes(count)),
+            _ => count.checked_mul(self.bytes() as u64),
+        }
+    }
+
+    /// Whether programs compute with it, with integers by their values.
+    pub fn is_traced(self) -> bool {
+        !matches!(self, Element::Narrow(_))
     }
 
     /// Whether it is a float.
@@ -83,7 +115,7 @@ impl Element {
         match self {
             Element::F64 => DType::F64,
             Element::F32 | Element::F16 | Element::BF16 => DType::F32,
-            Element::Int(_) | Element::Unsigned(_) => DType::I32,
+            Element::Int(_) | Element::Unsigned(_) | Element::Narrow(_) => DType::I32,
             Element::Bool => DType::Bool,
         }
     }
@@ -103,6 +135,7 @@ impl Element {
             Element::BF16 => bf16::from_bits(unsigned() as u16).into(),
             Element::Bool => f64::from(u8::from(unsigned() != 0)),
             Element::Unsigned(_) => unsigned() as f64,
+            Element::Narrow(narrow) => narrow.read(unsigned() as u8),
             Element::Int(width) => self.read_integer(bytes, width) as f64,
         }
     }
@@ -136,6 +169,7 @@ impl Element {
             Element::F16 => out.extend(f16::from_f64(number).to_le_bytes()),
             Element::BF16 => out.extend(bf16::from_f64(number).to_le_bytes()),
             Element::Bool => out.push(u8::from(number != 0.0)),
+            Element::Narrow(narrow) => out.push(narrow.write(number, Narrowing::default())),
             Element::Int(width) => out.extend(&(number as i64).to_le_bytes()[..width.into()]),
             Element::Unsigned(width) => out.extend(&(number as u64).to_le_bytes()[..width.into()]),
         }

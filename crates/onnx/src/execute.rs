@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use lessen_base::{Error, Result};
 use lessen_compile::{Options, Plan};
 use lessen_device::{Backend, Host, HostArray, ModelId, ProgramId};
-use lessen_graph::{DType, InputKind, Type};
+use lessen_graph::{Array, DType, InputKind, Type};
 
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
+use crate::tensor::Tensor;
 
 /// A model that a device has loaded, for inputs of some sizes.
 pub struct Executable<B: Backend + ?Sized = dyn Backend> {
@@ -131,18 +132,44 @@ fn upload<B: Backend + ?Sized>(
     ty: &Type,
 ) -> Result<()> {
     if let Some(array) = imported.constants.get(name) {
-        return upload_part((backend, id), name, ty.dtype, 0, &array.data);
+        return upload_array((backend, id), name, ty.dtype, array);
     }
     let Some(tensor) = model.initializers.get(name) else {
         return Err(Error::internal(format!("the state `{name}` has no elements")));
     };
+    upload_tensor((backend, id), (model, tensor), name, ty.dtype)
+}
+
+/// Copies a constant to a state.
+///
+/// # Errors
+/// Those of the device.
+pub(crate) fn upload_array<B: Backend + ?Sized>(
+    on: (&mut B, ModelId),
+    name: &str,
+    dtype: DType,
+    array: &Array,
+) -> Result<()> {
+    upload_part(on, name, dtype, 0, &array.data)
+}
+
+/// Copies an initializer to a state, block by block.
+///
+/// # Errors
+/// Those of the device, a file that cannot be read.
+pub(crate) fn upload_tensor<B: Backend + ?Sized>(
+    (backend, id): (&mut B, ModelId),
+    (model, tensor): (&Model, &Tensor),
+    name: &str,
+    dtype: DType,
+) -> Result<()> {
     let (mut at, element) = (0, tensor.element);
     let mut numbers = Vec::with_capacity(BLOCK.min(tensor.numel()));
     tensor.for_each_block(&model.source, &mut |bytes| {
         for block in bytes.chunks(BLOCK * element.bytes()) {
             numbers.clear();
             numbers.extend(block.chunks_exact(element.bytes()).map(|bytes| element.read(bytes)));
-            upload_part((backend, id), name, ty.dtype, at, &numbers)?;
+            upload_part((backend, id), name, dtype, at, &numbers)?;
             at += numbers.len();
         }
         Ok(())

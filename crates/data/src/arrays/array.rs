@@ -26,7 +26,10 @@ impl Array {
     }
 
     /// An array of elements in little-endian order.
-    pub(crate) fn of_bytes(shape: Vec<usize>, dtype: Dtype, data: Vec<u8>) -> Array {
+    ///
+    /// # Panics
+    /// If there are not as many bytes as the shape says.
+    pub fn of_bytes(shape: Vec<usize>, dtype: Dtype, data: Vec<u8>) -> Array {
         let count: usize = shape.iter().product();
         assert_eq!(data.len(), count * dtype.bytes(), "elements of shape {shape:?}");
         Array { shape, dtype, data }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use lessen_base::Result;
 use lessen_cpu::CpuBackend;
+use lessen_data::arrays::Array;
 use lessen_device::Host;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};
 use crate::devices::cpu_with;
-use crate::onnx::{array, random_inputs};
+use crate::onnx::random_inputs;
 
 /// The nodes of one operation.
 #[derive(Clone, PartialEq, Debug)]
@@ -117,6 +118,19 @@ impl Measured {
     }
 }
 
+/// An input as ONNX Runtime reads it.
+fn array(shape: &[usize], host: Host<'_>) -> Array {
+    match host {
+        Host::F32(data) => Array::new(shape, data.iter().copied()),
+        Host::F64(data) => Array::new(shape, data.iter().copied()),
+        Host::I32(data) => Array::new(shape, data.iter().copied()),
+        Host::U32(data) => Array::new(shape, data.iter().copied()),
+        Host::U8(data) => Array::new(shape, data.iter().copied()),
+        Host::Bool(data) => Array::new(shape, data.iter().map(|x| *x != 0)),
+        Host::BF16(_) => Array::new(shape, host.elements().map(|x| x as f32)),
+    }
+}
+
 /// Median, least and greatest of ascending numbers.
 fn of_sorted(numbers: &[f64]) -> Value {
     json!({ "median": numbers[numbers.len() / 2], "min": numbers[0], "max": numbers[numbers.len() - 1] })
@@ -156,7 +170,7 @@ pub fn measure(
         executable.run(&data)?;
     }
     let given = data.iter().zip(executable.inputs()).map(|((name, host), (_, ty))| {
-        let array = array(&ty.shape, *host, None);
+        let array = array(&ty.shape, *host);
         (name.to_string(), array)
     });
     let given: Vec<_> = given.collect();

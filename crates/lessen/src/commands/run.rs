@@ -1,13 +1,12 @@
 //! `lessen run`
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use lessen::onnx::{Inputs, check, dtype_of_input, of_outputs, random_inputs, write};
-use lessen_data::arrays::Array;
-use lessen_device::{Host, HostArray};
-use lessen_onnx::{Executable, Model, Sizes};
+use lessen::onnx::{Inputs, check, random_values, write};
+use lessen_onnx::{HostValue, Model, Session};
 use lessen_run::Result;
 use serde_json::{Value, json};
 
@@ -20,10 +19,11 @@ use crate::say;
 pub struct Run {
     /// ONNX file of a model
     file: PathBuf,
-    /// An input: X.npy where there is one, NAME=X.npy, or ALL.npz with a member for each; random ones by default
+    /// An input: X.npy where there is one, NAME=X.npy, NAME=X.pb (a value in ONNX's own format), or ALL.npz with a
+    /// member for each; random ones by default
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
-    /// File for the outputs: OUT.npz, or OUT.npy where the model has one
+    /// File for the outputs: OUT.npz, OUT.npy where the model has one, or OUT/ for files in ONNX's own format
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The size of an extent of the inputs that has a name; inputs from files say it themselves
@@ -43,7 +43,7 @@ pub struct Run {
 struct Ran {
     /// Names, dtypes and shapes of the inputs.
     inputs: Vec<Value>,
-    outputs: Vec<(String, Array)>,
+    outputs: Vec<(String, HostValue)>,
     ms: f64,
     compile_ms: f64,
 }
@@ -51,22 +51,30 @@ struct Ran {
 impl Run {
     /// Runs the model; the exit code.
     pub fn run(self) -> Result<u8> {
-        let model = Model::open(&self.file)?;
+        let model = Arc::new(Model::open(&self.file)?);
         if let Some(path) = &self.output {
             check(path, &model)?;
         }
-        let ran = if self.input.is_empty() {
-            let executable = self.loaded(&model, &sizes(&model, &self.size)?)?;
-            let inputs = random_inputs(&executable, self.seed);
-            ran(&model, executable, &inputs)?
+        let inputs = if self.input.is_empty() {
+            random_values(&model, &sizes(&model, &self.size)?, self.seed)?
         } else {
             let inputs = Inputs::read(&model, &self.input)?;
-            let sizes = inputs.sizes(&model, &given_sizes(&model, &self.size)?)?;
-            let inputs = inputs.arrays(&model)?;
-            ran(&model, self.loaded(&model, &sizes)?, &inputs)?
+            inputs.sizes(&model, &given_sizes(&model, &self.size)?)?;
+            inputs.values(&model)?
+        };
+        let described = inputs.iter().map(|(name, value)| described(name, value)).collect();
+        let session = Session::new(model.clone(), self.device.open()?)?;
+        let begun = Instant::now();
+        let outputs = session.run(inputs)?;
+        let compile_ms = 1e3 * session.compile_time().as_secs_f64();
+        let ran = Ran {
+            inputs: described,
+            outputs,
+            ms: 1e3 * begun.elapsed().as_secs_f64() - compile_ms,
+            compile_ms,
         };
         if let Some(path) = &self.output {
-            write(path, &ran.outputs)?;
+            write(path, &model, &ran.outputs)?;
         }
         say(&if self.json {
             format!("{}\n", self.to_json(&ran))
@@ -76,15 +84,8 @@ impl Run {
         Ok(0)
     }
 
-    fn loaded(&self, model: &Model, sizes: &Sizes) -> Result<Executable> {
-        Executable::load(self.device.open()?, model, sizes)
-    }
-
     fn to_json(&self, ran: &Ran) -> Value {
-        let outputs = ran
-            .outputs
-            .iter()
-            .map(|(name, array)| described(name, &array.dtype().to_string(), array.shape()));
+        let outputs = ran.outputs.iter().map(|(name, value)| described(name, value));
         json!({
             "model": self.file.display().to_string(),
             "inputs": ran.inputs,
@@ -101,17 +102,13 @@ impl Run {
         if self.input.is_empty() && !ran.inputs.is_empty() {
             lines.push("inputs are random, since there is no --input".to_string());
         }
-        for input in &ran.inputs {
-            let name = input["name"].as_str().unwrap_or_default();
-            lines.push(format!(
-                "input   {name}  {} {}",
-                input["dtype"].as_str().unwrap_or_default(),
-                input["shape"]
-            ));
-        }
-        for (name, array) in &ran.outputs {
-            lines.push(format!("output  {name}  {} {}", array.dtype(), json!(array.shape())));
-        }
+        let line = |what: &str, value: &Value| {
+            let text = |key: &str| value[key].as_str().unwrap_or_default().to_string();
+            format!("{what}  {}  {} {}", text("name"), text("dtype"), value["shape"])
+        };
+        lines.extend(ran.inputs.iter().map(|input| line("input ", input)));
+        let outputs = ran.outputs.iter().map(|(name, value)| described(name, value));
+        lines.extend(outputs.map(|output| line("output", &output)));
         lines.push(format!("run in {:.2} ms, compiled in {:.1} ms", ran.ms, ran.compile_ms));
         if let Some(path) = &self.output {
             lines.push(format!("written to {}", path.display()));
@@ -120,27 +117,14 @@ impl Run {
     }
 }
 
-/// Runs a model that is loaded.
-fn ran(model: &Model, mut executable: Executable, inputs: &[(String, HostArray)]) -> Result<Ran> {
-    let data: Vec<(&str, Host<'_>)> = inputs
-        .iter()
-        .map(|(name, array)| (name.as_str(), array.host()))
-        .collect();
-    let begun = Instant::now();
-    executable.run(&data)?;
-    let ms = 1e3 * begun.elapsed().as_secs_f64();
-    let inputs = executable.inputs().iter().map(|(name, ty)| {
-        let dtype = dtype_of_input(model, name).map(|dtype| dtype.to_string());
-        described(name, &dtype.unwrap_or_default(), &ty.shape)
-    });
-    Ok(Ran {
-        inputs: inputs.collect(),
-        outputs: of_outputs(model, &executable),
-        ms,
-        compile_ms: 1e3 * executable.compile_time().as_secs_f64(),
-    })
-}
-
-fn described(name: &str, dtype: &str, shape: &[usize]) -> Value {
-    json!({ "name": name, "dtype": dtype, "shape": shape })
+/// The name, dtype and shape of a value; of a list its length in place of a shape.
+fn described(name: &str, value: &HostValue) -> Value {
+    match value {
+        HostValue::Tensor(tensor) => {
+            let dtype = tensor.element().map_or("text".to_string(), |element| element.to_string());
+            json!({ "name": name, "dtype": dtype, "shape": tensor.shape() })
+        }
+        HostValue::Sequence(all) => json!({ "name": name, "dtype": "sequence", "shape": [all.len()] }),
+        HostValue::Absent => json!({ "name": name, "dtype": "absent", "shape": [] }),
+    }
 }

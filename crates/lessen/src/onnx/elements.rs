@@ -1,34 +1,45 @@
-//! Arrays as a model's graph takes them.
+//! Arrays of NumPy's files as a model takes and gives them.
 
 use lessen_data::arrays::{Array, Dtype};
-use lessen_device::HostArray;
-use lessen_graph::DType;
-use lessen_onnx::Element;
+use lessen_onnx::{Data, Element, HostTensor};
 
-/// The elements of an array for an input of this dtype, or else the mistake as the end of a sentence. Floats are never
+/// The elements of an array for an input of this type, or else the mistake as the end of a sentence. Numbers are never
 /// rounded, and integers may have any width.
-pub(super) fn taken(array: &Array, element: Element) -> Result<HostArray, String> {
-    let fits = match (array.dtype(), element.dtype()) {
-        (Dtype::Float(bytes), dtype @ (DType::F32 | DType::F64)) => usize::from(bytes) <= dtype.bytes(),
-        (Dtype::Signed(_) | Dtype::Unsigned(_), DType::I32) | (Dtype::Bool, DType::Bool) => true,
-        _ => false,
+pub(super) fn taken(array: &Array, element: Element) -> Result<HostTensor, String> {
+    let takes = dtype(element);
+    let fault = |why: String| format!("{why}; save it as array.astype(\"{takes}\")");
+    let kind = |dtype: Dtype| match dtype {
+        Dtype::Bool => 0,
+        Dtype::Signed(_) | Dtype::Unsigned(_) => 1,
+        Dtype::Float(_) => 2,
     };
-    if !fits {
-        let (is, takes) = (array.dtype(), dtype(element));
-        return Err(format!(
-            "holds {is}, but the input takes {takes}; save it as array.astype(\"{takes}\")"
-        ));
+    if kind(array.dtype()) != kind(takes) {
+        return Err(fault(format!("holds {}, but the input takes {takes}", array.dtype())));
     }
-    match element.dtype() {
-        DType::I32 => integers(array, element).map(HostArray::I32),
-        dtype => Ok(HostArray::of(dtype, &array.floats().collect::<Vec<f64>>())),
-    }
+    let data = if array.dtype() == takes && element != Element::BF16 {
+        Data::of_bytes(element, array.bytes())
+    } else if element.is_float() {
+        let data = Data::of_f64(element, array.floats());
+        let is_same = |(x, y): (f64, f64)| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
+        if !data.to_f64().into_iter().zip(array.floats()).all(is_same) {
+            return Err(fault(format!(
+                "holds {}, whose numbers {} would round",
+                array.dtype(),
+                element
+            )));
+        }
+        data
+    } else {
+        integers(array, element)?
+    };
+    HostTensor::new(array.shape(), data).map_err(|error| error.message().to_string())
 }
 
-/// The dtype of arrays with elements of a model; 16-bit floats are computed in 32 bits.
+/// The dtype of arrays with elements of a model; NumPy has no `bfloat16`, whose numbers are in 32 bits.
 pub(super) fn dtype(element: Element) -> Dtype {
     match element {
-        Element::F32 | Element::F16 | Element::BF16 => Dtype::Float(4),
+        Element::F16 => Dtype::Float(2),
+        Element::F32 | Element::BF16 => Dtype::Float(4),
         Element::F64 => Dtype::Float(8),
         Element::Int(bytes) => Dtype::Signed(bytes),
         Element::Unsigned(bytes) => Dtype::Unsigned(bytes),
@@ -36,32 +47,40 @@ pub(super) fn dtype(element: Element) -> Dtype {
     }
 }
 
-/// Integers that fit the model's elements and the 32 bits in which they are computed.
-fn integers(array: &Array, element: Element) -> Result<Vec<i32>, String> {
-    let (own, computed) = (range(element), i64::from(i32::MIN)..=i64::from(i32::MAX));
-    let (least, most) = (*own.start().max(computed.start()), *own.end().min(computed.end()));
-    let integers = array
-        .integers()
-        .ok_or("has integers beyond 2^63, which no model takes; save smaller ones")?;
-    let fitting = |x: &i64| i32::try_from(*x).ok().filter(|_| (least..=most).contains(x));
-    let all: Option<Vec<i32>> = integers.iter().map(fitting).collect();
-    all.ok_or_else(|| {
-        let wrong = integers
-            .iter()
-            .find(|x| fitting(x).is_none())
-            .copied()
-            .unwrap_or_default();
-        format!("has the value {wrong}, but the input takes integers from {least} to {most}; save such ones")
+/// An array as a file of NumPy holds it; none for texts.
+pub(crate) fn array(tensor: &HostTensor) -> Option<Array> {
+    let shape = tensor.shape();
+    Some(match tensor.data() {
+        Data::BF16(v) => Array::new(shape, v.iter().map(|x| x.to_f32())),
+        data => Array::of_bytes(shape.to_vec(), dtype(data.element()?), data.to_bytes()),
     })
 }
 
-/// The integers that an element can be.
-fn range(element: Element) -> std::ops::RangeInclusive<i64> {
+/// Integers that fit the model's elements.
+fn integers(array: &Array, element: Element) -> Result<Data, String> {
+    let (least, most) = range(element);
+    let integers = array
+        .integers()
+        .ok_or("has integers beyond 2^63, which the input does not take; save smaller ones")?;
+    let fits = |x: &i64| (least..=most).contains(&i128::from(*x));
+    if let Some(wrong) = integers.iter().find(|x| !fits(x)) {
+        return Err(format!(
+            "has the value {wrong}, but the input takes integers from {least} to {most}; save such ones"
+        ));
+    }
+    let bytes = integers
+        .iter()
+        .flat_map(|x| x.to_le_bytes().into_iter().take(element.bytes()))
+        .collect::<Vec<u8>>();
+    Ok(Data::of_bytes(element, &bytes))
+}
+
+/// The least and the greatest integer that an element can be.
+fn range(element: Element) -> (i128, i128) {
+    let bits = 8 * element.bytes() as u32;
     match element {
-        Element::Int(bytes @ 1..=4) => -(1 << (8 * bytes - 1))..=(1 << (8 * bytes - 1)) - 1,
-        Element::Unsigned(bytes @ 1..=4) => 0..=(1 << (8 * bytes)) - 1,
-        Element::Unsigned(_) => 0..=i64::MAX,
-        _ => i64::MIN..=i64::MAX,
+        Element::Unsigned(_) => (0, (1 << bits) - 1),
+        _ => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
     }
 }
 
@@ -69,57 +88,51 @@ fn range(element: Element) -> std::ops::RangeInclusive<i64> {
 mod tests {
     use super::*;
 
-    fn taken(array: Array, element: Element) -> Result<HostArray, String> {
-        super::taken(&array, element)
+    fn taken(array: Array, element: Element) -> Result<Data, String> {
+        super::taken(&array, element).map(|tensor| tensor.data().clone())
     }
 
     #[test]
     fn floats_are_taken_where_nothing_is_rounded() {
         let single = Array::new(&[2], [0.1f32, -2.0]);
-        assert_eq!(taken(single.clone(), Element::F32), Ok(HostArray::F32(vec![0.1, -2.0])));
-        assert_eq!(taken(single.clone(), Element::F16), Ok(HostArray::F32(vec![0.1, -2.0])));
+        assert_eq!(taken(single.clone(), Element::F32), Ok(vec![0.1f32, -2.0].into()));
         assert_eq!(
             taken(single.clone(), Element::F64),
-            Ok(HostArray::F64(vec![0.1f32.into(), -2.0]))
+            Ok(vec![f64::from(0.1f32), -2.0].into())
         );
-        assert!(
-            taken(Array::new(&[1], [0.5f64]), Element::F32)
-                .unwrap_err()
-                .contains("float64")
-        );
-        assert!(
-            taken(single, Element::Int(8))
-                .unwrap_err()
-                .contains("array.astype(\"int64\")")
-        );
+        let rounded = taken(single.clone(), Element::F16).unwrap_err();
+        assert!(rounded.contains("float16 would round; save it as array.astype(\"float16\")"), "{rounded}");
+        assert!(taken(Array::new(&[1], [0.5f32]), Element::BF16).is_ok());
+        assert!(taken(Array::new(&[1], [0.1f32]), Element::BF16).unwrap_err().contains("bfloat16"));
+        assert!(taken(Array::new(&[1], [0.1f64]), Element::F32).unwrap_err().contains("float64"));
+        let wrong = taken(single, Element::Int(8)).unwrap_err();
+        assert!(wrong.contains("array.astype(\"int64\")"), "{wrong}");
         assert!(taken(Array::new(&[1], [1u8]), Element::F32).is_err());
         assert!(taken(Array::new(&[1], [1u8]), Element::Bool).is_err());
         assert!(taken(Array::new(&[1], [true]), Element::Int(4)).is_err());
         assert_eq!(
             taken(Array::new(&[2], [true, false]), Element::Bool),
-            Ok(HostArray::Bool(vec![1, 0]))
+            Ok(vec![true, false].into())
         );
     }
 
     #[test]
     fn integers_of_any_width_are_taken_where_they_fit() {
-        let largest = [i64::from(i32::MAX), i64::from(i32::MIN)];
-        assert_eq!(
-            taken(Array::new(&[2], largest), Element::Int(8)),
-            Ok(HostArray::I32(vec![i32::MAX, i32::MIN]))
-        );
-        assert_eq!(
-            taken(Array::new(&[1], [7u8]), Element::Int(8)),
-            Ok(HostArray::I32(vec![7]))
-        );
-        let refused = |value: i64, element: Element| taken(Array::new(&[2], [0, value]), element).unwrap_err();
-        assert!(
-            refused(1 << 31, Element::Int(8))
-                .contains("value 2147483648, but the input takes integers from -2147483648")
-        );
+        let wide = [i64::MAX, i64::MIN];
+        assert_eq!(taken(Array::new(&[2], wide), Element::Int(8)), Ok(wide.to_vec().into()));
+        assert_eq!(taken(Array::new(&[1], [200u8]), Element::Int(2)), Ok(vec![200i16].into()));
+        let refused = |value: i64, element| taken(Array::new(&[2], [0, value]), element).unwrap_err();
+        assert!(refused(1 << 31, Element::Int(4)).contains("value 2147483648, but the input takes integers from -2147483648"));
         assert!(refused(-129, Element::Int(1)).contains("from -128 to 127"));
         assert!(refused(256, Element::Unsigned(1)).contains("from 0 to 255"));
-        assert!(refused(-1, Element::Unsigned(8)).contains("from 0 to 2147483647"));
-        assert!(refused(-1, Element::Unsigned(4)).contains("from 0 to 2147483647"));
+        assert!(refused(-1, Element::Unsigned(8)).contains("from 0 to 18446744073709551615"));
+    }
+
+    #[test]
+    fn arrays_keep_their_types() {
+        let tensor = HostTensor::vector(vec![1u16, 65535]);
+        let array = array(&tensor).unwrap();
+        assert_eq!((array.dtype(), array.integers()), (Dtype::Unsigned(2), Some(vec![1, 65535])));
+        assert!(super::array(&HostTensor::vector(vec!["a".to_string()])).is_none());
     }
 }

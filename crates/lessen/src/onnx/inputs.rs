@@ -1,23 +1,31 @@
 //! The inputs of a model from files, as `--input` names them.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use lessen_base::{Error, Result};
 use lessen_data::arrays::{Array, Dtype, npy, npz};
-use lessen_device::HostArray;
-use lessen_onnx::proto::{Dimension, DimensionProto, ValueInfoProto};
-use lessen_onnx::{Element, Model, Sizes};
+use lessen_onnx::proto::{Dimension, DimensionProto, TypeProto, ValueInfoProto};
+use lessen_onnx::{Element, HostValue, Model, Sizes};
 
 use super::elements::{dtype, taken};
 
-/// An array for an input.
+/// What is given for an input.
 #[derive(Clone, Debug)]
-pub struct Given {
-    /// The array.
-    pub array: Array,
+struct Given {
+    content: Content,
     /// The file, and the member where it is an archive.
-    pub place: String,
+    place: String,
+}
+
+/// A file's content.
+#[derive(Clone, Debug)]
+enum Content {
+    /// An array of NumPy.
+    Array(Array),
+    /// A value of ONNX in a file of its own.
+    Value(HostValue),
 }
 
 /// Arrays for the inputs of a model, by name.
@@ -27,7 +35,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads `X.npy` for a model with one input, `NAME=X.npy`, and `ALL.npz` with a member for each name.
+    /// Reads `X.npy` for a model with one input, `NAME=X.npy`, and `ALL.npz` with a member for each name. A file `X.pb`
+    /// is a tensor, a sequence or an optional value as ONNX writes the data of its tests.
     ///
     /// # Errors
     /// A file that cannot be read, a name that is no input's, an input that has no array or two.
@@ -62,14 +71,18 @@ impl Inputs {
                 let all = npz::read(path)?;
                 all.into_iter().try_for_each(|(name, array)| {
                     let place = path.join(&name).display().to_string();
-                    self.add(model, &name, Given { array, place })
+                    let content = Content::Array(array);
+                    self.add(model, &name, Given { content, place })
                 })
             }
-            _ if !is("npy") => Err(Error::user(format!(
+            _ if !is("npy") && !is("pb") => Err(Error::user(format!(
                 "--input {word}: {file} is no array; give X.npy, NAME=X.npy, or ALL.npz with a member for each input"
             ))),
-            (Some(name), _) => self.add(model, name, Given::read(path)?),
-            (None, [only]) => self.add(model, &only.name, Given::read(path)?),
+            (Some(name), all) => {
+                let input = all.iter().find(|input| input.name == name);
+                self.add(model, name, Given::read(path, input)?)
+            }
+            (None, [only]) => self.add(model, &only.name, Given::read(path, Some(only))?),
             (None, _) => Err(Error::user(format!(
                 "--input {word}: the model has the inputs {}; say which one it is with NAME={word}",
                 names(model)
@@ -105,14 +118,19 @@ impl Inputs {
             sizes.insert(name.clone(), (*size, "by --size".to_string()));
         }
         for input in &model.inputs {
-            let Given { array, place } = &self.arrays[&input.name];
-            let Some(dims) = extents(input) else { continue };
-            self.check_shape(input, dims)?;
-            for (axis, (dim, &extent)) in dims.iter().zip(array.shape()).enumerate() {
+            let given = &self.arrays[&input.name];
+            let (Some(dims), Some(shape)) = (extents(input), given.shape()) else {
+                continue;
+            };
+            given.check_shape(input, dims)?;
+            for (axis, (dim, &extent)) in dims.iter().zip(shape).enumerate() {
                 let Some(Dimension::Param(name)) = &dim.value else {
                     continue;
                 };
-                let here = format!("in axis {axis} of the input `{}` ({place})", input.name);
+                if is_unnamed(name) {
+                    continue;
+                }
+                let here = format!("in axis {axis} of the input `{}` ({})", input.name, given.place);
                 let (size, there) = sizes.entry(name.clone()).or_insert((extent, here.clone()));
                 if *size != extent {
                     return Err(Error::user(format!(
@@ -124,62 +142,101 @@ impl Inputs {
         Ok(sizes.into_iter().map(|(name, (size, _))| (name, size)).collect())
     }
 
-    /// Checks an array's number of axes, and the extents whose sizes the file says.
-    fn check_shape(&self, input: &ValueInfoProto, dims: &[DimensionProto]) -> Result<()> {
-        let Given { array, place } = &self.arrays[&input.name];
-        let fits = |(dim, &extent): (&DimensionProto, &usize)| match &dim.value {
-            Some(Dimension::Value(size)) => usize::try_from(*size) == Ok(extent),
-            _ => extent > 0,
+    /// The values as the model takes them, in the order of its inputs.
+    ///
+    /// # Errors
+    /// Elements of another dtype, integers that do not fit.
+    pub fn values(self, model: &Model) -> Result<Vec<(String, HostValue)>> {
+        let values = model.inputs.iter().map(|input| {
+            let Given { content, place } = &self.arrays[&input.name];
+            let at = format!("--input {}={place}", input.name);
+            let value = match content {
+                Content::Value(value) => {
+                    let element = value.tensor().and_then(|tensor| tensor.element());
+                    if let (Some(own), Some(takes)) = (element, element_of(input))
+                        && own != takes
+                    {
+                        return Err(Error::user(format!(
+                            "{at}: it holds {}, but the input takes {}; write it with the declared type",
+                            dtype(own),
+                            dtype(takes)
+                        )));
+                    }
+                    value.clone()
+                }
+                Content::Array(array) => {
+                    let element = element_of(input).ok_or_else(|| {
+                        model.error(&format!(
+                            "the input `{}` takes no array of numbers; give it as a .pb file of ONNX",
+                            input.name
+                        ))
+                    })?;
+                    let taken = taken(array, element);
+                    taken.map_err(|fault| Error::user(format!("{at}: it {fault}")))?.into()
+                }
+            };
+            Ok((input.name.clone(), value))
+        });
+        values.collect()
+    }
+}
+
+impl Given {
+    fn read(path: &Path, input: Option<&ValueInfoProto>) -> Result<Given> {
+        let place = path.display().to_string();
+        let is_array = path.extension().is_some_and(|own| own.eq_ignore_ascii_case("npy"));
+        let content = if is_array {
+            Content::Array(npy::read(path)?)
+        } else {
+            let bytes = fs::read(path)
+                .map_err(|error| Error::user(format!("{place} cannot be read ({error}); check the path")))?;
+            let ty = input.and_then(|input| input.r#type.clone()).unwrap_or_else(TypeProto::default);
+            Content::Value(HostValue::of_file(&bytes, &ty).map_err(|error| error.at(place.clone()))?)
         };
-        let shape = array.shape();
+        Ok(Given { content, place })
+    }
+
+    /// The extents; none of a list and an absent value.
+    fn shape(&self) -> Option<&[usize]> {
+        match &self.content {
+            Content::Array(array) => Some(array.shape()),
+            Content::Value(value) => value.tensor().map(|tensor| tensor.shape()),
+        }
+    }
+
+    /// Checks the number of axes, and the extents whose sizes the file says.
+    fn check_shape(&self, input: &ValueInfoProto, dims: &[DimensionProto]) -> Result<()> {
+        let Some(shape) = self.shape() else { return Ok(()) };
+        let fits = |(dim, &extent): (&DimensionProto, &usize)| match &dim.value {
+            Some(Dimension::Value(size)) => *size < 0 || usize::try_from(*size) == Ok(extent),
+            _ => true,
+        };
         if dims.len() == shape.len() && dims.iter().zip(shape).all(fits) {
             Ok(())
         } else {
             Err(Error::user(format!(
-                "{place} has the shape {shape:?}, but the input `{}` takes {}; give an array of that shape",
+                "{} has the shape {shape:?}, but the input `{}` takes {}; give an array of that shape",
+                self.place,
                 input.name,
                 shown(dims)
             )))
         }
     }
-
-    /// The arrays as the model's graph takes them, in the order of its inputs.
-    ///
-    /// # Errors
-    /// Elements of another dtype, integers that do not fit.
-    pub fn arrays(&self, model: &Model) -> Result<Vec<(String, HostArray)>> {
-        let arrays = model.inputs.iter().map(|input| {
-            let Given { array, place } = &self.arrays[&input.name];
-            let element = element(input).ok_or_else(|| {
-                model.error(&format!(
-                    "the input `{}` has elements that are no numbers, which cannot be run",
-                    input.name
-                ))
-            })?;
-            let taken = taken(array, element);
-            let taken = taken.map_err(|fault| Error::user(format!("--input {}={place}: it {fault}", input.name)))?;
-            Ok((input.name.clone(), taken))
-        });
-        arrays.collect()
-    }
 }
 
-impl Given {
-    fn read(path: &Path) -> Result<Given> {
-        Ok(Given {
-            array: npy::read(path)?,
-            place: path.display().to_string(),
-        })
-    }
+/// Whether a name of an extent only says that the extent is not known: each such extent has a size of its own.
+pub(crate) fn is_unnamed(name: &str) -> bool {
+    name.is_empty() || name == "?" || name.parse::<i64>().is_ok_and(|number| number < 0)
 }
 
 /// The dtype that an array for an input of this name has; none for no input of numbers.
 pub fn dtype_of_input(model: &Model, name: &str) -> Option<Dtype> {
     let input = model.inputs.iter().find(|input| input.name == name)?;
-    element(input).map(dtype)
+    element_of(input).map(dtype)
 }
 
-fn element(input: &ValueInfoProto) -> Option<Element> {
+/// The element type of an input of numbers.
+pub(crate) fn element_of(input: &ValueInfoProto) -> Option<Element> {
     Element::of(input.r#type.as_ref()?.tensor_type.as_ref()?.elem_type)
 }
 
@@ -190,7 +247,7 @@ fn names(model: &Model) -> String {
 }
 
 /// The extents that the file says of an input.
-fn extents(input: &ValueInfoProto) -> Option<&[DimensionProto]> {
+pub(crate) fn extents(input: &ValueInfoProto) -> Option<&[DimensionProto]> {
     let shape = input.r#type.as_ref()?.tensor_type.as_ref()?.shape.as_ref()?;
     Some(&shape.dim)
 }
@@ -198,9 +255,9 @@ fn extents(input: &ValueInfoProto) -> Option<&[DimensionProto]> {
 /// Extents as `[batch, 8]`.
 fn shown(dims: &[DimensionProto]) -> String {
     let extent = |dim: &DimensionProto| match &dim.value {
-        Some(Dimension::Value(size)) => size.to_string(),
+        Some(Dimension::Value(size)) if *size >= 0 => size.to_string(),
         Some(Dimension::Param(name)) => name.clone(),
-        None => "?".to_string(),
+        _ => "?".to_string(),
     };
     let extents: Vec<String> = dims.iter().map(extent).collect();
     format!("[{}]", extents.join(", "))

@@ -1,11 +1,11 @@
-//! Running an ONNX model: inputs from NumPy's files or random ones, outputs to such a file.
+//! Running an ONNX model: inputs from files or random ones, outputs to files.
 
 mod elements;
 mod inputs;
 mod outputs;
 mod random;
 
-pub use inputs::{Given, Inputs, dtype_of_input};
-pub(crate) use outputs::array;
-pub use outputs::{check, of_outputs, write};
-pub use random::random_inputs;
+pub(crate) use inputs::{element_of, extents, is_unnamed};
+pub use inputs::{Inputs, dtype_of_input};
+pub use outputs::{check, write};
+pub use random::{random_inputs, random_values};

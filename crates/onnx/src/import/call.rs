@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 
-use super::{MOST_INLINE, MOST_KNOWN, Value, known};
+use super::{HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
 use crate::model::Node;
 use crate::tensor::Tensor as Stored;
 use crate::wire::Source;
@@ -20,6 +20,8 @@ pub(crate) struct Call<'a, 'g> {
     pub inputs: Vec<Option<Value<'g>>>,
     /// Values of states that stand for large constants; none where all that is traced is a constant.
     pub constants: Option<&'a mut HashMap<String, Arc<Array>>>,
+    /// Arrays in memory that the program has as inputs; none where a file alone is traced.
+    pub held: Option<&'a mut HeldInputs<'g>>,
     pub source: &'a Source,
 }
 
@@ -48,6 +50,7 @@ pub(crate) fn evaluated(
         trace: &trace,
         inputs: values,
         constants: None,
+        held: None,
         source,
     };
     let outputs = trace.attempt_described(|| operator(&mut call))??;
@@ -56,6 +59,7 @@ pub(crate) fn evaluated(
     for (i, output) in outputs.into_iter().enumerate() {
         match output {
             Value::Known(array) => known.push(Some(array)),
+            Value::Held(_) => return Err(Error::internal("an array in memory among constants")),
             Value::Traced(tensor) => {
                 if tensor.ty().numel() > MOST_KNOWN {
                     return Err(Error::user(format!("a constant of type {} is too large", tensor.ty())));
@@ -102,6 +106,10 @@ impl<'g> Call<'_, 'g> {
         match self.inputs.get(input) {
             Some(Some(Value::Known(array))) => Ok(array.ty.clone()),
             Some(Some(Value::Traced(tensor))) => Ok(tensor.ty()),
+            Some(Some(Value::Held(held))) => match held.ty() {
+                Some(ty) => Ok(ty),
+                None => self.unknown("an operator on texts"),
+            },
             _ => self.unknown(&format!("a node without its input {input}")),
         }
     }
@@ -114,6 +122,16 @@ impl<'g> Call<'_, 'g> {
                 let tensor = self.constant(Arc::unwrap_or_clone(array));
                 self.inputs[input] = Some(Value::Traced(tensor));
                 Ok(tensor)
+            }
+            Some(Some(Value::Held(own))) => {
+                let tensor = match &mut self.held {
+                    Some(inputs) => own.input(self.trace, inputs),
+                    None => None,
+                };
+                match tensor {
+                    Some(tensor) => Ok(tensor),
+                    None => self.unknown("an operator on texts"),
+                }
             }
             _ => self.unknown(&format!("a node without its input {input}")),
         }
@@ -138,6 +156,11 @@ impl<'g> Call<'_, 'g> {
 
     /// The integers of an input that must be known, such as a shape or axes.
     pub fn integers(&self, input: usize) -> Result<Vec<i64>> {
+        if let Some(Some(Value::Held(held))) = self.inputs.get(input)
+            && let Some(integers) = held.integers()
+        {
+            return Ok(integers);
+        }
         match self.known(input) {
             Some(array) => Ok(array.data.iter().map(|x| *x as i64).collect()),
             None => self.unknown(&format!("an input {input} that is computed")),

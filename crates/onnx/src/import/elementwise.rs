@@ -16,7 +16,7 @@ pub(crate) const OPERATORS: Operators = &[
     ("Clip", clip),
     ("Cos", |call| unary(call, Tensor::cos)),
     ("Div", |call| binary(call, |a, b| a / b)),
-    ("Dropout", |call| unary(call, |x| x)),
+    ("Dropout", dropout),
     ("Equal", |call| binary(call, Tensor::eq)),
     ("Erf", |call| unary(call, Tensor::erf)),
     ("Exp", |call| unary(call, Tensor::exp)),
@@ -56,6 +56,20 @@ fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> R
     one(f(call.tensor(0)?))
 }
 
+/// Dropout of inference, which drops nothing; the second output says that every element is kept.
+fn dropout<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let is_training = match call.opset {
+        ..7 => call.int("is_test", 0) == 0,
+        _ => call.has(2) && call.known(2).is_none_or(|mode| mode.data.first() != Some(&0.0)),
+    };
+    if is_training {
+        return call.unknown("dropout of training");
+    }
+    let x = call.tensor(0)?;
+    let kept = call.trace.full(DType::Bool, &x.shape(), 1.0);
+    Ok(vec![Value::Traced(x), Value::Traced(kept)])
+}
+
 fn binary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
     one(f(call.tensor(0)?, call.tensor(1)?))
 }
@@ -74,7 +88,7 @@ fn not(x: Tensor<'_>) -> Tensor<'_> {
 }
 
 fn cast<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    match Element::of(call.int("to", 0) as i32) {
+    match Element::of(call.int("to", 0) as i32).filter(|element| element.is_traced()) {
         Some(element) => one(cast_to(call.tensor(0)?, element.dtype())),
         None => call.unknown("a cast to this type"),
     }

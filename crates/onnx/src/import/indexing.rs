@@ -82,7 +82,11 @@ fn gather<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         }
         call.inputs[1] = Some(Value::known(Array::new(ids.ty, positions)));
     }
-    let ids = call.tensor(1)?;
+    let is_held = matches!(call.inputs.get(1), Some(Some(Value::Held(_))));
+    let mut ids = call.tensor(1)?;
+    if is_held {
+        ids = ids.lt(ids.scalar_like(0.0)).select(ids + extent as f64, ids);
+    }
     let (there, _) = front(x.rank(), axis);
     let rows = if axis == 0 { x } else { x.permute(&there) };
     let found = rows.gather(ids);

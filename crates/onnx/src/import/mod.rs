@@ -7,7 +7,9 @@
 mod attention;
 mod call;
 mod elementwise;
+mod held;
 mod indexing;
+mod inferred;
 mod integers;
 mod memo;
 mod movement;
@@ -27,9 +29,10 @@ use crate::element::Element;
 use crate::model::{Model, Node};
 use crate::proto::{Dimension, TypeProto, ValueInfoProto};
 use crate::tensor::Tensor;
-use call::Call;
+pub(crate) use call::Call;
+pub(crate) use held::{Held, HeldInputs};
 use memo::Memo;
-use operators::operator;
+pub(crate) use operators::operator;
 pub use sizes::{Sizes, fitting_sizes, size_names};
 
 /// A model as a graph.
@@ -58,6 +61,18 @@ impl Imported {
     /// # Errors
     /// An input whose type or rank is not known; an initializer that cannot be read.
     pub fn of(model: &Model, sizes: &Sizes) -> Result<Imported> {
+        let (imported, lacks) = Imported::traced(model, sizes, false)?;
+        if !lacks.types {
+            return Ok(imported);
+        }
+        // A type that is guessed is right for every node that reads it, or none is.
+        let (guessed, guess) = Imported::traced(model, sizes, true)?;
+        let is_fitting = guess.failed <= lacks.failed;
+        Ok(if is_fitting { guessed } else { imported })
+    }
+
+    /// Traces a model; `guesses` says whether types that the file does not say are guessed.
+    fn traced(model: &Model, sizes: &Sizes, guesses: bool) -> Result<(Imported, Lacks)> {
         let trace = Trace::new();
         let mut importer = Importer {
             model,
@@ -69,6 +84,9 @@ impl Imported {
             probes: Vec::new(),
             known: 0,
             memo: Memo::default(),
+            read: read(model),
+            guesses,
+            lacks: Lacks::default(),
         };
         importer.inputs(sizes)?;
         for (i, node) in model.nodes.iter().enumerate() {
@@ -81,6 +99,7 @@ impl Imported {
             constants,
             opaque,
             probes,
+            lacks,
             ..
         } = importer;
         let known = values.iter().filter_map(|(name, value)| match value {
@@ -90,9 +109,9 @@ impl Imported {
         let known = known.collect();
         let ids = values.iter().filter_map(|(name, value)| match value {
             Value::Traced(tensor) => Some((name.to_string(), tensor.id())),
-            Value::Known(_) => None,
+            Value::Known(_) | Value::Held(_) => None,
         });
-        Ok(Imported {
+        let imported = Imported {
             values: ids.collect(),
             graph: trace.finish(),
             nodes,
@@ -100,7 +119,8 @@ impl Imported {
             known,
             opaque,
             probes,
-        })
+        };
+        Ok((imported, lacks))
     }
 
     /// Whether the graph is all of the model.
@@ -108,9 +128,9 @@ impl Imported {
         self.opaque.is_empty()
     }
 
-    /// The node of the model that a node of the graph is of.
-    pub fn node(&self, node: NodeId) -> usize {
-        self.nodes[node.index()]
+    /// The node of the model that a node of the graph is of; none for a constant that is an output of the model.
+    pub fn node(&self, node: NodeId) -> Option<usize> {
+        self.nodes.get(node.index()).copied()
     }
 }
 
@@ -123,7 +143,7 @@ pub(crate) fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usi
         Dimension::Param(name) => sizes.get(name).copied(),
     };
     let shape: Option<Vec<usize>> = dims.iter().map(extent).collect();
-    Some((Element::of(tensor.elem_type)?, shape?))
+    Some((Element::of(tensor.elem_type).filter(|element| element.is_traced())?, shape?))
 }
 
 /// A value of the model while it is traced.
@@ -133,6 +153,8 @@ pub(crate) enum Value<'g> {
     Traced(Traced<'g>),
     /// Numbers that follow from sizes and constants.
     Known(Arc<Array>),
+    /// An array in memory that a session has while it traces, which other runs may have with other elements.
+    Held(Arc<Held>),
 }
 
 impl Value<'_> {
@@ -162,6 +184,26 @@ struct Importer<'m, 'g> {
     /// Elements of constants that are known.
     known: usize,
     memo: Memo<'m>,
+    /// Names that nodes or outputs of the model read.
+    read: HashSet<&'m str>,
+    /// Whether types that the file does not say are guessed.
+    guesses: bool,
+    lacks: Lacks,
+}
+
+/// What a trace lacks.
+#[derive(Clone, Copy, Default)]
+struct Lacks {
+    /// Whether results of opaque nodes have no types.
+    types: bool,
+    /// The number of opaque nodes whose operators and inputs are known.
+    failed: usize,
+}
+
+/// The names that nodes or outputs of a model read.
+fn read(model: &Model) -> HashSet<&str> {
+    let outputs = model.outputs.iter().map(|output| output.name.as_str());
+    outputs.chain(model.nodes.iter().flat_map(Node::reads)).collect()
 }
 
 impl<'m, 'g> Importer<'m, 'g> {
@@ -198,7 +240,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     /// Traces a node. What cannot be traced is opaque.
     fn node(&mut self, index: usize, node: &'m Node, sizes: &Sizes) -> Result<()> {
         let before = self.trace.with_graph(|graph| graph.nodes.len());
-        let traced = self.trace_node(node);
+        let traced = self.trace_node(node).and_then(|outputs| self.all_wanted(node, outputs));
         let after = self.trace.with_graph(|graph| graph.nodes.len());
         self.nodes.extend(std::iter::repeat_n(index, after - before));
         match traced {
@@ -216,9 +258,20 @@ impl<'m, 'g> Importer<'m, 'g> {
                 Ok(())
             }
             Err(why) => {
+                let is_there = |name: &str| self.values.contains_key(name) || self.model.initializers.contains_key(name);
+                self.lacks.failed += usize::from(operator(node).is_ok() && node.reads().all(is_there));
                 self.opaque.push((index, why.message().to_string()));
                 self.declare(node, sizes)
             }
+        }
+    }
+
+    /// The outputs of a node, if none that is read is missing.
+    fn all_wanted(&self, node: &'m Node, outputs: Vec<Value<'g>>) -> Result<Vec<Value<'g>>> {
+        let mut missing = node.proto.output.iter().skip(outputs.len());
+        match missing.find(|name| self.read.contains(name.as_str())) {
+            Some(name) => Err(Error::user(format!("its output `{name}` is not known"))),
+            None => Ok(outputs),
         }
     }
 
@@ -226,7 +279,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     fn count(&mut self, outputs: &[Value<'g>]) -> Result<()> {
         let elements = |value: &Value<'g>| match value {
             Value::Known(array) => array.data.len(),
-            Value::Traced(_) => 0,
+            Value::Traced(_) | Value::Held(_) => 0,
         };
         self.known += outputs.iter().map(elements).sum::<usize>();
         if self.known <= MOST_KNOWN_TOGETHER {
@@ -260,11 +313,10 @@ impl<'m, 'g> Importer<'m, 'g> {
             .map(|input| match input {
                 None => Some(None),
                 Some(Value::Known(array)) => Some(Some(array.clone())),
-                Some(Value::Traced(_)) => None,
+                Some(Value::Traced(_) | Value::Held(_)) => None,
             })
             .collect();
-        let domain = &node.proto.domain;
-        let opset = self.model.opset(domain).unwrap_or(1);
+        let opset = self.model.version(node);
         if let Some(known) = known {
             if let Some(outputs) = self.memo.get(node, &known) {
                 return Ok(outputs.into_iter().map(Value::Known).collect());
@@ -283,6 +335,7 @@ impl<'m, 'g> Importer<'m, 'g> {
             trace: self.trace,
             inputs,
             constants: Some(&mut self.constants),
+            held: None,
             source: &self.model.source,
         };
         let outputs = self.trace.attempt_described(|| operator(&mut call))??;
@@ -298,6 +351,9 @@ impl<'m, 'g> Importer<'m, 'g> {
         let Some(tensor) = self.model.initializers.get(name) else {
             return Err(Error::user(format!("`{name}` is not known")));
         };
+        if !tensor.element.is_traced() {
+            return Err(Error::user(format!("`{name}` has the type {}, which is not traced", tensor.element)));
+        }
         let value = self.initializer(tensor)?;
         self.values.insert(name, value.clone());
         Ok(value)
@@ -340,19 +396,59 @@ impl<'m, 'g> Importer<'m, 'g> {
                 self.probe(name, tensor);
             }
         }
-        for name in node.proto.output.iter().filter(|name| !name.is_empty()) {
+        let mut given = None;
+        let outputs = node.proto.output.iter().enumerate();
+        for (output, name) in outputs.filter(|(_, name)| !name.is_empty()) {
             let ty = self.model.values.get(name).and_then(|value| value.r#type.as_ref());
             let ty = ty.or_else(|| {
                 let output = self.model.outputs.iter().find(|output| output.name == *name);
                 output.and_then(|output| output.r#type.as_ref())
             });
-            if let Some((element, shape)) = ty.and_then(|ty| extents(ty, sizes)) {
-                self.check_size(name, element, &shape)?;
-                let tensor = self.trace.input(name, element.dtype(), &shape);
-                self.values.insert(name, Value::Traced(tensor));
+            let said = ty.and_then(|ty| extents(ty, sizes));
+            if let Some((element, shape)) = &said {
+                self.check_size(name, *element, shape)?;
+            }
+            let said = said.map(|(element, shape)| Type::new(element.dtype(), &shape));
+            let found = said.or_else(|| {
+                let inputs = given.get_or_insert_with(|| self.given(node));
+                let resized = inferred::resized(node, self.model.version(node), inputs);
+                let guessed = || inferred::likeliest(output, inputs).filter(|_| self.guesses);
+                resized.or_else(guessed)
+            });
+            match found {
+                Some(ty) if ty.numel() < 1 << 45 => {
+                    let tensor = self.trace.input(name, ty.dtype, &ty.shape);
+                    self.values.insert(name, Value::Traced(tensor));
+                }
+                _ => self.lacks.types = true,
             }
         }
         Ok(())
+    }
+
+    /// What is known of the inputs of a node.
+    fn given(&self, node: &Node) -> Vec<inferred::Given> {
+        let given = (0..node.proto.input.len()).map(|position| {
+            let name = node.input(position).unwrap_or_default();
+            let stored = self.model.initializers.get(name);
+            let held = self.values.get(name).and_then(|value| match value {
+                Value::Known(array) => Some(array),
+                _ => self.constants.get(name),
+            });
+            let few = |tensor: &&Tensor| tensor.numel() <= MOST_INLINE;
+            let numbers = held.filter(|array| array.data.len() <= MOST_INLINE).map(|array| array.data.clone());
+            let ty = match self.values.get(name) {
+                Some(Value::Traced(tensor)) => Some(tensor.ty()),
+                Some(Value::Known(array)) => Some(array.ty.clone()),
+                _ => stored.map(|tensor| Type::new(tensor.element.dtype(), &tensor.shape)),
+            };
+            let of_file = || Some(known(stored.filter(few)?, &self.model.source).ok()?.data);
+            inferred::Given {
+                numbers: numbers.or_else(of_file),
+                ty,
+            }
+        });
+        given.collect()
     }
 
     /// Makes a value an output of the graph that is none of the model.
@@ -372,7 +468,7 @@ impl<'m, 'g> Importer<'m, 'g> {
             let tensor = match value {
                 Some(Value::Traced(tensor)) => tensor,
                 Some(Value::Known(array)) => self.trace.constant(Arc::unwrap_or_clone(array)),
-                None => continue,
+                Some(Value::Held(_)) | None => continue,
             };
             if seen.insert(&output.name) {
                 self.trace.output(&output.name, tensor);

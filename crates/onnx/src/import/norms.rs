@@ -2,6 +2,7 @@
 
 use lessen_base::Result;
 use lessen_graph::Tensor;
+use lessen_graph::ops::LayerNorm;
 
 use super::Value;
 use super::call::{Call, Operators, one};
@@ -39,12 +40,28 @@ fn row<'g>(call: &mut Call<'_, 'g>, input: usize, width: usize, x: Tensor<'g>, a
     }
 }
 
+/// Outputs are the norm, the means and the reciprocals of the deviations, whose normalized axes have extent 1.
 fn layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x = call.tensor(0)?;
     let width = normalized(call, x)?;
     let (gamma, beta) = (row(call, 1, width, x, 1.0)?, row(call, 2, width, x, 0.0)?);
     let eps = call.float("epsilon", 1e-5);
-    one(by_rows(x, width, |x| x.layer_norm(gamma, beta, eps)))
+    let shape = x.shape();
+    let axis = call.axis(call.int("axis", -1), x.rank())?;
+    let is_row = shape.last() == Some(&width);
+    let rows = if is_row { x } else { x.reshape(&[x.ty().numel() / width.max(1), width]) };
+    let [y, mean, scale] = call.trace.apply(LayerNorm { eps }, &[rows, gamma, beta])[..] else {
+        return call.unknown("a norm without statistics");
+    };
+    let y = if is_row { y } else { y.reshape(&shape) };
+    let mut outputs = vec![Value::Traced(y)];
+    // An exporter that names no statistic gets a graph without them.
+    if call.node.proto.output.len() > 1 {
+        let ones = shape.iter().enumerate().map(|(i, n)| if i < axis { *n } else { 1 });
+        let ones: Vec<usize> = ones.collect();
+        outputs.extend([mean, scale].map(|statistic| Value::Traced(statistic.reshape(&ones))));
+    }
+    Ok(outputs)
 }
 
 fn rms_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {

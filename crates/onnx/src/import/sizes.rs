@@ -56,7 +56,7 @@ pub fn fitting_sizes(model: &Model, given: &Sizes, free: &[String]) -> Result<Si
     Ok(best)
 }
 
-/// The least integers from two on among a model's small constants.
+/// One, and the least integers from two on among a model's small constants.
 fn constants(model: &Model) -> BTreeSet<usize> {
     /// Number of sizes that are tried for a name.
     const MOST: usize = 24;
@@ -72,5 +72,5 @@ fn constants(model: &Model) -> BTreeSet<usize> {
         .flat_map(|array| array.data)
         .filter(|size| (2.0..1e5).contains(size));
     let sizes: BTreeSet<usize> = sizes.map(|size| size as usize).collect();
-    sizes.into_iter().take(MOST).collect()
+    std::iter::once(1).chain(sizes.into_iter().take(MOST)).collect()
 }

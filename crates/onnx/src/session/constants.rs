@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lessen_base::Result;
 
-use crate::host::{Data, HostTensor, HostValue};
+use crate::host::{HostTensor, HostValue};
 use crate::model::Model;
 use crate::tensor::Tensor;
 
@@ -36,7 +36,7 @@ impl Constants {
             return Ok(None);
         };
         let bytes = bytes(&self.model, tensor)?;
-        let value = HostValue::from(HostTensor::new(&tensor.shape, Data::of_bytes(tensor.element, &bytes))?);
+        let value = HostValue::from(HostTensor::of_bytes(&tensor.shape, tensor.element, &bytes)?);
         read.insert(name.to_string(), value.clone());
         Ok(Some(value))
     }

@@ -7,7 +7,7 @@ use lessen_base::{Error, Result};
 
 use super::constants::bytes;
 use super::scope::Scope;
-use crate::host::{Bodies, Body, Data, HostCall, HostTensor, HostValue, host_operator};
+use crate::host::{Bodies, Body, HostCall, HostTensor, HostValue, host_operator};
 use crate::model::{Model, Node, version};
 use crate::proto::{GraphProto, NodeProto, OperatorSetIdProto, TensorProto};
 use crate::tensor::{Elements, Tensor};
@@ -93,8 +93,7 @@ impl Within<'_, '_> {
     fn array(&self, message: &TensorProto) -> Result<HostTensor> {
         match Tensor::of(message)? {
             Some(tensor) if matches!(tensor.elements, Elements::There(_)) => {
-                let data = Data::of_bytes(tensor.element, &self.bytes(&tensor)?);
-                HostTensor::new(&tensor.shape, data)
+                HostTensor::of_bytes(&tensor.shape, tensor.element, &self.bytes(&tensor)?)
             }
             _ => HostTensor::of_message(message),
         }

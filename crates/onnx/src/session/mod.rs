@@ -1,35 +1,74 @@
 //! Running a model on arrays in memory.
+//!
+//! Nodes on floats are traced into programs, which a device runs; other nodes, such as those of integers, texts and
+//! lists, are computed in memory. What a run finds out is kept as [`Stage`]s: programs for these extents, and for the
+//! integers that decided shapes, axes or indices. Another run goes the same way where they are the same; otherwise the
+//! nodes are traced anew from there on. Where a node needs elements of a program's results, the program ends, and
+//! another one begins behind the node.
 
+mod branch;
+mod builder;
 mod constants;
 mod interpreter;
+mod program;
 mod scope;
+mod stage;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lessen_base::Result;
+use lessen_device::Backend;
+use lessen_graph::Trace;
 
+use self::builder::Builder;
 use self::constants::Constants;
 use self::interpreter::Interpreter;
+use self::program::{Part, Program};
 use self::scope::Scope;
+use self::stage::{Alternative, Item, MOST_ALTERNATIVES, Stage};
 use crate::host::HostValue;
-use crate::model::Model;
+use crate::model::{Model, Node};
 
-/// A model that is ready to run.
+/// A model that is ready to run. Threads may share it; their runs take turns.
 pub struct Session {
     model: Arc<Model>,
     constants: Constants,
+    state: Mutex<State>,
+}
+
+/// What a session has on its device.
+struct State {
+    backend: Box<dyn Backend>,
+    first: Stage,
+    compile_time: Duration,
 }
 
 impl Session {
-    /// A session of a model.
+    /// A session of a model on a device.
     ///
     /// # Errors
     /// Operators that are not known; the sentence names all of them.
-    pub fn new(model: Arc<Model>) -> Result<Session> {
+    pub fn new(model: Arc<Model>, backend: Box<dyn Backend>) -> Result<Session> {
+        let nodes = model.nodes.iter().cloned().map(Arc::new).collect();
         Ok(Session {
             constants: Constants::new(model.clone()),
             model,
+            state: Mutex::new(State {
+                backend,
+                first: Stage {
+                    nodes,
+                    alternatives: Vec::new(),
+                },
+                compile_time: Duration::ZERO,
+            }),
         })
+    }
+
+    /// How long compiling has taken so far.
+    pub fn compile_time(&self) -> Duration {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).compile_time
     }
 
     /// The model.
@@ -40,20 +79,111 @@ impl Session {
     /// The outputs of the model, in its order, for these inputs by name.
     ///
     /// # Errors
-    /// Inputs that do not fit a node, with the node's name.
+    /// Inputs that do not fit a node, with the node's name; memory that the device does not have.
     pub fn run(&self, inputs: Vec<(String, HostValue)>) -> Result<Vec<(String, HostValue)>> {
         let scope = Scope::outermost(&self.constants);
         for (name, value) in inputs {
             scope.set(&name, value);
         }
         let interpreter = Interpreter::new(&self.model);
-        for node in &self.model.nodes {
-            interpreter.node(&node.proto, &scope)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State {
+            backend,
+            first,
+            compile_time,
+        } = &mut *state;
+        let mut fixed = HashSet::new();
+        let mut stage = first;
+        loop {
+            let mut found = None;
+            for (number, alternative) in stage.alternatives.iter().enumerate() {
+                if alternative.again(backend.as_mut(), &interpreter, &scope)? {
+                    found = Some(number);
+                    break;
+                }
+            }
+            let alternative = match found {
+                Some(number) => stage.alternatives.remove(number),
+                None => {
+                    let (alternative, time) =
+                        self.built(&stage.nodes, (backend.as_mut(), &interpreter, &scope), &fixed)?;
+                    *compile_time += time;
+                    alternative
+                }
+            };
+            stage.alternatives.insert(0, alternative);
+            if stage.alternatives.len() > MOST_ALTERNATIVES
+                && let Some(last) = stage.alternatives.pop()
+            {
+                last.unload(backend.as_mut());
+            }
+            let Some(alternative) = stage.alternatives.first_mut() else { break };
+            fixed.extend(alternative.fixed.iter().map(|(name, _)| name.clone()));
+            match &mut alternative.next {
+                Some(next) => stage = next,
+                None => break,
+            }
         }
+        drop(state);
         let outputs = self.model.outputs.iter().map(|output| {
             let value = scope.get(&output.name)?;
             Ok((output.name.clone(), value))
         });
         outputs.collect()
+    }
+
+    /// Builds an alternative of a stage, which is done thereby.
+    fn built(
+        &self,
+        nodes: &[Arc<Node>],
+        (backend, interpreter, scope): (&mut dyn Backend, &Interpreter<'_>, &Scope<'_>),
+        before: &HashSet<String>,
+    ) -> Result<(Alternative, Duration)> {
+        let mut fixed = before.clone();
+        let is_wanted = |name: &str| self.model.outputs.iter().any(|output| output.name == name);
+        let trace = Trace::new();
+        let on = (&*self.model, &self.constants, interpreter);
+        let built = Builder::new(on, scope, &mut fixed, &trace).build(nodes, &is_wanted)?;
+        let (mut program, mut time) = (None, Duration::ZERO);
+        if !built.outputs.is_empty() {
+            let part = Part {
+                graph: trace.finish(),
+                constants: built.constants,
+                states: built.states,
+                outputs: built.outputs,
+            };
+            let (loaded, own) = Program::load(backend, &self.model, part)?;
+            time = own;
+            let ran = loaded.run(backend, scope);
+            if let Err(error) = ran {
+                loaded.unload(backend);
+                return Err(error);
+            }
+            program = Some(loaded);
+        }
+        let computed = built.items.iter().filter_map(|item| match item {
+            Item::Node(node) => Some(node),
+            Item::Decision(..) => None,
+        });
+        let read: HashSet<&str> = built.rest.iter().chain(computed).flat_map(|node| node.reads()).collect();
+        let mut kept = Vec::new();
+        for name in fixed.difference(before).filter(|name| read.contains(name.as_str()) || is_wanted(name)) {
+            kept.push((name.clone(), scope.get(name)?));
+        }
+        drop(read);
+        let next = (!built.rest.is_empty()).then(|| {
+            Box::new(Stage {
+                nodes: built.rest,
+                alternatives: Vec::new(),
+            })
+        });
+        let alternative = Alternative {
+            items: built.items,
+            guards: built.guards,
+            program,
+            fixed: kept,
+            next,
+        };
+        Ok((alternative, time))
     }
 }

@@ -1,0 +1,62 @@
+//! Arrays in memory that a session has while it traces a program.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lessen_graph::{Tensor, Trace, Type};
+
+use crate::element::Element;
+use crate::host::HostTensor;
+
+/// An array that is an input of the program, or whose elements decide what is traced.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The value's name.
+    pub name: String,
+    pub tensor: Arc<HostTensor>,
+    /// Whether its elements were asked for: then the program is right for these elements alone.
+    is_read: AtomicBool,
+}
+
+/// The arrays that a program has as inputs so far, by name.
+pub(crate) type HeldInputs<'g> = BTreeMap<String, Tensor<'g>>;
+
+impl Held {
+    pub(crate) fn new(name: &str, tensor: Arc<HostTensor>) -> Held {
+        Held {
+            name: name.to_string(),
+            tensor,
+            is_read: AtomicBool::new(false),
+        }
+    }
+
+    /// The type that it has in a graph; none for texts.
+    pub(crate) fn ty(&self) -> Option<Type> {
+        let element: Element = self.tensor.element().filter(|element| element.is_traced())?;
+        Some(Type::new(element.dtype(), self.tensor.shape()))
+    }
+
+    /// Its integers; from now on the program depends on them. None for floats and texts.
+    pub(crate) fn integers(&self) -> Option<Vec<i64>> {
+        let integers = self.tensor.integers()?;
+        self.is_read.store(true, Ordering::Relaxed);
+        Some(integers)
+    }
+
+    /// Whether its elements were asked for.
+    pub(crate) fn is_read(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed)
+    }
+
+    /// The input of the program that stands for it.
+    pub(crate) fn input<'g>(&self, trace: &'g Trace, inputs: &mut HeldInputs<'g>) -> Option<Tensor<'g>> {
+        if let Some(tensor) = inputs.get(&self.name) {
+            return Some(*tensor);
+        }
+        let ty = self.ty()?;
+        let tensor = trace.input(&self.name, ty.dtype, &ty.shape);
+        inputs.insert(self.name.clone(), tensor);
+        Some(tensor)
+    }
+}

@@ -1,0 +1,354 @@
+//! One stage of a model: its nodes are traced into a program as far as they can be, and run while they are traced.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+use lessen_graph::{Array, DType, Tensor, Trace, Type};
+
+use super::branch::inlined;
+use super::constants::Constants;
+use super::interpreter::Interpreter;
+use super::program::{StateSource, is_float_of_programs};
+use super::scope::Scope;
+use super::stage::{Guard, Item};
+use crate::element::Element;
+use crate::host::{Data, HostTensor, HostValue};
+use crate::import::{Call, Held, HeldInputs, Value, operator};
+use crate::model::{Model, Node};
+
+/// The most elements of a float constant that is part of a program; more are a state.
+const MOST_INLINE: usize = 16;
+
+/// The most elements of integers that are known while a program is traced.
+const MOST_KNOWN: usize = 1 << 22;
+
+/// A stage while it is built.
+pub(super) struct Builder<'a, 'g> {
+    pub model: &'a Model,
+    pub constants: &'a Constants,
+    pub interpreter: &'a Interpreter<'a>,
+    pub scope: &'a Scope<'a>,
+    /// Names whose values are the same in every run that comes here.
+    pub fixed: &'a mut HashSet<String>,
+    pub trace: &'g Trace,
+    /// Values of the program.
+    pending: HashMap<String, (Tensor<'g>, Element)>,
+    /// The states of the program, by the values that they are of.
+    states: HashMap<String, (Tensor<'g>, Element, StateSource)>,
+    computed: HashMap<String, Arc<Array>>,
+    held: HashMap<String, Arc<Held>>,
+    inputs: HeldInputs<'g>,
+    pub items: Vec<Item>,
+    nodes: Vec<Arc<Node>>,
+}
+
+/// What became of a node.
+enum Done {
+    /// It is traced, or was computed.
+    Yes,
+    /// It needs elements of a value of the program, which has to run first.
+    NeedsProgram,
+    /// It stands for other nodes.
+    Becomes(Vec<Arc<Node>>),
+}
+
+/// A stage that is built; its graph is in the trace.
+pub(super) struct Built {
+    pub items: Vec<Item>,
+    pub guards: Vec<Guard>,
+    /// Large constants that were made while it was traced, and the other states.
+    pub constants: HashMap<String, Arc<Array>>,
+    pub states: HashMap<String, StateSource>,
+    /// Names of values that the program gives, with their types in the file; none where nothing is traced.
+    pub outputs: Vec<(String, Element)>,
+    /// The nodes that are left.
+    pub rest: Vec<Arc<Node>>,
+}
+
+impl<'a, 'g> Builder<'a, 'g> {
+    /// A builder of a stage, with these constants, values and names whose values are fixed.
+    pub(super) fn new(
+        (model, constants, interpreter): (&'a Model, &'a Constants, &'a Interpreter<'a>),
+        scope: &'a Scope<'a>,
+        fixed: &'a mut HashSet<String>,
+        trace: &'g Trace,
+    ) -> Builder<'a, 'g> {
+        Builder {
+            model,
+            constants,
+            interpreter,
+            scope,
+            fixed,
+            trace,
+            pending: HashMap::new(),
+            states: HashMap::new(),
+            computed: HashMap::new(),
+            held: HashMap::new(),
+            inputs: HeldInputs::new(),
+            items: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// Goes through nodes until one of them needs the program's results.
+    ///
+    /// # Errors
+    /// A node that cannot be run, with its name.
+    pub(super) fn build(mut self, nodes: &[Arc<Node>], is_wanted: &dyn Fn(&str) -> bool) -> Result<Built> {
+        let mut left: Vec<Arc<Node>> = nodes.iter().rev().cloned().collect();
+        while let Some(node) = left.pop() {
+            match self.node(&node)? {
+                Done::Yes => self.nodes.push(node),
+                Done::NeedsProgram => {
+                    left.push(node);
+                    break;
+                }
+                Done::Becomes(inner) => left.extend(inner.into_iter().rev()),
+            }
+        }
+        left.reverse();
+        self.finish(left, is_wanted)
+    }
+
+    fn finish(self, rest: Vec<Arc<Node>>, is_wanted: &dyn Fn(&str) -> bool) -> Result<Built> {
+        let read: HashSet<&str> = rest.iter().flat_map(|node| node.reads()).collect();
+        let mut outputs = Vec::new();
+        let mut names: Vec<&String> = self.pending.keys().collect();
+        names.sort_unstable();
+        for name in names {
+            if read.contains(name.as_str()) || is_wanted(name) {
+                let (tensor, element) = self.pending[name];
+                self.trace.output(name, tensor);
+                outputs.push((name.clone(), element));
+            }
+        }
+        let guards = self.held.values().map(|held| Guard {
+            name: held.name.clone(),
+            element: held.tensor.element(),
+            shape: held.tensor.shape().to_vec(),
+            elements: held.is_read().then(|| HostValue::Tensor(held.tensor.clone())),
+        });
+        let guards = guards.collect();
+        Ok(Built {
+            items: self.items,
+            guards,
+            constants: self.computed,
+            states: self.states.into_iter().map(|(name, (.., source))| (name, source)).collect(),
+            outputs,
+            rest,
+        })
+    }
+
+    fn node(&mut self, node: &Arc<Node>) -> Result<Done> {
+        let is_pending = |name: &str| self.pending.contains_key(name);
+        if node.captured.iter().any(|name| is_pending(name)) {
+            return Ok(Done::NeedsProgram);
+        }
+        if node.proto.op_type == "If" && node.proto.domain.is_empty() {
+            return self.branch(node);
+        }
+        if self.is_traceable(node)? && self.traced(node).is_ok() {
+            return Ok(Done::Yes);
+        }
+        if node.reads().any(is_pending_in(&self.pending)) {
+            return Ok(Done::NeedsProgram);
+        }
+        self.interpreter.node(node, self.scope)?;
+        let is_fixed = node.reads().all(|name| self.is_fixed(name)) && node.captured.is_empty();
+        let outputs = node.proto.output.iter().filter(|name| !name.is_empty());
+        if is_fixed {
+            self.fixed.extend(outputs.cloned());
+        } else {
+            self.items.push(Item::Node(node.clone()));
+        }
+        Ok(Done::Yes)
+    }
+
+    /// A node with branches becomes the nodes of the branch that its condition chooses.
+    fn branch(&mut self, node: &Arc<Node>) -> Result<Done> {
+        let Some(condition) = node.input(0) else {
+            return Err(self.model.error(&format!("the node {} has no condition", node.shown())));
+        };
+        if self.pending.contains_key(condition) {
+            return Ok(Done::NeedsProgram);
+        }
+        let value = self.scope.get(condition)?;
+        let truth = value.tensor().and_then(|tensor| match tensor.data() {
+            Data::Bool(v) => v.first().copied(),
+            _ => None,
+        });
+        let Some(truth) = truth else {
+            let sentence = format!("the condition `{condition}` of the node {} is no truth value", node.shown());
+            return Err(self.model.error(&sentence));
+        };
+        if !self.is_fixed(condition) {
+            self.items.push(Item::Decision(condition.to_string(), value));
+        }
+        let (nodes, initializers) = inlined(node, truth)?;
+        for (name, tensor) in initializers {
+            self.scope.set(&name, tensor.into());
+            self.fixed.insert(name);
+        }
+        Ok(Done::Becomes(nodes))
+    }
+
+    /// Whether a name stands for the same value in every run that comes here.
+    fn is_fixed(&self, name: &str) -> bool {
+        self.fixed.contains(name) || (!self.scope.has(name) && self.model.initializers.contains_key(name))
+    }
+
+    /// Whether a node is of floats that programs have, so that it is worth tracing.
+    fn is_traceable(&self, node: &Arc<Node>) -> Result<bool> {
+        if operator(node).is_err() || !node.captured.is_empty() {
+            return Ok(false);
+        }
+        let (mut has_float, mut all_fixed, mut has_pending) = (false, true, false);
+        for name in node.proto.input.iter().filter(|name| !name.is_empty()) {
+            if let Some((_, element)) = self.pending.get(name) {
+                has_pending = true;
+                has_float |= is_float_of_programs(*element);
+                all_fixed = false;
+                continue;
+            }
+            all_fixed &= self.is_fixed(name);
+            let element = if self.scope.has(name) {
+                match self.scope.get(name)?.tensor() {
+                    Some(tensor) => tensor.element(),
+                    None => return Ok(false),
+                }
+            } else {
+                self.model.initializers.get(name).map(|tensor| tensor.element)
+            };
+            match element {
+                Some(Element::F16 | Element::BF16) | None => return Ok(false),
+                Some(element) => has_float |= element.is_float(),
+            }
+        }
+        Ok(has_pending || (has_float && !all_fixed))
+    }
+
+    /// Traces a node.
+    fn traced(&mut self, node: &Arc<Node>) -> Result<()> {
+        let mut inputs = Vec::with_capacity(node.proto.input.len());
+        let mut elements = Vec::new();
+        for position in 0..node.proto.input.len() {
+            let Some(name) = node.input(position) else {
+                inputs.push(None);
+                continue;
+            };
+            let (value, element) = self.value(name)?;
+            inputs.push(Some(value));
+            elements.push(element);
+        }
+        let operator = operator(node)?;
+        let _inside = self.trace.enter_scope(&node.shown());
+        let mut call = Call {
+            node,
+            opset: self.model.version(node),
+            trace: self.trace,
+            inputs,
+            constants: Some(&mut self.computed),
+            held: Some(&mut self.inputs),
+            source: &self.model.source,
+        };
+        let outputs = self.trace.attempt_described(|| operator(&mut call))??;
+        let wanted = node.proto.output.iter().filter(|name| !name.is_empty()).count();
+        if outputs.len() < node.proto.output.len() && wanted > outputs.len() {
+            return Err(Error::user("an output is not traced"));
+        }
+        let float = elements.iter().copied().find(|element| element.is_float());
+        let mut given = Vec::new();
+        for (name, value) in node.proto.output.iter().zip(outputs) {
+            if name.is_empty() {
+                continue;
+            }
+            match value {
+                Value::Traced(tensor) => {
+                    let element = match (tensor.dtype(), float) {
+                        (DType::F32, _) => Element::F32,
+                        (DType::F64, _) => Element::F64,
+                        (DType::Bool, _) => Element::Bool,
+                        _ => return Err(Error::user("integers are not traced")),
+                    };
+                    given.push((name, Some((tensor, element)), None));
+                }
+                Value::Known(array) => given.push((name, None, Some(of_known(&array)?))),
+                Value::Held(held) => given.push((name, None, Some(HostTensor::clone(&held.tensor)))),
+            }
+        }
+        for (name, traced, known) in given {
+            if let Some(traced) = traced {
+                self.pending.insert(name.clone(), traced);
+            }
+            if let Some(known) = known {
+                self.scope.set(name, known.into());
+                self.fixed.insert(name.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that a node reads, for its tracer.
+    fn value(&mut self, name: &str) -> Result<(Value<'g>, Element)> {
+        if let Some((tensor, element)) = self.pending.get(name) {
+            return Ok((Value::Traced(*tensor), *element));
+        }
+        if let Some((tensor, element, _)) = self.states.get(name) {
+            return Ok((Value::Traced(*tensor), *element));
+        }
+        let is_initializer = !self.scope.has(name);
+        if let Some(tensor) = self.model.initializers.get(name).filter(|_| is_initializer)
+            && tensor.element.is_float()
+            && tensor.numel() > MOST_INLINE
+        {
+            let ty = Type::new(tensor.element.dtype(), &tensor.shape);
+            let source = StateSource::Initializer(name.to_string());
+            return Ok((self.state(name, (tensor.element, &ty), source), tensor.element));
+        }
+        let value = if is_initializer {
+            self.constants.get(name)?.ok_or_else(|| Error::user(format!("nothing defines the value `{name}`")))?
+        } else {
+            self.scope.get(name)?
+        };
+        let Some((tensor, element)) = value.tensor().and_then(|tensor| Some((tensor.clone(), tensor.element()?))) else {
+            return Err(Error::user("a list is no value of a program"));
+        };
+        if !element.is_traced() {
+            return Err(Error::user(format!("{element} is no type of a program")));
+        }
+        if !self.is_fixed(name) {
+            let held = self.held.entry(name.to_string());
+            let held = held.or_insert_with(|| Arc::new(Held::new(name, tensor)));
+            return Ok((Value::Held(held.clone()), element));
+        }
+        let most = if element.is_float() { MOST_INLINE } else { MOST_KNOWN };
+        let ty = Type::new(element.dtype(), tensor.shape());
+        if tensor.len() <= most {
+            return Ok((Value::known(Array::new(ty, tensor.data().to_f64())), element));
+        }
+        Ok((self.state(name, (element, &ty), StateSource::Computed(tensor)), element))
+    }
+
+    /// A state of the program.
+    fn state(&mut self, name: &str, (element, ty): (Element, &Type), source: StateSource) -> Value<'g> {
+        let tensor = self.trace.state(name, ty.dtype, &ty.shape);
+        self.states.insert(name.to_string(), (tensor, element, source));
+        Value::Traced(tensor)
+    }
+}
+
+fn is_pending_in<'p, T>(pending: &'p HashMap<String, T>) -> impl Fn(&str) -> bool + 'p {
+    |name| pending.contains_key(name)
+}
+
+/// Numbers that a tracer knows: extents, which are integers of 64 bits.
+fn of_known(array: &Array) -> Result<HostTensor> {
+    let element = match array.ty.dtype {
+        DType::F32 => Element::F32,
+        DType::F64 => Element::F64,
+        DType::Bool => Element::Bool,
+        _ => Element::Int(8),
+    };
+    HostTensor::new(&array.ty.shape, Data::of_f64(element, array.data.iter().copied()))
+}
