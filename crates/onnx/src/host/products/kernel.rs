@@ -15,7 +15,7 @@ const ROWS: usize = 4;
 ///
 /// Blocks of `ROWS` by `COLUMNS` sums stay in registers while `k` runs; the columns of `b` of a block lie side by side
 /// in `panel`.
-pub(super) fn add_product<T: Number>(a: &[T], b: &[T], c: &mut [T], [m, k, n]: [usize; 3]) {
+pub(in crate::host) fn add_product<T: Number>(a: &[T], b: &[T], c: &mut [T], [m, k, n]: [usize; 3]) {
     if m == 0 || k == 0 || n == 0 {
         return;
     }
@@ -74,7 +74,7 @@ pub(super) fn product<T: Number>(a: &[T], b: &[T], [m, k, n]: [usize; 3]) -> Res
 }
 
 /// A matrix of `rows` by `columns`, transposed.
-pub(super) fn transposed<T: Copy>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
+pub(in crate::host) fn transposed<T: Copy>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut all = Vec::with_capacity(a.len());
     for column in 0..columns {
         all.extend((0..rows).map(|row| a[row * columns + column]));

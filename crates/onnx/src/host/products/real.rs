@@ -10,7 +10,7 @@ use crate::element::Element;
 use crate::host::{Data, HostTensor, Number};
 
 /// A float that is computed with.
-pub(super) trait Real:
+pub(in crate::host) trait Real:
     Number
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -93,13 +93,13 @@ macro_rules! in_reals {
         }
     };
 }
-pub(super) use in_reals;
+pub(in crate::host) use in_reals;
 
 /// The element type of an array of floats.
 ///
 /// # Errors
 /// An array of other elements.
-pub(super) fn float_of(tensor: &HostTensor) -> Result<Element> {
+pub(in crate::host) fn float_of(tensor: &HostTensor) -> Result<Element> {
     tensor
         .element()
         .filter(|element| element.is_float())
@@ -110,6 +110,6 @@ pub(super) fn float_of(tensor: &HostTensor) -> Result<Element> {
 ///
 /// # Errors
 /// Another number of elements than the extents have.
-pub(super) fn rounded<R: Real>(shape: &[usize], all: Vec<R>, element: Element) -> Result<HostTensor> {
+pub(in crate::host) fn rounded<R: Real>(shape: &[usize], all: Vec<R>, element: Element) -> Result<HostTensor> {
     HostTensor::new(shape, R::store(all, element))
 }

@@ -14,7 +14,7 @@ const MOST_WORK: u128 = 1 << 38;
 ///
 /// # Errors
 /// More than 2^29.
-pub(super) fn room(shape: &[usize]) -> Result<usize> {
+pub(in crate::host) fn room(shape: &[usize]) -> Result<usize> {
     let count = numel(shape)?;
     if count > MOST_ELEMENTS {
         return Err(Error::user(format!("a result of extents {shape:?} is too large")));
@@ -26,7 +26,7 @@ pub(super) fn room(shape: &[usize]) -> Result<usize> {
 ///
 /// # Errors
 /// More than 2^38.
-pub(super) fn check_work(factors: &[usize]) -> Result<()> {
+pub(in crate::host) fn check_work(factors: &[usize]) -> Result<()> {
     let work = factors
         .iter()
         .try_fold(1u128, |work, factor| work.checked_mul(*factor as u128));
