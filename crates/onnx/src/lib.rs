@@ -9,10 +9,14 @@ mod convert;
 mod edit;
 mod element;
 mod execute;
+pub mod export;
 mod external;
 mod host;
 mod import;
+mod inline;
 mod model;
+mod narrow;
+mod order;
 pub mod proto;
 mod session;
 mod tensor;
@@ -20,13 +24,15 @@ mod wire;
 mod write;
 
 pub use convert::{
-    Converter, Difference, LeftAsItIs, NormOperators, Report, difference, difference_of_files, difference_on,
+    Converter, Difference, LeftAsItIs, NormOperators, Report, Work, bounded_sizes, difference, difference_of_files,
+    difference_on,
 };
 pub use element::Element;
 pub use execute::Executable;
-pub use host::{Data, HostTensor, HostValue};
+pub use host::{Data, HostTensor, HostValue, NarrowNumber};
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
 pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};
+pub use narrow::{Narrow, Narrowing, Powers};
 pub use session::Session;
 pub use tensor::{Elements, Tensor};

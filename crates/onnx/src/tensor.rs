@@ -151,7 +151,7 @@ impl Tensor {
 
     /// Bytes of all elements.
     pub fn bytes(&self) -> u64 {
-        self.numel() as u64 * self.element.bytes() as u64
+        self.element.bytes_of(self.numel() as u64).unwrap_or(u64::MAX)
     }
 
     /// Calls `each` with the bytes of the elements, block by block.
@@ -296,9 +296,8 @@ fn extents(name: &str, dims: &[i64]) -> Result<Vec<usize>> {
 
 /// The bytes of a tensor's elements, below 2^48.
 fn bytes_of(name: &str, shape: &[usize], element: Element) -> Result<u64> {
-    let bytes = shape
-        .iter()
-        .try_fold(element.bytes() as u64, |bytes, &n| bytes.checked_mul(n as u64));
+    let count = shape.iter().try_fold(1u64, |count, &n| count.checked_mul(n as u64));
+    let bytes = count.and_then(|count| element.bytes_of(count));
     bytes.filter(|bytes| *bytes < 1 << 48).ok_or_else(|| {
         Error::user(format!(
             "the tensor `{name}` has the extents {shape:?}, which no memory holds; export the model again"

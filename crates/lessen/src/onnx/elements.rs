@@ -16,9 +16,10 @@ pub(super) fn taken(array: &Array, element: Element) -> Result<HostTensor, Strin
     if kind(array.dtype()) != kind(takes) {
         return Err(fault(format!("holds {}, but the input takes {takes}", array.dtype())));
     }
-    let data = if array.dtype() == takes && element != Element::BF16 {
+    let is_narrow = matches!(element, Element::Narrow(_));
+    let data = if array.dtype() == takes && element != Element::BF16 && !is_narrow {
         Data::of_bytes(element, array.bytes())
-    } else if element.is_float() {
+    } else if matches!(takes, Dtype::Float(_)) {
         let data = Data::of_f64(element, array.floats());
         let is_same = |(x, y): (f64, f64)| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
         if !data.to_f64().into_iter().zip(array.floats()).all(is_same) {
@@ -35,7 +36,8 @@ pub(super) fn taken(array: &Array, element: Element) -> Result<HostTensor, Strin
     HostTensor::new(array.shape(), data).map_err(|error| error.message().to_string())
 }
 
-/// The dtype of arrays with elements of a model; NumPy has no `bfloat16`, whose numbers are in 32 bits.
+/// The dtype of arrays with elements of a model; NumPy has no `bfloat16` and no floats of 8 or 4 bits, whose numbers are
+/// in 32 bits, and no integers of less than a byte, which are in one.
 pub(super) fn dtype(element: Element) -> Dtype {
     match element {
         Element::F16 => Dtype::Float(2),
@@ -44,6 +46,11 @@ pub(super) fn dtype(element: Element) -> Dtype {
         Element::Int(bytes) => Dtype::Signed(bytes),
         Element::Unsigned(bytes) => Dtype::Unsigned(bytes),
         Element::Bool => Dtype::Bool,
+        Element::Narrow(narrow) => match narrow.range() {
+            Some((least, _)) if least < 0 => Dtype::Signed(1),
+            Some(_) => Dtype::Unsigned(1),
+            None => Dtype::Float(4),
+        },
     }
 }
 
@@ -52,6 +59,14 @@ pub(crate) fn array(tensor: &HostTensor) -> Option<Array> {
     let shape = tensor.shape();
     Some(match tensor.data() {
         Data::BF16(v) => Array::new(shape, v.iter().map(|x| x.to_f32())),
+        data if matches!(data.element()?, Element::Narrow(_)) => {
+            let numbers = data.to_f64();
+            match dtype(data.element()?) {
+                Dtype::Signed(_) => Array::new(shape, numbers.into_iter().map(|x| x as i8)),
+                Dtype::Unsigned(_) => Array::new(shape, numbers.into_iter().map(|x| x as u8)),
+                _ => Array::new(shape, numbers.into_iter().map(|x| x as f32)),
+            }
+        }
         data => Array::of_bytes(shape.to_vec(), dtype(data.element()?), data.to_bytes()),
     })
 }
@@ -68,6 +83,9 @@ fn integers(array: &Array, element: Element) -> Result<Data, String> {
             "has the value {wrong}, but the input takes integers from {least} to {most}; save such ones"
         ));
     }
+    if matches!(element, Element::Narrow(_)) {
+        return Ok(Data::of_f64(element, integers.iter().map(|x| *x as f64)));
+    }
     let bytes = integers
         .iter()
         .flat_map(|x| x.to_le_bytes().into_iter().take(element.bytes()))
@@ -80,6 +98,9 @@ fn range(element: Element) -> (i128, i128) {
     let bits = 8 * element.bytes() as u32;
     match element {
         Element::Unsigned(_) => (0, (1 << bits) - 1),
+        Element::Narrow(narrow) => narrow
+            .range()
+            .map_or((0, 0), |(least, most)| (least.into(), most.into())),
         _ => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
     }
 }
@@ -101,10 +122,21 @@ mod tests {
             Ok(vec![f64::from(0.1f32), -2.0].into())
         );
         let rounded = taken(single.clone(), Element::F16).unwrap_err();
-        assert!(rounded.contains("float16 would round; save it as array.astype(\"float16\")"), "{rounded}");
+        assert!(
+            rounded.contains("float16 would round; save it as array.astype(\"float16\")"),
+            "{rounded}"
+        );
         assert!(taken(Array::new(&[1], [0.5f32]), Element::BF16).is_ok());
-        assert!(taken(Array::new(&[1], [0.1f32]), Element::BF16).unwrap_err().contains("bfloat16"));
-        assert!(taken(Array::new(&[1], [0.1f64]), Element::F32).unwrap_err().contains("float64"));
+        assert!(
+            taken(Array::new(&[1], [0.1f32]), Element::BF16)
+                .unwrap_err()
+                .contains("bfloat16")
+        );
+        assert!(
+            taken(Array::new(&[1], [0.1f64]), Element::F32)
+                .unwrap_err()
+                .contains("float64")
+        );
         let wrong = taken(single, Element::Int(8)).unwrap_err();
         assert!(wrong.contains("array.astype(\"int64\")"), "{wrong}");
         assert!(taken(Array::new(&[1], [1u8]), Element::F32).is_err());
@@ -120,9 +152,15 @@ mod tests {
     fn integers_of_any_width_are_taken_where_they_fit() {
         let wide = [i64::MAX, i64::MIN];
         assert_eq!(taken(Array::new(&[2], wide), Element::Int(8)), Ok(wide.to_vec().into()));
-        assert_eq!(taken(Array::new(&[1], [200u8]), Element::Int(2)), Ok(vec![200i16].into()));
+        assert_eq!(
+            taken(Array::new(&[1], [200u8]), Element::Int(2)),
+            Ok(vec![200i16].into())
+        );
         let refused = |value: i64, element| taken(Array::new(&[2], [0, value]), element).unwrap_err();
-        assert!(refused(1 << 31, Element::Int(4)).contains("value 2147483648, but the input takes integers from -2147483648"));
+        assert!(
+            refused(1 << 31, Element::Int(4))
+                .contains("value 2147483648, but the input takes integers from -2147483648")
+        );
         assert!(refused(-129, Element::Int(1)).contains("from -128 to 127"));
         assert!(refused(256, Element::Unsigned(1)).contains("from 0 to 255"));
         assert!(refused(-1, Element::Unsigned(8)).contains("from 0 to 18446744073709551615"));
@@ -132,7 +170,10 @@ mod tests {
     fn arrays_keep_their_types() {
         let tensor = HostTensor::vector(vec![1u16, 65535]);
         let array = array(&tensor).unwrap();
-        assert_eq!((array.dtype(), array.integers()), (Dtype::Unsigned(2), Some(vec![1, 65535])));
+        assert_eq!(
+            (array.dtype(), array.integers()),
+            (Dtype::Unsigned(2), Some(vec![1, 65535]))
+        );
         assert!(super::array(&HostTensor::vector(vec!["a".to_string()])).is_none());
     }
 }

@@ -186,8 +186,7 @@ impl HostCall<'_> {
             Elements::Held(bytes) => bytes.clone(),
             _ => self.bodies.bytes(&tensor)?,
         };
-        let data = super::data::Data::of_bytes(tensor.element, &bytes);
-        HostTensor::new(&tensor.shape, data).map(Some)
+        HostTensor::of_bytes(&tensor.shape, tensor.element, &bytes).map(Some)
     }
 
     /// An attribute that is a graph, to run it.

@@ -2,7 +2,9 @@
 
 use half::{bf16, f16};
 
+use super::narrow_number::NarrowNumber;
 use crate::element::Element;
+use crate::narrow::{Narrow, Narrowing};
 
 /// The elements of an array, in the order of their indices.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,26 @@ pub enum Data {
     F64(Vec<f64>),
     /// Texts.
     Text(Vec<String>),
+    /// Floats of 8 bits with 4 for the exponent.
+    E4M3(Vec<NarrowNumber<17>>),
+    /// The same with one zero.
+    E4M3Uz(Vec<NarrowNumber<18>>),
+    /// Floats of 8 bits with 5 for the exponent.
+    E5M2(Vec<NarrowNumber<19>>),
+    /// The same with one zero.
+    E5M2Uz(Vec<NarrowNumber<20>>),
+    /// Unsigned integers of 4 bits.
+    U4(Vec<NarrowNumber<21>>),
+    /// Signed integers of 4 bits.
+    I4(Vec<NarrowNumber<22>>),
+    /// Floats of 4 bits.
+    E2M1(Vec<NarrowNumber<23>>),
+    /// Powers of two by exponents of 8 bits.
+    E8M0(Vec<NarrowNumber<24>>),
+    /// Unsigned integers of 2 bits.
+    U2(Vec<NarrowNumber<25>>),
+    /// Signed integers of 2 bits.
+    I2(Vec<NarrowNumber<26>>),
 }
 
 /// Matches data of any number, `bool` and text left to `else`: `each_number!(data, v => expression, else expression)`.
@@ -54,7 +76,7 @@ macro_rules! each_number {
             $crate::host::Data::BF16($v) => $body,
             $crate::host::Data::F32($v) => $body,
             $crate::host::Data::F64($v) => $body,
-            $crate::host::Data::Bool(_) | $crate::host::Data::Text(_) => $other,
+            _ => $other,
         }
     };
 }
@@ -92,6 +114,25 @@ macro_rules! each_float {
 }
 pub(crate) use each_float;
 
+/// Matches data of any narrow type.
+macro_rules! each_narrow {
+    ($data:expr, $v:ident => $body:expr, else $other:expr) => {
+        match $data {
+            $crate::host::Data::E4M3($v) => $body,
+            $crate::host::Data::E4M3Uz($v) => $body,
+            $crate::host::Data::E5M2($v) => $body,
+            $crate::host::Data::E5M2Uz($v) => $body,
+            $crate::host::Data::U4($v) => $body,
+            $crate::host::Data::I4($v) => $body,
+            $crate::host::Data::E2M1($v) => $body,
+            $crate::host::Data::E8M0($v) => $body,
+            $crate::host::Data::U2($v) => $body,
+            $crate::host::Data::I2($v) => $body,
+            _ => $other,
+        }
+    };
+}
+
 /// Matches data of any type, such as to move elements: `each_type!(data, v => expression)`.
 macro_rules! each_type {
     ($data:expr, $v:ident => $body:expr) => {
@@ -110,6 +151,16 @@ macro_rules! each_type {
             $crate::host::Data::F32($v) => $body,
             $crate::host::Data::F64($v) => $body,
             $crate::host::Data::Text($v) => $body,
+            $crate::host::Data::E4M3($v) => $body,
+            $crate::host::Data::E4M3Uz($v) => $body,
+            $crate::host::Data::E5M2($v) => $body,
+            $crate::host::Data::E5M2Uz($v) => $body,
+            $crate::host::Data::U4($v) => $body,
+            $crate::host::Data::I4($v) => $body,
+            $crate::host::Data::E2M1($v) => $body,
+            $crate::host::Data::E8M0($v) => $body,
+            $crate::host::Data::U2($v) => $body,
+            $crate::host::Data::I2($v) => $body,
         }
     };
 }
@@ -128,6 +179,9 @@ macro_rules! from_vectors {
 from_vectors! {
     bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, String => Text,
+    NarrowNumber<17> => E4M3, NarrowNumber<18> => E4M3Uz, NarrowNumber<19> => E5M2, NarrowNumber<20> => E5M2Uz,
+    NarrowNumber<21> => U4, NarrowNumber<22> => I4, NarrowNumber<23> => E2M1, NarrowNumber<24> => E8M0,
+    NarrowNumber<25> => U2, NarrowNumber<26> => I2,
 }
 
 impl Data {
@@ -158,10 +212,12 @@ impl Data {
             Data::F32(_) => Element::F32,
             Data::F64(_) => Element::F64,
             Data::Text(_) => return None,
+            other => each_narrow!(other, v => return Some(element_of(v)), else return None),
         })
     }
 
-    /// Elements of a type from their little-endian bytes.
+    /// Elements of a type from their little-endian bytes; narrow ones share bytes, and those that pad the last one are
+    /// elements, too.
     pub fn of_bytes(element: Element, bytes: &[u8]) -> Data {
         macro_rules! read {
             ($type:ty) => {
@@ -186,14 +242,41 @@ impl Data {
             Element::BF16 => read!(bf16),
             Element::F32 => read!(f32),
             Element::F64 => read!(f64),
+            Element::Narrow(narrow) => Data::narrow(narrow, narrow.unpacked(bytes).into_iter()),
         }
     }
 
-    /// The elements in little-endian order; of texts none.
+    /// Elements of a narrow type by their bits.
+    pub(crate) fn narrow(narrow: Narrow, bits: impl Iterator<Item = u8>) -> Data {
+        fn all<const TYPE: i32>(bits: impl Iterator<Item = u8>) -> Vec<NarrowNumber<TYPE>> {
+            bits.map(NarrowNumber).collect()
+        }
+        match narrow {
+            Narrow::E4M3 => all::<17>(bits).into(),
+            Narrow::E4M3Uz => all::<18>(bits).into(),
+            Narrow::E5M2 => all::<19>(bits).into(),
+            Narrow::E5M2Uz => all::<20>(bits).into(),
+            Narrow::U4 => all::<21>(bits).into(),
+            Narrow::I4 => all::<22>(bits).into(),
+            Narrow::E2M1 => all::<23>(bits).into(),
+            Narrow::E8M0 => all::<24>(bits).into(),
+            Narrow::U2 => all::<25>(bits).into(),
+            Narrow::I2 => all::<26>(bits).into(),
+        }
+    }
+
+    /// The first elements.
+    pub(crate) fn truncated(mut self, count: usize) -> Data {
+        each_type!(&mut self, v => v.truncate(count));
+        self
+    }
+
+    /// The elements in little-endian order, narrow ones in as few bytes as they need; of texts none.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Data::Bool(v) => v.iter().map(|x| u8::from(*x)).collect(),
-            other => each_number!(other, v => v.iter().flat_map(|x| x.to_le_bytes()).collect(), else Vec::new()),
+            other => each_number!(other, v => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+                else each_narrow!(other, v => packed(v), else Vec::new())),
         }
     }
 
@@ -214,6 +297,7 @@ impl Data {
             Element::BF16 => all.map(bf16::from_f64).collect::<Vec<_>>().into(),
             Element::F32 => all.map(|x| x as f32).collect::<Vec<_>>().into(),
             Element::F64 => all.collect::<Vec<_>>().into(),
+            Element::Narrow(narrow) => Data::narrow(narrow, all.map(|x| narrow.write(x, Narrowing::default()))),
         }
     }
 
@@ -222,7 +306,8 @@ impl Data {
         use super::Number;
         match self {
             Data::Bool(v) => v.iter().map(|x| f64::from(u8::from(*x))).collect(),
-            other => each_number!(other, v => v.iter().map(|x| x.to_f64()).collect(), else Vec::new()),
+            other => each_number!(other, v => v.iter().map(|x| x.to_f64()).collect(),
+                else each_narrow!(other, v => v.iter().map(|x| x.to_f64()).collect(), else Vec::new())),
         }
     }
 
@@ -230,4 +315,12 @@ impl Data {
     pub fn at(&self, places: impl Iterator<Item = usize>) -> Data {
         each_type!(self, v => places.map(|place| v[place].clone()).collect::<Vec<_>>().into())
     }
+}
+
+fn element_of<const TYPE: i32>(_: &[NarrowNumber<TYPE>]) -> Element {
+    Element::Narrow(NarrowNumber::<TYPE>::KIND)
+}
+
+fn packed<const TYPE: i32>(all: &[NarrowNumber<TYPE>]) -> Vec<u8> {
+    NarrowNumber::<TYPE>::KIND.packed(all.iter().map(|x| x.0))
 }

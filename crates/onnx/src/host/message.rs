@@ -40,7 +40,7 @@ impl HostTensor {
             )));
         };
         match &tensor.elements {
-            Elements::Held(bytes) => HostTensor::new(&tensor.shape, Data::of_bytes(tensor.element, bytes)),
+            Elements::Held(bytes) => HostTensor::of_bytes(&tensor.shape, tensor.element, bytes),
             _ => Err(Error::user(format!(
                 "the elements of the tensor `{}` are in another file",
                 message.name

@@ -45,6 +45,22 @@ impl HostTensor {
         }
     }
 
+    /// The array of the elements in these bytes of a file.
+    ///
+    /// # Errors
+    /// Another number of elements than the extents have.
+    pub fn of_bytes(shape: &[usize], element: Element, bytes: &[u8]) -> Result<HostTensor> {
+        let data = Data::of_bytes(element, bytes);
+        let data = match element {
+            // The last byte may be padded.
+            Element::Narrow(narrow) if narrow.bytes(numel(shape)? as u64) == bytes.len() as u64 => {
+                data.truncated(numel(shape)?)
+            }
+            _ => data,
+        };
+        HostTensor::new(shape, data)
+    }
+
     /// A single number.
     pub fn scalar<T>(number: T) -> HostTensor
     where
@@ -111,7 +127,12 @@ impl HostTensor {
         match &self.data {
             Data::Bool(v) => Some(v.iter().map(|x| i64::from(*x)).collect()),
             Data::U64(v) => Some(v.iter().map(|x| i64::try_from(*x).unwrap_or(i64::MAX)).collect()),
-            other => super::each_integer!(other, v => Some(v.iter().map(|x| x.to_i128() as i64).collect()), else None),
+            other => match self.element() {
+                Some(Element::Narrow(narrow)) if narrow.range().is_some() => {
+                    Some(other.to_f64().into_iter().map(|x| x as i64).collect())
+                }
+                _ => super::each_integer!(other, v => Some(v.iter().map(|x| x.to_i128() as i64).collect()), else None),
+            },
         }
     }
 }

@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 
 use super::data::Data;
+use super::narrow_number::NarrowNumber;
 
 /// A type of elements.
 pub(crate) trait Typed: Clone + Sized {
@@ -49,4 +50,14 @@ typed! {
     f32 => F32, "float";
     f64 => F64, "double";
     String => Text, "string";
+    NarrowNumber<17> => E4M3, "float8e4m3fn";
+    NarrowNumber<18> => E4M3Uz, "float8e4m3fnuz";
+    NarrowNumber<19> => E5M2, "float8e5m2";
+    NarrowNumber<20> => E5M2Uz, "float8e5m2fnuz";
+    NarrowNumber<21> => U4, "uint4";
+    NarrowNumber<22> => I4, "int4";
+    NarrowNumber<23> => E2M1, "float4e2m1";
+    NarrowNumber<24> => E8M0, "float8e8m0";
+    NarrowNumber<25> => U2, "uint2";
+    NarrowNumber<26> => I2, "int2";
 }

@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::operands::{binary, no_type, unary};
 use crate::element::Element;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Integer, one};
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Integer, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "BitCast", reinterpreted),
@@ -51,13 +51,20 @@ fn reinterpreted(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let tensor = call.tensor(0)?;
     let to = call.element(call.int("to", 0))?;
     match tensor.element() {
-        Some(from) if from.bytes() == to.bytes() => one(HostTensor::new(
-            tensor.shape(),
-            Data::of_bytes(to, &tensor.data().to_bytes()),
-        )?),
+        Some(from) if bits(from) == bits(to) => {
+            one(HostTensor::of_bytes(tensor.shape(), to, &tensor.data().to_bytes())?)
+        }
         _ => call.refused(format!(
-            "elements of the type {} have other bits than those that it makes of them",
+            "{to} has other bits than its elements of the type {}",
             tensor.data().type_name()
         )),
+    }
+}
+
+/// Bits of an element.
+fn bits(element: Element) -> u32 {
+    match element {
+        Element::Narrow(narrow) => narrow.bits(),
+        _ => 8 * element.bytes() as u32,
     }
 }

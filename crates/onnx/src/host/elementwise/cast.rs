@@ -1,10 +1,12 @@
 //! Elements in other types.
 
+use half::{bf16, f16};
 use lessen_base::Result;
 
 use super::texts;
 use crate::element::Element;
 use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
+use crate::narrow::{Narrow, Narrowing, Powers};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Cast", cast_to), ("", "CastLike", cast_like)];
 
@@ -20,47 +22,67 @@ fn cast_to(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         },
         None => call.int("to", 0),
     };
-    let tensor = call.tensor(0)?;
-    let data = match (tensor.data(), to) {
-        (Data::Text(_), TEXT) => tensor.data().clone(),
-        (data, TEXT) => texts::written(data),
-        (Data::Text(all), _) => texts::read(call, all, call.element(to)?)?,
-        (data, _) => cast(data, call.element(to)?),
-    };
-    one(HostTensor::new(tensor.shape(), data)?)
+    let element = if to == TEXT { None } else { Some(call.element(to)?) };
+    one(changed(call, call.tensor(0)?, element)?)
 }
 
 fn cast_like(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    let (tensor, like) = (call.tensor(0)?, call.tensor(1)?);
-    let data = match (tensor.data(), like.element()) {
+    one(changed(call, call.tensor(0)?, call.tensor(1)?.element())?)
+}
+
+/// An array in another type; none is text.
+fn changed(call: &HostCall<'_>, tensor: &HostTensor, to: Option<Element>) -> Result<HostTensor> {
+    let data = match (tensor.data(), to) {
         (Data::Text(_), None) => tensor.data().clone(),
         (data, None) => texts::written(data),
         (Data::Text(all), Some(element)) => texts::read(call, all, element)?,
-        (data, Some(element)) => cast(data, element),
+        (data, Some(element)) => cast_by(data, element, narrowing(call)?),
     };
-    one(HostTensor::new(tensor.shape(), data)?)
+    HostTensor::new(tensor.shape(), data)
+}
+
+/// How the attributes say that numbers become narrow floats.
+///
+/// # Errors
+/// A mode that is not known.
+pub(super) fn narrowing(call: &HostCall<'_>) -> Result<Narrowing> {
+    let powers = match call.text("round_mode").as_deref() {
+        None | Some("up") => Powers::Up,
+        Some("down") => Powers::Down,
+        Some("nearest") => Powers::Nearest,
+        Some(other) => return call.refused(format!("its round_mode {other} is not known")),
+    };
+    Ok(Narrowing {
+        saturates: call.int("saturate", 1) != 0,
+        powers,
+    })
 }
 
 /// Numbers and truth values in another type: floats round to even, integers wrap, and of floats they cut fractions off;
 /// every number but zero is true. There are none of texts.
 pub(crate) fn cast(data: &Data, to: Element) -> Data {
+    cast_by(data, to, Narrowing::default())
+}
+
+/// The same, where numbers become narrow floats in a given way.
+pub(super) fn cast_by(data: &Data, to: Element, how: Narrowing) -> Data {
     match data {
         Data::Bool(all) => {
             let all: Vec<u8> = all.iter().map(|x| u8::from(*x)).collect();
-            converted(&all, to)
+            converted(&all, to, how)
         }
-        other => each_number!(other, all => converted(all, to), else Vec::<bool>::new().into()),
+        // Narrow numbers are exact in double precision.
+        other => each_number!(other, all => converted(all, to, how), else converted(&other.to_f64(), to, how)),
     }
 }
 
-fn converted<S: Number>(all: &[S], to: Element) -> Data {
+fn converted<S: Number>(all: &[S], to: Element, how: Narrowing) -> Data {
     fn each<S: Number, T: Number>(all: &[S]) -> Data
     where
         Data: From<Vec<T>>,
     {
         all.iter().map(|x| number::<S, T>(*x)).collect::<Vec<T>>().into()
     }
-    use half::{bf16, f16};
     match to {
         Element::Bool => all.iter().map(|x| *x != S::ZERO).collect::<Vec<bool>>().into(),
         Element::Int(1) => each::<S, i8>(all),
@@ -75,6 +97,7 @@ fn converted<S: Number>(all: &[S], to: Element) -> Data {
         Element::BF16 => each::<S, bf16>(all),
         Element::F32 => each::<S, f32>(all),
         Element::F64 => each::<S, f64>(all),
+        Element::Narrow(narrow) => Data::narrow(narrow, all.iter().map(|x| narrowed(*x, narrow, how))),
     }
 }
 
@@ -84,5 +107,14 @@ fn number<S: Number, T: Number>(x: S) -> T {
         T::cut(x.to_f64())
     } else {
         T::of_i128(x.to_i128())
+    }
+}
+
+/// The bits of a number in a narrow type; integers wrap.
+fn narrowed<S: Number>(x: S, to: Narrow, how: Narrowing) -> u8 {
+    match (to.range(), S::IS_FLOAT) {
+        (Some(_), true) => to.write(i32::cut(x.to_f64()).into(), how),
+        (Some(_), false) => to.write(f64::from(x.to_i128() as u8), how),
+        (None, _) => to.write(x.to_f64(), how),
     }
 }

@@ -1,14 +1,14 @@
-//! Numbers as small integers and back: `y = x / scale + zero point`, rounded to even and bounded by the type.
+//! Numbers as small integers or narrow floats, and back: `y = x / scale + zero point`, rounded to even and bounded by the
+//! type.
 
 use lessen_base::Result;
 
-use super::cast::cast;
+use super::cast::{cast, cast_by, narrowing};
 use super::grain::Grain;
 use super::operands::no_type;
 use crate::element::Element;
-use crate::host::{
-    Data, Float, HostCall, HostOperators, HostTensor, HostValue, Integer, Typed, each_float, each_integer, one,
-};
+use crate::host::{Data, Float, HostCall, HostOperators, HostTensor, HostValue, Typed, each_float, one};
+use crate::narrow::Narrow;
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "DequantizeLinear", dequantize),
@@ -18,31 +18,38 @@ pub(crate) const OPERATORS: HostOperators = &[
 
 fn quantize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (x, scale) = (call.tensor(0)?, call.tensor(1)?);
-    let zero = call.optional(2)?;
-    let grain = Grain::of(call, x.shape(), scale, zero.map(|zero| &**zero))?;
-    let to = quantized_type(call, zero.map(|zero| &**zero))?;
+    let zero = call.optional(2)?.map(|zero| &**zero);
+    let grain = Grain::of(call, x.shape(), scale, zero)?;
+    let to = quantized_type(call, zero)?;
     // Divides in the type of the scales, or in the one that an attribute names.
     let precision = match call.int("precision", 0) {
-        0 => scale.element().filter(|element| element.is_float()),
-        number => Some(call.element(number)?).filter(|element| element.is_float()),
+        0 => scale.element(),
+        number => Some(call.element(number)?),
     };
-    let Some(precision) = precision else {
+    let Some(precision) = precision.filter(|element| element.is_float()) else {
         return no_type(call, scale);
     };
-    if !matches!(
-        x.element(),
-        Some(Element::Int(_) | Element::F32 | Element::F16 | Element::BF16 | Element::F64)
-    ) {
+    if !x
+        .element()
+        .is_some_and(|element| element.is_float() || element == Element::Int(4))
+    {
         return no_type(call, x);
     }
-    let quotients = each_float!(&cast(x.data(), precision), x => {
-        let scales = cast(scale.data(), precision);
-        quotients(x, &scales, &grain)
-    }, else return no_type(call, x));
-    let empty = Data::of_f64(to, std::iter::empty());
-    let data: Data = each_integer!(&empty, like => bounded(like, &quotients, zero.map(|zero| zero.data()), &grain).into(),
-        else return no_type(call, zero.unwrap_or(x)));
-    one(HostTensor::new(x.shape(), data)?)
+    let scales = cast(scale.data(), precision);
+    let mut all = each_float!(&cast(x.data(), precision), x => quotients(x, &scales, &grain),
+        else return no_type(call, x));
+    let zeros = zero.map(|zero| zero.data().to_f64()).unwrap_or_default();
+    match range(to) {
+        Some((least, most)) => grain.for_each(|place, at| {
+            let y = all[place].round_ties_even() + zeros.get(at).unwrap_or(&0.0);
+            all[place] = if y.is_nan() { least } else { y.clamp(least, most) };
+        }),
+        None if zeros.iter().any(|zero| *zero != 0.0) => {
+            return call.refused("its zero point is not zero, but a float");
+        }
+        None => {}
+    }
+    one(HostTensor::new(x.shape(), cast_by(&all.into(), to, narrowing(call)?))?)
 }
 
 /// The type that elements get: of the zero point, of an attribute, or bytes.
@@ -55,73 +62,69 @@ fn quantized_type(call: &HostCall<'_>, zero: Option<&HostTensor>) -> Result<Elem
     if let (Some(named), Some(own)) = (named, own)
         && named != own
     {
-        return call.refused("its attribute output_dtype names another type than its zero point has");
+        return call.refused(format!(
+            "its attribute output_dtype is {named}, but its zero point is {own}"
+        ));
     }
     match own.or(named).unwrap_or(Element::Unsigned(1)) {
-        to @ (Element::Int(1 | 2) | Element::Unsigned(1 | 2)) => Ok(to),
-        _ => call.refused("it makes elements of a type that is not known"),
+        to if range(to).is_some() => Ok(to),
+        to @ Element::Narrow(narrow) if narrow != Narrow::E8M0 => Ok(to),
+        to => call.refused(format!("it cannot make elements of the type {to}")),
     }
 }
 
-/// The quotients by scales, rounded as their type does it and then to integers.
+/// The least and the greatest integer of a type that elements can get; none of others.
+fn range(element: Element) -> Option<(f64, f64)> {
+    match element {
+        Element::Int(1) => Some((i8::MIN.into(), i8::MAX.into())),
+        Element::Int(2) => Some((i16::MIN.into(), i16::MAX.into())),
+        Element::Unsigned(1) => Some((0.0, u8::MAX.into())),
+        Element::Unsigned(2) => Some((0.0, u16::MAX.into())),
+        Element::Narrow(narrow) => narrow.range().map(|(least, most)| (least.into(), most.into())),
+        _ => None,
+    }
+}
+
+/// The quotients by scales, rounded as their type does it.
 fn quotients<T: Float + Typed>(x: &[T], scales: &Data, grain: &Grain) -> Vec<f64> {
     let mut all = Vec::with_capacity(x.len());
     let scales = T::of(scales).unwrap_or_default();
-    grain.for_each(|place, at| {
-        let quotient = x[place].over(scales[at]).unwrap_or_default();
-        all.push(quotient.to_f64().round_ties_even());
-    });
+    grain.for_each(|place, at| all.push(x[place].over(scales[at]).unwrap_or_default().to_f64()));
     all
-}
-
-/// Integers plus zero points as elements of a type; NaN is the least one.
-fn bounded<T: Integer + Typed>(_like: &[T], quotients: &[f64], zero: Option<&Data>, grain: &Grain) -> Vec<T> {
-    let zeros = zero.and_then(T::of);
-    let mut all = Vec::with_capacity(quotients.len());
-    grain.for_each(|place, at| {
-        let shift = zeros.map_or(0.0, |zeros| zeros[at].to_f64());
-        all.push(bound(quotients[place] + shift));
-    });
-    all
-}
-
-/// The nearest integer of a type; NaN is the least one.
-fn bound<T: Integer>(x: f64) -> T {
-    if x.is_nan() { T::LEAST } else { T::of_f64(x) }
 }
 
 /// `(x - zero point) * scale`, in `f32` and rounded once.
 fn dequantize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (x, scale) = (call.tensor(0)?, call.tensor(1)?);
-    let zero = call.optional(2)?;
-    let grain = Grain::of(call, x.shape(), scale, zero.map(|zero| &**zero))?;
+    let zero = call.optional(2)?.map(|zero| &**zero);
+    let grain = Grain::of(call, x.shape(), scale, zero)?;
     let to = match call.int("output_dtype", 0) {
         0 => scale.element(),
         number => Some(call.element(number)?),
     };
-    let (Some(to), Data::F32(scales)) = (to.filter(|to| to.is_float()), cast(scale.data(), Element::F32)) else {
+    let is_power = scale.element() == Some(Element::Narrow(Narrow::E8M0));
+    let Some(to) = to.filter(|to| to.is_float() && (is_power || scale.element().is_some_and(Element::is_float))) else {
         return no_type(call, scale);
     };
-    if !scale.element().is_some_and(Element::is_float) {
-        return no_type(call, scale);
+    let is_quantized = match x.element() {
+        Some(Element::Int(4)) => true,
+        Some(Element::Narrow(narrow)) => narrow != Narrow::E8M0,
+        element => element.is_some_and(|element| range(element).is_some()),
+    };
+    if !is_quantized {
+        return no_type(call, x);
     }
     if zero.is_some_and(|zero| zero.element() != x.element()) {
         return call.refused("its zero point has another type than its elements");
     }
-    let all: Vec<f32> = each_integer!(x.data(), all => {
-        restored(all, &scales, zero.map(|zero| zero.data()), &grain)
-    }, else return no_type(call, x));
+    let singles = |data: &Data| match cast(data, Element::F32) {
+        Data::F32(all) => all,
+        _ => Vec::new(),
+    };
+    let (mut all, scales) = (singles(x.data()), singles(scale.data()));
+    let zeros = zero.map(|zero| singles(zero.data())).unwrap_or_default();
+    grain.for_each(|place, at| all[place] = (all[place] - zeros.get(at).unwrap_or(&0.0)) * scales[at]);
     one(HostTensor::new(x.shape(), cast(&all.into(), to))?)
-}
-
-fn restored<T: Integer + Typed>(x: &[T], scales: &[f32], zero: Option<&Data>, grain: &Grain) -> Vec<f32> {
-    let zeros = zero.and_then(T::of);
-    let mut all = Vec::with_capacity(x.len());
-    grain.for_each(|place, at| {
-        let shift = zeros.map_or(0.0, |zeros| zeros[at].to_f64() as f32);
-        all.push((x[place].to_f64() as f32 - shift) * scales[at]);
-    });
-    all
 }
 
 /// Bytes by the range of the elements and zero, with that scale and zero point.
@@ -133,13 +136,16 @@ fn quantize_by_range(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let low = x.iter().fold(0f32, |low, x| low.min(*x));
     let high = x.iter().fold(0f32, |high, x| high.max(*x));
     let scale = if low == high { 1.0 } else { (high - low) / 255.0 };
-    let zero: u8 = bound((-low / scale).round_ties_even().into());
-    let all = x
-        .iter()
-        .map(|x| bound::<u8>(f64::from((x / scale).round_ties_even()) + f64::from(zero)));
+    let zero = byte(-low / scale);
+    let all = x.iter().map(|x| byte((x / scale).round_ties_even() + f32::from(zero)));
     Ok(vec![
         HostTensor::new(tensor.shape(), all.collect::<Vec<u8>>())?.into(),
         HostTensor::scalar(scale).into(),
         HostTensor::scalar(zero).into(),
     ])
+}
+
+/// The nearest byte; zero of NaN.
+fn byte(x: f32) -> u8 {
+    x.round_ties_even() as u8
 }

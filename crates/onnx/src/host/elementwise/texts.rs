@@ -15,7 +15,8 @@ pub(super) fn written(data: &Data) -> Data {
         Data::BF16(all) => all.iter().map(|x| float(x.to_f64(), || shortest_bfloat(*x))).collect(),
         Data::F32(all) => all.iter().map(|x| float((*x).into(), || x.to_string())).collect(),
         Data::F64(all) => all.iter().map(|x| float(*x, || x.to_string())).collect(),
-        other => each_integer!(other, all => all.iter().map(|x| x.to_string()).collect(), else Vec::new()),
+        other => each_integer!(other, all => all.iter().map(|x| x.to_string()).collect(),
+            else other.to_f64().into_iter().map(|x| float(x, || x.to_string())).collect()),
     };
     texts.into()
 }
@@ -52,7 +53,7 @@ fn shortest(x: f64, is_same: impl Fn(&str) -> bool) -> String {
 /// # Errors
 /// A text that is no number, or too large an integer.
 pub(super) fn read(call: &HostCall<'_>, texts: &[String], to: Element) -> Result<Data> {
-    if to.is_float() {
+    if to.is_float() || matches!(to, Element::Narrow(narrow) if narrow.range().is_none()) {
         if to == Element::F32 {
             // Reads single precision at once, since a number that is rounded twice may be another one.
             return Ok(all(call, texts, |text| text.parse::<f32>().ok())?.into());
