@@ -51,7 +51,7 @@ struct Ran {
 impl Run {
     /// Runs the model; the exit code.
     pub fn run(self) -> Result<u8> {
-        let model = Arc::new(Model::open(&self.file)?);
+        let model = Arc::new(Model::open_to_run(&self.file)?);
         if let Some(path) = &self.output {
             check(path, &model)?;
         }

@@ -20,15 +20,10 @@ pub(crate) const OPERATORS: Operators = &[
     ("Equal", |call| binary(call, Tensor::eq)),
     ("Erf", |call| unary(call, Tensor::erf)),
     ("Exp", |call| unary(call, Tensor::exp)),
-    ("FastGelu", |call| unary(call, Tensor::gelu_tanh)),
-    ("Gelu", gelu),
     ("Greater", |call| binary(call, Tensor::gt)),
     ("GreaterOrEqual", |call| binary(call, Tensor::ge)),
-    ("HardSigmoid", hard_sigmoid),
-    ("HardSwish", |call| unary(call, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0))),
     ("Identity", |call| unary(call, |x| x)),
     ("IsNaN", |call| unary(call, |x| not(x.eq(x)))),
-    ("LeakyRelu", leaky_relu),
     ("Less", |call| binary(call, Tensor::lt)),
     ("LessOrEqual", |call| binary(call, Tensor::le)),
     ("Log", |call| unary(call, Tensor::log)),
@@ -39,20 +34,16 @@ pub(crate) const OPERATORS: Operators = &[
     ("Not", |call| unary(call, not)),
     ("Or", |call| binary(call, |a, b| not(not(a).and(not(b))))),
     ("Pow", pow),
-    ("QuickGelu", quick_gelu),
     ("Reciprocal", |call| unary(call, Tensor::recip)),
-    ("Relu", |call| unary(call, Tensor::relu)),
-    ("Sigmoid", |call| unary(call, Tensor::sigmoid)),
     ("Sign", |call| unary(call, Tensor::sign)),
     ("Sin", |call| unary(call, Tensor::sin)),
     ("Sqrt", |call| unary(call, Tensor::sqrt)),
     ("Sub", |call| binary(call, |a, b| a - b)),
     ("Sum", |call| variadic(call, |a, b| a + b)),
-    ("Tanh", |call| unary(call, Tensor::tanh)),
     ("Where", select),
 ];
 
-fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+pub(super) fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
     one(f(call.tensor(0)?))
 }
 
@@ -123,28 +114,6 @@ fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         (Some(low), Some(high)) => one(x.clamp(low, high)),
         _ => call.unknown("a bound that is computed"),
     }
-}
-
-fn gelu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    match call.text("approximate").as_deref() {
-        Some("tanh") => unary(call, Tensor::gelu_tanh),
-        _ => unary(call, Tensor::gelu),
-    }
-}
-
-fn hard_sigmoid<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let (alpha, beta) = (call.float("alpha", 0.2), call.float("beta", 0.5));
-    unary(call, |x| (x * alpha + beta).clamp(0.0, 1.0))
-}
-
-fn leaky_relu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let slope = call.float("alpha", 0.01);
-    unary(call, |x| x.leaky_relu(slope))
-}
-
-fn quick_gelu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let alpha = call.float("alpha", 1.702);
-    unary(call, |x| x * (x * alpha).sigmoid())
 }
 
 /// A power; squares and cubes are products.

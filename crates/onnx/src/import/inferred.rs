@@ -21,7 +21,13 @@ pub(super) fn resized(node: &Node, opset: i64, inputs: &[Given]) -> Option<Type>
     if policy.is_some_and(|policy| !policy.s.is_empty() && policy.s != b"stretch") {
         return None;
     }
-    let numbers = |input: usize| inputs.get(input)?.numbers.as_deref().filter(|numbers| !numbers.is_empty());
+    let numbers = |input: usize| {
+        inputs
+            .get(input)?
+            .numbers
+            .as_deref()
+            .filter(|numbers| !numbers.is_empty())
+    };
     let in_attribute: Vec<f64> = node
         .attribute("scales")
         .map(|scales| scales.floats.iter().map(|x| f64::from(*x)).collect())

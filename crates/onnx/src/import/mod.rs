@@ -4,10 +4,12 @@
 //! Nodes whose operators are not known are *opaque*: the graph has what they read as outputs and what they give as
 //! inputs, if the file says its type.
 
+mod activation;
 mod attention;
 mod call;
 mod elementwise;
 mod held;
+mod images;
 mod indexing;
 mod inferred;
 mod integers;
@@ -18,6 +20,7 @@ mod operators;
 mod products;
 mod reductions;
 mod sizes;
+mod windows;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -143,7 +146,10 @@ pub(crate) fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usi
         Dimension::Param(name) => sizes.get(name).copied(),
     };
     let shape: Option<Vec<usize>> = dims.iter().map(extent).collect();
-    Some((Element::of(tensor.elem_type).filter(|element| element.is_traced())?, shape?))
+    Some((
+        Element::of(tensor.elem_type).filter(|element| element.is_traced())?,
+        shape?,
+    ))
 }
 
 /// A value of the model while it is traced.
@@ -258,7 +264,8 @@ impl<'m, 'g> Importer<'m, 'g> {
                 Ok(())
             }
             Err(why) => {
-                let is_there = |name: &str| self.values.contains_key(name) || self.model.initializers.contains_key(name);
+                let is_there =
+                    |name: &str| self.values.contains_key(name) || self.model.initializers.contains_key(name);
                 self.lacks.failed += usize::from(operator(node).is_ok() && node.reads().all(is_there));
                 self.opaque.push((index, why.message().to_string()));
                 self.declare(node, sizes)
@@ -352,7 +359,10 @@ impl<'m, 'g> Importer<'m, 'g> {
             return Err(Error::user(format!("`{name}` is not known")));
         };
         if !tensor.element.is_traced() {
-            return Err(Error::user(format!("`{name}` has the type {}, which is not traced", tensor.element)));
+            return Err(Error::user(format!(
+                "`{name}` has the type {}, which is not traced",
+                tensor.element
+            )));
         }
         let value = self.initializer(tensor)?;
         self.values.insert(name, value.clone());
@@ -436,7 +446,9 @@ impl<'m, 'g> Importer<'m, 'g> {
                 _ => self.constants.get(name),
             });
             let few = |tensor: &&Tensor| tensor.numel() <= MOST_INLINE;
-            let numbers = held.filter(|array| array.data.len() <= MOST_INLINE).map(|array| array.data.clone());
+            let numbers = held
+                .filter(|array| array.data.len() <= MOST_INLINE)
+                .map(|array| array.data.clone());
             let ty = match self.values.get(name) {
                 Some(Value::Traced(tensor)) => Some(tensor.ty()),
                 Some(Value::Known(array)) => Some(array.ty.clone()),

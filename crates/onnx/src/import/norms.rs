@@ -49,7 +49,11 @@ fn layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let shape = x.shape();
     let axis = call.axis(call.int("axis", -1), x.rank())?;
     let is_row = shape.last() == Some(&width);
-    let rows = if is_row { x } else { x.reshape(&[x.ty().numel() / width.max(1), width]) };
+    let rows = if is_row {
+        x
+    } else {
+        x.reshape(&[x.ty().numel() / width.max(1), width])
+    };
     let [y, mean, scale] = call.trace.apply(LayerNorm { eps }, &[rows, gamma, beta])[..] else {
         return call.unknown("a norm without statistics");
     };

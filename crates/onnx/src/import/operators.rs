@@ -6,13 +6,15 @@ use std::sync::LazyLock;
 use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
-use super::{attention, elementwise, indexing, integers, movement, norms, products, reductions};
+use super::{activation, attention, elementwise, images, indexing, integers, movement, norms, products, reductions};
 use crate::model::Node;
 
 /// The operators of ONNX itself, by file.
 const GROUPS: &[Operators] = &[
+    activation::OPERATORS,
     attention::OPERATORS,
     elementwise::OPERATORS,
+    images::OPERATORS,
     indexing::OPERATORS,
     integers::OPERATORS,
     movement::OPERATORS,

@@ -1,12 +1,11 @@
-//! Matrix products and convolutions.
+//! Matrix products.
 
 use lessen_base::Result;
-use lessen_graph::Conv2dOptions;
 
 use super::Value;
 use super::call::{Call, Operators, one};
 
-pub(crate) const OPERATORS: Operators = &[("Conv", conv), ("Gemm", gemm), ("MatMul", matmul)];
+pub(crate) const OPERATORS: Operators = &[("Gemm", gemm), ("MatMul", matmul)];
 
 /// Products of matrices and of stacks of them; vectors are matrices of one row or column.
 fn matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
@@ -48,44 +47,4 @@ fn gemm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
     let c = call.tensor(2)?;
     one(product + if beta == 1.0 { c } else { c * beta })
-}
-
-/// Convolution of images, whose channels are moved to the last axis and back.
-fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let (x, weight) = (call.tensor(0)?, call.tensor(1)?);
-    if x.rank() != 4 || weight.rank() != 4 {
-        return call.unknown("a convolution of other than two axes");
-    }
-    let pair = |call: &Call<'_, 'g>, name: &str| {
-        let sizes = call.ints(name).unwrap_or_else(|| vec![1, 1]);
-        let sizes: Vec<usize> = sizes.iter().filter_map(|size| usize::try_from(*size).ok()).collect();
-        <[usize; 2]>::try_from(sizes)
-    };
-    let (Ok(stride), Ok(dilation)) = (pair(call, "strides"), pair(call, "dilations")) else {
-        return call.unknown("a convolution with these strides and dilations");
-    };
-    let padding = match call.text("auto_pad").as_deref() {
-        None | Some("" | "NOTSET") => {
-            let pads = call.ints("pads").unwrap_or_else(|| vec![0; 4]);
-            let pads: Vec<usize> = pads.iter().filter_map(|pad| usize::try_from(*pad).ok()).collect();
-            <[usize; 4]>::try_from(pads).map(|[top, left, bottom, right]| [top, bottom, left, right])
-        }
-        Some("VALID") => Ok([0; 4]),
-        Some(_) => return call.unknown("padding that depends on the image"),
-    };
-    let (Ok(padding), Ok(groups)) = (padding, usize::try_from(call.int("group", 1))) else {
-        return call.unknown("a convolution with this padding");
-    };
-    let options = Conv2dOptions {
-        stride,
-        padding,
-        dilation,
-        groups,
-        ..Conv2dOptions::default()
-    };
-    let mut y = x.permute(&[0, 2, 3, 1]).conv2d(weight, options);
-    if call.has(2) {
-        y = y + call.tensor(2)?;
-    }
-    one(y.permute(&[0, 3, 1, 2]))
 }

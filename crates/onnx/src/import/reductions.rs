@@ -7,11 +7,12 @@ use super::Value;
 use super::call::{Call, Operators, one};
 
 pub(crate) const OPERATORS: Operators = &[
-    ("GlobalAveragePool", global_average),
     ("LogSoftmax", |call| along(call, Tensor::log_softmax)),
+    ("ReduceL1", |call| reduced(call, |x, axes| x.abs().sum_axes(axes))),
     ("ReduceL2", |call| {
         reduced(call, |x, axes| (x * x).sum_axes(axes).sqrt())
     }),
+    ("ReduceLogSum", |call| reduced(call, |x, axes| x.sum_axes(axes).log())),
     ("ReduceMax", |call| reduced(call, |x, axes| x.max_axes(axes))),
     ("ReduceMean", |call| reduced(call, |x, axes| x.mean_axes(axes))),
     ("ReduceMin", |call| reduced(call, |x, axes| x.min_axes(axes))),
@@ -58,13 +59,4 @@ fn along<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> R
         return one(f(x.reshape(&[rows, columns])).reshape(&shape));
     }
     one(f(x.transpose(axis as isize, -1)).transpose(axis as isize, -1))
-}
-
-/// The mean of each channel of an image.
-fn global_average<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let x = call.tensor(0)?;
-    let mut shape = x.shape();
-    let axes: Vec<usize> = (2..shape.len()).collect();
-    axes.iter().for_each(|axis| shape[*axis] = 1);
-    one(x.mean_axes(&axes).reshape(&shape))
 }

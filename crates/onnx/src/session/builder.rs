@@ -134,7 +134,11 @@ impl<'a, 'g> Builder<'a, 'g> {
             items: self.items,
             guards,
             constants: self.computed,
-            states: self.states.into_iter().map(|(name, (.., source))| (name, source)).collect(),
+            states: self
+                .states
+                .into_iter()
+                .map(|(name, (.., source))| (name, source))
+                .collect(),
             outputs,
             rest,
         })
@@ -179,7 +183,10 @@ impl<'a, 'g> Builder<'a, 'g> {
             _ => None,
         });
         let Some(truth) = truth else {
-            let sentence = format!("the condition `{condition}` of the node {} is no truth value", node.shown());
+            let sentence = format!(
+                "the condition `{condition}` of the node {} is no truth value",
+                node.shown()
+            );
             return Err(self.model.error(&sentence));
         };
         if !self.is_fixed(condition) {
@@ -203,6 +210,12 @@ impl<'a, 'g> Builder<'a, 'g> {
         if operator(node).is_err() || !node.captured.is_empty() {
             return Ok(false);
         }
+        let to = node
+            .attribute("to")
+            .and_then(|to| Element::of(i32::try_from(to.i).ok()?));
+        if node.proto.op_type == "Cast" && to.is_none_or(is_narrow) {
+            return Ok(false);
+        }
         let (mut has_float, mut all_fixed, mut has_pending) = (false, true, false);
         for name in node.proto.input.iter().filter(|name| !name.is_empty()) {
             if let Some((_, element)) = self.pending.get(name) {
@@ -221,8 +234,8 @@ impl<'a, 'g> Builder<'a, 'g> {
                 self.model.initializers.get(name).map(|tensor| tensor.element)
             };
             match element {
-                Some(Element::F16 | Element::BF16) | None => return Ok(false),
-                Some(element) => has_float |= element.is_float(),
+                Some(element) if !is_narrow(element) => has_float |= element.is_float(),
+                _ => return Ok(false),
             }
         }
         Ok(has_pending || (has_float && !all_fixed))
@@ -307,11 +320,16 @@ impl<'a, 'g> Builder<'a, 'g> {
             return Ok((self.state(name, (tensor.element, &ty), source), tensor.element));
         }
         let value = if is_initializer {
-            self.constants.get(name)?.ok_or_else(|| Error::user(format!("nothing defines the value `{name}`")))?
+            self.constants
+                .get(name)?
+                .ok_or_else(|| Error::user(format!("nothing defines the value `{name}`")))?
         } else {
             self.scope.get(name)?
         };
-        let Some((tensor, element)) = value.tensor().and_then(|tensor| Some((tensor.clone(), tensor.element()?))) else {
+        let Some((tensor, element)) = value
+            .tensor()
+            .and_then(|tensor| Some((tensor.clone(), tensor.element()?)))
+        else {
             return Err(Error::user("a list is no value of a program"));
         };
         if !element.is_traced() {
@@ -336,6 +354,11 @@ impl<'a, 'g> Builder<'a, 'g> {
         self.states.insert(name.to_string(), (tensor, element, source));
         Value::Traced(tensor)
     }
+}
+
+/// Whether a program would compute a type with more bits than it has.
+fn is_narrow(element: Element) -> bool {
+    element.is_float() && !matches!(element, Element::F32 | Element::F64)
 }
 
 fn is_pending_in<'p, T>(pending: &'p HashMap<String, T>) -> impl Fn(&str) -> bool + 'p {

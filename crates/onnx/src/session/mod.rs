@@ -117,7 +117,9 @@ impl Session {
             {
                 last.unload(backend.as_mut());
             }
-            let Some(alternative) = stage.alternatives.first_mut() else { break };
+            let Some(alternative) = stage.alternatives.first_mut() else {
+                break;
+            };
             fixed.extend(alternative.fixed.iter().map(|(name, _)| name.clone()));
             match &mut alternative.next {
                 Some(next) => stage = next,
@@ -165,9 +167,17 @@ impl Session {
             Item::Node(node) => Some(node),
             Item::Decision(..) => None,
         });
-        let read: HashSet<&str> = built.rest.iter().chain(computed).flat_map(|node| node.reads()).collect();
+        let read: HashSet<&str> = built
+            .rest
+            .iter()
+            .chain(computed)
+            .flat_map(|node| node.reads())
+            .collect();
         let mut kept = Vec::new();
-        for name in fixed.difference(before).filter(|name| read.contains(name.as_str()) || is_wanted(name)) {
+        for name in fixed
+            .difference(before)
+            .filter(|name| read.contains(name.as_str()) || is_wanted(name))
+        {
             kept.push((name.clone(), scope.get(name)?));
         }
         drop(read);
