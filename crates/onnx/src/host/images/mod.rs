@@ -15,6 +15,8 @@ mod real;
 mod regions;
 mod resizing;
 mod sampling;
+#[cfg(test)]
+mod tests;
 mod transposed;
 mod unpooling;
 mod windows;

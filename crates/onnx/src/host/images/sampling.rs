@@ -276,6 +276,9 @@ fn affine_grid_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     shape.push(axes);
     let count = bounded(call, &shape)?;
     let aligns_corners = call.int("align_corners", 0) != 0;
+    if aligns_corners && size[2..].contains(&1) {
+        return call.refused("an axis has one element, whose place between aligned corners is not agreed");
+    }
     // The numbers of each axis, the last axis first.
     let lines: Vec<Vec<R>> = size[2..]
         .iter()
@@ -308,8 +311,7 @@ fn affine_grid_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 /// Places of an axis from -1 to 1: from the first to the last element, or between the outer ends of both.
 fn line<R: Real>(extent: usize, aligns_corners: bool) -> Vec<R> {
     let place = |i: usize| match aligns_corners {
-        true if extent > 1 => -1.0 + 2.0 * i as f64 / (extent - 1) as f64,
-        true => -1.0,
+        true => -1.0 + 2.0 * i as f64 / (extent - 1) as f64,
         false => -1.0 + (2 * i + 1) as f64 / extent as f64,
     };
     (0..extent).map(|i| R::of_f64(place(i))).collect()
