@@ -1,13 +1,14 @@
 //! Nodes and initializers that a converted model has and the original model lacks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use lessen_base::Result;
 use lessen_rewrite::Parameter;
 use prost::Message;
 
 use crate::element::Element;
-use crate::proto::{NodeProto, StringStringEntryProto};
+use crate::model::Model;
+use crate::proto::{GraphProto, NodeProto};
 use crate::tensor::Tensor;
 
 /// The elements of a changed initializer, computed when they are written.
@@ -18,6 +19,8 @@ pub(crate) struct ChangedTensor<'a> {
     pub shape: Vec<usize>,
     pub element: Element,
     pub fill: Fill<'a>,
+    /// Its new name, where the original one stays as well.
+    pub beside: Option<String>,
 }
 
 /// The changes of a model.
@@ -35,37 +38,68 @@ pub(crate) struct Edits<'a> {
     pub front: Vec<NodeProto>,
     /// New names of inputs, by position of the node and of the input.
     pub renamed: BTreeMap<(usize, usize), String>,
-    /// Values that new nodes give, so that each is given once.
-    pub made: BTreeSet<String>,
+    /// New names of outputs, by position of the node and of the output.
+    pub renamed_outputs: BTreeMap<(usize, usize), String>,
     /// Initializers with other elements, by name; initializers for constant nodes, which vanish, are new.
     pub changed: HashMap<String, ChangedTensor<'a>>,
     /// New initializers.
     pub added: Vec<Tensor>,
     /// Initializers that nothing reads any more.
     pub dropped: BTreeSet<String>,
-    /// Whether values have other extents.
-    pub has_other_extents: bool,
-    /// Entries of the model's metadata.
-    pub metadata: Vec<StringStringEntryProto>,
+    /// Values whose types, as the file says them, do not hold any more.
+    pub retyped: HashSet<String>,
+    /// Names of values that are there, in the model and the graphs inside it.
+    taken: HashSet<String>,
 }
 
 impl Edits<'_> {
-    /// Whether types of values may differ from what the model says.
-    pub fn drops_types(&self) -> bool {
-        self.has_other_extents
+    /// No changes of a model.
+    pub fn of(model: &Model) -> Edits<'static> {
+        let mut taken: HashSet<String> = model.initializers.keys().cloned().collect();
+        taken.extend(model.opaque.keys().cloned());
+        taken.extend(model.inputs.iter().map(|input| input.name.clone()));
+        for node in &model.nodes {
+            taken.extend(node.reads().map(str::to_string));
+            taken.extend(node.proto.output.iter().cloned());
+            each_graph(&node.proto, &mut |graph| {
+                taken.extend(graph.input.iter().chain(&graph.output).map(|value| value.name.clone()));
+                taken.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
+                let names = graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output));
+                taken.extend(names.cloned());
+            });
+        }
+        Edits {
+            taken,
+            ..Edits::default()
+        }
+    }
+
+    /// A name of a new value: the wanted one, or that with a number where it is taken.
+    pub fn name(&mut self, wanted: &str) -> String {
+        let name = unused(wanted, &self.taken);
+        self.taken.insert(name.clone());
+        name
+    }
+
+    /// Adds an initializer under a name like its own, which it returns.
+    pub fn add(&mut self, mut tensor: Tensor) -> String {
+        tensor.name = self.name(&tensor.name);
+        let name = tensor.name.clone();
+        self.added.push(tensor);
+        name
     }
 
     /// The nodes that stand at the position of a node of the model, if they differ from it.
     pub fn nodes_at(&self, position: usize, node: &NodeProto) -> Option<Vec<NodeProto>> {
+        let has_other_names = |names: &BTreeMap<(usize, usize), String>| {
+            names.range((position, 0)..=(position, usize::MAX)).next().is_some()
+        };
         let is_same = !self.replaced.contains_key(&position)
             && !self.removed.contains(&position)
             && !self.before.contains_key(&position)
             && !self.behind.contains_key(&position)
-            && self
-                .renamed
-                .range((position, 0)..=(position, usize::MAX))
-                .next()
-                .is_none();
+            && !has_other_names(&self.renamed)
+            && !has_other_names(&self.renamed_outputs);
         (!is_same).then(|| self.all_at(position, node))
     }
 
@@ -74,17 +108,55 @@ impl Edits<'_> {
         let mut nodes = match self.replaced.get(&position) {
             Some(nodes) => nodes.clone(),
             None if self.removed.contains(&position) => Vec::new(),
-            None => {
-                let mut node = node.clone();
-                let renamed = self.renamed.range((position, 0)..=(position, usize::MAX));
-                renamed.for_each(|((_, input), name)| node.input[*input].clone_from(name));
-                vec![node]
-            }
+            None => vec![self.with_other_names(position, node)],
         };
         let before = self.before.get(&position).into_iter().flatten().cloned();
         nodes.splice(0..0, before);
         nodes.extend(self.behind.get(&position).into_iter().flatten().cloned());
         nodes
+    }
+
+    /// The node at a position with the new names of its inputs and outputs.
+    pub fn with_other_names(&self, position: usize, node: &NodeProto) -> NodeProto {
+        let mut node = node.clone();
+        let all = (position, 0)..=(position, usize::MAX);
+        for ((_, input), name) in self.renamed.range(all.clone()) {
+            node.input[*input].clone_from(name);
+        }
+        for ((_, output), name) in self.renamed_outputs.range(all) {
+            node.output[*output].clone_from(name);
+        }
+        node
+    }
+
+    /// All nodes that are not the model's own.
+    pub fn new_nodes(&mut self) -> impl Iterator<Item = &mut NodeProto> {
+        let positions = [&mut self.before, &mut self.replaced, &mut self.behind];
+        let placed = positions.into_iter().flat_map(|nodes| nodes.values_mut().flatten());
+        self.front.iter_mut().chain(placed)
+    }
+}
+
+/// The wanted name, or that with the least number from 2 on that makes it unused.
+pub(crate) fn unused(wanted: &str, taken: &HashSet<String>) -> String {
+    if !taken.contains(wanted) {
+        return wanted.to_string();
+    }
+    let numbered = (2..).map(|number: u64| format!("{wanted}_{number}"));
+    let mut free = numbered.filter(|name| !taken.contains(name));
+    free.next().unwrap_or_default()
+}
+
+/// Calls `each` with every graph in a node's attributes, and in the nodes of those graphs.
+pub(crate) fn each_graph(node: &NodeProto, each: &mut dyn FnMut(&GraphProto)) {
+    let mut open: Vec<&NodeProto> = vec![node];
+    while let Some(node) = open.pop() {
+        for attribute in &node.attribute {
+            for graph in attribute.g.iter().chain(&attribute.graphs) {
+                each(graph);
+                open.extend(&graph.node);
+            }
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! Writes a model with its changes. What does not change is copied byte by byte from the file, in blocks.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result, atomic};
 use prost::Message;
 
 use crate::edit::{ChangedTensor, Edits, field};
-use crate::model::{Model, number};
-use crate::proto::{StringStringEntryProto, TensorProto};
+use crate::element::Element;
+use crate::model::{Model, name_of, number};
+use crate::proto::{
+    Dimension, DimensionProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
+    ValueInfoProto,
+};
 use crate::tensor::{Elements, Tensor};
 use crate::wire::{Field, Source, Span, head};
 
@@ -91,16 +95,23 @@ struct Pieces<'a> {
     beside_bytes: u64,
 }
 
+/// The name of the file of elements beside a model.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.data"))
+}
+
 /// Writes a model with changes to `path`, and elements of another file to one beside it. The bytes that were
 /// written.
 ///
 /// # Errors
 /// A file that cannot be read or written; a model that takes more than 2 GiB without its elements.
 pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = format!("{name}.data");
+    let data = beside(path);
+    let beside = data.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_external = |tensor: &Tensor| matches!(tensor.elements, Elements::There(_));
     let moves_elements = model.initializers.values().any(is_external);
+    let beside = moves_elements.then_some(beside.as_str());
     let mut pieces = Pieces::default();
     let mut position = 0;
     let front = edits
@@ -109,21 +120,36 @@ pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64
         .map(|node| Piece::Bytes(field(number::GRAPH_NODES, node)));
     pieces.graph.extend(front);
     for entry in &model.graph_fields {
-        pieces.add(model, edits, entry, &mut position, moves_elements.then_some(&beside))?;
+        pieces.add(model, edits, entry, &mut position, beside)?;
     }
     for tensor in &edits.added {
         pieces
             .graph
             .push(Piece::Bytes(field(number::GRAPH_INITIALIZERS, &message(tensor))));
     }
-    let mut constants: Vec<&String> = edits
-        .changed
-        .keys()
-        .filter(|name| !model.initializers.contains_key(*name))
-        .collect();
-    constants.sort();
-    for name in constants {
-        pieces.changed(name, &edits.changed[name], None);
+    let mut new: Vec<(&String, &ChangedTensor<'_>)> = edits.changed.iter().collect();
+    new.retain(|(name, changed)| changed.beside.is_some() || !model.initializers.contains_key(*name));
+    new.sort_by_key(|(name, _)| *name);
+    for (name, changed) in &new {
+        let original = model.initializers.get(*name);
+        let beside = beside.filter(|_| original.is_some_and(is_external));
+        pieces.changed(changed.beside.as_ref().unwrap_or(name), changed, beside);
+    }
+    // Before version 4 of the format every initializer is an input as well.
+    if model.format_version() < 4 {
+        let added = edits
+            .added
+            .iter()
+            .map(|tensor| (&tensor.name, &tensor.shape, tensor.element));
+        let new = new.iter().map(|(name, changed)| {
+            let name = changed.beside.as_ref().unwrap_or(name);
+            (name, &changed.shape, changed.element)
+        });
+        let inputs = added
+            .chain(new)
+            .map(|(name, shape, element)| input(name, shape, element));
+        let inputs = inputs.map(|input| Piece::Bytes(field(number::GRAPH_INPUTS, &input)));
+        pieces.graph.extend(inputs);
     }
     let graph_bytes: u64 = pieces.graph.iter().map(Piece::len).sum();
     if graph_bytes > MOST {
@@ -133,12 +159,11 @@ pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64
         );
         return Err(model.error(&sentence));
     }
-    let rest = head_and_tail(model, edits);
+    let rest = others(model);
     let mut tag = Vec::new();
     head(number::MODEL_GRAPH, graph_bytes, &mut tag);
     let written = |result: Result<()>| result.map_err(io::Error::other);
     if !pieces.beside.is_empty() {
-        let data = path.with_file_name(&beside);
         atomic::write_with(&data, |out| {
             pieces
                 .beside
@@ -161,13 +186,9 @@ pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64
 }
 
 /// The fields of the model but its graph.
-fn head_and_tail<'a>(model: &Model, edits: &Edits<'_>) -> Vec<Piece<'a>> {
+fn others<'a>(model: &Model) -> Vec<Piece<'a>> {
     let others = model.fields.iter().filter(|entry| entry.number != number::MODEL_GRAPH);
-    let mut pieces: Vec<Piece<'a>> = others.map(|entry| Piece::Copied(entry.whole)).collect();
-    for entry in &edits.metadata {
-        pieces.push(Piece::Bytes(field(number::MODEL_METADATA, entry)));
-    }
-    pieces
+    others.map(|entry| Piece::Copied(entry.whole)).collect()
 }
 
 impl<'a> Pieces<'a> {
@@ -178,45 +199,68 @@ impl<'a> Pieces<'a> {
         edits: &'a Edits<'_>,
         entry: &Field,
         position: &mut usize,
-        beside: Option<&String>,
+        beside: Option<&str>,
     ) -> Result<()> {
         let copied = Piece::Copied(entry.whole);
         match (entry.number, entry.bytes()) {
-            (number::GRAPH_NODES, Some(_)) => {
-                let node = &model.nodes[*position].proto;
-                match edits.nodes_at(*position, node) {
+            (number::GRAPH_NODES, Some(span)) => {
+                // The nodes of the file, in an order in which they can be computed.
+                let node = &model.nodes[*position];
+                match edits.nodes_at(*position, &node.proto) {
                     Some(nodes) => {
                         let nodes = nodes.iter().map(|node| Piece::Bytes(field(number::GRAPH_NODES, node)));
                         self.graph.extend(nodes);
                     }
-                    None => self.graph.push(copied),
+                    None if node.span == span => self.graph.push(copied),
+                    None => {
+                        let mut start = Vec::new();
+                        head(number::GRAPH_NODES, node.span.len, &mut start);
+                        self.graph.extend([Piece::Bytes(start), Piece::Copied(node.span)]);
+                    }
                 }
                 *position += 1;
             }
             (number::GRAPH_INITIALIZERS, Some(span)) => match Tensor::read(&model.source, span)? {
                 Some(tensor) if edits.dropped.contains(&tensor.name) => {}
-                Some(tensor) => match (edits.changed.get(&tensor.name), &tensor.elements) {
+                Some(tensor) => match (changed_in_place(edits, &tensor.name), &tensor.elements) {
                     (Some(changed), elements) => {
                         let is_beside = matches!(elements, Elements::There(_));
                         self.changed(&tensor.name, changed, beside.filter(|_| is_beside));
                     }
                     (None, Elements::There(_)) => {
                         let stored = &model.initializers[&tensor.name];
-                        self.beside(stored, Piece::Stored(stored), beside.map_or("", |name| name));
+                        self.beside(stored, Piece::Stored(stored), beside.unwrap_or_default());
                     }
                     (None, _) => self.graph.push(copied),
                 },
                 None => self.graph.push(copied),
             },
-            // What the file says of types inside may not be so any more, and readers infer them again.
-            (number::GRAPH_VALUES, _) if edits.drops_types() => {}
+            // Readers infer the types of values with other extents again.
+            (number::GRAPH_VALUES, Some(span)) if !edits.retyped.is_empty() => {
+                let name = name_of(&model.source, span, 1)?;
+                if !name.is_some_and(|name| edits.retyped.contains(&name)) {
+                    self.graph.push(copied);
+                }
+            }
+            // Old files list initializers among the inputs.
+            (number::GRAPH_INPUTS, Some(span)) => {
+                let name = name_of(&model.source, span, 1)?.unwrap_or_default();
+                match changed_in_place(edits, &name) {
+                    Some(changed) if model.initializers.contains_key(&name) => {
+                        let input = input(&name, &changed.shape, changed.element);
+                        self.graph.push(Piece::Bytes(field(number::GRAPH_INPUTS, &input)));
+                    }
+                    _ if edits.dropped.contains(&name) => {}
+                    _ => self.graph.push(copied),
+                }
+            }
             _ => self.graph.push(copied),
         }
         Ok(())
     }
 
     /// Adds an initializer with other elements, in the file or beside it.
-    fn changed(&mut self, name: &str, changed: &'a ChangedTensor<'_>, beside: Option<&String>) {
+    fn changed(&mut self, name: &str, changed: &'a ChangedTensor<'_>, beside: Option<&str>) {
         let stands_for = Tensor {
             name: name.to_string(),
             shape: changed.shape.clone(),
@@ -262,6 +306,30 @@ impl<'a> Pieces<'a> {
         self.graph
             .push(Piece::Bytes(field(number::GRAPH_INITIALIZERS, &message)));
         self.beside.push(elements);
+    }
+}
+
+/// The change of an initializer that keeps its name.
+fn changed_in_place<'a>(edits: &'a Edits<'a>, name: &str) -> Option<&'a ChangedTensor<'a>> {
+    edits.changed.get(name).filter(|changed| changed.beside.is_none())
+}
+
+/// An initializer as an input.
+fn input(name: &str, shape: &[usize], element: Element) -> ValueInfoProto {
+    let dim = |extent: &usize| DimensionProto {
+        value: Some(Dimension::Value(*extent as i64)),
+    };
+    ValueInfoProto {
+        name: name.to_string(),
+        r#type: Some(TypeProto {
+            tensor_type: Some(TensorTypeProto {
+                elem_type: element.data_type(),
+                shape: Some(TensorShapeProto {
+                    dim: shape.iter().map(dim).collect(),
+                }),
+            }),
+            ..TypeProto::default()
+        }),
     }
 }
 

@@ -2,28 +2,34 @@
 
 mod attributes;
 mod compressed;
+mod draft;
 mod names;
 mod nodes;
+mod primitives;
 mod report;
-mod unread;
+mod settle;
 mod verify;
+mod work;
+mod written;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, Graph, InputKind, ValueId};
+use lessen_graph::{Array, Graph, InputKind, NodeId, ValueId};
 use lessen_rewrite::{Conversion, NormOptions, NormTarget, Parameter, ParameterStep, convert_norms, recognize_norms};
 
 use crate::edit::{ChangedTensor, Edits};
 use crate::element::Element;
 use crate::import::{Imported, Sizes};
-use crate::model::Model;
-use crate::write;
+use crate::model::{Model, Node};
+use crate::proto::NodeProto;
+use draft::Draft;
 use names::Names;
 pub use report::{LeftAsItIs, Report};
 pub use verify::{Difference, difference, difference_of_files, difference_on};
+pub use work::{Work, bounded_sizes};
 
 /// The operators that stand for norms without a mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +61,7 @@ impl NormOperators {
 /// A model, its graph, and the conversion of its norms.
 pub struct Converter<'m> {
     model: &'m Model,
+    sizes: Sizes,
     imported: Imported,
     /// The graph with norms as operations.
     graph: Graph,
@@ -99,16 +106,35 @@ impl<'m> Converter<'m> {
                 .get(&value)
                 .is_some_and(|name| model.initializers.contains_key(*name) || is_constant(name))
         };
-        let can_recentre = |value: ValueId| names.first(value).is_some();
+        let is_sum = |value: ValueId| {
+            let node = graph.producer(value).and_then(|node| names.node(node));
+            node.is_some_and(|node| model.nodes[node].proto.op_type == "SkipLayerNormalization")
+        };
+        let can_recentre = |value: ValueId| names.first(value).is_some() || is_sum(value);
+        let read = read_names(model);
+        // A statistic may be read by a node that is not in the graph, since no output follows from it.
+        let can_convert = |norm: NodeId| {
+            let result = names.first(graph.nodes[norm.index()].outputs[0]);
+            let node = result
+                .and_then(|name| names.definition(name))
+                .map(|node| &model.nodes[node].proto);
+            let is_norm =
+                |node: &&NodeProto| ["LayerNormalization", "SkipLayerNormalization"].contains(&&*node.op_type);
+            let statistics = node.filter(is_norm).map_or(&[][..], |node| &node.output);
+            let mut statistics = statistics.iter().skip(1).take(2);
+            result.is_some() && !statistics.any(|name| read.contains(name.as_str()))
+        };
         let options = NormOptions {
             target,
             known,
             is_parameter: &is_parameter,
             can_recentre: &can_recentre,
+            can_convert: &can_convert,
         };
         let (converted, conversion) = convert_norms(&graph, &options);
         Ok(Converter {
             model,
+            sizes: sizes.clone(),
             imported,
             graph,
             converted,
@@ -121,9 +147,9 @@ impl<'m> Converter<'m> {
     /// Writes the converted model; the number of bytes written, a file beside it included.
     ///
     /// # Errors
-    /// A file that cannot be read or written.
+    /// As [`Converter::write_checked`].
     pub fn write(&self, path: &Path) -> Result<u64> {
-        write::write(self.model, &self.edits()?, path)
+        self.write_checked(path, |_| Ok(())).map(|(bytes, ())| bytes)
     }
 
     /// The name of a state.
@@ -133,29 +159,35 @@ impl<'m> Converter<'m> {
 
     /// What changes in the file.
     fn edits(&self) -> Result<Edits<'_>> {
-        let mut edits = Edits::default();
-        self.recentre(&mut edits)?;
-        self.absorb(&mut edits)?;
-        self.compress(&mut edits)?;
+        let mut draft = Draft::of(self.model);
+        self.name_sums(&mut draft);
+        self.recentre(&mut draft)?;
+        self.compress(&mut draft)?;
+        self.absorb(&mut draft)?;
         for norm in &self.conversion.converted {
-            self.norm(norm, &mut edits)?;
+            self.norm(norm, &mut draft)?;
         }
         for (state, steps) in self.conversion.parameters.iter() {
-            self.change(state, steps, &mut edits);
+            self.change(state, steps, &mut draft);
         }
-        unread::remove(self.model, &mut edits);
+        let Draft {
+            mut edits, shortened, ..
+        } = draft;
+        settle::settle(self.model, &shortened, &mut edits);
         Ok(edits)
     }
 
     /// Enters the new elements of a parameter.
-    fn change<'a>(&'a self, state: ValueId, steps: &'a [ParameterStep], edits: &mut Edits<'a>) {
+    fn change<'a>(&'a self, state: ValueId, steps: &'a [ParameterStep], draft: &mut Draft<'a>) {
         let name = self.state(state).to_string();
         let shape = self.conversion.parameters.shape(state, &self.graph.ty(state).shape);
+        let beside = draft.short.get(&state).cloned();
         let element = match self.model.initializers.get(&name) {
             Some(tensor) => tensor.element,
             None => {
                 // The value of a constant node becomes an initializer.
-                edits.removed.extend(self.names.definition(&name));
+                let giver = self.names.definition(&name).filter(|_| beside.is_none());
+                draft.edits.removed.extend(giver);
                 Element::F32
             }
         };
@@ -164,7 +196,13 @@ impl<'m> Converter<'m> {
             parameter.apply(steps, &mut |other| self.parameter(other, |x| x as f32))?;
             Ok(parameter)
         });
-        edits.changed.insert(name, ChangedTensor { shape, element, fill });
+        let changed = ChangedTensor {
+            shape,
+            element,
+            fill,
+            beside,
+        };
+        draft.edits.changed.insert(name, changed);
     }
 
     /// The original elements of a state.
@@ -184,6 +222,12 @@ impl<'m> Converter<'m> {
             None => Err(Error::internal(format!("the parameter `{name}` has no elements"))),
         }
     }
+}
+
+/// The names that nodes or outputs of a model read.
+fn read_names(model: &Model) -> HashSet<&str> {
+    let outputs = model.outputs.iter().map(|output| output.name.as_str());
+    outputs.chain(model.nodes.iter().flat_map(Node::reads)).collect()
 }
 
 /// The states of one axis, and the states of computed constants, whose elements all equal one number, such as the scale

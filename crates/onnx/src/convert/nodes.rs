@@ -6,54 +6,55 @@ use lessen_rewrite::{ConvertedNorm, Lines, NodeInput, NormShift, NormTarget};
 
 use super::Converter;
 use super::attributes::{float, int};
-use crate::edit::{Edits, node};
+use super::draft::Draft;
+use crate::edit::node;
 use crate::element::Element;
 use crate::proto::NodeProto;
 use crate::tensor::Tensor;
 
 impl Converter<'_> {
-    /// The name of a value, which the model must have.
-    pub(super) fn name(&self, value: ValueId) -> Result<&str> {
-        let name = self.names.first(value);
+    /// The name of a value, which the model must have, or one that it computes inside a node.
+    pub(super) fn name(&self, value: ValueId, draft: &Draft<'_>) -> Result<String> {
+        let name = self.names.first(value).map(str::to_string);
+        let name = name.or_else(|| draft.inner.get(&value).cloned());
         name.ok_or_else(|| Error::internal("a value that is converted has no name in the model"))
     }
 
-    /// The name of a value without its mean.
-    fn centred(&self, runs: Lines) -> Result<String> {
-        Ok(format!("{}/centred", self.name(runs.value)?))
-    }
-
     /// Subtracts means where the conversion says so, right after the nodes that define the values.
-    pub(super) fn recentre(&self, edits: &mut Edits<'_>) -> Result<()> {
+    pub(super) fn recentre(&self, draft: &mut Draft<'_>) -> Result<()> {
         for (&runs, uses) in &self.conversion.recentred {
-            let (x, centred) = (self.name(runs.value)?.to_string(), self.centred(runs)?);
-            let mean = format!("{centred}/mean");
-            let mut nodes = vec![self.reduced("ReduceMean", 18, &x, &mean, runs.axis as i64, edits)];
+            let x = self.name(runs.value, draft)?;
+            let centred = draft.edits.name(&format!("{x}/centred"));
+            let mean = draft.edits.name(&format!("{centred}/mean"));
+            let mut nodes = vec![self.reduced("ReduceMean", 18, &x, &mean, runs.axis as i64, &mut draft.edits)];
             if self.conversion.target == NormTarget::Crms {
-                let whole = format!("{centred}/whole");
+                let whole = draft.edits.name(&format!("{centred}/whole"));
                 nodes.push(node("Sub", &whole, &[&x, &mean], &whole));
-                nodes.push(self.without_last(&whole, &centred, runs, edits));
+                nodes.push(self.without_last(&whole, &centred, runs, &mut draft.edits));
             } else {
                 nodes.push(node("Sub", &centred, &[&x, &mean], &centred));
             }
-            self.put_behind(&x, nodes, edits);
+            self.put_behind(runs.value, nodes, draft);
             for at in uses {
-                self.rename(runs.value, *at, &centred, edits)?;
+                self.rename(runs.value, *at, &centred, draft)?;
             }
+            draft.centred.insert(runs, centred);
         }
         Ok(())
     }
 
-    /// Puts nodes after the node that defines a name, or in front of all nodes.
-    pub(super) fn put_behind(&self, name: &str, nodes: Vec<NodeProto>, edits: &mut Edits<'_>) {
-        match self.names.definition(name) {
-            Some(position) => edits.behind.entry(position).or_default().extend(nodes),
-            None => edits.front.extend(nodes),
+    /// Puts nodes after the node that computes a value, or in front of all nodes.
+    pub(super) fn put_behind(&self, value: ValueId, nodes: Vec<NodeProto>, draft: &mut Draft<'_>) {
+        let of_name = self.names.first(value).map(|name| self.names.definition(name));
+        let of_node = || self.names.node(self.graph.producer(value)?);
+        match of_name.unwrap_or_else(of_node) {
+            Some(position) => draft.edits.behind.entry(position).or_default().extend(nodes),
+            None => draft.edits.front.extend(nodes),
         }
     }
 
     /// Lets the node of a use read another name in place of a value.
-    pub(super) fn rename(&self, value: ValueId, at: NodeInput, name: &str, edits: &mut Edits<'_>) -> Result<()> {
+    pub(super) fn rename(&self, value: ValueId, at: NodeInput, name: &str, draft: &mut Draft<'_>) -> Result<()> {
         let Some(position) = self.names.node(at.node) else {
             return Err(Error::internal(
                 "a node that reads a converted value is not in the model",
@@ -61,13 +62,13 @@ impl Converter<'_> {
         };
         let inputs = self.model.nodes[position].proto.input.iter().enumerate();
         for (input, _) in inputs.filter(|(_, input)| self.names.all(value).contains(&input.as_str())) {
-            edits.renamed.insert((position, input), name.to_string());
+            draft.edits.renamed.insert((position, input), name.to_string());
         }
         Ok(())
     }
 
     /// Leaves out multiplications that are in the parameters.
-    pub(super) fn absorb(&self, edits: &mut Edits<'_>) -> Result<()> {
+    pub(super) fn absorb(&self, draft: &mut Draft<'_>) -> Result<()> {
         for (&product, &kept) in &self.conversion.absorbed {
             let Some(position) = self.names.node(product) else {
                 return Err(Error::internal(
@@ -79,43 +80,98 @@ impl Converter<'_> {
             let Some(input) = proto.input.iter().find(is_kept) else {
                 return Err(Error::internal("a factor that is converted is not in the model"));
             };
-            let same = node("Identity", &proto.name, &[input], &proto.output[0]);
-            edits.replaced.insert(position, vec![same]);
+            let result = self.graph.nodes[product.index()].outputs[0];
+            let input = draft.short.get(&kept).unwrap_or(input);
+            let output = draft.short.get(&result).unwrap_or(&proto.output[0]);
+            let same = node("Identity", &proto.name, &[input], output);
+            draft.edits.replaced.insert(position, vec![same]);
         }
         Ok(())
     }
 
+    /// Names the sums that the model computes inside a node together with their norm.
+    pub(super) fn name_sums(&self, draft: &mut Draft<'_>) {
+        for norm in &self.conversion.converted {
+            let operation = &self.graph.nodes[norm.node.index()];
+            let sum = operation.inputs[0];
+            let result = self.names.first(operation.outputs[0]);
+            if let (None, Some(result)) = (self.names.first(sum), result) {
+                let name = draft.edits.name(&format!("{result}/residual"));
+                draft.inner.insert(sum, name);
+            }
+        }
+    }
+
     /// Writes a converted norm in place of the node that gives its result.
-    pub(super) fn norm(&self, norm: &ConvertedNorm, edits: &mut Edits<'_>) -> Result<()> {
+    pub(super) fn norm(&self, norm: &ConvertedNorm, draft: &mut Draft<'_>) -> Result<()> {
         let operation = &self.graph.nodes[norm.node.index()];
-        let y = self.name(operation.outputs[0])?.to_string();
+        let (x, result) = (operation.inputs[0], operation.outputs[0]);
+        let y = self.name(result, draft)?;
         let Some(position) = self.names.definition(&y) else {
             return Err(Error::internal("nothing in the model gives the result of a norm"));
         };
-        let x = operation.inputs[0];
+        let y = if norm.is_compressed {
+            self.short(result, draft)?
+        } else {
+            y
+        };
         let at = NodeInput {
             node: norm.node,
             input: 0,
         };
-        let recentred = self
-            .conversion
-            .recentred
-            .iter()
-            .find(|(runs, uses)| runs.value == x && uses.contains(&at));
-        let compressed = self.conversion.compresses.contains_key(&at);
-        let x = match recentred {
-            Some((runs, _)) => self.centred(*runs)?,
-            None if compressed => format!("{}/compressed", self.name(x)?),
-            None => self.name(x)?.to_string(),
+        let mut recentred = self.conversion.recentred.iter();
+        let recentred = recentred.find(|(runs, uses)| runs.value == x && uses.contains(&at));
+        let sliced = self.conversion.compresses.get(&at);
+        let sliced = sliced.and_then(|axis| self.with_name(Lines::of(x, *axis)));
+        let form = match (recentred, sliced) {
+            (Some((runs, _)), _) => draft.centred.get(runs).cloned(),
+            (None, Some(runs)) => draft.sliced.get(&runs).cloned(),
+            (None, None) if self.conversion.reads_compressed.contains(&at) => Some(self.short(x, draft)?),
+            (None, None) => Some(self.name(x, draft)?),
+        };
+        let Some(form) = form else {
+            return Err(Error::internal("the input of a converted norm has no name"));
         };
         let eps = operation.op.attrs().float("eps").unwrap_or(0.0);
         let name = self.model.nodes[position].proto.name.clone();
         let nodes = match self.conversion.target {
-            NormTarget::Rms => self.rms_norm(norm, &name, &x, &y, eps, edits)?,
-            NormTarget::Crms => self.crms_norm(norm, &name, &x, &y, eps, edits)?,
+            NormTarget::Rms => self.rms_norm(norm, &name, (&form, &y), eps, draft)?,
+            NormTarget::Crms => self.crms_norm(norm, &name, (&form, &y), eps, draft)?,
         };
-        edits.replaced.insert(position, nodes);
+        if self.model.nodes[position].proto.op_type == "SkipLayerNormalization" {
+            let sum = match draft.short.get(&x) {
+                Some(short) => short.clone(),
+                None => self.name(x, draft)?,
+            };
+            let sum = self.sum(position, &sum, draft);
+            draft.edits.replaced.insert(position, sum);
+            // The mean of the sum may be subtracted before the norm, and the norm completed after it.
+            let behind = draft.edits.behind.entry(position).or_default();
+            let at = behind
+                .iter()
+                .position(|node| node.input.contains(&y))
+                .unwrap_or(behind.len());
+            behind.splice(at..at, nodes);
+        } else {
+            draft.edits.replaced.insert(position, nodes);
+        }
         Ok(())
+    }
+
+    /// The sum that a `SkipLayerNormalization` normalizes: of its inputs 0 and 1, and of 4 where it is there.
+    fn sum(&self, position: usize, sum: &str, draft: &mut Draft<'_>) -> Vec<NodeProto> {
+        let skip = draft
+            .edits
+            .with_other_names(position, &self.model.nodes[position].proto);
+        let (name, input) = (format!("{sum}/sum"), &skip.input);
+        match input.get(4).filter(|bias| !bias.is_empty()) {
+            None => vec![node("Add", &name, &[&input[0], &input[1]], sum)],
+            Some(bias) => {
+                let plain = draft.edits.name(&format!("{sum}/plain"));
+                let first = node("Add", &plain, &[&input[0], &input[1]], &plain);
+                vec![first, node("Add", &name, &[&plain, bias], sum)]
+            }
+        }
     }
 
     /// A norm with its scale, and its shift where that is added.
@@ -123,19 +179,18 @@ impl Converter<'_> {
         &self,
         norm: &ConvertedNorm,
         name: &str,
-        x: &str,
-        y: &str,
+        (x, y): (&str, &str),
         eps: f64,
-        edits: &mut Edits<'_>,
+        draft: &mut Draft<'_>,
     ) -> Result<Vec<NodeProto>> {
         let [scale, shift] = self.parameters_of(norm)?;
-        let scale = self.row(scale, y, "scale", 1.0, edits);
+        let scale = self.row(scale, &format!("{y}/scale"), 1.0, draft);
         if norm.shift == NormShift::Absorbed {
             return Ok(vec![self.norm_node(name, [x, &scale], y, eps)]);
         }
-        let scaled = format!("{y}/scaled");
-        let shift = self.row(shift, y, "shift", 0.0, edits);
-        let sum = node("Add", &format!("{name}/shift"), &[&scaled, &shift], y);
+        let scaled = draft.edits.name(&format!("{y}/scaled"));
+        let shift = self.row(shift, &format!("{y}/shift"), 0.0, draft);
+        let sum = node("Add", &format!("{y}/shifted"), &[&scaled, &shift], y);
         Ok(vec![self.norm_node(name, [x, &scale], &scaled, eps), sum])
     }
 
@@ -144,27 +199,26 @@ impl Converter<'_> {
         &self,
         norm: &ConvertedNorm,
         name: &str,
-        x: &str,
-        y: &str,
+        (x, y): (&str, &str),
         eps: f64,
-        edits: &mut Edits<'_>,
+        draft: &mut Draft<'_>,
     ) -> Result<Vec<NodeProto>> {
         let [scale, shift] = self.parameters_of(norm)?;
         let result = self.graph.nodes[norm.node.index()].outputs[0];
         let (ty, element) = (self.graph.ty(result), self.element_of(scale));
         if norm.is_compressed {
-            return Ok(self.compressed_norm(x, y, ty.last(), eps, element, edits));
+            return Ok(self.compressed_norm((x, y), ty.last(), eps, element, &mut draft.edits));
         }
-        let [short, whole, scaled] = ["short", "whole", "scaled"].map(|part| format!("{y}/{part}"));
-        let mut nodes = self.compressed_norm(x, &short, ty.last(), eps, element, edits);
-        nodes.extend(self.completed(&short, &whole, Lines::of(result, ty.rank() - 1), edits));
-        let scale = self.row(scale, y, "scale", 1.0, edits);
+        let [short, whole, scaled] = ["short", "whole", "scaled"].map(|part| draft.edits.name(&format!("{y}/{part}")));
+        let mut nodes = self.compressed_norm((x, &short), ty.last(), eps, element, &mut draft.edits);
+        nodes.extend(self.completed(&short, &whole, ty.rank() - 1, &mut draft.edits));
+        let scale = self.row(scale, &format!("{y}/scale"), 1.0, draft);
         let is_last = norm.shift == NormShift::Absorbed;
         let product = if is_last { y } else { &scaled };
-        nodes.push(node("Mul", &format!("{name}/scale"), &[&whole, &scale], product));
+        nodes.push(node("Mul", name, &[&whole, &scale], product));
         if !is_last {
-            let shift = self.row(shift, y, "shift", 0.0, edits);
-            nodes.push(node("Add", &format!("{name}/shift"), &[&scaled, &shift], y));
+            let shift = self.row(shift, &format!("{y}/shift"), 0.0, draft);
+            nodes.push(node("Add", &format!("{y}/shifted"), &[&scaled, &shift], y));
         }
         Ok(nodes)
     }
@@ -189,17 +243,13 @@ impl Converter<'_> {
     }
 
     /// The name of a row of parameters: of the model's initializer, or of a new initializer of one number.
-    fn row(&self, value: ValueId, norm: &str, part: &str, number: f64, edits: &mut Edits<'_>) -> String {
+    fn row(&self, value: ValueId, wanted: &str, number: f64, draft: &mut Draft<'_>) -> String {
         if let Some(name) = self.names.first(value) {
             return name.to_string();
         }
-        let name = format!("{norm}/{part}");
         let width = self.graph.ty(value).numel();
-        let element = Element::F32;
-        edits
-            .added
-            .push(Tensor::held(&name, &[width], element, &vec![number; width]));
-        name
+        let row = Tensor::held(wanted, &[width], Element::F32, &vec![number; width]);
+        draft.edits.add(row)
     }
 
     fn norm_node(&self, name: &str, inputs: [&str; 2], output: &str, eps: f64) -> NodeProto {

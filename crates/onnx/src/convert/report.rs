@@ -4,6 +4,8 @@ use lessen_graph::{InputKind, ValueId};
 use lessen_rewrite::{NormShift, Obstacle, UnconvertedNorm};
 
 use super::Converter;
+use crate::import::operator;
+use crate::proto::NodeProto;
 
 /// A norm that is left as it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +29,8 @@ pub struct Report {
     pub recentred: Vec<String>,
     /// Norms whose shift is in the biases of the layers that read them.
     pub folded: usize,
+    /// Operators that are not known, each once.
+    pub missing: Vec<String>,
     /// Nodes of the model that are not known, each with the reason.
     pub unknown: Vec<(String, String)>,
     /// Elements of all parameters before and after.
@@ -65,6 +69,7 @@ impl Converter<'_> {
                 .iter()
                 .filter(|norm| norm.shift == NormShift::Absorbed)
                 .count(),
+            missing: self.missing(),
             unknown: opaque
                 .iter()
                 .map(|(node, why)| (self.model.nodes[*node].shown(), why.clone()))
@@ -73,11 +78,31 @@ impl Converter<'_> {
         }
     }
 
+    /// The operators of the model that are not known, each once, in the order of its nodes.
+    fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        let nodes = self.imported.opaque.iter().map(|(node, _)| &self.model.nodes[*node]);
+        for node in nodes.filter(|node| operator(node).is_err()) {
+            let NodeProto { op_type, domain, .. } = &node.proto;
+            let shown = if domain.is_empty() {
+                op_type.clone()
+            } else {
+                format!("{op_type} of {domain}")
+            };
+            if !missing.contains(&shown) {
+                missing.push(shown);
+            }
+        }
+        missing
+    }
+
     /// How people call a value: its name in the model.
     fn shown(&self, value: ValueId) -> String {
         let input = self.graph.input(value).map(|input| input.name.clone());
         let name = self.names.first(value).map(str::to_string).or(input);
-        name.unwrap_or_else(|| format!("%{}", value.0))
+        let node = || self.names.node(self.graph.producer(value)?);
+        let inner = || node().map(|node| format!("a value of {}", self.model.nodes[node].shown()));
+        name.or_else(inner).unwrap_or_else(|| format!("%{}", value.0))
     }
 
     fn left(&self, left: &UnconvertedNorm) -> LeftAsItIs {
@@ -95,6 +120,7 @@ impl Converter<'_> {
                     Obstacle::Result(result) if self.shown(result) == value => format!("`{value}` is an output"),
                     Obstacle::Result(result) => format!("`{value}` also leads to the output `{}`", self.shown(result)),
                     Obstacle::Producer => format!("`{value}` may have any mean"),
+                    Obstacle::Statistic => format!("a statistic of `{value}` is read as well"),
                 }
             })
             .collect();

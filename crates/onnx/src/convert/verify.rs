@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use lessen_device::{Backend, Host, HostArray, random_inputs};
 use lessen_graph::{Array, InputKind, ValueId, evaluate_exactly};
 
 use super::Converter;
+use super::work::Work;
 use crate::execute::Executable;
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
@@ -20,14 +21,28 @@ pub struct Difference {
     pub relative: f64,
 }
 
-/// The largest difference of two sets of outputs; none where one of them is missing or not finite in one set alone.
-pub fn difference(expected: &HashMap<String, Array>, found: &HashMap<String, Array>) -> Option<Difference> {
+/// The largest difference of two sets of outputs.
+///
+/// # Errors
+/// An output that the second set lacks, that has other extents there, or that is not finite in one set alone.
+pub fn difference(expected: &HashMap<String, Array>, found: &HashMap<String, Array>) -> Result<Difference> {
     let mut largest = Difference {
         output: String::new(),
         relative: 0.0,
     };
-    for (name, expected) in expected {
-        let found = found.get(name).filter(|found| found.ty.shape == expected.ty.shape)?;
+    let mut names: Vec<&String> = expected.keys().collect();
+    names.sort_unstable();
+    for name in names {
+        let expected = &expected[name];
+        let Some(found) = found.get(name) else {
+            return Err(Error::user(format!("the output `{name}` is missing")));
+        };
+        if found.ty.shape != expected.ty.shape {
+            return Err(Error::user(format!(
+                "the output `{name}` has the type {}, and had {}",
+                found.ty, expected.ty
+            )));
+        }
         let scale = expected
             .data
             .iter()
@@ -40,7 +55,7 @@ pub fn difference(expected: &HashMap<String, Array>, found: &HashMap<String, Arr
                 (a - b).abs() / scale
             };
             if apart.is_nan() {
-                return None;
+                return Err(Error::user(format!("the output `{name}` has {b} where it had {a}")));
             }
             if apart > largest.relative || largest.output.is_empty() {
                 largest.relative = largest.relative.max(apart);
@@ -48,25 +63,25 @@ pub fn difference(expected: &HashMap<String, Array>, found: &HashMap<String, Arr
             }
         }
     }
-    Some(largest)
+    Ok(largest)
 }
 
 impl Converter<'_> {
-    /// Elements of the largest value of both graphs.
-    pub fn largest_value(&self) -> usize {
-        let values = self.graph.values.iter().chain(&self.converted.values);
-        values.map(|value| value.ty.numel()).max().unwrap_or(0)
+    /// The work of evaluating both graphs.
+    pub fn work(&self) -> Work {
+        let [a, b] = [Work::of(&self.graph), Work::of(&self.converted)];
+        Work {
+            operations: a.operations + b.operations,
+            elements: a.elements.max(b.elements),
+        }
     }
 
     /// The difference of the converted graph, with parameters that are computed in `f64`, from the original one, both
-    /// evaluated in `f64`. None where a node is not known.
+    /// evaluated in `f64`. Results of nodes that are not known are random, and the same in both.
     ///
     /// # Errors
-    /// A file that cannot be read.
-    pub fn difference_in_f64(&self, seed: u64) -> Result<Option<Difference>> {
-        if !self.imported.is_complete() {
-            return Ok(None);
-        }
+    /// A file that cannot be read; results that are not comparable.
+    pub fn difference_in_f64(&self, seed: u64) -> Result<Difference> {
         let new = &self.converted;
         let mut given: HashMap<String, Array> = random_inputs(&self.graph, seed).into_iter().collect();
         let mut changed = given.clone();
@@ -86,7 +101,7 @@ impl Converter<'_> {
         }
         let expected = evaluate_exactly(&self.graph, &given)?;
         let found = evaluate_exactly(new, &changed)?;
-        Ok(difference(&expected, &found))
+        difference(&expected, &found)
     }
 
     /// The state of this name.
@@ -97,14 +112,12 @@ impl Converter<'_> {
 }
 
 /// The difference of the results of two models' graphs, both evaluated in `f64` with the elements in their files.
+/// Results of nodes that are not known are random, and the same in both.
 ///
 /// # Errors
-/// A file that cannot be read, an input whose sizes are not known.
-pub fn difference_of_files(a: &Model, b: &Model, sizes: &Sizes, seed: u64) -> Result<Option<Difference>> {
+/// A file that cannot be read, an input whose sizes are not known, results that are not comparable.
+pub fn difference_of_files(a: &Model, b: &Model, sizes: &Sizes, seed: u64) -> Result<Difference> {
     let (first, second) = (Imported::of(a, sizes)?, Imported::of(b, sizes)?);
-    if !first.is_complete() || !second.is_complete() {
-        return Ok(None);
-    }
     let data: HashMap<String, Array> = random_inputs(&first.graph, seed).into_iter().collect();
     let evaluated = |model: &Model, imported: &Imported| {
         let mut given = data.clone();
@@ -123,14 +136,15 @@ pub fn difference_of_files(a: &Model, b: &Model, sizes: &Sizes, seed: u64) -> Re
         }
         evaluate_exactly(&imported.graph, &given)
     };
-    Ok(difference(&evaluated(a, &first)?, &evaluated(b, &second)?))
+    difference(&evaluated(a, &first)?, &evaluated(b, &second)?)
 }
 
 /// The difference of two models' results on a device that `open` gives, one after the other, so that the parameters of
 /// one alone are in memory; none where a node is not known.
 ///
 /// # Errors
-/// A file that cannot be read, an input whose sizes are not known, memory that the device does not have.
+/// A file that cannot be read, an input whose sizes are not known, memory that the device does not have, results that
+/// are not comparable.
 pub fn difference_on(
     open: &dyn Fn() -> Result<Box<dyn Backend>>,
     models: [&Model; 2],
@@ -149,7 +163,7 @@ pub fn difference_on(
         }
         results.push(run_on(open()?, (model, sizes), &data)?);
     }
-    Ok(difference(&results[0], &results[1]))
+    difference(&results[0], &results[1]).map(Some)
 }
 
 /// The outputs of a model of floats for inputs by name.

@@ -35,6 +35,8 @@ pub enum Extent {
 pub struct Builder {
     pub graph: GraphProto,
     pub opset: i64,
+    /// The version of the format.
+    pub version: i64,
     random: SplitMix64,
 }
 
@@ -46,6 +48,7 @@ impl Builder {
         Builder {
             graph: GraphProto::default(),
             opset,
+            version: 8,
             random: SplitMix64::new(3),
         }
     }
@@ -88,6 +91,29 @@ impl Builder {
         name.to_string()
     }
 
+    /// An initializer that is a truth value.
+    pub fn truth(&mut self, name: &str, is_true: bool) {
+        self.graph.initializer.push(TensorProto {
+            data_type: 9,
+            name: name.to_string(),
+            int32_data: vec![i32::from(is_true)],
+            ..TensorProto::default()
+        });
+    }
+
+    /// Lists all initializers among the inputs.
+    pub fn list_initializers(&mut self) {
+        for tensor in &self.graph.initializer {
+            let shape: Vec<Extent> = tensor.dims.iter().map(|extent| Extent::Size(*extent)).collect();
+            self.graph.input.push(value(&tensor.name, tensor.data_type, &shape));
+        }
+    }
+
+    /// Says the type of an output of the graph.
+    pub fn declare(&mut self, name: &str, elem_type: i32, shape: &[Extent]) {
+        self.graph.output.push(value(name, elem_type, shape));
+    }
+
     /// A node with one output, which is called as the node.
     pub fn node(&mut self, op_type: &str, name: &str, inputs: &[&str], attributes: Vec<AttributeProto>) -> String {
         self.graph.node.push(NodeProto {
@@ -121,7 +147,7 @@ impl Builder {
 
     pub fn bytes(&self) -> Vec<u8> {
         let model = ModelProto {
-            ir_version: 8,
+            ir_version: self.version,
             producer_name: "test".to_string(),
             graph: Some(self.graph.clone()),
             opset_import: vec![OperatorSetIdProto {

@@ -80,8 +80,10 @@ impl Conversion {
     pub(crate) fn of(facts: &Facts<'_>, options: &NormOptions<'_>, (means, keeps): (Means, bool)) -> Conversion {
         let centrings = Centrings::of(facts, options.can_recentre, !keeps);
         let norms = norms(facts);
+        let is_replaceable = |node: NodeId| has_no_statistic(facts, node) && (options.can_convert)(node);
         let candidates: Vec<Candidate> = norms
             .iter()
+            .filter(|(node, _)| is_replaceable(*node))
             .filter_map(|&(node, lines)| {
                 let subtracted = centrings.get(lines)?.subtracted.clone();
                 Some(Candidate { node, subtracted })
@@ -109,6 +111,9 @@ impl Conversion {
                 let at = NodeInput { node, input: 0 };
                 conversion.demand(facts, &centrings, lines, at, &mut seen);
                 conversion.convert(facts, node);
+            } else if !is_replaceable(node) {
+                let obstacles = vec![(facts.graph.nodes[node.index()].outputs[0], Obstacle::Statistic)];
+                conversion.unconverted.push(UnconvertedNorm { node, obstacles });
             } else {
                 conversion.leave(facts, node, centrings.get(lines));
             }
@@ -305,13 +310,16 @@ impl Conversion {
     }
 }
 
-/// The norms with a mean whose first output alone is read, and the lines that they normalize.
+/// Whether nothing reads a result of a norm but its first one.
+fn has_no_statistic(facts: &Facts<'_>, node: NodeId) -> bool {
+    let is_read = |value: &ValueId| !facts.uses[value.index()].is_empty() || facts.is_result[value.index()];
+    !facts.graph.nodes[node.index()].outputs[1..].iter().any(is_read)
+}
+
+/// The norms with a mean, and the lines that they normalize.
 fn norms(facts: &Facts<'_>) -> Vec<(NodeId, Lines)> {
     let nodes = facts.graph.nodes.iter().enumerate();
-    let norms = nodes.filter(|(_, node)| {
-        let is_read = |value: &ValueId| !facts.uses[value.index()].is_empty() || facts.is_result[value.index()];
-        node.op.when_centred().is_some() && !node.outputs[1..].iter().any(is_read)
-    });
+    let norms = nodes.filter(|(_, node)| node.op.when_centred().is_some());
     norms
         .map(|(i, node)| {
             let input = node.inputs[0];

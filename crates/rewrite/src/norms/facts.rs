@@ -40,6 +40,8 @@ pub enum Obstacle {
     Node(NodeId),
     /// No reader; but the node that computes the value returns any mean.
     Producer,
+    /// No reader; but a statistic of the norm, which the converted one does not compute, is a result as well.
+    Statistic,
 }
 
 /// The facts about a graph. Axes are bits of a mask; values of more than 64 axes have no facts.

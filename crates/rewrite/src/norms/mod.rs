@@ -18,7 +18,7 @@ mod rewrite;
 
 use std::collections::HashMap;
 
-use lessen_graph::{Graph, ValueId};
+use lessen_graph::{Graph, NodeId, ValueId};
 
 pub use apply::{Parameter, StoredFloat};
 pub use conversion::{Conversion, ConvertedNorm, NormShift, NormTarget, UnconvertedNorm};
@@ -35,16 +35,19 @@ pub struct NormOptions<'a> {
     pub is_parameter: &'a dyn Fn(ValueId) -> bool,
     /// Whether a mean may be subtracted from a value where it is computed.
     pub can_recentre: &'a dyn Fn(ValueId) -> bool,
+    /// Whether a norm may be replaced by one that has no statistics as further results.
+    pub can_convert: &'a dyn Fn(NodeId) -> bool,
 }
 
 impl NormOptions<'_> {
-    /// No state is known, and every mean may be subtracted.
+    /// No state is known, every mean may be subtracted, and every norm may be replaced.
     pub fn of(target: NormTarget) -> NormOptions<'static> {
         NormOptions {
             target,
             known: HashMap::new(),
             is_parameter: &|_| true,
             can_recentre: &|_| true,
+            can_convert: &|_| true,
         }
     }
 }

@@ -130,6 +130,7 @@ fn report(graph: &Graph, conversion: &Conversion) -> ConvertedFolder {
         ),
         Obstacle::Result(_) => format!("the {} is a result", name(value)),
         Obstacle::Producer => format!("the {} may have any mean", name(value)),
+        Obstacle::Statistic => format!("a statistic of the {} is read", name(value)),
     };
     let left = conversion.unconverted.iter().map(|left| {
         let reasons: Vec<String> = left.obstacles.iter().map(why).collect();
