@@ -178,9 +178,6 @@ fn attention_of<R: Real>(call: &HostCall<'_>, tensor: &HostTensor) -> Result<Vec
     let is_causal = call.int("is_causal", 0) != 0;
     let window = [call.int("left_window_size", -1), call.int("right_window_size", -1)];
     let past = past_key.map_or(0, |past| past.shape()[2]);
-    if is_causal && lengths.is_some() && call.opset < 25 {
-        return call.refused("causal attention to a cache of nonpad_kv_seqlen is not defined before version 25");
-    }
     let bias = |place: Row, row: &mut [R]| {
         if let Some(mask) = &mask {
             mask.add(place, row);

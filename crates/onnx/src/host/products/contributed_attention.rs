@@ -26,7 +26,7 @@ struct Padding {
 
 impl Padding {
     /// The padding that an input says: lengths, ends and starts, or a mask.
-    fn of(call: &HostCall<'_>, input: usize, extents: Extents, past: usize) -> Result<Option<Padding>> {
+    fn of(call: &HostCall<'_>, input: usize, extents: Extents) -> Result<Option<Padding>> {
         let Some(tensor) = call.optional(input)? else {
             return Ok(None);
         };
@@ -41,14 +41,6 @@ impl Padding {
                 (pairs.flat_map(|(end, start)| line(*start, *end)).collect(), 1)
             }
             [rows, keys] if rows == batch && keys == total => (given.iter().map(|x| *x > 0).collect(), 1),
-            [rows, keys] if rows == batch && keys == total - past && past > 0 && keys > 0 => {
-                let lines = given.chunks_exact(keys);
-                let of = |line: &[i64]| {
-                    let new: Vec<bool> = line.iter().map(|x| *x > 0).collect();
-                    std::iter::repeat_n(true, past).chain(new).collect::<Vec<bool>>()
-                };
-                (lines.flat_map(of).collect(), 1)
-            }
             [rows, queries, keys] if rows == batch && queries == extents.queries && keys == total => {
                 (given.iter().map(|x| *x > 0).collect(), queries)
             }
@@ -92,7 +84,7 @@ impl Rules<'_> {
         values: &Split<'_, R>,
     ) -> Result<(Vec<R>, Extents)> {
         let (call, extents) = (self.call, extents_of(queries, keys, values)?);
-        let padding = Padding::of(call, self.padding, extents, self.past)?;
+        let padding = Padding::of(call, self.padding, extents)?;
         let bias = call
             .optional(self.bias)?
             .map(|bias| Mask::<R>::of(bias, extents))

@@ -96,3 +96,69 @@ fn power_of_two(line: &mut [Complex], sign: f64) {
         half *= 2;
     }
 }
+
+/// The largest prime factor of lengths that are transformed in single precision.
+const LARGEST_FACTOR: usize = 13;
+
+/// Transforms a line in single precision, as floats of 32 bits round; false where its length has a large prime factor.
+///
+/// A length of p times m takes m transforms of length p, turned, and p transforms of length m.
+pub(super) fn in_single_precision(line: &mut [Complex], is_inverse: bool) -> bool {
+    let (mut rest, mut factors) = (line.len().max(1), Vec::new());
+    for factor in 2..=LARGEST_FACTOR {
+        while rest % factor == 0 {
+            factors.push(factor);
+            rest /= factor;
+        }
+    }
+    if rest > 1 {
+        return false;
+    }
+    let given: Vec<[f32; 2]> = line.iter().map(|[re, im]| [*re as f32, *im as f32]).collect();
+    let sign = if is_inverse { 1.0 } else { -1.0 };
+    for (out, [re, im]) in line.iter_mut().zip(by_factors(given, &factors, sign)) {
+        *out = [re.into(), im.into()];
+    }
+    true
+}
+
+/// The transform of a line whose length has these prime factors.
+fn by_factors(line: Vec<[f32; 2]>, factors: &[usize], sign: f64) -> Vec<[f32; 2]> {
+    let [p, later @ ..] = factors else {
+        return line;
+    };
+    let (length, m) = (line.len(), line.len() / p);
+    let mut parts = vec![vec![[0f32; 2]; m]; *p];
+    let single = |[re, im]: Complex| [re as f32, im as f32];
+    let roots: Vec<[f32; 2]> = (0..*p).map(|i| single(turn(2.0 * PI * i as f64 / *p as f64))).collect();
+    let mut all = vec![[0f32; 2]; *p];
+    for n in 0..m {
+        all.iter_mut().enumerate().for_each(|(j, x)| *x = line[n + j * m]);
+        for (q, part) in parts.iter_mut().enumerate() {
+            let [re, im] = short(&all, q, &roots, sign as f32);
+            let [cosine, sine] = single(turn(sign * 2.0 * PI * (q * n) as f64 / length as f64));
+            part[n] = [re * cosine - im * sine, re * sine + im * cosine];
+        }
+    }
+    let parts: Vec<Vec<[f32; 2]>> = parts.into_iter().map(|part| by_factors(part, later, sign)).collect();
+    (0..length).map(|k| parts[k % p][k / p]).collect()
+}
+
+/// The sum of a short line times powers of a root, where elements from both ends are added first.
+fn short(all: &[[f32; 2]], q: usize, roots: &[[f32; 2]], sign: f32) -> [f32; 2] {
+    let p = all.len();
+    let (mut even, mut odd) = (all[0], [0f32; 2]);
+    for j in 1..p.div_ceil(2) {
+        let (a, b) = (all[j], all[p - j]);
+        let [cosine, sine] = roots[q * j % p];
+        for part in 0..2 {
+            even[part] += cosine * (a[part] + b[part]);
+            odd[part] += sine * (a[part] - b[part]);
+        }
+    }
+    if p == 2 {
+        let side = if q == 0 { 1.0 } else { -1.0 };
+        return [even[0] + side * all[1][0], even[1] + side * all[1][1]];
+    }
+    [even[0] - sign * odd[1], even[1] + sign * odd[0]]
+}

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use lessen_base::Result;
 
-use super::fourier::{Complex, Fourier};
+use super::fourier::{Complex, Fourier, in_single_precision};
 use super::real::{Real, float_of, rounded};
 use super::sizes::{around, check_work, room};
 use crate::element::Element;
@@ -104,7 +104,10 @@ fn dft(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             if is_to_real {
                 mirror(&mut line);
             }
-            fourier.transform(&mut line);
+            let is_single = is_complex && !is_to_real && element != Element::F64;
+            if !(is_single && in_single_precision(&mut line, is_inverse)) {
+                fourier.transform(&mut line);
+            }
             for (k, [re, im]) in line.iter().enumerate().take(kept) {
                 let at = ((o * kept + k) * inner + i) * width;
                 all[at] = re * factor;
