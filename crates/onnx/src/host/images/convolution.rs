@@ -68,7 +68,7 @@ impl Convolution {
     /// Extents and attributes that do not fit each other.
     pub fn of(call: &HostCall<'_>, x: &[usize], w: &[usize]) -> Result<Convolution> {
         let (groups, kernel) = grouped(call, x, w)?;
-        if w[1].checked_mul(groups) != Some(x[1]) || w[0] % groups != 0 {
+        if w[1].checked_mul(groups) != Some(x[1]) || !w[0].is_multiple_of(groups) {
             return call.refused(format!(
                 "weights of {w:?} in {groups} groups do not fit an image of {x:?}"
             ));

@@ -27,8 +27,8 @@ fn deform_conv_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (batch, channels, features) = (x.shape()[0], x.shape()[1], w.shape()[0]);
     let offset_groups = usize::try_from(call.int("offset_group", 1)).unwrap_or(0);
     let per_group = w.shape()[1];
-    let fits = per_group.checked_mul(groups) == Some(channels) && features % groups == 0;
-    if !fits || offset_groups == 0 || channels % offset_groups != 0 {
+    let fits = per_group.checked_mul(groups) == Some(channels) && features.is_multiple_of(groups);
+    if !fits || offset_groups == 0 || !channels.is_multiple_of(offset_groups) {
         return call.refused(format!(
             "weights of {:?} in {groups} groups, with {offset_groups} groups of offsets, do not fit an image of {:?}",
             w.shape(),

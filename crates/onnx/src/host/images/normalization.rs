@@ -141,7 +141,7 @@ fn group_normalization(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 fn group_normalization_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (_, channels, size) = channels(call, 2)?;
     let groups = usize::try_from(call.int("num_groups", 0)).unwrap_or(0);
-    if groups == 0 || channels % groups != 0 {
+    if groups == 0 || !channels.is_multiple_of(groups) {
         return call.refused(format!("{channels} channels cannot be in {groups} groups"));
     }
     let each = channels / groups;

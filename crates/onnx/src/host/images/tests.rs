@@ -242,7 +242,7 @@ fn the_greatest_element_may_be_nan_and_the_least_integer() {
 fn images_of_several_blocks_of_columns_are_convolved_whole() {
     let width = 40_000;
     let ones = vec!["1"; width].join(" ");
-    let weights = vec!["1"; 9].join(" ");
+    let weights = ["1"; 9].join(" ");
     let case = Case::with(
         "Conv 11 pads=1,1",
         &[&format!("float32 1x1x{width} {ones}"), "float32 1x1x3 1 1 1"],

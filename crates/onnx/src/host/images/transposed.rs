@@ -23,7 +23,7 @@ fn conv_transpose_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     };
     let (groups, kernel) = grouped(call, x.shape(), w.shape())?;
     let (batch, channels) = (x.shape()[0], x.shape()[1]);
-    if w.shape()[0] != channels || channels % groups != 0 {
+    if w.shape()[0] != channels || !channels.is_multiple_of(groups) {
         return call.refused(format!(
             "weights of {:?} in {groups} groups do not fit an image of {:?}",
             w.shape(),
@@ -161,7 +161,7 @@ where
     let windows = Windows::of(call, &extents(1)?, &extents(2)?, false)?;
     let (taps, positions) = (windows.taps()?, windows.count()?);
     let (batch, channels) = match *shape {
-        [batch, rows, columns] if columns == positions && rows % taps == 0 => (batch, rows / taps),
+        [batch, rows, columns] if columns == positions && rows.is_multiple_of(taps) => (batch, rows / taps),
         _ => return call.refused(format!("{positions} blocks of {taps} elements do not fit {shape:?}")),
     };
     let mut result = vec![batch, channels];

@@ -128,14 +128,17 @@ fn max_unpool(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             None => return call.refused(format!("the place {place} is not in an output of {inner:?}")),
         }
     }
-    let y: Data = each_type!(x.data(), v => {
-        let mut y = vec![Default::default(); total];
-        for (target, x) in targets.iter().zip(v) {
-            y[*target] = x.clone();
-        }
-        y.into()
-    });
+    let y: Data = each_type!(x.data(), v => put(v, &targets, total).into());
     one(HostTensor::new(&outer, y)?)
+}
+
+/// Elements at their places among others that are zero.
+fn put<T: Clone + Default>(x: &[T], places: &[usize], total: usize) -> Vec<T> {
+    let mut y = vec![T::default(); total];
+    for (place, x) in places.iter().zip(x) {
+        y[*place] = x.clone();
+    }
+    y
 }
 
 /// A place of an array as the place with the same indices in a larger one.

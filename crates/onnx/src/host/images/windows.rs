@@ -112,7 +112,13 @@ impl Windows {
             }
             if matches!(auto_pad, AutoPad::Upper | AutoPad::Lower) {
                 let windows = (extent + stride - 1) / stride;
-                let total = ((windows - 1) * stride + reach - extent).max(0);
+                let total = (windows - 1) * stride + reach - extent;
+                // Pooling would begin inside of the image, as not all do.
+                if has_ceil && total < -1 {
+                    return call
+                        .refused("its windows are shorter than its strides, where an auto_pad has no agreed meaning");
+                }
+                let total = total.max(0);
                 pads[axis] = halves(total, auto_pad == AutoPad::Lower);
                 positions.push(windows as usize);
                 continue;
