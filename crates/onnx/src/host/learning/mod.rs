@@ -2,8 +2,10 @@
 
 mod features;
 mod labels;
+mod transforms;
+mod trees;
 
 use super::operators::HostOperators;
 
 /// The operators of these files.
-pub(super) const GROUPS: &[HostOperators] = &[features::OPERATORS, labels::OPERATORS];
+pub(super) const GROUPS: &[HostOperators] = &[features::OPERATORS, labels::OPERATORS, trees::OPERATORS];

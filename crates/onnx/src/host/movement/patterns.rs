@@ -59,8 +59,8 @@ fn ascii(escaped: char) -> Option<&'static str> {
         'W' => "[^0-9A-Za-z_]",
         's' => r"[\t\n\f\r ]",
         'S' => r"[^\t\n\f\r ]",
-        'b' => r"(?-u:\b)",
-        'B' => r"(?-u:\B)",
+        'b' => "(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))",
+        'B' => "(?:(?<=[0-9A-Za-z_])(?=[0-9A-Za-z_])|(?<![0-9A-Za-z_])(?![0-9A-Za-z_]))",
         _ => return None,
     })
 }
