@@ -34,6 +34,9 @@ impl<'a, R: Real> Split<'a, R> {
     /// Other numbers of axes, a number of heads that does not divide.
     pub(super) fn of(tensor: &'a HostTensor, heads: i64) -> Result<Split<'a, R>> {
         let all = R::read(tensor)?;
+        if tensor.shape().last() == Some(&0) {
+            return Err(Error::user("its heads have no features"));
+        }
         match *tensor.shape() {
             [batch, heads, length, width] => Ok(Split {
                 all,

@@ -222,7 +222,7 @@ pub(super) fn split<R: Real>(
 ) -> Result<Split<'static, R>> {
     let heads = usize::try_from(heads)
         .ok()
-        .filter(|heads| *heads > 0 && features % heads == 0);
+        .filter(|heads| *heads > 0 && features > 0 && features % heads == 0);
     let heads = heads.ok_or_else(|| Error::user(format!("{features} features are not split into its heads")))?;
     let width = features / heads;
     Ok(Split {

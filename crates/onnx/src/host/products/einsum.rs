@@ -13,6 +13,9 @@ use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Number, each_i
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Einsum", einsum)];
 
+/// Most axes of an ellipsis.
+const MOST_AXES: usize = 64;
+
 /// An index of an equation: a letter, or an axis of the ellipsis counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Index {
@@ -50,6 +53,9 @@ impl Equation {
                 (false, Some(0)) => 0,
                 _ => return wrong(&format!("does not fit an input of {} axes", shape.len())),
             };
+            if width > MOST_AXES {
+                return wrong("has too many axes");
+            }
             widest = widest.max(width);
             terms.push(indices(part, width)?);
         }

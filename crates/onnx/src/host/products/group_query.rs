@@ -81,7 +81,7 @@ fn parts<R: Real>(call: &HostCall<'_>, tensor: &HostTensor) -> Result<Parts<R>> 
         .filter(|_| kv_heads > 0 && heads > 0);
     let Some(packed) = all
         .and_then(|all| usize::try_from(all).ok())
-        .filter(|all| features % all == 0)
+        .filter(|all| features > 0 && features % all == 0)
     else {
         return call.refused(format!("{features} features are not split into its heads"));
     };

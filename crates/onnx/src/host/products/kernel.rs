@@ -76,6 +76,9 @@ pub(super) fn product<T: Number>(a: &[T], b: &[T], [m, k, n]: [usize; 3]) -> Res
 /// A matrix of `rows` by `columns`, transposed.
 pub(in crate::host) fn transposed<T: Copy>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut all = Vec::with_capacity(a.len());
+    if a.is_empty() {
+        return all;
+    }
     for column in 0..columns {
         all.extend((0..rows).map(|row| a[row * columns + column]));
     }

@@ -5,6 +5,7 @@ use lessen_base::{Error, Result};
 use super::kernel::{product, transposed};
 use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::room;
+use crate::host::tensor::numel;
 use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("com.microsoft", "MatMulNBits", matmul_bits)];
@@ -58,7 +59,7 @@ impl Blocks {
 
     /// The zero point of each block.
     fn zeros<R: Real>(&self, call: &HostCall<'_>) -> Result<Vec<R>> {
-        let all = room(&[self.columns, self.count])?;
+        let all = numel(&[self.columns, self.count])?;
         let unfit = || Error::user("its zero points are not one for each block");
         match call.optional(3)? {
             None => Ok(vec![R::of_f64(f64::from(1u8 << (self.bits - 1))); all]),
@@ -85,7 +86,7 @@ impl Blocks {
             return call.refused("its weights are not packed in bytes");
         };
         let blob = self.size * self.bits / 8;
-        if bytes.len() != room(&[self.columns, self.count, blob])? {
+        if bytes.len() != numel(&[self.columns, self.count, blob])? {
             return call.refused(format!(
                 "weights of extents {:?} are not {} columns of {} blocks of {blob} bytes",
                 packed.shape(),
@@ -93,11 +94,11 @@ impl Blocks {
                 self.count,
             ));
         }
-        if scales.len() != room(&[self.columns, self.count])? {
+        if scales.len() != numel(&[self.columns, self.count])? {
             return call.refused("its scales are not one for each block");
         }
         let (scales, zeros) = (R::read(scales)?, self.zeros::<R>(call)?);
-        let mut all = Vec::with_capacity(room(&[self.columns, self.rows])?);
+        let mut all = Vec::with_capacity(numel(&[self.columns, self.rows])?);
         for (at, block) in bytes.chunks_exact(blob).enumerate() {
             let first = at % self.count * self.size;
             let length = self.size.min(self.rows - first);

@@ -166,7 +166,7 @@ pub(super) fn matrix(call: &HostCall<'_>, input: usize, transpose: bool) -> Resu
     }
     let data: Data = crate::host::each_type!(tensor.data(), v => {
         let mut all = Vec::with_capacity(v.len());
-        for column in 0..columns {
+        for column in 0..if v.is_empty() { 0 } else { columns } {
             all.extend((0..rows).map(|row| v[row * columns + column].clone()));
         }
         all.into()

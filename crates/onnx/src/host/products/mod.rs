@@ -45,3 +45,6 @@ pub(super) const GROUPS: &[HostOperators] = &[
     spectrum::OPERATORS,
     training::OPERATORS,
 ];
+
+#[cfg(test)]
+mod tests;

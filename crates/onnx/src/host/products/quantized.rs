@@ -8,6 +8,7 @@ use super::matrix::Stacks;
 use super::real::{Real, float_of, rounded};
 use super::sizes::spread;
 use crate::element::Element;
+use crate::host::tensor::numel;
 use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
@@ -49,7 +50,7 @@ pub(super) fn narrowed(all: impl Iterator<Item = f32>, is_signed: bool) -> Data 
 /// Numbers that belong to rows or columns, repeated to the extents of a matrix or a stack of matrices.
 fn along<T: Copy>(all: &[T], of: &HostTensor, side: Side, shape: &[usize]) -> Result<Vec<T>> {
     match (all, side, of.rank()) {
-        ([one], ..) => Ok(vec![*one; shape.iter().product()]),
+        ([one], ..) => Ok(vec![*one; numel(shape)?]),
         (_, Side::Rows, 1) => spread(all, &[all.len(), 1], shape),
         _ => spread(all, of.shape(), shape),
     }

@@ -51,10 +51,11 @@ impl Folds {
         let given = call.integers_of("axes", 1)?.unwrap_or_default();
         let axes = call.axes(&given, shape.len())?;
         let is_all = axes.is_empty() && call.int("noop_with_empty_axes", 0) == 0;
+        let mut is_gone = vec![is_all; shape.len()];
+        axes.iter().for_each(|axis| is_gone[*axis] = true);
         let keeps = call.int("keepdims", 1) != 0;
         let (mut result, mut runs, mut each) = (Vec::new(), Vec::<(usize, bool)>::new(), 1usize);
-        for (axis, extent) in shape.iter().enumerate() {
-            let is_reduced = is_all || axes.contains(&axis);
+        for (extent, is_reduced) in shape.iter().zip(is_gone) {
             if !is_reduced {
                 result.push(*extent);
             } else {
@@ -63,6 +64,7 @@ impl Folds {
             }
             match runs.last_mut() {
                 Some((last, same)) if *same == is_reduced => *last = last.saturating_mul(*extent),
+                _ if *extent == 1 => {}
                 _ => runs.push((*extent, is_reduced)),
             }
         }

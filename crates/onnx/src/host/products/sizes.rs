@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::host::tensor::numel;
 
 /// Most elements of a result.
-const MOST_ELEMENTS: usize = 1 << 29;
+const MOST_ELEMENTS: usize = 1 << 28;
 
 /// Most multiplications of a node.
 const MOST_WORK: u128 = 1 << 38;
@@ -13,7 +13,7 @@ const MOST_WORK: u128 = 1 << 38;
 /// The number of elements of a result.
 ///
 /// # Errors
-/// More than 2^29.
+/// More than 2^28.
 pub(in crate::host) fn room(shape: &[usize]) -> Result<usize> {
     let count = numel(shape)?;
     if count > MOST_ELEMENTS {

@@ -71,6 +71,7 @@ fn embed_norm_of<R: Real>(call: &HostCall<'_>, words: &HostTensor) -> Result<Vec
         return call.refused("it has no elements to normalize");
     }
     let shape = [batch, length, width];
+    room(&[batch, length.max(1)])?;
     let mut sum = vec![R::ZERO; room(&shape)?];
     add_rows(&mut sum, words, &call.integers(0)?)?;
     let positions: Vec<i64> = match call.optional(8)? {

@@ -19,6 +19,9 @@ pub(crate) const OPERATORS: HostOperators = &[
     ("", "MelWeightMatrix", mel_weights),
 ];
 
+/// Most elements of a window or a line.
+const LONGEST: usize = 1 << 22;
+
 /// A length that an input says.
 fn length(call: &HostCall<'_>, input: usize) -> Result<Option<usize>> {
     let Some(tensor) = call.optional(input)? else {
@@ -29,7 +32,8 @@ fn length(call: &HostCall<'_>, input: usize) -> Result<Option<usize>> {
         .and_then(|length| usize::try_from(length).ok())
         .filter(|_| tensor.len() == 1)
     {
-        Some(length) => room(&[length]).map(Some),
+        Some(length) if length <= LONGEST => Ok(Some(length)),
+        Some(length) => call.refused(format!("a length of {length} is larger than {LONGEST}")),
         None => call.refused(format!("its input {input} is no length")),
     }
 }
