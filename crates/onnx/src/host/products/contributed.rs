@@ -7,7 +7,7 @@ use lessen_base::Result;
 use super::matrix::{general_product, multiplied};
 use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::{broadcast, room, spread};
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_type, one};
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("com.microsoft", "BiasGelu", |call| activated(call, gelu)),
@@ -102,8 +102,5 @@ fn turned(call: &HostCall<'_>, input: usize, [last, stack]: [bool; 2]) -> Result
         let step = |place: usize| (0..extent).map(move |i| place + i * stride);
         places = places.into_iter().flat_map(step).collect();
     }
-    let data: Data = each_type!(tensor.data(), v => {
-        places.iter().map(|at| v[*at].clone()).collect::<Vec<_>>().into()
-    });
-    HostTensor::new(&shape, data)
+    HostTensor::new(&shape, tensor.data().at(places.into_iter()))
 }

@@ -66,7 +66,7 @@ impl<R: Real> Heads<'_, R> {
         mut see: impl FnMut(Stage, &[R]),
     ) -> Result<Vec<R>> {
         let e = self.of;
-        if e.kv_heads == 0 || e.heads % e.kv_heads != 0 {
+        if e.kv_heads == 0 || !e.heads.is_multiple_of(e.kv_heads) {
             let (heads, kv_heads) = (e.heads, e.kv_heads);
             return Err(Error::user(format!(
                 "{heads} heads of queries do not fit {kv_heads} heads of keys"

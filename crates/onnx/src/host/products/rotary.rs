@@ -27,11 +27,7 @@ impl<R: Real> Turns<'_, R> {
     /// # Errors
     /// A row that is not there, too few features.
     pub(super) fn turn(&self, head: &mut [R], row: i64) -> Result<()> {
-        let rows = if self.pairs == 0 {
-            0
-        } else {
-            self.cosines.len() / self.pairs
-        };
+        let rows = self.cosines.len().checked_div(self.pairs).unwrap_or(0);
         let row = usize::try_from(row).ok().filter(|row| *row < rows);
         let Some(row) = row else {
             return Err(Error::user(format!("a position is beyond its {rows} angles")));

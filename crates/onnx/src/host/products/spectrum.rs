@@ -128,7 +128,7 @@ fn dft(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 fn mirror(line: &mut [Complex]) {
     let n = line.len();
     line[0][1] = 0.0;
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         line[n / 2][1] = 0.0;
     }
     for k in 1..n.div_ceil(2) {

@@ -19,7 +19,7 @@ type Step<'a> = &'a dyn Fn(&mut [f64]);
 fn stepped(call: &HostCall<'_>, statistics: usize, step: Step<'_>) -> Result<Vec<HostValue>> {
     let parts = 2 + statistics;
     let tensors = call.inputs.len().saturating_sub(2);
-    if tensors == 0 || tensors % parts != 0 {
+    if tensors == 0 || !tensors.is_multiple_of(parts) {
         return call.refused(format!("it has {tensors} tensors, of which each takes {parts}"));
     }
     let each = tensors / parts;
