@@ -9,6 +9,7 @@ use super::heads::{Extents, Heads, Row, exchanged};
 use super::kernel::product;
 use super::norms::modulate;
 use super::real::{Real, float_of, in_reals, rounded};
+use crate::element::Element;
 use crate::host::{HostCall, HostOperators, HostTensor, HostValue};
 
 pub(crate) const OPERATORS: HostOperators = &[
@@ -124,7 +125,7 @@ impl Rules<'_> {
 }
 
 /// Sums of values as an array by batch, position and feature.
-pub(super) fn merged<R: Real>(sums: &[R], of: Extents, like: &HostTensor) -> Result<HostTensor> {
+pub(super) fn merged<R: Real>(sums: &[R], of: Extents, element: Element) -> Result<HostTensor> {
     let Extents {
         batch,
         heads,
@@ -133,7 +134,7 @@ pub(super) fn merged<R: Real>(sums: &[R], of: Extents, like: &HostTensor) -> Res
         ..
     } = of;
     let all = exchanged(sums, [batch, heads, queries, value_width]);
-    rounded(&[batch, queries, heads * value_width], all, float_of(like)?)
+    rounded(&[batch, queries, heads * value_width], all, element)
 }
 
 fn projected_attention(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
@@ -167,48 +168,78 @@ fn projected_attention_of<R: Real>(call: &HostCall<'_>, tensor: &HostTensor) -> 
             x + bias
         })?;
     }
-    let heads = call.int("num_heads", 0);
-    let part = |at: usize| {
-        let first: usize = widths[..at].iter().sum();
-        let mut part = Vec::new();
-        for line in all.chunks_exact((*columns).max(1)) {
-            part.extend_from_slice(&line[first..first + widths[at]]);
-        }
-        split(part, [*batch, *length, widths[at]], heads)
+    let projected = Projected {
+        all,
+        extents: [*batch, *length, *columns],
+        widths,
+        inputs: [3, 5, 4],
+        element: float_of(tensor)?,
     };
-    let past = call.optional(4)?;
-    let halves = match past {
-        None => None,
-        Some(past) => match past.shape() {
-            [2, shape @ ..] if shape.len() == 4 => {
-                let all = R::read(past)?;
-                let half = |all: &[R]| rounded(shape, all.to_vec(), float_of(past)?).map(Arc::new);
-                let (keys, values) = all.split_at(all.len() / 2);
-                Some((half(keys)?, half(values)?))
+    projected.attend(call)
+}
+
+/// Queries, keys and values side by side, by batch, position and feature.
+pub(super) struct Projected<R> {
+    pub all: Vec<R>,
+    pub extents: [usize; 3],
+    /// Features of queries, of keys and of values.
+    pub widths: Vec<usize>,
+    /// The inputs of padding, of a bias of scores and of earlier positions.
+    pub inputs: [usize; 3],
+    /// The type of the result.
+    pub element: Element,
+}
+
+impl<R: Real> Projected<R> {
+    /// The outputs of attention: sums of values, and keys and values after earlier ones.
+    ///
+    /// # Errors
+    /// Extents that do not fit.
+    pub(super) fn attend(self, call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+        let ([batch, length, columns], [padding, bias, past]) = (self.extents, self.inputs);
+        let heads = call.int("num_heads", 0);
+        let part = |at: usize| {
+            let first: usize = self.widths[..at].iter().sum();
+            let mut part = Vec::new();
+            for line in self.all.chunks_exact(columns.max(1)) {
+                part.extend_from_slice(&line[first..first + self.widths[at]]);
             }
-            _ => return call.refused("its past has not the extents of keys and values"),
-        },
-    };
-    let past_length = past.map_or(0, |past| past.shape()[3]);
-    let (past_keys, past_values) = halves.as_ref().map(|(keys, values)| (keys, values)).unzip();
-    let (keys, values) = (part(1)?.after(past_keys)?, part(2)?.after(past_values)?);
-    let rules = Rules {
-        padding: 3,
-        bias: 5,
-        past: past_length,
-        call,
-    };
-    let (sums, extents) = rules.attend(&part(0)?, &keys, &values)?;
-    let mut outputs = vec![merged(&sums, extents, tensor)?.into()];
-    if call.wants(1) {
-        if keys.shape() != values.shape() {
-            return call.refused("keys and values of different widths are no single present");
+            split(part, [batch, length, self.widths[at]], heads)
+        };
+        let past = call.optional(past)?;
+        let halves = match past {
+            None => None,
+            Some(past) => match past.shape() {
+                [2, shape @ ..] if shape.len() == 4 => {
+                    let all = R::read(past)?;
+                    let half = |all: &[R]| rounded(shape, all.to_vec(), float_of(past)?).map(Arc::new);
+                    let (keys, values) = all.split_at(all.len() / 2);
+                    Some((half(keys)?, half(values)?))
+                }
+                _ => return call.refused("its past has not the extents of keys and values"),
+            },
+        };
+        let past_length = past.map_or(0, |past| past.shape()[3]);
+        let (past_keys, past_values) = halves.as_ref().map(|(keys, values)| (keys, values)).unzip();
+        let (keys, values) = (part(1)?.after(past_keys)?, part(2)?.after(past_values)?);
+        let rules = Rules {
+            padding,
+            bias,
+            past: past_length,
+            call,
+        };
+        let (sums, extents) = rules.attend(&part(0)?, &keys, &values)?;
+        let mut outputs = vec![merged(&sums, extents, self.element)?.into()];
+        if call.wants(1) {
+            if keys.shape() != values.shape() {
+                return call.refused("keys and values of different widths are no single present");
+            }
+            let shape = [&[2], &keys.shape()[..]].concat();
+            let all = [&keys.all[..], &values.all[..]].concat();
+            outputs.push(rounded(&shape, all, self.element)?.into());
         }
-        let shape = [&[2], &keys.shape()[..]].concat();
-        let all = [&keys.all[..], &values.all[..]].concat();
-        outputs.push(rounded(&shape, all, float_of(tensor)?)?.into());
+        Ok(outputs)
     }
-    Ok(outputs)
 }
 
 /// Elements by batch, position and feature, split into heads.
@@ -291,7 +322,7 @@ fn multi_head_attention_of<R: Real>(call: &HostCall<'_>, tensor: &HostTensor) ->
     };
     let (sums, extents) = rules.attend(&queries, &keys, &values)?;
     let element = float_of(tensor)?;
-    let mut outputs: Vec<HostValue> = vec![merged(&sums, extents, tensor)?.into()];
+    let mut outputs: Vec<HostValue> = vec![merged(&sums, extents, element)?.into()];
     if call.wants(1) || call.wants(2) {
         outputs.push(keys.stored(element)?.into());
         outputs.push(values.stored(element)?.into());

@@ -252,7 +252,7 @@ fn group_query_attention_of<R: Real>(call: &HostCall<'_>, tensor: &HostTensor) -
     let sums = heads.attend(rule, |_, _| {})?;
     let element = float_of(tensor)?;
     Ok(vec![
-        merged(&sums, extents, tensor)?.into(),
+        merged(&sums, extents, element)?.into(),
         keys.stored(element)?.into(),
         values.stored(element)?.into(),
     ])

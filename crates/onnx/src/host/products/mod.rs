@@ -8,6 +8,7 @@ mod fourier;
 mod group_query;
 mod heads;
 pub(super) mod kernel;
+mod linear_attention;
 mod losses;
 mod low_bits;
 mod matrix;
@@ -32,6 +33,7 @@ pub(super) const GROUPS: &[HostOperators] = &[
     contributed_attention::OPERATORS,
     einsum::OPERATORS,
     group_query::OPERATORS,
+    linear_attention::OPERATORS,
     losses::OPERATORS,
     low_bits::OPERATORS,
     matrix::OPERATORS,

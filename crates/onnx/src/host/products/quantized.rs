@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
+use super::contributed_attention::Projected;
 use super::matrix::Stacks;
 use super::real::{Real, float_of, rounded};
 use super::sizes::spread;
@@ -16,6 +17,7 @@ pub(crate) const OPERATORS: HostOperators = &[
     ("", "QLinearMatMul", q_linear_matmul),
     ("com.microsoft", "DynamicQuantizeMatMul", dynamic_quantize_matmul),
     ("com.microsoft", "MatMulIntegerToFloat", matmul_integer_to_float),
+    ("com.microsoft", "QAttention", q_attention),
 ];
 
 /// The side of a product that numbers belong to: those of the left factor are one for each row, those of the right one
@@ -126,7 +128,18 @@ fn scaled(
     if b_scale.len() > 1 && b_scale.rank() != 1 {
         return call.refused("the scales of its second input are not one for each column");
     }
-    let columns = scales(b_scale, Side::Columns, &stacks)?;
+    one(scaled_array(&stacks, &product, (a_scale, b_scale), bias, element)?)
+}
+
+/// The array of [`scaled`].
+fn scaled_array(
+    stacks: &Stacks,
+    product: &[i32],
+    (a_scale, b_scale): (f32, &HostTensor),
+    bias: Option<&Arc<HostTensor>>,
+    element: Element,
+) -> Result<HostTensor> {
+    let columns = scales(b_scale, Side::Columns, stacks)?;
     let mut all: Vec<f32> = product
         .iter()
         .zip(columns)
@@ -136,7 +149,7 @@ fn scaled(
         let bias = spread(&f32::read(bias)?, bias.shape(), &stacks.shape)?;
         all.iter_mut().zip(bias).for_each(|(x, bias)| *x += bias);
     }
-    one(rounded(&stacks.shape, all, element)?)
+    rounded(&stacks.shape, all, element)
 }
 
 fn matmul_integer_to_float(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
@@ -172,4 +185,33 @@ fn quantized(all: &[f32]) -> (Vec<u8>, u8, f32) {
         .iter()
         .map(|x| ((x / scale).round_ties_even() + zero).clamp(0.0, 255.0) as u8);
     (integers.collect(), zero as u8, scale)
+}
+
+/// Attention whose projection is a product of integers.
+fn q_attention(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    if call.int("do_rotary", 0) != 0 || call.int("past_present_share_buffer", 0) != 0 {
+        return call.refused("its attributes do_rotary and past_present_share_buffer are not known");
+    }
+    let (a, b, b_scale) = (call.tensor(0)?, call.tensor(1)?, call.tensor(4)?);
+    if call.tensor(3)?.len() != 1 || (b_scale.len() > 1 && b_scale.rank() != 1) {
+        return call.refused("its scales are not one for its input, and one for each column of its weights");
+    }
+    let (stacks, product) = exact((a, call.optional(6)?), (b, call.optional(7)?))?;
+    let [batch, length, columns] = stacks.shape[..] else {
+        return call.refused("its input has not three axes");
+    };
+    if !columns.is_multiple_of(3) {
+        return call.refused("the widths of its queries, keys and values do not fit its weights");
+    }
+    let element = float_of(b_scale)?;
+    let scales = (call.number(3)? as f32, &**b_scale);
+    let all = scaled_array(&stacks, &product, scales, call.optional(2)?, Element::F32)?;
+    let projected = Projected {
+        all: f32::read(&all)?.into_owned(),
+        extents: [batch, length, columns],
+        widths: vec![columns / 3; 3],
+        inputs: [5, usize::MAX, 8],
+        element,
+    };
+    projected.attend(call)
 }
