@@ -4,6 +4,7 @@ use lessen_base::Result;
 
 use super::real::{Real, in_real};
 use super::windows::bounded;
+use crate::host::tensor::numel;
 use crate::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "MaxRoiPool", max_roi_pool), ("", "RoiAlign", roi_align)];
@@ -118,8 +119,10 @@ fn roi_align(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 
 /// `RoiAlign(X, rois, batch_indices)`, whose regions `(x1, y1, x2, y2)` are read between elements.
 fn roi_align_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    /// Most places that are read in all.
-    const MOST: usize = 1 << 32;
+    /// Most places that are read, whatever the result is.
+    const FREE: usize = 1 << 28;
+    /// Most places that are read for each element of the result.
+    const EACH: usize = 32;
     let x = call.tensor(0)?;
     let parts = [call.int("output_height", 1), call.int("output_width", 1)];
     let regions = Regions::of(call, 4, parts)?;
@@ -155,7 +158,7 @@ fn roi_align_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let ratio = call.int("sampling_ratio", 0).max(0) as usize;
     let (all, rois) = (R::elements(x.data()), R::elements(call.tensor(1)?.data()));
     let mut y = Vec::new();
-    let mut left = MOST;
+    let mut left = FREE.max(EACH * numel(&regions.shape())?);
     for (roi, image) in rois.chunks_exact(4).zip(images) {
         let image = regions.image(call, &all, image)?;
         let ends: [R; 4] = std::array::from_fn(|i| roi[i] * scale - offset);
