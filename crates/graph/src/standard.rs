@@ -9,8 +9,8 @@ use lessen_base::{Error, Result};
 use crate::named::Standard;
 use crate::op::Op;
 use crate::ops::{
-    attention, bits, contraction, convolution, elementwise, index, loss, norm, optimizer, pooling, random, reduction,
-    shape, source,
+    attention, bits, contraction, convolution, elementwise, index, loss, norm, optimizer, pooling, random, recurrent,
+    reduction, shape, source,
 };
 use crate::registry::Registry;
 
@@ -27,6 +27,7 @@ const OPERATIONS: &[&[Standard]] = &[
     optimizer::OPERATIONS,
     pooling::OPERATIONS,
     random::OPERATIONS,
+    recurrent::OPERATIONS,
     reduction::OPERATIONS,
     shape::OPERATIONS,
     source::OPERATIONS,

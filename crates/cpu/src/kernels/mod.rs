@@ -38,6 +38,7 @@ pub(crate) mod pairwise;
 pub(crate) mod panels;
 pub mod quantize;
 pub mod random;
+mod recurrent;
 pub mod reduce;
 mod reduce_axes;
 pub(crate) mod reference;

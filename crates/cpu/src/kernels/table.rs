@@ -11,7 +11,7 @@ use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
     elementwise, gather, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer,
-    quantize, random, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
+    quantize, random, recurrent, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -54,6 +54,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Gelu>(activation::gelu_kernel),
         entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
         entry::<ops::GeluBackwardFromOutput>(activation_from_output::gelu_kernel),
+        entry::<ops::Gru>(recurrent::gru_kernel),
+        entry::<ops::GruBackward>(recurrent::gru_backward_kernel),
         entry::<ops::Helu>(activation::helu_kernel),
         entry::<ops::Histogram>(histogram::histogram_kernel),
         entry::<ops::Identity>(join::identity_kernel),
@@ -64,6 +66,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::LeakyRelu>(activation::leaky_relu_kernel),
         entry::<ops::Lion>(optimizer::lion_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
+        entry::<ops::Lstm>(recurrent::lstm_kernel),
+        entry::<ops::LstmBackward>(recurrent::lstm_backward_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
         entry::<ops::MaxPool2d>(images::max_pool2d_kernel),
         entry::<ops::MaxPool2dGather>(images::max_pool2d_gather_kernel),

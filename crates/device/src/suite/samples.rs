@@ -33,7 +33,25 @@ pub fn samples() -> Vec<Sample> {
     let mut all = elementwise();
     all.extend(of_structure());
     all.extend(of_networks());
+    all.extend(of_recurrent_networks());
     all.extend(of_images());
+    all
+}
+
+fn of_recurrent_networks() -> Vec<Sample> {
+    let mut all = Vec::new();
+    for (reverse, order, batch, steps, n) in [(false, [0, 1, 2, 3], 3, 4, 5), (true, [1, 0, 3, 2], 9, 3, 70)] {
+        let (state, states): (&[usize], &[usize]) = (&[batch, n], &[batch, steps, n]);
+        let (sums, weight): (&[usize], &[usize]) = (&[batch, steps, 4 * n], &[4 * n, n]);
+        all.push(sample(ops::Lstm { reverse, order }, &[sums, weight, state, state]));
+        let backward = ops::LstmBackward { reverse, order };
+        all.push(sample(backward, &[weight, state, states, sums, states, states]));
+        let order = [order[0], order[1], 2];
+        let (sums, weight): (&[usize], &[usize]) = (&[batch, steps, 3 * n], &[3 * n, n]);
+        all.push(sample(ops::Gru { reverse, order }, &[sums, weight, &[n], state]));
+        let backward = ops::GruBackward { reverse, order };
+        all.push(sample(backward, &[weight, state, states, sums, states, states]));
+    }
     all
 }
 

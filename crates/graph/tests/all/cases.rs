@@ -73,6 +73,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
         };
         all.push(case(op, &[&r.normal(&shape), &positions], Smooth::Twice));
     }
+    all.extend(recurrent(r));
     all.extend(optimizers::cases(r));
     all.extend(from_output::cases(r));
     all
@@ -377,6 +378,45 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         all.push(case(CrossEntropy { ignore: -7, smoothing }, &[&x, &labels], Twice));
         let backward = CrossEntropyBackward { ignore: -7, smoothing };
         all.push(case(backward, &[&x, &r.normal(&[2, 2]), &labels, &mean], Twice));
+    }
+    all
+}
+
+fn recurrent(r: &mut Prng) -> Vec<Case> {
+    use Smooth::*;
+    let mut all = Vec::new();
+    let torch = [0, 1, 2, 3];
+    for (reverse, order, [batch, steps, n]) in [
+        (false, torch, [2, 3, 2]),
+        (true, [1, 0, 3, 2], [1, 2, 3]),
+        (false, torch, [2, 1, 1]),
+    ] {
+        let state = || [batch, n];
+        let (sums, weight) = (r.normal(&[batch, steps, 4 * n]), r.normal(&[4 * n, n]));
+        let (h0, c0) = (r.normal(&state()), r.normal(&state()));
+        all.push(case(Lstm { reverse, order }, &[&sums, &weight, &h0, &c0], Twice));
+        let gates = r.floats(&[batch, steps, 4 * n], 0.1, 0.9);
+        let states = [0; 3].map(|_| r.normal(&[batch, steps, n]));
+        let [c, dh, dc] = states.each_ref();
+        all.push(case(
+            LstmBackward { reverse, order },
+            &[&weight, &c0, c, &gates, dh, dc],
+            Twice,
+        ));
+        let order = [order[0], order[1], 2];
+        let (sums, weight) = (r.normal(&[batch, steps, 3 * n]), r.normal(&[3 * n, n]));
+        all.push(case(
+            Gru { reverse, order },
+            &[&sums, &weight, &r.normal(&[n]), &h0],
+            Twice,
+        ));
+        let gates = r.floats(&[batch, steps, 3 * n], 0.1, 0.9);
+        let [h, m, dh] = states.each_ref();
+        all.push(case(
+            GruBackward { reverse, order },
+            &[&weight, &h0, h, &gates, m, dh],
+            Twice,
+        ));
     }
     all
 }

@@ -4,6 +4,7 @@ mod attention;
 mod convolution;
 mod linear;
 mod normalization;
+mod recurrent;
 mod relative_bias;
 
 use std::ops::Range;
@@ -17,6 +18,7 @@ pub use attention::{Attend, attend, merge_heads, multi_head, split_heads};
 pub use convolution::{Convolution, Gate, channel_shuffle, conv2d, patch_embedding, squeeze_excitation};
 pub use linear::{conv1d, linear, linear_from, projection};
 pub use normalization::{BatchNorm, batch_norm, group_norm, instance_norm};
+pub use recurrent::{Recurrent, RecurrentStates, gru, lstm};
 pub use relative_bias::RelativeBias;
 
 /// Layer normalization (Ba et al. 2016): `y = (x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.

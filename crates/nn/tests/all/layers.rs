@@ -1,10 +1,10 @@
-//! Layers on images against recorded results of PyTorch: values, first and second derivatives, running statistics.
+//! Layers against recorded results of PyTorch: values, first and second derivatives, running statistics.
 
 use std::collections::BTreeSet;
 
 use crate::support::{Arrays, assert_close, expected};
-use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Trace, Type, evaluate_exactly, verify};
-use lessen_nn::layers::{self, BatchNorm, Convolution, Gate};
+use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Trace, Type, concat, evaluate_exactly, verify};
+use lessen_nn::layers::{self, BatchNorm, Convolution, Gate, Recurrent, RecurrentStates};
 use lessen_nn::{Activation, Context, Init, OptimizerConfig, UpdateRule, optimizer};
 
 /// Recorded values are rounded to `f32`; both sides compute in `f64`.
@@ -22,7 +22,7 @@ fn convolution(out: usize, kernel: usize, stride: usize) -> Convolution {
 }
 
 /// The layers of `make_layers.py`, and whether they are in training.
-const LAYERS: [(&str, bool, Layer); 13] = [
+const LAYERS: [(&str, bool, Layer); 17] = [
     ("conv2d", true, |cx, x| {
         let how = convolution(6, 3, 2).grouped(2).with_bias();
         layers::conv2d(cx, "conv2d", x, how)
@@ -55,7 +55,29 @@ const LAYERS: [(&str, bool, Layer); 13] = [
     ("channel_shuffle", true, |_, x| layers::channel_shuffle(x, 3)),
     ("relu6", true, |_, x| Activation::Relu6.apply(x * 4.0)),
     ("hardswish", true, |_, x| Activation::HardSwish.apply(x * 2.0)),
+    ("lstm_single", true, |cx, x| {
+        layers::lstm(cx, "lstm_single", x, Recurrent::of(4)).y
+    }),
+    ("gru_single", true, |cx, x| {
+        layers::gru(cx, "gru_single", x, Recurrent::of(4)).y
+    }),
+    ("lstm", true, |cx, x| with_last(layers::lstm(cx, "lstm", x, TWO_LAYERS))),
+    ("gru", true, |cx, x| with_last(layers::gru(cx, "gru", x, TWO_LAYERS))),
 ];
+
+const TWO_LAYERS: Recurrent = Recurrent {
+    hidden: 2,
+    layers: 2,
+    is_bidirectional: true,
+    dropout: 0.0,
+};
+
+/// The states of all steps, then the last ones of each layer and direction, and cells, as one row for a sequence.
+fn with_last(states: RecurrentStates<'_>) -> Tensor<'_> {
+    let y = states.y.reshape(&[states.y.dim(0), states.y.dim(1) * states.y.dim(2)]);
+    let all: Vec<Tensor<'_>> = [vec![y], states.h, states.c].concat();
+    concat(&all, -1)
+}
 
 /// Computes a layer and the derivatives of both losses.
 fn computed(name: &str, training: bool, layer: Layer, recorded: &Arrays) -> Arrays {
