@@ -3,7 +3,7 @@
 use lessen_base::Result;
 
 use super::branches::truth;
-use super::stacked::{Stacked, slice};
+use super::stacked::{Stacked, has_extents, slice};
 use crate::host::{Body, HostCall, HostOperators, HostTensor, HostValue};
 use crate::proto::ValueInfoProto;
 
@@ -37,17 +37,21 @@ fn run_loop(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         .skip(1 + states)
         .map(|_| Stacked::default())
         .collect();
+    let with = |iteration: i64, goes_on: bool, state: &mut Vec<HostValue>| -> Result<Vec<HostValue>> {
+        let declared = &body.graph.input;
+        let mut inputs = vec![single(&declared[0], iteration)?, single(&declared[1], goes_on)?];
+        inputs.append(state);
+        Ok(inputs)
+    };
     let (mut iteration, mut bytes) = (0, 0);
     while goes_on && iteration < most {
         if iteration == MOST_ITERATIONS {
             return call.refused(format!("it has more than {MOST_ITERATIONS} iterations"));
         }
-        let mut inputs = vec![
-            single(&body.graph.input[0], iteration)?,
-            single(&body.graph.input[1], goes_on)?,
-        ];
-        inputs.append(&mut state);
-        let mut outputs = call.bodies.run(&body, inputs)?.into_iter();
+        let mut outputs = call
+            .bodies
+            .run(&body, with(iteration, goes_on, &mut state)?)?
+            .into_iter();
         if let Some(condition) = outputs.next() {
             goes_on = truth(call, &condition)?;
         }
@@ -58,6 +62,17 @@ fn run_loop(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         iteration += 1;
     }
     let declared = body.graph.output.iter().skip(1 + states);
+    if iteration == 0 && !declared.clone().all(has_extents) {
+        // The body alone knows the extents that the file does not say.
+        let outputs = call
+            .bodies
+            .run(&body, with(0, true, &mut state.clone())?)
+            .unwrap_or_default();
+        stacks
+            .iter_mut()
+            .zip(outputs.iter().skip(1 + states))
+            .for_each(|(stack, value)| stack.expect(value));
+    }
     for (stack, declared) in stacks.into_iter().zip(declared) {
         state.push(stack.finish(call, declared, (0, false))?.into());
     }

@@ -56,6 +56,13 @@ impl Stacked {
         }
     }
 
+    /// Takes the type of what an iteration would give, where there are none.
+    pub fn expect(&mut self, value: &HostValue) {
+        if let Some(tensor) = value.tensor() {
+            self.first = Some((tensor.shape().to_vec(), tensor.data().at(std::iter::empty())));
+        }
+    }
+
     /// All of it with iterations along `axis`, the last one first where `is_reversed`. Without iterations the type is
     /// what is declared, where an extent that is not known is nought.
     ///
@@ -89,6 +96,18 @@ impl Stacked {
         });
         HostTensor::new(&shape, data)
     }
+}
+
+/// Whether a value is declared with all of its extents.
+pub(super) fn has_extents(declared: &ValueInfoProto) -> bool {
+    let ty = declared.r#type.as_ref().and_then(|ty| ty.tensor_type.as_ref());
+    let shape = ty.and_then(|ty| ty.shape.as_ref());
+    shape.is_some_and(|shape| {
+        shape
+            .dim
+            .iter()
+            .all(|dim| matches!(dim.value, Some(Dimension::Value(_))))
+    })
 }
 
 /// The declared extents, and no elements.
