@@ -14,6 +14,8 @@ mod quantization;
 mod random;
 mod rounding;
 mod selection;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod variadic;
 
