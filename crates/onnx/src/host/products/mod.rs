@@ -1,6 +1,7 @@
 //! Products, reductions, norms, attention.
 
 mod attention;
+mod causal_conv;
 mod contributed;
 mod contributed_attention;
 mod einsum;
@@ -29,6 +30,7 @@ use super::operators::HostOperators;
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[
     attention::OPERATORS,
+    causal_conv::OPERATORS,
     contributed::OPERATORS,
     contributed_attention::OPERATORS,
     einsum::OPERATORS,

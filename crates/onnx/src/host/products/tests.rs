@@ -283,3 +283,34 @@ fn transforms_of_any_length_are_inverted() {
         }
     }
 }
+
+#[test]
+fn states_go_on_where_they_ended() {
+    let line = |all: &[f32]| HostTensor::new(&[1, all.len(), 1], all.to_vec()).unwrap();
+    let mut attributes = vec![
+        int("q_num_heads", 1),
+        int("kv_num_heads", 1),
+        text("update_rule", "linear"),
+    ];
+    attributes.push(AttributeProto {
+        f: 1.0,
+        ..int("scale", 0)
+    });
+    let linear = node("", "LinearAttention", attributes, 2);
+    // The state is the sum of keys times values: 1 * 3, then 2 * 4 more.
+    let found = run(
+        &linear,
+        27,
+        vec![line(&[1.0, 1.0]), line(&[1.0, 2.0]), line(&[3.0, 4.0])],
+    )
+    .unwrap();
+    assert_eq!(found[0], line(&[3.0, 11.0]));
+    assert_eq!(found[1].data(), &Data::F32(vec![11.0]));
+    let channel = |all: &[f32]| HostTensor::new(&[1, 1, all.len()], all.to_vec()).unwrap();
+    let conv = node("", "CausalConvWithState", vec![], 2);
+    let inputs = |x: &[f32]| vec![channel(x), channel(&[1.0, 10.0]), HostTensor::vector(vec![0f32])];
+    let found = run(&conv, 27, inputs(&[1.0, 2.0, 3.0])).unwrap();
+    assert_eq!(found[0], channel(&[10.0, 21.0, 32.0]));
+    let later = [inputs(&[4.0]), vec![found[1].clone()]].concat();
+    assert_eq!(run(&conv, 27, later).unwrap()[0], channel(&[43.0]));
+}
