@@ -36,8 +36,8 @@ pub(super) fn taken(array: &Array, element: Element) -> Result<HostTensor, Strin
     HostTensor::new(array.shape(), data).map_err(|error| error.message().to_string())
 }
 
-/// The dtype of arrays with elements of a model; NumPy has no `bfloat16` and no floats of 8 or 4 bits, whose numbers are
-/// in 32 bits, and no integers of less than a byte, which are in one.
+/// The dtype of arrays with elements of a model; NumPy has no `bfloat16` and no floats of 8 or 4 bits, whose numbers
+/// are in 32 bits, and no integers of less than a byte, which are in one.
 pub(super) fn dtype(element: Element) -> Dtype {
     match element {
         Element::F16 => Dtype::Float(2),

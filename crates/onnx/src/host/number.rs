@@ -46,11 +46,6 @@ pub(crate) trait Float: Number {}
 
 /// An integer.
 pub(crate) trait Integer: Number + Eq + Ord + std::hash::Hash {
-    /// Bits of the number.
-    const BITS: u32;
-    /// Whether it is signed.
-    const IS_SIGNED: bool;
-
     /// Its bits in the low end of 64.
     fn to_bits(self) -> u64;
     /// From the low bits of 64.
@@ -83,9 +78,6 @@ macro_rules! integers {
         }
 
         impl Integer for $type {
-            const BITS: u32 = $type::BITS;
-            const IS_SIGNED: bool = $signed;
-
             fn to_bits(self) -> u64 { self as u64 }
             fn of_bits(bits: u64) -> Self { bits as $type }
             fn rest(self, other: Self) -> Option<Self> {

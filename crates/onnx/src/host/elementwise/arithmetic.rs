@@ -66,8 +66,8 @@ fn divisible(call: &HostCall<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The remainder: of integers with the divisor's sign or, by the attribute `fmod`, with the dividend's, which is the only
-/// one of floats.
+/// The remainder: of integers with the divisor's sign or, by the attribute `fmod`, with the dividend's, which is the
+/// only one of floats.
 fn remainder(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let keeps_sign = call.int("fmod", 0) != 0;
     let pair = pair(call)?;

@@ -5,6 +5,7 @@ mod arithmetic;
 mod bits;
 mod cast;
 mod comparison;
+mod conversion;
 mod dropout;
 mod functions;
 mod grain;

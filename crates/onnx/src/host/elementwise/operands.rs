@@ -29,8 +29,8 @@ pub(super) fn same<'t, T: Typed>(call: &HostCall<'_>, _like: &[T], tensor: &'t H
     }
 }
 
-/// The two arrays of an operator and how their elements meet. Before version 7 the attributes `broadcast` and `axis` say
-/// where the second array's extents are.
+/// The two arrays of an operator and how their elements meet. Before version 7 the attributes `broadcast` and `axis`
+/// say where the second array's extents are.
 pub(super) struct Pair<'c> {
     /// The first array.
     pub a: &'c HostTensor,

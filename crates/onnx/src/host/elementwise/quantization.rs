@@ -1,9 +1,10 @@
-//! Numbers as small integers or narrow floats, and back: `y = x / scale + zero point`, rounded to even and bounded by the
-//! type.
+//! Numbers as small integers or narrow floats, and back: `y = x / scale + zero point`, rounded to even and bounded by
+//! the type.
 
 use lessen_base::Result;
 
-use super::cast::{cast, cast_by, narrowing};
+use super::cast::narrowing;
+use super::conversion::{cast, cast_by};
 use super::grain::Grain;
 use super::operands::no_type;
 use crate::element::Element;

@@ -2,7 +2,7 @@
 
 use lessen_base::Result;
 
-use super::cast::cast;
+use super::conversion::cast;
 use super::texts::data_type;
 use crate::element::Element;
 use crate::host::{Bodies, Body, Data, HostCall, HostTensor, HostValue, host_operator};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lessen_base::Result;
 
-use super::cast::cast;
+use super::conversion::cast;
 use super::operands::{no_type, same};
 use crate::element::Element;
 use crate::host::{
