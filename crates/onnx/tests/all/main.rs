@@ -1,11 +1,16 @@
 //! Tests of ONNX files: models that the tests write, models of exporters, and damaged models.
 
 mod builder;
+mod control;
+mod conversion_faults;
 mod conversions;
 mod exported;
+mod exports;
 mod files;
+mod movement;
 mod mutations;
 mod operators;
+mod recurrent;
 
 #[global_allocator]
 static ALLOCATOR: lessen_cpu::CountingAllocator = lessen_cpu::CountingAllocator;

@@ -12,10 +12,10 @@ pub(crate) const OPERATORS: HostOperators = &[
     ("", "GatherND", gather_nd),
 ];
 
-/// Blocks of `len` elements that begin at these places, one after another.
-pub(super) fn blocks(data: &Data, places: impl Iterator<Item = usize>, len: usize) -> Data {
+/// Blocks of `len` elements that begin at these places, one after another; `count` elements in all.
+fn blocks(data: &Data, places: impl Iterator<Item = usize>, len: usize, count: usize) -> Data {
     each_type!(data, v => {
-        let mut out = Vec::with_capacity(places.size_hint().0.saturating_mul(len));
+        let mut out = Vec::with_capacity(count);
         if len == 1 {
             out.extend(places.map(|place| v[place].clone()));
         } else {
@@ -47,13 +47,11 @@ pub(super) fn taken(call: &HostCall<'_>, data: &HostTensor, axis: usize, indices
         .collect::<Result<_>>()?;
     let mut shape = data.shape().to_vec();
     shape[axis] = chosen.len();
-    let outer = match bounded(call, &shape, data.data())? {
-        0 => 0,
-        _ => product(&shape[..axis]),
-    };
+    let count = bounded(call, &shape, data.data())?;
+    let outer = if count == 0 { 0 } else { product(&shape[..axis]) };
     let len = product(&shape[axis + 1..]);
     let places = (0..outer).flat_map(|row| chosen.iter().map(move |index| (row * extent + index) * len));
-    HostTensor::new(&shape, blocks(data.data(), places, len))
+    HostTensor::new(&shape, blocks(data.data(), places, len, count))
 }
 
 /// The place of each element that a node with an array of indices along an axis reads or writes.
@@ -85,9 +83,10 @@ pub(super) fn element_places(call: &HostCall<'_>, data: &HostTensor, axis: i64) 
 fn gather_elements(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let data = call.tensor(0)?;
     let places = element_places(call, data, call.int("axis", 0))?;
+    let count = places.len();
     one(HostTensor::new(
         call.tensor(1)?.shape(),
-        blocks(data.data(), places.into_iter(), 1),
+        blocks(data.data(), places.into_iter(), 1, count),
     )?)
 }
 
@@ -149,8 +148,10 @@ fn gather_nd(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (places, inner) = tuple_places(call, data, batch_axes)?;
     let indices = call.tensor(1)?.shape();
     let shape = [&indices[..indices.len() - 1], inner].concat();
+    let len = product(inner);
+    let count = places.len() * len;
     one(HostTensor::new(
         &shape,
-        blocks(data.data(), places.into_iter(), product(inner)),
+        blocks(data.data(), places.into_iter(), len, count),
     )?)
 }

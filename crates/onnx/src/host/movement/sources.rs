@@ -135,7 +135,7 @@ fn range(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if call.int("stash_type", 1) != 1 {
         return call.refused("16-bit floats are computed in single precision alone");
     }
-    let is_single = start.element() == Some(Element::F32);
+    let is_single = start.element() != Some(Element::F64);
     one(each_integer!(start.data(), v => {
         let number = |tensor: &HostTensor| each_integer!(tensor.data(), v => v.first().map_or(0, |x| x.to_i128()), else 0);
         integers(call, v, number(start), number(limit), number(delta))?
@@ -171,7 +171,7 @@ fn floats<T: Number>(
 where
     Data: From<Vec<T>>,
 {
-    // The numbers of an `f32` are rounded after each step of their computation.
+    // Single precision, which 16-bit floats are computed in as well, is rounded after each step.
     let rounded = |x: f64| if is_single { f64::from(x as f32) } else { x };
     let count = (rounded(limit - start) / delta).ceil();
     if !count.is_finite() {
@@ -183,7 +183,7 @@ where
     bounded(call, &[count], &Data::from(Vec::<T>::new()))?;
     Ok(HostTensor::vector(
         (0..count)
-            .map(|i| T::of_f64(start + rounded(i as f64 * delta)))
+            .map(|i| T::of_f64(rounded(start + rounded(i as f64 * delta))))
             .collect::<Vec<T>>(),
     ))
 }
