@@ -11,7 +11,8 @@
 //! - [`training`] is the loop; it leaves a [`folder`].
 //! - [`experiment`] trains the runs of a grid and writes a page with the results.
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it for predictions;
-//!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype.
+//!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype,
+//!   [`onnx_export`] as an ONNX file.
 //! - [`chat`] makes prompts of messages by the chat template of a model.
 //! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
 //!   sentence-transformers.
@@ -65,6 +66,7 @@ pub mod goal;
 pub mod lengths;
 mod models;
 pub mod norm_conversion;
+pub mod onnx_export;
 pub mod op_sample;
 mod planning;
 mod plot;

@@ -7,6 +7,7 @@ mod matching;
 pub mod memory;
 pub mod onnx;
 pub mod onnxruntime;
+pub mod predict;
 pub mod step;
 mod step_cases;
 pub mod update;

@@ -1,13 +1,15 @@
 //! `lessen export`
 
+use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
-use crate::say;
+use crate::{say, tell};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_run::Result;
 use lessen_run::export::{ExportOptions, export};
-use std::path::PathBuf;
+use lessen_run::onnx_export::{OnnxOptions, export_onnx};
+use lessen_run::{Error, Result};
+use std::path::{Path, PathBuf};
 
 /// Flags of `lessen export`.
 #[derive(Args)]
@@ -15,29 +17,79 @@ pub struct Export {
     #[command(flatten)]
     model: ModelArgs,
     /// Folder to write; it must not exist, or be empty
-    out: PathBuf,
-    /// Dtype of the weights
-    #[arg(long, value_name = "DTYPE", default_value = "f32",
+    #[arg(required_unless_present = "onnx", conflicts_with = "onnx")]
+    out: Option<PathBuf>,
+    /// Dtype of the weights [default: f32]
+    #[arg(long, value_name = "DTYPE", conflicts_with = "onnx",
           value_parser = PossibleValuesParser::new(WeightDtype::ALL.map(WeightDtype::name)))]
-    dtype: String,
+    dtype: Option<String>,
     /// Write RUN's own adapters of LoRA alone, and do not add them to the weights of the model that they belong to
-    #[arg(long)]
+    #[arg(long, conflicts_with = "onnx")]
     adapters: bool,
+    /// ONNX file to write in place of a folder: what the model answers, for batches and texts of any size
+    #[arg(long, value_name = "FILE")]
+    onnx: Option<PathBuf>,
+    /// Version of ONNX's operators in the file, from 17 to 23 [default: 17]
+    #[arg(long, value_name = "N", requires = "onnx")]
+    opset: Option<i64>,
+    /// Embed texts as lessen embed does, also where the model has a head
+    #[arg(long, requires = "onnx")]
+    embed: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 impl Export {
     /// Exports; the exit code.
     pub fn run(self) -> Result<u8> {
-        let dtype = WeightDtype::from_name(&self.dtype).unwrap_or_default();
+        if let Some(file) = &self.onnx {
+            return self.onnx(file);
+        }
+        let Some(out) = &self.out else {
+            return Err(Error::user(
+                "there is no folder to write; name one, or a file with --onnx",
+            ));
+        };
+        let dtype = self
+            .dtype
+            .as_deref()
+            .and_then(WeightDtype::from_name)
+            .unwrap_or_default();
         let added = self.model.added()?;
         let form = ExportOptions {
             dtype,
             adapters: self.model.adapters(&added),
             adapters_alone: self.adapters,
         };
-        let source = export(self.model.folder(), self.model.which(), &self.out, form)?;
-        let (source, out) = (self.model.shown(&source), self.out.display());
+        let source = export(self.model.folder(), self.model.which(), out, form)?;
+        let (source, out) = (self.model.shown(&source), out.display());
         say(&format!("{source} is in {out} as {}\n", dtype.name()))?;
+        Ok(0)
+    }
+
+    /// Writes an ONNX file; the exit code.
+    fn onnx(&self, file: &Path) -> Result<u8> {
+        let added = self.model.added()?;
+        let default = OnnxOptions::default();
+        let options = OnnxOptions {
+            which: self.model.which(),
+            adapters: self.model.adapters(&added),
+            opset: self.opset.unwrap_or(default.opset),
+            embeds: self.embed,
+            ..default
+        };
+        let written = export_onnx(self.model.folder(), file, &options, &|| self.device.open())?;
+        written.notes.iter().for_each(|note| tell(note));
+        say(&format!(
+            "{} is in {} as ONNX with operators of version {}: {} give {}\nread again and run on random inputs of two \
+             sizes, its outputs differ from the model's by at most {:.1e}\n",
+            self.model.shown(&written.source),
+            file.display(),
+            written.opset,
+            written.inputs.join(", "),
+            written.outputs.join(", "),
+            written.difference
+        ))?;
         Ok(0)
     }
 }

@@ -26,7 +26,7 @@ fn each_line_is_answered_before_the_next_one_comes() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     model(dir);
-    let mut child = command(dir, &["predict", "run", "--stream", "--probabilities"])
+    let mut child = command(dir, &["predict", "run", "--stream", "--probabilities", "--batch", "3"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

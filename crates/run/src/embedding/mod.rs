@@ -4,6 +4,7 @@
 //! of a text's tokens become one vector, layers and a normalization may follow. Of any other model of texts the mean of
 //! the last states is taken, as sentence-transformers does.
 
+mod exported;
 mod folder;
 mod joined;
 mod known_fields;
@@ -33,6 +34,7 @@ use lessen_train::{Function, Session};
 use std::borrow::Borrow;
 use std::path::Path;
 
+pub(crate) use self::exported::EmbeddingFunction;
 pub use self::folder::is_embedder;
 pub use self::joined::{JoinedEmbedder, normalize};
 pub use self::pooling::{parse_pooling, show_pooling};
@@ -225,6 +227,23 @@ impl Embedder {
             found.rows.iter_mut().for_each(|row| divide_by_length(row));
         }
         Ok(found)
+    }
+
+    /// Embeds texts that are encoded already, without a prompt, before a last normalization.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn embed_encoded(&mut self, texts: &[EncodedText]) -> Result<Vec<Vec<f32>>> {
+        let mut rows = Vec::with_capacity(texts.len());
+        for part in texts.chunks(ROOM) {
+            rows.extend(self.batch(part, 0)?);
+        }
+        Ok(rows)
+    }
+
+    /// The number of tokens that the model knows.
+    pub fn vocab_size(&self) -> usize {
+        self.model.vocab_size()
     }
 
     /// The text that is encoded.

@@ -11,6 +11,7 @@ mod plain;
 mod prediction;
 mod sequences;
 mod tagging;
+mod timing;
 
 use crate::cut_texts::CutTexts;
 use crate::device::NewBackend;
@@ -33,6 +34,7 @@ pub use self::evaluation::Evaluation;
 pub use self::images::ImagePredictor;
 pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
+pub use self::timing::{LENGTH, RandomBatches, random_texts};
 pub use crate::goal::Prediction;
 
 /// A saved model with its settings: the settings of its training, or for a Hugging Face folder the settings that follow

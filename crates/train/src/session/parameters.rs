@@ -54,6 +54,19 @@ impl Session {
         Ok(weights)
     }
 
+    /// The values of a parameter.
+    ///
+    /// # Errors
+    /// A parameter that the model does not have, a device that fails.
+    pub fn weight(&self, name: &str) -> Result<Vec<f32>> {
+        let Some(param) = self.params.iter().find(|param| param.name == name) else {
+            return Err(Error::user(format!("the model has no parameter `{name}`")));
+        };
+        let mut data = Vec::new();
+        self.show(param, &mut |values| data = values.to_vec())?;
+        Ok(data)
+    }
+
     /// Gives parameters other values; a parameter that `weights` lacks keeps its value. Where norms subtract no mean,
     /// parameters are recentred for it.
     ///

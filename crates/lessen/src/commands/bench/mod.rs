@@ -6,6 +6,7 @@ mod condense;
 mod memory;
 mod onnx;
 mod planning_args;
+mod predict;
 mod step;
 mod update;
 
@@ -36,6 +37,8 @@ enum Benchmark {
     Condense(condense::Condense),
     /// An ONNX model on random inputs, and the share of its norms
     Onnx(onnx::Onnx),
+    /// Predictions of a saved model: percentiles of the time of a request, and answers in a second
+    Predict(predict::Predict),
 }
 
 impl Bench {
@@ -49,6 +52,7 @@ impl Bench {
             Benchmark::Attention(attention) => attention.run(),
             Benchmark::Condense(condense) => condense.run(),
             Benchmark::Onnx(onnx) => onnx.run(),
+            Benchmark::Predict(predict) => predict.run(),
         }
     }
 }

@@ -56,6 +56,9 @@ pub struct Predict {
     /// Write the probabilities of all classes
     #[arg(long, conflicts_with_all = ["text", "image", "glue"])]
     probabilities: bool,
+    /// Texts or images that the model computes together; short for --set train.batch=N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
     /// Another value for train.batch, data.max_length, data.text, data.text_pair or data.threshold; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
@@ -96,6 +99,9 @@ impl Predict {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
+        if let Some(batch) = self.batch {
+            run.set(&[format!("train.batch={batch}")])?;
+        }
         self.precision.set_and_warn(&mut run)?;
         if !self.what.image.is_empty() {
             return self.images(&run).map(|()| 0);

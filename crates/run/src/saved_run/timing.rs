@@ -1,0 +1,90 @@
+//! Asking a model about random batches of one size, to measure how long its answers take.
+
+use super::SavedRun;
+use super::logits::Logits;
+use lessen_base::{Result, SplitMix64};
+use lessen_data::{Batch, EncodedText, Field, packed_batch};
+
+/// Batches that are asked about in turn.
+const BATCHES: usize = 4;
+
+/// A saved model with random batches of one size.
+pub struct RandomBatches<'a> {
+    run: &'a SavedRun<'a>,
+    logits: Logits,
+    batches: Vec<Batch>,
+    next: usize,
+    length: Option<usize>,
+}
+
+/// Random texts of `length` tokens each, for a vocabulary of this size.
+pub fn random_texts(count: usize, length: usize, vocab: usize, random: &mut SplitMix64) -> Vec<EncodedText> {
+    let text = |_| {
+        let ids = (0..length).map(|_| random.below(vocab.max(1) as u64) as i32);
+        (ids.collect(), vec![0; length])
+    };
+    (0..count).map(text).collect()
+}
+
+impl SavedRun<'_> {
+    /// The model on a device, to be asked about batches of `size` random images, or texts of `length` tokens; without a
+    /// length, of as many as the model reads, but 128 at most.
+    ///
+    /// # Errors
+    /// More tokens than the model has positions; a model that cannot be read.
+    pub fn random_batches(&self, size: usize, length: Option<usize>) -> Result<RandomBatches<'_>> {
+        let (model, mut random) = (&self.saved.model, SplitMix64::new(1));
+        let length = match (model.image(), length) {
+            (Some(_), _) => None,
+            (None, Some(length)) => {
+                let fits = model.check_length(length);
+                fits.map_err(|error| error.at(format!("--length {length}")))?;
+                Some(length)
+            }
+            (None, None) => Some(model.max_length().unwrap_or(LENGTH).min(LENGTH)),
+        };
+        let mut batch = || match (model.image(), length) {
+            (Some([rows, columns, channels]), _) => {
+                let shape = [size, rows, columns, channels];
+                let count: usize = shape.iter().product();
+                let numbers = (0..count).map(|_| (2.0 * random.unit() - 1.0) as f32).collect();
+                Batch {
+                    fields: vec![("images".to_string(), Field::f32(shape, numbers))],
+                    examples: size,
+                    tokens: size,
+                }
+            }
+            (None, length) => {
+                let texts = random_texts(size, length.unwrap_or(1), model.vocab_size(), &mut random);
+                packed_batch(&texts, size, 0)
+            }
+        };
+        Ok(RandomBatches {
+            batches: (0..BATCHES).map(|_| batch()).collect(),
+            run: self,
+            logits: Logits::new(self.session()?),
+            next: 0,
+            length,
+        })
+    }
+}
+
+/// Most tokens of a text where nothing else is said.
+pub const LENGTH: usize = 128;
+
+impl RandomBatches<'_> {
+    /// The tokens of a text; none for images.
+    pub fn length(&self) -> Option<usize> {
+        self.length
+    }
+
+    /// Asks about the next batch.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn ask(&mut self) -> Result<()> {
+        let batch = &self.batches[self.next];
+        self.next = (self.next + 1) % self.batches.len();
+        self.logits.of(&self.run.saved.model, batch).map(drop)
+    }
+}
