@@ -94,7 +94,11 @@ macro_rules! scalars {
 }
 
 scalars! {
+    i8: Dtype::Signed(1),
+    i16: Dtype::Signed(2),
     u8: Dtype::Unsigned(1),
+    u16: Dtype::Unsigned(2),
+    u64: Dtype::Unsigned(8),
     i32: Dtype::Signed(4),
     u32: Dtype::Unsigned(4),
     i64: Dtype::Signed(8),

@@ -39,6 +39,13 @@ pub(crate) trait Bodies {
     fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>>;
 }
 
+/// A function that computes a node and returns its outputs in order; those that are not wanted may be left out at the
+/// end.
+pub(crate) type HostOperator = fn(&HostCall<'_>) -> Result<Vec<HostValue>>;
+
+/// Names of operators, each with its domain and the function that computes its nodes. ONNX itself has the empty domain.
+pub(crate) type HostOperators = &'static [(&'static str, &'static str, HostOperator)];
+
 /// A node that is computed.
 pub(crate) struct HostCall<'a> {
     /// The node.

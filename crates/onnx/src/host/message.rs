@@ -29,7 +29,10 @@ impl HostTensor {
                 .map_err(|_| Error::user(format!("a text of the tensor `{}` is not UTF-8", message.name)))?;
             let extents = message.dims.iter().map(|&extent| usize::try_from(extent).ok());
             let Some(shape) = extents.collect::<Option<Vec<usize>>>() else {
-                return Err(Error::user(format!("the tensor `{}` has a negative extent", message.name)));
+                return Err(Error::user(format!(
+                    "the tensor `{}` has a negative extent",
+                    message.name
+                )));
             };
             return HostTensor::new(&shape, texts);
         }
@@ -101,9 +104,7 @@ impl HostValue {
             sequence_value,
         };
         match self {
-            HostValue::Tensor(tensor) if is_optional => {
-                optional(1, Some(tensor.to_message("")), None).encode_to_vec()
-            }
+            HostValue::Tensor(tensor) if is_optional => optional(1, Some(tensor.to_message("")), None).encode_to_vec(),
             HostValue::Tensor(tensor) => tensor.to_message(name).encode_to_vec(),
             HostValue::Sequence(all) if is_optional => {
                 optional(3, None, Some(sequence_message(all, ""))).encode_to_vec()
@@ -116,9 +117,14 @@ impl HostValue {
 
 fn sequence(message: &SequenceProto, depth: usize) -> Result<HostValue> {
     if depth > MOST_NESTED {
-        return Err(Error::user(format!("it has more than {MOST_NESTED} sequences within each other")));
+        return Err(Error::user(format!(
+            "it has more than {MOST_NESTED} sequences within each other"
+        )));
     }
-    let tensors = message.tensor_values.iter().map(|tensor| Ok(HostTensor::of_message(tensor)?.into()));
+    let tensors = message
+        .tensor_values
+        .iter()
+        .map(|tensor| Ok(HostTensor::of_message(tensor)?.into()));
     let sequences = message.sequence_values.iter().map(|inner| sequence(inner, depth + 1));
     let all: Vec<HostValue> = tensors.chain(sequences).collect::<Result<_>>()?;
     Ok(HostValue::Sequence(Arc::new(all)))

@@ -24,12 +24,12 @@ mod tensor;
 mod typed;
 
 pub(crate) use broadcast::Broadcast;
-pub(crate) use call::{Bodies, Body, HostCall, one};
+pub(crate) use call::{Bodies, Body, HostCall, HostOperator, HostOperators, one};
 pub use data::Data;
 pub(crate) use data::{each_float, each_integer, each_number, each_type};
-pub(crate) use number::{Float, Integer, Number};
-pub(crate) use operators::{HostOperator, HostOperators, host_operator};
-pub(crate) use tensor::numel;
 pub use narrow_number::NarrowNumber;
+pub(crate) use number::{Float, Integer, Number};
+pub(crate) use operators::host_operator;
+pub(crate) use tensor::numel;
 pub use tensor::{HostTensor, HostValue};
 pub(crate) use typed::Typed;

@@ -3,19 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use lessen_base::Result;
-
-use super::call::HostCall;
-use super::tensor::HostValue;
+use super::call::{HostOperator, HostOperators};
 use super::{control, elementwise, images, learning, movement, products};
 use crate::proto::NodeProto;
-
-/// A function that computes a node and returns its outputs in order; those that are not wanted may be left out at the
-/// end.
-pub(crate) type HostOperator = fn(&HostCall<'_>) -> Result<Vec<HostValue>>;
-
-/// Names of operators, each with its domain and the function that computes its nodes. ONNX itself has the empty domain.
-pub(crate) type HostOperators = &'static [(&'static str, &'static str, HostOperator)];
 
 /// The operators, by folder and file.
 const GROUPS: &[&[HostOperators]] = &[

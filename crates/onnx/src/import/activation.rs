@@ -6,6 +6,7 @@ use lessen_graph::Tensor;
 use super::Value;
 use super::call::{Call, Operators, one};
 use super::elementwise::unary;
+use super::layout::through_both;
 
 pub(crate) const OPERATORS: Operators = &[
     ("Celu", celu),
@@ -81,8 +82,9 @@ fn leaky_relu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 
 fn prelu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let (x, slope) = (call.tensor(0)?, call.tensor(1)?);
-    let is_negative = x.lt(x.scalar_like(0.0));
-    one(is_negative.select(x * slope, x))
+    one(through_both(x, slope, |x, slope| {
+        x.lt(x.scalar_like(0.0)).select(x * slope, x)
+    }))
 }
 
 fn quick_gelu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {

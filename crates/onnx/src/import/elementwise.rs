@@ -5,6 +5,7 @@ use lessen_graph::{DType, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::layout::{through, through_both};
 use crate::element::Element;
 
 pub(crate) const OPERATORS: Operators = &[
@@ -44,13 +45,14 @@ pub(crate) const OPERATORS: Operators = &[
 ];
 
 pub(super) fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
-    one(f(call.tensor(0)?))
+    one(through(call.tensor(0)?, f))
 }
 
 /// Dropout of inference, which drops nothing; the second output says that every element is kept.
 fn dropout<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let is_training = match call.opset {
         ..7 => call.int("is_test", 0) == 0,
+        7..10 if call.node.proto.output.len() > 1 => return call.unknown("a mask of numbers"),
         _ => call.has(2) && call.known(2).is_none_or(|mode| mode.data.first() != Some(&0.0)),
     };
     if is_training {
@@ -62,13 +64,13 @@ fn dropout<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 fn binary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
-    one(f(call.tensor(0)?, call.tensor(1)?))
+    one(through_both(call.tensor(0)?, call.tensor(1)?, f))
 }
 
 fn variadic<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
     let mut all = call.tensor(0)?;
     for input in 1..call.inputs.len() {
-        all = f(all, call.tensor(input)?);
+        all = through_both(all, call.tensor(input)?, &f);
     }
     one(all)
 }
@@ -100,6 +102,12 @@ fn cast_to(x: Tensor<'_>, dtype: DType) -> Tensor<'_> {
 
 fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x = call.tensor(0)?;
+    // An absent bound is the type's last finite number.
+    let least = if x.dtype() == DType::F64 {
+        f64::MIN
+    } else {
+        f32::MIN.into()
+    };
     let bound = |call: &Call<'_, 'g>, input: usize, attribute: &str, default: f64| {
         if call.has(input) {
             call.known(input).and_then(|array| array.data.first().copied())
@@ -107,11 +115,8 @@ fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
             Some(call.float(attribute, default))
         }
     };
-    match (
-        bound(call, 1, "min", f64::NEG_INFINITY),
-        bound(call, 2, "max", f64::INFINITY),
-    ) {
-        (Some(low), Some(high)) => one(x.clamp(low, high)),
+    match (bound(call, 1, "min", least), bound(call, 2, "max", -least)) {
+        (Some(low), Some(high)) => one(through(x, |x| x.clamp(low, high))),
         _ => call.unknown("a bound that is computed"),
     }
 }

@@ -6,6 +6,7 @@ use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::layout::{behind, channels_first, channels_last, restored};
 use super::windows::Windows;
 
 pub(crate) const OPERATORS: Operators = &[
@@ -21,25 +22,6 @@ pub(crate) const OPERATORS: Operators = &[
     ("MaxPool", max_pool),
     ("SpaceToDepth", space_to_depth),
 ];
-
-/// Images `[N, C, ...]` of one or two axes as `[N, H, W, C]`.
-fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Tensor<'g>> {
-    let shape = x.shape();
-    match shape[..] {
-        [n, c, length] => Ok(x.reshape(&[n, c, 1, length]).permute(&[0, 2, 3, 1])),
-        [_, _, _, _] => Ok(x.permute(&[0, 2, 3, 1])),
-        _ => call.unknown("images of other than one or two axes"),
-    }
-}
-
-/// The reverse of [`channels_last`], for images of so many axes.
-fn channels_first(y: Tensor<'_>, axes: usize) -> Tensor<'_> {
-    let y = y.permute(&[0, 3, 1, 2]);
-    match (axes, &y.shape()[..]) {
-        (1, &[n, c, _, length]) => y.reshape(&[n, c, length]),
-        _ => y,
-    }
-}
 
 /// A weight `[O, I, ...]` of one or two axes as of two.
 fn weight_of_two_axes<'g>(call: &Call<'_, 'g>, weight: Tensor<'g>) -> Result<Tensor<'g>> {
@@ -172,7 +154,11 @@ fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tenso
     }
     let axes: Vec<usize> = (2..shape.len()).collect();
     axes.iter().for_each(|axis| shape[*axis] = 1);
-    one(f(x, &axes).reshape(&shape))
+    let reduced = match behind(x) {
+        Some(image) => f(image, &[1, 2]),
+        None => f(x, &axes),
+    };
+    one(reduced.reshape(&shape))
 }
 
 /// A number for each channel in the place of channels, axis 1 of so many.
@@ -194,6 +180,9 @@ fn batch_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let (mean, variance) = (call.tensor(3)?, call.tensor(4)?);
     let factor = scale * (variance + call.float("epsilon", 1e-5)).rsqrt();
     let shift = shift - mean * factor;
+    if let Some(image) = behind(x) {
+        return one(restored(image * factor + shift));
+    }
     let rank = x.rank();
     one(x * by_channel(factor, rank) + by_channel(shift, rank))
 }

@@ -5,6 +5,7 @@ use lessen_graph::{Array, DType, Tensor, Type, concat, numel};
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::layout::{axis_behind, behind, restored};
 
 pub(crate) const OPERATORS: Operators = &[
     ("Concat", joined),
@@ -34,7 +35,13 @@ fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     match shown[..] {
         [] => one(parts[0]),
         [only] => one(only),
-        _ => one(concat(&shown, axis as isize)),
+        _ => {
+            let images: Option<Vec<Tensor<'g>>> = shown.iter().map(|part| behind(*part)).collect();
+            match images {
+                Some(images) => one(restored(concat(&images, axis_behind(axis) as isize))),
+                None => one(concat(&shown, axis as isize)),
+            }
+        }
     }
 }
 
@@ -80,7 +87,11 @@ fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     };
     let rank = x.rank();
     for axis in (0..rank).filter(|axis| pads[*axis] + pads[axis + rank] > 0) {
-        x = x.pad(axis as isize, pads[axis], pads[axis + rank], value);
+        let (before, after) = (pads[axis], pads[axis + rank]);
+        x = match behind(x) {
+            Some(image) => restored(image.pad(axis_behind(axis) as isize, before, after, value)),
+            None => x.pad(axis as isize, before, after, value),
+        };
     }
     one(x)
 }
@@ -150,7 +161,10 @@ fn slice<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
             let start = from_end(starts[i]).clamp(0, extent);
             let end = from_end(ends[i]).clamp(start, extent);
             let (start, len) = (start as usize, (end - start) as usize);
-            x = x.slice(axis as isize, start, len);
+            x = match behind(x) {
+                Some(image) => restored(image.slice(axis_behind(axis) as isize, start, len)),
+                None => x.slice(axis as isize, start, len),
+            };
             if steps[i] > 1 {
                 let positions = (0..len).step_by(steps[i] as usize).map(|at| at as f64).collect();
                 x = taken(call, x, axis, positions);
@@ -202,7 +216,17 @@ fn split<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         }
     };
     match sizes {
-        Some(sizes) => Ok(x.split(axis as isize, &sizes).into_iter().map(Value::Traced).collect()),
+        Some(sizes) => {
+            let parts = match behind(x) {
+                Some(image) => image
+                    .split(axis_behind(axis) as isize, &sizes)
+                    .into_iter()
+                    .map(restored)
+                    .collect(),
+                None => x.split(axis as isize, &sizes),
+            };
+            Ok(parts.into_iter().map(Value::Traced).collect())
+        }
         None => call.unknown("a part of negative size"),
     }
 }
@@ -242,7 +266,10 @@ fn transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         .iter()
         .map(|axis| call.axis(*axis, x.rank()))
         .collect::<Result<Vec<usize>>>()?;
-    one(x.permute(&order))
+    match behind(x) {
+        Some(image) if order == [0, 2, 3, 1] => one(image),
+        _ => one(x.permute(&order)),
+    }
 }
 
 fn unsqueeze<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {

@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
-use super::{activation, attention, elementwise, images, indexing, integers, movement, norms, products, reductions};
+use super::{
+    activation, attention, elementwise, images, indexing, integers, movement, norms, products, recurrent, reductions,
+};
 use crate::model::Node;
 
 /// The operators of ONNX itself, by file.
@@ -20,6 +22,7 @@ const GROUPS: &[Operators] = &[
     movement::OPERATORS,
     norms::OPERATORS,
     products::OPERATORS,
+    recurrent::OPERATORS,
     reductions::OPERATORS,
 ];
 

@@ -202,7 +202,7 @@ impl<'a, 'g> Builder<'a, 'g> {
 
     /// Whether a name stands for the same value in every run that comes here.
     fn is_fixed(&self, name: &str) -> bool {
-        self.fixed.contains(name) || (!self.scope.has(name) && self.model.initializers.contains_key(name))
+        self.fixed.contains(name) || (!self.scope.has(name) && self.constants.has(name))
     }
 
     /// Whether a node is of floats that programs have, so that it is worth tracing.
@@ -231,7 +231,10 @@ impl<'a, 'g> Builder<'a, 'g> {
                     None => return Ok(false),
                 }
             } else {
-                self.model.initializers.get(name).map(|tensor| tensor.element)
+                match self.model.initializers.get(name) {
+                    Some(tensor) => Some(tensor.element),
+                    None => self.constants.get(name)?.and_then(|value| value.tensor()?.element()),
+                }
             };
             match element {
                 Some(element) if !is_narrow(element) => has_float |= element.is_float(),

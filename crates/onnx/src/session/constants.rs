@@ -1,6 +1,6 @@
 //! The initializers of a model as arrays in memory, each read when it is asked for first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lessen_base::Result;
@@ -12,15 +12,24 @@ use crate::tensor::Tensor;
 /// The initializers of a model.
 pub(super) struct Constants {
     model: Arc<Model>,
+    /// Names of arrays that are no initializers.
+    more: HashSet<String>,
     read: Mutex<HashMap<String, HostValue>>,
 }
 
 impl Constants {
-    pub(super) fn new(model: Arc<Model>) -> Constants {
+    /// The initializers of a model and other arrays by name.
+    pub(super) fn new(model: Arc<Model>, more: HashMap<String, HostValue>) -> Constants {
         Constants {
             model,
-            read: Mutex::default(),
+            more: more.keys().cloned().collect(),
+            read: Mutex::new(more),
         }
+    }
+
+    /// Whether a name is that of an initializer, or of another array that does not change.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.model.initializers.contains_key(name) || self.more.contains(name)
     }
 
     /// The initializer of this name, if there is one.

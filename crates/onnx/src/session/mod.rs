@@ -9,6 +9,7 @@
 mod branch;
 mod builder;
 mod constants;
+mod fold;
 mod interpreter;
 mod program;
 mod scope;
@@ -24,6 +25,7 @@ use lessen_graph::Trace;
 
 use self::builder::Builder;
 use self::constants::Constants;
+use self::fold::folded;
 use self::interpreter::Interpreter;
 use self::program::{Part, Program};
 use self::scope::Scope;
@@ -51,9 +53,9 @@ impl Session {
     /// # Errors
     /// Operators that are not known; the sentence names all of them.
     pub fn new(model: Arc<Model>, backend: Box<dyn Backend>) -> Result<Session> {
-        let nodes = model.nodes.iter().cloned().map(Arc::new).collect();
+        let (nodes, weights) = folded(&model)?;
         Ok(Session {
-            constants: Constants::new(model.clone()),
+            constants: Constants::new(model.clone(), weights),
             model,
             state: Mutex::new(State {
                 backend,

@@ -5,7 +5,7 @@ mod loops;
 mod recurrent;
 mod stacked;
 
-use super::operators::HostOperators;
+use super::call::HostOperators;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[branches::OPERATORS, loops::OPERATORS, recurrent::OPERATORS];

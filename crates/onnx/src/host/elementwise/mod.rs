@@ -20,7 +20,7 @@ mod tests;
 mod texts;
 mod variadic;
 
-use super::operators::HostOperators;
+use super::call::HostOperators;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[

@@ -21,7 +21,7 @@ mod transposed;
 mod unpooling;
 mod windows;
 
-use super::operators::HostOperators;
+use super::call::HostOperators;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[

@@ -5,7 +5,7 @@ mod labels;
 mod transforms;
 mod trees;
 
-use super::operators::HostOperators;
+use super::call::HostOperators;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[features::OPERATORS, labels::OPERATORS, trees::OPERATORS];

@@ -17,7 +17,7 @@ mod terms;
 mod texts;
 mod walk;
 
-use super::operators::HostOperators;
+use super::call::HostOperators;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[

@@ -25,7 +25,7 @@ mod softmax;
 mod spectrum;
 mod training;
 
-use super::operators::HostOperators;
+use super::call::HostOperators;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[
