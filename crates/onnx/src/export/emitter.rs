@@ -31,7 +31,7 @@ pub(super) struct DimensionSource {
 pub(super) struct Forms {
     /// The value as in the graph.
     pub plain: Option<String>,
-    /// The images `[N, H, W, C]` as `[N, C, H, W]`.
+    /// The images `[N, H, W, C]`, or their pixels in rows, `[N, H·W, C]`, with the channels first: `[N, C, ..]`.
     pub channels_first: Option<String>,
     /// The parameter that it is.
     pub parameter: Option<String>,
@@ -188,8 +188,9 @@ impl<'a> Emitter<'a> {
             if self.is_one_pixel(value) {
                 self.reshaped_from(&images, None, self.shape(value))
             } else {
-                self.writer
-                    .one("Transpose", &[&images], vec![ints("perm", &[0, 2, 3, 1])])
+                let rank = self.shape(value).len() as i64;
+                let order: Vec<i64> = [0].into_iter().chain(2..rank).chain([1]).collect();
+                self.writer.one("Transpose", &[&images], vec![ints("perm", &order)])
             }
         } else {
             return Err(Error::internal(format!("the value {value:?} was not written")));
@@ -207,15 +208,15 @@ impl<'a> Emitter<'a> {
             return Ok(name.clone());
         }
         let plain = self.plain(value)?;
+        let shape = self.shape(value);
+        // The channels, which are last, move behind the images.
+        let order: Vec<usize> = [0, shape.len() - 1].into_iter().chain(1..shape.len() - 1).collect();
         let name = if self.is_one_pixel(value) {
-            let [n, h, w, c] = self.shape(value) else {
-                return Err(Error::internal("images without four axes"));
-            };
-            let shape = [n.clone(), c.clone(), h.clone(), w.clone()];
+            let shape: Vec<Extent> = order.iter().map(|axis| shape[*axis].clone()).collect();
             self.reshaped_from(&plain, None, &shape)
         } else {
-            self.writer
-                .one("Transpose", &[&plain], vec![ints("perm", &[0, 3, 1, 2])])
+            let order: Vec<i64> = order.into_iter().map(|axis| axis as i64).collect();
+            self.writer.one("Transpose", &[&plain], vec![ints("perm", &order)])
         };
         self.values[value.index()].channels_first = Some(name.clone());
         Ok(name)
@@ -227,9 +228,12 @@ impl<'a> Emitter<'a> {
         forms.channels_first.is_some() && forms.plain.is_none()
     }
 
-    /// Whether images have one pixel, so that the order of axes does not matter.
+    /// Whether images have one pixel each, so that the order of axes does not matter.
     pub(super) fn is_one_pixel(&self, value: ValueId) -> bool {
-        matches!(self.shape(value), [_, h, w, _] if h.is_one() && w.is_one())
+        match self.shape(value) {
+            [_, pixels @ .., _] => !pixels.is_empty() && pixels.iter().all(Extent::is_one),
+            _ => false,
+        }
     }
 
     /// The name and the extents of what a value repeats.
@@ -366,8 +370,13 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// The order of axes of images whose channels come first: where each axis of `[N, H, W, C]` is in `[N, C, H, W]`.
-    pub(super) fn axis_of_channels_first(axis: usize) -> i64 {
-        [0, 2, 3, 1][axis]
+    /// The place of an axis of images, `[N, .., C]` with `rank` axes, where channels come first, `[N, C, ..]`.
+    pub(super) fn axis_of_channels_first(axis: usize, rank: usize) -> i64 {
+        let axis = match axis {
+            0 => 0,
+            _ if axis + 1 == rank => 1,
+            _ => axis + 1,
+        };
+        axis as i64
     }
 }

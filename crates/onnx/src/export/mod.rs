@@ -1,8 +1,8 @@
 //! Writes an inference function as an ONNX file.
 //!
-//! A function is traced at a few sizes of its dimensions ([`points`]), such as the batch and the length of texts.
-//! [`family`](self) finds how every extent and number depends on them, so that the file has these dimensions by name.
-//! Each operation is written by a function of [`operators`](self), or as its decomposition.
+//! A function is traced at a few sizes of its dimensions ([`points`]), such as the batch and the length of texts. From
+//! these traces follows how every extent and number depends on the dimensions, which the file has by name. Each operation
+//! is written by a function of `operators`, or as its decomposition.
 
 mod emitter;
 mod extent;
@@ -75,8 +75,7 @@ pub struct Export<'a> {
 /// The most bytes of a file that all readers take.
 pub const MOST_BYTES: u64 = 2_000_000_000;
 
-/// Writes a function to the file `path`, whose elements may be in another file, `path` with `.data` at its end. The
-/// names of the operators that it has.
+/// Writes a function to the file `path`, whose elements may be in another file, `path` with `.data` at its end.
 ///
 /// # Errors
 /// An operation that cannot be exported, by its name; a version that is not in [`OPSETS`]; a parameter that cannot be

@@ -248,8 +248,8 @@ const TEXTS: &[(&str, Function)] = &[
         let [q, k, v] = heads(g, b, t, 4, 4);
         let table = g.state("table", DType::F32, &[64, 4, 4]).slice(0, 0, t);
         let own = g.state("own", DType::F32, &[64, 1, 4]).slice(0, 0, t);
-        let beside = |x: Tensor<'_>, more: Tensor<'_>| more.unsqueeze(0).broadcast_to(&[x.dim(0), t, 4, 4]);
-        let (q, k) = (concat(&[q, beside(q, table)], -1), concat(&[k, beside(k, own)], -1));
+        let [table, own] = [table, own].map(|more| more.unsqueeze(0).broadcast_to(&[q.dim(0), t, 4, 4]));
+        let (q, k) = (concat(&[q, table], -1), concat(&[k, own], -1));
         let how = AttentionOptions {
             scale: Some(0.5),
             mask: mask(g, b, t),
@@ -319,6 +319,8 @@ const IMAGES: &[(&str, Function)] = &[
         let means = z.global_avg_pool2d().reshape(&[b, 1, 1, 4]);
         let u = g.state("u", DType::F32, &[4, 4, 1, 1]);
         let gated = z * means.conv2d(u, Conv2dOptions::default()).sigmoid();
+        let pixels = g.state("pixels", DType::F32, &[4, 4]);
+        let gated = gated.matmul_t(pixels) + gated.matmul(pixels);
         let matrix = g.state("matrix", DType::F32, &[5, 4]);
         gated.global_avg_pool2d().matmul_t(matrix)
     }),

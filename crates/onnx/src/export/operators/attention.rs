@@ -77,7 +77,15 @@ fn as_operator(e: &mut Emitter<'_>, op: &Attention, qkv: [ValueId; 3], added: Op
         let name = e.plain(value)?;
         names.push(swapped(e, &name, &[0, 2, 1, 3]));
     }
-    names.extend(added);
+    if let Some(added) = added {
+        // ONNX Runtime does not repeat them for queries.
+        let queries = e.shape(qkv[0])[1].clone();
+        names.push(e.once(format!("for queries {added} {queries:?}"), |e| {
+            let shape = [e.fixed(1), e.fixed(1), queries, e.fixed(1)];
+            let shape = e.sizes(&shape);
+            Ok(e.writer.one("Expand", &[&added, &shape], vec![]))
+        })?);
+    }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let y = e.writer.one("Attention", &names, vec![float("scale", op.scale)]);
     Ok(swapped(e, &y, &[0, 2, 1, 3]))

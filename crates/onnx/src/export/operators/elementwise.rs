@@ -40,11 +40,12 @@ struct Operands {
 /// The inputs of a node that has their common shape, without repetitions that the operators of ONNX do by themselves.
 fn operands(e: &mut Emitter<'_>, node: usize) -> Result<Operands> {
     let (inputs, output) = (&e.node(node).inputs, e.node(node).outputs[0]);
-    let is_image = e.shape(output).len() == 4 && inputs.iter().any(|value| e.is_channels_first(*value));
+    let rank = e.shape(output).len();
+    let is_image = (rank == 3 || rank == 4) && inputs.iter().any(|value| e.is_channels_first(*value));
     if is_image {
         let found: Option<Vec<(String, bool)>> = inputs
             .iter()
-            .map(|value| image_operand(e, *value).transpose())
+            .map(|value| image_operand(e, *value, rank).transpose())
             .collect::<Option<Result<_>>>()
             .transpose()?;
         if let Some(found) = found
@@ -96,7 +97,7 @@ fn reduced(e: &mut Emitter<'_>, value: ValueId) -> Result<(String, Vec<Extent>)>
 
 /// An operand beside images with their channels first, and whether it has all their extents; none where it has no such
 /// form without moving elements.
-fn image_operand(e: &mut Emitter<'_>, value: ValueId) -> Result<Option<(String, bool)>> {
+fn image_operand(e: &mut Emitter<'_>, value: ValueId, rank: usize) -> Result<Option<(String, bool)>> {
     if let Some(number) = e.fill(value) {
         return Ok(Some((e.number(e.dtype(value), &number)?, false)));
     }
@@ -109,15 +110,17 @@ fn image_operand(e: &mut Emitter<'_>, value: ValueId) -> Result<Option<(String, 
     match e.shape(inner) {
         [_] => {
             if let Some(known) = e.known(inner)? {
-                let shape = [known.ty.numel(), 1, 1];
+                let mut shape = vec![1; rank - 1];
+                shape[0] = known.ty.numel();
                 let mut array = known.as_ref().clone();
                 array.ty = lessen_graph::Type::new(array.ty.dtype, &shape);
                 return Ok(Some((e.constant(&array)?, false)));
             }
-            let (name, axes) = (e.plain(inner)?, e.writer.ints(&[1, 2]));
+            let axes: Vec<i64> = (1..rank as i64 - 1).collect();
+            let (name, axes) = (e.plain(inner)?, e.writer.ints(&axes));
             Ok(Some((e.writer.one("Unsqueeze", &[&name, &axes], vec![]), false)))
         }
-        [..] if e.shape(inner).len() == 4 && (e.is_channels_first(inner) || e.is_one_pixel(inner)) => {
+        [..] if e.shape(inner).len() == rank && (e.is_channels_first(inner) || e.is_one_pixel(inner)) => {
             Ok(Some((e.channels_first(inner)?, false)))
         }
         _ => Ok(None),

@@ -39,6 +39,21 @@ fn reshape(e: &mut Emitter<'_>, node: usize) -> Result<()> {
         e.set(output, name);
         return Ok(());
     }
+    // Pixels of images become rows, or the other way round.
+    if e.is_channels_first(input)
+        && let ([n, .., c], [own_n, .., own_c]) = (from, to)
+        && n == own_n
+        && c == own_c
+        && from.len().min(to.len()) == 3
+        && from.len().max(to.len()) == 4
+    {
+        let pixels = &to[1..to.len() - 1];
+        let shape: Vec<Extent> = [n, c].into_iter().chain(pixels).cloned().collect();
+        let name = e.channels_first(input)?;
+        let name = e.reshaped_from(&name, None, &shape);
+        e.set_channels_first(output, name);
+        return Ok(());
+    }
     // Axes of extent 1 are added to what is repeated, not to the repetitions.
     if let Some(Narrow::Value(inner)) = e.values[input.index()].narrow
         && e.shape(inner).len() == from.len()
@@ -106,7 +121,10 @@ fn permute(e: &mut Emitter<'_>, node: usize) -> Result<()> {
 /// The name of a value, and its axis: with channels first where it is written so.
 fn form(e: &mut Emitter<'_>, value: ValueId, axis: usize, channels_first: bool) -> Result<(String, i64)> {
     Ok(if channels_first {
-        (e.channels_first(value)?, Emitter::axis_of_channels_first(axis))
+        (
+            e.channels_first(value)?,
+            Emitter::axis_of_channels_first(axis, e.shape(value).len()),
+        )
     } else {
         (e.plain(value)?, axis as i64)
     })
@@ -131,7 +149,7 @@ fn concat(e: &mut Emitter<'_>, node: usize) -> Result<()> {
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let axis = if images {
-        Emitter::axis_of_channels_first(axis)
+        Emitter::axis_of_channels_first(axis, e.shape(output).len())
     } else {
         axis as i64
     };

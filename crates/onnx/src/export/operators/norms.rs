@@ -143,9 +143,11 @@ fn reduce(e: &mut Emitter<'_>, node: usize) -> Result<()> {
 /// As [`Emitter::plain`].
 pub(super) fn reduced(e: &mut Emitter<'_>, operator: &str, x: ValueId, axes: &[usize], keeps: bool) -> Result<String> {
     let own: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
-    if e.is_channels_first(x) && own == [1, 2] && !keeps {
+    let pixels: Vec<i64> = (1..e.shape(x).len() as i64 - 1).collect();
+    if e.is_channels_first(x) && own == pixels && !keeps {
         let images = e.channels_first(x)?;
-        return Ok(reduction(e, operator, &images, &[2, 3], false));
+        let axes: Vec<i64> = pixels.iter().map(|axis| axis + 1).collect();
+        return Ok(reduction(e, operator, &images, &axes, false));
     }
     let x = e.plain(x)?;
     Ok(reduction(e, operator, &x, &own, keeps))

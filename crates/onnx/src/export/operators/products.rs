@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lessen_base::Result;
 use lessen_graph::ops::MatMul;
-use lessen_graph::{Graph, Named, ValueId};
+use lessen_graph::{Array, Graph, Named, Type, ValueId};
 
 use super::elementwise::attributes;
 use super::{Operation, always};
@@ -35,6 +35,18 @@ fn matmul(e: &mut Emitter<'_>, node: usize) -> Result<()> {
         ..
     } = *attributes::<MatMul>(e, node)?;
     let (inputs, output) = (&e.node(node).inputs, e.node(node).outputs[0]);
+    if e.shape(output).len() == 4
+        && e.is_channels_first(inputs[0])
+        && !transpose_a
+        && let Some(kernel) = pixel_kernel(e, inputs[1], transpose_b)?
+    {
+        let x = e.channels_first(inputs[0])?;
+        let name = e
+            .writer
+            .one("Conv", &[&x, &kernel], vec![ints("kernel_shape", &[1, 1])]);
+        e.set_channels_first(output, name);
+        return Ok(());
+    }
     let a = factor(e, inputs[0], transpose_a)?;
     let b = match e.transposed_parameter(inputs[1])? {
         Some(name) if transpose_b => name,
@@ -43,6 +55,20 @@ fn matmul(e: &mut Emitter<'_>, node: usize) -> Result<()> {
     let name = e.writer.one("MatMul", &[&a, &b], vec![]);
     e.set(output, name);
     Ok(())
+}
+
+/// A matrix of constants as the weight of a convolution of single pixels, `[out, in, 1, 1]`.
+fn pixel_kernel(e: &mut Emitter<'_>, matrix: ValueId, transposed: bool) -> Result<Option<String>> {
+    let Some(known) = e.known(matrix)? else {
+        return Ok(None);
+    };
+    let [rows, columns] = [known.ty.shape[0], known.ty.shape[1]];
+    let kernel = if transposed {
+        Array::f32(&[rows, columns, 1, 1], known.data.clone())
+    } else {
+        Array::from_fn(Type::f32(&[columns, rows, 1, 1]), |at| known.at(&[at[1], at[0]]))
+    };
+    e.constant(&kernel).map(Some)
 }
 
 /// A factor, with its last two axes swapped where it is stored transposed.
