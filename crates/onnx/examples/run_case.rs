@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_cpu::CpuBackend;
+use lessen_device::Backend;
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::{Data, HostTensor, HostValue, Model, Session};
 
@@ -72,7 +73,7 @@ fn sets(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Why the outputs for one set of data are wrong, if they are.
-fn run_set(session: &Session, set: &Path) -> Result<Option<String>> {
+fn run_set<B: Backend + ?Sized>(session: &Session<B>, set: &Path) -> Result<Option<String>> {
     let model = session.model();
     let mut inputs = Vec::new();
     for (i, input) in model.inputs.iter().enumerate() {

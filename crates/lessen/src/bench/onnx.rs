@@ -3,21 +3,22 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lessen_base::Result;
-use lessen_cpu::CpuBackend;
+use lessen_compile::Plan;
 use lessen_data::arrays::Array;
-use lessen_device::Host;
+use lessen_device::Backend;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
-use lessen_onnx::{Executable, Model, Sizes};
+use lessen_onnx::{HostValue, Model, Session};
 use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};
 use crate::devices::cpu_with;
-use crate::onnx::random_inputs;
+use crate::onnx::array;
 
 /// The nodes of one operation.
 #[derive(Clone, PartialEq, Debug)]
@@ -118,27 +119,14 @@ impl Measured {
     }
 }
 
-/// An input as ONNX Runtime reads it.
-fn array(shape: &[usize], host: Host<'_>) -> Array {
-    match host {
-        Host::F32(data) => Array::new(shape, data.iter().copied()),
-        Host::F64(data) => Array::new(shape, data.iter().copied()),
-        Host::I32(data) => Array::new(shape, data.iter().copied()),
-        Host::U32(data) => Array::new(shape, data.iter().copied()),
-        Host::U8(data) => Array::new(shape, data.iter().copied()),
-        Host::Bool(data) => Array::new(shape, data.iter().map(|x| *x != 0)),
-        Host::BF16(_) => Array::new(shape, host.elements().map(|x| x as f32)),
-    }
-}
-
 /// Median, least and greatest of ascending numbers.
 fn of_sorted(numbers: &[f64]) -> Value {
     json!({ "median": numbers[numbers.len() / 2], "min": numbers[0], "max": numbers[numbers.len() - 1] })
 }
 
-/// Runs a model on random inputs: twice to warm up, `runs` timed runs, then two that are profiled; where one run is
-/// timed, one of each. If `beside` is given and Python has ONNX Runtime, each timed run is followed by one of the same
-/// file there, and untimed runs come before each of them.
+/// Runs a model on inputs: twice to warm up, `runs` timed runs, then two that are profiled; where one run is timed, one
+/// of each. If `beside` is given and Python has ONNX Runtime, each timed run is followed by one of the same file there,
+/// and untimed runs come before each of them.
 ///
 /// # Errors
 /// A model with a node that is not known, a file that cannot be read, memory that the device does not have; ONNX
@@ -147,8 +135,8 @@ fn of_sorted(numbers: &[f64]) -> Value {
 /// # Panics
 /// If there are no runs.
 pub fn measure(
-    model: &Model,
-    sizes: &Sizes,
+    model: Arc<Model>,
+    inputs: &[(String, HostValue)],
     runs: usize,
     threads: Option<usize>,
     beside: Option<&Path>,
@@ -160,30 +148,27 @@ pub fn measure(
     assert!(runs > 0, "a median needs a run");
     let backend = cpu_with(threads)?;
     let threads = backend.threads();
-    let mut executable = Executable::load(Box::new(backend), model, sizes)?;
-    let inputs = random_inputs(&executable, 1);
-    let data: Vec<(&str, Host<'_>)> = inputs
-        .iter()
-        .map(|(name, array)| (name.as_str(), array.host()))
-        .collect();
+    let session = Session::new(model, Box::new(backend))?;
+    let run = || session.run(inputs.to_vec()).map(|_| ());
     for _ in 0..warm_up {
-        executable.run(&data)?;
+        run()?;
     }
-    let given = data.iter().zip(executable.inputs()).map(|((name, host), (_, ty))| {
-        let array = array(&ty.shape, *host);
-        (name.to_string(), array)
-    });
-    let given: Vec<_> = given.collect();
-    let mut rival = beside
-        .map(|path| OnnxRuntime::start(path, &given, threads))
-        .transpose()?;
+    let given: Option<Vec<(String, Array)>> = inputs
+        .iter()
+        .map(|(name, value)| Some((name.clone(), array(value.tensor()?)?)))
+        .collect();
+    let mut rival = match (beside, given) {
+        (None, _) => None,
+        (Some(path), Some(given)) => Some(OnnxRuntime::start(path, &given, threads)?),
+        (Some(_), None) => Some(Rival::Absent("its inputs are no arrays of numbers".to_string())),
+    };
     let (mut run_ms, mut their_ms) = (Vec::with_capacity(runs), Vec::new());
     for _ in 0..runs {
         if rival.is_some() {
-            warmed_up(|| executable.run(&data))?;
+            warmed_up(run)?;
         }
         let start = Instant::now();
-        executable.run(&data)?;
+        run()?;
         run_ms.push(1e3 * start.elapsed().as_secs_f64());
         if let Some(Rival::Runs(rival)) = &mut rival {
             sleep(REST);
@@ -204,26 +189,29 @@ pub fn measure(
         }),
         Rival::Absent(why) => Err(why),
     });
-    let program = executable.program();
-    executable.backend_mut().set_profiling(program, true);
+    session.with_programs(|backend, programs| programs.iter().for_each(|id| backend.set_profiling(*id, true)));
     for _ in 0..profiled {
-        executable.run(&data)?;
+        run()?;
     }
-    let (norm_share, norms) = share_of_norms(&executable);
-    let plan = executable.plan();
-    Ok(Measured {
-        run_ms,
-        beside,
-        flops: plan.flops().0,
-        peak_flops: executable.backend().peak_flops(),
-        norm_share,
-        norms,
-        operations: by_operation(&executable),
-        compile_ms: 1e3 * executable.compile_time().as_secs_f64(),
-        arena_bytes: plan.arena_bytes(),
-        parameter_bytes: plan.state_bytes(),
-        threads,
-    })
+    let compile_ms = 1e3 * session.compile_time().as_secs_f64();
+    Ok(session.with_programs(|backend, programs| {
+        let plans = programs.iter().map(|id| (backend.plan(*id), backend.node_seconds(*id)));
+        let plans: Vec<(Arc<Plan>, Vec<f64>)> = plans.collect();
+        let (norm_share, norms) = share_of_norms(&plans);
+        Measured {
+            run_ms,
+            beside,
+            flops: plans.iter().map(|(plan, _)| plan.flops().0).sum(),
+            peak_flops: backend.peak_flops(),
+            norm_share,
+            norms,
+            operations: by_operation(&plans),
+            compile_ms,
+            arena_bytes: plans.iter().map(|(plan, _)| plan.arena_bytes()).max().unwrap_or(0),
+            parameter_bytes: plans.iter().map(|(plan, _)| plan.state_bytes()).sum(),
+            threads,
+        }
+    }))
 }
 
 /// Runs something for 50 ms, at least once: cores that were idle have their clock rate, threads their cores.
@@ -237,24 +225,30 @@ fn warmed_up(mut run: impl FnMut() -> Result<()>) -> Result<()> {
 }
 
 /// The part of the time in kernels that norms take, and how many there are.
-fn share_of_norms(executable: &Executable<CpuBackend>) -> (f64, usize) {
-    let seconds = executable.backend().node_seconds(executable.program());
-    let (norms, plan) = (Norms::new(), executable.plan());
-    let nodes = &plan.graph().nodes;
-    let of_norms = nodes
+fn share_of_norms(plans: &[(Arc<Plan>, Vec<f64>)]) -> (f64, usize) {
+    let norms = Norms::new();
+    let nodes = plans
         .iter()
-        .zip(&seconds)
-        .filter(|(node, _)| norms.has(node.op.as_ref()));
+        .flat_map(|(plan, seconds)| plan.graph().nodes.iter().zip(seconds));
+    let of_norms = nodes.filter(|(node, _)| norms.has(node.op.as_ref()));
     let (count, sum) = of_norms.fold((0, 0.0), |(count, sum), (_, seconds)| (count + 1, sum + seconds));
-    (sum / seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE), count)
+    (sum / all_seconds(plans), count)
+}
+
+/// The time in kernels of all programs.
+fn all_seconds(plans: &[(Arc<Plan>, Vec<f64>)]) -> f64 {
+    let all = plans.iter().flat_map(|(_, seconds)| seconds);
+    all.sum::<f64>().max(f64::MIN_POSITIVE)
 }
 
 /// The parts of the time in kernels that operations take, the largest first.
-fn by_operation(executable: &Executable<CpuBackend>) -> Vec<OperationTime> {
-    let seconds = executable.backend().node_seconds(executable.program());
-    let all = seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+fn by_operation(plans: &[(Arc<Plan>, Vec<f64>)]) -> Vec<OperationTime> {
+    let all = all_seconds(plans);
     let mut operations: BTreeMap<&'static str, OperationTime> = BTreeMap::new();
-    for (node, seconds) in executable.plan().graph().nodes.iter().zip(&seconds) {
+    for (node, seconds) in plans
+        .iter()
+        .flat_map(|(plan, seconds)| plan.graph().nodes.iter().zip(seconds))
+    {
         let name = node.op.name();
         let nothing = OperationTime {
             name,

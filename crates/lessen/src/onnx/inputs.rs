@@ -190,7 +190,9 @@ impl Given {
         } else {
             let bytes = fs::read(path)
                 .map_err(|error| Error::user(format!("{place} cannot be read ({error}); check the path")))?;
-            let ty = input.and_then(|input| input.r#type.clone()).unwrap_or_else(TypeProto::default);
+            let ty = input
+                .and_then(|input| input.r#type.clone())
+                .unwrap_or_else(TypeProto::default);
             Content::Value(HostValue::of_file(&bytes, &ty).map_err(|error| error.at(place.clone()))?)
         };
         Ok(Given { content, place })

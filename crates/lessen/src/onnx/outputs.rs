@@ -61,7 +61,10 @@ fn folder(path: &Path, model: &Model, outputs: &[(String, HostValue)]) -> Result
     for (number, (name, value)) in outputs.iter().enumerate() {
         let declared = model.outputs.get(number).and_then(|output| output.r#type.as_ref());
         let is_optional = declared.is_some_and(|ty| ty.optional_type.is_some());
-        write_file(&path.join(format!("output_{number}.pb")), &value.to_file(name, is_optional))?;
+        write_file(
+            &path.join(format!("output_{number}.pb")),
+            &value.to_file(name, is_optional),
+        )?;
     }
     Ok(())
 }

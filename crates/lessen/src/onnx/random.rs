@@ -1,23 +1,13 @@
 //! Random inputs.
 
 use lessen_base::{Result, SplitMix64};
-use lessen_device::{Backend, HostArray};
 use lessen_onnx::proto::Dimension;
-use lessen_onnx::{Data, Executable, HostTensor, HostValue, Model, Sizes};
+use lessen_onnx::{Data, HostTensor, HostValue, Model, Sizes};
 
 use super::{element_of, extents, is_unnamed};
 
 /// The most elements of a random input.
 const MOST: usize = 1 << 32;
-
-/// Random arrays for the inputs of a model, as [`lessen_device::random_inputs`].
-pub fn random_inputs<B: Backend + ?Sized>(executable: &Executable<B>, seed: u64) -> Vec<(String, HostArray)> {
-    let all = lessen_device::random_inputs(executable.plan().graph(), seed);
-    let arrays = all
-        .into_iter()
-        .map(|(name, array)| (name, HostArray::of(array.ty.dtype, &array.data)));
-    arrays.collect()
-}
 
 /// Random values for the inputs of a model in their declared types: floats of mean 0 and variance 1, integers 0 and 1.
 /// Extents have the sizes of their names; an extent without a name is 2 where it is the first, and 8 elsewhere.
@@ -40,7 +30,9 @@ pub fn random_values(model: &Model, sizes: &Sizes, seed: u64) -> Result<Vec<(Str
             _ => 8,
         });
         let shape: Vec<usize> = sizes.collect();
-        let count = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent));
+        let count = shape
+            .iter()
+            .try_fold(1usize, |count, extent| count.checked_mul(*extent));
         let Some(count) = count.filter(|count| *count <= MOST) else {
             return Err(model.error(&format!("the input `{}` of extents {shape:?} is too large", input.name)));
         };

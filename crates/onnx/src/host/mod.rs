@@ -24,7 +24,7 @@ mod tensor;
 mod typed;
 
 pub(crate) use broadcast::Broadcast;
-pub(crate) use call::{Bodies, Body, HostCall, HostOperator, HostOperators, one};
+pub(crate) use call::{Bodies, Body, HostCall, HostOperators, one};
 pub use data::Data;
 pub(crate) use data::{each_float, each_integer, each_number, each_type};
 pub use narrow_number::NarrowNumber;

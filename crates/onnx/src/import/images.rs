@@ -207,7 +207,7 @@ fn grouped<'g>(call: &mut Call<'_, 'g>, groups: usize, of_groups: bool) -> Resul
     }
     let rows = n * groups;
     let y = normalized(x.reshape(&[rows, x.ty().numel() / rows]), call.float("epsilon", 1e-5)).reshape(&shape);
-    let mut spread = |call: &mut Call<'_, 'g>, input: usize| -> Result<Tensor<'g>> {
+    let spread = |call: &mut Call<'_, 'g>, input: usize| -> Result<Tensor<'g>> {
         let row = call.tensor(input)?;
         if !of_groups {
             return Ok(by_channel(row, rank));

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lessen_base::Result;
-use lessen_device::Backend;
+use lessen_device::{Backend, ProgramId};
 use lessen_graph::Trace;
 
 use self::builder::Builder;
@@ -34,25 +34,25 @@ use crate::host::HostValue;
 use crate::model::{Model, Node};
 
 /// A model that is ready to run. Threads may share it; their runs take turns.
-pub struct Session {
+pub struct Session<B: Backend + ?Sized = dyn Backend> {
     model: Arc<Model>,
     constants: Constants,
-    state: Mutex<State>,
+    state: Mutex<State<B>>,
 }
 
 /// What a session has on its device.
-struct State {
-    backend: Box<dyn Backend>,
+struct State<B: Backend + ?Sized> {
     first: Stage,
     compile_time: Duration,
+    backend: Box<B>,
 }
 
-impl Session {
+impl<B: Backend + ?Sized> Session<B> {
     /// A session of a model on a device.
     ///
     /// # Errors
     /// Operators that are not known; the sentence names all of them.
-    pub fn new(model: Arc<Model>, backend: Box<dyn Backend>) -> Result<Session> {
+    pub fn new(model: Arc<Model>, backend: Box<B>) -> Result<Session<B>> {
         let (nodes, weights) = folded(&model)?;
         Ok(Session {
             constants: Constants::new(model.clone(), weights),
@@ -71,6 +71,18 @@ impl Session {
     /// How long compiling has taken so far.
     pub fn compile_time(&self) -> Duration {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).compile_time
+    }
+
+    /// Calls a function with the device and the programs of the way that the last run went, in their order.
+    pub fn with_programs<R>(&self, f: impl FnOnce(&mut B, &[ProgramId]) -> R) -> R {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut programs = Vec::new();
+        let mut stage = Some(&state.first);
+        while let Some(alternative) = stage.and_then(|stage| stage.alternatives.first()) {
+            programs.extend(alternative.program.as_ref().map(Program::id));
+            stage = alternative.next.as_deref();
+        }
+        f(state.backend.as_mut(), &programs)
     }
 
     /// The model.
@@ -140,7 +152,7 @@ impl Session {
     fn built(
         &self,
         nodes: &[Arc<Node>],
-        (backend, interpreter, scope): (&mut dyn Backend, &Interpreter<'_>, &Scope<'_>),
+        (backend, interpreter, scope): (&mut B, &Interpreter<'_>, &Scope<'_>),
         before: &HashSet<String>,
     ) -> Result<(Alternative, Duration)> {
         let mut fixed = before.clone();

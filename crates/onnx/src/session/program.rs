@@ -50,7 +50,7 @@ impl Program {
     ///
     /// # Errors
     /// Memory that the device does not have, a file that cannot be read.
-    pub(super) fn load(backend: &mut dyn Backend, model: &Model, part: Part) -> Result<(Program, Duration)> {
+    pub(super) fn load<B: Backend + ?Sized>(backend: &mut B, model: &Model, part: Part) -> Result<(Program, Duration)> {
         let begun = Instant::now();
         let graph = lessen_rewrite::recognize(&part.graph, &part.constants);
         let plan = lessen_compile::compile(&graph, &Options::default(), backend.target())?;
@@ -75,7 +75,13 @@ impl Program {
     }
 
     /// Gives the states their elements.
-    fn fill(&self, backend: &mut dyn Backend, model: &Model, part: &Part, states: Vec<(String, Type)>) -> Result<()> {
+    fn fill<B: Backend + ?Sized>(
+        &self,
+        backend: &mut B,
+        model: &Model,
+        part: &Part,
+        states: Vec<(String, Type)>,
+    ) -> Result<()> {
         for (name, ty) in states {
             backend.allocate(self.model, &name, &ty)?;
             if let Some(array) = part.constants.get(&name) {
@@ -98,8 +104,13 @@ impl Program {
         backend.freeze(self.program)
     }
 
+    /// The program on its device.
+    pub(super) fn id(&self) -> ProgramId {
+        self.program
+    }
+
     /// Removes the program and its states from the device.
-    pub(super) fn unload(&self, backend: &mut dyn Backend) {
+    pub(super) fn unload<B: Backend + ?Sized>(&self, backend: &mut B) {
         backend.remove_model(self.model);
     }
 
@@ -107,7 +118,7 @@ impl Program {
     ///
     /// # Errors
     /// An integer that is too large for an index, an index out of range.
-    pub(super) fn run(&self, backend: &mut dyn Backend, scope: &Scope<'_>) -> Result<()> {
+    pub(super) fn run<B: Backend + ?Sized>(&self, backend: &mut B, scope: &Scope<'_>) -> Result<()> {
         let mut given = Vec::with_capacity(self.inputs.len());
         for (name, _) in &self.inputs {
             let value = scope.get(name)?;

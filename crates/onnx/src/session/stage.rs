@@ -68,9 +68,9 @@ impl Guard {
 
 impl Alternative {
     /// Does it once more, as far as it is right for the values of the scope; whether it was.
-    pub(super) fn again(
+    pub(super) fn again<B: Backend + ?Sized>(
         &self,
-        backend: &mut dyn Backend,
+        backend: &mut B,
         interpreter: &Interpreter<'_>,
         scope: &Scope<'_>,
     ) -> Result<bool> {
@@ -104,7 +104,7 @@ impl Alternative {
     }
 
     /// Removes its programs from the device.
-    pub(super) fn unload(self, backend: &mut dyn Backend) {
+    pub(super) fn unload<B: Backend + ?Sized>(self, backend: &mut B) {
         if let Some(program) = self.program {
             program.unload(backend);
         }

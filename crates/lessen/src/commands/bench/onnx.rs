@@ -1,15 +1,17 @@
 //! `lessen bench onnx`
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use lessen::bench::onnx::{Beside, Measured, OperationTime, measure};
+use lessen::onnx::{Inputs, random_values};
 use lessen_onnx::Model;
 use lessen_run::Result;
 use lessen_train::show_size;
 use serde_json::json;
 
-use crate::commands::model_sizes::sizes;
+use crate::commands::model_sizes::{given_sizes, sizes};
 use crate::say;
 
 /// Flags of `lessen bench onnx`.
@@ -17,6 +19,9 @@ use crate::say;
 pub struct Onnx {
     /// ONNX file of a model
     file: PathBuf,
+    /// An input, as `lessen run` takes them; random ones by default
+    #[arg(long, value_name = "[NAME=]FILE")]
+    input: Vec<String>,
     /// The size of an extent of the inputs that has a name
     #[arg(long, value_name = "NAME=N")]
     size: Vec<String>,
@@ -37,10 +42,17 @@ pub struct Onnx {
 impl Onnx {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
-        let model = Model::open(&self.file)?;
-        let sizes = sizes(&model, &self.size)?;
+        let model = Arc::new(Model::open_to_run(&self.file)?);
+        let (inputs, sizes) = if self.input.is_empty() {
+            let sizes = sizes(&model, &self.size)?;
+            (random_values(&model, &sizes, 1)?, sizes)
+        } else {
+            let inputs = Inputs::read(&model, &self.input)?;
+            let sizes = inputs.sizes(&model, &given_sizes(&model, &self.size)?)?;
+            (inputs.values(&model)?, sizes)
+        };
         let beside = (!self.alone).then_some(self.file.as_path());
-        let m = measure(&model, &sizes, self.runs as usize, self.threads, beside)?;
+        let m = measure(model, &inputs, self.runs as usize, self.threads, beside)?;
         let file = self.file.display().to_string();
         if self.json {
             let mut object = m.to_json();
