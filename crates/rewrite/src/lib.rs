@@ -37,5 +37,5 @@ pub use norms::{
     Conversion, ConvertedNorm, Lines, Means, NodeInput, NormOptions, NormShift, NormTarget, Obstacle, Parameter,
     ParameterChanges, ParameterStep, StoredFloat, UnconvertedNorm, convert_norms, convert_norms_in_place,
 };
-pub use patterns::{recognize, recognize_attention, recognize_norms};
+pub use patterns::{known_numbers, recognize, recognize_attention, recognize_norms};
 pub use rewriter::Rewriter;

@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, Graph, InputKind, NodeId, ValueId};
-use lessen_rewrite::{Conversion, NormOptions, NormTarget, Parameter, ParameterStep, convert_norms, recognize_norms};
+use lessen_rewrite::{
+    Conversion, NormOptions, NormTarget, Parameter, ParameterStep, convert_norms, known_numbers, recognize_norms,
+};
 
 use crate::edit::{ChangedTensor, Edits};
 use crate::element::Element;
@@ -65,6 +67,8 @@ pub struct Converter<'m> {
     imported: Imported,
     /// The graph with norms as operations.
     graph: Graph,
+    /// For each value of it the number that all its elements equal, where it is known.
+    numbers: Vec<Option<f64>>,
     /// The same after the conversion.
     converted: Graph,
     names: Names<'m>,
@@ -136,6 +140,7 @@ impl<'m> Converter<'m> {
             model,
             sizes: sizes.clone(),
             imported,
+            numbers: known_numbers(&graph),
             graph,
             converted,
             names,

@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 use lessen_graph::ValueId;
+use lessen_graph::ops::{Broadcast, Reshape};
 use lessen_rewrite::{ConvertedNorm, Lines, NodeInput, NormShift, NormTarget};
 
 use super::Converter;
@@ -184,12 +185,12 @@ impl Converter<'_> {
         draft: &mut Draft<'_>,
     ) -> Result<Vec<NodeProto>> {
         let [scale, shift] = self.parameters_of(norm)?;
-        let scale = self.row(scale, &format!("{y}/scale"), 1.0, draft);
+        let scale = self.row(scale, &format!("{y}/scale"), draft)?;
         if norm.shift == NormShift::Absorbed {
             return Ok(vec![self.norm_node(name, [x, &scale], y, eps)]);
         }
         let scaled = draft.edits.name(&format!("{y}/scaled"));
-        let shift = self.row(shift, &format!("{y}/shift"), 0.0, draft);
+        let shift = self.row(shift, &format!("{y}/shift"), draft)?;
         let sum = node("Add", &format!("{y}/shifted"), &[&scaled, &shift], y);
         Ok(vec![self.norm_node(name, [x, &scale], &scaled, eps), sum])
     }
@@ -212,12 +213,12 @@ impl Converter<'_> {
         let [short, whole, scaled] = ["short", "whole", "scaled"].map(|part| draft.edits.name(&format!("{y}/{part}")));
         let mut nodes = self.compressed_norm((x, &short), ty.last(), eps, element, &mut draft.edits);
         nodes.extend(self.completed(&short, &whole, ty.rank() - 1, &mut draft.edits));
-        let scale = self.row(scale, &format!("{y}/scale"), 1.0, draft);
+        let scale = self.row(scale, &format!("{y}/scale"), draft)?;
         let is_last = norm.shift == NormShift::Absorbed;
         let product = if is_last { y } else { &scaled };
         nodes.push(node("Mul", name, &[&whole, &scale], product));
         if !is_last {
-            let shift = self.row(shift, &format!("{y}/shift"), 0.0, draft);
+            let shift = self.row(shift, &format!("{y}/shift"), draft)?;
             nodes.push(node("Add", &format!("{y}/shifted"), &[&scaled, &shift], y));
         }
         Ok(nodes)
@@ -242,14 +243,50 @@ impl Converter<'_> {
         Ok([rule.scale, rule.shift].map(|input| operation.inputs[input]))
     }
 
-    /// The name of a row of parameters: of the model's initializer, or of a new initializer of one number.
-    fn row(&self, value: ValueId, wanted: &str, number: f64, draft: &mut Draft<'_>) -> String {
+    /// The name of a row of parameters: of a value of the model, with other extents perhaps, or of a new initializer.
+    fn row(&self, value: ValueId, wanted: &str, draft: &mut Draft<'_>) -> Result<String> {
+        /// Wider rows are no parameters that a model has.
+        const WIDEST: usize = 1 << 24;
         if let Some(name) = self.names.first(value) {
-            return name.to_string();
+            return Ok(name.to_string());
         }
         let width = self.graph.ty(value).numel();
-        let row = Tensor::held(wanted, &[width], Element::F32, &vec![number; width]);
-        draft.edits.add(row)
+        if width > WIDEST {
+            return Err(self.model.error(&format!(
+                "a norm of {width} elements has no scale or shift of its own, and is too wide for new ones"
+            )));
+        }
+        if let Some(number) = self.numbers[value.index()] {
+            let row = Tensor::held(wanted, &[width], Element::F32, &vec![number; width]);
+            return Ok(draft.edits.add(row));
+        }
+        let Some(named) = self.same_elements(value) else {
+            return Err(self
+                .model
+                .error("the scale or shift of a norm is computed, and has no name"));
+        };
+        let name = self.name(named, draft)?;
+        let row = draft.edits.name(wanted);
+        let shape = Tensor::held(&format!("{row}/shape"), &[1], Element::Int(8), &[width as f64]);
+        let shape = draft.edits.add(shape);
+        let reshape = node("Reshape", &row, &[&name, &shape], &row);
+        self.put_behind(named, vec![reshape], draft);
+        Ok(row)
+    }
+
+    /// The value with a name whose elements another value has under other extents.
+    fn same_elements(&self, mut value: ValueId) -> Option<ValueId> {
+        let elements = self.graph.ty(value).numel();
+        while self.names.first(value).is_none() {
+            let node = &self.graph.nodes[self.graph.producer(value)?.index()];
+            let &from = node.inputs.first()?;
+            let is_same = node.op.is::<Reshape>() || node.op.is::<Broadcast>();
+            if !is_same || self.graph.ty(from).numel() != elements {
+                return None;
+            }
+            value = from;
+        }
+        Some(value)
     }
 
     fn norm_node(&self, name: &str, inputs: [&str; 2], output: &str, eps: f64) -> NodeProto {

@@ -12,6 +12,14 @@ use crate::tensor::Tensor;
 impl Converter<'_> {
     /// A slice that leaves out the last element of runs.
     pub(super) fn without_last(&self, x: &str, short: &str, runs: Lines, edits: &mut Edits<'_>) -> NodeProto {
+        if self.model.opset("").is_some_and(|version| version < 10) {
+            let mut slice = node("Slice", short, &[x], short);
+            let bounds = [("starts", 0), ("ends", -1), ("axes", runs.axis as i64)];
+            slice
+                .attribute
+                .extend(bounds.map(|(name, number)| ints(name, vec![number])));
+            return slice;
+        }
         let mut constant = |part: &str, number: f64| {
             let name = format!("{short}/{part}");
             edits.add(Tensor::held(&name, &[1], Element::Int(8), &[number]))

@@ -105,6 +105,22 @@ impl Converter<'_> {
         name.or_else(inner).unwrap_or_else(|| format!("%{}", value.0))
     }
 
+    /// The node that is not known and reads a value that is no output of the model.
+    fn opaque_reader(&self, value: ValueId) -> Option<String> {
+        let names = self.names.all(value);
+        if self
+            .model
+            .outputs
+            .iter()
+            .any(|output| names.contains(&output.name.as_str()))
+        {
+            return None;
+        }
+        let nodes = self.imported.opaque.iter().map(|(node, _)| &self.model.nodes[*node]);
+        let mut readers = nodes.filter(|node| node.reads().any(|name| names.contains(&name)));
+        readers.next().map(|node| node.shown())
+    }
+
     fn left(&self, left: &UnconvertedNorm) -> LeftAsItIs {
         let norm = self.shown(self.graph.nodes[left.node.index()].outputs[0]);
         let reasons: Vec<String> = left
@@ -117,8 +133,11 @@ impl Converter<'_> {
                         Some(reader) => format!("`{value}` also leads to {}", self.model.nodes[reader].shown()),
                         None => format!("`{value}` also leads to another operation"),
                     },
-                    Obstacle::Result(result) if self.shown(result) == value => format!("`{value}` is an output"),
-                    Obstacle::Result(result) => format!("`{value}` also leads to the output `{}`", self.shown(result)),
+                    Obstacle::Result(result) => match self.opaque_reader(result) {
+                        Some(reader) => format!("`{value}` also leads to {reader}, which is not known"),
+                        None if self.shown(result) == value => format!("`{value}` is an output"),
+                        None => format!("`{value}` also leads to the output `{}`", self.shown(result)),
+                    },
                     Obstacle::Producer => format!("`{value}` may have any mean"),
                     Obstacle::Statistic => format!("a statistic of `{value}` is read as well"),
                 }

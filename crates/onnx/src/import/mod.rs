@@ -481,7 +481,14 @@ impl<'m, 'g> Importer<'m, 'g> {
             let value = self.value(&output.name).ok();
             let tensor = match value {
                 Some(Value::Traced(tensor)) => tensor,
-                Some(Value::Known(array)) => self.trace.constant(Arc::unwrap_or_clone(array)),
+                Some(Value::Known(array)) => {
+                    // The graph's integers hold fewer numbers than those of files.
+                    let constant = || self.trace.constant(Arc::unwrap_or_clone(array));
+                    let Ok(tensor) = self.trace.attempt_described(constant) else {
+                        continue;
+                    };
+                    tensor
+                }
                 Some(Value::Held(_)) | None => continue,
             };
             if seen.insert(&output.name) {

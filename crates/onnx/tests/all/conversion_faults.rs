@@ -399,6 +399,54 @@ fn sums_within_norms_are_written_out() {
 }
 
 #[test]
+fn scales_and_shifts_of_other_extents_are_kept() {
+    for target in TARGETS {
+        // One number for all positions.
+        let mut b = transformer(17);
+        b.floats("one", &[1], vec![1.75]);
+        b.floats("none", &[], vec![0.25]);
+        for node in b
+            .graph
+            .node
+            .iter_mut()
+            .filter(|node| node.op_type == "LayerNormalization")
+        {
+            node.input[1] = "one".to_string();
+            node.input[2] = "none".to_string();
+        }
+        assert_eq!(converted(&b, target).2, [3, 0], "{target:?}");
+        // Primitive operators, and parameters of three axes.
+        let mut b = transformer(17);
+        let two = b.floats("two", &[], vec![2.0]);
+        let eps = b.floats("eps", &[], vec![1e-5]);
+        let old = std::mem::take(&mut b.graph.node);
+        for node in old {
+            if node.op_type != "LayerNormalization" {
+                b.graph.node.push(node);
+                continue;
+            }
+            let (x, y) = (&node.input[0], &node.output[0]);
+            let part = |part: &str| format!("{y}.{part}");
+            let axes = || vec![ints("axes", &[-1])];
+            let mean = b.node("ReduceMean", &part("mean"), &[x], axes());
+            let centred = b.node("Sub", &part("centred"), &[x, &mean], vec![]);
+            let square = b.node("Pow", &part("square"), &[&centred, &two], vec![]);
+            let variance = b.node("ReduceMean", &part("variance"), &[&square], axes());
+            let safe = b.node("Add", &part("safe"), &[&variance, &eps], vec![]);
+            let deviation = b.node("Sqrt", &part("deviation"), &[&safe], vec![]);
+            let normal = b.node("Div", &part("normal"), &[&centred, &deviation], vec![]);
+            let gamma = b.weight(&part("wide gamma"), &[1, 1, WIDTH], 1.0);
+            let scaled = b.node("Mul", &part("scaled"), &[&normal, &gamma], vec![]);
+            let beta = b.weight(&part("wide beta"), &[1, 1, WIDTH], 0.3);
+            b.node("Add", y, &[&scaled, &beta], vec![]);
+        }
+        let (_, written, found) = converted(&b, target);
+        assert_eq!(found, [3, 0], "{target:?}");
+        assert!(!written.nodes.iter().any(|node| node.proto.op_type == "Sqrt") || target == NormTarget::Crms);
+    }
+}
+
+#[test]
 fn initializers_that_are_inputs_stay_inputs() {
     for target in TARGETS {
         let mut b = transformer(12);

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use lessen_base::{Result, SplitMix64, allocated, cases};
 use lessen_cpu::CpuBackend;
 use lessen_device::{Host, HostArray, random_inputs};
-use lessen_onnx::{Converter, Executable, Model, NormOperators, NormTarget, Sizes, fitting_sizes, size_names};
+use lessen_onnx::{
+    Converter, Executable, Model, NormOperators, NormTarget, Sizes, Work, difference_of_files, fitting_sizes,
+    size_names,
+};
 
 use crate::builder::transformer;
 
@@ -46,6 +49,12 @@ fn mutated(bytes: &[u8], random: &mut SplitMix64) -> Vec<u8> {
 /// The most bytes of a plan that is run.
 const MOST_PLANNED: usize = 16 << 20;
 
+/// The most work of a model whose converted file is compared with it.
+const MOST_COMPARED: Work = Work {
+    operations: 1e7,
+    elements: 1e5,
+};
+
 /// The most bytes that reading, converting and running a file takes: a few constants of the most elements that one can
 /// have, whatever the file.
 const MOST_ALLOCATED: usize = 320 << 20;
@@ -75,13 +84,17 @@ impl Drop for Mutation<'_> {
     }
 }
 
-/// Reads and converts a file.
+/// Reads and converts a file, and compares both.
 fn convert(path: &Path, to: &Path, target: NormTarget) -> Result<()> {
     let model = Model::open(path)?;
     let sizes: Sizes = size_names(&model).into_iter().map(|name| (name, 2)).collect();
     let converter = Converter::of(&model, &sizes, target, NormOperators::OnnxRuntime)?;
     converter.report();
-    converter.write(to).map(drop)
+    let compare = |written: &Model| match converter.work().is_within(MOST_COMPARED) {
+        true => difference_of_files(&model, written, &sizes, 5).map(drop),
+        false => Ok(()),
+    };
+    converter.write_checked(to, compare).map(drop)
 }
 
 /// Runs a file on random inputs, if its plan is small.

@@ -19,6 +19,7 @@ use mean_squares::recognize_mean_squares;
 use crate::rewriter::Rewriter;
 
 pub use attention::recognize_attention;
+pub use norm_parts::known_numbers;
 pub use norms::recognize_norms;
 
 /// Replaces the patterns in the graph of an imported model, and drops states that nothing reads any more. `constants`

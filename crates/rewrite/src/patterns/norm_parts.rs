@@ -52,7 +52,7 @@ impl Pattern for Norm {
 }
 
 /// For each value the number that all its elements equal, where it is known.
-pub(super) fn known_numbers(graph: &Graph) -> Vec<Option<f64>> {
+pub fn known_numbers(graph: &Graph) -> Vec<Option<f64>> {
     let mut numbers = vec![None; graph.values.len()];
     for node in &graph.nodes {
         let known: Vec<Option<f64>> = node.inputs.iter().map(|v| numbers[v.index()]).collect();
