@@ -114,6 +114,10 @@ fn of_sampling(sampling: &mut Sampling) -> Vec<&mut usize> {
 /// The operation with huge sizes in all of its fields.
 fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
     [
+        with_fields::<Gru>(op, |o| o.order.iter_mut().collect()),
+        with_fields::<GruBackward>(op, |o| o.order.iter_mut().collect()),
+        with_fields::<Lstm>(op, |o| o.order.iter_mut().collect()),
+        with_fields::<LstmBackward>(op, |o| o.order.iter_mut().collect()),
         with_fields::<Pad>(op, |o| vec![&mut o.before, &mut o.after, &mut o.axis]),
         with_fields::<Slice>(op, |o| vec![&mut o.start, &mut o.len, &mut o.axis]),
         with_fields::<Split>(op, |o| o.sizes.iter_mut().chain([&mut o.axis]).collect()),

@@ -163,7 +163,9 @@ fn networks() -> Vec<(&'static str, &'static str, &'static str, Vec<AttributePro
             "XWRBLh",
             vec![text("direction", "reverse"), int("linear_before_reset", 1)],
         ),
+        ("gru_both", "GRU", "XWRBh", vec![both(), int("linear_before_reset", 1)]),
         ("lstm", "LSTM", "XWRB", vec![text("direction", "reverse")]),
+        ("lstm_both", "LSTM", "XWRBhc", vec![both()]),
         (
             "lstm_all",
             "LSTM",

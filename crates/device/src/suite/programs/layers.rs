@@ -1,4 +1,5 @@
-//! Parts of networks in random programs: norms, dropout, embeddings, losses, attention, caches.
+//! Parts of networks in random programs: norms, dropout, embeddings, losses, attention, recurrent
+//! networks, caches.
 
 use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::ops::norm::temperature::{Clip, Temperature};
@@ -155,6 +156,26 @@ impl<'g> Writer<'g> {
             },
         );
         self.push(y, false);
+    }
+
+    pub(super) fn recurrent(&mut self) {
+        let [b, t, n] = [[1, 2, 9].as_slice(), &[1, 3, 12], &[1, 5, 70]].map(|of| self.random.pick(of));
+        let reverse = self.random.chance(50);
+        let is_lstm = self.random.chance(50);
+        let width = if is_lstm { 4 * n } else { 3 * n };
+        let sums = self.leaf(&[b, t, width]);
+        // Small enough that differences of states do not grow from step to step.
+        let weight = self.leaf(&[width, n]) * (0.5 / (n as f64).sqrt());
+        let h0 = self.leaf(&[b, n]);
+        if is_lstm {
+            let c0 = self.leaf(&[b, n]);
+            let (h, c) = sums.lstm(weight, (h0, c0), reverse);
+            self.push(c, false);
+            self.push(h, false);
+        } else {
+            let bias = self.leaf(&[n]);
+            self.push(sums.gru(weight, bias, h0, reverse), false);
+        }
     }
 
     pub(super) fn cache(&mut self) {

@@ -158,7 +158,7 @@ impl<'g> Writer<'g> {
     }
 
     fn step(&mut self) {
-        let choice = self.random.below(29);
+        let choice = self.random.below(30);
         match choice {
             0 | 1 => self.smooth(),
             2 | 3 => self.binary(),
@@ -178,6 +178,7 @@ impl<'g> Writer<'g> {
             25 => self.images(),
             26 => self.moments(),
             27 => self.by_outputs(),
+            28 => self.recurrent(),
             _ => self.cache(),
         }
     }

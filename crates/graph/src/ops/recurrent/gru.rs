@@ -4,7 +4,8 @@ use lessen_base::Result;
 
 use super::gru_backward::GruBackward;
 use super::steps::{
-    RecurrentSizes, add_product, at, begins, check_gru_order, order, placed, sigmoid, sliced, stacked, weight_cotangent,
+    MOST_WRITTEN_OUT, RecurrentSizes, add_product, at, begins, check_gru_order, order, placed, sigmoid, sliced,
+    stacked, weight_cotangent,
 };
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -117,6 +118,9 @@ impl Op for Gru {
             return None;
         };
         let (steps, n) = (sums.shape()[1], h.shape()[1]);
+        if steps > MOST_WRITTEN_OUT {
+            return None;
+        }
         let (mut all_h, mut all_gates, mut all_m) = (Vec::new(), Vec::new(), Vec::new());
         for step in order(steps, self.reverse) {
             let s = at(sums, step).split(-1, &[n; 3]);

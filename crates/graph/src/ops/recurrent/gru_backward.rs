@@ -2,7 +2,9 @@
 
 use lessen_base::Result;
 
-use super::steps::{RecurrentSizes, at, before, begins, check_gru_order, order, placed, product, sliced, stacked};
+use super::steps::{
+    MOST_WRITTEN_OUT, RecurrentSizes, at, before, begins, check_gru_order, order, placed, product, sliced, stacked,
+};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
@@ -99,6 +101,9 @@ impl Op for GruBackward {
             return None;
         };
         let (steps, n) = (h.shape()[1], h.shape()[2]);
+        if steps > MOST_WRITTEN_OUT {
+            return None;
+        }
         let states = begins(h, h0, self.reverse);
         let mut later = h0.full_like(0.0);
         let (mut all, mut all_m) = (Vec::new(), Vec::new());

@@ -4,8 +4,8 @@ use lessen_base::Result;
 
 use super::lstm_backward::LstmBackward;
 use super::steps::{
-    RecurrentSizes, add_product, at, before, begins, check_order, order, placed, sigmoid, sliced, stacked,
-    weight_cotangent,
+    MOST_WRITTEN_OUT, RecurrentSizes, add_product, at, before, begins, check_order, order, placed, sigmoid, sliced,
+    stacked, weight_cotangent,
 };
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -114,6 +114,9 @@ impl Op for Lstm {
             return None;
         };
         let (steps, n) = (sums.shape()[1], h.shape()[1]);
+        if steps > MOST_WRITTEN_OUT {
+            return None;
+        }
         let (mut all_h, mut all_c, mut all_gates) = (Vec::new(), Vec::new(), Vec::new());
         for step in order(steps, self.reverse) {
             let a = (at(sums, step) + h.matmul_t(weight)).split(-1, &[n; 4]);

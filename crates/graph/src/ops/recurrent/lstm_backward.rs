@@ -3,7 +3,9 @@
 use lessen_base::Result;
 
 use super::lstm::{cell_before, derive};
-use super::steps::{RecurrentSizes, at, begins, check_order, order, placed, product, sliced, stacked};
+use super::steps::{
+    MOST_WRITTEN_OUT, RecurrentSizes, at, begins, check_order, order, placed, product, sliced, stacked,
+};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
@@ -93,6 +95,9 @@ impl Op for LstmBackward {
             return None;
         };
         let (steps, n) = (c.shape()[1], c.shape()[2]);
+        if steps > MOST_WRITTEN_OUT {
+            return None;
+        }
         let cells_before = begins(c, c0, self.reverse);
         let mut later_h = c0.full_like(0.0);
         let mut later_c = later_h;

@@ -73,6 +73,9 @@ impl RecurrentSizes {
     }
 }
 
+/// The most steps that are written out: a device without a kernel evaluates longer sequences itself.
+pub(super) const MOST_WRITTEN_OUT: usize = 256;
+
 /// Checks that `order` has each place among the parts of a step's sums once.
 pub(super) fn check_order<const N: usize>(order: [usize; N]) -> Result<()> {
     if (0..N).all(|place| order.contains(&place)) {
