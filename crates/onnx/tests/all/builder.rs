@@ -183,6 +183,7 @@ fn value(name: &str, elem_type: i32, shape: &[Extent]) -> ValueInfoProto {
         name: name.to_string(),
         r#type: Some(TypeProto {
             tensor_type: Some(TensorTypeProto { elem_type, shape }),
+            ..TypeProto::default()
         }),
     }
 }
