@@ -141,7 +141,8 @@ def page(results, args):
     text += ["", "## By operator", ""]
     if partial:
         text += [*table("operator", partial), ""]
-    text += textwrap.wrap(f"All cases pass of {len(complete)} others: {', '.join(complete) or 'none'}.", 118)
+    others = f"All cases pass of {len(complete)} others: {', '.join(complete) or 'none'}."
+    text += textwrap.wrap(others, 118, break_on_hyphens=False)
     return "\n".join(text) + "\n"
 
 
