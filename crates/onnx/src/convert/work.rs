@@ -42,8 +42,8 @@ impl Work {
     }
 }
 
-/// The sizes with which the work of a model stays within a bound: the given ones, or lower ones, with which no more nodes
-/// are unknown.
+/// The sizes with which the work of a model stays within a bound: the given ones, or lower ones, with which no more
+/// nodes are unknown.
 ///
 /// # Errors
 /// An input whose type is not known.

@@ -34,8 +34,8 @@ impl Drop for Aside {
 }
 
 impl Converter<'_> {
-    /// Writes the converted model; the number of bytes written, a file beside it included, and what `check` finds, which
-    /// compares it with the original one. Where that fails, nothing is written.
+    /// Writes the converted model; the number of bytes written, a file beside it included, and what `check` finds,
+    /// which compares it with the original one. Where that fails, nothing is written.
     ///
     /// # Errors
     /// A file that cannot be read or written; a written model that does not fit the original one.

@@ -507,6 +507,17 @@ fn norms_behind_operators_that_are_not_known_are_found() {
 }
 
 #[test]
+fn constants_of_64_bits_may_be_outputs() {
+    for target in TARGETS {
+        let mut b = transformer(17);
+        b.integers("huge", &[i64::MAX, i64::MIN]);
+        b.node("Identity", "same", &["huge"], vec![]);
+        b.output("same");
+        assert_eq!(converted(&b, target).2, [3, 0], "{target:?}");
+    }
+}
+
+#[test]
 fn missing_operators_are_named_once() {
     let mut b = transformer(17);
     for (i, op_type) in ["Secret", "Hidden", "Secret"].into_iter().enumerate() {
