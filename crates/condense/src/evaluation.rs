@@ -98,12 +98,25 @@ pub fn evaluate(
     (settings, networks): (&TrainingSettings, usize),
     progress: &mut dyn FnMut(Evaluated) -> Result<()>,
 ) -> Result<Accuracy> {
-    let of_images = (test.shape(), test.classes());
-    let mut learner = Learner::new(device, network, of_images, settings.clone())?;
+    let mut learner = Learner::of_sets(device, network, (sets, test), settings, false)?;
+    evaluate_by(&mut learner, (sets, test), networks, progress)
+}
+
+/// [`evaluate`] by a learner that is there.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_by(
+    learner: &mut Learner<'_>,
+    (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
+    networks: usize,
+    progress: &mut dyn FnMut(Evaluated) -> Result<()>,
+) -> Result<Accuracy> {
+    let seed = learner.settings().seed;
     let mut values = Vec::with_capacity(sets.len().saturating_mul(networks));
     for (set, images) in sets.iter().enumerate() {
         for network in 0..networks {
-            learner.restart(seed_of(settings.seed, values.len()))?;
+            learner.restart(seed_of(seed, values.len()))?;
             let mut epoch = |epoch: usize, loss: f64| {
                 progress(Evaluated::Epoch {
                     set,

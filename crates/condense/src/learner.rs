@@ -67,6 +67,49 @@ impl<'a> Learner<'a> {
         Learner::planned(device, network, (shape, classes), settings, options)
     }
 
+    /// A learner whose functions for trainings on these sets and for tests on `test` are compiled, so that its session
+    /// tells the memory that they take. With `tightest`, their plans take the least memory.
+    ///
+    /// # Errors
+    /// As [`Learner::new`], sets of other images, a budget below the floor.
+    pub fn of_sets(
+        device: impl Into<SharedDevice>,
+        network: &'a dyn Network,
+        (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
+        settings: &TrainingSettings,
+        tightest: bool,
+    ) -> Result<Learner<'a>> {
+        let options = FunctionOptions {
+            budget: settings.budget,
+            tightest,
+            ..FunctionOptions::default()
+        };
+        let of_images = (test.shape(), test.classes());
+        let mut learner = Learner::planned(device, network, of_images, settings.clone(), options)?;
+        for set in sets {
+            learner.compile_for(*set, &[])?;
+        }
+        learner.compile_for_test(test)?;
+        Ok(learner)
+    }
+
+    /// Compiles what a test needs.
+    fn compile_for_test(&mut self, test: &dyn ImageSource) -> Result<()> {
+        self.check(test)?;
+        self.question_of(Question::Logits, ASKED.min(test.labels().len()))?;
+        Ok(())
+    }
+
+    /// Bytes of the arrays that a training on a set of this number of images and a test on `tested` images make.
+    pub fn array_bytes(&self, images: usize, tested: usize) -> usize {
+        let image = 4 * self.shape.iter().product::<usize>();
+        let (batch, asked) = (self.settings.batch.min(images), ASKED.min(tested));
+        // Augmentation has a copy of the batch, and of an image as numbers of other types.
+        let training = (2 * batch + 4) * image + size_of::<usize>() * images;
+        let answers = tested * (4 * self.classes + 4 + size_of::<usize>());
+        training.max(asked * image + answers)
+    }
+
     /// [`Learner::new`], with plans as these options say.
     pub(crate) fn planned(
         device: impl Into<SharedDevice>,
@@ -298,7 +341,10 @@ impl<'a> Learner<'a> {
     }
 
     /// Allocates the memory of runs.
-    pub(crate) fn reserve(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// A device that cannot hold it.
+    pub fn reserve(&mut self) -> Result<()> {
         self.session.reserve()
     }
 

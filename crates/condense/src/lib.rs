@@ -60,7 +60,7 @@ pub use coreset_choice::CoresetChoice;
 pub use coreset_method::Coreset;
 pub use distance::Distance;
 pub use distribution::DistributionMatcher;
-pub use evaluation::{Accuracy, Evaluated, evaluate};
+pub use evaluation::{Accuracy, Evaluated, evaluate, evaluate_by};
 pub use forgetting::Forgetting;
 pub use herding::herding;
 pub use images::{ImageSource, LabelledImages};

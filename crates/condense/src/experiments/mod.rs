@@ -8,7 +8,7 @@ mod proxy;
 mod rank_correlation;
 
 pub use class_view::ClassView;
-pub use continual::continual;
+pub use continual::{NetworkOf, Remember, continual};
 pub use cross_architecture::{
     CrossArchitecture, NamedNetwork, NamedSets, SettingsOf, condensed_sets, cross_architecture,
 };

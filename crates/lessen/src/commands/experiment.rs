@@ -22,7 +22,11 @@ pub struct Experiment {
     /// File for the page of results, instead of the one that the experiment names
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// Another value for a key in the recipe of every run; may be repeated
+    /// Do the runs of this point alone, by its name; may be repeated. The page has what other points have left
+    #[arg(long, value_name = "POINT")]
+    only: Vec<String>,
+    /// Another value for a key in the recipe of every run, or for one of the table [evaluation], such as
+    /// evaluation.epochs=100; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
     #[command(flatten)]
@@ -42,15 +46,26 @@ impl Experiment {
                 "'{shown}' is no file; name the TOML file of an experiment"
             )));
         }
-        let experiment = experiment::Experiment::load(&self.file)?;
-        let flags: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
+        let mut experiment = experiment::Experiment::load(&self.file)?;
+        let mut of_runs = Vec::new();
+        for set in &self.set {
+            if !experiment.set_evaluation(set)? {
+                of_runs.push(set);
+            }
+        }
+        let only = self.only.iter().map(|point| format!(" --only \"{point}\""));
+        let flags: String = only.chain(self.set.iter().map(|set| format!(" --set {set}"))).collect();
         let change = |settings: &mut Settings| {
-            self.set.iter().try_for_each(|set| settings.set_flag(set))?;
+            of_runs.iter().try_for_each(|set| settings.set_flag(set))?;
+            if experiment.condenses() {
+                return Ok(());
+            }
             check_no_condensation(settings)
         };
         let options = Options {
             out: self.out.clone().unwrap_or_else(|| Path::new("runs").join(name)),
             page: self.page.clone(),
+            only: self.only.clone(),
             change: &change,
             command: format!("lessen experiment {}{flags}", self.file.display()),
         };

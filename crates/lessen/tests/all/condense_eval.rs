@@ -3,6 +3,7 @@
 use crate::condense::tiny;
 use crate::images::bars;
 use crate::support::*;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -40,7 +41,8 @@ fn networks_learn_from_condensed_images_and_threads_change_nothing() {
         "--json",
     ]);
     let found = json(dir, &own);
-    assert_eq!(found, json(dir, &[&own[..], &["--threads", "2"]].concat()));
+    let with_more_threads = json(dir, &[&own[..], &["--threads", "2"]].concat());
+    assert_eq!(found["networks"], with_more_threads["networks"]);
     assert_eq!(
         (&found["images"], &found["tested"]),
         (&serde_json::json!([6, 6]), &21.into())
@@ -130,4 +132,26 @@ fn mistakes_of_evaluations_are_named() {
     fs::remove_dir_all(dir.join("bars")).unwrap();
     let sentence = refuse(dir, &eval(&["few-1"]));
     assert!(sentence.contains("bars"), "{sentence}");
+}
+
+#[test]
+fn the_peak_is_announced_and_a_budget_binds_without_a_change_of_accuracies() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    sets(dir);
+    let own = eval(&["few-1", "--networks", "2", "--epochs", "3", "--whole", "1", "--json"]);
+    let found = json(dir, &own);
+    let told = stderr(&lessen(dir, &own));
+    assert!(told.contains(", tested on 21 of 3 classes, peak memory "), "{told}");
+    let peak = |found: &Value, of: &str| found["peak_bytes"][of].as_u64().unwrap();
+    let (planned, measured) = (peak(&found, "planned"), peak(&found, "measured"));
+    assert!(measured <= planned, "{measured} of {planned}");
+
+    let sentence = refuse(dir, &[&own[..], &["--budget", "1M"]].concat());
+    let (_, floor) = sentence.split_once(" is below the floor of ").unwrap();
+    let (_, floor) = floor.split_once('(').unwrap();
+    let (floor, _) = floor.split_once(" bytes)").unwrap();
+    let within = json(dir, &[&own[..], &["--budget", &format!("{floor}B")]].concat());
+    assert_eq!(within["networks"], found["networks"]);
+    assert!(peak(&within, "planned") <= floor.parse().unwrap(), "{within}");
 }

@@ -129,7 +129,11 @@ impl Course<'_> {
         });
         match iterated {
             Ok(()) => Ok(Some(distances)),
-            Err(_) if broken => Err(self.diverged(done)),
+            Err(_) if broken => {
+                let error = self.diverged(done);
+                self.folder.write_divergence(&error.to_string())?;
+                Err(error)
+            }
             Err(_) if stopped => {
                 self.condensation.resume(done, &before)?;
                 self.save()?;

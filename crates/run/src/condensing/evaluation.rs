@@ -2,20 +2,20 @@
 //! recipe.
 
 use super::folder::CondensedFolder;
+use super::judging::Judges;
 use super::recipe_images::RecipeImages;
 use super::settings::network as own_network;
 use crate::device::NewBackend;
+use crate::planning::memory_watch::MemoryWatch;
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;
-use crate::training::progress::Progress;
-use crate::wording::{counted, report, tell};
+use crate::wording::{counted, tell};
 use lessen_base::{Error, Result};
-use lessen_condense::{
-    Accuracy, Augmentation, Evaluated, ImageSource, LabelledImages, Network, TrainingSettings, evaluate,
-};
+use lessen_compile::Precision;
+use lessen_condense::{Accuracy, Augmentation, ImageSource, LabelledImages, Network, TrainingSettings};
 use lessen_data::images::Preprocessing;
-use lessen_device::SharedDevice;
 use lessen_nn::models::vision::{Network as NamedNetwork, VisionModel};
+use lessen_train::Peak;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -40,8 +40,12 @@ pub struct EvaluationRequest {
     pub epochs: Option<usize>,
     /// How images are changed; as published if `None`.
     pub augmentation: Option<Augmentation>,
+    /// Dtype that products and convolutions read.
+    pub precision: Precision,
     /// Epochs over the whole training split, on which one network is trained as well.
     pub whole_epochs: Option<usize>,
+    /// Most bytes for the whole process.
+    pub budget: Option<usize>,
     /// Seed of the networks.
     pub seed: u64,
 }
@@ -70,6 +74,8 @@ pub struct Evaluation {
     pub tested: usize,
     /// The networks, in the order in which they were asked for.
     pub networks: Vec<EvaluatedNetwork>,
+    /// The most bytes that the process announced, and those that it allocated.
+    pub peak: Peak,
 }
 
 /// Trains networks on condensed images and tests them.
@@ -78,9 +84,10 @@ pub struct Evaluation {
 /// A folder without condensed images, folders of different data, data that cannot be read or is normalized in another
 /// way, a network that does not fit the images, a loss that is no number.
 pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'_>) -> Result<Evaluation> {
+    let mut watch = MemoryWatch::begin();
     let sets = Sets::read(request)?;
     let (classes, test) = (sets.images.names.len(), &sets.images.test);
-    let device = SharedDevice::new(new_backend()?);
+    let mut judges = Judges::new(&mut watch, request.budget, new_backend)?;
     let mut networks = Vec::new();
     for (name, network) in sets.networks(request)? {
         let settings = TrainingSettings {
@@ -90,31 +97,32 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
                 None => sets.augmentation(&network)?,
             },
             seed: request.seed,
+            precision: request.precision,
             ..TrainingSettings::default()
         };
-        report(&format!(
+        let what = format!(
             "{name}: {} on {}, {} with augmentation {}, tested on {} of {classes} classes",
             counted(request.count as u64, "network"),
             sets.counted(),
             counted(settings.epochs() as u64, "epoch"),
             settings.augmentation,
             test.labels().len()
-        ));
+        );
         let found: Vec<&dyn ImageSource> = sets.sets.iter().map(|set| set as &dyn ImageSource).collect();
-        let accuracy = shown(&device, &network, (&found, test), (&settings, request.count))?;
+        let accuracy = judges.accuracy(&network, (&found, test), (&settings, request.count), &what)?;
         let whole = match request.whole_epochs {
             None => None,
             Some(epochs) => {
-                report(&format!(
+                let what = format!(
                     "{name}: the whole training split of {}, {}",
                     sets.images.train.labels().len(),
                     counted(epochs as u64, "epoch")
-                ));
+                );
                 let of_whole = TrainingSettings {
                     epochs: Some(epochs),
                     ..settings.clone()
                 };
-                Some(shown(&device, &network, (&[&sets.images.train], test), (&of_whole, 1))?)
+                Some(judges.accuracy(&network, (&[&sets.images.train], test), (&of_whole, 1), &what)?)
             }
         };
         networks.push(EvaluatedNetwork {
@@ -129,38 +137,42 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
         images: sets.sets.iter().map(|set| set.labels().len()).collect(),
         tested: test.labels().len(),
         networks,
+        peak: judges.peak(),
     })
 }
 
-/// Evaluates sets, with progress on stderr.
-fn shown(
-    device: &SharedDevice,
-    network: &dyn Network,
-    (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
-    (settings, count): (&TrainingSettings, usize),
-) -> Result<Accuracy> {
-    let all = (settings.epochs() as u64)
-        .saturating_mul(sets.len() as u64)
-        .saturating_mul(count as u64);
-    let mut progress = Progress::new("epoch", all, 0);
-    let mut done = 0;
-    let accuracy = evaluate(device.clone(), network, (sets, test), (settings, count), &mut |event| {
-        match event {
-            Evaluated::Epoch { set, network, loss, .. } => {
-                done += 1;
-                progress.step(done, format!("set {} network {}  loss {loss:.4}", set + 1, network + 1));
-            }
-            Evaluated::Network { set, network, accuracy } => progress.report(&format!(
-                "set {} network {}: accuracy {:.2} %",
-                set + 1,
-                network + 1,
-                100.0 * accuracy
-            )),
+/// Trains the network that a recipe's keys name on the whole training split, and tests it: the accuracy, from 0 to 1.
+/// Augmentation is as published where none is given.
+///
+/// # Errors
+/// Data that cannot be read, a network that does not fit the images, a loss that is no number, Ctrl-C.
+pub(crate) fn evaluate_whole(
+    config: &Config,
+    (settings, augmentation): (TrainingSettings, Option<Augmentation>),
+    new_backend: NewBackend<'_>,
+) -> Result<f64> {
+    let mut watch = MemoryWatch::begin();
+    let images = RecipeImages::read(config)?;
+    let network = own_network(config, images.names.len())?;
+    let augmentation = match augmentation {
+        Some(augmentation) => augmentation,
+        None => {
+            let is_digits = config.recipe() == DIGITS;
+            TrainingSettings::published(&network, images.test.shape(), is_digits)?.augmentation
         }
-        Ok(())
-    });
-    progress.finish();
-    accuracy
+    };
+    let settings = TrainingSettings {
+        augmentation,
+        ..settings
+    };
+    let what = format!(
+        "the whole training split of {}, {} with augmentation {augmentation}",
+        images.train.labels().len(),
+        counted(settings.epochs() as u64, "epoch")
+    );
+    let mut judges = Judges::new(&mut watch, config.run.budget, new_backend)?;
+    let accuracy = judges.accuracy(&network, (&[&images.train], &images.test), (&settings, 1), &what)?;
+    Ok(accuracy.mean())
 }
 
 /// The network of a condensation by its name, with the sizes that keys gave it.
@@ -291,6 +303,7 @@ impl Evaluation {
             "images": self.images,
             "tested": self.tested,
             "networks": networks,
+            "peak_bytes": { "planned": self.peak.planned, "measured": self.peak.measured },
         })
     }
 

@@ -12,14 +12,15 @@
 //! metrics.jsonl          the distances of each iteration; events.out.tfevents.* has them for TensorBoard
 //! sessions.json          time and memory of all sessions
 //! checkpoint/            the state after an iteration, from which a killed condensation is resumed
+//! diverged.txt           why it ended, if a distance was not finite
 //! work/                  files that a method keeps between iterations, if it has any
 //! .lock                  while a process works on it
 //! ```
 
 use super::manifest::Manifest;
-use crate::folder::NewFolderGuard;
 use crate::folder::check_free;
 use crate::folder::run_lock::RunLock;
+use crate::folder::{DIVERGED, NewFolderGuard};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
 use lessen_base::atomic::{recover, unwritable, write_file};
@@ -151,6 +152,26 @@ impl CondensedFolder {
         write_file(&self.root.join(SETTINGS), settings.to_toml().as_bytes())
     }
 
+    /// Writes why the condensation ended before its last iteration.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn write_divergence(&self, sentence: &str) -> Result<()> {
+        write_file(&self.root.join(DIVERGED), format!("{sentence}\n").as_bytes())
+    }
+
+    /// Removes what a process before left, since another one may come further.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(super) fn remove_divergence(&self) -> Result<()> {
+        let path = self.root.join(DIVERGED);
+        if !path.exists() {
+            return Ok(());
+        }
+        fs::remove_file(&path).map_err(|error| unwritable(&path, &error))
+    }
+
     /// What the images were made of and how.
     ///
     /// # Errors
@@ -160,7 +181,7 @@ impl CondensedFolder {
     }
 
     /// Whether there is a manifest: a folder of a process that was killed at once has none.
-    pub(super) fn has_manifest(&self) -> bool {
+    pub(crate) fn has_manifest(&self) -> bool {
         self.manifest_file().is_file()
     }
 

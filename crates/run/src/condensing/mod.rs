@@ -5,10 +5,12 @@
 //! killed is resumed, and ends with the same bytes.
 
 mod arrays;
+mod check;
 mod checkpoint;
 mod course;
 mod evaluation;
 mod folder;
+mod judging;
 mod log;
 mod manifest;
 mod pace;
@@ -20,6 +22,8 @@ mod request;
 mod settings;
 mod start;
 
+pub(crate) use self::check::check;
+pub(crate) use self::evaluation::evaluate_whole;
 pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
 pub use self::folder::CondensedFolder;
 pub use self::manifest::Manifest;
@@ -27,6 +31,7 @@ pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::report::Report;
 pub use self::request::Request;
 pub use self::settings::{check_no_condensation, network};
+pub(crate) use self::settings::{is_read, without_unread};
 
 use self::course::Course;
 use self::folder::WORK;
@@ -86,6 +91,7 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         condensation.resume(checkpoint.done, &checkpoint.state)?;
     }
     interrupt::listen()?;
+    folder.remove_divergence()?;
     folder.write_settings(&settings)?;
     manifest.write(&folder.manifest_file())?;
     folder.write_classes(&images.names)?;

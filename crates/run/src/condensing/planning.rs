@@ -26,6 +26,34 @@ const WRITER: usize = (512 << 10) + lessen_base::atomic::BUFFER;
 /// device, in a file's order, and as they are seen.
 const COPIES: usize = 6;
 
+/// What the whole process keeps to a budget with. `attempt` makes it with plans that take at most so many bytes, or the
+/// least memory, and says what the process takes.
+///
+/// # Errors
+/// The errors of the tightest plans; a budget that is too small, with the smallest one.
+pub(super) fn within<T>(
+    budget: usize,
+    attempt: &mut dyn FnMut(Option<usize>) -> Result<(T, Account)>,
+) -> Result<(T, Account)> {
+    let least = attempt(None)?;
+    if least.1.total() > budget {
+        return Err(too_small(budget, &least.1));
+    }
+    let mut for_plans = budget.saturating_sub(least.1.beside_plans());
+    drop(least);
+    for _ in 0..ATTEMPTS {
+        // Functions that fit one by one may exceed the budget together.
+        let Ok(found) = attempt(Some(for_plans)) else {
+            break;
+        };
+        match found.1.total().saturating_sub(budget) {
+            0 => return Ok(found),
+            excess => for_plans = for_plans.saturating_sub(excess),
+        }
+    }
+    attempt(None)
+}
+
 /// What is condensed, by which network, and how.
 pub(super) struct Job<'a> {
     pub network: &'a dyn Network,
@@ -51,56 +79,19 @@ impl<'a> Job<'a> {
         let device = SharedDevice::new(backend);
         let (mut found, account) = match budget {
             None => self.attempt(&device, &baseline, self.settings.clone())?,
-            Some(budget) => self.within(budget, &device, &baseline)?,
+            Some(budget) => within(budget, &mut |plans| {
+                let settings = Settings {
+                    budget: plans,
+                    tightest: plans.is_none(),
+                    ..self.settings.clone()
+                };
+                self.attempt(&device, &baseline, settings)
+            })?,
         };
         watch.add(account);
         found.reserve()?;
         allocated::give_back();
         Ok(found)
-    }
-
-    /// The condensation with which the whole process keeps to a budget.
-    fn within(
-        &self,
-        budget: usize,
-        device: &SharedDevice,
-        baseline: &ProcessBaseline,
-    ) -> Result<(Box<dyn Condensation + 'a>, Account)> {
-        let least = self.attempt(
-            device,
-            baseline,
-            Settings {
-                tightest: true,
-                ..self.settings.clone()
-            },
-        )?;
-        if least.1.total() > budget {
-            return Err(too_small(budget, &least.1));
-        }
-        let mut for_plans = budget.saturating_sub(least.1.beside_plans());
-        drop(least);
-        for _ in 0..ATTEMPTS {
-            let settings = Settings {
-                budget: Some(for_plans),
-                ..self.settings.clone()
-            };
-            // Functions that fit one by one may exceed the budget together.
-            let Ok(found) = self.attempt(device, baseline, settings) else {
-                break;
-            };
-            match found.1.total().saturating_sub(budget) {
-                0 => return Ok(found),
-                excess => for_plans = for_plans.saturating_sub(excess),
-            }
-        }
-        self.attempt(
-            device,
-            baseline,
-            Settings {
-                tightest: true,
-                ..self.settings.clone()
-            },
-        )
     }
 
     /// The condensation of these settings, and the account of a process that goes through with it.

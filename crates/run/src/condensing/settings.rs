@@ -49,15 +49,17 @@ pub(crate) enum Iterations {
     Minutes(f64),
 }
 
+/// Whether a key has a part in a condensation.
+pub(crate) fn is_read(name: &str) -> bool {
+    let section = name.split_once('.').map_or(name, |(section, _)| section);
+    !UNREAD.contains(&name) && (READ.contains(&name) || READ.contains(&section))
+}
+
 /// Refuses a flag over a key that has no part in a condensation.
 ///
 /// # Errors
 /// The flag.
 pub(crate) fn check_flags(settings: &Settings) -> Result<()> {
-    let is_read = |name: &str| {
-        let section = name.split_once('.').map_or(name, |(section, _)| section);
-        !UNREAD.contains(&name) && (READ.contains(&name) || READ.contains(&section))
-    };
     match settings.flags().find(|(name, _)| !is_read(name)) {
         None => Ok(()),
         Some((name, flag)) => Err(Error::user(format!(
@@ -191,9 +193,9 @@ fn trajectories(keys: &CondenseKeys, own: Trajectories) -> Trajectories {
     }
 }
 
-/// Refuses a key that has no part in the method.
-fn check_method(config: &Config, method: Method, objective: Objective) -> Result<()> {
-    let unread: Vec<&str> = match objective {
+/// The keys of condensations that have no part in the method.
+fn unread(objective: Objective) -> Vec<&'static str> {
+    match objective {
         Objective::Gradients => OF_TRAJECTORIES.to_vec(),
         Objective::Distribution => [&OF_GRADIENTS[..], &OF_NETWORKS, &OF_TRAJECTORIES].concat(),
         Objective::Trajectories(_) => OF_GRADIENTS.to_vec(),
@@ -202,8 +204,29 @@ fn check_method(config: &Config, method: Method, objective: Objective) -> Result
             let of_images = &["augment", "soft_labels"][..];
             [&OF_CONDENSATIONS[..], of_images, trained, &OF_TRAJECTORIES].concat()
         }
-    };
-    let mut named = unread.iter().map(|key| format!("condense.{key}"));
+    }
+}
+
+/// Leaves out the keys that have no part in the method of these settings, as far as `may_go` says so by their names.
+///
+/// # Errors
+/// No number of images of a class, a method that makes no sense.
+pub(crate) fn without_unread(settings: &Settings, may_go: &dyn Fn(&str) -> bool) -> Result<Settings> {
+    let keys = Config::new(settings.clone())?.condense;
+    let own = Condensation::published(keys.method.unwrap_or(METHOD), keys.per_class.unwrap_or(1))?;
+    let mut found = settings.clone();
+    for key in unread(own.objective) {
+        let name = format!("condense.{key}");
+        if may_go(&name) {
+            found.values.retain(|own, _| *own != name);
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses a key that has no part in the method.
+fn check_method(config: &Config, method: Method, objective: Objective) -> Result<()> {
+    let mut named = unread(objective).into_iter().map(|key| format!("condense.{key}"));
     match named.find(|key| config.is_given(key)) {
         None => Ok(()),
         Some(key) => Err(Error::user(format!(

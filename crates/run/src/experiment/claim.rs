@@ -2,8 +2,9 @@
 
 use super::digits;
 use super::measure::{Better, Measure};
+use super::pairs::Pairs;
 use super::reader::Reader;
-use super::summary::{BySeed, Ratio, Summary};
+use super::summary::{BySeed, Key, Ratio, Summary};
 use lessen_base::{Error, Result};
 use serde_json::{Value, json};
 
@@ -144,6 +145,8 @@ pub(super) struct Judged {
     pub gain: Option<f64>,
     /// The ratio of two points.
     pub ratio: Option<Ratio>,
+    /// Their differences pair by pair, where several networks learned from each set of images.
+    pub pairs: Option<Pairs>,
 }
 
 impl Judged {
@@ -158,6 +161,7 @@ impl Judged {
             "measured": self.measured,
             "gain": self.gain,
             "ratio": ratio,
+            "pairs": self.pairs.as_ref().map(Pairs::to_json),
         })
     }
 
@@ -167,16 +171,17 @@ impl Judged {
             measured: "a number is missing".to_string(),
             gain: None,
             ratio: None,
+            pairs: None,
         }
     }
 }
 
-fn summary(numbers: &[(u64, f64)]) -> Option<Summary> {
+fn summary(numbers: &[(Key, f64)]) -> Option<Summary> {
     Summary::of(&numbers.iter().map(|(_, number)| *number).collect::<Vec<f64>>())
 }
 
 /// Whether the first point is better than the second one, by more than `by`.
-fn compared(measure: &Measure, own: (&str, &[(u64, f64)]), other: (&str, &[(u64, f64)]), by: f64) -> Judged {
+fn compared(measure: &Measure, own: (&str, &[(Key, f64)]), other: (&str, &[(Key, f64)]), by: f64) -> Judged {
     let Some((a, b)) = summary(own.1).zip(summary(other.1)) else {
         return Judged::unknown();
     };
@@ -200,7 +205,14 @@ fn compared(measure: &Measure, own: (&str, &[(u64, f64)]), other: (&str, &[(u64,
         format!("pooled deviation {}", measure.show_within(spread, spread))
     });
     let ratio = Ratio::of(own.1, other.1);
-    let shown = ratio.map_or(String::new(), |ratio| format!("; ratio {}", show_ratio(ratio)));
+    let mut shown = ratio.map_or(String::new(), |ratio| format!("; ratio {}", show_ratio(ratio)));
+    let pairs = Pairs::of(own.1, other.1, measure.better == Some(Better::Lower));
+    if let Some(pairs) = &pairs {
+        shown += &format!(
+            "; {}",
+            pairs.told(&|number| measure.show_within(number, spread.unwrap_or(0.0)))
+        );
+    }
     Judged {
         verdict: judge(gain - by, spread.unwrap_or(0.0)),
         measured: format!(
@@ -212,6 +224,7 @@ fn compared(measure: &Measure, own: (&str, &[(u64, f64)]), other: (&str, &[(u64,
         ),
         gain: Some(gain),
         ratio,
+        pairs,
     }
 }
 
@@ -227,7 +240,7 @@ fn show_ratio(ratio: Ratio) -> String {
 }
 
 /// Whether a point's mean is at least, or at most, a bound.
-fn bounded(measure: &Measure, own: (&str, &[(u64, f64)]), least: bool, bound: f64) -> Judged {
+fn bounded(measure: &Measure, own: (&str, &[(Key, f64)]), least: bool, bound: f64) -> Judged {
     let Some(found) = summary(own.1) else {
         return Judged::unknown();
     };
@@ -253,6 +266,7 @@ fn bounded(measure: &Measure, own: (&str, &[(u64, f64)]), least: bool, bound: f6
         ),
         gain: Some(gain),
         ratio: None,
+        pairs: None,
     }
 }
 

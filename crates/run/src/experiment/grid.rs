@@ -7,6 +7,10 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
 use lessen_base::{Error, Result};
 
+/// The key that the seeds of trainings give, and that of condensations.
+const SEED: &str = "train.seed";
+pub(super) const CONDENSATION_SEED: &str = "condense.seed";
+
 /// Most runs of an experiment.
 const MOST: usize = 1 << 12;
 
@@ -51,6 +55,8 @@ pub(super) struct Grid {
     pub seeds: Vec<u64>,
     /// Names of variants, and what they are in words, as far as the file says.
     pub variants: Vec<(String, String)>,
+    /// The key that takes the seeds.
+    seed_key: &'static str,
 }
 
 impl Grid {
@@ -129,7 +135,16 @@ impl Grid {
             points,
             seeds,
             variants: told,
+            seed_key: SEED,
         })
+    }
+
+    /// The grid of an experiment of condensations.
+    pub(super) fn of_condensations(self) -> Grid {
+        Grid {
+            seed_key: CONDENSATION_SEED,
+            ..self
+        }
     }
 
     /// All runs, point by point for the first seed, then for the next one: an experiment that is stopped has a run of
@@ -143,7 +158,7 @@ impl Grid {
             for (number, point) in self.points.iter().enumerate() {
                 let mut settings = point.settings.clone();
                 let origin = Origin::Flag("the seeds".to_string());
-                settings.set_at("train.seed", SettingValue::Count(seed), origin)?;
+                settings.set_at(self.seed_key, SettingValue::Count(seed), origin)?;
                 change(&mut settings)?;
                 if let Some(same) = runs
                     .iter()

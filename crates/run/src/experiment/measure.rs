@@ -14,7 +14,14 @@ use std::collections::BTreeSet;
 const OF_THE_RUN: [&str; 5] = ["compile_ms", PEAK, "samples_per_s", "tokens_per_s", "best_step"];
 
 /// The key of the peak of the plans.
-const PEAK: &str = "peak_bytes";
+pub(super) const PEAK: &str = "peak_bytes";
+
+/// Keys of condensations: the accuracy of networks that learn from the images, and the same relative to that after the
+/// whole training split; the distance of gradients and the time of an iteration.
+pub(super) const ACCURACY: &str = "accuracy";
+pub(super) const RELATIVE: &str = "relative";
+pub(super) const DISTANCE: &str = "distance";
+pub(super) const ITERATION_TIME: &str = "iteration_ms";
 
 /// The factor from bytes to MiB.
 const MIB: f64 = 1.0 / (1 << 20) as f64;
@@ -22,8 +29,11 @@ const MIB: f64 = 1.0 / (1 << 20) as f64;
 /// Numbers that every step has.
 const OF_STEPS: [&str; 3] = ["loss", "lr", STEP_TIME];
 
-/// The key of a step's time. At the end of a run, the median of the times counts.
+/// The key of a step's time.
 const STEP_TIME: &str = "step_ms";
+
+/// Times of which the median counts at the end of a run.
+const TIMES: [&str; 2] = [STEP_TIME, ITERATION_TIME];
 
 /// The step at which a number is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +141,16 @@ impl Measure {
     /// The measures of an experiment that names none: the scores of its runs, loss, time of a step and peak.
     pub(super) fn defaults(scores: &[String]) -> Vec<Measure> {
         let scores = scores.iter().map(|score| format!("dev_{score}"));
-        let values = scores.chain(["dev_loss", STEP_TIME, PEAK].map(str::to_string));
+        Measure::of_values(scores.chain(["dev_loss", STEP_TIME, PEAK].map(str::to_string)))
+    }
+
+    /// The measures of an experiment of condensations that names none: these accuracies, distance and time.
+    pub(super) fn of_condensations(accuracies: Vec<String>) -> Vec<Measure> {
+        let images = [DISTANCE, ITERATION_TIME].map(str::to_string);
+        Measure::of_values(accuracies.into_iter().chain(images))
+    }
+
+    fn of_values(values: impl Iterator<Item = String>) -> Vec<Measure> {
         let measure = |value: String| {
             let (scale, name) = match value.as_str() {
                 PEAK => (MIB, "peak_bytes, MiB".to_string()),
@@ -201,12 +220,19 @@ impl Measure {
         let course = self.course(outcome);
         let numbers = course.iter().map(|(_, number)| *number);
         match (self.at, self.better) {
-            (Moment::End, _) if self.value == STEP_TIME => Some(median(numbers.collect())),
+            (Moment::End, _) if self.is_time() => {
+                let times: Vec<f64> = numbers.collect();
+                (!times.is_empty()).then(|| median(times))
+            }
             (Moment::End, _) => course.last().map(|(_, number)| *number),
             (Moment::Step(step), _) => course.iter().find(|(own, _)| *own == step).map(|(_, number)| *number),
             (Moment::Best, Some(Better::Higher)) => numbers.reduce(f64::max),
             (Moment::Best, _) => numbers.reduce(f64::min),
         }
+    }
+
+    fn is_time(&self) -> bool {
+        TIMES.contains(&self.value.as_str())
     }
 
     /// Whether it has a course over the steps.
@@ -254,7 +280,7 @@ impl Measure {
             (_, Some(length)) => format!("{key} in windows of length {length}, after the end"),
             (Moment::End, None) if self.value == PEAK => format!("{key}: states, constants and arena, as planned"),
             (Moment::End, None) if is_of_run => format!("{key} of the whole run"),
-            (Moment::End, None) if self.value == STEP_TIME => format!("median of {key} over the steps"),
+            (Moment::End, None) if self.is_time() => format!("median of {key} over the steps"),
             (Moment::End, None) => format!("last {key}"),
             (Moment::Best, None) => format!("best {key}"),
             (Moment::Step(step), None) => format!("{key} after step {step}"),
@@ -301,10 +327,11 @@ pub(super) fn known_keys(clips: bool, scores: &[&str], statistics: impl Iterator
 
 /// Which of two numbers is better, where the name tells.
 fn natural(value: &str) -> Option<Better> {
+    let value = value.split('/').next().unwrap_or(value);
     let is = |words: &[&str]| words.iter().any(|word| value.ends_with(word));
     match value {
-        _ if is(&["loss", "perplexity", "mse", "mae", "_ms", "_bytes"]) => Some(Better::Lower),
-        _ if is(&["accuracy", "f1", "matthews", "pearson", "spearman", "_per_s"]) => Some(Better::Higher),
+        _ if is(&["loss", "perplexity", "mse", "mae", "_ms", "_bytes", DISTANCE]) => Some(Better::Lower),
+        _ if is(&["accuracy", "f1", "matthews", "pearson", "spearman", "_per_s", RELATIVE]) => Some(Better::Higher),
         _ => None,
     }
 }

@@ -8,11 +8,15 @@
 mod check;
 mod claim;
 mod clock;
+mod condensations;
 mod digits;
+mod evaluation;
+mod finish;
 mod grid;
 mod machine;
 mod measure;
 mod page;
+mod pairs;
 mod paper;
 mod plot;
 mod reader;
@@ -22,21 +26,23 @@ mod summary;
 use self::check::check;
 use self::claim::{Claim, check_name, find};
 use self::clock::Clock;
+use self::evaluation::Evaluation;
 use self::grid::{Grid, GridRun};
 use self::measure::Measure;
-use self::page::{About, check_place};
+use self::page::check_place;
 use self::paper::Paper;
 use self::plot::Plot;
 use self::reader::Reader;
-use self::results::{Record, State};
+use self::results::State;
+use crate::condensing::without_unread;
 use crate::device::NewBackend;
 use crate::recipe::document::Document;
 use crate::recipe::settings::Settings;
 use crate::recipe::{self, BUILT_IN};
 use crate::training::{Request, interrupt, train};
-use crate::wording::{counted, report, show_duration, tell};
+use crate::wording::{counted, report, tell};
 use lessen_base::{Error, Result};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +57,8 @@ pub struct Experiment {
     /// The page of results, if the file names one.
     page: Option<PathBuf>,
     grid: Grid,
+    /// How images are judged, if the runs are condensations.
+    evaluation: Option<Evaluation>,
     measures: Vec<Measure>,
     papers: Vec<Paper>,
     claims: Vec<Claim>,
@@ -63,6 +71,8 @@ pub struct Options<'a> {
     pub out: PathBuf,
     /// Another page than the file's.
     pub page: Option<PathBuf>,
+    /// The points whose runs are to be done, by name; all if there are none. The page has what the others have left.
+    pub only: Vec<String>,
     /// Puts flags over the settings of every run.
     pub change: &'a dyn Fn(&mut Settings) -> Result<()>,
     /// The command as it was given, for the page.
@@ -119,7 +129,12 @@ impl Experiment {
         };
         let recipe_alone = base.clone();
         base.merge(document, &reader.table("set")?)?;
+        let evaluation = Evaluation::read(&mut reader)?;
         let grid = Grid::read(document, &mut reader, &base)?;
+        let grid = match &evaluation {
+            Some(_) => grid.of_condensations(),
+            None => grid,
+        };
         let measures = reader.tables("measure")?.into_iter().map(Measure::read);
         let measures: Vec<Measure> = measures.collect::<Result<_>>()?;
         for (index, measure) in measures.iter().enumerate() {
@@ -152,6 +167,7 @@ impl Experiment {
             page,
             plots: plots.collect::<Result<_>>()?,
             grid,
+            evaluation,
             measures,
             papers,
             claims,
@@ -186,24 +202,80 @@ impl Experiment {
             .try_for_each(|plot| plot.check(&self.grid.points, &self.measures))
     }
 
+    /// Whether its runs are condensations, and not trainings.
+    pub fn condenses(&self) -> bool {
+        self.evaluation.is_some()
+    }
+
+    /// Takes `evaluation.KEY=VALUE` for the table `[evaluation]`; whether the assignment is one.
+    ///
+    /// # Errors
+    /// An experiment of trainings, an unknown key, a wrong value.
+    pub fn set_evaluation(&mut self, assignment: &str) -> Result<bool> {
+        if !assignment.trim_start().starts_with("evaluation.") {
+            return Ok(false);
+        }
+        let evaluation = self.evaluation.take().ok_or_else(|| {
+            Error::user(format!(
+                "--set {assignment}: the runs of {} are trainings; leave it out",
+                self.title
+            ))
+        })?;
+        self.evaluation = Some(evaluation.changed(assignment)?);
+        Ok(true)
+    }
+
+    /// All runs with their settings.
+    fn runs(&self, options: &Options<'_>) -> Result<Vec<GridRun>> {
+        let names: Vec<&str> = self.grid.points.iter().map(|point| point.name.as_str()).collect();
+        for name in &options.only {
+            check_name("--only", "point", name, &names)?;
+        }
+        let runs = self.grid.runs(options.change)?;
+        if !self.condenses() {
+            return Ok(runs);
+        }
+        // Settings of all runs are no mistake where a coreset does not read them.
+        let (recipe, mut all) = self.base.clone();
+        (options.change)(&mut all)?;
+        let changed: Vec<(String, String, String)> = recipe.changes(&all);
+        let is_common = |name: &str| changed.iter().any(|(own, ..)| own == name);
+        let own = |run: GridRun| {
+            Ok(GridRun {
+                settings: without_unread(&run.settings, &is_common)?,
+                ..run
+            })
+        };
+        runs.into_iter().map(own).collect()
+    }
+
     /// Trains the runs that are left, one after another, and writes the page.
     ///
     /// # Errors
     /// A mistake in any run, before the first of them; a run that fails for another reason than a loss that is no
     /// number; a page that cannot be written.
     pub fn run(&self, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<Finished> {
-        let runs = self.grid.runs(options.change)?;
+        let runs = self.runs(options)?;
         let mut backend = new_backend()?;
         let machine = machine::describe(backend.target().limits().workers);
-        let (states, scores) = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
+        let (states, defaults) = match &self.evaluation {
+            Some(own) => {
+                let measures = (&self.measures[..], &self.base.0);
+                let states = own.check(&self.grid, &runs, measures, &options.out)?;
+                (states, Measure::of_condensations(own.accuracies()))
+            }
+            None => {
+                let (states, scores) = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
+                (states, Measure::defaults(&scores))
+            }
+        };
         drop(backend);
         if let Some(page) = self.page_of(options) {
             check_place(page, !self.plots.is_empty())?;
         }
         if self.measures.is_empty() {
-            let measures = Measure::defaults(&scores);
             let experiment = Experiment {
-                measures,
+                measures: defaults,
                 ..self.clone()
             };
             experiment.check_names()?;
@@ -220,7 +292,12 @@ impl Experiment {
         machine: &str,
         new_backend: NewBackend<'_>,
     ) -> Result<Finished> {
-        let left = states.iter().filter(|state| !state.is_over()).count();
+        let asked = |run: &GridRun| {
+            let name = &self.grid.points[run.point].name;
+            options.only.is_empty() || options.only.contains(name)
+        };
+        let is_left = |(run, state): &(&GridRun, &State)| asked(run) && !state.is_over();
+        let left = runs.iter().zip(&states).filter(is_left).count();
         report(&format!(
             "{}: {} in {}, {left} left to do",
             self.title,
@@ -228,8 +305,8 @@ impl Experiment {
             options.out.display()
         ));
         let mut clock = Clock::new(left);
-        for (number, (run, state)) in runs.iter().zip(states).enumerate() {
-            if state.is_over() {
+        for (number, (run, state)) in runs.iter().zip(&states).enumerate() {
+            if !is_left(&(run, state)) {
                 continue;
             }
             let title = self.grid.title(run.point, run.seed);
@@ -243,18 +320,20 @@ impl Experiment {
                 clock.so_far()
             ));
             if self
-                .train(run, state, options, new_backend)
+                .train(run, *state, options, new_backend)
                 .map_err(|error| error.at(format!("the run {title}")))?
             {
                 return Ok(self.stopped(&title));
             }
             clock.finished();
         }
-        self.finish(runs, options, machine, new_backend)
+        let is_over = |(run, state): &(&GridRun, &State)| asked(run) || state.is_over();
+        let over: Vec<&GridRun> = runs.iter().zip(&states).filter(is_over).map(|(run, _)| run).collect();
+        self.finish(&over, options, machine, new_backend)
     }
 
     /// The file of the page, if there is to be one.
-    fn page_of<'p>(&'p self, options: &'p Options<'_>) -> Option<&'p Path> {
+    pub(super) fn page_of<'p>(&'p self, options: &'p Options<'_>) -> Option<&'p Path> {
         options.page.as_deref().or(self.page.as_deref())
     }
 
@@ -267,9 +346,12 @@ impl Experiment {
         }
     }
 
-    /// Trains a run; whether it was interrupted.
+    /// Trains or condenses; whether it was interrupted.
     fn train(&self, run: &GridRun, state: State, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<bool> {
         let root = options.out.join(&run.folder);
+        if let Some(evaluation) = &self.evaluation {
+            return evaluation.run(&run.settings, &root, new_backend);
+        }
         let request = match state {
             State::Broken => Request::resume(root.clone(), None, |_| Ok(()))?,
             _ => Request::new(run.settings.clone(), root.clone()),
@@ -283,85 +365,5 @@ impl Experiment {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Collects the records of all runs and writes the page.
-    fn finish(
-        &self,
-        runs: &[GridRun],
-        options: &Options<'_>,
-        machine: &str,
-        new_backend: NewBackend<'_>,
-    ) -> Result<Finished> {
-        let wants_course = |measure: &Measure| self.plots.iter().any(|plot| plot.is_course_of(measure));
-        let mut records = Vec::with_capacity(runs.len());
-        let mut seconds = 0.0;
-        for run in runs {
-            let root = options.out.join(&run.folder);
-            let own = (run.point, run.seed);
-            records.push(Record::of(&root, own, &self.measures, &wants_course, new_backend)?);
-            seconds += results::step_seconds(&root)?;
-        }
-        let (recipe, mut all) = self.base.clone();
-        (options.change)(&mut all)?;
-        let about = About {
-            command: &options.command,
-            fixed: &all.beyond(&recipe),
-            machine,
-            time: &format!("{} of training steps", show_duration(seconds)),
-        };
-        let page = self.page_of(options);
-        if let Some(page) = page {
-            self.write_page(page, &records, &about)?;
-        }
-        let judged = self.judged(&records);
-        let mut text = self.table(&records);
-        for (claim, found) in &judged {
-            text += &format!("{}: {} ({})\n", found.verdict.word(), claim.text, found.measured);
-        }
-        match page {
-            Some(page) => text += &format!("written to {}\n", page.display()),
-            None => text += "no page is written; name its file with page in the experiment, or with --page\n",
-        }
-        let claims: Vec<Value> = judged.iter().map(|(claim, found)| found.to_json(&claim.text)).collect();
-        let json = json!({
-            "title": self.title,
-            "interrupted": false,
-            "page": page.map(|page| page.display().to_string()),
-            "runs": runs.iter().zip(&records).map(|(run, record)| self.record_json(run, record)).collect::<Vec<_>>(),
-            "table": self.table_json(&records),
-            "claims": claims,
-        });
-        Ok(Finished {
-            interrupted: false,
-            json,
-            text,
-        })
-    }
-
-    fn record_json(&self, run: &GridRun, record: &Record) -> Value {
-        let measures = self.measures.iter().zip(&record.numbers);
-        let numbers: Map<String, Value> = measures
-            .map(|(measure, number)| (measure.name.clone(), json!(number)))
-            .collect();
-        json!({
-            "point": self.grid.points[record.point].name,
-            "seed": record.seed,
-            "folder": run.folder,
-            "diverged": record.diverged,
-            "measures": numbers,
-        })
-    }
-
-    fn table_json(&self, records: &[Record]) -> Value {
-        let row = |(index, point): (usize, &grid::Point)| {
-            let cells = self.measures.iter().enumerate().map(|(number, measure)| {
-                let found = results::summary(records, index, number);
-                let found = found.map(|s| json!({ "mean": s.mean, "deviation": s.deviation, "runs": s.count }));
-                (measure.name.clone(), json!(found))
-            });
-            json!({ "point": point.name, "measures": cells.collect::<Map<_, _>>() })
-        };
-        self.grid.points.iter().enumerate().map(row).collect()
     }
 }

@@ -7,6 +7,7 @@ use super::grid::slug;
 use super::results::{Record, by_seed, summary};
 use lessen_base::atomic::{unwritable, write_file};
 use lessen_base::{Error, Result};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -18,6 +19,10 @@ pub(super) struct About<'a> {
     pub machine: &'a str,
     /// How long all runs took, in words.
     pub time: &'a str,
+    /// The number of runs.
+    pub runs: usize,
+    /// Accuracies of networks that learned from whole training splits, and of which.
+    pub whole: &'a BTreeMap<String, f64>,
 }
 
 /// A plot of the page.
@@ -100,16 +105,30 @@ impl Experiment {
         }
         text += &format!(
             "Written by Lessen {}, which anyone can run again:\n\n```\n{}\n```\n\n- Machine: {}\n- Recipe `{}`; {} points, \
-             seeds {}, {} runs in {}\n",
+             seeds {}, {} {} in {}\n",
             env!("CARGO_PKG_VERSION"),
             about.command,
             about.machine,
             self.recipe,
             self.grid.points.len(),
             seeds.join(", "),
-            records.len(),
+            about.runs,
+            if self.condenses() {
+                "sets of images made"
+            } else {
+                "runs"
+            },
             about.time
         );
+        if let Some(evaluation) = &self.evaluation {
+            text += &format!("- Evaluation: {}\n", evaluation.told());
+        }
+        for (of, accuracy) in about.whole {
+            text += &format!(
+                "- Whole training split: {:.2} % by one network ({of})\n",
+                100.0 * accuracy
+            );
+        }
         if !about.fixed.is_empty() {
             text += &format!("- Settings of all runs: {}\n", about.fixed.join(", "));
         }
@@ -193,6 +212,13 @@ impl Experiment {
     /// What the numbers of the table are: the statistics, and the measure of each column.
     fn about_numbers(&self, seeds: &[String]) -> String {
         let cells = match seeds {
+            _ if self.condenses() => format!(
+                "A cell is the mean over sets of images (seeds {}) and the networks that learned from each ± the standard \
+                 deviation of a network (n - 1), as tables of papers have it, and in brackets the number of networks; of \
+                 numbers of the images it is the number of sets. Networks of one set share its images, so they are not \
+                 independent. A deviation has two digits and its mean as many places, unless the file says `digits`.",
+                seeds.join(", ")
+            ),
             [seed] => format!("A cell is the number of the run with seed {seed}; one seed has no spread."),
             _ => format!(
                 "A cell is the mean over the seeds {} ± the standard deviation of a run (n - 1), and in brackets the number \
@@ -222,6 +248,11 @@ impl Experiment {
         if judged.iter().any(|(_, found)| found.ratio.is_some()) {
             text += " A ratio is that of the two means beside it; its deviation is that of the ratios seed by seed, or, \
                      where the seeds of the points differ, follows from both deviations.";
+        }
+        if judged.iter().any(|(_, found)| found.pairs.is_some()) {
+            text += " A pair is a network on both sides with the same seed, initial values among them; p is that of the \
+                     two-sided sign test over the pairs as if they were independent, which networks of one set are not, so \
+                     the mean difference of each set stands beside it.";
         }
         text + "\n"
     }
@@ -260,6 +291,7 @@ mod tests {
         Record {
             point,
             seed,
+            network: 0,
             numbers: numbers.iter().copied().map(Some).collect(),
             courses: vec![Vec::new(); numbers.len()],
             diverged: false,
@@ -271,6 +303,8 @@ mod tests {
         fixed: &[],
         machine: "a machine",
         time: "3 s of training steps",
+        runs: 6,
+        whole: &BTreeMap::new(),
     };
 
     /// Checks the text of a page, of any version.

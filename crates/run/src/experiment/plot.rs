@@ -247,6 +247,7 @@ mod tests {
         Record {
             point,
             seed: 1,
+            network: 0,
             numbers: vec![Some(number)],
             courses: vec![course.to_vec()],
             diverged: false,

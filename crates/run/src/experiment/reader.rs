@@ -159,6 +159,21 @@ impl<'d, 'a> Reader<'d, 'a> {
         }
     }
 
+    /// A reader of a table, if there is one.
+    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Reader<'d, 'a>>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(Some(Reader {
+                document: self.document,
+                table: table.clone(),
+                prefix: format!("{}{key}.", self.prefix),
+                origin: self.document.origin(value.span().start),
+                asked: Vec::new(),
+            })),
+            _ => Err(self.wrong(key, &value, &format!("a table, begun by [{}{key}]", self.prefix))),
+        }
+    }
+
     /// The tables of a list of tables.
     pub(super) fn tables(&mut self, key: &'static str) -> Result<Vec<Reader<'d, 'a>>> {
         let Some(value) = self.take(key) else {

@@ -22,6 +22,8 @@ pub(super) struct Record {
     /// The number of its point.
     pub point: usize,
     pub seed: u64,
+    /// The number of the network that learned from condensed images; 0 of a training.
+    pub network: u64,
     /// The number of every measure, if there is one; none of a run that diverged.
     pub numbers: Vec<Option<f64>>,
     /// The course of every measure over the steps; empty where no plot shows it.
@@ -47,10 +49,15 @@ impl State {
         let has = |name: &str| root.join(name).is_file();
         match () {
             () if !has("config.toml") => State::New,
-            () if has(DIVERGED) => State::Diverged,
+            () if State::has_diverged(root) => State::Diverged,
             () if has("report.json") && root.join("model").is_dir() => State::Finished,
             () => State::Broken,
         }
+    }
+
+    /// Whether a run or a condensation has left word that a loss or a distance was no number.
+    pub(super) fn has_diverged(root: &Path) -> bool {
+        root.join(DIVERGED).is_file()
     }
 
     /// Whether there is nothing left to do.
@@ -87,21 +94,45 @@ impl Record {
                 at_lengths(root, lengths, new_backend)?
             },
         };
-        let number = |measure: &Measure| if diverged { None } else { measure.of(&outcome) };
-        let course = |measure: &Measure| {
-            if wants_course(measure) {
-                measure.course(&outcome)
-            } else {
-                Vec::new()
-            }
+        let mut record = Record::read(&outcome, (point, seed, 0), measures, wants_course);
+        if diverged {
+            record.numbers.fill(None);
+            record.diverged = true;
+        }
+        Ok(record)
+    }
+
+    /// The numbers of an outcome, with its point, seed and network.
+    pub(super) fn read(
+        outcome: &Outcome,
+        (point, seed, network): (usize, u64, u64),
+        measures: &[Measure],
+        wants_course: &dyn Fn(&Measure) -> bool,
+    ) -> Record {
+        let course = |measure: &Measure| match wants_course(measure) {
+            true => measure.course(outcome),
+            false => Vec::new(),
         };
-        Ok(Record {
+        Record {
             point,
             seed,
-            numbers: measures.iter().map(number).collect(),
+            network,
+            numbers: measures.iter().map(|measure| measure.of(outcome)).collect(),
             courses: measures.iter().map(course).collect(),
-            diverged,
-        })
+            diverged: false,
+        }
+    }
+
+    /// A run that diverged, without a course.
+    pub(super) fn diverged((point, seed): (usize, u64), measures: usize) -> Record {
+        Record {
+            point,
+            seed,
+            network: 0,
+            numbers: vec![None; measures],
+            courses: vec![Vec::new(); measures],
+            diverged: true,
+        }
     }
 }
 
@@ -114,10 +145,10 @@ pub(super) fn step_seconds(root: &Path) -> Result<f64> {
     Ok(lines.iter().filter_map(|line| line["step_ms"].as_f64()).sum::<f64>() / 1e3)
 }
 
-/// The numbers of a measure at a point, with their seeds.
+/// The numbers of a measure at a point, with their seeds and networks.
 pub(super) fn by_seed(records: &[Record], point: usize, measure: usize) -> BySeed {
     let own = records.iter().filter(|record| record.point == point);
-    own.filter_map(|record| Some((record.seed, record.numbers[measure]?)))
+    own.filter_map(|record| Some(((record.seed, record.network), record.numbers[measure]?)))
         .collect()
 }
 
@@ -149,7 +180,7 @@ fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: N
     Ok(Value::Object(known))
 }
 
-fn read_json(path: &Path) -> Result<Value> {
+pub(super) fn read_json(path: &Path) -> Result<Value> {
     let unreadable = |error: &dyn std::fmt::Display| {
         let shown = path.display();
         Error::user(format!(

@@ -37,8 +37,11 @@ impl Summary {
     }
 }
 
-/// The measured numbers of a point, each with the seed of its run.
-pub(super) type BySeed = Vec<(u64, f64)>;
+/// The seed of a run and the number of a network, which is 0 of a training.
+pub(super) type Key = (u64, u64);
+
+/// The measured numbers of a point, each with the seed of its run and the number of its network.
+pub(super) type BySeed = Vec<(Key, f64)>;
 
 /// The ratio of the means of two points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,11 +56,11 @@ pub(super) struct Ratio {
 
 impl Ratio {
     /// None where a mean is missing or zero, or the signs differ, so that a ratio says nothing.
-    pub(super) fn of(above: &[(u64, f64)], below: &[(u64, f64)]) -> Option<Ratio> {
-        let numbers = |all: &[(u64, f64)]| all.iter().map(|(_, number)| *number).collect::<Vec<f64>>();
+    pub(super) fn of<K: Copy + PartialEq>(above: &[(K, f64)], below: &[(K, f64)]) -> Option<Ratio> {
+        let numbers = |all: &[(K, f64)]| all.iter().map(|(_, number)| *number).collect::<Vec<f64>>();
         let (a, b) = (Summary::of(&numbers(above))?, Summary::of(&numbers(below))?);
         let value = Some(a.mean / b.mean).filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
-        let partner = |seed: u64| below.iter().find(|(own, _)| *own == seed);
+        let partner = |seed: K| below.iter().find(|(own, _)| *own == seed);
         let ratios = above.iter().map(|(seed, number)| Some(number / partner(*seed)?.1));
         let ratios: Option<Vec<f64>> = ratios.collect();
         let ratios =

@@ -4,10 +4,12 @@ use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
 use crate::say;
 use clap::Args;
+use lessen_compile::Precision;
 use lessen_condense::Augmentation;
 use lessen_nn::models::vision::Network;
 use lessen_run::condensing::{EvaluationRequest, evaluate_condensed};
 use lessen_run::{Error, Result};
+use lessen_train::parse_budget;
 use std::path::PathBuf;
 
 /// Flags of `lessen condense eval`.
@@ -33,9 +35,16 @@ pub struct Eval {
     /// crop_scale_rotate for the recipe mnist, none elsewhere (also none for published results on Fashion-MNIST)]
     #[arg(long, value_name = "NAME")]
     augment: Option<Augmentation>,
+    /// Dtype that products and convolutions read
+    #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
     /// Train one network on the whole training split too, for so many epochs, and say the accuracy relative to it
     #[arg(long, value_name = "EPOCHS")]
     whole: Option<usize>,
+    /// Most memory for the whole process, as of a container: a size such as 512M or 2GiB, a share such as 80% of the
+    /// control group's limit or else of the machine's memory, or auto: that limit, or else what is available
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    budget: Option<String>,
     /// Seed of the networks, of the order of images and of augmentation
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -64,7 +73,12 @@ impl Eval {
             count: self.networks,
             epochs: self.epochs,
             augmentation: self.augment,
+            precision: match &self.precision[..] {
+                "bf16" => Precision::Bf16,
+                _ => Precision::F32,
+            },
             whole_epochs: self.whole,
+            budget: self.budget.as_deref().map(parse_budget).transpose()?,
             seed: self.seed,
         };
         let evaluation = evaluate_condensed(&request, &|| self.device.open())?;
