@@ -161,7 +161,7 @@ pub(crate) fn defined(graph: &GraphProto) -> impl Iterator<Item = &str> {
 }
 
 /// The graphs in a node's attributes.
-fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+pub(crate) fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     node.attribute
         .iter()
         .flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))

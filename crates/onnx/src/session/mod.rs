@@ -11,6 +11,7 @@ mod builder;
 mod constants;
 mod fold;
 mod interpreter;
+mod missing;
 mod program;
 mod scope;
 mod stage;
@@ -53,6 +54,7 @@ impl<B: Backend + ?Sized> Session<B> {
     /// # Errors
     /// Operators that are not known; the sentence names all of them.
     pub fn new(model: Arc<Model>, backend: Box<B>) -> Result<Session<B>> {
+        missing::check(&model)?;
         let (nodes, weights) = folded(&model)?;
         Ok(Session {
             constants: Constants::new(model.clone(), weights),
