@@ -24,8 +24,8 @@ enum Form {
 /// types.
 ///
 /// # Errors
-/// A path with another ending, `.npy` for several outputs, a folder that cannot be written to; texts and lists in a file
-/// of NumPy.
+/// A path with another ending, `.npy` for several outputs, a folder that cannot be written to; texts and lists in a
+/// file of NumPy.
 pub fn write(path: &Path, model: &Model, outputs: &[(String, HostValue)]) -> Result<()> {
     match form(path, model)? {
         Form::Folder => folder(path, model, outputs),

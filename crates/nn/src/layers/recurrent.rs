@@ -70,7 +70,8 @@ impl<'g> Parameters<'g> {
 
 /// Long short-term memory (Hochreiter, Schmidhuber 1997) over sequences `x[B, T, width]`, from states of zeros, with
 /// `NAME.weight_ih_lN` of shape `[4 H, width]`, `NAME.weight_hh_lN` of shape `[4 H, H]`, `NAME.bias_ih_lN` and
-/// `NAME.bias_hh_lN`, and those of the second direction with the suffix `_reverse`. See [`Lstm`](lessen_graph::ops::Lstm).
+/// `NAME.bias_hh_lN`, and those of the second direction with the suffix `_reverse`. See
+/// [`Lstm`](lessen_graph::ops::Lstm).
 #[track_caller]
 pub fn lstm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) -> RecurrentStates<'g> {
     let mut c = Vec::new();

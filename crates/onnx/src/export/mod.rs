@@ -1,8 +1,8 @@
 //! Writes an inference function as an ONNX file.
 //!
 //! A function is traced at a few sizes of its dimensions ([`points`]), such as the batch and the length of texts. From
-//! these traces follows how every extent and number depends on the dimensions, which the file has by name. Each operation
-//! is written by a function of `operators`, or as its decomposition.
+//! these traces follows how every extent and number depends on the dimensions, which the file has by name. Each
+//! operation is written by a function of `operators`, or as its decomposition.
 
 mod emitter;
 mod extent;

@@ -1,5 +1,6 @@
 //! Nodes one after another, each computed in memory.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,14 +13,22 @@ use crate::model::{Model, Node, version};
 use crate::proto::{GraphProto, NodeProto, OperatorSetIdProto, TensorProto};
 use crate::tensor::{Elements, Tensor};
 
+/// The most runs of all graphs inside nodes together: a loop has no other end.
+const MOST_RUNS: u64 = 1 << 22;
+
 /// Computes nodes of a model.
 pub(super) struct Interpreter<'m> {
     model: &'m Model,
+    /// How often graphs inside nodes have run.
+    runs: Cell<u64>,
 }
 
 impl<'m> Interpreter<'m> {
     pub(super) fn new(model: &'m Model) -> Interpreter<'m> {
-        Interpreter { model }
+        Interpreter {
+            model,
+            runs: Cell::new(0),
+        }
     }
 
     /// Computes a node and defines its outputs.
@@ -113,6 +122,13 @@ impl Bodies for Within<'_, '_> {
     }
 
     fn run(&self, body: &Body<'_>, inputs: Vec<HostValue>) -> Result<Vec<HostValue>> {
+        let runs = &self.interpreter.runs;
+        runs.set(runs.get() + 1);
+        if runs.get() > MOST_RUNS {
+            return Err(Error::user(format!(
+                "the graphs inside of nodes run more than {MOST_RUNS} times"
+            )));
+        }
         let scope = self.scope.inner(body.initializers.clone());
         for (input, value) in body.graph.input.iter().zip(inputs) {
             scope.set(&input.name, value);

@@ -155,9 +155,9 @@ impl Op for Gru {
 }
 
 impl<'g> Tensor<'g> {
-    /// Gated recurrent units over sequences of sums `[B, T, 3 H]`, which hold what inputs and biases contribute, with the
-    /// recurrent weight `[3 H, H]`, gates in PyTorch's order, the candidate's recurrent bias `[H]` and the first state `[B, H]`: hidden states of
-    /// all steps, `[B, T, H]`. See [`Gru`].
+    /// Gated recurrent units over sequences of sums `[B, T, 3 H]`, which hold what inputs and biases contribute, with
+    /// the recurrent weight `[3 H, H]`, gates in PyTorch's order, the candidate's recurrent bias `[H]` and the first
+    /// state `[B, H]`: hidden states of all steps, `[B, T, H]`. See [`Gru`].
     ///
     /// # Panics
     /// If extents do not fit, or there is no step.

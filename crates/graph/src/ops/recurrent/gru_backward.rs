@@ -18,8 +18,8 @@ use crate::types::Type;
 /// outputs `dsums[B, T, 3 H]`, `dm[B, T, H]`, `dh0[B, H]`.
 ///
 /// Steps are taken the other way round. With `dh_t` of a step, to which the later step has added its own, `dsums_t` are
-/// `dn m r (1 - r)`, `dh_t (h_(t-1) - n) z (1 - z)` and `dn = dh_t (1 - z) (1 - n²)`; `dm_t = dn r`; the earlier step gets
-/// `dh_t z` and the product of the first two of `dsums_t` and `dm_t` with `weight`.
+/// `dn m r (1 - r)`, `dh_t (h_(t-1) - n) z (1 - z)` and `dn = dh_t (1 - z) (1 - n²)`; `dm_t = dn r`; the earlier step
+/// gets `dh_t z` and the product of the first two of `dsums_t` and `dm_t` with `weight`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GruBackward {
     /// That of the [`Gru`](super::Gru).

@@ -4,8 +4,8 @@ use lessen_base::Result;
 
 use super::lstm_backward::LstmBackward;
 use super::steps::{
-    MOST_WRITTEN_OUT, RecurrentSizes, add_product, at, before, begins, check_order, order, placed, sigmoid, sliced,
-    stacked, weight_cotangent,
+    MOST_WRITTEN_OUT, RecurrentSizes, add_product, at, begins, check_order, order, placed, sigmoid, sliced, stacked,
+    weight_cotangent,
 };
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -148,38 +148,10 @@ impl Op for Lstm {
     }
 }
 
-/// The parts of a step of the derivative of an LSTM: cotangents of the four sums and of the cell before, from those of
-/// the hidden state and of the cell.
-pub(super) fn derive([i, f, g, o]: [f64; 4], (c, c_before): (f64, f64), (dh, dc): (f64, f64)) -> ([f64; 4], f64) {
-    let t = c.tanh();
-    let dc = dc + dh * o * (1.0 - t * t);
-    let sums = [
-        dc * g * i * (1.0 - i),
-        dc * c_before * f * (1.0 - f),
-        dc * i * (1.0 - g * g),
-        dh * t * o * (1.0 - o),
-    ];
-    (sums, dc * f)
-}
-
-/// The cell before each step of a sequence, for evaluation.
-pub(super) fn cell_before<'a>(
-    c: &'a [f64],
-    c0: &'a [f64],
-    (steps, n): (usize, usize),
-    step: usize,
-    reverse: bool,
-) -> &'a [f64] {
-    match before(step, steps, reverse) {
-        Some(before) => &c[before * n..(before + 1) * n],
-        None => c0,
-    }
-}
-
 impl<'g> Tensor<'g> {
     /// An LSTM over sequences of sums `[B, T, 4 H]`, which hold what inputs and biases contribute, with the recurrent
-    /// weight `[4 H, H]`, gates in PyTorch's order, and the first states `[B, H]`: hidden states and cells of all steps, `[B, T, H]` each. See
-    /// [`Lstm`].
+    /// weight `[4 H, H]`, gates in PyTorch's order, and the first states `[B, H]`: hidden states and cells of all
+    /// steps, `[B, T, H]` each. See [`Lstm`].
     ///
     /// # Panics
     /// If extents do not fit, or there is no step.

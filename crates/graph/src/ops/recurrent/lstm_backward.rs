@@ -2,9 +2,8 @@
 
 use lessen_base::Result;
 
-use super::lstm::{cell_before, derive};
 use super::steps::{
-    MOST_WRITTEN_OUT, RecurrentSizes, at, begins, check_order, order, placed, product, sliced, stacked,
+    MOST_WRITTEN_OUT, RecurrentSizes, at, before, begins, check_order, order, placed, product, sliced, stacked,
 };
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -132,5 +131,27 @@ impl Op for LstmBackward {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         RecurrentSizes::of(&inputs[2]).cost(4, inputs, outputs)
+    }
+}
+
+/// The parts of a step of the derivative of an LSTM: cotangents of the four sums and of the cell before, from those of
+/// the hidden state and of the cell.
+fn derive([i, f, g, o]: [f64; 4], (c, c_before): (f64, f64), (dh, dc): (f64, f64)) -> ([f64; 4], f64) {
+    let t = c.tanh();
+    let dc = dc + dh * o * (1.0 - t * t);
+    let sums = [
+        dc * g * i * (1.0 - i),
+        dc * c_before * f * (1.0 - f),
+        dc * i * (1.0 - g * g),
+        dh * t * o * (1.0 - o),
+    ];
+    (sums, dc * f)
+}
+
+/// The cell before each step of a sequence, for evaluation.
+fn cell_before<'a>(c: &'a [f64], c0: &'a [f64], (steps, n): (usize, usize), step: usize, reverse: bool) -> &'a [f64] {
+    match before(step, steps, reverse) {
+        Some(before) => &c[before * n..(before + 1) * n],
+        None => c0,
     }
 }

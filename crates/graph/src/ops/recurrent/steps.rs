@@ -87,7 +87,8 @@ pub(super) fn check_order<const N: usize>(order: [usize; N]) -> Result<()> {
     }
 }
 
-/// [`check_order`] of a GRU, whose candidate is the last part, so that its products' cotangents follow those of the gates.
+/// [`check_order`] of a GRU, whose candidate is the last part, so that its products' cotangents follow those of the
+/// gates.
 pub(super) fn check_gru_order(order: [usize; 3]) -> Result<()> {
     check_order(order)?;
     if order[2] == 2 {
@@ -154,8 +155,8 @@ pub(super) fn weight_cotangent<'g>(sums: Tensor<'g>, states: Tensor<'g>) -> Tens
         .apply1(product, &[sums.flatten_rows(), states.flatten_rows()])
 }
 
-/// The rule for slices of an operation whose sequences do not depend on each other; `whole` marks the inputs that all of
-/// them read.
+/// The rule for slices of an operation whose sequences do not depend on each other; `whole` marks the inputs that all
+/// of them read.
 pub(super) fn sliced(op: impl Op, whole: &[usize], inputs: usize, outputs: usize) -> OnSlices {
     let role = |input| {
         if whole.contains(&input) {

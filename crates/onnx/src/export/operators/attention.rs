@@ -7,8 +7,8 @@ use lessen_graph::ops::{Broadcast, Concat};
 use lessen_graph::{Array, DType, Named, Op, Type, ValueId};
 
 use super::Operation;
-use super::elementwise::{attributes, scalar};
 use super::norms::reduction;
+use super::parameters::{attributes, scalar};
 use super::sources::counted;
 use crate::export::emitter::Emitter;
 use crate::export::writer::{float, int, ints};

@@ -1,6 +1,6 @@
 //! Functions of one element of each input.
 
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 use lessen_graph::ops::elementwise::binary::BinaryKind;
 use lessen_graph::ops::elementwise::compare::CompareKind;
 use lessen_graph::ops::elementwise::unary::UnaryKind;
@@ -10,6 +10,7 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{DType, Named, ValueId};
 
+use super::parameters::{attributes, scalar};
 use super::{Operation, always};
 use crate::export::emitter::{Emitter, Narrow};
 use crate::export::extent::Extent;
@@ -325,19 +326,4 @@ fn gelu(e: &mut Emitter<'_>, node: usize) -> Result<()> {
         let halved = e.writer.one("Mul", &[x[0], &half], vec![]);
         e.writer.one("Mul", &[&halved, &share], vec![])
     })
-}
-
-/// The name of a number without axes, of a dtype that values of the file have.
-pub(super) fn scalar(e: &mut Emitter<'_>, dtype: DType, number: f64) -> String {
-    e.writer.scalar(dtype, number).unwrap_or_default()
-}
-
-/// The operation of a node.
-///
-/// # Errors
-/// Another one than its name says.
-pub(super) fn attributes<'e, T: lessen_graph::Op>(e: &Emitter<'e>, node: usize) -> Result<&'e T> {
-    let op = e.node(node).op.as_ref();
-    op.downcast_ref::<T>()
-        .ok_or_else(|| Error::internal(format!("`{}` is another operation", op.name())))
 }

@@ -5,7 +5,7 @@ use lessen_graph::ops::Conv2d;
 use lessen_graph::ops::pooling::{MaxPool2d, Pool2d, Resample2d, Sampling};
 use lessen_graph::{Named, Op};
 
-use super::elementwise::attributes;
+use super::parameters::attributes;
 use super::{Operation, always};
 use crate::export::emitter::Emitter;
 use crate::export::writer::{int, ints, text};

@@ -9,6 +9,7 @@ mod images;
 mod indexing;
 mod movement;
 mod norms;
+mod parameters;
 mod products;
 mod rope;
 mod sources;

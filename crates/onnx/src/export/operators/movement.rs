@@ -4,7 +4,7 @@ use lessen_base::Result;
 use lessen_graph::ops::{Broadcast, Concat, Pad, Permute, Reshape, Slice, Split};
 use lessen_graph::{Named, ValueId};
 
-use super::elementwise::{attributes, scalar};
+use super::parameters::{attributes, scalar};
 use super::{Operation, always};
 use crate::export::emitter::{Emitter, Narrow};
 use crate::export::extent::Extent;

@@ -5,7 +5,7 @@ use lessen_graph::ops::reduction::reduce::{Reduce, ReduceKind};
 use lessen_graph::ops::{LayerNorm, LogSoftmax, RmsNorm, ScaleShift, Softmax};
 use lessen_graph::{Array, DType, Named, Type, ValueId};
 
-use super::elementwise::{attributes, scalar};
+use super::parameters::{attributes, scalar};
 use super::{Operation, always};
 use crate::export::emitter::Emitter;
 use crate::export::writer::{float, int, ints};

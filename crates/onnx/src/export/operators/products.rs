@@ -6,7 +6,7 @@ use lessen_base::Result;
 use lessen_graph::ops::MatMul;
 use lessen_graph::{Array, Graph, Named, Type, ValueId};
 
-use super::elementwise::attributes;
+use super::parameters::attributes;
 use super::{Operation, always};
 use crate::export::emitter::Emitter;
 use crate::export::writer::ints;

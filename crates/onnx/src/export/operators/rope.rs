@@ -4,7 +4,7 @@ use lessen_base::Result;
 use lessen_graph::ops::Rope;
 use lessen_graph::{Array, DType, Named, ValueId};
 
-use super::elementwise::attributes;
+use super::parameters::attributes;
 use super::{Operation, always};
 use crate::export::emitter::Emitter;
 use crate::export::writer::int;

@@ -4,7 +4,7 @@ use lessen_base::Result;
 use lessen_graph::ops::{Constant, Full, Iota};
 use lessen_graph::{DType, Named};
 
-use super::elementwise::attributes;
+use super::parameters::attributes;
 use super::{Operation, always};
 use crate::export::emitter::{Emitter, Narrow};
 use crate::export::writer::int;

@@ -9,9 +9,6 @@ use crate::proto::ValueInfoProto;
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Loop", run_loop), ("", "Scan", scan)];
 
-/// The most iterations of a loop.
-const MOST_ITERATIONS: i64 = 1 << 31;
-
 fn run_loop(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let body = call.body("body")?;
     let most = if call.has(0) {
@@ -45,9 +42,6 @@ fn run_loop(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     };
     let (mut iteration, mut bytes) = (0, 0);
     while goes_on && iteration < most {
-        if iteration == MOST_ITERATIONS {
-            return call.refused(format!("it has more than {MOST_ITERATIONS} iterations"));
-        }
         let mut outputs = call
             .bodies
             .run(&body, with(iteration, goes_on, &mut state)?)?

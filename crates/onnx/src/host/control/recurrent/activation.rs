@@ -28,8 +28,8 @@ enum Kind {
     ThresholdedRelu,
 }
 
-/// Names of functions, each with the parameters that it has where a node gives none. What ONNX says of the threshold is not
-/// what ONNX Runtime takes, so it has to be given.
+/// Names of functions, each with the parameters that it has where a node gives none. What ONNX says of the threshold is
+/// not what ONNX Runtime takes, so it has to be given.
 const NAMES: [(&str, Kind, [Parameter; 2]); 11] = {
     use Parameter::{Default, Given, Without};
     [
