@@ -1,9 +1,9 @@
 //! What condensed images are good for: `cargo run --release --example condense_uses -- FOLDER [EPOCHS [WHOLE_EPOCHS
 //! [NETWORKS [ITERATIONS]]]]` reads a folder that `lessen condense` wrote and the data that it names.
 //!
-//! First the images are a proxy: ten small ConvNets are ranked by what they learn from them, and by what they learn from
-//! the whole training split. Then classes come in four steps, and of each a memory of as many images of a class stays:
-//! condensed ones, or real ones that are chosen at random.
+//! First the images are a proxy: ten small ConvNets are ranked by what they learn from them, and by what they learn
+//! from the whole training split. Then classes come in four steps, and of each a memory of as many images of a class
+//! stays: condensed ones, or real ones that are chosen at random.
 
 use lessen::condense::experiments::{Remember, continual, proxy, small_convnets};
 use lessen::condense::{

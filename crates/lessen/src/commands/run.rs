@@ -121,7 +121,9 @@ impl Run {
 fn described(name: &str, value: &HostValue) -> Value {
     match value {
         HostValue::Tensor(tensor) => {
-            let dtype = tensor.element().map_or("text".to_string(), |element| element.to_string());
+            let dtype = tensor
+                .element()
+                .map_or("text".to_string(), |element| element.to_string());
             json!({ "name": name, "dtype": dtype, "shape": tensor.shape() })
         }
         HostValue::Sequence(all) => json!({ "name": name, "dtype": "sequence", "shape": [all.len()] }),
