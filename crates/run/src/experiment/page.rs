@@ -348,7 +348,10 @@ mod tests {
         check("pages/experiment.md", &experiment.page_text(&records, &ABOUT, &links));
         let one = self::experiment("[7]", "[[measure]]\nvalue = \"dev_loss\"\n");
         let records = [record(0, 7, &[1.25]), record(1, 7, &[1.5])];
-        check("pages/experiment_of_one_seed.md", &one.page_text(&records, &ABOUT, &[]));
+        check(
+            "pages/experiment_of_one_seed.md",
+            &one.page_text(&records, &About { runs: 2, ..ABOUT }, &[]),
+        );
     }
 
     #[test]
