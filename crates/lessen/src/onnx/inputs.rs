@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lessen_base::{Error, Result};
 use lessen_data::arrays::{Array, Dtype, npy, npz};
-use lessen_onnx::proto::{Dimension, DimensionProto, TypeProto, ValueInfoProto};
+use lessen_onnx::proto::{Dimension, DimensionProto, ValueInfoProto};
 use lessen_onnx::{Element, HostValue, Model, Sizes};
 
 use super::elements::{dtype, taken};
@@ -190,9 +190,7 @@ impl Given {
         } else {
             let bytes = fs::read(path)
                 .map_err(|error| Error::user(format!("{place} cannot be read ({error}); check the path")))?;
-            let ty = input
-                .and_then(|input| input.r#type.clone())
-                .unwrap_or_else(TypeProto::default);
+            let ty = input.and_then(|input| input.r#type.clone()).unwrap_or_default();
             Content::Value(HostValue::of_file(&bytes, &ty).map_err(|error| error.at(place.clone()))?)
         };
         Ok(Given { content, place })

@@ -17,8 +17,9 @@ impl Polynomial {
             factors[1..].fill(0.0);
             return Some(Polynomial { factors });
         }
-        for dimension in 0..dimensions {
-            let (low, high) = (points[0][dimension] as f64, points[grid - 1][dimension] as f64);
+        let ends = points.first()?.iter().zip(points.get(grid - 1)?);
+        for (dimension, (low, high)) in ends.enumerate() {
+            let (low, high) = (*low as f64, *high as f64);
             for index in (0..grid).filter(|index| index & (1 << dimension) == 0) {
                 let above = index | (1 << dimension);
                 let slope = (factors[above] - factors[index]) / (high - low);

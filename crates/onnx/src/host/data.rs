@@ -313,7 +313,7 @@ impl Data {
 
     /// The elements at some places, which must be there.
     pub fn at(&self, places: impl Iterator<Item = usize>) -> Data {
-        each_type!(self, v => places.map(|place| v[place].clone()).collect::<Vec<_>>().into())
+        each_type!(self, v => places.map(|place| Clone::clone(&v[place])).collect::<Vec<_>>().into())
     }
 }
 

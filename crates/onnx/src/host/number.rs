@@ -153,7 +153,13 @@ floats! {
 /// A float as an integer of so many bits, in the low bits.
 fn cut(x: f64, bits: u32, is_signed: bool) -> i64 {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
-    let through_64 = |x: f64| if x < TWO_63 && x >= -TWO_63 { x as i64 } else { i64::MIN };
+    let through_64 = |x: f64| {
+        if (-TWO_63..TWO_63).contains(&x) {
+            x as i64
+        } else {
+            i64::MIN
+        }
+    };
     match (bits, is_signed) {
         (..=16, _) | (32, true) => {
             // Compares what is left after the fraction is gone.

@@ -48,7 +48,7 @@ impl Windows {
             kernel,
         };
         let auto = call.text("auto_pad").unwrap_or_default();
-        for axis in 0..axes {
+        for (axis, &extent) in size.iter().enumerate() {
             let reach = windows.reach(axis)?;
             windows.pads[axis] = match auto.as_str() {
                 "" | "NOTSET" => {
@@ -61,9 +61,9 @@ impl Windows {
                 }
                 "VALID" => [0; 2],
                 "SAME_UPPER" | "SAME_LOWER" => {
-                    let windows_there = size[axis].div_ceil(windows.stride[axis]);
+                    let windows_there = extent.div_ceil(windows.stride[axis]);
                     let all = windows_there.saturating_sub(1) * windows.stride[axis] + reach;
-                    let pad = all.saturating_sub(size[axis]);
+                    let pad = all.saturating_sub(extent);
                     let (less, more) = (pad / 2, pad - pad / 2);
                     if auto == "SAME_UPPER" {
                         [less, more]
@@ -74,7 +74,7 @@ impl Windows {
                 _ => return call.unknown("padding of this kind"),
             };
             if call.int("ceil_mode", 0) != 0 {
-                windows.beyond[axis] = windows.past_end(axis, size[axis], reach);
+                windows.beyond[axis] = windows.past_end(axis, extent, reach);
             }
         }
         Ok(windows)

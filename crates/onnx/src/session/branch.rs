@@ -10,12 +10,15 @@ use crate::model::Node;
 use crate::order::captured;
 use crate::proto::{GraphProto, NodeProto};
 
+/// The nodes of a branch and its initializers by name.
+type Inlined = (Vec<Arc<Node>>, Vec<(String, HostTensor)>);
+
 /// The nodes of the branch that a node chooses, with names of their own, and its initializers. Nodes that give the
 /// branch's outputs the names of the node's come last.
 ///
 /// # Errors
 /// A node without branches, or a branch with another number of outputs.
-pub(super) fn inlined(node: &Node, condition: bool) -> Result<(Vec<Arc<Node>>, Vec<(String, HostTensor)>)> {
+pub(super) fn inlined(node: &Node, condition: bool) -> Result<Inlined> {
     let name = if condition { "then_branch" } else { "else_branch" };
     let Some(graph) = node.attribute(name).and_then(|attribute| attribute.g.as_ref()) else {
         return Err(Error::user(format!("the node {} has no {name}", node.shown())));

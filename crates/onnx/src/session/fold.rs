@@ -10,11 +10,14 @@ use crate::element::Element;
 use crate::host::{Data, HostTensor, HostValue};
 use crate::model::{Model, Node};
 
+/// The nodes of a model and new weights by name.
+type Folded = (Vec<Arc<Node>>, HashMap<String, HostValue>);
+
 /// The nodes of a model, where norms are folded, and the new weights by name.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub(super) fn folded(model: &Model) -> Result<(Vec<Arc<Node>>, HashMap<String, HostValue>)> {
+pub(super) fn folded(model: &Model) -> Result<Folded> {
     let mut reads: HashMap<&str, usize> = HashMap::new();
     for name in model.nodes.iter().flat_map(Node::reads) {
         *reads.entry(name).or_default() += 1;

@@ -26,6 +26,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Accuracies after whole training splits: of each run, and by what was trained.
+type Whole = (Vec<f64>, BTreeMap<String, f64>);
+
 /// The key of the number of outer iterations.
 const ITERATIONS: &str = "condense.iterations";
 
@@ -278,12 +281,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// What evaluations refuse.
-    pub(super) fn whole(
-        &self,
-        runs: &[&GridRun],
-        out: &Path,
-        new_backend: NewBackend<'_>,
-    ) -> Result<Option<(Vec<f64>, BTreeMap<String, f64>)>> {
+    pub(super) fn whole(&self, runs: &[&GridRun], out: &Path, new_backend: NewBackend<'_>) -> Result<Option<Whole>> {
         let Some(epochs) = self.whole else { return Ok(None) };
         let path = out.join(WHOLE);
         let mut known: BTreeMap<String, f64> = match path.is_file() {

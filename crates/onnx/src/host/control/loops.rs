@@ -9,6 +9,9 @@ use crate::proto::ValueInfoProto;
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Loop", run_loop), ("", "Scan", scan)];
 
+/// The most members of a batch of version 8 of Scan, which may have no elements.
+const MOST_BATCH: usize = 1 << 22;
+
 fn run_loop(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let body = call.body("body")?;
     let most = if call.has(0) {
@@ -204,6 +207,9 @@ fn scan_batch(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         .and_then(|tensor| tensor.shape().first())
         .copied()
         .unwrap_or(0);
+    if batch > MOST_BATCH {
+        return call.refused(format!("a batch of {batch} is too large"));
+    }
     let backwards = call.ints("directions");
     let directions = Directions {
         inputs: (0..scanned.len())

@@ -22,7 +22,7 @@ fn select(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     };
     let all = Broadcast::of([condition.shape(), a.shape(), b.shape()])?;
     let data: Data = each_type!(a.data(), x => {
-        all.map(truth, x, same(call, x, b)?, |truth, x, y| if *truth { x.clone() } else { y.clone() }).into()
+        all.map(truth, x, same(call, x, b)?, |truth, x, y| Clone::clone(if *truth { x } else { y })).into()
     });
     one(HostTensor::new(all.shape(), data)?)
 }

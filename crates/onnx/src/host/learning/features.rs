@@ -23,7 +23,7 @@ fn extract(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     };
     let taken: Data = each_type!(data.data(), v => {
         let rows = v.chunks_exact(columns.max(1));
-        rows.flat_map(|row| chosen.iter().map(|at| row[*at].clone())).collect::<Vec<_>>().into()
+        rows.flat_map(|row| chosen.iter().map(|at| Clone::clone(&row[*at]))).collect::<Vec<_>>().into()
     });
     let shape = match outer {
         [] => vec![1, chosen.len()],

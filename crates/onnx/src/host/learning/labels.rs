@@ -100,7 +100,7 @@ fn encode(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         let Some([default]) = of_same_type(v, default.data()) else {
             return call.refused("its default is no label of its values' type");
         };
-        found.map(|place| place.map_or(default, |place| &v[place]).clone()).collect::<Vec<_>>().into()
+        found.map(|place| Clone::clone(place.map_or(default, |place| &v[place]))).collect::<Vec<_>>().into()
     });
     one(HostTensor::new(input.shape(), encoded)?)
 }

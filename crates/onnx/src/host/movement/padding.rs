@@ -171,8 +171,8 @@ fn with_margins<T: Clone>(all: &[T], axes: &[Vec<Option<usize>>], start: usize, 
     let rows = product(&outer.iter().map(Vec::len).collect::<Vec<usize>>());
     let mut index = vec![0; outer.len()];
     for _ in 0..rows {
-        let places = outer.iter().zip(&index).map(|(axis, index)| axis[*index]);
-        let row = places.fold(Some(start), |sum, place| Some(sum? + place?));
+        let mut places = outer.iter().zip(&index).map(|(axis, index)| axis[*index]);
+        let row = places.try_fold(start, |sum, place| Some(sum + place?));
         match row {
             Some(row) => out.extend(last.iter().map(|place| match place {
                 Some(place) => all[row + place].clone(),

@@ -87,7 +87,7 @@ fn dense(call: &HostCall<'_>) -> Result<HostTensor> {
     let data: Data = each_type!(values.data(), v => {
         let mut out = vec![Default::default(); count];
         for (value, place) in v.iter().zip(places) {
-            out[place] = value.clone();
+            out[place] = Clone::clone(value);
         }
         out.into()
     });
@@ -101,7 +101,7 @@ fn constant_of_shape(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if value.len() != 1 {
         return call.refused("its value is not one element");
     }
-    let data: Data = each_type!(value.data(), v => vec![v[0].clone(); count].into());
+    let data: Data = each_type!(value.data(), v => vec![Clone::clone(&v[0]); count].into());
     one(HostTensor::new(&shape, data)?)
 }
 

@@ -77,7 +77,7 @@ impl Sizes {
             gates,
             width.saturating_add(hidden).saturating_add(1),
         ])?;
-        let rows = hidden.checked_mul(kind.gates()).unwrap_or(usize::MAX);
+        let rows = hidden.saturating_mul(kind.gates());
         for (input, shape) in [
             (1, &[directions, rows, width][..]),
             (2, &[directions, rows, hidden]),
