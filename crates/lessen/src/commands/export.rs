@@ -45,6 +45,13 @@ impl Export {
         if let Some(file) = &self.onnx {
             return self.onnx(file);
         }
+        for (is_given, flag) in [(self.opset.is_some(), "--opset"), (self.embed, "--embed")] {
+            if is_given {
+                return Err(Error::user(format!(
+                    "{flag} is for ONNX files; add --onnx FILE in place of the folder"
+                )));
+            }
+        }
         let Some(out) = &self.out else {
             return Err(Error::user(
                 "there is no folder to write; name one, or a file with --onnx",

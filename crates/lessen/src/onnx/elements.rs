@@ -13,7 +13,11 @@ pub(super) fn taken(array: &Array, element: Element) -> Result<HostTensor, Strin
         Dtype::Signed(_) | Dtype::Unsigned(_) => 1,
         Dtype::Float(_) => 2,
     };
-    if kind(array.dtype()) != kind(takes) {
+    let is_wider = match (array.dtype(), takes) {
+        (Dtype::Float(own), Dtype::Float(most)) => own > most,
+        _ => false,
+    };
+    if kind(array.dtype()) != kind(takes) || is_wider {
         return Err(fault(format!("holds {}, but the input takes {takes}", array.dtype())));
     }
     let is_narrow = matches!(element, Element::Narrow(_));
@@ -121,9 +125,10 @@ mod tests {
             taken(single.clone(), Element::F64),
             Ok(vec![f64::from(0.1f32), -2.0].into())
         );
+        assert!(taken(Array::new(&[1], [0.5f64]), Element::F32).is_err());
         let rounded = taken(single.clone(), Element::F16).unwrap_err();
         assert!(
-            rounded.contains("float16 would round; save it as array.astype(\"float16\")"),
+            rounded.contains("holds float32, but the input takes float16; save it as array.astype(\"float16\")"),
             "{rounded}"
         );
         assert!(taken(Array::new(&[1], [0.5f32]), Element::BF16).is_ok());

@@ -1,7 +1,7 @@
 //! Attention: as the operator of version 23, or as products with a softmax between, in the order that ONNX Runtime runs
 //! fast: heads first, a mask that is added.
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use lessen_graph::ops::attention::{Attention, AttentionBias, AttentionSizes, Weighting, alibi_slope};
 use lessen_graph::ops::{Broadcast, Concat};
 use lessen_graph::{Array, DType, Named, Op, Type, ValueId};
@@ -22,7 +22,8 @@ pub(super) const OPERATIONS: &[Operation] = &[Operation {
 /// The number that hides a key: the least that is finite, so that no row is without a number.
 const HIDDEN: f64 = f32::MIN as f64;
 
-/// Whether it is softmax of scores with no bias but ALiBi, of sequences with rows of their own.
+/// Whether it is softmax of scores with no bias but ALiBi, of sequences with rows of their own. With a mask, causal
+/// attention has queries without a key at any place; its decomposition gives them zeros.
 fn fits(op: &dyn Op) -> bool {
     op.downcast_ref::<Attention>().is_some_and(|op| {
         op.weighting == Weighting::Softmax
@@ -30,6 +31,7 @@ fn fits(op: &dyn Op) -> bool {
             && op.p == 0.0
             && !op.segmented
             && !op.placed
+            && !(op.causal && op.masked)
     })
 }
 
@@ -47,10 +49,13 @@ fn attention(e: &mut Emitter<'_>, node: usize) -> Result<()> {
     let graph = e.family.graph();
     let n = AttentionSizes::of(graph.ty(inputs[0]), graph.ty(inputs[1]), graph.ty(inputs[2]));
     let mask = op.masked.then(|| inputs[3]);
+    if op.causal && e.shape(inputs[0])[1] != e.shape(inputs[1])[1] {
+        return Err(Error::user("causal attention has other numbers of queries and keys"));
+    }
     let scores = apart(e, &op, inputs[0], inputs[1])?;
     let hidden = hidden(e, &op, mask, &inputs, n.heads)?;
     let added = match (scores.added, hidden) {
-        (Some(a), Some(b)) => Some(e.once(format!("sum {a} {b}"), |e| Ok(e.writer.one("Add", &[&a, &b], vec![])))?),
+        (Some(a), Some(b)) => Some(sum_with_heads(e, &a, &b)?),
         (a, b) => a.or(b),
     };
     let result = if e.opset >= 23 {
@@ -59,7 +64,7 @@ fn attention(e: &mut Emitter<'_>, node: usize) -> Result<()> {
         as_products(e, &op, [scores.q, scores.k, inputs[2]], added, n)?
     };
     // A sequence without a key has zeros, not the mean of its values.
-    let result = match mask.filter(|_| !op.causal) {
+    let result = match mask {
         Some(mask) => {
             let any = any(e, mask)?;
             e.writer.one("Mul", &[&result, &any], vec![])
@@ -225,33 +230,23 @@ fn hidden(
 ) -> Result<Option<String>> {
     let dtype = e.dtype(inputs[0]);
     let (queries, keys) = (e.shape(inputs[0])[1].clone(), e.shape(inputs[1])[1].clone());
-    let mask_name = match mask {
-        Some(mask) => Some(e.plain(mask)?),
-        None => None,
-    };
-    let key = format!("hidden {mask_name:?} {} {queries:?} {keys:?}", op.causal);
-    let hidden = match (op.causal, &mask_name) {
-        (false, None) => None,
-        (causal, mask) => Some(e.once(key, |e| {
-            let mut visible = None;
-            if let Some(mask) = mask {
-                let axes = e.writer.ints(&[1, 2]);
-                visible = Some(e.writer.one("Unsqueeze", &[mask, &axes], vec![]));
-            }
-            if causal {
-                let (rows, columns) = positions(e, &queries, &keys, DType::I32)?;
-                let past = e.writer.one("LessOrEqual", &[&columns, &rows], vec![]);
-                let axes = e.writer.ints(&[0, 1]);
-                let past = e.writer.one("Unsqueeze", &[&past, &axes], vec![]);
-                visible = Some(match visible {
-                    Some(mask) => e.writer.one("And", &[&past, &mask], vec![]),
-                    None => past,
-                });
-            }
-            let [zero, hidden] = [0.0, HIDDEN].map(|number| scalar(e, dtype, number));
-            let visible = visible.unwrap_or_default();
-            Ok(e.writer.one("Where", &[&visible, &zero, &hidden], vec![]))
-        })?),
+    let hidden = if let Some(mask) = mask {
+        let mask = e.plain(mask)?;
+        Some(e.once(format!("hidden {mask}"), |e| {
+            let axes = e.writer.ints(&[1, 2]);
+            let visible = e.writer.one("Unsqueeze", &[&mask, &axes], vec![]);
+            Ok(added_where_hidden(e, &visible, dtype))
+        })?)
+    } else if op.causal {
+        Some(e.once(format!("past {queries:?}"), |e| {
+            let (rows, columns) = positions(e, &queries, &keys, DType::I32)?;
+            let past = e.writer.one("LessOrEqual", &[&columns, &rows], vec![]);
+            let axes = e.writer.ints(&[0, 1]);
+            let visible = e.writer.one("Unsqueeze", &[&past, &axes], vec![]);
+            Ok(added_where_hidden(e, &visible, dtype))
+        })?)
+    } else {
+        None
     };
     if op.bias != AttentionBias::Alibi {
         return Ok(hidden);
@@ -265,14 +260,23 @@ fn hidden(
         Ok(e.writer.one("Mul", &[&distances, &slopes], vec![]))
     })?;
     e.shared.insert(format!("has heads {biases}"), String::new());
-    let Some(hidden) = hidden else {
-        return Ok(Some(biases));
-    };
-    let sum = e.once(format!("sum {biases} {hidden}"), |e| {
-        Ok(e.writer.one("Add", &[&biases, &hidden], vec![]))
-    })?;
+    match hidden {
+        Some(hidden) => sum_with_heads(e, &biases, &hidden).map(Some),
+        None => Ok(Some(biases)),
+    }
+}
+
+/// Zero where a key is visible, and a great negative number elsewhere.
+fn added_where_hidden(e: &mut Emitter<'_>, visible: &str, dtype: DType) -> String {
+    let [zero, hidden] = [0.0, HIDDEN].map(|number| scalar(e, dtype, number));
+    e.writer.one("Where", &[visible, &zero, &hidden], vec![])
+}
+
+/// The sum of added scores, of which the first have an axis of heads.
+fn sum_with_heads(e: &mut Emitter<'_>, a: &str, b: &str) -> Result<String> {
+    let sum = e.once(format!("sum {a} {b}"), |e| Ok(e.writer.one("Add", &[a, b], vec![])))?;
     e.shared.insert(format!("has heads {sum}"), String::new());
-    Ok(Some(sum))
+    Ok(sum)
 }
 
 /// The names of the positions of queries, `[Tq, 1]`, and keys, `[Tk]`: the last query is at the last key.
