@@ -92,7 +92,7 @@ impl Element {
         }
     }
 
-    /// Bytes of so many elements in a file, where narrow ones share bytes; none where there is no such number.
+    /// Bytes that a number of elements takes in a file; narrow elements share bytes. None beyond the largest number.
     pub fn bytes_of(self, count: u64) -> Option<u64> {
         match self {
             Element::Narrow(narrow) => Some(narrow.bytes(count)),

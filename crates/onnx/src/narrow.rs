@@ -174,7 +174,7 @@ impl Narrow {
         }
     }
 
-    /// Bytes of so many numbers in a file.
+    /// Bytes that a count of numbers takes in a file.
     pub fn bytes(self, count: u64) -> u64 {
         count.div_ceil(u64::from(8 / self.bits()))
     }

@@ -150,7 +150,7 @@ floats! {
     bf16, |x: f64| bf16::from_f32(to_odd(x)), bf16::to_f64, |x: i128| bf16::from_f32(to_odd(integer_to_odd(x)));
 }
 
-/// A float as an integer of so many bits, in the low bits.
+/// A float as an integer of `bits` bits, in the low bits.
 fn cut(x: f64, bits: u32, is_signed: bool) -> i64 {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
     let through_64 = |x: f64| {

@@ -161,7 +161,7 @@ fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tenso
     one(reduced.reshape(&shape))
 }
 
-/// A number for each channel in the place of channels, axis 1 of so many.
+/// A number for each channel in the place of channels, which are axis 1 of `rank` axes.
 fn by_channel(row: Tensor<'_>, rank: usize) -> Tensor<'_> {
     let mut shape = vec![1; rank];
     if let Some(channels) = shape.get_mut(1) {

@@ -86,7 +86,7 @@ pub(super) fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Te
     }
 }
 
-/// The reverse of [`channels_last`], for images of so many axes.
+/// The reverse of [`channels_last`], for images of `axes` axes.
 pub(super) fn channels_first(y: Tensor<'_>, axes: usize) -> Tensor<'_> {
     let y = restored(y);
     match (axes, &y.shape()[..]) {

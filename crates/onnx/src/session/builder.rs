@@ -1,4 +1,4 @@
-//! One stage of a model: its nodes are traced into a program as far as they can be, and run while they are traced.
+//! One section of a model: its nodes are traced into a program as far as they can be, and run while they are traced.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::constants::Constants;
 use super::interpreter::Interpreter;
 use super::program::{StateSource, is_float_of_programs};
 use super::scope::Scope;
-use super::stage::{Guard, Item};
+use super::section::{Guard, Item};
 use crate::element::Element;
 use crate::host::{Data, HostTensor, HostValue};
 use crate::import::{Call, Held, HeldInputs, Value, operator};
@@ -23,7 +23,7 @@ const MOST_INLINE: usize = 1;
 /// The most elements of integers that are known while a program is traced.
 const MOST_KNOWN: usize = 1 << 22;
 
-/// A stage while it is built.
+/// A section while it is built.
 pub(super) struct Builder<'a, 'g> {
     pub model: &'a Model,
     pub constants: &'a Constants,
@@ -53,7 +53,7 @@ enum Done {
     Becomes(Vec<Arc<Node>>),
 }
 
-/// A stage that is built; its graph is in the trace.
+/// A section that is built; its graph is in the trace.
 pub(super) struct Built {
     pub items: Vec<Item>,
     pub guards: Vec<Guard>,
@@ -67,7 +67,7 @@ pub(super) struct Built {
 }
 
 impl<'a, 'g> Builder<'a, 'g> {
-    /// A builder of a stage, with these constants, values and names whose values are fixed.
+    /// A builder of a section, with these constants, values and names whose values are fixed.
     pub(super) fn new(
         (model, constants, interpreter): (&'a Model, &'a Constants, &'a Interpreter<'a>),
         scope: &'a Scope<'a>,

@@ -1,7 +1,7 @@
 //! Running a model on arrays in memory.
 //!
 //! Nodes on floats are traced into programs, which a device runs; other nodes, such as those of integers, texts and
-//! lists, are computed in memory. What a run finds out is kept as [`Stage`]s: programs for these extents, and for the
+//! lists, are computed in memory. What a run finds out is kept as [`Section`]s: programs for these extents, and for the
 //! integers that decided shapes, axes or indices. Another run goes the same way where they are the same; otherwise the
 //! nodes are traced anew from there on. Where a node needs elements of a program's results, the program ends, and
 //! another one begins behind the node.
@@ -14,7 +14,7 @@ mod interpreter;
 mod missing;
 mod program;
 mod scope;
-mod stage;
+mod section;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ use self::fold::folded;
 use self::interpreter::Interpreter;
 use self::program::{Part, Program};
 use self::scope::Scope;
-use self::stage::{Alternative, Item, MOST_ALTERNATIVES, Stage};
+use self::section::{Alternative, Item, MOST_ALTERNATIVES, Section};
 use crate::host::HostValue;
 use crate::model::{Model, Node};
 
@@ -43,7 +43,7 @@ pub struct Session<B: Backend + ?Sized = dyn Backend> {
 
 /// What a session has on its device.
 struct State<B: Backend + ?Sized> {
-    first: Stage,
+    first: Section,
     compile_time: Duration,
     backend: Box<B>,
 }
@@ -61,7 +61,7 @@ impl<B: Backend + ?Sized> Session<B> {
             model,
             state: Mutex::new(State {
                 backend,
-                first: Stage {
+                first: Section {
                     nodes,
                     alternatives: Vec::new(),
                 },
@@ -79,10 +79,10 @@ impl<B: Backend + ?Sized> Session<B> {
     pub fn with_programs<R>(&self, f: impl FnOnce(&mut B, &[ProgramId]) -> R) -> R {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut programs = Vec::new();
-        let mut stage = Some(&state.first);
-        while let Some(alternative) = stage.and_then(|stage| stage.alternatives.first()) {
+        let mut section = Some(&state.first);
+        while let Some(alternative) = section.and_then(|section| section.alternatives.first()) {
             programs.extend(alternative.program.as_ref().map(Program::id));
-            stage = alternative.next.as_deref();
+            section = alternative.next.as_deref();
         }
         f(state.backend.as_mut(), &programs)
     }
@@ -109,36 +109,36 @@ impl<B: Backend + ?Sized> Session<B> {
             compile_time,
         } = &mut *state;
         let mut fixed = HashSet::new();
-        let mut stage = first;
+        let mut section = first;
         loop {
             let mut found = None;
-            for (number, alternative) in stage.alternatives.iter().enumerate() {
+            for (number, alternative) in section.alternatives.iter().enumerate() {
                 if alternative.again(backend.as_mut(), &interpreter, &scope)? {
                     found = Some(number);
                     break;
                 }
             }
             let alternative = match found {
-                Some(number) => stage.alternatives.remove(number),
+                Some(number) => section.alternatives.remove(number),
                 None => {
                     let (alternative, time) =
-                        self.built(&stage.nodes, (backend.as_mut(), &interpreter, &scope), &fixed)?;
+                        self.built(&section.nodes, (backend.as_mut(), &interpreter, &scope), &fixed)?;
                     *compile_time += time;
                     alternative
                 }
             };
-            stage.alternatives.insert(0, alternative);
-            if stage.alternatives.len() > MOST_ALTERNATIVES
-                && let Some(last) = stage.alternatives.pop()
+            section.alternatives.insert(0, alternative);
+            if section.alternatives.len() > MOST_ALTERNATIVES
+                && let Some(last) = section.alternatives.pop()
             {
                 last.unload(backend.as_mut());
             }
-            let Some(alternative) = stage.alternatives.first_mut() else {
+            let Some(alternative) = section.alternatives.first_mut() else {
                 break;
             };
             fixed.extend(alternative.fixed.iter().map(|(name, _)| name.clone()));
             match &mut alternative.next {
-                Some(next) => stage = next,
+                Some(next) => section = next,
                 None => break,
             }
         }
@@ -150,7 +150,7 @@ impl<B: Backend + ?Sized> Session<B> {
         outputs.collect()
     }
 
-    /// Builds an alternative of a stage, which is done thereby.
+    /// Builds an alternative of a section, which is done thereby.
     fn built(
         &self,
         nodes: &[Arc<Node>],
@@ -198,7 +198,7 @@ impl<B: Backend + ?Sized> Session<B> {
         }
         drop(read);
         let next = (!built.rest.is_empty()).then(|| {
-            Box::new(Stage {
+            Box::new(Section {
                 nodes: built.rest,
                 alternatives: Vec::new(),
             })

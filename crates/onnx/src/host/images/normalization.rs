@@ -23,7 +23,7 @@ fn channels(call: &HostCall<'_>, least: usize) -> Result<(usize, usize, usize)> 
     }
 }
 
-/// The numbers of an input, of which there must be so many.
+/// The `count` numbers of an input.
 fn numbers<'c, R: Real>(call: &'c HostCall<'_>, input: usize, count: usize) -> Result<std::borrow::Cow<'c, [R]>> {
     let tensor = call.tensor(input)?;
     if tensor.len() != count || !tensor.element().is_some_and(|element| element.is_float()) {

@@ -21,7 +21,7 @@ struct Regions {
 }
 
 impl Regions {
-    /// The regions of a node, each of so many numbers.
+    /// The regions of a node, each of `numbers` numbers.
     fn of(call: &HostCall<'_>, numbers: usize, parts: [i64; 2]) -> Result<Regions> {
         let (x, regions) = (call.tensor(0)?.shape(), call.tensor(1)?.shape());
         let (&[batch, channels, height, width], &[count, each]) = (x, regions) else {

@@ -40,7 +40,7 @@ impl<R: Real> Gates<R> {
         Ok(Some(Gates { all, each }))
     }
 
-    /// The factors of a position that belong to a head of so many.
+    /// The factors of a position that belong to one of `heads` heads.
     fn part(&self, position: usize, head: usize, heads: usize) -> &[R] {
         let line = &self.all[position * self.each..(position + 1) * self.each];
         let width = self.each / heads;

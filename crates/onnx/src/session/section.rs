@@ -1,7 +1,7 @@
 //! What a session has learned: steps that ran, and the values for which they are right.
 //!
 //! ```text
-//! Stage: nodes that are left ──▶ Alternative: host steps, guards, at most one program ──▶ next Stage
+//! Section: nodes that are left ──▶ Alternative: host steps, guards, at most one program ──▶ next Section
 //!                           └──▶ another Alternative, for other values
 //! ```
 
@@ -17,18 +17,18 @@ use crate::element::Element;
 use crate::host::HostValue;
 use crate::model::Node;
 
-/// The most alternatives of a stage; the one that was used longest ago is dropped for another one.
+/// The most alternatives of a section; the one that was used longest ago is dropped for another one.
 pub(super) const MOST_ALTERNATIVES: usize = 16;
 
 /// A place in a model: what is left to do from there on.
-pub(super) struct Stage {
+pub(super) struct Section {
     /// The nodes that are left.
     pub nodes: Vec<Arc<Node>>,
     /// What was done so far; the one that was used last comes first.
     pub alternatives: Vec<Alternative>,
 }
 
-/// A way to go on from a stage.
+/// A way to go on from a section.
 pub(super) struct Alternative {
     pub items: Vec<Item>,
     /// Arrays that the program reads, as they must be for it.
@@ -37,7 +37,7 @@ pub(super) struct Alternative {
     /// Values that do not change from run to run and are read later.
     pub fixed: Vec<(String, HostValue)>,
     /// The rest of the model; none at its end.
-    pub next: Option<Box<Stage>>,
+    pub next: Option<Box<Section>>,
 }
 
 /// Something that an alternative does before its program.
@@ -108,7 +108,7 @@ impl Alternative {
         if let Some(program) = self.program {
             program.unload(backend);
         }
-        let later = self.next.map_or(Vec::new(), |stage| stage.alternatives);
+        let later = self.next.map_or(Vec::new(), |section| section.alternatives);
         later.into_iter().for_each(|alternative| alternative.unload(backend));
     }
 }
