@@ -11,6 +11,7 @@ mod movement;
 mod mutations;
 mod operators;
 mod recurrent;
+mod session;
 
 #[global_allocator]
 static ALLOCATOR: lessen_cpu::CountingAllocator = lessen_cpu::CountingAllocator;

@@ -1,0 +1,139 @@
+//! Sessions that run again: with other elements, extents, integers that decide shapes, and branches.
+
+use std::sync::Arc;
+
+use lessen_cpu::CpuBackend;
+use lessen_onnx::proto::{
+    AttributeProto, AttributeType, GraphProto, NodeProto, TensorTypeProto, TypeProto, ValueInfoProto,
+};
+use lessen_onnx::{HostTensor, HostValue, Model, Session};
+
+use crate::builder::{Builder, F32, I64};
+
+const BOOL: i32 = 9;
+
+fn value(name: &str, elem_type: i32) -> ValueInfoProto {
+    ValueInfoProto {
+        name: name.to_string(),
+        r#type: Some(TypeProto {
+            tensor_type: Some(TensorTypeProto { elem_type, shape: None }),
+            ..TypeProto::default()
+        }),
+    }
+}
+
+fn node(op_type: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+    NodeProto {
+        input: inputs.iter().map(|name| name.to_string()).collect(),
+        output: vec![output.to_string()],
+        op_type: op_type.to_string(),
+        attribute,
+        ..NodeProto::default()
+    }
+}
+
+/// A branch of one node that reads names from around it.
+fn branch(name: &str, operator: &str) -> AttributeProto {
+    AttributeProto {
+        name: name.to_string(),
+        r#type: AttributeType::Graph.into(),
+        g: Some(GraphProto {
+            node: vec![node(operator, &["square", "total"], "inner", vec![])],
+            output: vec![value("inner", F32)],
+            ..GraphProto::default()
+        }),
+        ..AttributeProto::default()
+    }
+}
+
+/// Squares in a shape that is an input, the places of those that are not zero, and, by a truth value, the squares plus
+/// or minus their sum.
+fn session() -> Session<CpuBackend> {
+    let mut b = Builder::new(17);
+    let branches = vec![branch("then_branch", "Add"), branch("else_branch", "Sub")];
+    b.graph = GraphProto {
+        node: vec![
+            node("Mul", &["x", "x"], "square", vec![]),
+            node("Reshape", &["square", "shape"], "shaped", vec![]),
+            node("NonZero", &["shaped"], "places", vec![]),
+            node("ReduceSum", &["shaped"], "sum", vec![]),
+            node("Reshape", &["sum", "one"], "total", vec![]),
+            node("If", &["adds"], "y", branches),
+        ],
+        input: vec![value("x", F32), value("shape", I64), value("adds", BOOL)],
+        output: vec![value("shaped", F32), value("places", I64), value("y", F32)],
+        ..GraphProto::default()
+    };
+    b.graph
+        .initializer
+        .push(HostTensor::vector(vec![1i64]).to_message("one"));
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::open_to_run(&b.write(folder.path(), "model.onnx")).unwrap();
+    Session::new(Arc::new(model), Box::new(CpuBackend::new(1).unwrap())).unwrap()
+}
+
+/// Runs a session and compares its outputs with those computed here.
+fn check(session: &Session<CpuBackend>, x: &[f32], [rows, columns]: [usize; 2], adds: bool) {
+    let given: [(&str, HostValue); 3] = [
+        ("x", HostTensor::vector(x.to_vec()).into()),
+        ("shape", HostTensor::vector(vec![rows as i64, columns as i64]).into()),
+        ("adds", HostTensor::scalar(adds).into()),
+    ];
+    let given = given.map(|(name, value)| (name.to_string(), value)).to_vec();
+    let found: Vec<HostValue> = session
+        .run(given)
+        .unwrap()
+        .into_iter()
+        .map(|(_, value)| value)
+        .collect();
+    let squares: Vec<f32> = x.iter().map(|x| x * x).collect();
+    let total: f32 = squares.iter().sum();
+    let places: Vec<usize> = (0..x.len()).filter(|i| x[*i] != 0.0).collect();
+    let each = |of: &dyn Fn(usize) -> usize| places.iter().map(|i| of(*i) as i64).collect::<Vec<i64>>();
+    let both = [each(&|i| i / columns), each(&|i| i % columns)].concat();
+    let y = squares
+        .iter()
+        .map(|square| if adds { square + total } else { square - total });
+    let right = [
+        HostTensor::new(&[rows, columns], squares.clone()),
+        HostTensor::new(&[2, places.len()], both),
+        HostTensor::new(&[x.len()], y.collect::<Vec<f32>>()),
+    ];
+    let right: Vec<HostValue> = right.into_iter().map(|tensor| tensor.unwrap().into()).collect();
+    assert_eq!(found, right, "{x:?} as {rows} x {columns}, adds: {adds}");
+}
+
+#[test]
+fn a_session_follows_other_elements_extents_integers_and_branches() {
+    let session = session();
+    let (four, six) = ([1.0, 0.0, 3.0, 2.0], [0.0, 1.0, 0.0, 2.0, 3.0, 0.0]);
+    check(&session, &four, [2, 2], true);
+    check(&session, &four, [4, 1], true);
+    check(&session, &six, [3, 2], false);
+    check(&session, &six, [2, 3], true);
+    check(&session, &[0.0, 0.0, 0.0, 5.0], [2, 2], false);
+    let compiled = session.compile_time();
+    for adds in [true, false, true] {
+        check(&session, &[4.0, 1.0, 0.0, 1.0], [2, 2], adds);
+        check(&session, &six, [3, 2], false);
+    }
+    assert_eq!(
+        session.compile_time(),
+        compiled,
+        "a way that is known is compiled again"
+    );
+}
+
+#[test]
+fn threads_share_a_session() {
+    let session = session();
+    std::thread::scope(|scope| {
+        for first in 1..4u8 {
+            let session = &session;
+            scope.spawn(move || {
+                let first = f32::from(first);
+                (0..4).for_each(|_| check(session, &[first, 0.0, 2.0, 1.0], [2, 2], first > 1.0));
+            });
+        }
+    });
+}
