@@ -188,6 +188,30 @@ fn value(name: &str, elem_type: i32, shape: &[Extent]) -> ValueInfoProto {
     }
 }
 
+/// A graph of one node that reads names from around it, as an attribute: the name of the attribute and of the node, its
+/// operator and inputs, and its output.
+pub fn branch(name: &str, node: &str, (operator, inputs): (&str, &[&str]), output: &str) -> AttributeProto {
+    AttributeProto {
+        name: name.to_string(),
+        r#type: AttributeType::Graph.into(),
+        g: Some(GraphProto {
+            node: vec![NodeProto {
+                input: inputs.iter().map(|input| input.to_string()).collect(),
+                output: vec![output.to_string()],
+                name: node.to_string(),
+                op_type: operator.to_string(),
+                ..NodeProto::default()
+            }],
+            output: vec![ValueInfoProto {
+                name: output.to_string(),
+                ..ValueInfoProto::default()
+            }],
+            ..GraphProto::default()
+        }),
+        ..AttributeProto::default()
+    }
+}
+
 pub fn int(name: &str, i: i64) -> AttributeProto {
     AttributeProto {
         name: name.to_string(),

@@ -1,28 +1,26 @@
 //! Conversions of files with what exporters seldom write: values that nothing reads, shapes and statistics of the
-//! stream, names that are taken, old forms of files, operators that are not known.
+//! stream, names that are taken, old forms of files.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use lessen_base::Error;
-use lessen_onnx::proto::{AttributeProto, AttributeType, GraphProto, NodeProto};
+use lessen_onnx::proto::NodeProto;
 use lessen_onnx::{
-    Converter, Imported, Model, NormOperators, NormTarget, Report, Sizes, Work, bounded_sizes, difference_of_files,
-    size_names,
+    Converter, Imported, Model, NormOperators, NormTarget, Report, Sizes, difference_of_files, size_names,
 };
 
-use crate::builder::{Builder, Extent, F32, I64, float, int, ints, transformer};
+use crate::builder::{Builder, Extent, F32, I64, branch, float, int, ints, transformer};
 
-const TARGETS: [NormTarget; 2] = [NormTarget::Rms, NormTarget::Crms];
-const WIDTH: i64 = 6;
+pub const TARGETS: [NormTarget; 2] = [NormTarget::Rms, NormTarget::Crms];
+pub const WIDTH: i64 = 6;
 
-fn sizes(model: &Model, first: usize) -> Sizes {
+pub fn sizes(model: &Model, first: usize) -> Sizes {
     let names = size_names(model).into_iter().enumerate();
     names.map(|(i, name)| (name, if i == 0 { first } else { 3 })).collect()
 }
 
 /// Writes the converted model of a file, and compares it with the original one for one text and for several.
-fn converted_file(path: &Path, target: NormTarget) -> (Model, Model, Report) {
+pub fn converted_file(path: &Path, target: NormTarget) -> (Model, Model, Report) {
     let model = Model::open(path).unwrap();
     let new = path.with_extension("new.onnx");
     let converter = Converter::of(&model, &sizes(&model, 2), target, NormOperators::OnnxRuntime).unwrap();
@@ -44,7 +42,7 @@ fn converted_file(path: &Path, target: NormTarget) -> (Model, Model, Report) {
 }
 
 /// Converts a model; the original one, the written one, and the numbers of norms that were converted and left.
-fn converted(b: &Builder, target: NormTarget) -> (Model, Model, [usize; 2]) {
+pub fn converted(b: &Builder, target: NormTarget) -> (Model, Model, [usize; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let (model, written, report) = converted_file(&b.write(folder.path(), "model.onnx"), target);
     (model, written, [report.converted.len(), report.left.len()])
@@ -60,7 +58,7 @@ fn same_extents(name: &str, model: &Model, written: &Model) {
     assert_eq!(extents(model), extents(written), "{name}");
 }
 
-fn push(b: &mut Builder, op_type: &str, inputs: &[&str], outputs: &[&str]) {
+pub fn push(b: &mut Builder, op_type: &str, inputs: &[&str], outputs: &[&str]) {
     b.graph.node.push(NodeProto {
         input: inputs.iter().map(|name| name.to_string()).collect(),
         output: outputs.iter().map(|name| name.to_string()).collect(),
@@ -293,24 +291,9 @@ fn names_are_given_once() {
         }
         // Also inside of a branch.
         b.truth("always", true);
-        let branch = |name: &str| AttributeProto {
-            name: name.to_string(),
-            r#type: AttributeType::Graph.into(),
-            g: Some(GraphProto {
-                node: vec![NodeProto {
-                    input: vec!["logits".to_string()],
-                    output: vec![format!("b.norm/{name}")],
-                    name: "b.norm/scaled".to_string(),
-                    op_type: "Exp".to_string(),
-                    ..NodeProto::default()
-                }],
-                output: vec![lessen_onnx::proto::ValueInfoProto {
-                    name: format!("b.norm/{name}"),
-                    ..Default::default()
-                }],
-                ..GraphProto::default()
-            }),
-            ..AttributeProto::default()
+        let branch = |name: &str| {
+            let (output, inner) = (format!("b.norm/{name}"), "b.norm/scaled");
+            branch(name, inner, ("Exp", &["logits"]), &output)
         };
         b.node(
             "If",
@@ -329,24 +312,7 @@ fn branches_that_read_the_stream_find_it_as_it_was() {
         for is_dead in [true, false] {
             let b = between(17, None, |b| {
                 b.truth("always", true);
-                let branch = |name: &str| AttributeProto {
-                    name: name.to_string(),
-                    r#type: AttributeType::Graph.into(),
-                    g: Some(GraphProto {
-                        node: vec![NodeProto {
-                            input: vec!["a.sum".to_string()],
-                            output: vec![name.to_string()],
-                            op_type: "Exp".to_string(),
-                            ..NodeProto::default()
-                        }],
-                        output: vec![lessen_onnx::proto::ValueInfoProto {
-                            name: name.to_string(),
-                            ..Default::default()
-                        }],
-                        ..GraphProto::default()
-                    }),
-                    ..AttributeProto::default()
-                };
+                let branch = |name: &str| branch(name, "", ("Exp", &["a.sum"]), name);
                 b.node(
                     "If",
                     "choice",
@@ -458,120 +424,4 @@ fn initializers_that_are_inputs_stay_inputs() {
         // The format's third version takes no initializer that is not among the inputs.
         assert_eq!(written.overridable.len(), written.initializers.len());
     }
-}
-
-/// A vision transformer whose positions go through an operator that is not known.
-fn resized_positions(op_type: &str, domain: &str, pixels: i64) -> Builder {
-    let mut b = Builder::new(17);
-    let tokens = [Extent::Named("batch"), Extent::Size(16), Extent::Size(WIDTH)];
-    let patches = b.input("patches", F32, &tokens);
-    let patches = b.linear("embedded", &patches, WIDTH, WIDTH);
-    b.weight("positions", &[1, WIDTH, 3, 3], 0.3);
-    b.integers("sizes", &[1, WIDTH, 4, 4]);
-    let inputs = ["positions", "", "", "sizes"];
-    let inputs = if domain.is_empty() { &inputs[..] } else { &inputs[..1] };
-    push(&mut b, op_type, inputs, &["resized"]);
-    b.graph.node.last_mut().unwrap().domain = domain.to_string();
-    b.integers("flat", &[1, WIDTH, pixels]);
-    b.node("Reshape", "rows", &["resized", "flat"], vec![]);
-    b.node("Transpose", "columns", &["rows"], vec![ints("perm", &[0, 2, 1])]);
-    b.node("ReduceMean", "position", &["columns"], vec![ints("axes", &[1])]);
-    let mut x = b.node("Add", "stream", &[&patches, "position"], vec![]);
-    for layer in ["a", "b", "c"] {
-        let h = b.norm(&format!("{layer}.norm"), &x, WIDTH);
-        let h = b.linear(&format!("{layer}.out"), &h, WIDTH, WIDTH);
-        x = b.node("Add", &format!("{layer}.sum"), &[&x, &h], vec![]);
-    }
-    let h = b.norm("final", &x, WIDTH);
-    b.linear("y", &h, WIDTH, 4);
-    b.output("y");
-    b
-}
-
-#[test]
-fn norms_behind_operators_that_are_not_known_are_found() {
-    for target in TARGETS {
-        let b = resized_positions("Resize", "", 16);
-        assert_eq!(converted(&b, target).2, [4, 0], "{target:?}");
-        let folder = tempfile::tempdir().unwrap();
-        let b = resized_positions("Secret", "com.example", 9);
-        let (_, _, report) = converted_file(&b.write(folder.path(), "model.onnx"), target);
-        assert_eq!((report.converted.len(), report.left.len()), (4, 0), "{target:?}");
-        assert_eq!(report.missing, ["Secret of com.example"]);
-    }
-    // Extents that do not fit what follows are not taken.
-    let folder = tempfile::tempdir().unwrap();
-    let b = resized_positions("Secret", "com.example", 16);
-    let (_, _, report) = converted_file(&b.write(folder.path(), "model.onnx"), NormTarget::Rms);
-    assert_eq!(report.converted.len() + report.left.len(), 0);
-}
-
-#[test]
-fn constants_of_64_bits_may_be_outputs() {
-    for target in TARGETS {
-        let mut b = transformer(17);
-        b.integers("huge", &[i64::MAX, i64::MIN]);
-        b.node("Identity", "same", &["huge"], vec![]);
-        b.output("same");
-        assert_eq!(converted(&b, target).2, [3, 0], "{target:?}");
-    }
-}
-
-#[test]
-fn missing_operators_are_named_once() {
-    let mut b = transformer(17);
-    for (i, op_type) in ["Secret", "Hidden", "Secret"].into_iter().enumerate() {
-        let output = format!("result {i}");
-        push(&mut b, op_type, &["logits"], &[&output]);
-        b.output(&output);
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (_, _, report) = converted_file(&b.write(folder.path(), "model.onnx"), NormTarget::Rms);
-    assert_eq!(report.missing, ["Secret", "Hidden"]);
-    assert_eq!((report.unknown.len(), report.converted.len()), (3, 3));
-}
-
-#[test]
-fn sizes_of_a_check_are_bounded() {
-    let folder = tempfile::tempdir().unwrap();
-    let model = Model::open(&transformer(17).write(folder.path(), "model.onnx")).unwrap();
-    let most = Work {
-        operations: 1e6,
-        elements: 1e5,
-    };
-    for huge in [1 << 20, i32::MAX as usize, 1 << 40, usize::MAX] {
-        let given = Sizes::from([("batch".to_string(), huge), ("length".to_string(), 3)]);
-        let sizes = bounded_sizes(&model, &given, most).unwrap();
-        assert!(
-            Work::of_model(&model, &sizes).unwrap().is_within(most),
-            "{huge}: {sizes:?}"
-        );
-        assert_eq!(sizes["length"], 3);
-    }
-    let given = Sizes::from([("batch".to_string(), 2), ("length".to_string(), 3)]);
-    assert_eq!(bounded_sizes(&model, &given, most).unwrap(), given);
-}
-
-#[test]
-fn a_model_that_fails_its_check_is_not_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let model = Model::open(&transformer(17).write(folder.path(), "model.onnx")).unwrap();
-    let converter = Converter::of(&model, &sizes(&model, 2), NormTarget::Crms, NormOperators::OnnxRuntime).unwrap();
-    let path = folder.path().join("new.onnx");
-    std::fs::write(&path, "old").unwrap();
-    let failed = converter.write_checked(&path, |_| Err::<(), Error>(Error::user("no luck")));
-    let error = failed.unwrap_err();
-    assert!(
-        error.exit_code() == 2 && error.to_string().contains("no luck"),
-        "{error}"
-    );
-    assert_eq!(std::fs::read(&path).unwrap(), b"old");
-    let own = model.source.path().to_path_buf();
-    assert_eq!(converter.write(&own).unwrap_err().exit_code(), 2);
-    let mut files: Vec<_> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    files.sort();
-    assert_eq!(files, ["model.onnx", "new.onnx"]);
 }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod control;
+mod conversion_checks;
 mod conversion_faults;
 mod conversions;
 mod exported;

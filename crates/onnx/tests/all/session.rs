@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use lessen_cpu::CpuBackend;
-use lessen_onnx::proto::{
-    AttributeProto, AttributeType, GraphProto, NodeProto, TensorTypeProto, TypeProto, ValueInfoProto,
-};
+use lessen_onnx::proto::{AttributeProto, GraphProto, NodeProto, TensorTypeProto, TypeProto, ValueInfoProto};
 use lessen_onnx::{HostTensor, HostValue, Model, Session};
 
-use crate::builder::{Builder, F32, I64};
+use crate::builder::{Builder, F32, I64, branch};
 
 const BOOL: i32 = 9;
 
@@ -32,25 +30,15 @@ fn node(op_type: &str, inputs: &[&str], output: &str, attribute: Vec<AttributePr
     }
 }
 
-/// A branch of one node that reads names from around it.
-fn branch(name: &str, operator: &str) -> AttributeProto {
-    AttributeProto {
-        name: name.to_string(),
-        r#type: AttributeType::Graph.into(),
-        g: Some(GraphProto {
-            node: vec![node(operator, &["square", "total"], "inner", vec![])],
-            output: vec![value("inner", F32)],
-            ..GraphProto::default()
-        }),
-        ..AttributeProto::default()
-    }
-}
-
 /// Squares in a shape that is an input, the places of those that are not zero, and, by a truth value, the squares plus
 /// or minus their sum.
 fn session() -> Session<CpuBackend> {
     let mut b = Builder::new(17);
-    let branches = vec![branch("then_branch", "Add"), branch("else_branch", "Sub")];
+    let names = ["square", "total"];
+    let branches = vec![
+        branch("then_branch", "", ("Add", &names), "inner"),
+        branch("else_branch", "", ("Sub", &names), "inner"),
+    ];
     b.graph = GraphProto {
         node: vec![
             node("Mul", &["x", "x"], "square", vec![]),
