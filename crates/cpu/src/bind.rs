@@ -9,9 +9,10 @@ use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratc
 use lessen_device::checks::check_evaluation;
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
-use crate::clock::Timed;
+use crate::clock::{Clock, Timed};
 use crate::group::{Context, Group, GroupScratch, RowNode, RowOutput, Sum};
-use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Round, RowKernel, Types, Work};
+use crate::index_errors::IndexErrors;
+use crate::kernels::kernel::{FixInput, FixedInput, Kernel, MAX_OPERANDS, Round, RowKernel, Types, Work};
 use crate::kernels::reference::reference;
 use crate::kernels::table;
 use crate::operand::{Location, RowOperand, location};
@@ -43,11 +44,13 @@ enum StepBody {
 }
 
 /// A node that runs by itself.
-struct Whole {
+pub(crate) struct Whole {
     rounds: Vec<Round>,
+    /// The replacement of the rounds where an input never changes, if there is one.
+    pub(crate) fixed: Option<FixInput>,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
-    timed: Timed,
+    pub(crate) timed: Timed,
 }
 
 /// The data for binding a plan: the plan, and the byte of each constant.
@@ -154,21 +157,24 @@ impl Binder<'_> {
         let node_types = self.types(node);
         let types = node_types.types();
         let locations = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
-        let rounds = match table::kernel(node.op.as_ref(), &types) {
+        let (rounds, fixed) = match table::kernel(node.op.as_ref(), &types) {
             None => {
                 check_evaluation(types.inputs.iter().chain(types.outputs))?;
-                reference(node.op.clone(), types, &strides)
+                (reference(node.op.clone(), types, &strides), None)
             }
             Some(kernel) => {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {
-                    Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => (kernel.rounds)(&strides),
+                    Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => {
+                        ((kernel.rounds)(&strides), kernel.fixed)
+                    }
                     _ => return Err(of_another_target(node)),
                 }
             }
         };
         Ok(Whole {
             rounds,
+            fixed,
             inputs: locations(&node.inputs),
             outputs: locations(&node.outputs),
             timed: Timed::of(self.plan, step.nodes[0]),
@@ -277,6 +283,14 @@ impl Bound {
         }
     }
 
+    /// The node of a step that runs by itself.
+    pub(crate) fn whole(&mut self) -> Option<&mut Whole> {
+        match &mut self.body {
+            StepBody::Group(_) => None,
+            StepBody::Whole(whole) => Some(whole),
+        }
+    }
+
     /// Runs the step.
     pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>) {
         let arena = Address(context.bases.arena);
@@ -300,6 +314,25 @@ impl Bound {
 }
 
 impl Whole {
+    /// Packs an input from its memory to other memory, and reads it packed from now on.
+    pub(crate) fn freeze(&mut self, pool: &Pool, fixed: FixedInput, from: *mut u8, to: *mut u8) {
+        let mut operands = vec![std::ptr::null_mut(); self.inputs.len()];
+        operands[fixed.input] = from;
+        let (operands, to) = (Operands(&operands), Address(to));
+        pool.run(fixed.pack.tasks, &|task, _| {
+            let work = Work {
+                inputs: operands.get(),
+                outputs: &[],
+                scratch: std::ptr::null_mut(),
+                shared: to.get(),
+                index_errors: &IndexErrors::default(),
+                clock: &Clock::default(),
+            };
+            (fixed.pack.run)(&work, task);
+        });
+        self.rounds = fixed.rounds;
+    }
+
     fn run(&self, pool: &Pool, context: &Context<'_>, scratch: impl Fn(usize) -> *mut u8 + Sync, shared: Address) {
         let at = |l: &Location| context.bases.at(*l, std::ptr::null_mut());
         let all = self.inputs.iter().chain(&self.outputs).map(at);

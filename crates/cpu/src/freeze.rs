@@ -4,8 +4,8 @@
 use lessen_base::Result;
 use lessen_compile::{Plan, Storage};
 use lessen_device::ProgramId;
-use lessen_graph::ValueId;
 use lessen_graph::ops::{Binary, BinaryKind};
+use lessen_graph::{NodeId, ValueId};
 
 use crate::arena::Arena;
 use crate::bind::Bound;
@@ -25,6 +25,22 @@ impl Executable {
     /// Memory that the system does not give; the program runs with the states that are packed until then.
     pub(crate) fn freeze(&mut self, program: ProgramId, device: &Device, store: &mut Store) -> Result<()> {
         let uses = uses_of_states(&self.plan);
+        for whole in self.bound.iter_mut().filter_map(Bound::whole) {
+            let Some(fixed) = whole.fixed.take().map(|fixed| fixed()) else {
+                continue;
+            };
+            let Some(state) = frozen_state(&self.plan, &uses, whole.timed.node, fixed.input) else {
+                continue;
+            };
+            let name = &self.plan.graph().inputs[state].name;
+            let Some(from) = store.state(name).filter(|from| from.packed_for.is_none()) else {
+                continue;
+            };
+            let memory = Arena::new(fixed.bytes)?;
+            whole.freeze(&device.pool, fixed, from.memory.ptr(), memory.ptr());
+            store.pack(name, program, memory);
+            self.packed[state] = Some(program);
+        }
         for node in self.bound.iter_mut().filter_map(Bound::row_nodes).flatten() {
             let Some((state, bytes)) = packable(&self.plan, &uses, node) else {
                 continue;
@@ -122,13 +138,19 @@ fn packable(plan: &Plan, uses: &[usize], node: &RowNode) -> Option<(usize, usize
     {
         return None;
     }
-    let value = plan.graph().nodes[node.timed.node.index()].inputs[fixed.input];
+    let state = frozen_state(plan, uses, node.timed.node, fixed.input)?;
+    Some((state, fixed.bytes))
+}
+
+/// The state that an input of a node is all of, if nothing else reads it.
+fn frozen_state(plan: &Plan, uses: &[usize], node: NodeId, input: usize) -> Option<usize> {
+    let value = plan.graph().nodes[node.index()].inputs[input];
     let place = plan.place(value);
     let Storage::State(state) = plan.storage(place.base) else {
         return None;
     };
     let is_whole = plan.graph().ty(value).numel() == plan.graph().ty(place.base).numel();
-    (is_whole && uses[state] == 1).then_some((state, fixed.bytes))
+    (is_whole && uses[state] == 1).then_some(state)
 }
 
 /// Packs the state of a node.

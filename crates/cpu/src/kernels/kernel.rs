@@ -5,7 +5,7 @@ use lessen_graph::{DType, Op, Role, RowWise, Type, numel};
 
 pub(crate) use super::layouts::Reads;
 pub(crate) use super::row_kernel::{Arg, Cut, Fixed, MAX_OPERANDS, Prepare, RowKernel, Run};
-pub(crate) use super::whole::{Round, TaskFn, WholeKernel, Work};
+pub(crate) use super::whole::{FixInput, FixedInput, Round, TaskFn, WholeKernel, Work};
 
 /// The types that an operation is applied to.
 #[derive(Clone, Copy)]

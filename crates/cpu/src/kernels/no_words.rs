@@ -2,6 +2,9 @@
 
 /// A number that would be part of a word.
 pub(crate) trait Word: Copy + 'static {
+    /// Numbers of a word.
+    const NUMBERS: usize = 1;
+
     /// Whether products are computed here.
     fn is_used() -> bool {
         false
@@ -40,6 +43,7 @@ pub(super) mod right {
         pub(crate) unsafe fn pack<N: Word>(
             &self,
             _panels: (usize, Range<usize>),
+            _numbers: (usize, usize),
             _from: *const N,
             _strides: (usize, usize),
             _to: *mut u8,

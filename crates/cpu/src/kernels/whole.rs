@@ -18,10 +18,27 @@ pub(crate) struct Round {
 /// Makes the rounds of a kernel for inputs with these strides.
 type Rounds = Box<dyn Fn(&[Vec<usize>]) -> Vec<Round> + Send + Sync>;
 
+/// Replacement of the rounds of a kernel where an input never changes: the input is packed once.
+pub(crate) struct FixedInput {
+    /// The input.
+    pub(crate) input: usize,
+    /// Bytes of the packed input.
+    pub(crate) bytes: usize,
+    /// Packs the input into the memory that the work calls shared.
+    pub(crate) pack: Round,
+    /// The rounds that read the packed input in its place.
+    pub(crate) rounds: Vec<Round>,
+}
+
+/// Makes the replacement of a kernel's rounds.
+pub(crate) type FixInput = Box<dyn Fn() -> FixedInput + Send + Sync>;
+
 /// A kernel that computes whole values.
 pub(crate) struct WholeKernel {
     pub(crate) rounds: Rounds,
     pub(crate) scratch: Scratch,
+    /// The replacement of the rounds where an input never changes, if there is one.
+    pub(crate) fixed: Option<FixInput>,
     /// The rows of a slice, where it adds up slices of rows one after another.
     pub(crate) slice: Option<usize>,
     /// How it cuts its work, as far as bits depend on it and it depends on the number of rows.
@@ -36,6 +53,7 @@ impl WholeKernel {
         WholeKernel {
             rounds: Box::new(rounds),
             scratch: Scratch::default(),
+            fixed: None,
             slice: None,
             cut: 0,
             reads: Vec::new(),
@@ -61,6 +79,12 @@ impl WholeKernel {
     /// This kernel, with `bytes` bytes of scratch that all workers share: a round hands the scratch to the next round.
     pub(crate) fn with_shared(mut self, bytes: usize) -> WholeKernel {
         self.scratch.shared = bytes;
+        self
+    }
+
+    /// This kernel, with a replacement of its rounds where an input never changes.
+    pub(crate) fn with_fixed(mut self, fixed: impl Fn() -> FixedInput + Send + Sync + 'static) -> WholeKernel {
+        self.fixed = Some(Box::new(fixed));
         self
     }
 

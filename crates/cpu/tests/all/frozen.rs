@@ -6,7 +6,8 @@ use lessen_base::SplitMix64;
 use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
 use lessen_device::{Backend, Host, ModelId, ProgramId};
-use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly};
+use lessen_graph::ops::Conv2dGradInput;
+use lessen_graph::{Array, Conv2dOptions, DType, Graph, Trace, Type, evaluate_exactly};
 
 /// Rows, `k` and columns of products: of one tile and of many, with columns that fill no vector, panel or task.
 const SIZES: [(usize, usize, usize); 7] = [
@@ -193,4 +194,66 @@ fn what_is_packed_is_neither_shown_nor_changed_nor_read_by_another_program() {
     assert!(cpu.run(other, &[("x", Host::F32(&x))]).is_ok());
     let error = cpu.run(program, &[("x", Host::F32(&x))]).unwrap_err();
     assert!(error.to_string().contains("packed for another program"), "{error}");
+}
+
+/// A convolution of images `[N, H, W, C]` with a state as its weight, or its derivative by the images.
+fn convolution(images: [usize; 4], weight: [usize; 4], options: Conv2dOptions, is_derivative: bool) -> Graph {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &images);
+    let w = trace.state("w", DType::F32, &weight);
+    let y = if is_derivative {
+        let size = [images[1] + weight[2] - 1, images[2] + weight[3] - 1];
+        trace.apply1(Conv2dGradInput { size, options }, &[x, w])
+    } else {
+        x.conv2d(w, options)
+    };
+    trace.output("y", y);
+    trace.finish()
+}
+
+#[test]
+fn frozen_convolutions_have_the_bits_of_others_and_are_near_exact_ones() {
+    let plain = Conv2dOptions::default();
+    let padded = Conv2dOptions {
+        padding: [1, 1, 1, 1],
+        ..plain
+    };
+    let apart = Conv2dOptions {
+        stride: [2, 3],
+        dilation: [2, 1],
+        padding: [2, 1, 0, 0],
+        ..plain
+    };
+    let grouped = Conv2dOptions { groups: 2, ..padded };
+    let cases = [
+        ([1, 1, 400, 1], [70, 1, 1, 33], plain, false),
+        ([1, 9, 7, 3], [17, 3, 3, 3], plain, false),
+        ([2, 12, 11, 5], [24, 5, 3, 4], apart, false),
+        ([1, 10, 10, 32], [48, 32, 3, 3], padded, false),
+        ([3, 20, 20, 16], [33, 16, 3, 3], padded, false),
+        ([2, 6, 6, 24], [20, 12, 3, 3], grouped, false),
+        ([1, 7, 5, 18], [18, 20, 3, 2], plain, true),
+    ];
+    for (images, weight, options, is_derivative) in cases {
+        let what = format!("{images:?}, {weight:?}, {options:?}, derivative: {is_derivative}");
+        let graph = convolution(images, weight, options, is_derivative);
+        let (x, w) = (values(3, images.iter().product()), values(4, weight.iter().product()));
+        let given = [("x", &images, &x), ("w", &weight, &w)].map(|(name, shape, from)| {
+            let data = from.iter().map(|x| f64::from(*x)).collect();
+            (name.to_string(), Array::new(Type::new(DType::F32, shape), data))
+        });
+        let expected = &evaluate_exactly(&graph, &HashMap::from(given)).unwrap()["y"].data;
+        let (mut cpu, _, program) = loaded(&graph, 2, &w);
+        let plain = run(&mut cpu, program, &x);
+        for threads in [1, 2, 3] {
+            let (mut cpu, _, program) = loaded(&graph, threads, &w);
+            cpu.freeze(program).unwrap();
+            assert!(run(&mut cpu, program, &x) == plain, "{what}: {threads} threads");
+            assert!(run(&mut cpu, program, &x) == plain, "{what}: a second run");
+        }
+        for (i, (found, expected)) in plain.iter().zip(expected).enumerate() {
+            let is_near = (f64::from(*found) - expected).abs() < 1e-4;
+            assert!(is_near, "{what}, element {i}: {found}, not {expected}");
+        }
+    }
 }

@@ -39,6 +39,23 @@ pub(crate) trait Bodies {
     fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>>;
 }
 
+/// Runs no graph, for nodes that have none.
+pub(crate) struct NoBodies;
+
+impl Bodies for NoBodies {
+    fn body<'g>(&self, _: &'g GraphProto) -> Result<Body<'g>> {
+        Err(Error::user("a graph inside of it is not known"))
+    }
+
+    fn run(&self, _: &Body<'_>, _: Vec<HostValue>) -> Result<Vec<HostValue>> {
+        Err(Error::user("a graph inside of it is not known"))
+    }
+
+    fn bytes(&self, _: &Tensor) -> Result<Vec<u8>> {
+        Err(Error::user("a tensor inside of it is not known"))
+    }
+}
+
 /// A function that computes a node and returns its outputs in order; those that are not wanted may be left out at the
 /// end.
 pub(crate) type HostOperator = fn(&HostCall<'_>) -> Result<Vec<HostValue>>;

@@ -24,9 +24,10 @@ mod tensor;
 mod typed;
 
 pub(crate) use broadcast::Broadcast;
-pub(crate) use call::{Bodies, Body, HostCall, HostOperators, one};
+pub(crate) use call::{Bodies, Body, HostCall, HostOperators, NoBodies, one};
 pub use data::Data;
 pub(crate) use data::{each_float, each_integer, each_number, each_type};
+pub(crate) use images::{Resizing, Taps};
 pub use narrow_number::NarrowNumber;
 pub(crate) use number::{Float, Integer, Number};
 pub(crate) use operators::host_operator;

@@ -7,6 +7,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 
 use super::{HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
+use crate::host::{HostTensor, HostValue};
 use crate::model::Node;
 use crate::tensor::Tensor as Stored;
 use crate::wire::Source;
@@ -151,6 +152,17 @@ impl<'g> Call<'_, 'g> {
                 tensor
             }
             _ => self.trace.constant(array),
+        }
+    }
+
+    /// An input that must be known as an array in memory.
+    pub fn host(&self, input: usize) -> Result<HostValue> {
+        if let Some(Some(Value::Held(held))) = self.inputs.get(input) {
+            return Ok(HostValue::Tensor(held.elements()));
+        }
+        match self.known(input) {
+            Some(array) => Ok(HostTensor::new(&array.ty.shape, array.data.clone())?.into()),
+            None => self.unknown(&format!("an input {input} that is computed")),
         }
     }
 

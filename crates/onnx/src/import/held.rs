@@ -44,6 +44,12 @@ impl Held {
         Some(integers)
     }
 
+    /// The array itself; from now on the program depends on its elements.
+    pub(crate) fn elements(&self) -> Arc<HostTensor> {
+        self.is_read.store(true, Ordering::Relaxed);
+        self.tensor.clone()
+    }
+
     /// Whether its elements were asked for.
     pub(crate) fn is_read(&self) -> bool {
         self.is_read.load(Ordering::Relaxed)

@@ -6,7 +6,7 @@ use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::layout::{behind, channels_first, channels_last, restored};
+use super::layout::{behind, channels_first, channels_last};
 use super::windows::Windows;
 
 pub(crate) const OPERATORS: Operators = &[
@@ -32,6 +32,10 @@ fn weight_of_two_axes<'g>(call: &Call<'_, 'g>, weight: Tensor<'g>) -> Result<Ten
     }
 }
 
+/// The most channels of images that are padded at the left and right before they are convolved: then the pixels of a
+/// window's row lie side by side, and kernels read them as one run.
+const MOST_PADDED: usize = 4;
+
 /// Convolution of images, whose channels are moved to the last axis and back.
 fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let (x, weight) = (call.tensor(0)?, call.tensor(1)?);
@@ -40,8 +44,14 @@ fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         return call.unknown("a convolution of other than one or two axes");
     }
     let windows = Windows::of(call, &size[2..], Some(&taps[2..]))?.of_two_axes();
-    let options = options(call, &windows)?;
-    let mut y = channels_last(call, x)?.conv2d(weight_of_two_axes(call, weight)?, options);
+    let mut options = options(call, &windows)?;
+    let mut x = channels_last(call, x)?;
+    let [.., left, right] = options.padding;
+    if options.groups == 1 && size[1] <= MOST_PADDED && windows.dilation[1] == 1 && left + right > 0 {
+        x = x.pad(2, left, right, 0.0);
+        (options.padding[2], options.padding[3]) = (0, 0);
+    }
+    let mut y = x.conv2d(weight_of_two_axes(call, weight)?, options);
     if call.has(2) {
         y = y + call.tensor(2)?;
     }
@@ -155,7 +165,7 @@ fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tenso
     let axes: Vec<usize> = (2..shape.len()).collect();
     axes.iter().for_each(|axis| shape[*axis] = 1);
     let reduced = match behind(x) {
-        Some(image) => f(image, &[1, 2]),
+        Some(image) => f(image.tensor, &[1, 2]),
         None => f(x, &axes),
     };
     one(reduced.reshape(&shape))
@@ -181,7 +191,7 @@ fn batch_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let factor = scale * (variance + call.float("epsilon", 1e-5)).rsqrt();
     let shift = shift - mean * factor;
     if let Some(image) = behind(x) {
-        return one(restored(image * factor + shift));
+        return one(image.map(|x| x * factor + shift));
     }
     let rank = x.rank();
     one(x * by_channel(factor, rank) + by_channel(shift, rank))

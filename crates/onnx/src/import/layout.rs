@@ -1,10 +1,11 @@
-//! Images in the order in which kernels read them. A file's images are `[N, C, H, W]`, a program's `[N, H, W, C]`: a
-//! tracer that can work on either order does so on the image behind the permutation, and puts the permutation after its
-//! result. Where one permutation meets its inverse, none is left.
+//! Images in the order in which kernels read them. A file's images are `[N, C, H, W]`, or `[N, C, W]` of one axis; a
+//! program's are `[N, H, W, C]`, those of one axis with `H = 1`. A tracer that can work on either order does so on the
+//! image behind the permutation, and puts the permutation after its result. Where one permutation meets its inverse,
+//! none is left.
 
 use lessen_base::Result;
 use lessen_graph::Tensor;
-use lessen_graph::ops::Permute;
+use lessen_graph::ops::{Permute, Reshape};
 
 use super::call::Call;
 
@@ -14,31 +15,69 @@ const TO_FILE: [usize; 4] = [0, 3, 1, 2];
 /// The order of axes that makes `[N, H, W, C]` of `[N, C, H, W]`.
 const TO_PROGRAM: [usize; 4] = [0, 2, 3, 1];
 
-/// The image `[N, H, W, C]` that a value `[N, C, H, W]` is a permutation of, if it is one.
-pub(super) fn behind(x: Tensor<'_>) -> Option<Tensor<'_>> {
-    let trace = x.trace();
+/// An image `[N, H, W, C]` that stands behind a value of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Image<'g> {
+    /// The image.
+    pub tensor: Tensor<'g>,
+    /// Axes of the file's value: 4, or 3 where the image has rows alone.
+    rank: usize,
+}
+
+impl<'g> Image<'g> {
+    /// What a function makes of the image, as the file has it. The function keeps the number of axes.
+    pub fn map(self, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+        restored(f(self.tensor), self.rank)
+    }
+
+    /// The axis of the image that an axis of the file's value is.
+    pub fn axis(self, axis: usize) -> usize {
+        match (axis, self.rank) {
+            (0, _) => 0,
+            (1, _) => 3,
+            (axis, 3) => axis,
+            (axis, _) => axis - 1,
+        }
+    }
+}
+
+/// The image that a value `[N, C, H, W]` or `[N, C, W]` is a permutation of, if it is one.
+pub(super) fn behind(x: Tensor<'_>) -> Option<Image<'_>> {
+    let (trace, rank) = (x.trace(), x.rank());
     let input = trace.with_graph(|graph| {
-        let node = &graph.nodes[graph.producer(x.id())?.index()];
-        let permute = node.op.downcast_ref::<Permute>()?;
-        (permute.axes == TO_FILE).then(|| node.inputs[0])
+        let mut permuted = x.id();
+        if rank == 3 {
+            let node = &graph.nodes[graph.producer(permuted)?.index()];
+            node.op.downcast_ref::<Reshape>()?;
+            permuted = node.inputs[0];
+        }
+        let node = &graph.nodes[graph.producer(permuted)?.index()];
+        let is_image = node.op.downcast_ref::<Permute>()?.axes == TO_FILE;
+        is_image.then(|| node.inputs[0])
     })?;
-    Some(trace.tensor(input))
+    let tensor = trace.tensor(input);
+    if rank == 3 {
+        let [n, h, w, c] = <[usize; 4]>::try_from(tensor.shape()).ok()?;
+        if h != 1 || x.shape() != [n, c, w] {
+            return None;
+        }
+    }
+    Some(Image { tensor, rank })
 }
 
-/// An image `[N, H, W, C]` as the file has it.
-pub(super) fn restored(image: Tensor<'_>) -> Tensor<'_> {
-    image.permute(&TO_FILE)
-}
-
-/// The axis of `[N, H, W, C]` that an axis of `[N, C, H, W]` is.
-pub(super) fn axis_behind(axis: usize) -> usize {
-    [0, 3, 1, 2].get(axis).copied().unwrap_or(axis)
+/// An image `[N, H, W, C]` as the file has it: with `rank` axes.
+pub(super) fn restored(image: Tensor<'_>, rank: usize) -> Tensor<'_> {
+    let y = image.permute(&TO_FILE);
+    match (rank, &y.shape()[..]) {
+        (3, &[n, c, _, w]) => y.reshape(&[n, c, w]),
+        _ => y,
+    }
 }
 
 /// A function of single elements, on the image behind a value where there is one.
 pub(super) fn through<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
     match behind(x) {
-        Some(image) => restored(f(image)),
+        Some(image) => image.map(f),
         None => f(x),
     }
 }
@@ -50,33 +89,36 @@ pub(super) fn through_both<'g>(
     f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
 ) -> Tensor<'g> {
     let images = match (behind(a), behind(b)) {
-        (Some(a), Some(b)) => Some((a, b)),
-        (Some(a), None) => few(b).map(|b| (a, b)),
-        (None, Some(b)) => few(a).map(|a| (a, b)),
-        (None, None) => None,
+        (Some(a), Some(b)) if a.rank == b.rank => Some((a, a.tensor, b.tensor)),
+        (Some(a), None) => few(b, a.rank).map(|b| (a, a.tensor, b)),
+        (None, Some(b)) => few(a, b.rank).map(|a| (b, a, b.tensor)),
+        _ => None,
     };
     match images {
-        Some((a, b)) => restored(f(a, b)),
+        Some((image, a, b)) => image.map(|_| f(a, b)),
         None => f(a, b),
     }
 }
 
-/// A value whose elements all lie along one of the axes of an image, such as a number for each channel, as it is
-/// broadcast to `[N, H, W, C]`.
-fn few(x: Tensor<'_>) -> Option<Tensor<'_>> {
+/// A value whose elements all lie along one of the axes of a file's image of `rank` axes, such as a number for each
+/// channel, as it is broadcast to `[N, H, W, C]`.
+fn few(x: Tensor<'_>, rank: usize) -> Option<Tensor<'_>> {
     let shape = x.shape();
-    if shape.len() > 4 || shape.iter().filter(|extent| **extent != 1).count() > 1 {
+    if shape.len() > rank || shape.iter().filter(|extent| **extent != 1).count() > 1 {
         return None;
     }
-    let mut own = [1; 4];
-    own[4 - shape.len()..].copy_from_slice(&shape);
+    let mut own = vec![1; rank];
+    own[rank - shape.len()..].copy_from_slice(&shape);
+    if rank == 3 {
+        own.insert(2, 1);
+    }
     Some(x.reshape(&TO_PROGRAM.map(|axis| own[axis])))
 }
 
 /// Images `[N, C, ...]` of one or two axes as `[N, H, W, C]`.
 pub(super) fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Tensor<'g>> {
     if let Some(image) = behind(x) {
-        return Ok(image);
+        return Ok(image.tensor);
     }
     let shape = x.shape();
     match shape[..] {
@@ -88,9 +130,5 @@ pub(super) fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Te
 
 /// The reverse of [`channels_last`], for images of `axes` axes.
 pub(super) fn channels_first(y: Tensor<'_>, axes: usize) -> Tensor<'_> {
-    let y = restored(y);
-    match (axes, &y.shape()[..]) {
-        (1, &[n, c, _, length]) => y.reshape(&[n, c, length]),
-        _ => y,
-    }
+    restored(y, axes + 2)
 }

@@ -22,6 +22,7 @@ mod operators;
 mod products;
 mod recurrent;
 mod reductions;
+mod resizing;
 mod sizes;
 mod windows;
 

@@ -5,7 +5,7 @@ use lessen_graph::{Array, DType, Tensor, Type, concat, numel};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::layout::{axis_behind, behind, restored};
+use super::layout::{Image, behind};
 
 pub(crate) const OPERATORS: Operators = &[
     ("Concat", joined),
@@ -36,9 +36,12 @@ fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         [] => one(parts[0]),
         [only] => one(only),
         _ => {
-            let images: Option<Vec<Tensor<'g>>> = shown.iter().map(|part| behind(*part)).collect();
+            let images: Option<Vec<Image<'g>>> = shown.iter().map(|part| behind(*part)).collect();
             match images {
-                Some(images) => one(restored(concat(&images, axis_behind(axis) as isize))),
+                Some(images) => {
+                    let parts: Vec<Tensor<'g>> = images.iter().map(|image| image.tensor).collect();
+                    one(images[0].map(|_| concat(&parts, images[0].axis(axis) as isize)))
+                }
                 None => one(concat(&shown, axis as isize)),
             }
         }
@@ -89,7 +92,7 @@ fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     for axis in (0..rank).filter(|axis| pads[*axis] + pads[axis + rank] > 0) {
         let (before, after) = (pads[axis], pads[axis + rank]);
         x = match behind(x) {
-            Some(image) => restored(image.pad(axis_behind(axis) as isize, before, after, value)),
+            Some(image) => image.map(|x| x.pad(image.axis(axis) as isize, before, after, value)),
             None => x.pad(axis as isize, before, after, value),
         };
     }
@@ -162,7 +165,7 @@ fn slice<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
             let end = from_end(ends[i]).clamp(start, extent);
             let (start, len) = (start as usize, (end - start) as usize);
             x = match behind(x) {
-                Some(image) => restored(image.slice(axis_behind(axis) as isize, start, len)),
+                Some(image) => image.map(|x| x.slice(image.axis(axis) as isize, start, len)),
                 None => x.slice(axis as isize, start, len),
             };
             if steps[i] > 1 {
@@ -185,7 +188,7 @@ fn slice<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The elements at positions of an axis.
-fn taken<'g>(call: &mut Call<'_, 'g>, x: Tensor<'g>, axis: usize, positions: Vec<f64>) -> Tensor<'g> {
+pub(super) fn taken<'g>(call: &mut Call<'_, 'g>, x: Tensor<'g>, axis: usize, positions: Vec<f64>) -> Tensor<'g> {
     let ids = Array::new(Type::new(DType::I32, &[positions.len()]), positions);
     let ids = call.constant(ids);
     let (there, back) = front(x.rank(), axis);
@@ -218,11 +221,10 @@ fn split<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     match sizes {
         Some(sizes) => {
             let parts = match behind(x) {
-                Some(image) => image
-                    .split(axis_behind(axis) as isize, &sizes)
-                    .into_iter()
-                    .map(restored)
-                    .collect(),
+                Some(image) => {
+                    let parts = image.tensor.split(image.axis(axis) as isize, &sizes);
+                    parts.into_iter().map(|part| image.map(|_| part)).collect()
+                }
                 None => x.split(axis as isize, &sizes),
             };
             Ok(parts.into_iter().map(Value::Traced).collect())
@@ -266,8 +268,9 @@ fn transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         .iter()
         .map(|axis| call.axis(*axis, x.rank()))
         .collect::<Result<Vec<usize>>>()?;
-    match behind(x) {
-        Some(image) if order == [0, 2, 3, 1] => one(image),
+    match (behind(x), &x.shape()[..]) {
+        (Some(image), _) if order == [0, 2, 3, 1] => one(image.tensor),
+        (Some(image), &[n, c, w]) if order == [0, 2, 1] => one(image.tensor.reshape(&[n, w, c])),
         _ => one(x.permute(&order)),
     }
 }

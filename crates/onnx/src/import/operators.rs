@@ -8,6 +8,7 @@ use lessen_base::{Error, Result};
 use super::call::{Operator, Operators};
 use super::{
     activation, attention, elementwise, images, indexing, integers, movement, norms, products, recurrent, reductions,
+    resizing,
 };
 use crate::model::Node;
 
@@ -24,6 +25,7 @@ const GROUPS: &[Operators] = &[
     products::OPERATORS,
     recurrent::OPERATORS,
     reductions::OPERATORS,
+    resizing::OPERATORS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&str, Operator>> =

@@ -5,6 +5,7 @@ use lessen_graph::{DType, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::layout::behind;
 
 pub(crate) const OPERATORS: Operators = &[
     ("LogSoftmax", |call| along(call, Tensor::log_softmax)),
@@ -33,8 +34,25 @@ fn reduced<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tens
         None => (0..x.rank()).collect(),
     };
     let dtype = x.dtype();
-    let wide = if dtype.is_float() { x } else { x.cast(DType::F64) };
-    let mut y = f(wide, &axes).cast(dtype);
+    // Without the channels, or with them alone, an image has the same order of axes here and in the file.
+    let is_same = axes.contains(&1) || (x.rank() > 2 && (2..x.rank()).all(|axis| axes.contains(&axis)));
+    let (image, own) = match behind(x).filter(|_| is_same) {
+        Some(image) => {
+            let mut own: Vec<usize> = axes.iter().map(|axis| image.axis(*axis)).collect();
+            if x.rank() == 3 {
+                own.push(1);
+            }
+            own.sort_unstable();
+            (image.tensor, own)
+        }
+        None => (x, axes.clone()),
+    };
+    let wide = if dtype.is_float() {
+        image
+    } else {
+        image.cast(DType::F64)
+    };
+    let mut y = f(wide, &own).cast(dtype);
     if call.int("keepdims", 1) != 0 {
         let mut shape = x.shape();
         axes.iter().for_each(|axis| shape[*axis] = 1);
@@ -51,6 +69,9 @@ fn along<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> R
     let last = x.rank() - 1;
     if axis == last {
         return one(f(x));
+    }
+    if let (Some(image), 1, false) = (behind(x), axis, is_old) {
+        return one(image.map(f));
     }
     if is_old {
         let shape = x.shape();

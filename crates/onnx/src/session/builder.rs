@@ -17,8 +17,8 @@ use crate::host::{Data, HostTensor, HostValue};
 use crate::import::{Call, Held, HeldInputs, Value, operator};
 use crate::model::{Model, Node};
 
-/// The most elements of a float constant that is part of a program; more are a state.
-const MOST_INLINE: usize = 1;
+/// The most elements of a float constant that is part of a program and that tracers know; more are a state.
+const MOST_INLINE: usize = 16;
 
 /// The most elements of integers that are known while a program is traced.
 const MOST_KNOWN: usize = 1 << 22;

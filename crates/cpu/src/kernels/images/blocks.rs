@@ -12,6 +12,9 @@ pub(super) const BLOCK: usize = 120;
 /// Divisor of the pixels of all blocks but the last one: rows of register tiles of any width.
 const TILE: usize = 24;
 
+/// The fewest blocks, as far as pixels make more than one register tile.
+const FEWEST: usize = 4;
+
 /// The most bytes of a table, which is read for each image.
 const TABLE: usize = 256 << 10;
 
@@ -37,11 +40,13 @@ impl Cut {
     /// The cut of `images` results of `image` pixels each.
     pub(super) fn of(images: usize, image: usize) -> Cut {
         let period = image * (BLOCK / image.max(1)).clamp(1, images.max(1));
+        let pixels = images * image;
         let even = period.div_ceil(period.div_ceil(BLOCK).max(1));
+        let shared = even.min(pixels.div_ceil(FEWEST));
         Cut {
-            pixels: images * image,
+            pixels,
             period: period.max(1),
-            len: even.next_multiple_of(TILE).min(BLOCK),
+            len: shared.next_multiple_of(TILE).min(BLOCK),
         }
     }
 

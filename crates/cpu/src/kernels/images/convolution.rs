@@ -21,6 +21,7 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         taps: [sizes.rows.taps, sizes.columns.taps],
         images: sizes.images,
         image: sizes.rows.windows * sizes.columns.windows,
+        joined: joined(sizes),
         groups: sizes.groups,
         inputs,
         outputs,
@@ -55,6 +56,7 @@ pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, type
         taps: [sizes.rows.taps, sizes.columns.taps],
         images: sizes.images,
         image: sizes.rows.input * sizes.columns.input,
+        joined: 1,
         groups: sizes.groups,
         inputs,
         outputs,
@@ -86,6 +88,18 @@ pub(in super::super) fn conv2d_grad_weight_kernel(op: &ops::Conv2dGradWeight, ty
             }
         },
     )
+}
+
+/// How many taps of a row lie side by side in every window of a convolution.
+fn joined(sizes: Conv2dSizes) -> usize {
+    let columns = sizes.columns;
+    let last = columns.windows.saturating_sub(1).saturating_mul(columns.stride);
+    let is_inside = columns.before == 0 && last.saturating_add(columns.taps) <= columns.input;
+    if sizes.groups == 1 && columns.dilation == 1 && is_inside {
+        columns.taps
+    } else {
+        1
+    }
 }
 
 fn taps(sizes: Conv2dSizes) -> usize {

@@ -1,8 +1,11 @@
 //! Convolution without patches: products of the pixels that windows read, where they lie, with the packed weight.
+//!
+//! A tap of a window is a run of the pixel's channels. Where windows reach into no padding at the left and right, the
+//! taps of a row lie side by side, and are one run. A weight that never changes is packed once.
 
 use std::sync::Arc;
 
-use super::super::kernel::{Round, WholeKernel};
+use super::super::kernel::{FixedInput, Round, TaskFn, WholeKernel, Work};
 use super::super::words::right::{Left, Right};
 use super::blocks::{BLOCK, Blocks, Cut};
 use super::factor::Factor;
@@ -24,95 +27,168 @@ pub(super) struct Direct {
     table: usize,
 }
 
+/// Where the packed weight is, after its zeros.
+#[derive(Clone, Copy)]
+enum Weight {
+    /// In the memory that all workers share, before the table.
+    Shared,
+    /// In the place of an input.
+    Input,
+}
+
 impl Direct {
     /// Of a convolution whose numbers make whole words.
     fn of<N: Factor>(products: Products, narrow: bool) -> Option<Direct> {
-        let right = Right::new::<N>(products.count(), products.inputs, products.outputs)?;
+        let joined = products.joined;
+        let runs = products.count() / joined;
+        let whole = products.inputs.is_multiple_of(N::NUMBERS);
+        let right = Right::new::<N>(runs, joined * products.inputs, products.outputs).filter(|_| whole)?;
         let cut = Cut::of(products.images, products.image);
         Some(Direct {
             cut,
-            table: cut.table(products.count()),
+            table: cut.table(runs),
             products,
             right,
             sums: Sums::new(narrow, products),
-            zeros: (products.inputs * size_of::<N>()).next_multiple_of(64),
+            zeros: (joined * products.inputs * size_of::<N>()).next_multiple_of(64),
             packed: right.bytes().next_multiple_of(64),
         })
     }
 
+    /// Runs of a pixel.
+    fn runs(&self) -> usize {
+        self.products.count() / self.products.joined
+    }
+
+    /// Bytes of the zeros and the packed weight.
+    fn weight_bytes(&self) -> usize {
+        self.zeros + self.products.groups * self.packed
+    }
+
     /// Bytes that all workers share.
     fn shared(&self) -> usize {
-        self.zeros + self.products.groups * self.packed + self.table
+        self.weight_bytes() + self.table
+    }
+
+    /// Packs a tap of a group of the weight into memory for zeros and the packed weight; the first task writes the
+    /// zeros.
+    ///
+    /// # Safety
+    /// `weight` has the weight, `to` has [`Direct::weight_bytes`], and nobody else accesses the tap.
+    unsafe fn pack<N: Factor>(&self, task: usize, weight: *const N, to: *mut u8) {
+        let p = self.products;
+        let (group, tap) = (task / p.count(), task % p.count());
+        // SAFETY: passed on.
+        unsafe {
+            if task == 0 {
+                to.write_bytes(0, self.zeros);
+            }
+            let from = weight.wrapping_add(tap + group * p.group_stride);
+            let first = tap % p.joined * p.inputs;
+            self.right.pack(
+                (tap / p.joined, 0..self.right.panels()),
+                (first, p.inputs),
+                from,
+                (p.input_stride, p.output_stride),
+                to.add(self.zeros + group * self.packed),
+            );
+        }
     }
 
     /// The rounds: the weight is packed, tap by tap, the table is filled, and blocks are multiplied.
     fn rounds<N: Factor>(self, read: Pixels<usize>) -> Vec<Round> {
-        let p = self.products;
-        let taps = p.count();
-        let blocks = Arc::new(Blocks::new(read, p.taps, self.cut));
-        let table_at = self.zeros + p.groups * self.packed;
-        let has_table = blocks.table_tasks::<N>() > 0;
-        let in_table = blocks.clone();
+        let taps = self.products.groups * self.products.count();
+        let blocks = Arc::new(self.blocks(read));
+        let fill = self.fill::<N>(blocks.clone());
         let pack = Round {
-            tasks: p.groups * taps + blocks.table_tasks::<N>(),
-            run: Box::new(move |w, task| {
-                if let Some(block) = task.checked_sub(p.groups * taps) {
-                    // SAFETY: see `Work`; the shared scratch has room for the table.
-                    return unsafe { in_table.fill::<N>(block, w.shared.add(table_at)) };
-                }
-                let (group, tap) = (task / taps, task % taps);
+            tasks: taps + fill.tasks,
+            run: Box::new(move |w, task| match task.checked_sub(taps) {
+                Some(block) => (fill.run)(w, block),
                 // SAFETY: see `Work`; the shared scratch has room for the zeros and the weight.
+                None => unsafe { self.pack::<N>(task, w.inputs[1].cast::<N>().cast_const(), w.shared) },
+            }),
+        };
+        vec![pack, self.multiply::<N>(blocks, Weight::Shared)]
+    }
+
+    /// The replacement of the rounds where the weight never changes.
+    fn fixed<N: Factor>(self, read: Pixels<usize>) -> FixedInput {
+        let blocks = Arc::new(self.blocks(read));
+        FixedInput {
+            input: 1,
+            bytes: self.weight_bytes(),
+            pack: Round {
+                tasks: self.products.groups * self.products.count(),
+                // SAFETY: see `Work`; the packed weight has memory of its own.
+                run: Box::new(move |w, task| unsafe {
+                    self.pack::<N>(task, w.inputs[1].cast::<N>().cast_const(), w.shared);
+                }),
+            },
+            rounds: vec![
+                self.fill::<N>(blocks.clone()),
+                self.multiply::<N>(blocks, Weight::Input),
+            ],
+        }
+    }
+
+    fn blocks(&self, read: Pixels<usize>) -> Blocks {
+        let [rows, columns] = self.products.taps;
+        Blocks::new(read, [rows, columns / self.products.joined], self.cut)
+    }
+
+    /// Fills the table, if there is one.
+    fn fill<N: Factor>(self, blocks: Arc<Blocks>) -> Round {
+        let at = self.weight_bytes();
+        Round {
+            tasks: blocks.table_tasks::<N>(),
+            // SAFETY: see `Work`; the shared scratch has room for the table.
+            run: Box::new(move |w, block| unsafe { blocks.fill::<N>(block, w.shared.add(at)) }),
+        }
+    }
+
+    /// Multiplies blocks of pixels with the packed weight.
+    fn multiply<N: Factor>(self, blocks: Arc<Blocks>, weight: Weight) -> Round {
+        let p = self.products;
+        let has_table = blocks.table_tasks::<N>() > 0;
+        let run: TaskFn = Box::new(move |w: &Work<'_>, task| {
+            let block = self.cut.block(task);
+            let zeros = match weight {
+                Weight::Shared => w.shared.cast_const(),
+                Weight::Input => w.inputs[1].cast_const(),
+            };
+            for group in 0..p.groups {
+                // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the weight is packed.
                 unsafe {
-                    if task == 0 {
-                        w.shared.write_bytes(0, self.zeros);
-                    }
-                    let from = w.inputs[1].cast::<N>().add(tap + group * p.group_stride);
-                    let to = w.shared.add(self.zeros + group * self.packed);
-                    (self.right).pack(
-                        (tap, 0..self.right.panels()),
-                        from.cast_const(),
-                        (p.input_stride, p.output_stride),
-                        to,
-                    );
+                    let x = w.inputs[0].cast::<N>().add(group * p.inputs).cast_const();
+                    let room = w.scratch.add(Blocks::scratch(self.runs()));
+                    let (y, row) = self.sums.begin(w.outputs[0], room, block.start, group);
+                    let table = has_table.then(|| w.shared.add(self.weight_bytes()).cast_const());
+                    let pointers = blocks.point::<N>(task, (x, zeros), (y, row), table, w.scratch);
+                    let left = Left {
+                        pointers: pointers.read,
+                        apart: BLOCK,
+                        rows: block.len(),
+                        zeros,
+                    };
+                    let packed = zeros.add(self.zeros + group * self.packed);
+                    let panels = 0..self.right.panels();
+                    (self.right).multiply::<N>(left, (packed, panels), pointers.written, false);
+                    self.sums.end(w.outputs[0], room, block.clone(), group);
                 }
-            }),
-        };
-        let multiply = Round {
+            }
+        });
+        Round {
             tasks: self.cut.count(),
-            run: Box::new(move |w, task| {
-                let block = self.cut.block(task);
-                for group in 0..p.groups {
-                    // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the round before has
-                    // packed the weights.
-                    unsafe {
-                        let x = w.inputs[0].cast::<N>().add(group * p.inputs).cast_const();
-                        let room = w.scratch.add(Blocks::scratch(taps));
-                        let (y, row) = self.sums.begin(w.outputs[0], room, block.start, group);
-                        let (x, zeros) = (x, w.shared.cast_const());
-                        let table = has_table.then(|| w.shared.add(table_at).cast_const());
-                        let pointers = blocks.point::<N>(task, (x, zeros), (y, row), table, w.scratch);
-                        let left = Left {
-                            pointers: pointers.read,
-                            apart: BLOCK,
-                            rows: block.len(),
-                            zeros: w.shared,
-                        };
-                        let packed = w.shared.add(self.zeros + group * self.packed);
-                        let panels = 0..self.right.panels();
-                        (self.right).multiply::<N>(left, (packed, panels), pointers.written, false);
-                        self.sums.end(w.outputs[0], room, block.clone(), group);
-                    }
-                }
-            }),
-        };
-        vec![pack, multiply]
+            run,
+        }
     }
 }
 
-/// The kernel, where the machine has vectors for it; elsewhere the kernel `other`, with memory for either kernel.
+/// The kernel, where the machine has vectors for it; elsewhere the kernel `other`, with memory for either kernel. `read`
+/// has the first tap of each run.
 pub(super) fn direct<N: Factor>(
     products: Products,
-    read: impl Fn() -> Pixels<usize> + Send + Sync + 'static,
+    read: impl Fn() -> Pixels<usize> + Clone + Send + Sync + 'static,
     narrow: bool,
     other: WholeKernel,
 ) -> WholeKernel {
@@ -120,10 +196,11 @@ pub(super) fn direct<N: Factor>(
         return other;
     };
     let shared = direct.shared().max(other.scratch.shared);
-    let own = Blocks::scratch(products.count()) + direct.sums.bytes(BLOCK);
+    let own = Blocks::scratch(direct.runs()) + direct.sums.bytes(BLOCK);
     let worker = own.max(other.scratch.worker);
     let kernel = if N::is_used() {
-        WholeKernel::rounds(move |_| direct.rounds::<N>(read()))
+        let fixed = read.clone();
+        WholeKernel::rounds(move |_| direct.rounds::<N>(read())).with_fixed(move || direct.fixed::<N>(fixed()))
     } else {
         other
     };

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use lessen_graph::ops::Conv2dSizes;
+use lessen_graph::ops::{Conv2dSizes, Slide};
 
 use super::super::kernel::{Round, WholeKernel};
 use super::super::panels::right::Right;
@@ -195,5 +195,12 @@ pub(super) fn patches<N: Factor>(
     })
     .with_shared(shared)
     .with_scratch(scratch);
-    direct::<N>(p, move || read(sizes), narrow, kernel)
+    let of_runs = Conv2dSizes {
+        columns: Slide {
+            taps: sizes.columns.taps / p.joined,
+            ..sizes.columns
+        },
+        ..sizes
+    };
+    direct::<N>(p, move || read(of_runs), narrow, kernel)
 }

@@ -14,6 +14,8 @@ pub(super) struct Products {
     pub(super) image: usize,
     /// Rows and columns of taps.
     pub(super) taps: [usize; 2],
+    /// How many taps of a row lie side by side in every window, and are one run: all of the row, or one.
+    pub(super) joined: usize,
     /// Groups of channels.
     pub(super) groups: usize,
     /// Channels of a group that are read.

@@ -1,4 +1,5 @@
-//! Products by vectors of AVX-512, where there are no tiles of AMX: the left factor is read in place.
+//! Products by vectors of AVX-512 or, of `f32`, of AVX2, where there are no tiles of AMX: the left factor is read in
+//! place.
 //!
 //! Factors are made of words: a word is one `f32`, or two `bf16`, which AVX-512 BF16 multiplies and adds up in `f32`.
 //! The right factor is packed into panels of 64 columns, the last one as wide as its columns take in vectors of 16:
@@ -8,6 +9,7 @@
 
 mod extents;
 pub(super) mod fixed;
+mod narrow;
 mod number;
 pub(super) mod outer;
 mod pack;

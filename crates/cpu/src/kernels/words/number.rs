@@ -2,7 +2,7 @@
 
 use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
-use super::{VECTOR, WORD};
+use super::{VECTOR, WORD, narrow};
 use crate::kernels::cast::Bf16;
 use crate::simd::CpuLevel;
 
@@ -53,23 +53,47 @@ pub(crate) trait Word: Copy + 'static {
     }
 }
 
+/// Whether kernels use AVX-512.
+fn is_wide() -> bool {
+    CpuLevel::current() >= CpuLevel::V4
+}
+
 impl Word for f32 {
     const NUMBERS: usize = 1;
-    const LEVEL: CpuLevel = CpuLevel::V4;
+    const LEVEL: CpuLevel = CpuLevel::V3;
 
     unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-        // SAFETY: passed on.
-        unsafe { products::rows_of_f32(rows, width, terms, to, accumulate) }
+        // SAFETY: passed on; the CPU has the level's instructions.
+        unsafe {
+            if is_wide() {
+                products::rows_of_f32(rows, width, terms, to, accumulate);
+            } else {
+                narrow::rows_of_f32(rows, width, terms, to, accumulate);
+            }
+        }
     }
 
     unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
-        // SAFETY: passed on.
-        unsafe { products::columns_of_f32(rows, width, terms, to, accumulate) }
+        // SAFETY: as above.
+        unsafe {
+            if is_wide() {
+                products::columns_of_f32(rows, width, terms, to, accumulate);
+            } else {
+                narrow::columns_of_f32(rows, width, terms, to, accumulate);
+            }
+        }
     }
 
     unsafe fn pack_first(lines: Lines<f32>, to: *mut u8, row: usize) -> usize {
-        // SAFETY: passed on.
-        unsafe { pack::words_of_f32(lines.at_most(VECTOR), to, row) };
+        let lines = lines.at_most(VECTOR);
+        // SAFETY: as above.
+        unsafe {
+            if is_wide() {
+                pack::words_of_f32(lines, to, row);
+            } else {
+                narrow::words_of_f32(lines, to, row);
+            }
+        }
         VECTOR
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// The same for the rows from this one on.
-    fn from(self, row: usize) -> Runs {
+    pub(super) fn from(self, row: usize) -> Runs {
         Runs {
             pointers: self.pointers.wrapping_add(row),
             ..self
@@ -52,7 +52,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// The same for the rows of the product from this one on.
-    fn from(self, row: usize) -> Columns {
+    pub(super) fn from(self, row: usize) -> Columns {
         Columns {
             offset: self.offset + row * WORD,
             ..self
@@ -252,7 +252,18 @@ impl Place {
         }
     }
 
-    fn from(self, row: usize) -> Place {
+    /// One vector of `width` columns, as a place of its own.
+    pub(super) fn vector(self, column: usize, width: usize) -> Place {
+        let is_last = column + VECTOR >= width;
+        Place {
+            column: self.column + column,
+            last: if is_last { self.last } else { !0 },
+            ..self
+        }
+    }
+
+    /// The same for the rows from this one on.
+    pub(super) fn from(self, row: usize) -> Place {
         let begins = match self.begins {
             Begins::Listed(rows) => Begins::Listed(rows.wrapping_add(row)),
             Begins::Apart(first, apart) => Begins::Apart(first.wrapping_add(row * apart), apart),
@@ -265,7 +276,7 @@ impl Place {
     /// # Safety
     /// There is the row.
     #[inline(always)]
-    unsafe fn row(&self, row: usize) -> *mut f32 {
+    pub(super) unsafe fn row(&self, row: usize) -> *mut f32 {
         let begin = match self.begins {
             // SAFETY: passed on.
             Begins::Listed(rows) => unsafe { *rows.add(row) },

@@ -43,13 +43,15 @@ impl Right {
         self.runs * self.run_bytes()
     }
 
-    /// Packs some panels of a run, whose numbers lie `k` elements apart along it and `column` from column to column.
+    /// Packs some panels of a run, `count` of its numbers from `first` on. They lie `k` elements apart along the run and
+    /// `column` from column to column, and are whole words.
     ///
     /// # Safety
     /// [`Word::is_used`]; the numbers are readable, and `to` has [`Right::bytes`].
     pub(crate) unsafe fn pack<N: Word>(
         &self,
         (run, panels): (usize, Range<usize>),
+        (begin, count): (usize, usize),
         from: *const N,
         (k, column): (usize, usize),
         to: *mut u8,
@@ -57,13 +59,14 @@ impl Right {
         for panel in panels {
             let first = panel * PANEL;
             let width = width(self.columns - first);
-            let to = to.wrapping_add(run * self.run_bytes() + self.words * first * WORD);
+            let at = run * self.run_bytes() + (self.words * first + begin / N::NUMBERS * width) * WORD;
+            let to = to.wrapping_add(at);
             let lines = Lines {
                 ptr: from.wrapping_add(first * column),
                 line: column,
                 k,
                 lines: (self.columns - first).min(PANEL),
-                depth: self.words * N::NUMBERS,
+                depth: count,
             };
             // SAFETY: passed on; the panel lies within the run.
             unsafe { N::pack(lines, width, to, width * WORD) };

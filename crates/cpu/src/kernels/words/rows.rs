@@ -107,7 +107,8 @@ impl Shape {
                     unreachable!("blocks of whole words");
                 };
                 let b = r.inputs[1].ptr.cast::<N>().add(from * k + first * column);
-                block.pack((0, 0..block.panels()), b.cast_const(), (k, column), packed);
+                let count = (self.k - from).min(BLOCK);
+                block.pack((0, 0..block.panels()), (0, count), b.cast_const(), (k, column), packed);
                 block.multiply::<N>(left, (packed, 0..block.panels()), written, from > 0);
                 for i in 0..r.n {
                     *read.add(i) = (*read.add(i)).add((self.k - from).min(BLOCK) / N::NUMBERS * WORD);
@@ -120,7 +121,7 @@ impl Shape {
     pub(super) fn prepare<N: Word>(&self, right: Right, r: &Run<'_>, panel: usize) {
         let b = r.inputs[1].ptr.cast::<N>().cast_const();
         // SAFETY: see `Run`; the plan gives the product its shared memory, and each task writes its own part of it.
-        unsafe { right.pack((0, panel..panel + 1), b, self.strides(r), r.shared) };
+        unsafe { right.pack((0, panel..panel + 1), (0, self.k), b, self.strides(r), r.shared) };
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) struct Axis {
 }
 
 /// The elements of the input that an element of the result is a sum of, with factors.
-pub(super) type Taps = Vec<(usize, f64)>;
+pub(crate) type Taps = Vec<(usize, f64)>;
 
 impl Axis {
     /// Whether the elements stay as they are.

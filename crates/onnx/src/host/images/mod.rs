@@ -22,6 +22,8 @@ mod unpooling;
 mod windows;
 
 use super::call::HostOperators;
+pub(crate) use coordinates::Taps;
+pub(crate) use resizing::Resizing;
 
 /// The operators of these files.
 pub(super) const GROUPS: &[HostOperators] = &[

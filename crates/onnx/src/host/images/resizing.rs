@@ -8,7 +8,7 @@ use super::windows::bounded;
 use crate::element::Element;
 use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
 
-pub(crate) const OPERATORS: HostOperators = &[("", "Resize", resize), ("", "Upsample", upsample)];
+pub(crate) const OPERATORS: HostOperators = &[("", "Resize", resized), ("", "Upsample", resized)];
 
 /// The extent of an axis times a scale, in single precision as files give scales.
 fn scaled(call: &HostCall<'_>, extent: usize, scale: f32) -> Result<usize> {
@@ -20,100 +20,137 @@ fn scaled(call: &HostCall<'_>, extent: usize, scale: f32) -> Result<usize> {
     }
 }
 
-/// `Upsample(X, scales)`: versions 7 and 9; version 1 has scales of height and width.
-fn upsample(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    let x = call.tensor(0)?;
-    let scales: Vec<f32> = if call.has(1) {
-        call.tensor(1)?
-            .data()
-            .to_f64()
-            .iter()
-            .map(|scale| *scale as f32)
-            .collect()
-    } else if let Some(scales) = call.floats("scales") {
-        scales
-    } else {
-        let both = ["height_scale", "width_scale"].map(|name| call.float(name, 0.0) as f32);
-        [1.0, 1.0].into_iter().chain(both).collect()
-    };
-    if scales.len() != x.rank() {
-        return call.refused(format!("it has {} scales for {} axes", scales.len(), x.rank()));
-    }
-    let mode = match call.text("mode").as_deref() {
-        None | Some("nearest") => Mode::Nearest(Nearest::Simple),
-        Some("linear" | "bilinear") => Mode::Linear,
-        Some(other) => return call.refused(format!("its mode `{other}` is not known")),
-    };
-    let rules = Rules {
-        mapping: Mapping::Asymmetric,
-        mode,
-        excludes_outside: false,
-        antialias: false,
-    };
-    let axes = x.shape().iter().zip(scales).map(|(extent, scale)| {
-        Ok(Axis {
-            input: *extent,
-            output: scaled(call, *extent, scale)?,
-            scale,
-            length: *extent as f32 * scale,
-            roi: (0.0, 1.0),
-        })
-    });
-    let axes = axes.collect::<Result<Vec<Axis>>>()?;
-    resized(call, &axes, &rules)
+/// Where the elements of a resized array come from.
+pub(crate) struct Resizing {
+    axes: Vec<Axis>,
+    rules: Rules,
 }
 
-/// `Resize(X, roi, scales, sizes)`; version 10 is `Resize(X, scales)`.
-fn resize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    let x = call.tensor(0)?;
-    let rules = Rules::of(call)?;
-    let all: Vec<i64> = (0..x.rank() as i64).collect();
-    let chosen = call.ints("axes").filter(|axes| !axes.is_empty()).unwrap_or(all);
-    let chosen = chosen.iter().map(|axis| call.axis(*axis, x.rank()));
-    let chosen = chosen.collect::<Result<Vec<usize>>>()?;
-    let numbers = |input: usize| -> Result<Vec<f64>> {
-        let given = call.optional(input)?;
-        Ok(given.map_or_else(Vec::new, |given| given.data().to_f64()))
-    };
-    let scales = numbers(if call.opset < 11 { 1 } else { 2 })?;
-    let sizes = if call.opset < 11 { Vec::new() } else { numbers(3)? };
-    let mut axes: Vec<Axis> = x
-        .shape()
-        .iter()
-        .map(|extent| Axis {
-            input: *extent,
-            output: *extent,
-            scale: 1.0,
-            length: *extent as f32,
-            roi: (0.0, 1.0),
+impl Resizing {
+    /// What a node says about an array of this shape.
+    ///
+    /// # Errors
+    /// Attributes and inputs that do not go together.
+    pub(crate) fn of(call: &HostCall<'_>, shape: &[usize]) -> Result<Resizing> {
+        if call.node.op_type == "Upsample" {
+            Resizing::upsample(call, shape)
+        } else {
+            Resizing::resize(call, shape)
+        }
+    }
+
+    /// For each axis that changes, in the order in which they are resized, the elements that each element of the result
+    /// is a sum of, with factors; none where elements from outside have a value of their own.
+    pub(crate) fn taps(&self) -> Option<Vec<(usize, Vec<Taps>)>> {
+        if self.rules.mapping == Mapping::CropAndResize {
+            return None;
+        }
+        let order = order(&self.axes, &self.rules).into_iter();
+        let taps = order.map(|axis| {
+            let own = self.axes[axis];
+            let at = |i: usize| match self.rules.mode {
+                Mode::Nearest(nearest) => vec![(own.nearest(self.rules.mapping, nearest, i), 1.0)],
+                _ => own.taps(&self.rules, i),
+            };
+            (axis, (0..own.output).map(at).collect())
+        });
+        Some(taps.collect())
+    }
+
+    /// `Upsample(X, scales)`: versions 7 and 9; version 1 has scales of height and width.
+    fn upsample(call: &HostCall<'_>, shape: &[usize]) -> Result<Resizing> {
+        let scales: Vec<f32> = if call.has(1) {
+            call.tensor(1)?
+                .data()
+                .to_f64()
+                .iter()
+                .map(|scale| *scale as f32)
+                .collect()
+        } else if let Some(scales) = call.floats("scales") {
+            scales
+        } else {
+            let both = ["height_scale", "width_scale"].map(|name| call.float(name, 0.0) as f32);
+            [1.0, 1.0].into_iter().chain(both).collect()
+        };
+        if scales.len() != shape.len() {
+            return call.refused(format!("it has {} scales for {} axes", scales.len(), shape.len()));
+        }
+        let mode = match call.text("mode").as_deref() {
+            None | Some("nearest") => Mode::Nearest(Nearest::Simple),
+            Some("linear" | "bilinear") => Mode::Linear,
+            Some(other) => return call.refused(format!("its mode `{other}` is not known")),
+        };
+        let rules = Rules {
+            mapping: Mapping::Asymmetric,
+            mode,
+            excludes_outside: false,
+            antialias: false,
+        };
+        let axes = shape.iter().zip(scales).map(|(extent, scale)| {
+            Ok(Axis {
+                input: *extent,
+                output: scaled(call, *extent, scale)?,
+                scale,
+                length: *extent as f32 * scale,
+                roi: (0.0, 1.0),
+            })
+        });
+        Ok(Resizing {
+            axes: axes.collect::<Result<Vec<Axis>>>()?,
+            rules,
         })
-        .collect();
-    match (scales.len(), sizes.len()) {
-        (count, 0) if count == chosen.len() => {
-            for (axis, scale) in chosen.iter().zip(scales) {
-                let axis = &mut axes[*axis];
-                axis.scale = scale as f32;
-                axis.length = axis.input as f32 * axis.scale;
-                axis.output = scaled(call, axis.input, axis.scale)?;
+    }
+
+    /// `Resize(X, roi, scales, sizes)`; version 10 is `Resize(X, scales)`.
+    fn resize(call: &HostCall<'_>, shape: &[usize]) -> Result<Resizing> {
+        let rules = Rules::of(call)?;
+        let all: Vec<i64> = (0..shape.len() as i64).collect();
+        let chosen = call.ints("axes").filter(|axes| !axes.is_empty()).unwrap_or(all);
+        let chosen = chosen.iter().map(|axis| call.axis(*axis, shape.len()));
+        let chosen = chosen.collect::<Result<Vec<usize>>>()?;
+        let numbers = |input: usize| -> Result<Vec<f64>> {
+            let given = call.optional(input)?;
+            Ok(given.map_or_else(Vec::new, |given| given.data().to_f64()))
+        };
+        let scales = numbers(if call.opset < 11 { 1 } else { 2 })?;
+        let sizes = if call.opset < 11 { Vec::new() } else { numbers(3)? };
+        let mut axes: Vec<Axis> = shape
+            .iter()
+            .map(|extent| Axis {
+                input: *extent,
+                output: *extent,
+                scale: 1.0,
+                length: *extent as f32,
+                roi: (0.0, 1.0),
+            })
+            .collect();
+        match (scales.len(), sizes.len()) {
+            (count, 0) if count == chosen.len() => {
+                for (axis, scale) in chosen.iter().zip(scales) {
+                    let axis = &mut axes[*axis];
+                    axis.scale = scale as f32;
+                    axis.length = axis.input as f32 * axis.scale;
+                    axis.output = scaled(call, axis.input, axis.scale)?;
+                }
+            }
+            (0, count) if count == chosen.len() => sized(call, &mut axes, &chosen, &sizes)?,
+            (a, b) => {
+                let axes = chosen.len();
+                return call.refused(format!("it has {a} scales and {b} sizes for {axes} axes"));
             }
         }
-        (0, count) if count == chosen.len() => sized(call, &mut axes, &chosen, &sizes)?,
-        (a, b) => {
-            let axes = chosen.len();
-            return call.refused(format!("it has {a} scales and {b} sizes for {axes} axes"));
+        if rules.mapping == Mapping::CropAndResize {
+            let roi = numbers(1)?;
+            if roi.len() != 2 * chosen.len() {
+                return call.refused(format!("its roi has {} numbers for {} axes", roi.len(), chosen.len()));
+            }
+            let (starts, ends) = roi.split_at(chosen.len());
+            for (axis, (start, end)) in chosen.iter().zip(starts.iter().zip(ends)) {
+                axes[*axis].roi = (*start as f32, *end as f32);
+            }
         }
+        Ok(Resizing { axes, rules })
     }
-    if rules.mapping == Mapping::CropAndResize {
-        let roi = numbers(1)?;
-        if roi.len() != 2 * chosen.len() {
-            return call.refused(format!("its roi has {} numbers for {} axes", roi.len(), chosen.len()));
-        }
-        let (starts, ends) = roi.split_at(chosen.len());
-        for (axis, (start, end)) in chosen.iter().zip(starts.iter().zip(ends)) {
-            axes[*axis].roi = (*start as f32, *end as f32);
-        }
-    }
-    resized(call, &axes, &rules)
 }
 
 /// Sets the output of axes by the sizes that are wanted.
@@ -150,8 +187,9 @@ fn sized(call: &HostCall<'_>, axes: &mut [Axis], chosen: &[usize], sizes: &[f64]
 }
 
 /// The input with other extents.
-fn resized(call: &HostCall<'_>, axes: &[Axis], rules: &Rules) -> Result<Vec<HostValue>> {
+fn resized(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let x = call.tensor(0)?;
+    let Resizing { axes, rules } = &Resizing::of(call, x.shape())?;
     let shape: Vec<usize> = axes.iter().map(|axis| axis.output).collect();
     let order = order(axes, rules);
     let mut partly = x.shape().to_vec();
