@@ -57,7 +57,7 @@ pub(super) mod right {
         pub(crate) unsafe fn multiply<N: Word>(
             &self,
             _left: Left,
-            _packed: (*const u8, Range<usize>),
+            _columns: (*const u8, Range<usize>),
             _c: *const *mut f32,
             _accumulate: bool,
         ) {

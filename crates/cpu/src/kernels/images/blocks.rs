@@ -50,6 +50,11 @@ impl Cut {
         }
     }
 
+    /// Pixels of all results.
+    pub(super) fn pixels(&self) -> usize {
+        self.pixels
+    }
+
     /// Blocks of a period.
     fn per_period(&self) -> usize {
         self.period.div_ceil(self.len)

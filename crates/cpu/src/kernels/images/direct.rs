@@ -13,6 +13,14 @@ use super::products::Products;
 use super::reads::Pixels;
 use super::sums::Sums;
 
+/// The tasks that few blocks are cut into by columns, and the multiplications that are worth one.
+const TASKS: usize = 8;
+const TASK: usize = 1 << 16;
+
+/// Columns of a task: whole panels of the packed weight, or a few of its vectors.
+const PANEL: usize = 64;
+const LEAST: usize = 32;
+
 /// A convolution without patches: its packed weight, and its memory, which is the same on all machines.
 #[derive(Clone, Copy)]
 pub(super) struct Direct {
@@ -146,11 +154,28 @@ impl Direct {
         }
     }
 
+    /// The columns of a task, and the tasks of a block: several where there are few blocks and each is much work.
+    fn columns(&self) -> (usize, usize) {
+        let p = self.products;
+        let factors = [p.count(), p.inputs, p.outputs];
+        let work = factors.into_iter().fold(self.cut.pixels(), usize::saturating_mul);
+        let wanted = (TASKS / self.cut.count().max(1)).min(work / TASK).max(1);
+        let even = p.outputs.div_ceil(wanted);
+        let columns = even.next_multiple_of(if even >= PANEL { PANEL } else { LEAST });
+        if self.sums.is_narrow() || columns >= p.outputs {
+            return (p.outputs, 1);
+        }
+        (columns, p.outputs.div_ceil(columns))
+    }
+
     /// Multiplies blocks of pixels with the packed weight.
     fn multiply<N: Factor>(self, blocks: Arc<Blocks>, weight: Weight) -> Round {
         let p = self.products;
         let has_table = blocks.table_tasks::<N>() > 0;
+        let (columns, parts) = self.columns();
         let run: TaskFn = Box::new(move |w: &Work<'_>, task| {
+            let (task, part) = (task / parts, task % parts);
+            let columns = part * columns..p.outputs.min((part + 1) * columns);
             let block = self.cut.block(task);
             let zeros = match weight {
                 Weight::Shared => w.shared.cast_const(),
@@ -171,14 +196,13 @@ impl Direct {
                         zeros,
                     };
                     let packed = zeros.add(self.zeros + group * self.packed);
-                    let panels = 0..self.right.panels();
-                    (self.right).multiply::<N>(left, (packed, panels), pointers.written, false);
+                    (self.right).multiply::<N>(left, (packed, columns.clone()), pointers.written, false);
                     self.sums.end(w.outputs[0], room, block.clone(), group);
                 }
             }
         });
         Round {
-            tasks: self.cut.count(),
+            tasks: self.cut.count() * parts,
             run,
         }
     }

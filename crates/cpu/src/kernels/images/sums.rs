@@ -27,6 +27,11 @@ impl Sums {
         }
     }
 
+    /// Whether the result is `bf16`.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
     /// Bytes of each worker for blocks of this many pixels.
     pub(super) fn bytes(&self, pixels: usize) -> usize {
         if self.narrow {

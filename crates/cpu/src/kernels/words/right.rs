@@ -73,8 +73,8 @@ impl Right {
         }
     }
 
-    /// `c = a b` or `c += a b` for some panels and for rows; `c` has a pointer for each row, to where the row begins in
-    /// the result.
+    /// `c = a b` or `c += a b` for some columns, which begin at a vector and end at one or at the last column, and for
+    /// rows; `c` has a pointer for each row, to where the row begins in the result.
     ///
     /// # Safety
     /// [`Word::is_used`]; the rows' runs have their words, `packed` was written by [`Right::pack`], and nobody else
@@ -82,7 +82,7 @@ impl Right {
     pub(crate) unsafe fn multiply<N: Word>(
         &self,
         left: Left,
-        (packed, panels): (*const u8, Range<usize>),
+        (packed, columns): (*const u8, Range<usize>),
         c: *const *mut f32,
         accumulate: bool,
     ) {
@@ -91,10 +91,11 @@ impl Right {
         let words_at_once = self.words.div_ceil(panel_bytes.div_ceil(CACHED).max(1)).max(1);
         for run in (0..self.runs).step_by(runs_at_once) {
             for word in (0..self.words).step_by(words_at_once) {
-                for panel in panels.clone() {
+                for panel in columns.start / PANEL..columns.end.div_ceil(PANEL) {
                     let first = panel * PANEL;
+                    let some = columns.start.max(first)..columns.end.min(first + PANEL);
                     let width = width(self.columns - first);
-                    let begin = run * self.run_bytes() + (self.words * first + word * width) * WORD;
+                    let begin = self.words * first + word * width + some.start - first;
                     let terms = Runs {
                         runs: runs_at_once.min(self.runs - run),
                         words: words_at_once.min(self.words - word),
@@ -102,11 +103,12 @@ impl Right {
                         apart: left.apart,
                         offset: word * WORD,
                         zeros: left.zeros,
-                        panel: packed.wrapping_add(begin),
+                        panel: packed.wrapping_add(run * self.run_bytes() + begin * WORD),
                         panel_apart: self.run_bytes(),
                         panel_row: width * WORD,
                     };
-                    let to = Place::panel(Begins::Listed(c), first, self.columns);
+                    let to = Place::panel(Begins::Listed(c), some.start, some.end);
+                    let width = some.len().next_multiple_of(VECTOR);
                     // SAFETY: passed on.
                     unsafe { N::rows(left.rows, width, terms, to, accumulate || run + word > 0) };
                 }

@@ -95,8 +95,7 @@ impl Shape {
                 written.add(i).write(y.ptr.cast::<f32>().add(i * y.row));
             }
             if !self.one_tile() {
-                let panels = first / PANEL..right.panels();
-                return right.multiply::<N>(left, (r.shared, panels), written, false);
+                return right.multiply::<N>(left, (r.shared, first..self.columns), written, false);
             }
             let packed = r.scratch.add((2 * r.n * size_of::<usize>()).next_multiple_of(64));
             for i in 0..r.n {
@@ -109,7 +108,7 @@ impl Shape {
                 let b = r.inputs[1].ptr.cast::<N>().add(from * k + first * column);
                 let count = (self.k - from).min(BLOCK);
                 block.pack((0, 0..block.panels()), (0, count), b.cast_const(), (k, column), packed);
-                block.multiply::<N>(left, (packed, 0..block.panels()), written, from > 0);
+                block.multiply::<N>(left, (packed, 0..end - first), written, from > 0);
                 for i in 0..r.n {
                     *read.add(i) = (*read.add(i)).add((self.k - from).min(BLOCK) / N::NUMBERS * WORD);
                 }
