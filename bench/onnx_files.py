@@ -5,7 +5,7 @@
 
 Each file runs once in ONNX Runtime and in `lessen run` on the same random inputs; outputs must have the same types and
 extents and differ by at most 1e-4 of the largest number. Then `lessen bench onnx` takes times of both in turn, by the
-Python in $PYTHON or the one that runs this file. Extents that a file does not say are tried until ONNX Runtime takes
+Python in $PYTHON or the one that runs this file, and other engines after them. Extents that a file does not say are tried until ONNX Runtime takes
 them. The table goes to stdout; --write also writes it as Markdown.
 """
 
@@ -39,6 +39,8 @@ TRIED = {
     4: [[3, 64, 64], [3, 320, 320], [3, 48, 192], [1, 64, 64], [3, 24, 24], [3, 224, 224]],
 }
 TOLERANCE = 1e-4
+# Engines of which `onnx_engines.py` takes times, where their packages are installed.
+ENGINES = ("openvino", "tract")
 LIMIT_MEDIAN, LIMIT_EACH = 1.0, 1.5
 TIMEOUT = 120
 
@@ -128,20 +130,43 @@ def measured(args, path):
             return "wrong", found, None
         command = [args.lessen, "bench", "onnx", path, "--input", source, "--runs", str(args.runs), "--json"]
         times = json.loads(step.output_of(command, "lessen bench onnx", dict(os.environ, PYTHON=args.python)))
+        times["engines"] = {engine: other(args, engine, path, source) for engine in ENGINES}
     return ("runs" if found <= TOLERANCE else "differs"), f"{found:.1e}", times
+
+
+def other(args, engine, path, source):
+    """Milliseconds of a run in another engine; none where it does not run the file."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onnx_engines.py")
+    command = [args.python, script, engine, path, source, str(max(args.runs, 3))]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        return float(ran.stdout.split("\n")[-2]) if ran.returncode == 0 else None
+    except (subprocess.TimeoutExpired, ValueError, IndexError):
+        return None
 
 
 def row(path, outcome):
     word, text, times = outcome
     cells = [os.path.basename(path), f"{os.path.getsize(path) / (1 << 20):.1f}", word, text]
     if times is None or "ratio" not in (times["onnxruntime"] or {}):
-        return cells + ["", "", ""]
+        return cells + [""] * (3 + len(ENGINES))
     ratio = times["onnxruntime"]["ratio"]
     spread = f"{ratio['median']:.2f} ({ratio['min']:.2f}..{ratio['max']:.2f})"
-    return cells + [f"{times['ms']['median']:.2f}", f"{times['onnxruntime']['ms']['median']:.2f}", spread]
+    others = ["" if ms is None else f"{ms:.2f}" for ms in times["engines"].values()]
+    return cells + [f"{times['ms']['median']:.2f}", f"{times['onnxruntime']['ms']['median']:.2f}", spread] + others
 
 
-def markdown(args, rows, ratios, words):
+def beside(engine, outcomes):
+    """A sentence about the times of another engine."""
+    pairs = [(times["ms"]["median"], times["engines"][engine]) for _, _, times in outcomes if times]
+    ratios = [own / theirs for own, theirs in pairs if theirs]
+    if not ratios:
+        return f"- {engine} ran none of the files, or is not installed"
+    return f"- {engine} runs {len(ratios)} of the files; Lessen's time is {statistics.median(ratios):.2f} of its in the median of these"
+
+
+def markdown(args, rows, ratios, outcomes):
+    words = [outcome[0] for outcome in outcomes]
     count = lambda word: words.count(word)
     ran = count("runs") + count("differs")
     median = statistics.median(ratios) if ratios else float("nan")
@@ -165,9 +190,10 @@ def markdown(args, rows, ratios, words):
         f"- Lessen's time is {median:.2f} of ONNX Runtime's in the median of {len(ratios)} files (at most {LIMIT_MEDIAN}"
         f" is wanted), and above {LIMIT_EACH} for {above} of them; {args.runs} runs of each in turn, random inputs, the"
         " median of the ratios with the smallest and largest",
+        *[beside(engine, outcomes) for engine in ENGINES],
         "",
-        "| file | MiB | outcome | difference | Lessen, ms | ONNX Runtime, ms | ratio |",
-        "|---|---|---|---|---|---|---|",
+        "| file | MiB | outcome | difference | Lessen, ms | ONNX Runtime, ms | ratio | OpenVINO, ms | tract, ms |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join(text + ["| " + " | ".join(cells) + " |" for cells in rows]) + "\n"
 
@@ -181,15 +207,15 @@ def main():
     args = parser.parse_args()
     args.python = os.environ.get("PYTHON", sys.executable)
     args.lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
-    rows, ratios, words = [], [], []
+    rows, ratios, outcomes = [], [], []
     for path in sorted(map(os.path.abspath, args.files)):
         outcome = measured(args, path)
         rows.append(row(path, outcome))
-        words.append(outcome[0])
+        outcomes.append(outcome)
         if outcome[2] is not None and "ratio" in (outcome[2]["onnxruntime"] or {}):
             ratios.append(outcome[2]["onnxruntime"]["ratio"]["median"])
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
-    page = markdown(args, rows, ratios, words)
+    page = markdown(args, rows, ratios, outcomes)
     print(page)
     if args.write:
         step.write_aside(args.write, page)

@@ -27,6 +27,29 @@ maps! {
     Abs: f32 => f32, |x| x.abs();
     // A comparison with zero keeps the zero's sign and NaN.
     Sign: f32 => f32, |x| if x.abs() > 0.0 { 1f32.copysign(x) } else { x };
+    Floor: f32 => f32, |x| x.floor();
+    Ceil: f32 => f32, |x| x.ceil();
+    Round: f32 => f32, |x| x.round_ties_even();
+    Half: f32 => f32, |x| half(x);
+}
+
+/// The nearest number of IEEE 754 binary16; of two, the one whose last bit is 0.
+#[inline(always)]
+fn half(x: f32) -> f32 {
+    /// The least number that is rounded to infinity, and the least that has all bits.
+    const BEYOND: f32 = 65520.0;
+    const NORMAL: f32 = 6.103_515_6e-5;
+    /// Sums with it are multiples of 2^-24.
+    const APART: f32 = 0.5;
+    let a = x.abs();
+    let bits = a.to_bits();
+    // Half of the last bit that stays, less one where that bit is 0.
+    let rounded = f32::from_bits(bits.wrapping_add(0xfff).wrapping_add((bits >> 13) & 1) & !0x1fff);
+    let small = (a + APART) - APART;
+    let finite = if a < NORMAL { small } else { rounded };
+    let y = if a < BEYOND { finite } else { f32::INFINITY };
+    // NaN stays what it is.
+    if x.is_nan() { x } else { y.copysign(x) }
 }
 
 zips! {
@@ -69,6 +92,10 @@ pub unsafe fn unary(kind: UnaryKind, n: usize, c: usize, x: Rows<f32>, y: Rows<f
             UnaryKind::Sign => map(Sign, n, c, x, y),
             UnaryKind::Sin => trigonometric(0, n, c, x, y),
             UnaryKind::Cos => trigonometric(1, n, c, x, y),
+            UnaryKind::Floor => map(Floor, n, c, x, y),
+            UnaryKind::Ceil => map(Ceil, n, c, x, y),
+            UnaryKind::Round => map(Round, n, c, x, y),
+            UnaryKind::Half => map(Half, n, c, x, y),
         }
     }
 }

@@ -42,6 +42,8 @@ fn unary_functions() {
         (UnaryKind::Abs, [4.0, 0.0, 1.0, NAN, INF]),
         (UnaryKind::Sign, [-1.0, 0.0, 1.0, NAN, 1.0]),
         (UnaryKind::Exp, [(-4f64).exp(), 1.0, std::f64::consts::E, NAN, INF]),
+        (UnaryKind::Floor, [-4.0, 0.0, 1.0, NAN, INF]),
+        (UnaryKind::Half, [-4.0, 0.0, 1.0, NAN, INF]),
         (UnaryKind::Log, [NAN, -INF, 0.0, NAN, INF]),
         (UnaryKind::Tanh, [(-4f64).tanh(), 0.0, 1f64.tanh(), NAN, 1.0]),
         (
@@ -50,6 +52,22 @@ fn unary_functions() {
         ),
     ] {
         assert_data(&eval(Unary { kind }, &[&x])[0], &expected);
+    }
+}
+
+#[test]
+fn numbers_are_rounded() {
+    let tiny = 2f64.powi(-24);
+    for (kind, x, expected) in [
+        (UnaryKind::Floor, [-1.5, 2.5], [-2.0, 2.0]),
+        (UnaryKind::Ceil, [-1.5, 2.5], [-1.0, 3.0]),
+        (UnaryKind::Round, [-1.5, 2.5], [-2.0, 2.0]),
+        // Numbers of 16 bits have 11 significant bits and end at 65504; the least is 2^-24.
+        (UnaryKind::Half, [2049.0, -2051.0], [2048.0, -2052.0]),
+        (UnaryKind::Half, [65519.0, -65520.0], [65504.0, -INF]),
+        (UnaryKind::Half, [0.5 * tiny, 1.5 * tiny], [0.0, 2.0 * tiny]),
+    ] {
+        assert_data(&eval(Unary { kind }, &[&vector(&x)])[0], &expected);
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) mod element {
     pub(in crate::export) const FLOAT: i32 = 1;
     pub(in crate::export) const INT64: i32 = 7;
     pub(in crate::export) const BOOL: i32 = 9;
+    pub(in crate::export) const HALF: i32 = 10;
     pub(in crate::export) const DOUBLE: i32 = 11;
 }
 

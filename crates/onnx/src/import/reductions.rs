@@ -9,20 +9,30 @@ use super::layout::behind;
 
 pub(crate) const OPERATORS: Operators = &[
     ("LogSoftmax", |call| along(call, Tensor::log_softmax)),
-    ("ReduceL1", |call| reduced(call, |x, axes| x.abs().sum_axes(axes))),
-    ("ReduceL2", |call| {
-        reduced(call, |x, axes| (x * x).sum_axes(axes).sqrt())
-    }),
-    ("ReduceLogSum", |call| reduced(call, |x, axes| x.sum_axes(axes).log())),
+    ("ReduceL1", |call| reduced(call, |x, axes| sums(x.abs(), axes))),
+    ("ReduceL2", |call| reduced(call, |x, axes| sums(x * x, axes).sqrt())),
+    ("ReduceLogSum", |call| reduced(call, |x, axes| sums(x, axes).log())),
     ("ReduceMax", |call| reduced(call, |x, axes| x.max_axes(axes))),
     ("ReduceMean", |call| reduced(call, |x, axes| x.mean_axes(axes))),
     ("ReduceMin", |call| reduced(call, |x, axes| x.min_axes(axes))),
-    ("ReduceSum", |call| reduced(call, |x, axes| x.sum_axes(axes))),
-    ("ReduceSumSquare", |call| {
-        reduced(call, |x, axes| (x * x).sum_axes(axes))
-    }),
+    ("ReduceSum", |call| reduced(call, sums)),
+    ("ReduceSumSquare", |call| reduced(call, |x, axes| sums(x * x, axes))),
     ("Softmax", |call| along(call, Tensor::softmax)),
 ];
+
+/// The most numbers of a short row.
+const SHORT: usize = 4;
+
+/// Sums over axes; those of short rows, such as the parts of complex numbers, are sums of columns.
+fn sums<'g>(x: Tensor<'g>, axes: &[usize]) -> Tensor<'g> {
+    let (last, width) = (x.rank().saturating_sub(1), x.ty().last());
+    if axes != [last] || !(1..=SHORT).contains(&width) {
+        return x.sum_axes(axes);
+    }
+    let shape = x.shape();
+    let columns = (0..width).map(|i| x.slice(-1, i, 1).reshape(&shape[..last]));
+    columns.reduce(|sum, column| sum + column).unwrap_or(x)
+}
 
 /// A reduction over axes, which are kept with an extent of 1 unless the node says otherwise.
 fn reduced<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {

@@ -213,7 +213,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         let to = node
             .attribute("to")
             .and_then(|to| Element::of(i32::try_from(to.i).ok()?));
-        if node.proto.op_type == "Cast" && to.is_none_or(is_narrow) {
+        if node.proto.op_type == "Cast" && to.is_none() {
             return Ok(false);
         }
         let (mut has_float, mut all_fixed, mut has_pending) = (false, true, false);
@@ -237,8 +237,8 @@ impl<'a, 'g> Builder<'a, 'g> {
                 }
             };
             match element {
-                Some(element) if !is_narrow(element) => has_float |= element.is_float(),
-                _ => return Ok(false),
+                Some(element) => has_float |= element.is_float(),
+                None => return Ok(false),
             }
         }
         Ok(has_pending || (has_float && !all_fixed))
@@ -273,7 +273,19 @@ impl<'a, 'g> Builder<'a, 'g> {
         if outputs.len() < node.proto.output.len() && wanted > outputs.len() {
             return Err(Error::user("an output is not traced"));
         }
-        let float = elements.iter().copied().find(|element| element.is_float());
+        let to = node
+            .attribute("to")
+            .and_then(|to| Element::of(i32::try_from(to.i).ok()?));
+        let mut floats = elements.iter().copied().filter(|element| element.is_float());
+        let first = floats.next();
+        let is_mixed =
+            floats.any(|element| Some(element) != first && first.is_some_and(is_narrow) | is_narrow(element));
+        let float = to.or(first);
+        // Several results may be of several types, such as a norm's statistics, unless they are parts of an input.
+        let is_parted = wanted == 1 || elements_of(&outputs) == call.inputs.iter().flatten().map(count).next();
+        if is_mixed || (float.is_some_and(is_narrow) && !is_parted) {
+            return Err(Error::user("results of several types are not traced"));
+        }
         let mut given = Vec::new();
         for (name, value) in node.proto.output.iter().zip(outputs) {
             if name.is_empty() {
@@ -281,13 +293,18 @@ impl<'a, 'g> Builder<'a, 'g> {
             }
             match value {
                 Value::Traced(tensor) => {
-                    let element = match (tensor.dtype(), float) {
-                        (DType::F32, _) => Element::F32,
-                        (DType::F64, _) => Element::F64,
-                        (DType::Bool, _) => Element::Bool,
+                    let traced = match (tensor.dtype(), float) {
+                        (DType::F32, Some(Element::F16)) => (tensor.rounded_to_half(), Element::F16),
+                        (DType::F32, Some(Element::BF16)) => (tensor.cast(DType::BF16).cast(DType::F32), Element::BF16),
+                        (DType::F32, _) => (tensor, Element::F32),
+                        (DType::F64, _) => (tensor, Element::F64),
+                        (DType::Bool, _) => (tensor, Element::Bool),
                         _ => return Err(Error::user("integers are not traced")),
                     };
-                    given.push((name, Some((tensor, element)), None));
+                    given.push((name, Some(traced), None));
+                }
+                Value::Known(array) if array.ty.dtype.is_float() && float.is_some_and(is_narrow) => {
+                    return Err(Error::user("numbers of 16 bits that are known are not traced"));
                 }
                 Value::Known(array) => given.push((name, None, Some(of_known(&array)?))),
                 Value::Held(held) => given.push((name, None, Some(HostTensor::clone(&held.tensor)))),
@@ -359,7 +376,21 @@ impl<'a, 'g> Builder<'a, 'g> {
     }
 }
 
-/// Whether a program would compute a type with more bits than it has.
+/// The number of elements of a value.
+fn count(value: &Value<'_>) -> usize {
+    match value {
+        Value::Traced(tensor) => tensor.ty().numel(),
+        Value::Known(array) => array.ty.numel(),
+        Value::Held(held) => held.tensor.len(),
+    }
+}
+
+/// The number of elements of several values together.
+fn elements_of(values: &[Value<'_>]) -> Option<usize> {
+    values.iter().map(count).try_fold(0usize, usize::checked_add)
+}
+
+/// Whether a type is computed with more bits than it has, and its results are rounded.
 fn is_narrow(element: Element) -> bool {
     element.is_float() && !matches!(element, Element::F32 | Element::F64)
 }

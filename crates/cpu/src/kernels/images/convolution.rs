@@ -38,7 +38,7 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         if types.any_empty() {
             return None;
         }
-        let kernel = if sizes.is_depthwise() {
+        let kernel = if is_depthwise(sizes) {
             depthwise::<Bf16, Bf16>(sizes, of_windows)
         } else {
             patches::<Bf16>(sizes, of_windows, products, true)
@@ -102,6 +102,12 @@ fn joined(sizes: Conv2dSizes) -> usize {
     }
 }
 
+/// Whether memory binds a convolution: each channel has a filter of its own. A single channel is a product of windows,
+/// which have no other side to be computed along.
+fn is_depthwise(sizes: Conv2dSizes) -> bool {
+    sizes.is_depthwise() && sizes.groups > 1
+}
+
 fn taps(sizes: Conv2dSizes) -> usize {
     sizes.rows.taps * sizes.columns.taps
 }
@@ -133,14 +139,14 @@ fn of_images(
         of_bf16,
         types,
         || {
-            if sizes.is_depthwise() {
+            if is_depthwise(sizes) {
                 depthwise::<f32, f32>(sizes, read)
             } else {
                 patches::<f32>(sizes, read, products, false)
             }
         },
         || {
-            if sizes.is_depthwise() {
+            if is_depthwise(sizes) {
                 depthwise::<Bf16, f32>(sizes, read)
             } else {
                 patches::<Bf16>(sizes, read, products, false)

@@ -26,6 +26,10 @@ fn plain(kind: UnaryKind, x: f32) -> f32 {
         UnaryKind::Sign => kind.eval(x.into()) as f32,
         UnaryKind::Sin => x.sin(),
         UnaryKind::Cos => x.cos(),
+        UnaryKind::Floor => x.floor(),
+        UnaryKind::Ceil => x.ceil(),
+        UnaryKind::Round => x.round_ties_even(),
+        UnaryKind::Half => kind.eval(x.into()) as f32,
     }
 }
 

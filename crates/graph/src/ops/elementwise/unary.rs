@@ -36,11 +36,19 @@ pub enum UnaryKind {
     Sin,
     /// Cosine, of radians.
     Cos,
+    /// The next integer that is not larger.
+    Floor,
+    /// The next integer that is not smaller.
+    Ceil,
+    /// The nearest integer; of two, the even one.
+    Round,
+    /// The nearest number of 16 bits (IEEE 754 binary16); infinite from 65520 on. Its derivative is that of `x`.
+    Half,
 }
 
 impl UnaryKind {
     /// All of them.
-    pub const ALL: [UnaryKind; 13] = [
+    pub const ALL: [UnaryKind; 17] = [
         UnaryKind::Neg,
         UnaryKind::Exp,
         UnaryKind::Log,
@@ -54,6 +62,10 @@ impl UnaryKind {
         UnaryKind::Sign,
         UnaryKind::Sin,
         UnaryKind::Cos,
+        UnaryKind::Floor,
+        UnaryKind::Ceil,
+        UnaryKind::Round,
+        UnaryKind::Half,
     ];
 
     /// Name in the text form.
@@ -72,13 +84,17 @@ impl UnaryKind {
             UnaryKind::Sign => "sign",
             UnaryKind::Sin => "sin",
             UnaryKind::Cos => "cos",
+            UnaryKind::Floor => "floor",
+            UnaryKind::Ceil => "ceil",
+            UnaryKind::Round => "round",
+            UnaryKind::Half => "half",
         }
     }
 
     /// Whether devices compute it exactly or correctly rounded.
     pub fn is_exact(self) -> bool {
-        use UnaryKind::{Abs, Neg, Recip, Sign, Sqrt};
-        matches!(self, Abs | Neg | Recip | Sign | Sqrt)
+        use UnaryKind::{Abs, Ceil, Floor, Half, Neg, Recip, Round, Sign, Sqrt};
+        matches!(self, Abs | Ceil | Floor | Half | Neg | Recip | Round | Sign | Sqrt)
     }
 
     /// The function in `f64`.
@@ -98,8 +114,25 @@ impl UnaryKind {
             UnaryKind::Sign => x.signum(),
             UnaryKind::Sin => x.sin(),
             UnaryKind::Cos => x.cos(),
+            UnaryKind::Floor => x.floor(),
+            UnaryKind::Ceil => x.ceil(),
+            UnaryKind::Round => x.round_ties_even(),
+            UnaryKind::Half => half(x),
         }
     }
+}
+
+/// The nearest number of IEEE 754 binary16; of two, the one whose last bit is 0.
+fn half(x: f64) -> f64 {
+    /// The least number that is rounded to infinity.
+    const BEYOND: f64 = 65520.0;
+    if x.abs() >= BEYOND {
+        return f64::INFINITY.copysign(x);
+    }
+    // Numbers from 2^e on are 2^(e - 10) apart, and those below 2^-14 as far as those from there on.
+    let exponent = ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    let apart = 2f64.powi(exponent.max(-14) - 10);
+    (x / apart).round_ties_even() * apart
 }
 
 function_names!(UnaryKind);
@@ -151,6 +184,7 @@ impl Elementwise for Unary {
     fn flops(&self) -> f64 {
         match self.kind {
             UnaryKind::Neg | UnaryKind::Abs | UnaryKind::Sign => 1.0,
+            UnaryKind::Floor | UnaryKind::Ceil | UnaryKind::Round => 1.0,
             UnaryKind::Sqrt | UnaryKind::Rsqrt | UnaryKind::Recip => 4.0,
             _ => 16.0,
         }
@@ -176,6 +210,8 @@ impl Elementwise for Unary {
             UnaryKind::Sign => dy.full_like(0.0),
             UnaryKind::Sin => dy * x.cos(),
             UnaryKind::Cos => -(dy * x.sin()),
+            UnaryKind::Floor | UnaryKind::Ceil | UnaryKind::Round => dy.full_like(0.0),
+            UnaryKind::Half => dy,
         };
         vec![Some(dx)]
     }
@@ -196,6 +232,30 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     fn unary(self, kind: UnaryKind) -> Tensor<'g> {
         self.trace().apply1(Unary { kind }, &[self])
+    }
+
+    /// The next integer that is not larger.
+    #[track_caller]
+    pub fn floor(self) -> Tensor<'g> {
+        self.unary(UnaryKind::Floor)
+    }
+
+    /// The next integer that is not smaller.
+    #[track_caller]
+    pub fn ceil(self) -> Tensor<'g> {
+        self.unary(UnaryKind::Ceil)
+    }
+
+    /// The nearest integer; of two, the even one.
+    #[track_caller]
+    pub fn round(self) -> Tensor<'g> {
+        self.unary(UnaryKind::Round)
+    }
+
+    /// The nearest number of 16 bits (IEEE 754 binary16), with the derivative of `x`.
+    #[track_caller]
+    pub fn rounded_to_half(self) -> Tensor<'g> {
+        self.unary(UnaryKind::Half)
     }
 
     /// `e^x`

@@ -14,7 +14,7 @@ use super::parameters::{attributes, scalar};
 use super::{Operation, always};
 use crate::export::emitter::{Emitter, Narrow};
 use crate::export::extent::Extent;
-use crate::export::writer::{float, int, text};
+use crate::export::writer::{element, float, int, text};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     always(Binary::NAME, binary),
@@ -157,14 +157,22 @@ fn unary(e: &mut Emitter<'_>, node: usize) -> Result<()> {
         UnaryKind::Sign => "Sign",
         UnaryKind::Sin => "Sin",
         UnaryKind::Cos => "Cos",
+        UnaryKind::Floor => "Floor",
+        UnaryKind::Ceil => "Ceil",
+        UnaryKind::Round => "Round",
+        UnaryKind::Half => "Cast",
     };
-    result(e, node, |e, x| {
-        let y = e.writer.one(operator, x, vec![]);
-        if kind == UnaryKind::Rsqrt {
-            e.writer.one("Reciprocal", &[&y], vec![])
-        } else {
-            y
+    let wide = e.element(e.dtype(e.node(node).inputs[0]))?;
+    result(e, node, |e, x| match kind {
+        UnaryKind::Half => {
+            let narrow = e.writer.one(operator, x, vec![int("to", element::HALF.into())]);
+            e.writer.one(operator, &[&narrow], vec![int("to", wide.into())])
         }
+        UnaryKind::Rsqrt => {
+            let y = e.writer.one(operator, x, vec![]);
+            e.writer.one("Reciprocal", &[&y], vec![])
+        }
+        _ => e.writer.one(operator, x, vec![]),
     })
 }
 
