@@ -1,6 +1,7 @@
 //! A node while it is computed in memory: its inputs and attributes.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
@@ -16,6 +17,29 @@ pub(crate) struct Body<'g> {
     pub graph: &'g GraphProto,
     /// Its initializers by name.
     pub initializers: Arc<HashMap<String, HostValue>>,
+    /// For each node that reads nothing that changes from run to run its outputs, as soon as they are known; none for
+    /// the other nodes.
+    pub fixed: Vec<Option<OnceCell<Vec<HostValue>>>>,
+}
+
+impl<'g> Body<'g> {
+    /// A graph with these initializers.
+    pub fn new(graph: &'g GraphProto, initializers: HashMap<String, HostValue>) -> Body<'g> {
+        let mut varying: HashSet<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
+        let fixed = graph.node.iter().map(|node| {
+            let has_graphs = node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty());
+            let is_fixed = !has_graphs && !node.input.iter().any(|name| varying.contains(name.as_str()));
+            if !is_fixed {
+                varying.extend(node.output.iter().map(String::as_str));
+            }
+            is_fixed.then(OnceCell::new)
+        });
+        Body {
+            fixed: fixed.collect(),
+            graph,
+            initializers: Arc::new(initializers),
+        }
+    }
 }
 
 /// Runs the graphs in a node's attributes, which read names from around the node.

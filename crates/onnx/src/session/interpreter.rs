@@ -1,8 +1,7 @@
 //! Nodes one after another, each computed in memory.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
@@ -37,27 +36,26 @@ impl<'m> Interpreter<'m> {
     /// What its operator does not do, with the node's name.
     pub(super) fn node(&self, node: &Node, scope: &Scope<'_>) -> Result<()> {
         let opsets = node.opsets.as_deref().unwrap_or(&self.model.opsets);
-        self.compute(&node.proto, opsets, scope)
-            .map_err(|why| self.model.error(why.message()))
+        let outputs = self.compute(&node.proto, opsets, scope);
+        define(
+            &node.proto,
+            outputs.map_err(|why| self.model.error(why.message()))?,
+            scope,
+        );
+        Ok(())
     }
 
-    /// Computes a node of the model or of a graph inside it.
+    /// The outputs of a node of the model or of a graph inside it.
     ///
     /// # Errors
     /// A sentence that names the node, but not the file.
-    fn compute(&self, node: &NodeProto, opsets: &[OperatorSetIdProto], scope: &Scope<'_>) -> Result<()> {
-        let outputs = self.outputs(node, opsets, scope).map_err(|why| {
+    fn compute(&self, node: &NodeProto, opsets: &[OperatorSetIdProto], scope: &Scope<'_>) -> Result<Vec<HostValue>> {
+        self.outputs(node, opsets, scope).map_err(|why| {
             let mut names = [&node.name].into_iter().chain(&node.output);
             let name = names.find(|name| !name.is_empty()).map_or("", String::as_str);
             let (operator, why) = (&node.op_type, why.message());
             Error::user(format!("the node {operator} `{name}` cannot be run, since {why}"))
-        })?;
-        for (name, value) in node.output.iter().zip(outputs) {
-            if !name.is_empty() {
-                scope.set(name, value);
-            }
-        }
-        Ok(())
+        })
     }
 
     fn outputs(&self, node: &NodeProto, opsets: &[OperatorSetIdProto], scope: &Scope<'_>) -> Result<Vec<HostValue>> {
@@ -79,6 +77,15 @@ impl<'m> Interpreter<'m> {
             },
         };
         operator(&call)
+    }
+}
+
+/// Defines the outputs of a node that have names.
+fn define(node: &NodeProto, outputs: Vec<HostValue>, scope: &Scope<'_>) {
+    for (name, value) in node.output.iter().zip(outputs) {
+        if !name.is_empty() {
+            scope.set(name, value);
+        }
     }
 }
 
@@ -115,10 +122,7 @@ impl Bodies for Within<'_, '_> {
         for message in &graph.initializer {
             initializers.insert(message.name.clone(), self.array(message)?.into());
         }
-        Ok(Body {
-            graph,
-            initializers: Arc::new(initializers),
-        })
+        Ok(Body::new(graph, initializers))
     }
 
     fn run(&self, body: &Body<'_>, inputs: Vec<HostValue>) -> Result<Vec<HostValue>> {
@@ -133,8 +137,16 @@ impl Bodies for Within<'_, '_> {
         for (input, value) in body.graph.input.iter().zip(inputs) {
             scope.set(&input.name, value);
         }
-        for node in &body.graph.node {
-            self.interpreter.compute(node, self.opsets, &scope)?;
+        for (node, fixed) in body.graph.node.iter().zip(&body.fixed) {
+            if let Some(outputs) = fixed.as_ref().and_then(OnceCell::get) {
+                define(node, outputs.clone(), &scope);
+                continue;
+            }
+            let outputs = self.interpreter.compute(node, self.opsets, &scope)?;
+            if let Some(fixed) = fixed {
+                fixed.get_or_init(|| outputs.clone());
+            }
+            define(node, outputs, &scope);
         }
         let outputs = body.graph.output.iter();
         outputs.map(|output| scope.get(&output.name)).collect()

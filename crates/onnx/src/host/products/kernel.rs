@@ -19,6 +19,17 @@ pub(in crate::host) fn add_product<T: Number>(a: &[T], b: &[T], c: &mut [T], [m,
     if m == 0 || k == 0 || n == 0 {
         return;
     }
+    if m == 1 {
+        // One row is the sum of the rows of `b`, which are read once.
+        let mut sums = vec![T::ZERO; n];
+        for (factor, row) in a.iter().zip(b.chunks_exact(n)) {
+            sums.iter_mut()
+                .zip(row)
+                .for_each(|(sum, x)| *sum = sum.plus(factor.times(*x)));
+        }
+        c.iter_mut().zip(&sums).for_each(|(out, sum)| *out = out.plus(*sum));
+        return;
+    }
     let mut panel = vec![[T::ZERO; COLUMNS]; k];
     for left in (0..n).step_by(COLUMNS) {
         let width = COLUMNS.min(n - left);
