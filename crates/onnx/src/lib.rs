@@ -9,7 +9,6 @@
 mod convert;
 mod edit;
 mod element;
-mod execute;
 pub mod export;
 mod external;
 mod host;
@@ -29,8 +28,7 @@ pub use convert::{
     difference_on,
 };
 pub use element::Element;
-pub use execute::Executable;
-pub use host::{Data, HostTensor, HostValue, NarrowNumber};
+pub use host::{Data, HostTensor, HostValue, NarrowNumbers, run_node};
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
 pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use lessen_base::{Error, Result};
-use lessen_device::{Backend, Host, HostArray, random_inputs};
-use lessen_graph::{Array, InputKind, ValueId, evaluate_exactly};
+use lessen_device::{Backend, random_inputs};
+use lessen_graph::{Array, DType, InputKind, ValueId, evaluate_exactly};
 
 use super::Converter;
 use super::work::Work;
-use crate::execute::Executable;
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
+use crate::session::run_traced;
 
 /// How far the results of two models are apart.
 #[derive(Clone, PartialEq, Debug)]
@@ -161,33 +161,9 @@ pub fn difference_on(
         if results.is_empty() {
             data = random_inputs(&imported.graph, seed);
         }
-        results.push(run_on(open()?, (model, sizes), &data)?);
+        let mut outputs = run_traced(open()?.as_mut(), model, imported, &data)?;
+        outputs.retain(|_, found| found.ty.dtype == DType::F32);
+        results.push(outputs);
     }
     difference(&results[0], &results[1]).map(Some)
-}
-
-/// The outputs of a model of floats for inputs by name.
-fn run_on(
-    backend: Box<dyn Backend>,
-    (model, sizes): (&Model, &Sizes),
-    data: &[(String, Array)],
-) -> Result<HashMap<String, Array>> {
-    let mut executable = Executable::load(backend, model, sizes)?;
-    let held: Vec<(&str, HostArray)> = data
-        .iter()
-        .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))
-        .collect();
-    let inputs: Vec<(&str, Host<'_>)> = held.iter().map(|(name, array)| (*name, array.host())).collect();
-    executable.run(&inputs)?;
-    let outputs = executable
-        .outputs()
-        .iter()
-        .filter_map(|(name, ty)| match executable.output(name)?.host() {
-            Host::F32(found) => {
-                let numbers = found.iter().map(|x| f64::from(*x)).collect();
-                Some((name.clone(), Array::new(ty.clone(), numbers)))
-            }
-            _ => None,
-        });
-    Ok(outputs.collect())
 }

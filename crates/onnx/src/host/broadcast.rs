@@ -111,7 +111,7 @@ impl<const N: usize> Broadcast<N> {
     }
 
     /// Calls `each` with the place of every row's first element in the arrays.
-    fn for_each_row(&self, mut each: impl FnMut([usize; N])) {
+    fn for_each_row(&self, each: &mut dyn FnMut([usize; N])) {
         let mut index = vec![0; self.axes.len()];
         let mut places = [0; N];
         for _ in 0..self.rows {
@@ -134,7 +134,7 @@ impl Broadcast<2> {
     pub(crate) fn map<A, B, C>(&self, a: &[A], b: &[B], f: impl Fn(&A, &B) -> C) -> Vec<C> {
         let mut all = Vec::with_capacity(self.len());
         let row = self.row;
-        self.for_each_row(|[i, j]| match self.moves {
+        self.for_each_row(&mut |[i, j]| match self.moves {
             [true, true] => all.extend(a[i..i + row].iter().zip(&b[j..j + row]).map(|(x, y)| f(x, y))),
             [true, false] => {
                 let y = &b[j];
@@ -154,7 +154,7 @@ impl Broadcast<3> {
     pub(crate) fn map<A, B, C, D>(&self, a: &[A], b: &[B], c: &[C], f: impl Fn(&A, &B, &C) -> D) -> Vec<D> {
         let mut all = Vec::with_capacity(self.len());
         let [u, v, w] = self.moves.map(usize::from);
-        self.for_each_row(|[i, j, k]| {
+        self.for_each_row(&mut |[i, j, k]| {
             all.extend((0..self.row).map(|at| f(&a[i + u * at], &b[j + v * at], &c[k + w * at])));
         });
         all

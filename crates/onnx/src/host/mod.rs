@@ -9,6 +9,7 @@
 
 mod broadcast;
 mod call;
+mod cells;
 mod control;
 mod data;
 mod elementwise;
@@ -16,7 +17,8 @@ mod images;
 mod learning;
 mod message;
 mod movement;
-mod narrow_number;
+mod narrow_numbers;
+mod node;
 mod number;
 mod operators;
 mod products;
@@ -25,10 +27,12 @@ mod typed;
 
 pub(crate) use broadcast::Broadcast;
 pub(crate) use call::{Bodies, Body, HostCall, HostOperators, NoBodies, one};
+pub(crate) use cells::{Cell, Cells, moved};
 pub use data::Data;
-pub(crate) use data::{each_float, each_integer, each_number, each_type};
+pub(crate) use data::{each_float, each_integer, each_number, each_wide};
 pub(crate) use images::{Resizing, Taps};
-pub use narrow_number::NarrowNumber;
+pub use narrow_numbers::NarrowNumbers;
+pub use node::run_node;
 pub(crate) use number::{Float, Integer, Number};
 pub(crate) use operators::host_operator;
 pub(crate) use tensor::numel;

@@ -14,8 +14,6 @@ pub(crate) trait Number:
     const ONE: Self;
     /// The least number; of floats minus infinity.
     const LEAST: Self;
-    /// The greatest number; of floats infinity.
-    const MOST: Self;
 
     /// The nearest number to a float: floats round to even and overflow to infinity, integers saturate and NaN is
     /// zero.
@@ -61,7 +59,6 @@ macro_rules! integers {
             const ZERO: Self = 0;
             const ONE: Self = 1;
             const LEAST: Self = $type::MIN;
-            const MOST: Self = $type::MAX;
 
             fn of_f64(x: f64) -> Self { x as $type }
             fn cut(x: f64) -> Self { cut(x, $type::BITS, $signed) as $type }
@@ -99,7 +96,6 @@ macro_rules! floats {
             const ZERO: Self = $type::ZERO_;
             const ONE: Self = $type::ONE_;
             const LEAST: Self = $type::NEG_INFINITY;
-            const MOST: Self = $type::INFINITY;
 
             fn of_f64(x: f64) -> Self { $of(x) }
             fn cut(x: f64) -> Self { $of(x) }

@@ -31,7 +31,10 @@ impl HostTensor {
     /// # Errors
     /// Another number of elements than the extents have.
     pub fn new(shape: &[usize], data: impl Into<Data>) -> Result<HostTensor> {
-        let data = data.into();
+        HostTensor::of_data(shape, data.into())
+    }
+
+    fn of_data(shape: &[usize], data: Data) -> Result<HostTensor> {
         if numel(shape)? == data.len() {
             Ok(HostTensor {
                 shape: shape.to_vec(),
@@ -123,17 +126,7 @@ impl HostTensor {
 
     /// The elements as integers where they are integers or truth values.
     pub fn integers(&self) -> Option<Vec<i64>> {
-        use super::Number;
-        match &self.data {
-            Data::Bool(v) => Some(v.iter().map(|x| i64::from(*x)).collect()),
-            Data::U64(v) => Some(v.iter().map(|x| i64::try_from(*x).unwrap_or(i64::MAX)).collect()),
-            other => match self.element() {
-                Some(Element::Narrow(narrow)) if narrow.range().is_some() => {
-                    Some(other.to_f64().into_iter().map(|x| x as i64).collect())
-                }
-                _ => super::each_integer!(other, v => Some(v.iter().map(|x| x.to_i128() as i64).collect()), else None),
-            },
-        }
+        self.data.integers()
     }
 }
 

@@ -2,10 +2,9 @@
 
 use half::{bf16, f16};
 
-use super::data::Data;
-use super::narrow_number::NarrowNumber;
+use super::data::{Data, each_number};
 
-/// A type of elements.
+/// A type of numbers, truth values or texts.
 pub(crate) trait Typed: Clone + Sized {
     /// The elements, if they have this type.
     fn of(data: &Data) -> Option<&[Self]>;
@@ -29,6 +28,7 @@ macro_rules! typed {
             pub fn type_name(&self) -> &'static str {
                 match self {
                     $(Data::$variant(_) => $name,)+
+                    Data::Narrow(all) => all.narrow().name(),
                 }
             }
         }
@@ -50,14 +50,24 @@ typed! {
     f32 => F32, "float";
     f64 => F64, "double";
     String => Text, "string";
-    NarrowNumber<17> => E4M3, "float8e4m3fn";
-    NarrowNumber<18> => E4M3Uz, "float8e4m3fnuz";
-    NarrowNumber<19> => E5M2, "float8e5m2";
-    NarrowNumber<20> => E5M2Uz, "float8e5m2fnuz";
-    NarrowNumber<21> => U4, "uint4";
-    NarrowNumber<22> => I4, "int4";
-    NarrowNumber<23> => E2M1, "float4e2m1";
-    NarrowNumber<24> => E8M0, "float8e8m0";
-    NarrowNumber<25> => U2, "uint2";
-    NarrowNumber<26> => I2, "int2";
+}
+
+impl Data {
+    /// Adds the elements of other data; whether these have the same type, else nothing is added.
+    pub(crate) fn extend(&mut self, more: &Data) -> bool {
+        fn of<T: Typed>(all: &mut Vec<T>, more: &Data) -> bool {
+            let more = T::of(more);
+            all.extend_from_slice(more.unwrap_or_default());
+            more.is_some()
+        }
+        match (self, more) {
+            (Data::Narrow(all), Data::Narrow(more)) if all.narrow() == more.narrow() => {
+                all.bits_mut().extend_from_slice(more.bits());
+                true
+            }
+            (Data::Bool(all), more) => of(all, more),
+            (Data::Text(all), more) => of(all, more),
+            (numbers, more) => each_number!(numbers, all => of(all, more), else false),
+        }
+    }
 }

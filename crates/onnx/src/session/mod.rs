@@ -15,6 +15,8 @@ mod missing;
 mod program;
 mod scope;
 mod section;
+mod traced;
+mod upload;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +33,7 @@ use self::interpreter::Interpreter;
 use self::program::{Part, Program};
 use self::scope::Scope;
 use self::section::{Alternative, Item, MOST_ALTERNATIVES, Section};
+pub(crate) use self::traced::run_traced;
 use crate::host::HostValue;
 use crate::model::{Model, Node};
 

@@ -10,8 +10,8 @@ use lessen_device::{Backend, Host, HostArray, ModelId, ProgramId};
 use lessen_graph::{Array, DType, Graph, InputKind, Type};
 
 use super::scope::Scope;
+use super::upload::{upload_array, upload_tensor};
 use crate::element::Element;
-use crate::execute::{upload_array, upload_tensor};
 use crate::host::{Data, HostTensor, HostValue};
 use crate::model::Model;
 

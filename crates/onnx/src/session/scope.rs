@@ -31,6 +31,16 @@ impl<'s> Scope<'s> {
         }
     }
 
+    /// A scope of which all names are set.
+    pub(super) fn empty() -> Scope<'s> {
+        Scope {
+            values: RefCell::default(),
+            initializers: None,
+            around: None,
+            constants: None,
+        }
+    }
+
     /// The scope of a graph within this one, which begins with these initializers.
     pub(super) fn inner(&'s self, initializers: Arc<HashMap<String, HostValue>>) -> Scope<'s> {
         Scope {

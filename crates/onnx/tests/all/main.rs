@@ -10,6 +10,7 @@ mod exports;
 mod files;
 mod movement;
 mod mutations;
+mod nodes;
 mod operators;
 mod recurrent;
 mod session;

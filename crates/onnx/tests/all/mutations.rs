@@ -1,14 +1,15 @@
 //! Damaged files cause errors, never a panic, and take no more time and memory than others.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lessen_base::{Result, SplitMix64, allocated, cases};
 use lessen_cpu::CpuBackend;
-use lessen_device::{Host, HostArray, random_inputs};
+use lessen_device::random_inputs;
 use lessen_onnx::{
-    Converter, Executable, Model, NormOperators, NormTarget, Sizes, Work, difference_of_files, fitting_sizes,
-    size_names,
+    Converter, Data, Element, HostTensor, Imported, Model, NormOperators, NormTarget, Session, Sizes, Work,
+    difference_of_files, fitting_sizes, size_names,
 };
 
 use crate::builder::transformer;
@@ -99,21 +100,22 @@ fn convert(path: &Path, to: &Path, target: NormTarget) -> Result<()> {
 
 /// Runs a file on random inputs, if its plan is small.
 fn run(path: &Path) -> Result<()> {
-    let model = Model::open(path)?;
+    let model = Arc::new(Model::open_to_run(path)?);
     let names = size_names(&model);
     let sizes: Sizes = names.iter().map(|name| (name.clone(), 2)).collect();
     let sizes = fitting_sizes(&model, &sizes, &names)?;
+    let imported = Imported::of(&model, &sizes)?;
+    let mut inputs = Vec::new();
+    for (name, array) in random_inputs(&imported.graph, 3) {
+        let input = model.inputs.iter().find(|input| input.name == name);
+        let ty = input.and_then(|input| input.r#type.as_ref()?.tensor_type.as_ref());
+        if let Some(element) = ty.and_then(|ty| Element::of(ty.elem_type)) {
+            let data = Data::of_f64(element, array.data.iter().copied());
+            inputs.push((name, HostTensor::new(&array.ty.shape, data)?.into()));
+        }
+    }
     let backend = CpuBackend::new(1)?.with_memory_limit(MOST_PLANNED);
-    let mut executable = Executable::load(Box::new(backend), &model, &sizes)?;
-    let inputs: Vec<(String, HostArray)> = random_inputs(executable.plan().graph(), 3)
-        .into_iter()
-        .map(|(name, array)| (name, HostArray::of(array.ty.dtype, &array.data)))
-        .collect();
-    let data: Vec<(&str, Host<'_>)> = inputs
-        .iter()
-        .map(|(name, array)| (name.as_str(), array.host()))
-        .collect();
-    executable.run(&data)
+    Session::new(model, Box::new(backend))?.run(inputs).map(drop)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use lessen_base::Result;
 
 use crate::element::Element;
-use crate::host::{Data, HostCall, HostTensor, HostValue, Typed, each_type, numel};
+use crate::host::{Data, HostCall, HostTensor, HostValue, moved, numel};
 use crate::proto::{Dimension, ValueInfoProto};
 
 /// The most bytes of all that the iterations of a node give.
@@ -38,15 +38,7 @@ impl Stacked {
             self.first = Some((tensor.shape().to_vec(), tensor.data().clone()));
             return Ok(());
         };
-        let is_same = shape[..] == *tensor.shape()
-            && each_type!(all, all => match Typed::of(tensor.data()) {
-                Some(more) => {
-                    all.extend_from_slice(more);
-                    true
-                }
-                None => false,
-            });
-        if is_same {
+        if shape[..] == *tensor.shape() && all.extend(tensor.data()) {
             Ok(())
         } else {
             call.refused(format!(
@@ -85,14 +77,15 @@ impl Stacked {
             return HostTensor::new(&shape, data);
         }
         let count = self.count;
-        let places =
-            (0..outer).flat_map(|o| (0..count).map(move |i| (if is_reversed { count - 1 - i } else { i }) * outer + o));
-        let data: Data = each_type!(&data, all => {
+        let places = || {
+            (0..outer).flat_map(|o| (0..count).map(move |i| (if is_reversed { count - 1 - i } else { i }) * outer + o))
+        };
+        let data = moved!(&data, all => {
             let mut out = Vec::with_capacity(all.len());
-            for place in places {
+            for place in places() {
                 out.extend_from_slice(&all[place * inner..(place + 1) * inner]);
             }
-            out.into()
+            out
         });
         HostTensor::new(&shape, data)
     }
@@ -139,13 +132,13 @@ pub(super) fn slice(tensor: &HostTensor, axis: usize, index: usize) -> Result<Ho
     let shape = tensor.shape();
     let (outer, inner) = (numel(&shape[..axis])?, numel(&shape[axis + 1..])?);
     let extent = shape[axis];
-    let data: Data = each_type!(tensor.data(), all => {
+    let data = moved!(tensor.data(), all => {
         let mut out = Vec::with_capacity(outer * inner);
         for o in 0..outer {
             let begin = (o * extent + index) * inner;
             out.extend_from_slice(&all[begin..begin + inner]);
         }
-        out.into()
+        out
     });
     let shape: Vec<usize> = shape[..axis].iter().chain(&shape[axis + 1..]).copied().collect();
     HostTensor::new(&shape, data)

@@ -6,8 +6,8 @@ use lessen_base::Result;
 use lessen_graph::ops::unary::erf;
 
 use super::functions::floats;
-use super::operands::{no_type, same, unary};
-use crate::host::{Broadcast, Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
+use super::operands::{Pair, no_type, same, unary};
+use crate::host::{Broadcast, Data, HostCall, HostOperators, HostValue, Number, each_wide, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "Celu", celu),
@@ -118,10 +118,12 @@ fn prelu(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             x.shape()
         ));
     }
-    let data: Data = each_number!(x.data(), all => {
-        both.map(all, same(call, all, slope)?, |x, slope| sloped(*x, *slope)).into()
-    }, else return no_type(call, x));
-    one(HostTensor::new(x.shape(), data)?)
+    let pair = Pair { a: x, b: slope, both };
+    let [x, slopes] = pair.numbers(call)?;
+    let data: Data = each_wide!(&*x, all => {
+        pair.both.map(all, same(call, all, &slopes)?, |x, slope| sloped(*x, *slope)).into()
+    }, else return no_type(call, pair.a));
+    one(pair.result(data)?)
 }
 
 fn sloped<T: Number>(x: T, slope: T) -> T {

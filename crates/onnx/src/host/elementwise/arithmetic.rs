@@ -2,19 +2,19 @@
 
 use lessen_base::Result;
 
-use super::operands::{binary, has_zero, no_type, pair, same, unary};
+use super::operands::{alike, binary, has_zero, no_type, pair, same, unary, wrapping};
 use crate::element::Element;
-use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Integer, Number, each_float, each_integer, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Integer, Number, each_integer, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "Abs", |call| unary!(call, each_number, magnitude)),
-    ("", "Add", |call| binary!(call, each_number, |x, y| x.plus(*y))),
+    ("", "Add", |call| wrapping!(call, |x, y| x.plus(*y))),
     ("", "Div", quotient),
     ("", "Mod", remainder),
-    ("", "Mul", |call| binary!(call, each_number, |x, y| x.times(*y))),
+    ("", "Mul", |call| wrapping!(call, |x, y| x.times(*y))),
     ("", "Neg", negative),
     ("", "Sign", |call| unary!(call, each_number, sign)),
-    ("", "Sub", |call| binary!(call, each_number, |x, y| x.minus(*y))),
+    ("", "Sub", |call| wrapping!(call, |x, y| x.minus(*y))),
 ];
 
 /// The magnitude; the least integer stays as it is.
@@ -53,7 +53,7 @@ fn opposite<T: Number>(x: T) -> T {
 
 fn quotient(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     divisible(call)?;
-    binary!(call, each_number, |x, y| x.over(*y).unwrap_or_default())
+    binary!(call, each_wide, |x, y| x.over(*y).unwrap_or_default())
 }
 
 /// Refuses integers that would be divided by zero.
@@ -71,27 +71,23 @@ fn divisible(call: &HostCall<'_>) -> Result<()> {
 fn remainder(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let keeps_sign = call.int("fmod", 0) != 0;
     let pair = pair(call)?;
-    if pair.a.element().is_some_and(Element::is_float) {
+    if let Some(element) = pair.a.element().filter(|element| element.is_float()) {
         if !keeps_sign {
             return call.refused("its inputs are floats, which Mod takes with the attribute fmod alone");
         }
-        return each_float!(pair.a.data(), a => {
-            let b = same(call, a, pair.b)?;
-            let all = pair.both.map(a, b, |x, y| float_rest(*x, *y));
-            one(HostTensor::new(pair.both.shape(), all)?)
-        }, else no_type(call, pair.a));
+        // Every float type holds the remainder exactly.
+        alike(call, pair.a, pair.b)?;
+        let all = pair
+            .both
+            .map(&pair.a.data().to_f64(), &pair.b.data().to_f64(), |x, y| x % y);
+        return one(HostTensor::new(pair.both.shape(), Data::from(all).cast(element))?);
     }
     divisible(call)?;
     each_integer!(pair.a.data(), a => {
-        let b = same(call, a, pair.b)?;
+        let b = same(call, a, pair.b.data())?;
         let all = pair.both.map(a, b, |x, y| integer_rest(*x, *y, keeps_sign));
         one(HostTensor::new(pair.both.shape(), all)?)
     }, else no_type(call, pair.a))
-}
-
-/// The remainder of floats, which every float type holds exactly.
-fn float_rest<T: Number>(x: T, y: T) -> T {
-    T::of_f64(x.to_f64() % y.to_f64())
 }
 
 fn integer_rest<T: Integer>(x: T, y: T, keeps_sign: bool) -> T {

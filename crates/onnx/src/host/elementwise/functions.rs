@@ -3,8 +3,8 @@
 use lessen_base::Result;
 use lessen_graph::ops::unary::erf;
 
-use super::operands::unary;
-use crate::host::{Float, HostCall, HostOperators, HostValue, Number};
+use super::operands::no_type;
+use crate::host::{Data, Float, HostCall, HostOperators, HostTensor, HostValue, each_float, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "Acos", |call| floats(call, f64::acos)),
@@ -26,12 +26,28 @@ pub(crate) const OPERATORS: HostOperators = &[
     ("", "Tanh", |call| floats(call, f64::tanh)),
 ];
 
+/// Elements that are computed at a time.
+const BLOCK: usize = 256;
+
 /// A function of each float.
 pub(super) fn floats(call: &HostCall<'_>, f: impl Fn(f64) -> f64) -> Result<Vec<HostValue>> {
-    unary!(call, each_float, |x| rounded(x, f(x.to_f64())))
+    in_blocks(call, &|block| block.iter_mut().for_each(|x| *x = f(*x)))
 }
 
-/// A result in the type of an element.
-fn rounded<T: Float>(_like: T, result: f64) -> T {
-    T::of_f64(result)
+/// A function that is applied to blocks of floats.
+fn in_blocks(call: &HostCall<'_>, f: &dyn Fn(&mut [f64])) -> Result<Vec<HostValue>> {
+    fn each<T: Float>(all: &[T], f: &dyn Fn(&mut [f64])) -> Vec<T> {
+        let mut block = [0.0; BLOCK];
+        let mut results = Vec::with_capacity(all.len());
+        for part in all.chunks(BLOCK) {
+            let block = &mut block[..part.len()];
+            block.iter_mut().zip(part).for_each(|(wide, x)| *wide = x.to_f64());
+            f(block);
+            results.extend(block.iter().map(|x| T::of_f64(*x)));
+        }
+        results
+    }
+    let tensor = call.tensor(0)?;
+    let data: Data = each_float!(tensor.data(), all => each(all, f).into(), else return no_type(call, tensor));
+    one(HostTensor::new(tensor.shape(), data)?)
 }

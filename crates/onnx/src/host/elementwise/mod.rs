@@ -15,8 +15,6 @@ mod quantization;
 mod random;
 mod rounding;
 mod selection;
-#[cfg(test)]
-mod tests;
 mod texts;
 mod variadic;
 

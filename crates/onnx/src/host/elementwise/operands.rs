@@ -1,8 +1,11 @@
 //! The arrays that functions of single numbers take.
 
+use std::borrow::Cow;
+
 use lessen_base::Result;
 
-use crate::host::{Broadcast, HostCall, HostTensor, Number, Typed};
+use crate::element::Element;
+use crate::host::{Broadcast, Data, HostCall, HostTensor, Number, Typed};
 
 /// The error of elements that an operator is not for.
 pub(super) fn no_type<T>(call: &HostCall<'_>, tensor: &HostTensor) -> Result<T> {
@@ -10,23 +13,36 @@ pub(super) fn no_type<T>(call: &HostCall<'_>, tensor: &HostTensor) -> Result<T> 
     call.refused(format!("{} takes no elements of the type {name}", call.node.op_type))
 }
 
-/// The elements of an array, which must have the type of others.
+/// The elements of data, which must have the type of others.
 ///
 /// # Errors
 /// Another type.
-pub(super) fn same<'t, T: Typed>(call: &HostCall<'_>, _like: &[T], tensor: &'t HostTensor) -> Result<&'t [T]> {
-    match T::of(tensor.data()) {
+pub(super) fn same<'d, T: Typed>(call: &HostCall<'_>, _like: &[T], data: &'d Data) -> Result<&'d [T]> {
+    match T::of(data) {
         Some(all) => Ok(all),
-        None => {
-            let types: Vec<&str> = call
-                .inputs
-                .iter()
-                .flatten()
-                .filter_map(|value| Some(value.tensor()?.data().type_name()))
-                .collect();
-            call.refused(format!("its inputs have the types {}", types.join(", ")))
-        }
+        None => differing(call),
     }
+}
+
+/// Checks that two arrays have one type.
+///
+/// # Errors
+/// Two types.
+pub(super) fn alike(call: &HostCall<'_>, a: &HostTensor, b: &HostTensor) -> Result<()> {
+    if a.element() == b.element() {
+        Ok(())
+    } else {
+        differing(call)
+    }
+}
+
+/// The error of inputs of several types.
+fn differing<T>(call: &HostCall<'_>) -> Result<T> {
+    let inputs = call.inputs.iter().flatten();
+    let types: Vec<&str> = inputs
+        .filter_map(|value| Some(value.tensor()?.data().type_name()))
+        .collect();
+    call.refused(format!("its inputs have the types {}", types.join(", ")))
 }
 
 /// The two arrays of an operator and how their elements meet. Before version 7 the attributes `broadcast` and `axis`
@@ -65,18 +81,80 @@ pub(super) fn pair<'c>(call: &'c HostCall<'_>) -> Result<Pair<'c>> {
     Ok(Pair { a, b, both })
 }
 
-/// Computes `f` of each pair of elements of two arrays of one type: `binary!(call, each_number, |x, y| expression)`.
+impl Pair<'_> {
+    /// The elements of both, which must be numbers of one type; floats of 16 bits as such of 32.
+    ///
+    /// # Errors
+    /// Elements that are no numbers, two types.
+    pub(super) fn numbers(&self, call: &HostCall<'_>) -> Result<[Cow<'_, Data>; 2]> {
+        match self.a.element() {
+            None | Some(Element::Bool | Element::Narrow(_)) => no_type(call, self.a),
+            Some(_) => {
+                alike(call, self.a, self.b)?;
+                Ok([self.a, self.b].map(|tensor| widened(tensor.data())))
+            }
+        }
+    }
+
+    /// The array of results that were computed of [`Pair::numbers`].
+    ///
+    /// # Errors
+    /// Another number of results than the extents have.
+    pub(super) fn result(&self, data: Data) -> Result<HostTensor> {
+        let data = match self.a.element() {
+            Some(element @ (Element::F16 | Element::BF16)) => data.cast(element),
+            _ => data,
+        };
+        HostTensor::new(self.both.shape(), data)
+    }
+}
+
+/// Floats of 16 bits as such of 32 bits, and other elements as they are.
+pub(super) fn widened(data: &Data) -> Cow<'_, Data> {
+    match data {
+        Data::F16(_) | Data::BF16(_) => Cow::Owned(data.cast(Element::F32)),
+        other => Cow::Borrowed(other),
+    }
+}
+
+/// Computes `f` of each pair of numbers of two arrays of one type: `binary!(call, each_wide, |x, y| expression)`.
 macro_rules! binary {
     ($call:expr, $each:ident, $f:expr) => {{
         let call = $call;
         let pair = $crate::host::elementwise::operands::pair(call)?;
-        $crate::host::$each!(pair.a.data(), a => {
-            let b = $crate::host::elementwise::operands::same(call, a, pair.b)?;
-            $crate::host::one($crate::host::HostTensor::new(pair.both.shape(), pair.both.map(a, b, $f))?)
+        let [a, b] = pair.numbers(call)?;
+        $crate::host::$each!(&*a, a => {
+            let b = $crate::host::elementwise::operands::same(call, a, &b)?;
+            $crate::host::one(pair.result(pair.both.map(a, b, $f).into())?)
         }, else $crate::host::elementwise::operands::no_type(call, pair.a))
     }};
 }
 pub(super) use binary;
+
+/// The same where integers of one width have the same bits in the result, whatever their signs.
+macro_rules! wrapping {
+    ($call:expr, $f:expr) => {{
+        let call = $call;
+        let pair = $crate::host::elementwise::operands::pair(call)?;
+        let [a, b] = pair.numbers(call)?;
+        fn cells<'d, T: $crate::host::Cell>(_like: &[T], data: &'d $crate::host::Data) -> &'d [T] {
+            T::of(data).unwrap_or_default()
+        }
+        let results = match (&*a, &*b) {
+            ($crate::host::Data::F32(a), $crate::host::Data::F32(b)) => pair.both.map(a, b, $f).into(),
+            ($crate::host::Data::F64(a), $crate::host::Data::F64(b)) => pair.both.map(a, b, $f).into(),
+            (a, b) => match $crate::host::Cells::of(a) {
+                $crate::host::Cells::One(a, of_cells) => of_cells(pair.both.map(a, cells(a, b), $f)),
+                $crate::host::Cells::Two(a, of_cells) => of_cells(pair.both.map(a, cells(a, b), $f)),
+                $crate::host::Cells::Four(a, of_cells) => of_cells(pair.both.map(a, cells(a, b), $f)),
+                $crate::host::Cells::Eight(a, of_cells) => of_cells(pair.both.map(a, cells(a, b), $f)),
+                $crate::host::Cells::Texts(..) => return $crate::host::elementwise::operands::no_type(call, pair.a),
+            },
+        };
+        $crate::host::one(pair.result(results)?)
+    }};
+}
+pub(super) use wrapping;
 
 /// Computes `f` of each element of an array: `unary!(call, each_number, |x| expression)`.
 macro_rules! unary {

@@ -1,11 +1,12 @@
 //! Powers, whose bases and exponents may have different types.
 
+use std::borrow::Cow;
+
 use lessen_base::Result;
 
 use super::operands::{has_zero, no_type, pair};
-use crate::host::{
-    Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_float, each_integer, each_number, one,
-};
+use crate::element::Element;
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_integer, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Pow", power)];
 
@@ -14,6 +15,12 @@ fn power(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let pair = pair(call)?;
     let both = &pair.both;
     let is_whole = each_integer!(pair.b.data(), _v => true, else false);
+    let element = pair.a.element();
+    // Floats are computed in double precision and rounded once.
+    let bases = match element {
+        Some(element) if element.is_float() => Cow::Owned(Data::F64(pair.a.data().to_f64())),
+        _ => Cow::Borrowed(pair.a.data()),
+    };
     let all: Data = if is_whole {
         let exponents = pair.b.integers().unwrap_or_default();
         if matches!(pair.b.data(), Data::U64(all) if all.iter().any(|x| i64::try_from(*x).is_err())) {
@@ -22,13 +29,25 @@ fn power(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         if has_pole(pair.a.data(), &exponents) {
             return call.refused("it has a negative exponent and the integer zero as a base");
         }
-        each_number!(pair.a.data(), a => both.map(a, &exponents, |x, n| whole_power(*x, *n)).into(),
-            else return no_type(call, pair.a))
+        match &*bases {
+            Data::F64(a) => both.map(a, &exponents, |x, n| whole_power(*x, *n)).into(),
+            integers => each_integer!(integers, a => both.map(a, &exponents, |x, n| whole_power(*x, *n)).into(),
+                else return no_type(call, pair.a)),
+        }
     } else {
-        let exponents: Vec<f64> = each_float!(pair.b.data(), v => v.iter().map(|x| x.to_f64()).collect(),
-            else return no_type(call, pair.b));
-        each_number!(pair.a.data(), a => both.map(a, &exponents, |x, y| real_power(*x, *y)).into(),
-            else return no_type(call, pair.a))
+        if !pair.b.element().is_some_and(Element::is_float) {
+            return no_type(call, pair.b);
+        }
+        let exponents = pair.b.data().to_f64();
+        match &*bases {
+            Data::F64(a) => both.map(a, &exponents, |x, y| real_power(*x, *y)).into(),
+            integers => each_integer!(integers, a => both.map(a, &exponents, |x, y| real_power(*x, *y)).into(),
+                else return no_type(call, pair.a)),
+        }
+    };
+    let all = match element {
+        Some(element) if element.is_float() => all.cast(element),
+        _ => all,
     };
     one(HostTensor::new(both.shape(), all)?)
 }

@@ -4,7 +4,7 @@
 use lessen_base::Result;
 
 use super::cast::narrowing;
-use super::conversion::{cast, cast_by};
+use super::conversion::cast_by;
 use super::grain::Grain;
 use super::operands::no_type;
 use crate::element::Element;
@@ -36,8 +36,8 @@ fn quantize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     {
         return no_type(call, x);
     }
-    let scales = cast(scale.data(), precision);
-    let mut all = each_float!(&cast(x.data(), precision), x => quotients(x, &scales, &grain),
+    let scales = scale.data().cast(precision);
+    let mut all = each_float!(&x.data().cast(precision), x => quotients(x, &scales, &grain),
         else return no_type(call, x));
     let zeros = zero.map(|zero| zero.data().to_f64()).unwrap_or_default();
     match range(to) {
@@ -118,14 +118,14 @@ fn dequantize(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if zero.is_some_and(|zero| zero.element() != x.element()) {
         return call.refused("its zero point has another type than its elements");
     }
-    let singles = |data: &Data| match cast(data, Element::F32) {
+    let singles = |data: &Data| match data.cast(Element::F32) {
         Data::F32(all) => all,
         _ => Vec::new(),
     };
     let (mut all, scales) = (singles(x.data()), singles(scale.data()));
     let zeros = zero.map(|zero| singles(zero.data())).unwrap_or_default();
     grain.for_each(|place, at| all[place] = (all[place] - zeros.get(at).unwrap_or(&0.0)) * scales[at]);
-    one(HostTensor::new(x.shape(), cast(&all.into(), to))?)
+    one(HostTensor::new(x.shape(), Data::from(all).cast(to))?)
 }
 
 /// Bytes by the range of the elements and zero, with that scale and zero point.

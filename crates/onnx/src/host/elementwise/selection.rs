@@ -2,10 +2,10 @@
 
 use lessen_base::Result;
 
-use super::operands::{no_type, same};
+use super::operands::{alike, no_type, same};
 use crate::element::Element;
 use crate::host::{
-    Broadcast, Data, HostCall, HostOperators, HostTensor, HostValue, Number, Typed, each_number, each_type, one,
+    Broadcast, Cell, Data, HostCall, HostOperators, HostTensor, HostValue, Number, Typed, each_number, moved, one,
 };
 
 pub(crate) const OPERATORS: HostOperators = &[
@@ -21,10 +21,14 @@ fn select(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         return no_type(call, condition);
     };
     let all = Broadcast::of([condition.shape(), a.shape(), b.shape()])?;
-    let data: Data = each_type!(a.data(), x => {
-        all.map(truth, x, same(call, x, b)?, |truth, x, y| Clone::clone(if *truth { x } else { y })).into()
-    });
+    alike(call, a, b)?;
+    let data = moved!(a.data(), x => chosen(&all, truth, x, b.data()));
     one(HostTensor::new(all.shape(), data)?)
+}
+
+fn chosen<T: Cell>(all: &Broadcast<3>, truth: &[bool], x: &[T], y: &Data) -> Vec<T> {
+    let y = T::of(y).unwrap_or_default();
+    all.map(truth, x, y, |truth, x, y| if *truth { x } else { y }.clone())
 }
 
 /// Elements within bounds: of the lower one first, then of the upper one. The bounds are attributes before version 11,
@@ -66,7 +70,7 @@ fn bound<T: Number + Typed>(
     let Some(tensor) = call.optional(input)? else {
         return Ok(T::of_f64(default));
     };
-    match same(call, like, tensor)? {
+    match same(call, like, tensor.data())? {
         [bound] => Ok(*bound),
         all => call.refused(format!("its bound {attribute} is {} numbers", all.len())),
     }

@@ -76,7 +76,7 @@ pub(super) fn read(call: &HostCall<'_>, texts: &[String], to: Element) -> Result
     Ok(match to {
         Element::Bool => integers.iter().map(|x| *x != 0).collect::<Vec<bool>>().into(),
         Element::Unsigned(8) => integers.into_iter().map(|x| x as u64).collect::<Vec<u64>>().into(),
-        _ => super::conversion::cast(&integers.into_iter().map(|x| x as i64).collect::<Vec<i64>>().into(), to),
+        _ => Data::of_integers(to, integers.into_iter().map(|x| x as i64)),
     })
 }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use lessen_base::Result;
 
-use super::conversion::cast;
-use super::operands::{no_type, same};
+use super::operands::{Pair, alike, no_type, same};
 use crate::element::Element;
 use crate::host::{
-    Broadcast, Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_float, each_number, one,
+    Broadcast, Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_wide, one,
 };
 
 pub(crate) const OPERATORS: HostOperators = &[
@@ -22,12 +21,16 @@ pub(crate) const OPERATORS: HostOperators = &[
 fn extreme(call: &HostCall<'_>, greatest: bool) -> Result<Vec<HostValue>> {
     let mut all = call.tensor(0)?.clone();
     for input in 1..call.inputs.len() {
-        let next = call.tensor(input)?;
-        let both = Broadcast::of([all.shape(), next.shape()])?;
-        let data: Data = each_number!(all.data(), a => {
-            both.map(a, same(call, a, next)?, |x, y| further(*x, *y, greatest)).into()
-        }, else return no_type(call, &all));
-        all = Arc::new(HostTensor::new(both.shape(), data)?);
+        all = {
+            let next = call.tensor(input)?;
+            let both = Broadcast::of([all.shape(), next.shape()])?;
+            let pair = Pair { a: &all, b: next, both };
+            let [a, b] = pair.numbers(call)?;
+            let data: Data = each_wide!(&*a, a => {
+                pair.both.map(a, same(call, a, &b)?, |x, y| further(*x, *y, greatest)).into()
+            }, else return no_type(call, &all));
+            Arc::new(pair.result(data)?)
+        };
     }
     each_number!(all.data(), _v => Ok(vec![HostValue::Tensor(all)]), else no_type(call, &all))
 }
@@ -49,26 +52,24 @@ fn total(call: &HostCall<'_>, is_mean: bool) -> Result<Vec<HostValue>> {
     } else {
         Element::F32
     };
-    let widened = |tensor: &HostTensor| HostTensor::new(tensor.shape(), cast(tensor.data(), wide));
+    let widened = |tensor: &HostTensor| HostTensor::new(tensor.shape(), tensor.data().cast(wide));
     let mut all = widened(first)?;
     for input in 1..call.inputs.len() {
         let next = call.tensor(input)?;
-        each_float!(first.data(), own => same(call, own, next).map(|_| ()), else Ok(()))?;
+        alike(call, first, next)?;
         let next = widened(next)?;
         let both = Broadcast::of([all.shape(), next.shape()])?;
-        let data: Data = each_float!(all.data(), a => both.map(a, same(call, a, &next)?, |x, y| x.plus(*y)).into(),
-            else return no_type(call, &next));
+        let data: Data = match (all.data(), next.data()) {
+            (Data::F32(a), Data::F32(b)) => both.map(a, b, |x, y| x + y).into(),
+            (Data::F64(a), Data::F64(b)) => both.map(a, b, |x, y| x + y).into(),
+            _ => return no_type(call, &next),
+        };
         all = HostTensor::new(both.shape(), data)?;
     }
     let count = call.inputs.len() as f64;
     let data: Data = match is_mean {
-        true => each_float!(all.data(), a => a.iter().map(|x| mean_of(*x, count)).collect::<Vec<_>>().into(),
-            else return no_type(call, &all)),
+        true => Data::of_f64(wide, all.data().to_f64().into_iter().map(|sum| sum / count)),
         false => all.data().clone(),
     };
-    one(HostTensor::new(all.shape(), cast(&data, element))?)
-}
-
-fn mean_of<T: Number>(sum: T, count: f64) -> T {
-    T::of_f64(sum.to_f64() / count)
+    one(HostTensor::new(all.shape(), data.cast(element))?)
 }

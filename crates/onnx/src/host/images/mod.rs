@@ -15,8 +15,6 @@ mod real;
 mod regions;
 mod resizing;
 mod sampling;
-#[cfg(test)]
-mod tests;
 mod transposed;
 mod unpooling;
 mod windows;

@@ -84,48 +84,63 @@ fn fold_all<T: Copy>(windows: &Windows, mut x: Vec<T>, none: T, combine: impl Fn
     x
 }
 
+/// `MaxPool(X)`; its second output are places in the input, counted over all axes.
 fn max_pool(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let x = call.tensor(0)?;
-    each_number!(x.data(), v => max_pool_of(call, x.shape(), v), else {
-        call.refused("its input 0 has no numbers")
+    let (windows, shape) = pooled(call, x.shape())?;
+    if !call.wants(1) {
+        let y: Data = each_number!(x.data(), v => maxima(&windows, v).into(), else {
+            return call.refused("its input 0 has no numbers");
+        });
+        return one(HostTensor::new(&shape, y)?);
+    }
+    let mut places = each_number!(x.data(), v => places_of_maxima(&windows, v), else {
+        return call.refused("its input 0 has no numbers");
+    });
+    let least = each_number!(x.data(), v => least_of(v).into(), else Data::I64(Vec::new()));
+    let mut found = x.data().clone();
+    found.extend(&least);
+    // A window without elements has the least number, which is the last one here.
+    let y = found.at(places.iter().map(|place| usize::try_from(*place).unwrap_or(x.len())));
+    match call.int("storage_order", 0) {
+        0 => {}
+        1 => {
+            let size = windows.image_len()?.max(1);
+            places
+                .iter_mut()
+                .for_each(|place| *place = column_major(*place, &windows.image, size));
+        }
+        other => return call.refused(format!("its storage_order is {other}")),
+    }
+    Ok(vec![
+        HostTensor::new(&shape, y)?.into(),
+        HostTensor::new(&shape, places)?.into(),
+    ])
+}
+
+fn is_better<T: Number>(best: T, other: T) -> bool {
+    other > best || (other.is_nan() && !best.is_nan())
+}
+
+fn maxima<T: Number>(windows: &Windows, x: &[T]) -> Vec<T> {
+    fold_all(windows, x.to_vec(), T::LEAST, |best, other| {
+        if is_better(*best, other) {
+            *best = other;
+        }
     })
 }
 
-/// `MaxPool(X)`; its second output are places in the input, counted over all axes.
-fn max_pool_of<T: Number>(call: &HostCall<'_>, shape: &[usize], x: &[T]) -> Result<Vec<HostValue>>
-where
-    Data: From<Vec<T>>,
-{
-    let (windows, result) = pooled(call, shape)?;
-    let is_better = |best: T, other: T| other > best || (other.is_nan() && !best.is_nan());
-    if !call.wants(1) {
-        let y = fold_all(&windows, x.to_vec(), T::LEAST, |best, other| {
-            if is_better(*best, other) {
-                *best = other;
-            }
-        });
-        return one(HostTensor::new(&result, y)?);
-    }
-    let image = windows.image_len()?.max(1);
-    let placed = x.iter().enumerate().map(|(at, x)| (*x, at as i64));
-    let y = fold_all(&windows, placed.collect(), (T::LEAST, -1), |best, other| {
-        if best.1 < 0 || (other.1 >= 0 && is_better(best.0, other.0)) {
+/// The places of the maxima; -1 where a window has no elements.
+fn places_of_maxima<T: Number>(windows: &Windows, x: &[T]) -> Vec<i64> {
+    fold_all(windows, (0..x.len() as i64).collect(), -1, |best, other| {
+        if *best < 0 || (other >= 0 && is_better(x[*best as usize], x[other as usize])) {
             *best = other;
         }
-    });
-    let places = match call.int("storage_order", 0) {
-        0 => y.iter().map(|(_, at)| *at).collect(),
-        1 => y
-            .iter()
-            .map(|(_, at)| column_major(*at, &windows.image, image))
-            .collect::<Vec<i64>>(),
-        other => return call.refused(format!("its storage_order is {other}")),
-    };
-    let y = y.into_iter().map(|(y, _)| y).collect::<Vec<T>>();
-    Ok(vec![
-        HostTensor::new(&result, y)?.into(),
-        HostTensor::new(&result, places)?.into(),
-    ])
+    })
+}
+
+fn least_of<T: Number>(_like: &[T]) -> Vec<T> {
+    vec![T::LEAST]
 }
 
 /// A place where the first spatial axis is the quickest instead of the last.

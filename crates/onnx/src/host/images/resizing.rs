@@ -6,7 +6,7 @@ use super::coordinates::{Axis, Mapping, Mode, Nearest, Rules, Taps};
 use super::real::Real;
 use super::windows::bounded;
 use crate::element::Element;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Resize", resized), ("", "Upsample", resized)];
 
@@ -198,16 +198,16 @@ fn resized(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         bounded(call, &partly)?;
     }
     let mut y = match rules.mode {
-        Mode::Nearest(nearest) => each_type!(x.data(), v => {
+        Mode::Nearest(nearest) => moved!(x.data(), v => {
             let mut extents = x.shape().to_vec();
-            let mut y = v.clone();
+            let mut y = v.to_vec();
             for axis in &order {
                 let at = axes[*axis];
                 let sources: Vec<usize> = (0..at.output).map(|i| at.nearest(rules.mapping, nearest, i)).collect();
                 y = picked(&y, &extents, *axis, &sources);
                 extents[*axis] = at.output;
             }
-            y.into()
+            y
         }),
         _ => match x.element() {
             Some(Element::Bool) | None => return call.refused("its input 0 has no numbers"),

@@ -7,7 +7,7 @@ use super::real::{Real, in_real};
 use super::windows::bounded;
 use crate::element::Element;
 use crate::host::tensor::numel;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "GridSample", grid_sample),
@@ -178,7 +178,7 @@ fn grid_sample_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         size,
     };
     let y = match (rules.mode, x.element()) {
-        (Mode::Nearest, _) => each_type!(x.data(), v => reader.nearest(v).into()),
+        (Mode::Nearest, _) => moved!(x.data(), v => reader.nearest(v)),
         (_, Some(Element::F64)) => f64::data(reader.mixed(&f64::elements(x.data())), Element::F64),
         (_, Some(element)) if element.is_float() => f32::data(reader.mixed(&f32::elements(x.data())), element),
         _ => return call.refused("its image has no floats"),

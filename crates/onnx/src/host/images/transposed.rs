@@ -6,7 +6,7 @@ use super::columns::{Panels, blocks, scatter};
 use super::convolution::{bias, grouped};
 use super::real::{Real, in_real};
 use super::windows::{AutoPad, Windows, auto_pad, bounded, by_axis, explicit_pads, halves};
-use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "ConvTranspose", conv_transpose), ("", "Col2Im", col2im)];
 
@@ -139,18 +139,8 @@ fn transposed(call: &HostCall<'_>, input: &[usize], kernel: &[usize]) -> Result<
     })
 }
 
-fn col2im(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    let input = call.tensor(0)?;
-    each_number!(input.data(), v => col2im_of(call, input.shape(), v), else {
-        call.refused("its input 0 has no numbers")
-    })
-}
-
 /// `Col2Im(input, image_shape, block_shape)` of `[N, C * elements of a block, blocks]`: blocks that overlap are added.
-fn col2im_of<T: Number>(call: &HostCall<'_>, shape: &[usize], columns: &[T]) -> Result<Vec<HostValue>>
-where
-    crate::host::Data: From<Vec<T>>,
-{
+fn col2im(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let extents = |input: usize| -> Result<Vec<usize>> {
         let all = call.integers(input)?;
         if all.iter().any(|n| !(1..=1 << 30).contains(n)) {
@@ -158,20 +148,35 @@ where
         }
         Ok(all.into_iter().map(|n| n as usize).collect())
     };
+    let input = call.tensor(0)?;
     let windows = Windows::of(call, &extents(1)?, &extents(2)?, false)?;
     let (taps, positions) = (windows.taps()?, windows.count()?);
-    let (batch, channels) = match *shape {
+    let (batch, channels) = match *input.shape() {
         [batch, rows, columns] if columns == positions && rows.is_multiple_of(taps) => (batch, rows / taps),
-        _ => return call.refused(format!("{positions} blocks of {taps} elements do not fit {shape:?}")),
+        ref shape => return call.refused(format!("{positions} blocks of {taps} elements do not fit {shape:?}")),
     };
     let mut result = vec![batch, channels];
     result.extend(&windows.image);
-    let mut y = vec![T::ZERO; bounded(call, &result)?];
-    let (rows, image) = (channels * taps, channels * windows.image_len()?);
+    let count = bounded(call, &result)?;
+    let image = channels * windows.image_len()?;
+    let sizes = [batch, channels, taps, positions, image, count];
+    let y: Data = each_number!(input.data(), v => col2im_of(&windows, v, sizes).into(), else {
+        return call.refused("its input 0 has no numbers");
+    });
+    one(HostTensor::new(&result, y)?)
+}
+
+fn col2im_of<T: Number>(
+    windows: &Windows,
+    columns: &[T],
+    [batch, channels, taps, positions, image, count]: [usize; 6],
+) -> Vec<T> {
+    let mut y = vec![T::ZERO; count];
+    let rows = channels * taps;
     for n in 0..batch {
         let columns = &columns[n * rows * positions..][..rows * positions];
         let y = &mut y[n * image..][..image];
-        scatter(&windows, 0..positions, columns, positions, y, channels, taps);
+        scatter(windows, 0..positions, columns, positions, y, channels, taps);
     }
-    one(HostTensor::new(&result, y)?)
+    y
 }

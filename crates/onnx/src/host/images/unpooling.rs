@@ -6,7 +6,7 @@ use super::pooling::{exponent, power, root};
 use super::real::{Real, in_real};
 use super::windows::{bounded, by_axis, explicit_pads};
 use crate::host::tensor::numel;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "GlobalMaxPool", global_max_pool),
@@ -124,11 +124,11 @@ fn max_unpool(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let mut targets = Vec::with_capacity(places.len());
     for place in places {
         match usize::try_from(place).ok().filter(|place| *place < size) {
-            Some(place) => targets.push(moved(place, &inner, &outer)),
+            Some(place) => targets.push(widened(place, &inner, &outer)),
             None => return call.refused(format!("the place {place} is not in an output of {inner:?}")),
         }
     }
-    let y: Data = each_type!(x.data(), v => put(v, &targets, total).into());
+    let y = moved!(x.data(), v => put(v, &targets, total));
     one(HostTensor::new(&outer, y)?)
 }
 
@@ -142,7 +142,7 @@ fn put<T: Clone + Default>(x: &[T], places: &[usize], total: usize) -> Vec<T> {
 }
 
 /// A place of an array as the place with the same indices in a larger one.
-fn moved(mut place: usize, from: &[usize], to: &[usize]) -> usize {
+fn widened(mut place: usize, from: &[usize], to: &[usize]) -> usize {
     let (mut result, mut stride) = (0, 1);
     for (from, to) in from.iter().zip(to).rev() {
         result += place % from * stride;

@@ -2,7 +2,7 @@
 
 use lessen_base::Result;
 
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("ai.onnx.ml", "ArrayFeatureExtractor", extract),
@@ -21,9 +21,9 @@ fn extract(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     else {
         return call.refused(format!("one of its indices is none of {columns} columns"));
     };
-    let taken: Data = each_type!(data.data(), v => {
+    let taken = moved!(data.data(), v => {
         let rows = v.chunks_exact(columns.max(1));
-        rows.flat_map(|row| chosen.iter().map(|at| Clone::clone(&row[*at]))).collect::<Vec<_>>().into()
+        rows.flat_map(|row| chosen.iter().map(|at| row[*at].clone())).collect()
     });
     let shape = match outer {
         [] => vec![1, chosen.len()],

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lessen_base::Result;
 
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Typed, each_integer, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_integer, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("ai.onnx.ml", "LabelEncoder", encode)];
 
@@ -96,15 +96,11 @@ fn encode(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let places: HashMap<Key<'_>, usize> = keys(from.data()).into_iter().zip(0..).collect();
     let found = keys(input.data()).into_iter().map(|key| places.get(&key).copied());
     let default = default(call, to.data())?;
-    let encoded: Data = each_type!(to.data(), v => {
-        let Some([default]) = of_same_type(v, default.data()) else {
-            return call.refused("its default is no label of its values' type");
-        };
-        found.map(|place| Clone::clone(place.map_or(default, |place| &v[place]))).collect::<Vec<_>>().into()
-    });
+    let mut labels = to.data().clone();
+    if default.len() != 1 || !labels.extend(default.data()) {
+        return call.refused("its default is no label of its values' type");
+    }
+    // The default is the last one of the labels.
+    let encoded = labels.at(found.map(|place| place.unwrap_or(to.len())));
     one(HostTensor::new(input.shape(), encoded)?)
-}
-
-fn of_same_type<'d, T: Typed>(_like: &[T], data: &'d Data) -> Option<&'d [T]> {
-    T::of(data)
 }

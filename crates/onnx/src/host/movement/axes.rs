@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::extents::{bounded, extent, extents, product, steps};
 use super::walk::Walk;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_type, one};
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "Transpose", transpose),
@@ -164,15 +164,15 @@ fn reverse_sequence(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let inner = product(&shape[2..]);
     let all = steps(&shape[..2]);
     let (of_batch, of_time) = (all[batch as usize], all[time as usize]);
-    let moved: Data = each_type!(data.data(), v => {
-        let mut out = v.clone();
+    let reversed = moved!(data.data(), v => {
+        let mut out = v.to_vec();
         for (b, &length) in lengths.iter().enumerate() {
             for t in 0..length {
                 let (to, from) = (b * of_batch + t * of_time, b * of_batch + (length - 1 - t) * of_time);
                 out[to * inner..][..inner].clone_from_slice(&v[from * inner..][..inner]);
             }
         }
-        out.into()
+        out
     });
-    one(HostTensor::new(shape, moved)?)
+    one(HostTensor::new(shape, reversed)?)
 }

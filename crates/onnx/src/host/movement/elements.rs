@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use lessen_base::Result;
 
-use crate::host::{Data, HostCall, HostTensor, Typed, each_number};
+use crate::host::{Cell, Data, HostCall, HostTensor, Typed, each_number};
 
 /// The elements of an array that must have the type of others.
 ///
@@ -15,6 +15,23 @@ pub(super) fn same<'t, T: Typed>(call: &HostCall<'_>, _like: &[T], tensor: &'t H
         Some(all) => Ok(all),
         None => call.refused("its inputs have different types"),
     }
+}
+
+/// The array where it has the type of another one.
+///
+/// # Errors
+/// Another type.
+pub(super) fn alike<'t>(call: &HostCall<'_>, like: &HostTensor, tensor: &'t HostTensor) -> Result<&'t HostTensor> {
+    if tensor.element() == like.element() {
+        Ok(tensor)
+    } else {
+        call.refused("its inputs have different types")
+    }
+}
+
+/// The cells of elements of the type that others have, which are such cells.
+pub(super) fn cells<'d, T: Cell>(_like: &[T], data: &'d Data) -> &'d [T] {
+    T::of(data).unwrap_or_default()
 }
 
 /// The order of elements, NaN after all numbers.

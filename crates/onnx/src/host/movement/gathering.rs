@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::extents::{bounded, place, product, steps};
 use super::walk::Walk;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "Gather", gather),
@@ -14,14 +14,14 @@ pub(crate) const OPERATORS: HostOperators = &[
 
 /// Blocks of `len` elements that begin at these places, one after another; `count` elements in all.
 fn blocks(data: &Data, places: impl Iterator<Item = usize>, len: usize, count: usize) -> Data {
-    each_type!(data, v => {
+    moved!(data, v => {
         let mut out = Vec::with_capacity(count);
         if len == 1 {
-            out.extend(places.map(|place| Clone::clone(&v[place])));
+            out.extend(places.map(|place| v[place].clone()));
         } else {
             places.for_each(|place| out.extend_from_slice(&v[place..place + len]));
         }
-        out.into()
+        out
     })
 }
 

@@ -2,9 +2,9 @@
 
 use lessen_base::Result;
 
-use super::elements::same;
+use super::elements::{alike, cells};
 use super::extents::{axes_or_all, bounded, extents, product, steps};
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Pad", pad), ("", "CenterCropPad", center_crop_pad)];
 
@@ -125,8 +125,7 @@ fn padded(
     }
     let count = bounded(call, &shape, data.data())?;
     if count == 0 {
-        let none: Data = each_type!(data.data(), v => cleared(v).into());
-        return one(HostTensor::new(&shape, none)?);
+        return one(HostTensor::new(&shape, data.data().at(std::iter::empty()))?);
     }
     let mut axes = Vec::new();
     let mut start = Some(0);
@@ -144,22 +143,18 @@ fn padded(
             axes.push((0..shape[axis] as i64).map(place).collect::<Vec<Option<usize>>>());
         }
     }
-    let data: Data = each_type!(data.data(), v => {
-        let fill = match constant {
-            Some(constant) => same(call, v, constant)?.first().cloned().unwrap_or_default(),
-            None => Default::default(),
-        };
+    if let Some(constant) = constant {
+        alike(call, data, constant)?;
+    }
+    let data = moved!(data.data(), v => {
+        let given = constant.and_then(|constant| cells(v, constant.data()).first().cloned());
+        let fill = given.unwrap_or_default();
         match start {
-            Some(start) => with_margins(v, &axes, start, &fill, count).into(),
-            None => vec![fill; count].into(),
+            Some(start) => with_margins(v, &axes, start, &fill, count),
+            None => vec![fill; count],
         }
     });
     one(HostTensor::new(&shape, data)?)
-}
-
-/// No elements of a type.
-fn cleared<T: Clone>(_like: &[T]) -> Vec<T> {
-    Vec::new()
 }
 
 /// The elements at the sums of one place of each axis, and `fill` where an axis has none.

@@ -2,10 +2,10 @@
 
 use lessen_base::Result;
 
-use super::elements::same;
+use super::elements::{alike, cells, same};
 use super::extents::{extent, product};
 use super::gathering::{element_places, tuple_places};
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "Scatter", scatter_elements),
@@ -58,13 +58,14 @@ fn scattered(
     reduction: Reduction,
 ) -> Result<Vec<HostValue>> {
     let written: Data = if reduction == Reduction::Replace {
-        each_type!(data.data(), v => {
-            let updates = same(call, v, updates)?;
-            let mut out = v.clone();
+        let updates = alike(call, data, updates)?;
+        moved!(data.data(), v => {
+            let updates = cells(v, updates.data());
+            let mut out = v.to_vec();
             for (number, &place) in places.iter().enumerate() {
                 out[place..place + len].clone_from_slice(&updates[number * len..][..len]);
             }
-            out.into()
+            out
         })
     } else {
         each_number!(data.data(), v => {

@@ -7,7 +7,8 @@ use lessen_base::Result;
 use super::elements::ascending;
 use super::extents::{bounded, product, steps};
 use super::gathering::taken;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, each_type, one};
+use crate::element::Element;
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "NonZero", non_zero),
@@ -17,16 +18,13 @@ pub(crate) const OPERATORS: HostOperators = &[
     ("", "OneHot", one_hot),
 ];
 
-/// Whether an element is neither nought nor false nor empty.
-fn is_there<T: Default + PartialEq>(element: &T) -> bool {
-    *element != T::default()
-}
-
 fn non_zero(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let data = call.tensor(0)?;
-    let places: Vec<usize> = each_type!(data.data(), v => {
-        v.iter().enumerate().filter(|(_, element)| is_there(*element)).map(|(place, _)| place).collect()
-    });
+    let is_there: Vec<bool> = match data.data() {
+        Data::Text(texts) => texts.iter().map(|text| !text.is_empty()).collect(),
+        numbers => numbers.cast(Element::Bool).to_f64().iter().map(|x| *x != 0.0).collect(),
+    };
+    let places: Vec<usize> = (0..data.len()).filter(|place| is_there[*place]).collect();
     let shape = [data.rank(), places.len()];
     bounded(call, &shape, &Data::I64(Vec::new()))?;
     let axes = data.shape().iter().zip(steps(data.shape()));
@@ -69,17 +67,19 @@ fn unique(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     // The order of the parts, equal ones by index.
     let mut order: Vec<usize> = (0..extent).collect();
     let mut is_new = vec![true; extent];
-    each_type!(data.data(), v => {
-        let compare = |a: usize, b: usize| {
-            let part = |index: usize| (0..rows).flat_map(move |row| &v[(row * extent + index) * step..][..step]);
-            part(a).zip(part(b)).map(|(a, b)| ascending(a, b)).find(|order| *order != Ordering::Equal)
-                .unwrap_or(Ordering::Equal)
-        };
-        order.sort_by(|a, b| compare(*a, *b));
-        for (number, pair) in order.windows(2).enumerate() {
-            is_new[number + 1] = compare(pair[0], pair[1]) != Ordering::Equal;
-        }
-    });
+    let compare = comparison(data.data());
+    let compare = |a: usize, b: usize| {
+        let place = |index: usize, row: usize| (row * extent + index) * step;
+        let pairs = (0..rows).flat_map(|row| (0..step).map(move |i| (place(a, row) + i, place(b, row) + i)));
+        let mut orders = pairs.map(|(a, b)| compare(a, b));
+        orders
+            .find(|order| *order != Ordering::Equal)
+            .unwrap_or(Ordering::Equal)
+    };
+    order.sort_by(|a, b| compare(*a, *b));
+    for (number, pair) in order.windows(2).enumerate() {
+        is_new[number + 1] = compare(pair[0], pair[1]) != Ordering::Equal;
+    }
     // The groups of equal parts: the first index of each, the number of its parts, and the group of each part.
     let (mut firsts, mut counts, mut group_of) = (Vec::new(), Vec::new(), vec![0; extent]);
     for (index, is_new) in order.into_iter().zip(is_new) {
@@ -114,6 +114,20 @@ fn unique(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     ])
 }
 
+/// The order of the elements at two places.
+fn comparison(data: &Data) -> Box<dyn Fn(usize, usize) -> Ordering + '_> {
+    match data {
+        Data::Text(v) => Box::new(|a, b| v[a].cmp(&v[b])),
+        Data::U64(v) => Box::new(|a, b| v[a].cmp(&v[b])),
+        Data::I64(v) => Box::new(|a, b| v[a].cmp(&v[b])),
+        // Other numbers are exact in double precision.
+        others => {
+            let v = others.to_f64();
+            Box::new(move |a, b| ascending(&v[a], &v[b]))
+        }
+    }
+}
+
 fn trilu(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let data = call.tensor(0)?;
     let &[.., rows, columns] = data.shape() else {
@@ -124,8 +138,8 @@ fn trilu(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         None => 0,
     };
     let is_upper = call.int("upper", 1) != 0;
-    let kept: Data = each_type!(data.data(), v => {
-        let mut out = v.clone();
+    let kept = moved!(data.data(), v => {
+        let mut out = v.to_vec();
         if columns > 0 {
             for (number, row) in out.chunks_exact_mut(columns).enumerate() {
                 let diagonal = ((number % rows.max(1)) as i64).saturating_add(k);
@@ -135,7 +149,7 @@ fn trilu(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
                 cleared.fill(Default::default());
             }
         }
-        out.into()
+        out
     });
     one(HostTensor::new(data.shape(), kept)?)
 }
@@ -163,15 +177,15 @@ fn one_hot(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             each_number!(other, v => v.iter().map(|x| x.to_i128()).collect(), else return call.refused("texts are no indices"))
         }
     };
-    let marked: Data = each_type!(values.data(), v => {
-        let mut out = vec![Clone::clone(&v[0]); count];
+    let marked = moved!(values.data(), v => {
+        let mut out = vec![v[0].clone(); count];
         for (place, &index) in numbers.iter().enumerate() {
             let at = if index < 0 { index + i128::from(depth) } else { index };
             if (0..i128::from(depth)).contains(&at) {
-                out[(place / step * extent + at as usize) * step + place % step] = Clone::clone(&v[1]);
+                out[(place / step * extent + at as usize) * step + place % step] = v[1].clone();
             }
         }
-        out.into()
+        out
     });
     one(HostTensor::new(&shape, marked)?)
 }

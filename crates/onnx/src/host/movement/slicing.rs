@@ -2,10 +2,10 @@
 
 use lessen_base::Result;
 
-use super::elements::same;
+use super::elements::{alike, cells};
 use super::extents::{axes_or_all, bounded, extents, product};
 use super::walk::Walk;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, each_type, one};
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, moved, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Slice", slice), ("", "Split", split), ("", "Concat", concat)];
 
@@ -158,11 +158,12 @@ pub(super) fn joined(call: &HostCall<'_>, inputs: &[&HostTensor], axis: i64) -> 
     for input in inputs {
         count = bounded(call, &shape, input.data())?;
     }
-    let data: Data = each_type!(first.data(), v => {
-        let mut sources = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            sources.push((same(call, v, input)?, product(&input.shape()[axis..])));
-        }
+    for input in inputs {
+        alike(call, first, input)?;
+    }
+    let data = moved!(first.data(), v => {
+        let sources = inputs.iter().map(|input| (cells(v, input.data()), product(&input.shape()[axis..])));
+        let sources: Vec<_> = sources.collect();
         let mut out = Vec::with_capacity(count);
         let rows = if count == 0 { 0 } else { product(&shape[..axis]) };
         for row in 0..rows {
@@ -170,7 +171,7 @@ pub(super) fn joined(call: &HostCall<'_>, inputs: &[&HostTensor], axis: i64) -> 
                 out.extend_from_slice(&source[row * len..][..*len]);
             }
         }
-        out.into()
+        out
     });
     HostTensor::new(&shape, data)
 }

@@ -4,9 +4,7 @@ use lessen_base::Result;
 
 use super::extents::{bounded, extents, place, steps};
 use crate::element::Element;
-use crate::host::{
-    Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_float, each_integer, each_type, one,
-};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, moved, one};
 use crate::proto::TensorProto;
 
 pub(crate) const OPERATORS: HostOperators = &[
@@ -84,12 +82,12 @@ fn dense(call: &HostCall<'_>) -> Result<HostTensor> {
         }
         _ => return call.refused("its indices do not fit its values"),
     }
-    let data: Data = each_type!(values.data(), v => {
+    let data = moved!(values.data(), v => {
         let mut out = vec![Default::default(); count];
-        for (value, place) in v.iter().zip(places) {
-            out[place] = Clone::clone(value);
+        for (value, place) in v.iter().zip(&places) {
+            out[*place] = value.clone();
         }
-        out.into()
+        out
     });
     HostTensor::new(&shape, data)
 }
@@ -101,7 +99,7 @@ fn constant_of_shape(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if value.len() != 1 {
         return call.refused("its value is not one element");
     }
-    let data: Data = each_type!(value.data(), v => vec![Clone::clone(&v[0]); count].into());
+    let data = moved!(value.data(), v => vec![v[0].clone(); count]);
     one(HostTensor::new(&shape, data)?)
 }
 
@@ -135,43 +133,40 @@ fn range(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if call.int("stash_type", 1) != 1 {
         return call.refused("16-bit floats are computed in single precision alone");
     }
-    let is_single = start.element() != Some(Element::F64);
-    one(each_integer!(start.data(), v => {
-        let number = |tensor: &HostTensor| each_integer!(tensor.data(), v => v.first().map_or(0, |x| x.to_i128()), else 0);
-        integers(call, v, number(start), number(limit), number(delta))?
-    }, else each_float!(start.data(), v => {
-        let number = |tensor: &HostTensor| tensor.data().to_f64().first().copied().unwrap_or_default();
-        floats(call, v, [number(start), number(limit), number(delta)], is_single)?
-    }, else return call.refused("truth values and texts have no range"))))
+    let each = [start, limit, delta];
+    one(match start.element() {
+        Some(element @ (Element::Int(_) | Element::Unsigned(_))) => {
+            let number = |tensor: &HostTensor| match tensor.data() {
+                Data::U64(v) => v.first().map_or(0, |x| i128::from(*x)),
+                other => other.integers().and_then(|v| v.first().copied()).map_or(0, i128::from),
+            };
+            let (count, [start, delta]) = integers(call, each.map(|tensor| number(tensor)), start.data())?;
+            let all = (0..count as i128).map(|i| (start + i * delta) as i64);
+            HostTensor::new(&[count], Data::of_integers(element, all))?
+        }
+        Some(element) if element.is_float() => {
+            let number = |tensor: &HostTensor| tensor.data().to_f64().first().copied().unwrap_or_default();
+            floats(call, each.map(|tensor| number(tensor)), element)?
+        }
+        _ => return call.refused("truth values and texts have no range"),
+    })
 }
 
-fn integers<T: Number>(call: &HostCall<'_>, _like: &[T], start: i128, limit: i128, delta: i128) -> Result<HostTensor>
-where
-    Data: From<Vec<T>>,
-{
+/// The number of integers from a start to a limit in steps, the start and the step.
+fn integers(call: &HostCall<'_>, [start, limit, delta]: [i128; 3], like: &Data) -> Result<(usize, [i128; 2])> {
     let span = (limit - start) * delta.signum();
     if delta == 0 {
         return call.refused("its delta is 0");
     }
     let count = usize::try_from(span.max(0).unsigned_abs().div_ceil(delta.unsigned_abs())).unwrap_or(usize::MAX);
-    bounded(call, &[count], &Data::from(Vec::<T>::new()))?;
-    Ok(HostTensor::vector(
-        (0..count as i128)
-            .map(|i| T::of_i128(start + i * delta))
-            .collect::<Vec<T>>(),
-    ))
+    bounded(call, &[count], like)?;
+    Ok((count, [start, delta]))
 }
 
-fn floats<T: Number>(
-    call: &HostCall<'_>,
-    _like: &[T],
-    [start, limit, delta]: [f64; 3],
-    is_single: bool,
-) -> Result<HostTensor>
-where
-    Data: From<Vec<T>>,
-{
+/// Floats from a start to a limit in steps.
+fn floats(call: &HostCall<'_>, [start, limit, delta]: [f64; 3], element: Element) -> Result<HostTensor> {
     // Single precision, which 16-bit floats are computed in as well, is rounded after each step.
+    let is_single = element != Element::F64;
     let rounded = |x: f64| if is_single { f64::from(x as f32) } else { x };
     let count = (rounded(limit - start) / delta).ceil();
     if !count.is_finite() {
@@ -180,10 +175,7 @@ where
         ));
     }
     let count = count.max(0.0) as usize;
-    bounded(call, &[count], &Data::from(Vec::<T>::new()))?;
-    Ok(HostTensor::vector(
-        (0..count)
-            .map(|i| T::of_f64(rounded(start + rounded(i as f64 * delta))))
-            .collect::<Vec<T>>(),
-    ))
+    bounded(call, &[count], &Data::of_bytes(element, &[]))?;
+    let all = (0..count).map(|i| rounded(start + rounded(i as f64 * delta)));
+    HostTensor::new(&[count], Data::of_f64(element, all))
 }

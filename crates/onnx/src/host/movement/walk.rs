@@ -1,7 +1,7 @@
 //! Walks over elements in steps, which every view of an array is.
 
 use super::extents::{product, steps};
-use crate::host::{Data, each_type};
+use crate::host::{Data, moved};
 
 /// A view of an array: an element for each index of some extents.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Walk {
 
     /// The elements of the view, in the order of its indices. All of them must be there.
     pub fn copy(&self, data: &Data) -> Data {
-        each_type!(data, v => self.copy_elements(v).into())
+        moved!(data, v => self.copy_elements(v))
     }
 
     fn copy_elements<T: Clone>(&self, all: &[T]) -> Vec<T> {

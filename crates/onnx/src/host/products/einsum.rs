@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use lessen_base::{Error, Result};
 
+use super::integers::{integer_of, wide, wrapped};
 use super::kernel::add_product;
-use super::matrix::same;
 use super::real::{Real, float_of, rounded};
 use super::sizes::{check_work, room};
 use crate::element::Element;
-use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Number, each_integer, one};
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "Einsum", einsum)];
 
@@ -303,10 +303,14 @@ fn einsum(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     one(match first.element() {
         Some(Element::F64) => HostTensor::new(&shape, floats::<f64>(&equation, &tensors)?)?,
         Some(element) if element.is_float() => rounded(&shape, floats::<f32>(&equation, &tensors)?, float_of(first)?)?,
-        _ => each_integer!(first.data(), v => {
-            let inputs = tensors.iter().map(|tensor| Ok((tensor.shape(), same(v, tensor.data())?)));
-            let inputs = inputs.collect::<Result<Vec<_>>>()?;
-            HostTensor::new(&shape, evaluated(&equation, &inputs)?)?
-        }, else return call.refused("its inputs have no numbers")),
+        _ => {
+            let element = integer_of(first)?;
+            let elements: Vec<_> = tensors.iter().map(|tensor| wide(tensor)).collect();
+            let inputs = tensors
+                .iter()
+                .zip(&elements)
+                .map(|(tensor, all)| (tensor.shape(), &all[..]));
+            wrapped(&shape, evaluated(&equation, &inputs.collect::<Vec<_>>())?, element)?
+        }
     })
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
+use super::integers::{integer_of, wide, wrapped};
 use super::kernel::add_product;
 use super::real::{Real, float_of, rounded};
 use super::sizes::{broadcast, check_work, places, room, spread};
 use crate::element::Element;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_integer, one};
+use crate::host::{HostCall, HostOperators, HostTensor, HostValue, Number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "MatMul", matmul), ("", "Gemm", gemm), ("", "Det", det)];
 
@@ -109,41 +110,12 @@ pub(super) fn multiplied(a: &HostTensor, b: &HostTensor, factor: f64) -> Result<
     match a.element() {
         Some(Element::F64) => of::<f64>(a, b, &stacks, factor),
         Some(element) if element.is_float() => of::<f32>(a, b, &stacks, factor),
-        _ => each_integer!(a.data(), a => {
-            let b = same(a, b.data())?;
-            HostTensor::new(&stacks.shape, stacks.product(a, b))
-        }, else Err(Error::user("its inputs have no numbers"))),
+        _ => {
+            let element = integer_of(a)?;
+            wrapped(&stacks.shape, stacks.product(&wide(a), &wide(b)), element)
+        }
     }
 }
-
-/// The elements of data of the same type as a vector's.
-///
-/// # Errors
-/// Another type.
-pub(super) fn same<'a, T: Number + Same>(_: &[T], data: &'a Data) -> Result<&'a [T]> {
-    T::of(data).ok_or_else(|| Error::user("its inputs have different types"))
-}
-
-/// Numbers that are the elements of data of one type.
-pub(super) trait Same: Sized {
-    /// The elements of data of this type.
-    fn of(data: &Data) -> Option<&[Self]>;
-}
-
-macro_rules! same {
-    ($($type:ty => $variant:ident),+) => { $(
-        impl Same for $type {
-            fn of(data: &Data) -> Option<&[Self]> {
-                match data {
-                    Data::$variant(v) => Some(v),
-                    _ => None,
-                }
-            }
-        }
-    )+ };
-}
-
-same! { i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64 }
 
 fn matmul(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     one(multiplied(call.tensor(0)?, call.tensor(1)?, 1.0)?)
@@ -197,20 +169,18 @@ pub(super) fn general_product(call: &HostCall<'_>, activation: impl Fn(f64) -> f
         _ if alpha.fract() != 0.0 || beta.fract() != 0.0 => {
             call.refused(format!("integers are not multiplied by {alpha} or {beta}"))
         }
-        _ => each_integer!(a.data(), a => {
-            let mut y = stacks.product(a, same(a, b.data())?);
-            fn whole<T: Number>(_: &[T], x: f64) -> T {
-                T::of_i128(x as i128)
-            }
-            let (alpha, beta) = (whole(a, alpha), whole(a, beta));
-            y.iter_mut().for_each(|y| *y = y.times(alpha));
+        _ => {
+            let element = integer_of(&a)?;
+            let mut y = stacks.product(&wide(&a), &wide(&b));
+            let (alpha, beta) = (alpha as i128 as i64, beta as i128 as i64);
+            y.iter_mut().for_each(|y| *y = y.wrapping_mul(alpha));
             if let Some(c) = added {
-                for (y, c) in y.iter_mut().zip(spread(same(a, c.data())?, c.shape(), &stacks.shape)?) {
-                    *y = y.plus(c.times(beta));
+                for (y, c) in y.iter_mut().zip(spread(&wide(c), c.shape(), &stacks.shape)?) {
+                    *y = y.wrapping_add(c.wrapping_mul(beta));
                 }
             }
-            HostTensor::new(&stacks.shape, y)
-        }, else call.refused("its inputs have no numbers")),
+            wrapped(&stacks.shape, y, element)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod einsum;
 mod fourier;
 mod group_query;
 mod heads;
+mod integers;
 pub(super) mod kernel;
 mod linear_attention;
 mod losses;
@@ -49,6 +50,3 @@ pub(super) const GROUPS: &[HostOperators] = &[
     spectrum::OPERATORS,
     training::OPERATORS,
 ];
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@ use lessen_base::{Error, Result};
 
 use super::sizes::room;
 use crate::element::Element;
-use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_integer, one};
+use crate::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
     ("", "ReduceL1", |call| reduced(call, Kind::L1)),
@@ -119,17 +119,31 @@ fn reduced(call: &HostCall<'_>, kind: Kind) -> Result<Vec<HostValue>> {
         Data::Text(_) => return call.refused("texts are not reduced"),
         Data::F64(v) => floats(&folds, v, kind).into(),
         Data::F32(v) => narrowed(&floats(&folds, v, kind), Element::F32),
-        Data::F16(v) => narrowed(&floats(&folds, v, kind), Element::F16),
-        Data::BF16(v) => narrowed(&floats(&folds, v, kind), Element::BF16),
-        other => each_integer!(other, v => integers(&folds, v, kind)?.into(), else {
-            return call.refused("its input has no numbers")
-        }),
+        Data::U64(v) => integers(&folds, v, kind, (0, u64::MAX.into()))?.into(),
+        Data::I64(v) => integers(&folds, v, kind, (i64::MIN.into(), i64::MAX.into()))?.into(),
+        other => match other.element() {
+            Some(element) if element.is_float() => narrowed(&floats(&folds, &other.to_f64(), kind), element),
+            Some(element @ (Element::Int(_) | Element::Unsigned(_))) => {
+                let all = other.integers().unwrap_or_default();
+                Data::from(integers(&folds, &all, kind, range(element))?).cast(element)
+            }
+            _ => return call.refused("its input has no numbers"),
+        },
     };
     one(HostTensor::new(&folds.shape, data)?)
 }
 
 fn narrowed(all: &[f64], element: Element) -> Data {
     Data::of_f64(element, all.iter().copied())
+}
+
+/// The least and the greatest integer of a type.
+fn range(element: Element) -> (i128, i128) {
+    let bits = 8 * element.bytes();
+    match element {
+        Element::Unsigned(_) => (0, (1 << bits) - 1),
+        _ => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+    }
 }
 
 /// Reductions of floats, in `f64`.
@@ -176,8 +190,8 @@ fn extreme(a: f64, x: f64, is_beyond: fn(f64, f64) -> bool) -> f64 {
     if x.is_nan() || is_beyond(x, a) { x } else { a }
 }
 
-/// Reductions of integers, which wrap; what is no integer is cut off.
-fn integers<T: Number>(folds: &Folds, all: &[T], kind: Kind) -> Result<Vec<T>> {
+/// Reductions of integers between a least and a greatest one, which wrap; what is no integer is cut off.
+fn integers<T: Number>(folds: &Folds, all: &[T], kind: Kind, (least, most): (i128, i128)) -> Result<Vec<T>> {
     let sum = || folds.fold(all, 0i128, |sum, x| sum.wrapping_add(x.to_i128()));
     let squares = || {
         folds.fold(all, 0i128, |sum, x| {
@@ -203,15 +217,19 @@ fn integers<T: Number>(folds: &Folds, all: &[T], kind: Kind) -> Result<Vec<T>> {
         Kind::L1 => wrapped(folds.fold(all, 0i128, |sum, x| sum.wrapping_add(x.to_i128().wrapping_abs()))),
         Kind::L2 => cut(squares().into_iter().map(|x| (x as f64).sqrt()).collect())?,
         Kind::LogSum => cut(sum().into_iter().map(|x| (x as f64).ln()).collect())?,
-        Kind::LogSumExp => cut(floats(folds, all, kind))?,
+        Kind::LogSumExp => cut(floats(
+            folds,
+            &all.iter().map(|x| x.to_f64()).collect::<Vec<f64>>(),
+            kind,
+        ))?,
         Kind::Mean if folds.each == 0 && folds.count > 0 => return no_integer(),
         Kind::Mean => {
             let count = folds.each.max(1) as i128;
             wrapped(sum().into_iter().map(|sum| sum / count).collect())
         }
         Kind::Prod => folds.fold(all, T::ONE, T::times),
-        Kind::Max => folds.fold(all, T::LEAST, |a, x| if x > a { x } else { a }),
-        Kind::Min => folds.fold(all, T::MOST, |a, x| if x < a { x } else { a }),
+        Kind::Max => folds.fold(all, T::of_i128(least), |a, x| if x > a { x } else { a }),
+        Kind::Min => folds.fold(all, T::of_i128(most), |a, x| if x < a { x } else { a }),
     })
 }
 

@@ -2,30 +2,11 @@
 
 use lessen_base::Result;
 
-use crate::element::Element;
-use crate::host::{Bodies, Body, Data, HostCall, HostTensor, HostValue, host_operator};
-use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto};
-use crate::tensor::Tensor;
+use lessen_onnx::proto::{AttributeProto, AttributeType, NodeProto};
+use lessen_onnx::{Data, Element, HostTensor, HostValue, run_node};
 
 /// Cases of `make_images.py`.
-const RECORDED: &str = include_str!("../../../tests/fixtures/images.txt");
-
-/// No graphs.
-struct NoBodies;
-
-impl Bodies for NoBodies {
-    fn body<'g>(&self, _: &'g GraphProto) -> Result<Body<'g>> {
-        unreachable!("no operator on images has graphs")
-    }
-
-    fn run(&self, _: &Body<'_>, _: Vec<HostValue>) -> Result<Vec<HostValue>> {
-        unreachable!("no operator on images has graphs")
-    }
-
-    fn bytes(&self, _: &Tensor) -> Result<Vec<u8>> {
-        unreachable!("no operator on images has tensors in attributes")
-    }
-}
+const RECORDED: &str = include_str!("../../fixtures/images.txt");
 
 /// A node and its inputs.
 struct Case {
@@ -68,13 +49,7 @@ impl Case {
         let mut node = self.node.clone();
         node.output = (0..outputs).map(|i| format!("y{i}")).collect();
         let inputs = self.inputs.iter().map(|input| input.clone().map(HostValue::from));
-        let call = HostCall {
-            node: &node,
-            opset: self.opset,
-            inputs: inputs.collect(),
-            bodies: &NoBodies,
-        };
-        let outputs = host_operator(&node).expect(&node.op_type)(&call)?;
+        let outputs = run_node(&node, self.opset, inputs.collect())?;
         Ok(outputs.iter().map(|y| (**y.tensor().unwrap()).clone()).collect())
     }
 

@@ -2,29 +2,10 @@
 //! from definitions alone.
 
 use half::f16;
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
-use crate::element::Element;
-use crate::host::{Bodies, Body, Data, HostCall, HostTensor, HostValue, host_operator};
-use crate::proto::{AttributeProto, GraphProto, NodeProto};
-use crate::tensor::Tensor;
-
-/// No graphs in attributes.
-struct NoBodies;
-
-impl Bodies for NoBodies {
-    fn body<'g>(&self, _: &'g GraphProto) -> Result<Body<'g>> {
-        Err(Error::user("there are no graphs"))
-    }
-
-    fn run(&self, _: &Body<'_>, _: Vec<HostValue>) -> Result<Vec<HostValue>> {
-        Err(Error::user("there are no graphs"))
-    }
-
-    fn bytes(&self, _: &Tensor) -> Result<Vec<u8>> {
-        Err(Error::user("there are no bytes"))
-    }
-}
+use lessen_onnx::proto::{AttributeProto, NodeProto};
+use lessen_onnx::{Data, Element, HostTensor, HostValue, run_node};
 
 /// A node of one operator.
 fn node(domain: &str, operator: &str, attributes: Vec<AttributeProto>, outputs: usize) -> NodeProto {
@@ -38,13 +19,8 @@ fn node(domain: &str, operator: &str, attributes: Vec<AttributeProto>, outputs: 
 }
 
 fn run(node: &NodeProto, opset: i64, inputs: Vec<HostTensor>) -> Result<Vec<HostTensor>> {
-    let operator = host_operator(node).unwrap_or_else(|| panic!("{} is not known", node.op_type));
-    let outputs = operator(&HostCall {
-        node,
-        opset,
-        inputs: inputs.into_iter().map(|input| Some(input.into())).collect(),
-        bodies: &NoBodies,
-    })?;
+    let inputs = inputs.into_iter().map(|input| Some(input.into())).collect();
+    let outputs = run_node(node, opset, inputs)?;
     let tensor = |value: HostValue| value.tensor().map(|tensor| (**tensor).clone());
     Ok(outputs.into_iter().filter_map(tensor).collect())
 }
@@ -107,7 +83,7 @@ fn array(given: &str, i: usize) -> HostTensor {
 
 #[test]
 fn operators_give_what_onnx_runtime_gives() {
-    for line in include_str!("../../../tests/fixtures/products.txt").lines() {
+    for line in include_str!("../../fixtures/products.txt").lines() {
         let parts: Vec<&str> = line.split(" | ").collect();
         let [name, operator, attributes, inputs, outputs] = parts[..] else {
             panic!("{line}");

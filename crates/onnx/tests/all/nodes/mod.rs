@@ -1,0 +1,5 @@
+//! Single nodes, computed in memory.
+
+mod elementwise;
+mod images;
+mod products;
