@@ -208,8 +208,8 @@ impl Direct {
     }
 }
 
-/// The kernel, where the machine has vectors for it; elsewhere the kernel `other`, with memory for either kernel. `read`
-/// has the first tap of each run.
+/// The kernel, where the machine has vectors for it; elsewhere the kernel `other`, with memory for either kernel.
+/// `read` has the first tap of each run.
 pub(super) fn direct<N: Factor>(
     products: Products,
     read: impl Fn() -> Pixels<usize> + Clone + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! Products of `f32` by vectors of AVX2, on the panels of the products by AVX-512 and with the same bits: register tiles
-//! of 6 rows times 16 columns are 12 registers of 8 numbers.
+//! Products of `f32` by vectors of AVX2, on the panels of the products by AVX-512 and with the same bits: register
+//! tiles of 6 rows times 16 columns are 12 registers of 8 numbers.
 
 use std::arch::x86_64::*;
 

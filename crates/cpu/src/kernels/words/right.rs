@@ -43,8 +43,8 @@ impl Right {
         self.runs * self.run_bytes()
     }
 
-    /// Packs some panels of a run, `count` of its numbers from `first` on. They lie `k` elements apart along the run and
-    /// `column` from column to column, and are whole words.
+    /// Packs some panels of a run, `count` of its numbers from `begin` on. They lie `k` elements apart along the run
+    /// and `column` from column to column, and are whole words.
     ///
     /// # Safety
     /// [`Word::is_used`]; the numbers are readable, and `to` has [`Right::bytes`].
