@@ -9,6 +9,7 @@ use crate::models::gpt_neox::GPTNeoXForCausalLM;
 use crate::models::gpt2::GPT2LMHeadModel;
 use crate::models::gptj::GPTJForCausalLM;
 use crate::models::llama::LlamaFamily;
+use crate::models::onnx::OnnxClassifier;
 use crate::models::vision::ImageClassifier;
 use crate::models::vit::VitFamily;
 use lessen_base::Result;
@@ -32,6 +33,8 @@ pub enum Architecture {
     Vit(VitFamily),
     /// A convolutional network.
     ImageClassifier,
+    /// The network of an ONNX file that classifies images.
+    OnnxClassifier,
 }
 
 impl Architecture {
@@ -46,6 +49,7 @@ impl Architecture {
             Architecture::GPTJForCausalLM,
             Architecture::LessenEncoder,
             Architecture::ImageClassifier,
+            Architecture::OnnxClassifier,
         ];
         let vits = VitFamily::ALL.map(Architecture::Vit);
         berts.chain(others).chain(llamas).chain(vits)
@@ -62,6 +66,7 @@ impl Architecture {
             Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
             Architecture::Vit(family) => family.class(),
             Architecture::ImageClassifier => ImageClassifier::ARCHITECTURE,
+            Architecture::OnnxClassifier => OnnxClassifier::ARCHITECTURE,
         }
     }
 
@@ -76,6 +81,7 @@ impl Architecture {
             Architecture::LessenEncoder => "lessen-encoder",
             Architecture::Vit(family) => family.model_type(),
             Architecture::ImageClassifier => ImageClassifier::MODEL_TYPE,
+            Architecture::OnnxClassifier => OnnxClassifier::MODEL_TYPE,
         }
     }
 
@@ -84,7 +90,11 @@ impl Architecture {
     pub fn with_head(family: &str, head: Head) -> Option<Architecture> {
         let berts = Family::ALL.map(|family| Architecture::Bert(family, head));
         let vits = VitFamily::ALL.map(Architecture::Vit);
-        let own = [Architecture::LessenEncoder, Architecture::ImageClassifier];
+        let own = [
+            Architecture::LessenEncoder,
+            Architecture::ImageClassifier,
+            Architecture::OnnxClassifier,
+        ];
         let classifiers = own.into_iter().chain(vits);
         let is_classifier = head == Head::SequenceClassification;
         let mut all = berts.into_iter().chain(classifiers.filter(|_| is_classifier));
@@ -94,7 +104,8 @@ impl Architecture {
     /// Whether a family, by its `model_type`, reads images.
     pub(crate) fn reads_images(family: &str) -> bool {
         let vits = VitFamily::ALL.map(Architecture::Vit);
-        let mut all = vits.into_iter().chain([Architecture::ImageClassifier]);
+        let own = [Architecture::ImageClassifier, Architecture::OnnxClassifier];
+        let mut all = vits.into_iter().chain(own);
         all.any(|architecture| architecture.model_type() == family)
     }
 

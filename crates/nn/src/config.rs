@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -28,6 +28,8 @@ const OWN_ACTIVATION: &str = "lessen_activation";
 #[derive(Clone, Debug)]
 pub struct Fields {
     place: String,
+    /// The folder of the file, if it is known.
+    folder: Option<PathBuf>,
     map: Map<String, Value>,
 }
 
@@ -45,7 +47,11 @@ impl Fields {
                 "{shown} cannot be read ({e}); check the file and its permissions"
             )),
         })?;
-        Fields::parse(&text, &path.display().to_string())
+        let fields = Fields::parse(&text, &path.display().to_string())?;
+        Ok(Fields {
+            folder: path.parent().map(Path::to_path_buf),
+            ..fields
+        })
     }
 
     /// Parses the text of a file; `place` names the file in error messages.
@@ -54,10 +60,7 @@ impl Fields {
     /// Text that is not a JSON object.
     pub fn parse(text: &str, place: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(map)) => Ok(Fields {
-                place: place.to_string(),
-                map,
-            }),
+            Ok(Value::Object(map)) => Ok(Fields::of(map, place)),
             Ok(_) => Err(Error::user(format!("{place} must hold a JSON object"))),
             Err(e) => Err(Error::user(format!("{place} is no valid JSON: {e}"))),
         }
@@ -67,7 +70,32 @@ impl Fields {
     pub(crate) fn of(map: Map<String, Value>, place: &str) -> Fields {
         Fields {
             place: place.to_string(),
+            folder: None,
             map,
+        }
+    }
+
+    /// The fields that describe a model in a file of a folder that has no `config.json`.
+    pub(crate) fn of_file(map: Map<String, Value>, path: &Path) -> Fields {
+        Fields {
+            folder: path.parent().map(Path::to_path_buf),
+            ..Fields::of(map, &path.display().to_string())
+        }
+    }
+
+    /// The file beside `config.json` that a field names; none where the field is absent.
+    ///
+    /// # Errors
+    /// A value that is no name of a file in the folder.
+    pub(crate) fn beside(&self, field: &str) -> Result<Option<PathBuf>> {
+        let Some(name) = self.word(field)? else { return Ok(None) };
+        let is_name = Path::new(name).file_name().is_some_and(|own| own == name);
+        match &self.folder {
+            Some(folder) if is_name => Ok(Some(folder.join(name))),
+            _ => Err(self.error(
+                field,
+                format!("is {name:?}, which is no file beside it; restore the folder"),
+            )),
         }
     }
 
@@ -181,6 +209,7 @@ impl Fields {
         let inner = |value: &Value| match value {
             Value::Object(map) => Ok(Fields {
                 place: format!("{}: within the field `{field}`", self.place),
+                folder: self.folder.clone(),
                 map: map.clone(),
             }),
             other => Err(self.error(field, format!("must be an object, it is {other}"))),

@@ -1,7 +1,7 @@
 //! ONNX files: what they compute as a graph, and the conversion of their norms.
 //!
 //! [`Model`] reads a file without the elements of its tensors. [`Imported`] is the graph of its nodes, for sizes of its
-//! inputs. Everything else stays as it is, byte by byte, when a converted model is written. [`export`]
+//! inputs. [`Network`] is a classifier of images whose parameters are trained. Everything else stays as it is, byte by byte, when a converted model is written. [`export`]
 //! writes any function as a file.
 
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod import;
 mod inline;
 mod model;
 mod narrow;
+mod network;
 mod order;
 pub mod proto;
 mod session;
@@ -33,5 +34,6 @@ pub use import::{Imported, Sizes, fitting_sizes, size_names};
 pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};
 pub use narrow::{Narrow, Narrowing, Powers};
+pub use network::{Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkParts, ParameterRole};
 pub use session::Session;
 pub use tensor::{Elements, Tensor};

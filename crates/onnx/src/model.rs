@@ -21,6 +21,7 @@ pub(crate) mod number {
     pub const MODEL_METADATA: u32 = 14;
     pub const MODEL_FUNCTIONS: u32 = 25;
     pub const GRAPH_NODES: u32 = 1;
+    pub const GRAPH_NAME: u32 = 2;
     pub const GRAPH_INITIALIZERS: u32 = 5;
     pub const GRAPH_INPUTS: u32 = 11;
     pub const GRAPH_OUTPUTS: u32 = 12;
@@ -108,7 +109,14 @@ impl Model {
     /// A sentence that names the file and what is wrong with it: no file, fields that are cut off or contradict each
     /// other, values that are defined twice or read before they are defined, circles.
     pub fn open(path: &Path) -> Result<Model> {
-        let source = Source::open(path)?;
+        Model::of(Source::open(path)?)
+    }
+
+    /// Reads the model in a source.
+    ///
+    /// # Errors
+    /// As for [`Model::open`].
+    pub(crate) fn of(source: Source) -> Result<Model> {
         let fields = source.fields(source.all())?;
         let mut graphs = fields.iter().filter(|field| field.number == number::MODEL_GRAPH);
         let graph = graphs.next_back().and_then(Field::bytes);

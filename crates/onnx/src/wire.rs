@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
@@ -55,9 +56,16 @@ impl Field {
 /// A file that messages are read from.
 #[derive(Debug)]
 pub struct Source {
-    file: File,
+    content: Content,
     len: u64,
     path: PathBuf,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Content {
+    File(File),
+    Memory(Arc<[u8]>),
 }
 
 /// Bytes that are read ahead while fields are listed.
@@ -82,10 +90,19 @@ impl Source {
             Error::user(format!("{path} cannot be read ({error}); check the path"))
         })?;
         Ok(Source {
-            file,
+            content: Content::File(file),
             len,
             path: path.to_path_buf(),
         })
+    }
+
+    /// Bytes in memory, which errors call by a path.
+    pub(crate) fn held(bytes: Arc<[u8]>, path: &Path) -> Source {
+        Source {
+            len: bytes.len() as u64,
+            content: Content::Memory(bytes),
+            path: path.to_path_buf(),
+        }
     }
 
     /// Where the file is.
@@ -106,8 +123,16 @@ impl Source {
     /// # Errors
     /// A span beyond the file's end, a disk that cannot be read.
     pub fn read_into(&self, start: u64, buffer: &mut [u8]) -> Result<()> {
-        let mut file = &self.file;
-        let result = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(buffer));
+        let result = match &self.content {
+            Content::File(file) => {
+                let mut file = file;
+                file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(buffer))
+            }
+            Content::Memory(bytes) => {
+                let from = usize::try_from(start).ok().and_then(|start| bytes.get(start..));
+                from.unwrap_or_default().read_exact(buffer)
+            }
+        };
         result.map_err(|error| {
             let path = self.path.display();
             Error::user(format!(

@@ -48,6 +48,7 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
         } else {
             checkpoint::convert(source, aside, form.dtype)?
         }
+        model.save_files(aside)?;
         reader.save(aside, None)?;
         generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;

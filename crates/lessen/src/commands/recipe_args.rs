@@ -15,8 +15,8 @@ pub struct RecipeArgs {
     /// File or folder of the data
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// Hugging Face folder to start from
-    #[arg(long, value_name = "DIR")]
+    /// Hugging Face folder to start from, or an ONNX file of a classifier of images
+    #[arg(long, value_name = "PATH")]
     init: Option<PathBuf>,
     /// Folder of the model that adapters in the folder to start from belong to (default: the one that they name)
     #[arg(long, value_name = "DIR")]

@@ -36,6 +36,7 @@ mod memory;
 mod onnx;
 mod onnx_export;
 mod onnx_file;
+mod onnx_training;
 mod optimizers;
 mod parquet;
 mod phases;

@@ -40,9 +40,24 @@ impl Graph {
     }
 
     /// A node with one output, which is called as the node.
-    pub fn node(mut self, operator: &str, name: &str, inputs: &[&str]) -> Graph {
+    pub fn node(self, operator: &str, name: &str, inputs: &[&str]) -> Graph {
+        self.node_with(operator, name, inputs, &[])
+    }
+
+    /// A node with attributes that are lists of integers, or of one integer alone.
+    pub fn node_with(mut self, operator: &str, name: &str, inputs: &[&str], attributes: &[(&str, &[u64])]) -> Graph {
         let mut node: Vec<u8> = inputs.iter().flat_map(|input| text(1, input)).collect();
         node.extend([text(2, name), text(3, name), text(4, operator)].concat());
+        for (name, integers) in attributes {
+            let value = match integers {
+                [only] => [number(3, *only), number(20, 2)].concat(),
+                _ => {
+                    let all: Vec<u8> = integers.iter().flat_map(|own| number(8, *own)).collect();
+                    [all, number(20, 7)].concat()
+                }
+            };
+            node.extend(field(5, &[text(1, name), value].concat()));
+        }
         self.0.extend(field(1, &node));
         self
     }

@@ -17,6 +17,7 @@ use crate::architecture::{Architecture, family};
 use crate::config::{Fields, OWN_LOSS};
 use crate::model::Model;
 use crate::model::config_fields::{OWN, is_followed};
+use crate::models::onnx::fields_of_file;
 use lessen_base::{Error, Result};
 
 /// The fields of a `config.json` that describe the head.
@@ -30,14 +31,16 @@ const HEAD: [&str; 6] = [
 ];
 
 impl ModelFolder<'_> {
-    /// Fields of `config.json`: the folder's own, or for adapters without this file the base model's, with the head
+    /// Fields of `config.json`: those of an ONNX file, the folder's own, or for adapters without this file the base model's, with the head
     /// that the adapters are for. Adapters that untie the head from the token embeddings leave `tie_word_embeddings`
     /// false.
     ///
     /// # Errors
     /// A file that is missing or damaged, the errors of [`ModelFolder::base`], and adapters that do not go together.
     pub(crate) fn fields(self) -> Result<Fields> {
-        if self.is_adapted() {
+        if self.is_onnx_file() {
+            Ok(fields_of_file(self.path()))
+        } else if self.is_adapted() {
             Described::of(self).map(|described| described.fields)
         } else {
             own_fields(self.path())

@@ -7,7 +7,8 @@ use super::adapter_config::AdapterConfig;
 use super::weighted_adapter::{WeightedAdapter, has_adapters};
 use lessen_base::{Error, Result};
 
-/// A Hugging Face folder with a model, or with adapters as `peft` writes them, and adapters that are added to it.
+/// A Hugging Face folder with a model, or with adapters as `peft` writes them, and adapters that are added to it; or in
+/// its place an ONNX file with a classifier of images.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ModelFolder<'a> {
     dir: &'a Path,
@@ -43,6 +44,12 @@ impl<'a> ModelFolder<'a> {
     /// The folder itself.
     pub fn path(self) -> &'a Path {
         self.dir
+    }
+
+    /// Whether it is an ONNX file in place of a folder: a file whose name ends in `.onnx`.
+    pub fn is_onnx_file(self) -> bool {
+        let ending = self.dir.extension();
+        ending.is_some_and(|ending| ending.eq_ignore_ascii_case("onnx")) && self.dir.is_file()
     }
 
     /// The base model that [`ModelFolder::with_base`] gave.

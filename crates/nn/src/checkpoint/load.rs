@@ -3,6 +3,7 @@
 use super::adapters::load_merged;
 use super::folder::ModelFolder;
 use super::found::{Found, Rest, Take};
+use super::onnx_file::load_onnx;
 use crate::params::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::Result;
@@ -48,8 +49,9 @@ pub fn load<'a>(
     })
 }
 
-/// [`load`] without the values in memory; of a folder of adapters, and with the adapters of other folders, the weights
-/// of the model that they belong to, with the adapters' products in them. `take` gets each parameter's elements, some
+/// [`load`] without the values in memory; of an ONNX file, its initializers; of a folder of adapters,
+/// and with the adapters of other folders, the weights of the model that they belong to, with the adapters' products in
+/// them. `take` gets each parameter's elements, some
 /// after others, with the number of the first of them, after all parameters have been found sound.
 ///
 /// # Errors
@@ -61,6 +63,9 @@ pub fn load_with<'a>(
     take: &mut Take<'_>,
 ) -> Result<Rest> {
     let folder = folder.into();
+    if folder.is_onnx_file() {
+        return load_onnx(folder.path(), params, allow_missing, take);
+    }
     if folder.is_adapted() {
         return load_merged(folder, params, allow_missing, take);
     }

@@ -16,6 +16,7 @@ mod folder;
 mod found;
 mod load;
 mod names;
+mod onnx_file;
 mod reader;
 mod save;
 mod tensor_names;

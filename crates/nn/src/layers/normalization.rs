@@ -44,6 +44,22 @@ impl Default for BatchNorm {
 #[track_caller]
 pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNorm) -> Tensor<'g> {
     let cx = cx.enter(name);
+    let channels = x.dim(-1);
+    let parameter = |name: &str, init| cx.param(name, &[channels], init);
+    let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
+    let running_mean = cx.buffer("running_mean", &[channels], Init::Zeros);
+    let running_var = cx.buffer("running_var", &[channels], Init::Ones);
+    batch_norm_of(&cx, x, [weight, bias, running_mean, running_var], how)
+}
+
+/// [`batch_norm`] with this weight, bias, running mean and running variance.
+#[track_caller]
+pub(crate) fn batch_norm_of<'g>(
+    cx: &Context<'g>,
+    x: Tensor<'g>,
+    [weight, bias, running_mean, running_var]: [Tensor<'g>; 4],
+    how: BatchNorm,
+) -> Tensor<'g> {
     let BatchNorm { eps, momentum, .. } = how;
     if !(eps.is_finite() && eps >= 0.0 && (0.0..=1.0).contains(&momentum)) {
         let sentence = format!(
@@ -52,11 +68,6 @@ pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNor
         );
         cx.trace().fail(sentence);
     }
-    let channels = x.dim(-1);
-    let parameter = |name: &str, init| cx.param(name, &[channels], init);
-    let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
-    let running_mean = cx.buffer("running_mean", &[channels], Init::Zeros);
-    let running_var = cx.buffer("running_var", &[channels], Init::Ones);
     if !cx.training() || how.frozen || cx.lora().is_some() {
         return x.scale_shift(running_mean, weight * (running_var + how.eps).rsqrt(), bias);
     }

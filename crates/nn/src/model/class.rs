@@ -1,6 +1,9 @@
 //! What every class of models provides. A class is a file of [`models`](crate::models) and a line of
 //! [`Model`](super::Model).
 
+use std::sync::Arc;
+
+use lessen_base::Result;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value};
 
@@ -65,6 +68,21 @@ pub trait ModelClass {
     /// Height, width and channels of the images that it reads; none for a model of texts.
     fn image(&self) -> Option<[usize; 3]> {
         None
+    }
+
+    /// Sets height and width of images where the network reads images of any size, and checks that size and classes go
+    /// with the network.
+    ///
+    /// # Errors
+    /// A size or classes that the network cannot have.
+    fn fit(&mut self, size: [usize; 2]) -> Result<()> {
+        let _ = size;
+        Ok(())
+    }
+
+    /// Files that belong beside `config.json`, by name.
+    fn files(&self) -> Vec<(&'static str, Arc<[u8]>)> {
+        Vec::new()
     }
 
     /// Names of the classes; empty for a model without classes.

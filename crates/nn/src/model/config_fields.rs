@@ -332,7 +332,7 @@ pub fn config_fields(architecture: Architecture) -> Option<Vec<KnownField>> {
         Architecture::Llama(LlamaFamily::Qwen2) => [LLAMAS, QWEN2],
         Architecture::Llama(LlamaFamily::Olmo) => [LLAMAS, OLMO],
         Architecture::Vit(_) => [VIT, &[]],
-        Architecture::LessenEncoder | Architecture::ImageClassifier => return None,
+        Architecture::LessenEncoder | Architecture::ImageClassifier | Architecture::OnnxClassifier => return None,
     };
     let mut all: Vec<KnownField> = Vec::new();
     for field in own.into_iter().chain([COMMON, GENERATION]).flatten() {

@@ -1,5 +1,8 @@
 //! The `config.json` of a model: reading and writing it.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::Model;
@@ -14,10 +17,11 @@ use crate::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use crate::models::gptj::{GPTJForCausalLM, GptjConfig};
 use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
+use crate::models::onnx::{OnnxClassifier, OnnxClassifierConfig};
 use crate::models::vision::{ImageClassifier, ImageClassifierConfig};
 use crate::models::vit::{Vit, VitConfig};
 use crate::task::Task;
-use lessen_base::Result;
+use lessen_base::{Result, atomic};
 
 impl Model {
     /// Reads the model that the `config.json` of a folder describes; of adapters without one, that of their base model
@@ -107,6 +111,16 @@ impl Model {
         self.class().config_json()
     }
 
+    /// Writes the files that belong beside the model's `config.json` into a folder, each atomically: of the network of
+    /// an ONNX file its nodes.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save_files(&self, dir: &Path) -> Result<()> {
+        let write = |(name, bytes): (&str, Arc<[u8]>)| atomic::write_file(&dir.join(name), &bytes);
+        self.class().files().into_iter().try_for_each(write)
+    }
+
     /// The model of this class that the fields of a `config.json` describe.
     ///
     /// # Errors
@@ -142,6 +156,10 @@ impl Model {
             .into(),
             Architecture::ImageClassifier => ImageClassifier {
                 config: ImageClassifierConfig::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::OnnxClassifier => OnnxClassifier {
+                config: OnnxClassifierConfig::from_fields(fields)?,
             }
             .into(),
         })

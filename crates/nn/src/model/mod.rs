@@ -26,6 +26,7 @@ use crate::models::gpt_neox::GPTNeoXForCausalLM;
 use crate::models::gpt2::GPT2LMHeadModel;
 use crate::models::gptj::GPTJForCausalLM;
 use crate::models::llama::LlamaForCausalLM;
+use crate::models::onnx::OnnxClassifier;
 use crate::models::vision::ImageClassifier;
 use crate::models::vit::Vit;
 use crate::models::{BatchShape, Outputs};
@@ -122,6 +123,8 @@ model_classes! {
     Vit;
     /// A convolutional network.
     ImageClassifier;
+    /// The network of an ONNX file that classifies images.
+    OnnxClassifier;
 }
 
 impl Model {
@@ -136,6 +139,7 @@ impl Model {
             Model::LessenEncoder(_) => Architecture::LessenEncoder,
             Model::Vit(model) => Architecture::Vit(model.config.family),
             Model::ImageClassifier(_) => Architecture::ImageClassifier,
+            Model::OnnxClassifier(_) => Architecture::OnnxClassifier,
         }
     }
 

@@ -61,6 +61,15 @@ impl Model {
         }
     }
 
+    /// Sets height and width of images in the network of an ONNX file that reads images of any size, and checks that
+    /// images and classes go with it. In other models nothing changes.
+    ///
+    /// # Errors
+    /// Images or classes that the network cannot have.
+    pub fn fit(&mut self, [height, width, _]: [usize; 3]) -> Result<()> {
+        self.class_mut().fit([height, width])
+    }
+
     /// Number of tokens in the vocabulary; 0 in a model of images.
     pub fn vocab_size(&self) -> usize {
         self.class().vocab_size()

@@ -8,6 +8,7 @@ pub mod gpt2;
 pub mod gpt_neox;
 pub mod gptj;
 pub mod llama;
+pub mod onnx;
 pub mod vision;
 pub mod vit;
 

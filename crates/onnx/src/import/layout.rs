@@ -17,7 +17,7 @@ const TO_PROGRAM: [usize; 4] = [0, 2, 3, 1];
 
 /// An image `[N, H, W, C]` that stands behind a value of a file.
 #[derive(Clone, Copy)]
-pub(super) struct Image<'g> {
+pub(crate) struct Image<'g> {
     /// The image.
     pub tensor: Tensor<'g>,
     /// Axes of the file's value: 4, or 3 where the image has rows alone.
@@ -42,7 +42,7 @@ impl<'g> Image<'g> {
 }
 
 /// The image that a value `[N, C, H, W]` or `[N, C, W]` is a permutation of, if it is one.
-pub(super) fn behind(x: Tensor<'_>) -> Option<Image<'_>> {
+pub(crate) fn behind(x: Tensor<'_>) -> Option<Image<'_>> {
     let (trace, rank) = (x.trace(), x.rank());
     let input = trace.with_graph(|graph| {
         let mut permuted = x.id();
@@ -66,7 +66,7 @@ pub(super) fn behind(x: Tensor<'_>) -> Option<Image<'_>> {
 }
 
 /// An image `[N, H, W, C]` as the file has it: with `rank` axes.
-pub(super) fn restored(image: Tensor<'_>, rank: usize) -> Tensor<'_> {
+pub(crate) fn restored(image: Tensor<'_>, rank: usize) -> Tensor<'_> {
     let y = image.permute(&TO_FILE);
     match (rank, &y.shape()[..]) {
         (3, &[n, c, _, w]) => y.reshape(&[n, c, w]),

@@ -21,7 +21,7 @@ type Given<'m> = Vec<(&'m Node, Vec<Arc<Array>>)>;
 
 /// The outputs that nodes gave for known inputs.
 #[derive(Default)]
-pub(super) struct Memo<'m> {
+pub(crate) struct Memo<'m> {
     small: HashMap<Bits, Arc<Array>>,
     /// By call; the inputs stay alive in `kept`.
     results: HashMap<Call<'m>, Given<'m>>,

@@ -36,8 +36,10 @@ use crate::element::Element;
 use crate::model::Model;
 use crate::proto::{Dimension, TypeProto};
 use crate::tensor::Tensor;
-pub(crate) use call::Call;
+pub(crate) use call::{Call, evaluated};
 pub(crate) use held::{Held, HeldInputs};
+pub(crate) use layout::{behind, restored};
+pub(crate) use memo::Memo;
 pub(crate) use operators::operator;
 pub use sizes::{Sizes, fitting_sizes, size_names};
 
@@ -122,7 +124,7 @@ impl Value<'_> {
 }
 
 /// Limit of elements of a constant that is known while the graph is traced.
-const MOST_KNOWN: usize = 1 << 22;
+pub(crate) const MOST_KNOWN: usize = 1 << 22;
 
 /// Limit of elements of all known constants of a model together; nodes whose outputs would exceed it are opaque.
 const MOST_KNOWN_TOGETHER: usize = 1 << 25;
@@ -131,7 +133,7 @@ const MOST_KNOWN_TOGETHER: usize = 1 << 25;
 const MOST_INLINE: usize = 16;
 
 /// All elements of a tensor as an array of the graph's dtype.
-fn known(tensor: &Tensor, source: &crate::wire::Source) -> Result<Array> {
+pub(crate) fn known(tensor: &Tensor, source: &crate::wire::Source) -> Result<Array> {
     let ty = Type::new(tensor.element.dtype(), &tensor.shape);
     let data = if tensor.element.is_float() || ty.dtype == DType::Bool {
         tensor.elements(source, |x| x)?

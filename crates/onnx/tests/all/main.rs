@@ -10,6 +10,8 @@ mod exports;
 mod files;
 mod movement;
 mod mutations;
+mod network;
+mod network_faults;
 mod nodes;
 mod operators;
 mod recurrent;

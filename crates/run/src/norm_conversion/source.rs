@@ -82,7 +82,7 @@ impl<'a> Source<'a> {
             Model::Bert(_) | Model::LessenEncoder(_) => {
                 return no(format!("a {class} reads texts as a whole, and a Llama continues them"));
             }
-            Model::Vit(_) | Model::ImageClassifier(_) => {
+            Model::Vit(_) | Model::ImageClassifier(_) | Model::OnnxClassifier(_) => {
                 return no(format!("a {class} reads images, and a Llama texts"));
             }
         };

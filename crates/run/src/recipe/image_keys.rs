@@ -15,17 +15,20 @@ const CROP: f64 = 0.875;
 
 impl ImageKeys {
     /// The preprocessing of images. Without given mean and deviation these are 0 and 1, so that bytes become numbers
-    /// from 0 to 1. `alike` is the size of all images, where they have the same one.
-    pub(crate) fn preprocessing(&self, alike: Option<[usize; 2]>, channels: usize) -> Preprocessing {
+    /// from 0 to 1. `alike` is the size of all images, where they have the same one, and `own` that of images of the model
+    /// to start from, where it has one.
+    pub(crate) fn preprocessing(
+        &self,
+        alike: Option<[usize; 2]>,
+        own: Option<[usize; 2]>,
+        channels: usize,
+    ) -> Preprocessing {
         let numbers = |given: &Option<ChannelNumbers>, default: f32| match given {
             Some(numbers) => numbers.0.clone(),
             None => vec![default; channels],
         };
-        let size = match (self.size, alike) {
-            (Some(size), _) => [size, size],
-            (None, Some(alike)) => alike,
-            (None, None) => [SIZE, SIZE],
-        };
+        let given = self.size.map(|size| [size, size]);
+        let size = given.or(own).or(alike).unwrap_or([SIZE, SIZE]);
         let [height, width] = size;
         let crop = self.crop.unwrap_or(if alike == Some(size) { 1.0 } else { CROP });
         Preprocessing {
@@ -98,7 +101,7 @@ mod tests {
     fn the_size_is_that_of_the_images_or_224() {
         let (plain, given) = (keys(""), keys("image.size = 32"));
         let of = |keys: &ImageKeys, alike| {
-            let found = keys.preprocessing(alike, 3);
+            let found = keys.preprocessing(alike, None, 3);
             (found.resize, found.size)
         };
         assert_eq!(of(&plain, Some([28, 28])), (Resize::Shorter(28), [28, 28]));
@@ -108,11 +111,14 @@ mod tests {
         assert_eq!(of(&given, Some([64, 64])), (Resize::Shorter(37), [32, 32]));
         let whole = keys("image = { size = 32, crop = 1.0 }");
         assert_eq!(of(&whole, None), (Resize::Shorter(32), [32, 32]));
+        let of_model = |keys: &ImageKeys, alike| keys.preprocessing(alike, Some([96, 96]), 3).size;
+        assert_eq!(of_model(&plain, Some([28, 28])), [96, 96]);
+        assert_eq!(of_model(&given, None), [32, 32]);
         assert!(plain.is_normalized_by_data());
-        assert_eq!(plain.preprocessing(None, 1).mean, [0.0]);
+        assert_eq!(plain.preprocessing(None, None, 1).mean, [0.0]);
         let given = keys("image = { mean = [0.5], std = [0.25] }");
         assert!(!given.is_normalized_by_data());
-        let found = given.preprocessing(None, 1);
+        let found = given.preprocessing(None, None, 1);
         assert_eq!((found.mean, found.std), (vec![0.5], vec![0.25]));
     }
 

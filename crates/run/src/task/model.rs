@@ -38,6 +38,9 @@ pub(crate) fn build(config: &Config, goal: &dyn Goal, sizes: Sizes) -> Result<Mo
     }
     goal.set_classes(&mut model);
     model.set_loss(config.train.loss);
+    if config.model.init.is_some() && model.image().is_some() {
+        model.fit(sizes.image)?;
+    }
     if let Some(norm) = config.model.norm {
         model.set_norm(norm);
     }
@@ -61,6 +64,7 @@ fn from_checkpoint(config: &Config, folder: ModelFolder<'_>, goal: &dyn Goal) ->
         }
         OutputLayer::Head(head) => Model::from_dir_with(folder, head)?,
     };
+    check_nodes(config, &model)?;
     if let Some(activation) = config.model.activation {
         model.set_activation(activation);
     }
@@ -73,6 +77,34 @@ fn from_checkpoint(config: &Config, folder: ModelFolder<'_>, goal: &dyn Goal) ->
         .set_attention(attention)
         .map_err(|error| Error::user(format!("{}: {error}", config.place("model.position"))))?;
     Ok(model)
+}
+
+/// Refuses settings of layers for the network of an ONNX file, whose layers are the nodes of the file.
+///
+/// # Errors
+/// The key.
+fn check_nodes(config: &Config, model: &Model) -> Result<()> {
+    let Model::OnnxClassifier(own) = model else {
+        return Ok(());
+    };
+    let keys = &config.model;
+    let refused = [
+        ("model.activation", keys.activation.is_some()),
+        ("model.norm", keys.norm.is_some()),
+        (
+            "model.dropout",
+            keys.dropout.is_some() && !own.config.network.has_dropout(),
+        ),
+        ("lora.rank", config.lora.rank > 0),
+    ];
+    match refused.into_iter().find(|(_, is_given)| *is_given) {
+        Some((key, _)) => Err(Error::user(format!(
+            "{} is for layers of Lessen's own, and {} is the network of an ONNX file, which has its own nodes; leave it out",
+            config.place(key),
+            keys.init.as_deref().unwrap_or(Path::new("")).display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The head of an encoder from scratch for a goal.
@@ -125,6 +157,7 @@ pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Res
 /// A folder that cannot be written to, and a weight that the dtype does not reach.
 pub(crate) fn save(dir: &Path, task: &CheckedTask, trainer: &mut Trainer, reader: &Reader) -> Result<()> {
     trainer.save(dir, &task.model().config_json(), task.config().train.save_dtype)?;
+    task.model().save_files(dir)?;
     let data = &task.config().data;
     let cuts = data.format.format().cuts_texts(data);
     reader.save(dir, cuts.then_some(data.max_length))?;

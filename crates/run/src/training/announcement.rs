@@ -3,9 +3,11 @@
 use super::Run;
 use super::unknown_tokens::UnknownTokens;
 use crate::cut_texts::{CutTexts, is_warning, remark};
+use crate::formats::images::network_of;
 use crate::task::first_weights::{self, FirstWeights};
 use crate::wording::in_phase;
 use crate::wording::{counted, some_of};
+use lessen_data::images::Preprocessing;
 use lessen_train::show_size;
 
 impl Run {
@@ -36,6 +38,7 @@ impl Run {
             && let Ok(data) = self.phase.task.data()
         {
             data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+            self.announce_network();
             let unknown = UnknownTokens::of(&self.phase.sources).remark();
             unknown.iter().for_each(|remark| self.log.note(remark));
             if self.trainer.widens_bf16() {
@@ -77,6 +80,30 @@ impl Run {
             let tensors = counted(first.unused.len() as u64, "tensor");
             self.log.note(&format!(
                 "the model has no use for {tensors} of {before}, such as {unused}; left out"
+            ));
+        }
+    }
+
+    /// Says what training changes in the network of an ONNX file to start from, and what it sees of images, which the
+    /// file does not say.
+    fn announce_network(&self) {
+        let config = self.phase.task.config();
+        let file = if self.start == 0 { network_of(config) } else { Ok(None) };
+        let Ok(Some(file)) = file else { return };
+        let shown = file.network().path();
+        for remark in file.remarks() {
+            self.log.note(&format!("{}: {remark}", shown.display()));
+        }
+        if let Ok(Preprocessing { size, mean, std, .. }) = self.reader.preprocessing() {
+            let how = match config.image.is_normalized_by_data() {
+                true => "those of the training images; to have others, set image.mean and image.std",
+                false => "of image.mean and image.std",
+            };
+            self.log.report(&format!(
+                "{} sees images of {} x {} pixels, from 0 to 1, by mean {mean:?} and deviation {std:?}, {how}",
+                shown.display(),
+                size[0],
+                size[1]
             ));
         }
     }

@@ -28,6 +28,7 @@ pub use classifier::{ImageClassifier, ImageClassifierConfig};
 pub use convnet::{ConvNet, Pooling, alexnet, lenet, mlp, small_alexnet, small_vgg11, vgg11};
 pub use mobilenet::MobileNetV2;
 pub use network::Network;
+pub(crate) use parts::uniform_of;
 pub use parts::{Norm, Stem};
 pub use plain::{Dense, Part, PlainNet, Start};
 pub use resnet::{Block, ResNet, Shortcut};

@@ -139,7 +139,7 @@ pub(super) fn pad_channels(x: Tensor<'_>, channels: usize) -> Tensor<'_> {
 
 /// The initial values that PyTorch gives weight and bias of a layer, each of whose outputs has this many inputs:
 /// uniform within `1 / sqrt(inputs)`.
-pub(super) fn uniform_of(inputs: usize) -> Init {
+pub(crate) fn uniform_of(inputs: usize) -> Init {
     Init::Uniform {
         bound: 1.0 / (inputs as f64).sqrt(),
     }

@@ -16,6 +16,7 @@ use lessen_base::{Error, Result};
 use lessen_data::images::{ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images};
 use lessen_data::{Metric, Order, Source, Tokenizer};
 use lessen_nn::{BatchShape, Model};
+use lessen_onnx::NetworkFile;
 use std::sync::Arc;
 
 /// Steps below which a training on condensed images has hardly begun.
@@ -130,7 +131,8 @@ pub(crate) fn data_of(config: &Config, known: &KnownModel) -> Result<ImageData> 
 }
 
 /// How images become what a model sees: as the data says, or else the checkpoint to start from, where no key says
-/// otherwise; else with mean and deviation of the training images where none are given.
+/// otherwise; else with mean and deviation of the training images where none are given. An ONNX file to start from says
+/// at most their size.
 ///
 /// # Errors
 /// A checkpoint or an image that cannot be read; keys, or a checkpoint, that ask for something else than the data says.
@@ -145,7 +147,11 @@ pub(crate) fn preprocessing_for(config: &Config, data: &ImageData) -> Result<Pre
     {
         return Ok(own);
     }
-    let preprocessing = config.image.preprocessing(data.size, train.channels());
+    let own = network_of(config)?.and_then(|file| match file.network().size() {
+        [Some(height), Some(width)] => Some([height, width]),
+        _ => None,
+    });
+    let preprocessing = config.image.preprocessing(data.size, own, train.channels());
     if config.image.is_normalized_by_data() {
         preprocessing.normalized_by(train)
     } else {
@@ -291,13 +297,26 @@ fn given_channels(config: &Config) -> Result<Option<usize>> {
     match (config.image.channels, &config.image.mean) {
         (Some(channels), _) => Ok(Some(channels)),
         (None, Some(mean)) => Ok(Some(mean.0.len())),
-        (None, None) => Ok(of_checkpoint(config)?.map(|own| own.mean.len())),
+        (None, None) => match network_of(config)? {
+            Some(file) => Ok(Some(file.network().channels())),
+            None => Ok(of_checkpoint(config)?.map(|own| own.mean.len())),
+        },
     }
+}
+
+/// The ONNX file to start from, if it is one.
+///
+/// # Errors
+/// A file that is no classifier of images.
+pub(crate) fn network_of(config: &Config) -> Result<Option<NetworkFile>> {
+    let file = config.init().filter(|init| init.is_onnx_file());
+    file.map(|file| NetworkFile::open(file.path())).transpose()
 }
 
 /// How images become what the checkpoint to start from sees, where it says so.
 fn of_checkpoint(config: &Config) -> Result<Option<Preprocessing>> {
-    config.init().map_or(Ok(None), preprocessing_of)
+    let folder = config.init().filter(|init| !init.is_onnx_file());
+    folder.map_or(Ok(None), preprocessing_of)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ keys! {
     }
     /// What a model is built from.
     model: ModelKeys {
-        init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
+        init: Option<PathBuf> [PATH], "Hugging Face folder, or ONNX file of a classifier of images, to start from (--init); its sizes replace those below";
         expects_init: bool [ValueKind::Switch] = "false",
             "whether the recipe is meant for a folder to start from; training without one says that it begins from scratch";
         base: Option<PathBuf> [PATH],

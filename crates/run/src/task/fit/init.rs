@@ -9,17 +9,36 @@ use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 
-/// Refuses a path that is no folder with a model to start from, before it is read.
+/// Refuses a path that is no folder with a model to start from, and no ONNX file, before it is read.
 ///
 /// # Errors
-/// A path without folder, the folder of a run instead of that of its model, a base model beside a whole model, and new
+/// A path without folder or file, an ONNX file for texts, the folder of a run instead of that of its model, a base model beside a whole model, and new
 /// adapters beside adapters.
 pub(super) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()> {
     let dir = folder.path();
     let (place, shown) = (config.settings.origin("model.init"), dir.display());
+    if folder.is_onnx_file() {
+        if !config.data.format.format().is_of_images() {
+            return Err(Error::user(format!(
+                "{place}: {shown} is an ONNX file, from which classifiers of images alone start; name the folder of a \
+                 Hugging Face model"
+            )));
+        }
+        return match &config.model.base {
+            Some(base) => check_base(folder, base).map_err(|error| error.at(config.settings.origin("model.base"))),
+            None => Ok(()),
+        };
+    }
     if !dir.is_dir() {
+        let what = match dir
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
+        {
+            true => "file",
+            false => "folder",
+        };
         return Err(Error::user(format!(
-            "{place}: there is no folder {shown}; check the path"
+            "{place}: there is no {what} {shown}; check the path"
         )));
     }
     if !dir.join("config.json").exists() && dir.join("model/config.json").exists() {
