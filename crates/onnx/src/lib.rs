@@ -1,8 +1,8 @@
 //! ONNX files: what they compute as a graph, and the conversion of their norms.
 //!
 //! [`Model`] reads a file without the elements of its tensors. [`Imported`] is the graph of its nodes, for sizes of its
-//! inputs. [`Network`] is a classifier of images whose parameters are trained. Everything else stays as it is, byte by byte, when a converted model is written. [`export`]
-//! writes any function as a file.
+//! inputs. Everything else stays as it is, byte by byte, when a converted model is written. [`Network`] is a classifier
+//! of images whose parameters are trained. [`export`] writes any function as a file.
 
 #![forbid(unsafe_code)]
 

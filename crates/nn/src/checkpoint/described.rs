@@ -31,9 +31,9 @@ const HEAD: [&str; 6] = [
 ];
 
 impl ModelFolder<'_> {
-    /// Fields of `config.json`: those of an ONNX file, the folder's own, or for adapters without this file the base model's, with the head
-    /// that the adapters are for. Adapters that untie the head from the token embeddings leave `tie_word_embeddings`
-    /// false.
+    /// Fields of `config.json`: those of an ONNX file, the folder's own, or for adapters without this file the base
+    /// model's, with the head that the adapters are for. Adapters that untie the head from the token embeddings leave
+    /// `tie_word_embeddings` false.
     ///
     /// # Errors
     /// A file that is missing or damaged, the errors of [`ModelFolder::base`], and adapters that do not go together.

@@ -3,8 +3,8 @@
 //!
 //! [`NetworkFile`] is such a file: the float initializers that layers read become parameters, under their names in the
 //! file, and all else stays as it is. [`Network`] is the function without the elements of its parameters. Its
-//! [`bytes`](Network::bytes) are an ONNX file of its own, whose first input is the images and whose other inputs are the
-//! parameters; [`Network::read`] reads them again.
+//! [`bytes`](Network::bytes) are an ONNX file of its own, whose first input is the images and whose other inputs are
+//! the parameters; [`Network::read`] reads them again.
 
 mod contents;
 mod gradients;
@@ -274,8 +274,8 @@ impl Network {
         Err(self.model.error(&refusals::untraced(&self.model, &why)))
     }
 
-    /// The number of classes that the network gives for images of a size, with a last layer for this number of classes or
-    /// the file's own.
+    /// The number of classes that the network gives for images of a size, with a last layer for this number of classes
+    /// or the file's own.
     fn classes_for(&self, size: [usize; 2], classes: Option<usize>) -> Result<usize> {
         let trace = Trace::new();
         let logits = self.trial(&trace, size, classes)?;

@@ -56,8 +56,8 @@ impl NetworkFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// A file that cannot be read or lacks the file of its elements, is no classifier of images, or has operators that are
-    /// not trained.
+    /// A file that cannot be read or lacks the file of its elements, is no classifier of images, or has operators that
+    /// are not trained.
     pub fn open(path: &Path) -> Result<NetworkFile> {
         let model = Model::open_to_run(path)?;
         refusals::check_values(&model)?;

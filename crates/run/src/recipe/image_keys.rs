@@ -15,8 +15,8 @@ const CROP: f64 = 0.875;
 
 impl ImageKeys {
     /// The preprocessing of images. Without given mean and deviation these are 0 and 1, so that bytes become numbers
-    /// from 0 to 1. `alike` is the size of all images, where they have the same one, and `own` that of images of the model
-    /// to start from, where it has one.
+    /// from 0 to 1. `alike` is the size of all images, where they have the same one, and `own` that of images of the
+    /// model to start from, where it has one.
     pub(crate) fn preprocessing(
         &self,
         alike: Option<[usize; 2]>,
