@@ -224,20 +224,20 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             &["--set", "model.activation=gelu"],
-            "is for layers of Lessen's own, and net.onnx is the network of an ONNX",
+            "net.onnx is the network of an ONNX file, which has its own nodes; leave it out",
         ),
         (
             &["--set", "lora.rank=2"],
-            "is for layers of Lessen's own, and net.onnx is the network of an ONNX file",
+            "net.onnx is the network of an ONNX file, which has its own nodes; leave it out",
         ),
-        (&["--base", "net.onnx"], "there is no folder net.onnx; check the path"),
+        (&["--base", "net.onnx"], "net.onnx; check the path"),
     ] {
         let sentence = with(more);
         assert!(sentence.contains(says), "{sentence}");
     }
     let sentence = refused(&["--init", "gone.onnx"]);
     assert!(
-        sentence.contains("there is no file gone.onnx; check the path"),
+        sentence.contains("there is no file ") && sentence.contains("gone.onnx; check the path"),
         "{sentence}"
     );
     fs::write(dir.join("text.onnx"), "no model").unwrap();

@@ -28,7 +28,9 @@ use crate::wire::Source;
 pub use weights::NetworkFile;
 
 /// Heights and widths that are tried for a network that does not say the size of its images.
-const SIZES: [usize; 8] = [224, 32, 64, 28, 128, 256, 299, 384];
+const SIZES: [usize; 20] = [
+    224, 32, 64, 28, 8, 16, 48, 96, 112, 128, 160, 192, 240, 256, 288, 299, 320, 384, 448, 512,
+];
 
 /// Images of a batch that is traced to learn something of the network. A network that was written for single images
 /// gives another result for two.

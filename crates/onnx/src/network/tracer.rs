@@ -46,7 +46,7 @@ pub(super) fn traced<'g>(
     for node in &model.nodes {
         let outputs = tracer.node(node).map_err(|error| {
             let why = error.message();
-            Error::user(format!("the node {} cannot be trained, since {why}", node.shown()))
+            Error::user(format!("the node {} is not traced ({why})", node.shown()))
         })?;
         let named = node.proto.output.iter().zip(outputs);
         tracer.values.extend(named.map(|(name, value)| (name.as_str(), value)));

@@ -24,7 +24,7 @@ pub fn residual(first_axis: Extent) -> Builder {
     let mut b = Builder::new(17);
     let (height, width) = (Extent::Named("height"), Extent::Named("width"));
     let x = b.input("pixels", F32, &[first_axis, Extent::Size(3), height, width]);
-    let mut conv = |b: &mut Builder, name: &str, x: &str, inputs: i64| {
+    let conv = |b: &mut Builder, name: &str, x: &str, inputs: i64| {
         let weight = b.weight(&format!("{name}.weight"), &[4, inputs, 3, 3], 0.0);
         b.node("Conv", name, &[x, &weight], vec![ints("pads", &[1, 1, 1, 1])])
     };

@@ -1,7 +1,11 @@
 //! Images with labels.
 
 mod checks;
+mod init;
 
+pub(crate) use self::init::network_of;
+
+use self::init::{given_channels, of_checkpoint, size_of_network};
 use super::corpus::{Corpus, check_vocabulary, counts, order_of, path};
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes};
 use crate::folder::manifest::{DataDigest, DataDigests};
@@ -10,13 +14,12 @@ use crate::goal::classes::Classes;
 use crate::models::ModelRole;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
-use crate::task::reader::{Reader, preprocessing_of};
+use crate::task::reader::Reader;
 use crate::wording::counted;
 use lessen_base::{Error, Result};
 use lessen_data::images::{ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images};
 use lessen_data::{Metric, Order, Source, Tokenizer};
 use lessen_nn::{BatchShape, Model};
-use lessen_onnx::NetworkFile;
 use std::sync::Arc;
 
 /// Steps below which a training on condensed images has hardly begun.
@@ -147,11 +150,9 @@ pub(crate) fn preprocessing_for(config: &Config, data: &ImageData) -> Result<Pre
     {
         return Ok(own);
     }
-    let own = network_of(config)?.and_then(|file| match file.network().size() {
-        [Some(height), Some(width)] => Some([height, width]),
-        _ => None,
-    });
-    let preprocessing = config.image.preprocessing(data.size, own, train.channels());
+    let preprocessing = config
+        .image
+        .preprocessing(data.size, size_of_network(config)?, train.channels());
     if config.image.is_normalized_by_data() {
         preprocessing.normalized_by(train)
     } else {
@@ -289,34 +290,6 @@ impl Corpus for LabelledImages {
         )?;
         Ok(Arc::new(batches))
     }
-}
-
-/// Number of channels that settings ask for: the channels for which mean and deviation are given, or the channels of
-/// the checkpoint to start from; none where the data decides.
-fn given_channels(config: &Config) -> Result<Option<usize>> {
-    match (config.image.channels, &config.image.mean) {
-        (Some(channels), _) => Ok(Some(channels)),
-        (None, Some(mean)) => Ok(Some(mean.0.len())),
-        (None, None) => match network_of(config)? {
-            Some(file) => Ok(Some(file.network().channels())),
-            None => Ok(of_checkpoint(config)?.map(|own| own.mean.len())),
-        },
-    }
-}
-
-/// The ONNX file to start from, if it is one.
-///
-/// # Errors
-/// A file that is no classifier of images.
-pub(crate) fn network_of(config: &Config) -> Result<Option<NetworkFile>> {
-    let file = config.init().filter(|init| init.is_onnx_file());
-    file.map(|file| NetworkFile::open(file.path())).transpose()
-}
-
-/// How images become what the checkpoint to start from sees, where it says so.
-fn of_checkpoint(config: &Config) -> Result<Option<Preprocessing>> {
-    let folder = config.init().filter(|init| !init.is_onnx_file());
-    folder.map_or(Ok(None), preprocessing_of)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use std::path::Path;
 /// Refuses a path that is no folder with a model to start from, and no ONNX file, before it is read.
 ///
 /// # Errors
-/// A path without folder or file, an ONNX file for texts, the folder of a run instead of that of its model, a base model
-/// beside a whole model, and new adapters beside adapters.
+/// A path without folder or file, an ONNX file for texts, the folder of a run instead of that of its model, a base
+/// model beside a whole model, and new adapters beside adapters.
 pub(super) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()> {
     let dir = folder.path();
     let (place, shown) = (config.settings.origin("model.init"), dir.display());
