@@ -129,7 +129,7 @@ pub(super) fn check_nodes(model: &Model, places: &[usize]) -> Result<()> {
 
 /// Whether an operator computes with quantized integers.
 fn is_quantized(operator: &str) -> bool {
-    operator.contains("Quantize")
+    operator.to_ascii_lowercase().contains("quantize")
         || operator.starts_with("QLinear")
         || operator.ends_with("Integer")
         || operator.ends_with("NBits")

@@ -283,9 +283,12 @@ impl<'m> Draft<'m> {
                 .model
                 .error(&format!("{sentence}, which is not trained; export it with stored ones")));
         };
-        // What else reads the value reads no running statistic.
-        let all: Vec<usize> = (0..self.nodes.len()).collect();
-        if self.readers(&all, &name) > 1 {
+        // What else reads the value, other than norms as statistics of their own, goes on to read what the file has.
+        let is_other = |node: &NodeProto| {
+            let mut inputs = node.input.iter().enumerate().filter(|(_, read)| **read == name);
+            inputs.any(|(input, _)| node.op_type != BATCH_NORM || !NORM_INPUTS[2..].contains(&input))
+        };
+        if self.nodes.iter().any(is_other) {
             self.taken.insert(name.clone());
         }
         self.nodes[place].input[input] = self.add(&name, tensor, true);
