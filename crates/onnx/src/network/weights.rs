@@ -233,7 +233,8 @@ impl<'m> Draft<'m> {
                 layered.extend(outputs.iter().cloned());
             }
             dependent.extend(outputs);
-            if !is_layer && !(is_after && TERMS.contains(&operator.as_str())) {
+            let has_weights = is_layer || (is_after && TERMS.contains(&operator.as_str()));
+            if !has_weights {
                 continue;
             }
             for (input, name) in inputs.iter().enumerate() {
