@@ -108,6 +108,6 @@ impl Data {
 
     /// The elements at some places, which must be there.
     pub fn at(&self, places: impl Iterator<Item = usize>) -> Data {
-        moved!(self, v => places.map(|place| v[place].clone()).collect())
+        moved!(self, v => places.map(|place| Clone::clone(&v[place])).collect())
     }
 }

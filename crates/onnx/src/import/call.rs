@@ -12,6 +12,9 @@ use crate::model::Node;
 use crate::tensor::Tensor as Stored;
 use crate::wire::Source;
 
+/// Gives the array that a name stands for in all runs, if it has one.
+pub(crate) type FixedValues<'a> = &'a dyn Fn(&str) -> Option<HostValue>;
+
 /// A node, its inputs, and the trace that it appends to.
 pub(crate) struct Call<'a, 'g> {
     pub node: &'a Node,
@@ -23,6 +26,8 @@ pub(crate) struct Call<'a, 'g> {
     pub constants: Option<&'a mut HashMap<String, Arc<Array>>>,
     /// Arrays in memory that the program has as inputs; none where a file alone is traced.
     pub held: Option<&'a mut HeldInputs<'g>>,
+    /// What names stand for in all runs that a session traces a program for; none where a file alone is traced.
+    pub fixed: Option<FixedValues<'a>>,
     pub source: &'a Source,
 }
 
@@ -52,6 +57,7 @@ pub(crate) fn evaluated(
         inputs: values,
         constants: None,
         held: None,
+        fixed: None,
         source,
     };
     let outputs = trace.attempt_described(|| operator(&mut call))??;
@@ -160,8 +166,15 @@ impl<'g> Call<'_, 'g> {
         if let Some(Some(Value::Held(held))) = self.inputs.get(input) {
             return Ok(HostValue::Tensor(held.elements()));
         }
-        match self.known(input) {
-            Some(array) => Ok(HostTensor::new(&array.ty.shape, array.data.clone())?.into()),
+        if let Some(array) = self.known(input) {
+            return Ok(HostTensor::new(&array.ty.shape, array.data.clone())?.into());
+        }
+        let fixed = self
+            .fixed
+            .zip(self.node.input(input))
+            .and_then(|(fixed, name)| fixed(name));
+        match fixed {
+            Some(value) => Ok(value),
             None => self.unknown(&format!("an input {input} that is computed")),
         }
     }

@@ -232,6 +232,7 @@ impl<'m, 'g> Importer<'m, 'g> {
             inputs,
             constants: Some(&mut self.constants),
             held: None,
+            fixed: None,
             source: &self.model.source,
         };
         let outputs = self.trace.attempt_described(|| operator(&mut call))??;

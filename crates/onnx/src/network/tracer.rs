@@ -113,6 +113,7 @@ impl<'n, 'g> Tracer<'n, 'g, '_> {
             inputs,
             constants: None,
             held: None,
+            fixed: None,
             source: &model.source,
         };
         trace.attempt_described(|| match node.proto.op_type.as_str() {

@@ -17,8 +17,8 @@ use crate::host::{Data, HostTensor, HostValue};
 use crate::import::{Call, Held, HeldInputs, Value, operator};
 use crate::model::{Model, Node};
 
-/// The most elements of a float constant that is part of a program and that tracers know; more are a state.
-const MOST_INLINE: usize = 16;
+/// The most elements of a float constant that is part of a program; more are a state.
+const MOST_INLINE: usize = 1;
 
 /// The most elements of integers that are known while a program is traced.
 const MOST_KNOWN: usize = 1 << 22;
@@ -259,6 +259,11 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
         let operator = operator(node)?;
         let _inside = self.trace.enter_scope(&node.shown());
+        let fixed = |name: &str| match self.scope.has(name) {
+            true if self.fixed.contains(name) => self.scope.get(name).ok(),
+            true => None,
+            false => self.constants.get(name).ok().flatten(),
+        };
         let mut call = Call {
             node,
             opset: self.model.version(node),
@@ -266,6 +271,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             inputs,
             constants: Some(&mut self.computed),
             held: Some(&mut self.inputs),
+            fixed: Some(&fixed),
             source: &self.model.source,
         };
         let outputs = self.trace.attempt_described(|| operator(&mut call))??;

@@ -32,6 +32,13 @@ macro_rules! unrolled {
     };
 }
 
+/// Runs a block for each register of a row, with its number as a constant.
+macro_rules! both {
+    ($i:ident, $body:block) => {
+        unrolled!(@ $i, REGISTERS, $body, 0, 1)
+    };
+}
+
 /// Calls a function for register tiles of 6 rows, and for smaller ones that are left.
 macro_rules! in_tiles {
     ($rows:expr, |$R:ident, $row:ident| $call:expr) => {{
@@ -64,7 +71,7 @@ fn mask(there: u16, register: usize) -> __m256i {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn read(from: *const f32, there: u16) -> Row {
     let mut row = [_mm256_setzero_ps(); REGISTERS];
-    unrolled!(J < REGISTERS, {
+    both!(J, {
         // SAFETY: passed on.
         row[J] = unsafe {
             let at = from.wrapping_add(J * NUMBERS);
@@ -85,7 +92,7 @@ unsafe fn read(from: *const f32, there: u16) -> Row {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn write(to: *mut f32, there: u16, row: &Row) {
-    unrolled!(J < REGISTERS, {
+    both!(J, {
         // SAFETY: passed on.
         unsafe {
             let at = to.wrapping_add(J * NUMBERS);
@@ -105,7 +112,7 @@ unsafe fn add<const R: usize>(sums: &mut [Row; R], left: impl Fn(usize) -> *cons
     unrolled!(I < R, {
         // SAFETY: passed on.
         let number = _mm256_set1_ps(unsafe { left(I).cast::<f32>().read_unaligned() });
-        unrolled!(J < REGISTERS, {
+        both!(J, {
             sums[I][J] = _mm256_fmadd_ps(number, right[J], sums[I][J]);
         });
     });

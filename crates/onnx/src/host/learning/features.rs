@@ -23,7 +23,7 @@ fn extract(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     };
     let taken = moved!(data.data(), v => {
         let rows = v.chunks_exact(columns.max(1));
-        rows.flat_map(|row| chosen.iter().map(|at| row[*at].clone())).collect()
+        rows.flat_map(|row| chosen.iter().map(|at| Clone::clone(&row[*at]))).collect()
     });
     let shape = match outer {
         [] => vec![1, chosen.len()],

@@ -17,7 +17,7 @@ fn blocks(data: &Data, places: impl Iterator<Item = usize>, len: usize, count: u
     moved!(data, v => {
         let mut out = Vec::with_capacity(count);
         if len == 1 {
-            out.extend(places.map(|place| v[place].clone()));
+            out.extend(places.map(|place| Clone::clone(&v[place])));
         } else {
             places.for_each(|place| out.extend_from_slice(&v[place..place + len]));
         }

@@ -178,11 +178,11 @@ fn one_hot(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         }
     };
     let marked = moved!(values.data(), v => {
-        let mut out = vec![v[0].clone(); count];
+        let mut out = vec![Clone::clone(&v[0]); count];
         for (place, &index) in numbers.iter().enumerate() {
             let at = if index < 0 { index + i128::from(depth) } else { index };
             if (0..i128::from(depth)).contains(&at) {
-                out[(place / step * extent + at as usize) * step + place % step] = v[1].clone();
+                out[(place / step * extent + at as usize) * step + place % step] = Clone::clone(&v[1]);
             }
         }
         out

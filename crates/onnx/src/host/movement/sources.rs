@@ -85,7 +85,7 @@ fn dense(call: &HostCall<'_>) -> Result<HostTensor> {
     let data = moved!(values.data(), v => {
         let mut out = vec![Default::default(); count];
         for (value, place) in v.iter().zip(&places) {
-            out[*place] = value.clone();
+            out[*place] = Clone::clone(value);
         }
         out
     });
@@ -99,7 +99,7 @@ fn constant_of_shape(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if value.len() != 1 {
         return call.refused("its value is not one element");
     }
-    let data = moved!(value.data(), v => vec![v[0].clone(); count]);
+    let data = moved!(value.data(), v => vec![Clone::clone(&v[0]); count]);
     one(HostTensor::new(&shape, data)?)
 }
 

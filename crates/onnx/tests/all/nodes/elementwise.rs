@@ -52,6 +52,7 @@ fn number(ty: &str) -> i32 {
             "int16" => 5,
             "int32" => 6,
             "int64" => 7,
+            "string" => 8,
             "bool" => 9,
             "float16" => 10,
             "double" => 11,
