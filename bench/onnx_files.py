@@ -162,7 +162,8 @@ def beside(engine, outcomes):
     ratios = [own / theirs for own, theirs in pairs if theirs]
     if not ratios:
         return f"- {engine} ran none of the files, or is not installed"
-    return f"- {engine} runs {len(ratios)} of the files; Lessen's time is {statistics.median(ratios):.2f} of its in the median of these"
+    median = statistics.median(ratios)
+    return f"- {engine} runs {len(ratios)} of the files; in their median Lessen takes {median:.2f} of the time of {engine}"
 
 
 def markdown(args, rows, ratios, outcomes):

@@ -56,22 +56,6 @@ fn unary_functions() {
 }
 
 #[test]
-fn numbers_are_rounded() {
-    let tiny = 2f64.powi(-24);
-    for (kind, x, expected) in [
-        (UnaryKind::Floor, [-1.5, 2.5], [-2.0, 2.0]),
-        (UnaryKind::Ceil, [-1.5, 2.5], [-1.0, 3.0]),
-        (UnaryKind::Round, [-1.5, 2.5], [-2.0, 2.0]),
-        // Numbers of 16 bits have 11 significant bits and end at 65504; the least is 2^-24.
-        (UnaryKind::Half, [2049.0, -2051.0], [2048.0, -2052.0]),
-        (UnaryKind::Half, [65519.0, -65520.0], [65504.0, -INF]),
-        (UnaryKind::Half, [0.5 * tiny, 1.5 * tiny], [0.0, 2.0 * tiny]),
-    ] {
-        assert_data(&eval(Unary { kind }, &[&vector(&x)])[0], &expected);
-    }
-}
-
-#[test]
 fn binary_functions() {
     let (a, b) = (vector(&[5.0, -2.0, NAN, 3.0]), vector(&[2.0, 4.0, 1.0, NAN]));
     for (kind, expected) in [

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use lessen_graph::ops::UnaryKind;
 use lessen_graph::{Array, DType, Trace, Type, evaluate, evaluate_exactly};
 
 use crate::prng::Prng;
@@ -47,5 +48,25 @@ fn inputs_and_results_are_numbers_of_their_dtype() {
                 assert_eq!(v, dtype.round(v), "`{name}` of {dtype:?}");
             }
         }
+    }
+}
+
+#[test]
+fn functions_that_round_take_the_even_of_two_numbers() {
+    let tiny = 2f64.powi(-24);
+    for (kind, x, expected) in [
+        (UnaryKind::Floor, -1.5, -2.0),
+        (UnaryKind::Ceil, -1.5, -1.0),
+        (UnaryKind::Round, 2.5, 2.0),
+        (UnaryKind::Round, -1.5, -2.0),
+        // Numbers of 16 bits have 11 significant bits and end at 65504; the least is 2^-24.
+        (UnaryKind::Half, 2049.0, 2048.0),
+        (UnaryKind::Half, -2051.0, -2052.0),
+        (UnaryKind::Half, 65519.0, 65504.0),
+        (UnaryKind::Half, -65520.0, f64::NEG_INFINITY),
+        (UnaryKind::Half, 0.5 * tiny, 0.0),
+        (UnaryKind::Half, 1.5 * tiny, 2.0 * tiny),
+    ] {
+        assert_eq!(kind.eval(x), expected, "{kind:?} of {x}");
     }
 }

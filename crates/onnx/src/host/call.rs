@@ -17,8 +17,7 @@ pub(crate) struct Body<'g> {
     pub graph: &'g GraphProto,
     /// Its initializers by name.
     pub initializers: Arc<HashMap<String, HostValue>>,
-    /// For each node that reads nothing that changes from run to run its outputs, as soon as they are known; none for
-    /// the other nodes.
+    /// The outputs of each node that reads nothing of the body's inputs, after the first run; none for other nodes.
     pub fixed: Vec<Option<OnceCell<Vec<HostValue>>>>,
 }
 

@@ -12,7 +12,7 @@ pub(super) const BLOCK: usize = 120;
 /// Divisor of the pixels of all blocks but the last one: rows of register tiles of any width.
 const TILE: usize = 24;
 
-/// The fewest blocks, as far as pixels make more than one register tile.
+/// The fewest blocks of a result, where its pixels fill several register tiles.
 const FEWEST: usize = 4;
 
 /// The most bytes of a table, which is read for each image.

@@ -102,8 +102,8 @@ fn joined(sizes: Conv2dSizes) -> usize {
     }
 }
 
-/// Whether memory binds a convolution: each channel has a filter of its own. A single channel is a product of windows,
-/// which have no other side to be computed along.
+/// Whether each channel has a filter of its own, so that memory limits the speed. The depthwise kernel computes along
+/// channels, so a single channel is left to the product of windows.
 fn is_depthwise(sizes: Conv2dSizes) -> bool {
     sizes.is_depthwise() && sizes.groups > 1
 }

@@ -17,6 +17,7 @@ mod products;
 pub(super) mod right;
 pub(super) mod rows;
 mod split;
+mod tiles;
 pub(super) mod whole;
 
 pub(crate) use number::Word;

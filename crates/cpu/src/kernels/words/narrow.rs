@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 
 use super::pack::Lines;
 use super::products::{Columns, Place, Runs};
+use super::tiles::{in_tiles, unrolled};
 use super::{VECTOR, WORD};
 
 /// The registers of a row of a tile.
@@ -19,38 +20,10 @@ const ROWS: usize = 6;
 /// 16 numbers of a row.
 type Row = [__m256; REGISTERS];
 
-/// Runs a block for each index below a bound that is at most 6, with the index as a constant.
-macro_rules! unrolled {
-    ($i:ident < $bound:expr, $body:block) => {
-        unrolled!(@ $i, $bound, $body, 0, 1, 2, 3, 4, 5)
-    };
-    (@ $i:ident, $bound:expr, $body:block, $($index:literal),+) => {
-        $(if $index < $bound {
-            const $i: usize = $index;
-            $body
-        })+
-    };
-}
-
 /// Runs a block for each register of a row, with its number as a constant.
 macro_rules! both {
     ($i:ident, $body:block) => {
         unrolled!(@ $i, REGISTERS, $body, 0, 1)
-    };
-}
-
-/// Calls a function for register tiles of 6 rows, and for smaller ones that are left.
-macro_rules! in_tiles {
-    ($rows:expr, |$R:ident, $row:ident| $call:expr) => {{
-        let (rows, mut $row): (usize, usize) = ($rows, 0);
-        in_tiles!(@ rows, $R, $row, $call, 6, 4, 2, 1);
-    }};
-    (@ $rows:ident, $R:ident, $row:ident, $call:expr, $($size:literal),+) => {
-        $(while $rows - $row >= $size {
-            const $R: usize = $size;
-            $call;
-            $row += $size;
-        })+
     };
 }
 
@@ -158,6 +131,7 @@ unsafe fn written<const R: usize>(to: &Place, sums: &[Row; R]) {
 /// The CPU has AVX2 and FMA, the words are readable, and nobody else accesses the elements of the product.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn rows_of_f32(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+    const R: usize = ROWS;
     for column in (0..width).step_by(VECTOR) {
         let terms = Runs {
             panel: terms.panel.wrapping_add(column * WORD),
@@ -166,7 +140,7 @@ pub(super) unsafe fn rows_of_f32(rows: usize, width: usize, terms: Runs, to: Pla
         let to = to.vector(column, width);
         // SAFETY: passed on.
         unsafe {
-            in_tiles!(rows, |R, row| tile_of_rows::<R>(
+            in_tiles!(R, rows, |R, row| tile_of_rows::<R>(
                 terms.from(row),
                 to.from(row),
                 accumulate
@@ -209,6 +183,7 @@ unsafe fn tile_of_rows<const R: usize>(terms: Runs, to: Place, accumulate: bool)
 /// As for [`rows_of_f32`].
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn columns_of_f32(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
+    const R: usize = ROWS;
     for column in (0..width).step_by(VECTOR) {
         let terms = Columns {
             right: terms.right.wrapping_add(column * WORD),
@@ -217,7 +192,7 @@ pub(super) unsafe fn columns_of_f32(rows: usize, width: usize, terms: Columns, t
         let to = to.vector(column, width);
         // SAFETY: passed on.
         unsafe {
-            in_tiles!(rows, |R, row| tile_of_columns::<R>(
+            in_tiles!(R, rows, |R, row| tile_of_columns::<R>(
                 terms.from(row),
                 to.from(row),
                 accumulate

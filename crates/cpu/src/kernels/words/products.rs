@@ -6,6 +6,7 @@
 
 use std::arch::x86_64::*;
 
+use super::tiles::{in_tiles, unrolled};
 use super::{PANEL, VECTOR, WORD};
 
 /// The words of a product of rows.
@@ -79,39 +80,6 @@ pub(crate) struct Place {
     pub(super) last: __mmask16,
     /// A row that the sums of products of rows begin with, from its first column on; null where they begin with zeros.
     pub(super) bias: *const f32,
-}
-
-/// Runs a block for each index below a bound. The indices are constants, so that arrays which only they index lie in
-/// registers: a compiler that has to unroll loops first may store 24 sums at each step.
-macro_rules! unrolled {
-    ($i:ident < $bound:expr, $body:block) => {
-        unrolled!(@ $i, $bound, $body, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-    };
-    (@ $i:ident, $bound:expr, $body:block, $($index:literal),+) => {
-        $(if $index < $bound {
-            const $i: usize = $index;
-            $body
-        })+
-    };
-}
-
-/// Calls a function for tiles of `R` rows, and for smaller ones that are left.
-macro_rules! in_tiles {
-    ($most:ident, $rows:expr, |$R:ident, $row:ident| $call:expr) => {{
-        let (rows, mut $row): (usize, usize) = ($rows, 0);
-        while $row + $most <= rows {
-            $call;
-            $row += $most;
-        }
-        in_tiles!(@ rows, $R, $row, $call, 4, 2, 1);
-    }};
-    (@ $rows:ident, $R:ident, $row:ident, $call:expr, $($size:literal),+) => {
-        $(while $rows - $row >= $size {
-            const $R: usize = $size;
-            $call;
-            $row += $size;
-        })+
-    };
 }
 
 /// Defines the product of `rows` rows and `width` columns of some terms, in register tiles; `$tiles` has the most rows
