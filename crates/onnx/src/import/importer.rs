@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, Tensor as Traced, Trace, Type};
 
-use super::call::{self, Call};
+use super::call::Call;
 use super::memo::Memo;
 use super::operators::operator;
 use super::sizes::Sizes;
@@ -204,24 +204,15 @@ impl<'m, 'g> Importer<'m, 'g> {
             let value = node.input(position).map(|name| self.value(name)).transpose()?;
             inputs.push(value);
         }
-        let known: Option<Vec<Option<Arc<Array>>>> = inputs
-            .iter()
-            .map(|input| match input {
-                None => Some(None),
-                Some(Value::Known(array)) => Some(Some(array.clone())),
-                Some(Value::Traced(_) | Value::Held(_)) => None,
-            })
-            .collect();
         let opset = self.model.version(node);
-        if let Some(known) = known {
-            if let Some(outputs) = self.memo.get(node, &known) {
-                return Ok(outputs.into_iter().map(Value::Known).collect());
-            }
-            let outputs = call::evaluated(node, opset, operator, &known, &self.model.source)?;
-            let outputs: Vec<Arc<Array>> = outputs.into_iter().map(|array| self.memo.shared(array)).collect();
-            self.memo.insert(node, &known, &outputs);
+        let computed = self
+            .memo
+            .computed(node, (opset, operator), &inputs, &self.model.source)?;
+        if let Some((outputs, is_new)) = computed {
             let outputs: Vec<Value<'g>> = outputs.into_iter().map(Value::Known).collect();
-            self.count(&outputs)?;
+            if is_new {
+                self.count(&outputs)?;
+            }
             return Ok(outputs);
         }
         let _inside = self.trace.enter_scope(&node.shown());

@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use lessen_base::Result;
 use lessen_graph::{Array, DType};
 
+use super::Value;
+use super::call::{Operator, evaluated};
 use crate::model::Node;
+use crate::wire::Source;
 
 /// Limit of elements of a small constant. Equal small constants share one array.
 const SMALL: usize = 64;
@@ -39,15 +43,44 @@ impl<'m> Memo<'m> {
         self.small.entry(key).or_insert(array).clone()
     }
 
+    /// The outputs of a node whose inputs are all known, and whether they were computed now; none where an input is not
+    /// known.
+    ///
+    /// # Errors
+    /// What the operator does not do, and too large a constant.
+    pub fn computed(
+        &mut self,
+        node: &'m Node,
+        (opset, operator): (i64, Operator),
+        inputs: &[Option<Value<'_>>],
+        source: &Source,
+    ) -> Result<Option<(Vec<Arc<Array>>, bool)>> {
+        let known = inputs.iter().map(|input| match input {
+            None => Some(None),
+            Some(Value::Known(array)) => Some(Some(array.clone())),
+            Some(Value::Traced(_) | Value::Held(_)) => None,
+        });
+        let Some(known) = known.collect::<Option<Vec<Option<Arc<Array>>>>>() else {
+            return Ok(None);
+        };
+        if let Some(outputs) = self.get(node, &known) {
+            return Ok(Some((outputs, false)));
+        }
+        let outputs = evaluated(node, opset, operator, &known, source)?;
+        let outputs: Vec<Arc<Array>> = outputs.into_iter().map(|array| self.shared(array)).collect();
+        self.insert(node, &known, &outputs);
+        Ok(Some((outputs, true)))
+    }
+
     /// The outputs that an equal node gave for the same inputs.
-    pub fn get(&self, node: &Node, inputs: &[Option<Arc<Array>>]) -> Option<Vec<Arc<Array>>> {
+    fn get(&self, node: &Node, inputs: &[Option<Arc<Array>>]) -> Option<Vec<Arc<Array>>> {
         let found = self.results.get(&(node.proto.op_type.as_str(), addresses(inputs)))?;
         let (_, outputs) = found.iter().find(|(other, _)| is_same(node, other))?;
         Some(outputs.clone())
     }
 
     /// Remembers the outputs of a node.
-    pub fn insert(&mut self, node: &'m Node, inputs: &[Option<Arc<Array>>], outputs: &[Arc<Array>]) {
+    fn insert(&mut self, node: &'m Node, inputs: &[Option<Arc<Array>>], outputs: &[Arc<Array>]) {
         self.kept.extend(inputs.iter().flatten().cloned());
         let key = (node.proto.op_type.as_str(), addresses(inputs));
         self.results.entry(key).or_default().push((node, outputs.to_vec()));

@@ -36,7 +36,7 @@ use crate::element::Element;
 use crate::model::Model;
 use crate::proto::{Dimension, TypeProto};
 use crate::tensor::Tensor;
-pub(crate) use call::{Call, evaluated};
+pub(crate) use call::Call;
 pub(crate) use held::{Held, HeldInputs};
 pub(crate) use layout::{behind, restored};
 pub(crate) use memo::Memo;

@@ -1,13 +1,12 @@
 //! The graph of a network for a batch of images.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, Tensor, Trace};
+use lessen_graph::{Tensor, Trace};
 
 use super::{Network, NetworkNorm, NetworkParameter, NetworkParts};
-use crate::import::{Call, MOST_KNOWN, Memo, Value, behind, evaluated, known, operator, restored};
+use crate::import::{Call, MOST_KNOWN, Memo, Value, behind, known, operator, restored};
 use crate::model::Node;
 
 /// The operator that normalizes by statistics of the batch in training.
@@ -83,25 +82,8 @@ impl<'n, 'g> Tracer<'n, 'g, '_> {
         }
         let (model, trace) = (&self.network.model, self.trace);
         let opset = model.version(node);
-        let constants: Option<Vec<Option<Arc<Array>>>> = inputs
-            .iter()
-            .map(|input| match input {
-                None => Some(None),
-                Some(Value::Known(array)) => Some(Some(array.clone())),
-                Some(Value::Traced(_) | Value::Held(_)) => None,
-            })
-            .collect();
-        if let Some(constants) = constants {
-            let found = self.memo.get(node, &constants);
-            let outputs = match found {
-                Some(outputs) => outputs,
-                None => {
-                    let outputs = evaluated(node, opset, operator, &constants, &model.source)?;
-                    let outputs: Vec<_> = outputs.into_iter().map(|array| self.memo.shared(array)).collect();
-                    self.memo.insert(node, &constants, &outputs);
-                    outputs
-                }
-            };
+        let computed = self.memo.computed(node, (opset, operator), &inputs, &model.source)?;
+        if let Some((outputs, _)) = computed {
             return Ok(outputs.into_iter().map(Value::Known).collect());
         }
         let _inside = trace.enter_scope(&scope_of(node));

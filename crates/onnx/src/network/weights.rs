@@ -133,6 +133,8 @@ struct Claim {
     tensor: Tensor,
     /// Whether it is a running statistic, which belongs to one norm alone.
     is_statistic: bool,
+    /// Whether it is a term of an elementwise operator, which may be a constant as well as a bias.
+    is_term: bool,
 }
 
 /// The nodes of a network while its parameters are found.
@@ -244,7 +246,7 @@ impl<'m> Draft<'m> {
                 if operator == BATCH_NORM && NORM_INPUTS[2..].contains(&input) {
                     self.claim_statistic(place, input)?;
                 } else {
-                    self.claim(place, input);
+                    self.claim(place, input, !is_layer);
                 }
             }
         }
@@ -252,7 +254,7 @@ impl<'m> Draft<'m> {
     }
 
     /// Makes parameters of what an input of a node is computed from.
-    fn claim(&mut self, place: usize, input: usize) {
+    fn claim(&mut self, place: usize, input: usize, is_term: bool) {
         let mut open = vec![(place, input)];
         let mut seen = HashSet::new();
         while let Some((place, input)) = open.pop() {
@@ -261,7 +263,7 @@ impl<'m> Draft<'m> {
                 if is_weight(&tensor) {
                     let mut own = self.claims.iter().filter(|own| own.value == name && !own.is_statistic);
                     let own = own.next().map(|own| own.name.clone());
-                    let own = own.unwrap_or_else(|| self.add(&name, tensor, false));
+                    let own = own.unwrap_or_else(|| self.add(&name, tensor, [false, is_term]));
                     self.nodes[place].input[input] = own;
                 }
             } else if let Some(&producer) = self.producers.get(&name).filter(|place| seen.insert(**place)) {
@@ -292,12 +294,12 @@ impl<'m> Draft<'m> {
         if self.nodes.iter().any(is_other) {
             self.taken.insert(name.clone());
         }
-        self.nodes[place].input[input] = self.add(&name, tensor, true);
+        self.nodes[place].input[input] = self.add(&name, tensor, [true, false]);
         Ok(())
     }
 
     /// Adds a parameter; its name, which is like the wanted one.
-    fn add(&mut self, wanted: &str, tensor: Tensor, is_statistic: bool) -> String {
+    fn add(&mut self, wanted: &str, tensor: Tensor, [is_statistic, is_term]: [bool; 2]) -> String {
         let is_free = self.taken.insert(wanted.to_string());
         let name = if is_free {
             wanted.to_string()
@@ -310,6 +312,7 @@ impl<'m> Draft<'m> {
             value: wanted.to_string(),
             tensor,
             is_statistic,
+            is_term,
         });
         name
     }
@@ -347,6 +350,14 @@ impl<'m> Draft<'m> {
             remarks.push(format!(
                 "{} of its initializers are read by several nodes and are trained as one, such as {first}",
                 tied.len()
+            ));
+        }
+        let mut terms = self.claims.iter().filter(|own| own.is_term);
+        if let Some(first) = terms.next() {
+            remarks.push(format!(
+                "{} of its parameters are terms of sums and products, such as {}; train.freeze keeps those that are constants",
+                1 + terms.count(),
+                first.name
             ));
         }
         let claimed: Vec<&str> = self.claims.iter().map(|own| own.name.as_str()).collect();

@@ -121,21 +121,19 @@ impl Data {
     }
 
     /// Elements of a type from floats, each the nearest one; a truth value is whether a number is not zero.
-    pub fn of_f64(element: Element, mut all: impl Iterator<Item = f64>) -> Data {
-        let mut made = Data::with_capacity(element, all.size_hint().0);
-        let mut block = Vec::with_capacity(BLOCK.min(all.size_hint().0));
-        loop {
-            block.clear();
-            block.extend(all.by_ref().take(BLOCK));
-            if block.is_empty() {
-                return made;
-            }
-            made.push_nearest(&block);
-        }
+    pub fn of_f64(element: Element, all: impl Iterator<Item = f64>) -> Data {
+        Data::by_blocks(element, all, Data::push_nearest)
     }
 
     /// Elements of a type from integers, which wrap.
-    pub(crate) fn of_integers(element: Element, mut all: impl Iterator<Item = i64>) -> Data {
+    pub(crate) fn of_integers(element: Element, all: impl Iterator<Item = i64>) -> Data {
+        Data::by_blocks(element, all, |made, block| {
+            push_integers(made, block, Narrowing::default())
+        })
+    }
+
+    /// Elements of a type from wide numbers, of which `push` appends a block at a time.
+    fn by_blocks<T>(element: Element, mut all: impl Iterator<Item = T>, push: fn(&mut Data, &[T])) -> Data {
         let mut made = Data::with_capacity(element, all.size_hint().0);
         let mut block = Vec::with_capacity(BLOCK.min(all.size_hint().0));
         loop {
@@ -144,7 +142,7 @@ impl Data {
             if block.is_empty() {
                 return made;
             }
-            push_integers(&mut made, &block, Narrowing::default());
+            push(&mut made, &block);
         }
     }
 

@@ -16,7 +16,7 @@ mod low_bits;
 mod matrix;
 mod norms;
 mod qlinear;
-mod quantized;
+pub(super) mod quantized;
 pub(super) mod real;
 mod reduction;
 mod rotary;

@@ -32,7 +32,7 @@ pub(super) enum Side {
 ///
 /// # Errors
 /// Other elements.
-pub(super) fn levels(tensor: &HostTensor) -> Result<Vec<i32>> {
+pub(in crate::host) fn levels(tensor: &HostTensor) -> Result<Vec<i32>> {
     match tensor.data() {
         Data::I8(v) => Ok(v.iter().map(|x| i32::from(*x)).collect()),
         Data::U8(v) => Ok(v.iter().map(|x| i32::from(*x)).collect()),
@@ -175,8 +175,8 @@ fn dynamic_quantize_matmul(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     scaled(call, product, (scale, call.tensor(2)?), call.optional(4)?, float_of(a)?)
 }
 
-/// The range of floats, with nought, in 8 bits: the integers, their zero point and their scale.
-fn quantized(all: &[f32]) -> (Vec<u8>, u8, f32) {
+/// The range of floats, with zero, in 8 bits: the integers, their zero point and their scale.
+pub(in crate::host) fn quantized(all: &[f32]) -> (Vec<u8>, u8, f32) {
     let least = all.iter().fold(0f32, |least, x| least.min(*x));
     let most = all.iter().fold(0f32, |most, x| most.max(*x));
     let scale = if least == most { 1.0 } else { (most - least) / 255.0 };

@@ -1,6 +1,7 @@
 //! One step of a recurrent network.
 
 use super::activation::Activation;
+use super::factor::Factor;
 use crate::host::products::kernel::add_product;
 use crate::host::products::real::Real;
 
@@ -41,7 +42,7 @@ pub(super) struct Cell<R> {
     pub batch: usize,
     pub hidden: usize,
     /// The recurrent weights, transposed: a row for each hidden unit, the gates one behind the other.
-    pub weights: Vec<R>,
+    pub weights: Factor<R>,
     /// The same for the candidate of a GRU, which has a product of its own; the gates' are in `weights`.
     pub candidate_weights: Vec<R>,
     /// The recurrent bias of the candidate of a GRU.
@@ -62,7 +63,7 @@ impl<R: Real> Cell<R> {
     pub fn step(&self, sums: &mut [R], h: &[R], c: &mut [R]) -> Vec<R> {
         match self.kind {
             Kind::Rnn => {
-                add_product(h, &self.weights, sums, [self.batch, self.hidden, self.hidden]);
+                self.weights.add_to(sums, h, [self.batch, self.hidden, self.hidden]);
                 sums.iter().map(|x| self.function(0, *x)).collect()
             }
             Kind::Gru => self.gru(sums, h),
@@ -83,7 +84,7 @@ impl<R: Real> Cell<R> {
     fn gru(&self, sums: &mut [R], h: &[R]) -> Vec<R> {
         let (n, batch) = (self.hidden, self.batch);
         let mut gates = vec![R::ZERO; batch * 2 * n];
-        add_product(h, &self.weights, &mut gates, [batch, n, 2 * n]);
+        self.weights.add_to(&mut gates, h, [batch, n, 2 * n]);
         for (row, gates) in sums.chunks_exact(3 * n).zip(gates.chunks_exact_mut(2 * n)) {
             gates
                 .iter_mut()
@@ -123,7 +124,7 @@ impl<R: Real> Cell<R> {
 
     fn lstm(&self, sums: &mut [R], h: &[R], c: &mut [R]) -> Vec<R> {
         let n = self.hidden;
-        add_product(h, &self.weights, sums, [self.batch, n, 4 * n]);
+        self.weights.add_to(sums, h, [self.batch, n, 4 * n]);
         let peephole = |gate: usize, unit: usize, c: R| match &self.peepholes {
             Some(weights) => weights[gate * n + unit] * c,
             None => R::ZERO,

@@ -2,28 +2,47 @@
 
 mod activation;
 mod cells;
+mod factor;
 
 use lessen_base::Result;
 
 use self::activation::activations;
 use self::cells::{Cell, Kind};
-use crate::host::products::kernel::{add_product, transposed};
+use self::factor::Factor;
+use crate::element::Element;
+use crate::host::products::kernel::transposed;
 use crate::host::products::real::{Real, float_of, in_reals, rounded};
 use crate::host::products::sizes::{check_work, room};
 use crate::host::{HostCall, HostOperators, HostTensor, HostValue};
 
-pub(crate) const OPERATORS: HostOperators = &[("", "RNN", rnn), ("", "GRU", gru), ("", "LSTM", lstm)];
+pub(crate) const OPERATORS: HostOperators = &[
+    ("", "RNN", rnn),
+    ("", "GRU", gru),
+    ("", "LSTM", lstm),
+    ("com.microsoft", "DynamicQuantizeLSTM", quantized_lstm),
+];
+
+/// Where the scales and zero points of the weights of a quantized network stand, behind each other.
+const SCALES: [usize; 2] = [8, 10];
 
 fn rnn(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    in_reals!(call.tensor(0)?, recurrent(call, Kind::Rnn))
+    in_reals!(call.tensor(0)?, recurrent(call, Kind::Rnn, false))
 }
 
 fn gru(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    in_reals!(call.tensor(0)?, recurrent(call, Kind::Gru))
+    in_reals!(call.tensor(0)?, recurrent(call, Kind::Gru, false))
 }
 
 fn lstm(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    in_reals!(call.tensor(0)?, recurrent(call, Kind::Lstm))
+    in_reals!(call.tensor(0)?, recurrent(call, Kind::Lstm, false))
+}
+
+/// An LSTM whose weights are 8-bit integers, transposed. Inputs and hidden states are quantized by their ranges.
+fn quantized_lstm(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
+    if call.tensor(0)?.element() != Some(Element::F32) {
+        return call.refused("its first input is not float32");
+    }
+    recurrent::<f32>(call, Kind::Lstm, true)
 }
 
 /// Extents of a network.
@@ -35,10 +54,12 @@ struct Sizes {
     directions: usize,
     /// Whether batches come before steps and directions.
     is_batchwise: bool,
+    /// Whether the weights are integers, transposed.
+    has_integers: bool,
 }
 
 impl Sizes {
-    fn of(call: &HostCall<'_>, kind: Kind) -> Result<Sizes> {
+    fn of(call: &HostCall<'_>, kind: Kind, has_integers: bool) -> Result<Sizes> {
         let is_batchwise = call.int("layout", 0) == 1;
         let &[first, second, width] = call.tensor(0)?.shape() else {
             return call.refused("its first input has not three axes");
@@ -49,9 +70,10 @@ impl Sizes {
             Some("bidirectional") => 2,
             Some(other) => return call.refused(format!("the direction {other} is not known")),
         };
-        let &[_, _, hidden] = call.tensor(2)?.shape() else {
+        let &[_, second, third] = call.tensor(2)?.shape() else {
             return call.refused("its recurrent weights have not three axes");
         };
+        let hidden = if has_integers { second } else { third };
         if hidden == 0 {
             return call.refused("it has no hidden units");
         }
@@ -66,6 +88,7 @@ impl Sizes {
             hidden,
             directions,
             is_batchwise,
+            has_integers,
         };
         room(&sizes.result())?;
         let gates = kind.gates() * hidden;
@@ -78,9 +101,13 @@ impl Sizes {
             width.saturating_add(hidden).saturating_add(1),
         ])?;
         let rows = hidden.saturating_mul(kind.gates());
+        let weights = |width: usize| match has_integers {
+            true => [directions, width, rows],
+            false => [directions, rows, width],
+        };
         for (input, shape) in [
-            (1, &[directions, rows, width][..]),
-            (2, &[directions, rows, hidden]),
+            (1, &weights(width)[..]),
+            (2, &weights(hidden)),
             (3, &[directions, rows.saturating_mul(2)]),
             (5, &sizes.state()),
             (6, &sizes.state()),
@@ -145,8 +172,8 @@ impl Sizes {
     }
 }
 
-fn recurrent<R: Real>(call: &HostCall<'_>, kind: Kind) -> Result<Vec<HostValue>> {
-    let sizes = Sizes::of(call, kind)?;
+fn recurrent<R: Real>(call: &HostCall<'_>, kind: Kind, has_integers: bool) -> Result<Vec<HostValue>> {
+    let sizes = Sizes::of(call, kind, has_integers)?;
     let element = float_of(call.tensor(0)?)?;
     let lengths = lengths(call, &sizes)?;
     let state = |input: usize| -> Result<Vec<R>> {
@@ -262,12 +289,28 @@ fn part<R: Real>(call: &HostCall<'_>, input: usize, direction: usize, directions
     Ok(Some(all[direction * each..(direction + 1) * each].to_vec()))
 }
 
+/// The weights of a direction that are integers: those of the input (1) or the recurrent ones (2).
+fn integers<R: Real>(call: &HostCall<'_>, input: usize, direction: usize) -> Result<Factor<R>> {
+    let scale = SCALES[input - 1];
+    Factor::of_integers(
+        call.tensor(input)?,
+        (call.tensor(scale)?, call.tensor(scale + 1)?),
+        direction,
+    )
+}
+
 /// The parameters of a direction.
 fn cell<R: Real>(call: &HostCall<'_>, kind: Kind, sizes: &Sizes, direction: usize) -> Result<Cell<R>> {
     let n = sizes.hidden;
-    let recurrent: Vec<R> = part(call, 2, direction, sizes.directions)?.unwrap_or_default();
-    let joint = if kind == Kind::Gru { 2 } else { kind.gates() };
-    let (weights, candidate) = recurrent.split_at(joint * n * n);
+    let (weights, candidate_weights) = if sizes.has_integers {
+        (integers(call, 2, direction)?, Vec::new())
+    } else {
+        let recurrent: Vec<R> = part(call, 2, direction, sizes.directions)?.unwrap_or_default();
+        let joint = if kind == Kind::Gru { 2 } else { kind.gates() };
+        let (weights, candidate) = recurrent.split_at(joint * n * n);
+        let weights = Factor::Real(transposed(weights, joint * n, n));
+        (weights, transposed(candidate, candidate.len() / n, n))
+    };
     let bias: Option<Vec<R>> = part(call, 3, direction, sizes.directions)?;
     let candidate_bias = match bias.filter(|_| kind == Kind::Gru) {
         Some(bias) => bias[5 * n..].to_vec(),
@@ -279,8 +322,8 @@ fn cell<R: Real>(call: &HostCall<'_>, kind: Kind, sizes: &Sizes, direction: usiz
         kind,
         batch: sizes.batch,
         hidden: n,
-        weights: transposed(weights, joint * n, n),
-        candidate_weights: transposed(candidate, candidate.len() / n, n),
+        weights,
+        candidate_weights,
         candidate_bias,
         peepholes: if kind == Kind::Lstm {
             part(call, 7, direction, sizes.directions)?
@@ -301,8 +344,12 @@ fn cell<R: Real>(call: &HostCall<'_>, kind: Kind, sizes: &Sizes, direction: usiz
 fn input_sums<R: Real>(call: &HostCall<'_>, cell: &Cell<R>, sizes: &Sizes, direction: usize) -> Result<Vec<R>> {
     let n = sizes.hidden;
     let gates = cell.kind.gates() * n;
-    let weights: Vec<R> = part(call, 1, direction, sizes.directions)?.unwrap_or_default();
-    let weights = transposed(&weights, gates, sizes.width);
+    let weights = if sizes.has_integers {
+        integers(call, 1, direction)?
+    } else {
+        let weights: Vec<R> = part(call, 1, direction, sizes.directions)?.unwrap_or_default();
+        Factor::Real(transposed(&weights, gates, sizes.width))
+    };
     let mut row = vec![R::ZERO; gates];
     if let Some(bias) = part::<R>(call, 3, direction, sizes.directions)? {
         row.copy_from_slice(&bias[..gates]);
@@ -314,6 +361,6 @@ fn input_sums<R: Real>(call: &HostCall<'_>, cell: &Cell<R>, sizes: &Sizes, direc
     let rows = sizes.steps * sizes.batch;
     let mut sums = row.repeat(rows);
     let x = R::read(call.tensor(0)?)?;
-    add_product(&x, &weights, &mut sums, [rows, sizes.width, gates]);
+    weights.add_to(&mut sums, &x, [rows, sizes.width, gates]);
     Ok(sums)
 }
