@@ -27,6 +27,9 @@ pub enum Precision {
     F32,
     /// `bf16`, added up in `f32`; everything else is as in the program. See [`mixed`](crate::passes::mixed).
     Bf16,
+    /// Codes of 8 bits, added up as integers, where a matrix is stored as codes; everything else is as in the program.
+    /// For inference. See [`integers`](crate::passes::integers).
+    Int8,
 }
 
 /// Rule that decides which forward values backward keeps and which it recomputes.

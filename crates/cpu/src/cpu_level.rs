@@ -16,7 +16,7 @@ pub enum CpuLevel {
     V3 = 2,
     /// x86-64-v4: AVX-512 with F, VL, BW, DQ, CD.
     V4 = 3,
-    /// The same with AVX-512 BF16.
+    /// The same with AVX-512 BF16 and VNNI.
     V4Bf16 = 4,
     /// The same with AMX, tiles of `bf16`.
     Amx = 5,
@@ -55,7 +55,7 @@ impl CpuLevel {
             use std::arch::is_x86_feature_detected as has;
             let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("popcnt");
             let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
-            if v3 && v4 && has!("avx512bf16") {
+            if v3 && v4 && has!("avx512bf16") && has!("avx512vnni") {
                 return if has_permitted_tiles() {
                     CpuLevel::Amx
                 } else {

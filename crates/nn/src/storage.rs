@@ -50,6 +50,38 @@ impl ParamStorage for F32Storage {
     }
 }
 
+/// Matrices are codes of 8 bits with a scale for each row, which are the states `codes` and `scale`; the rest is `f32`,
+/// kernels of convolutions among it. For inference: products read the codes where the precision says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Int8Storage;
+
+impl Int8Storage {
+    /// Whether a parameter of this shape has codes.
+    pub fn has_codes(shape: &[usize]) -> bool {
+        shape.len() == 2 && shape[1] > 0
+    }
+}
+
+impl ParamStorage for Int8Storage {
+    fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
+        if Int8Storage::has_codes(shape) {
+            vec![
+                ("codes", Type::new(DType::U8, shape)),
+                ("scale", Type::f32(&shape[..1])),
+            ]
+        } else {
+            vec![("", Type::f32(shape))]
+        }
+    }
+
+    fn value<'g>(&self, _shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
+        match *states {
+            [codes, scale] => codes.dequantize_rows(scale),
+            _ => states[0],
+        }
+    }
+}
+
 /// Matrices and kernels are `bf16` states, the rest, such as biases and statistics, `f32`: for inference, in which each
 /// token reads them all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

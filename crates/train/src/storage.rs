@@ -3,7 +3,8 @@
 use lessen_base::Result;
 use lessen_device::{Host, HostArray};
 use lessen_graph::bf16_bits;
-use lessen_nn::{Bf16Storage, F32Storage, ParamStorage};
+use lessen_graph::ops::QuantizeRows;
+use lessen_nn::{Bf16Storage, F32Storage, Int8Storage, ParamStorage};
 use std::borrow::Cow;
 
 /// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and the
@@ -49,6 +50,33 @@ impl ParamCodec for Bf16Storage {
 
     fn decode<'a>(&self, _shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
         as_f32(states[0])
+    }
+}
+
+impl ParamCodec for Int8Storage {
+    fn unit(&self, shape: &[usize]) -> usize {
+        if Int8Storage::has_codes(shape) { shape[1] } else { 1 }
+    }
+
+    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        if !Int8Storage::has_codes(shape) {
+            return put(0, first, Host::F32(values));
+        }
+        let (mut codes, mut scales) = (vec![0; values.len()], Vec::with_capacity(values.len() / shape[1]));
+        for (row, codes) in values.chunks(shape[1]).zip(codes.chunks_mut(shape[1])) {
+            scales.push(QuantizeRows::quantize(row, codes));
+        }
+        put(0, first, Host::U8(&codes))?;
+        put(1, first / shape[1], Host::F32(&scales))
+    }
+
+    fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+        let [Host::U8(codes), Host::F32(scales)] = *states else {
+            return as_f32(states[0]);
+        };
+        let rows = codes.chunks(shape[1]).zip(scales);
+        rows.flat_map(|(codes, scale)| codes.iter().map(move |code| QuantizeRows::dequantize(*code, *scale)))
+            .collect()
     }
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod bits;
 pub(crate) mod clones;
 mod delay;
+mod integers;
 mod materialize;
 mod mixed;
 pub(crate) mod narrow;
@@ -18,6 +19,7 @@ pub use bits::{Hoisted, hoist};
 pub use clones::recompute;
 pub(crate) use clones::{Inverted, Recomputation, recompute_by_stages};
 pub use delay::{Delayed, delay, pending};
+pub use integers::integers;
 pub use materialize::materialize;
 pub use mixed::mixed;
 pub use narrow::read_narrow;

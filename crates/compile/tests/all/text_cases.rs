@@ -12,7 +12,7 @@
 //! Calls are
 //! - `pass NAME`; `pass recompute %3 %4 bits %5` names the values to recompute and to keep as bits; `pass hoist even`
 //!   frees also where as much is lost. The graph that a pass returns must also verify and, where the case's inputs are
-//!   floats, evaluate to the same results, but for `mixed`, which rounds;
+//!   floats, evaluate to the same results, but for `mixed` and `integers`, which round;
 //! - `schedule` and `memory`, the plan for two workers, with `separate` for updates after the whole backward phase;
 //! - `derivative %7 of %0 %1`: the graph with the gradients of `%7` as outputs `d0`, `d1`.
 //!
@@ -57,6 +57,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["lower"] => lessen_rewrite::lower(graph, &standard),
         ["sparsify"] => passes::sparsify(graph, &TARGET),
         ["mixed"] => passes::mixed(graph, &TARGET),
+        ["integers"] => lessen_rewrite::eliminate_dead_code(&passes::integers(graph)),
         ["read_narrow"] => lessen_rewrite::eliminate_dead_code(&passes::read_narrow(graph, &TARGET)),
         ["materialize"] => passes::materialize(graph, &TARGET),
         ["hoist"] | ["hoist", "even"] => {
@@ -103,7 +104,7 @@ fn called(call: &str, graph: &Graph, at: &str) -> String {
         ["pass", words @ ..] => {
             let result = run_pass(words, graph);
             verify(&result).unwrap_or_else(|e| panic!("{at}: the pass returns a malformed graph: {e}"));
-            if let Some(inputs) = sample_inputs(graph).filter(|_| words != ["mixed"]) {
+            if let Some(inputs) = sample_inputs(graph).filter(|_| words != ["mixed"] && words != ["integers"]) {
                 let (new, old) = (evaluate(&result, &inputs), evaluate(graph, &inputs));
                 assert_eq!(new, old, "{at}: other results");
             }

@@ -37,6 +37,7 @@ pub(crate) mod pairwise;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
 pub(crate) mod panels;
 pub mod quantize;
+pub mod quantized_matmul;
 pub mod random;
 mod recurrent;
 pub mod reduce;
@@ -50,6 +51,8 @@ pub mod scale_shift_from_output;
 pub mod softmax;
 pub(crate) mod stack;
 pub(crate) mod table;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
 mod whole;
 mod widths;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_words.rs")]

@@ -11,7 +11,8 @@ use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
     elementwise, gather, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer,
-    quantize, random, recurrent, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
+    quantize, quantized_matmul, random, recurrent, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax,
+    stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -79,6 +80,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
         entry::<ops::QuantizeRows>(quantize::quantize_rows_kernel),
+        entry::<ops::QuantizedMatMul>(quantized_matmul::quantized_matmul_kernel),
         entry::<ops::RandomBits>(random::random_bits_kernel),
         entry::<ops::Reduce>(reduce_axes::reduce_kernel),
         entry::<ops::Relu>(activation::relu_kernel),

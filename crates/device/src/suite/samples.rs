@@ -214,6 +214,11 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::DequantizeRows, &[&[5, 70], &[5]])
             .with(0, DType::U8)
             .with(1, DType::F32),
+        sample(ops::QuantizedMatMul, &[&[5, 70], &[5], &[9, 70], &[9]])
+            .with(0, DType::U8)
+            .with(1, DType::F32)
+            .with(2, DType::U8)
+            .with(3, DType::F32),
         sample(ops::Reshape { shape: vec![5, 21] }, &[x]),
         sample(ops::ScatterAdd { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),
         sample(ops::CombineRows { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),

@@ -318,6 +318,12 @@ fn structure(r: &mut Prng) -> Vec<Case> {
     });
     let scale = Array::from_fn(Type::f32(&[2, 3]), |i| 0.01 * (1 + i[0] + 2 * i[1]) as f64);
     all.push(case(DequantizeRows, &[&codes, &scale], Twice));
+    let weight = Array::from_fn(Type::new(DType::U8, &[5, 4]), |i| {
+        ((71 * i[0] + 37 * i[1]) % 256) as f64
+    });
+    let weight_scale = Array::from_fn(Type::f32(&[5]), |i| 0.02 * (1 + i[0]) as f64);
+    let factors = [&codes, &scale, &weight, &weight_scale];
+    all.push(case(QuantizedMatMul, &factors, Twice));
     let sum = [r.normal(&[4, 3]), r.normal(&[4, 2]), r.normal(&[3, 2])];
     all.push(case(AddMatMul::default(), &sum.each_ref(), Twice));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {

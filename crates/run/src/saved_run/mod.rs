@@ -85,7 +85,7 @@ impl<'a> SavedRun<'a> {
         })
     }
 
-    /// Sets the precision of products; with `bf16`, matrices are also held in it. By default products have the
+    /// Sets the precision of products; with `bf16` and `int8`, matrices are also held in it. By default products have the
     /// precision of training, and parameters are `f32`.
     pub fn set_precision(&mut self, precision: Precision) {
         self.precision = Some(precision);

@@ -28,7 +28,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Options, Precision};
 use lessen_device::{DeviceMemory, DeviceModel, ProgramId, SharedDevice};
 use lessen_graph::{Tensor, Type};
-use lessen_nn::{Bf16Storage, Context, F32Storage, NormKind, ParamSpec, Weights};
+use lessen_nn::{Bf16Storage, Context, F32Storage, Int8Storage, NormKind, ParamSpec, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are stored in half the
-    /// bytes and rounded as they are set, and products read them so.
+    /// bytes, with `int8` in a quarter; they are rounded as they are set, and products read them so.
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
@@ -100,6 +100,7 @@ impl Session {
         let codec: Arc<dyn ParamCodec> = match precision {
             Precision::F32 => Arc::new(F32Storage),
             Precision::Bf16 => Arc::new(Bf16Storage),
+            Precision::Int8 => Arc::new(Int8Storage),
         };
         let mut session = Session::stored(device, params, codec)?;
         session.set_precision(precision);

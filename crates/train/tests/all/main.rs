@@ -6,6 +6,7 @@ mod faults;
 mod forward_fused;
 mod generator;
 mod groups;
+mod int8;
 mod inversion;
 mod memory_planner;
 mod mistakes;

@@ -71,8 +71,13 @@ impl<'g> Writer<'g> {
                 let y = below.cast(DType::F32);
                 if y.rank() > 0 && self.random.chance(30) {
                     // Rows of 0 and 1: no code is near to a tie.
-                    let [codes, scale] = y.quantize_rows();
-                    (codes.dequantize_rows(scale), false)
+                    if y.rank() > 1 && self.random.chance(50) {
+                        let [codes, scale] = y.flatten_rows().quantize_rows();
+                        (codes.quantized_matmul_t(scale, (codes, scale)), false)
+                    } else {
+                        let [codes, scale] = y.quantize_rows();
+                        (codes.dequantize_rows(scale), false)
+                    }
                 } else {
                     (y, true)
                 }

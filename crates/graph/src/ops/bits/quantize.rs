@@ -46,6 +46,27 @@ impl QuantizeRows {
     /// The greatest finite scale: 127 times it does not overflow.
     pub const MOST_SCALE: f32 = f32::from_bits((f32::MAX / 127.0).to_bits() - 1);
 
+    /// Writes the codes of a row of `f32`, and returns its scale.
+    pub fn quantize(row: &[f32], codes: &mut [u8]) -> f32 {
+        let wide: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
+        let scale = scale_of(&wide) as f32;
+        let has_codes = scale > 0.0 && scale.is_finite();
+        for (code, x) in codes.iter_mut().zip(wide) {
+            let level = if has_codes {
+                (x / f64::from(scale)).round_ties_even().clamp(-LEVELS, LEVELS)
+            } else {
+                0.0
+            };
+            *code = (level + ZERO) as u8;
+        }
+        scale
+    }
+
+    /// The number of a code.
+    pub fn dequantize(code: u8, scale: f32) -> f32 {
+        (f32::from(code) - ZERO as f32) * scale
+    }
+
     /// The types of codes and scales of a type; none for a type without rows of `f32` or `bf16`.
     pub fn quantized(ty: &Type) -> Option<[Type; 2]> {
         let has_rows = matches!(ty.dtype, DType::F32 | DType::BF16) && ty.rank() > 0 && ty.last() > 0;

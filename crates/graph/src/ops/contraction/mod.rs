@@ -2,8 +2,10 @@
 
 pub mod add_matmul;
 pub mod matmul;
+pub mod quantized_matmul;
 
 operations! {
     add_matmul::{AddMatMul},
     matmul::{MatMul},
+    quantized_matmul::{QuantizedMatMul},
 }

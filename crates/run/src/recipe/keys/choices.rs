@@ -91,10 +91,26 @@ words!(CostSource {
     Measured = "measured",
 });
 
-words!(Precision {
-    F32 = "f32",
-    Bf16 = "bf16",
-});
+/// The precisions of training; codes of 8 bits are for inference.
+impl Word for Precision {
+    const WORDS: &'static [&'static str] = &["f32", "bf16"];
+
+    fn word(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Bf16 => "bf16",
+            Precision::Int8 => "int8",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Precision> {
+        match word {
+            "f32" => Some(Precision::F32),
+            "bf16" => Some(Precision::Bf16),
+            _ => None,
+        }
+    }
+}
 
 words!(Placement {
     Separate = "separate",

@@ -1,0 +1,171 @@
+//! Rows times one shared matrix, both in 8 bits for each element with a scale for each row.
+//!
+//! Sums of products of integers are exact, so their bits depend on codes alone: neither on the instructions nor on how
+//! rows and columns are cut. What follows rounds each element three times: the sum, the product of the scales, and the
+//! product of both.
+
+use std::ops::Range;
+
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, Reads, RowKernel, Types};
+use super::rows::Rows;
+#[cfg(target_arch = "x86_64")]
+use super::vnni;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::CpuLevel;
+use crate::simd::{Level, dispatch};
+
+/// The code of zero.
+pub(super) const ZERO: i32 = 128;
+
+/// Tasks of a product of a few rows for each thread, and the columns that they are multiples of.
+const TASKS: (usize, usize) = (2, 16);
+
+/// Products of a chunk of a sum.
+const CHUNK: usize = 64;
+
+/// The factors of a product.
+#[derive(Clone, Copy)]
+pub struct Factors {
+    /// Codes of a row.
+    pub k: usize,
+    /// Rows of codes, each a run of elements.
+    pub codes: Rows<u8>,
+    /// A scale for each of these rows.
+    pub scale: Rows<f32>,
+    /// Rows of codes of the matrix, one for each column of the product, in any strides.
+    pub weight: Rows<u8>,
+    /// A scale for each of these rows.
+    pub weight_scale: *const f32,
+}
+
+impl Factors {
+    /// The same for the rows of the product from this one on.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn from(self, row: usize) -> Factors {
+        Factors {
+            codes: self.codes.from(row),
+            scale: self.scale.from(row),
+            ..self
+        }
+    }
+}
+
+dispatch! {
+    /// Columns of the product of `n` rows and a matrix.
+    ///
+    /// # Safety
+    /// The factors cover these elements; rows of `y` are runs of elements; `y` overlaps nothing.
+    unsafe fn plain(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>) = plain_body;
+}
+
+#[inline(always)]
+unsafe fn plain_body<L: Level>(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>) {
+    let Factors { k, codes, weight, .. } = factors;
+    for j in columns {
+        for r in 0..n {
+            // SAFETY: the rows and columns exist.
+            unsafe {
+                let sum = if weight.col == 1 {
+                    dot(k, codes.at(r), weight.at(j))
+                } else {
+                    dot_apart(k, codes.at(r), (weight.at(j), weight.col))
+                };
+                *y.at(r).add(j) = sum as f32 * (*factors.scale.at(r) * *factors.weight_scale.add(j));
+            }
+        }
+    }
+}
+
+/// A code less that of zero.
+#[inline(always)]
+fn level(code: u8) -> i16 {
+    i16::from(code) - ZERO as i16
+}
+
+/// The sum of products of the levels of two runs of codes.
+#[inline(always)]
+unsafe fn dot(k: usize, a: *const u8, b: *const u8) -> i32 {
+    // SAFETY: the runs have `k` codes.
+    let (a, b) = unsafe { (std::slice::from_raw_parts(a, k), std::slice::from_raw_parts(b, k)) };
+    let mut lanes = [0i32; CHUNK / 2];
+    let (chunks_a, chunks_b) = (a.chunks_exact(CHUNK), b.chunks_exact(CHUNK));
+    let rest = chunks_a.remainder().iter().zip(chunks_b.remainder());
+    let rest: i32 = rest.map(|(a, b)| i32::from(level(*a)) * i32::from(level(*b))).sum();
+    for (a, b) in chunks_a.zip(chunks_b) {
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            // Pairs of products are one instruction.
+            let first = i32::from(level(a[2 * i])) * i32::from(level(b[2 * i]));
+            let second = i32::from(level(a[2 * i + 1])) * i32::from(level(b[2 * i + 1]));
+            *lane += first + second;
+        }
+    }
+    lanes.iter().sum::<i32>() + rest
+}
+
+/// The same, where the second run's codes lie apart.
+#[inline(never)]
+unsafe fn dot_apart(k: usize, a: *const u8, (b, apart): (*const u8, usize)) -> i32 {
+    // SAFETY: the runs have `k` codes.
+    let product = |i: usize| unsafe { i32::from(level(*a.add(i))) * i32::from(level(*b.add(i * apart))) };
+    (0..k).map(product).sum()
+}
+
+/// Whether the machine multiplies codes by instructions of their own.
+#[cfg(target_arch = "x86_64")]
+fn has_instructions() -> bool {
+    CpuLevel::current() >= CpuLevel::V4Bf16
+}
+
+/// Bytes of scratch for rows of `k` codes, on machines of every kind.
+pub fn scratch_bytes(k: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    return vnni::scratch_bytes(k);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = k;
+        0
+    }
+}
+
+/// Columns of the product of `n` rows and a matrix.
+///
+/// # Safety
+/// The factors cover these elements; rows of `y` are runs of elements; `y` overlaps nothing; `scratch` has
+/// [`scratch_bytes`].
+pub unsafe fn quantized_matmul(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>, scratch: *mut u8) {
+    #[cfg(target_arch = "x86_64")]
+    if has_instructions() && (factors.weight.col == 1 || factors.weight.row == 1) {
+        // SAFETY: passed on; a machine of the level has VNNI.
+        return unsafe { vnni::product(n, columns, factors, y, scratch) };
+    }
+    let _ = scratch;
+    // SAFETY: passed on.
+    unsafe { plain(n, columns, factors, y) }
+}
+
+/// The kernel of [`ops::QuantizedMatMul`].
+pub(super) fn quantized_matmul_kernel(_: &ops::QuantizedMatMul, types: &Types<'_>) -> Option<Kernel> {
+    let k = types.inputs[0].last();
+    RowKernel::even(TASKS.0, TASKS.1, move |r| {
+        let weight = r.inputs[2];
+        let factors = Factors {
+            k,
+            codes: r.inputs[0].rows(),
+            scale: r.x(1),
+            weight: Rows {
+                ptr: weight.ptr,
+                row: weight.row,
+                col: weight.col,
+            },
+            weight_scale: r.whole(3),
+        };
+        // SAFETY: see `Run`.
+        unsafe { quantized_matmul(r.n, r.columns.0..r.columns.1, factors, r.y(0), r.scratch) };
+    })
+    .with_scratch(scratch_bytes(k), 0)
+    .reading(0, Reads::Matrix)
+    .reading(2, Reads::Any)
+    .into()
+}
