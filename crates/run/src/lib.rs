@@ -70,6 +70,7 @@ pub mod onnx_export;
 pub mod op_sample;
 mod planning;
 mod plot;
+pub mod quantization;
 pub mod recipe;
 pub mod report;
 pub mod saved_run;

@@ -54,7 +54,7 @@ fn product(
     if !fits {
         return None;
     }
-    let mut push = |op: Arc<dyn Op>, inputs: &[ValueId], rewriter: &mut Rewriter<'_>| {
+    let push = |op: Arc<dyn Op>, inputs: &[ValueId], rewriter: &mut Rewriter<'_>| {
         rewriter.push(op, inputs, node.phase, &node.scope)
     };
     let (mut x, mut weight, mut weight_scale) = (rewriter.get(rows), rewriter.get(codes), rewriter.get(scale));

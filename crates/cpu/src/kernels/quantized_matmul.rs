@@ -164,6 +164,7 @@ pub(super) fn quantized_matmul_kernel(_: &ops::QuantizedMatMul, types: &Types<'_
         // SAFETY: see `Run`.
         unsafe { quantized_matmul(r.n, r.columns.0..r.columns.1, factors, r.y(0), r.scratch) };
     })
+    .tiled()
     .with_scratch(scratch_bytes(k), 0)
     .reading(0, Reads::Matrix)
     .reading(2, Reads::Any)

@@ -13,7 +13,7 @@ use super::quantized_matmul::{Factors, ZERO};
 use super::rows::Rows;
 
 /// Rows whose levels are copied at a time.
-const ROWS: usize = 64;
+const ROWS: usize = 128;
 
 /// Codes of a vector.
 const VECTOR: usize = 64;
@@ -21,16 +21,22 @@ const VECTOR: usize = 64;
 /// Sums of a register tile: 4 rows of 4 columns, 2 of 8 or 1 of 16.
 const SUMS: usize = 16;
 
+/// Bytes of columns of the matrix that are multiplied with all rows before the next ones, so that they stay in the
+/// first-level cache.
+const CACHED: usize = 32 << 10;
+
 /// Bytes of scratch for rows of `k` codes.
 pub(super) fn scratch_bytes(k: usize) -> usize {
-    ROWS * (k.next_multiple_of(VECTOR) + size_of::<i32>())
+    ROWS * k.next_multiple_of(VECTOR) + (ROWS + SUMS) * (size_of::<i32>() + size_of::<f32>())
 }
 
-/// Some rows of codes as levels, padded with zeros to whole vectors, and their sums.
+/// Some rows of codes as levels, padded with zeros to whole vectors, with 128 times the sum of each row and its scale.
+/// A vector of sums and scales can be read from each row on.
 struct Levels {
     rows: *mut i8,
     row: usize,
-    sums: *mut i32,
+    zeros: *mut i32,
+    scales: *mut f32,
 }
 
 /// Columns of the product of `n` rows of codes and a matrix with a row of codes for each column.
@@ -41,10 +47,12 @@ struct Levels {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma")]
 pub(super) unsafe fn product(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>, scratch: *mut u8) {
     let row = factors.k.next_multiple_of(VECTOR);
+    let zeros = scratch.wrapping_add(ROWS * row).cast::<i32>();
     let levels = Levels {
         rows: scratch.cast(),
         row,
-        sums: scratch.wrapping_add(ROWS * row).cast(),
+        zeros,
+        scales: zeros.wrapping_add(ROWS + SUMS).cast(),
     };
     for first in (0..n).step_by(ROWS) {
         let rows = ROWS.min(n - first);
@@ -52,17 +60,17 @@ pub(super) unsafe fn product(n: usize, columns: Range<usize>, factors: Factors, 
         unsafe {
             for r in 0..rows {
                 levels.copy(r, factors.k, factors.codes.at(first + r));
+                levels.scales.add(r).write(*factors.scale.at(first + r));
             }
             let (factors, y) = (factors.from(first), y.from(first));
             if factors.weight.row == 1 {
                 interleaved(&levels, rows, columns.clone(), &factors, y);
                 continue;
             }
+            let at_once = (CACHED / row.max(1) / 4 * 4).clamp(4, SUMS);
             let mut column = columns.start;
             while column < columns.end {
-                let end = columns.end;
-                // Columns that are read once for all rows: 16, which stay in the first-level cache.
-                let next = (column + SUMS).min(end);
+                let next = (column + at_once).min(columns.end);
                 let mut r = 0;
                 while r + 4 <= rows {
                     for j in (column..next).step_by(4) {
@@ -104,23 +112,40 @@ impl Levels {
                 sums = _mm512_dpbusd_epi32(sums, ones, levels);
                 _mm512_storeu_si512(to.add(j).cast(), levels);
             }
-            self.sums.add(r).write(_mm512_reduce_add_epi32(sums));
+            self.zeros.add(r).write(ZERO * _mm512_reduce_add_epi32(sums));
         }
     }
 
-    /// Writes elements of a row of the product from their sums of products.
+    /// Writes elements of `R` rows from `r` on and at most `C` columns, of which there are `count`, from the sums of
+    /// products of 16 elements.
     ///
     /// # Safety
-    /// There are the row and the columns.
+    /// There are the rows and the columns.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma")]
-    unsafe fn write(&self, r: usize, sums: &[i32], column: usize, factors: &Factors, y: Rows<f32>) {
-        // SAFETY: passed on.
+    unsafe fn write<const R: usize, const C: usize>(
+        &self,
+        r: usize,
+        sums: __m512i,
+        (column, count): (usize, usize),
+        factors: &Factors,
+        y: Rows<f32>,
+    ) {
+        const { assert!(R * C == SUMS) };
+        let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        let of_row = _mm512_srl_epi32(lanes, _mm_cvtsi32_si128(C.ilog2() as i32));
+        let of_column = _mm512_and_si512(lanes, _mm512_set1_epi32(const { C as i32 - 1 }));
+        let columns = ((1u32 << count) - 1) as __mmask16;
+        // SAFETY: passed on; masks leave out columns that are not there, and a vector of zeros and scales exists.
         unsafe {
-            let (scale, zero) = (*factors.scale.at(r), ZERO * *self.sums.add(r));
-            let (y, scales) = (y.at(r).add(column), factors.weight_scale.add(column));
-            for (j, sum) in sums.iter().enumerate() {
-                y.add(j).write((sum - zero) as f32 * (scale * *scales.add(j)));
+            let zeros = _mm512_permutexvar_epi32(of_row, _mm512_loadu_si512(self.zeros.add(r).cast()));
+            let scales = _mm512_permutexvar_ps(of_row, _mm512_loadu_ps(self.scales.add(r)));
+            let of_matrix = _mm512_maskz_loadu_ps(columns, factors.weight_scale.add(column));
+            let both = _mm512_mul_ps(scales, _mm512_permutexvar_ps(of_column, of_matrix));
+            let all = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(sums, zeros)), both);
+            for i in 0..R {
+                let to = y.at(r + i).wrapping_add(column).wrapping_sub(i * C);
+                _mm512_mask_storeu_ps(to, columns << (i * C), all);
             }
         }
     }
@@ -167,13 +192,8 @@ unsafe fn tile<const R: usize, const C: usize>(
                 _mm512_maskz_loadu_epi8(there, right[j].add(whole).cast())
             });
         }
-        let mut all = [0i32; SUMS];
-        _mm512_storeu_si512(all.as_mut_ptr().cast(), totals(sums));
         let count = C.min(columns.len());
-        for i in 0..R {
-            let sums = &all[i * C..i * C + count];
-            levels.write(r + i, sums, columns.start, factors, y);
-        }
+        levels.write::<R, C>(r, totals(sums), (columns.start, count), factors, y);
     }
 }
 
@@ -236,9 +256,13 @@ unsafe fn interleaved(levels: &Levels, rows: usize, columns: Range<usize>, facto
         let mut r = 0;
         // SAFETY: passed on.
         unsafe {
-            while r + 4 <= rows {
-                interleaved_tile::<4>(levels, r, some.clone(), factors, y);
-                r += 4;
+            while r + 6 <= rows {
+                interleaved_tile::<6>(levels, r, some.clone(), factors, y);
+                r += 6;
+            }
+            while r + 2 <= rows {
+                interleaved_tile::<2>(levels, r, some.clone(), factors, y);
+                r += 2;
             }
             while r < rows {
                 interleaved_tile::<1>(levels, r, some.clone(), factors, y);
@@ -285,13 +309,11 @@ unsafe fn interleaved_tile<const R: usize>(
         }
     }
     for (i, sums) in sums.into_iter().enumerate() {
-        let mut all = [0i32; VECTOR];
-        // SAFETY: passed on; the array has 64 numbers.
-        unsafe {
-            for (q, quarter) in in_order(sums).into_iter().enumerate() {
-                _mm512_storeu_si512(all.as_mut_ptr().add(q * SUMS).cast(), quarter);
-            }
-            levels.write(r + i, &all[..columns.len()], columns.start, factors, y);
+        for (q, quarter) in in_order(sums).into_iter().enumerate() {
+            let column = columns.start + q * SUMS;
+            let count = columns.end.saturating_sub(column).min(SUMS);
+            // SAFETY: passed on.
+            unsafe { levels.write::<1, SUMS>(r + i, quarter, (column, count), factors, y) };
         }
     }
 }

@@ -21,6 +21,7 @@ mod model_sizes;
 mod plan;
 mod precision_args;
 mod predict;
+mod quantize;
 mod recipe_args;
 mod recipes;
 mod report;
@@ -52,6 +53,8 @@ pub enum Command {
     Serve(serve::Serve),
     /// Write a model as a Hugging Face folder of its own
     Export(export::Export),
+    /// Write a model as a Hugging Face folder with the matrices of its linear layers as int8
+    Quantize(quantize::Quantize),
     /// Turn the LayerNorms of an ONNX file or a Hugging Face folder into RMSNorm or CRMSNorm, with the same results
     Convert(convert::Convert),
     /// Run an ONNX file on inputs from NumPy's files, or on random ones
@@ -83,6 +86,7 @@ impl Command {
             Command::Generate(command) => command.run(),
             Command::Serve(command) => command.run(),
             Command::Export(command) => command.run(),
+            Command::Quantize(command) => command.run(),
             Command::Convert(command) => command.run(),
             Command::Run(command) => command.run(),
             Command::Report(command) => command.run(),

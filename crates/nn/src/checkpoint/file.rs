@@ -174,8 +174,9 @@ impl TensorFile {
             Dtype::BF16 => |bytes| elements(bytes, |b| bf16::from_le_bytes(b).to_f32()),
             Dtype::F16 => |bytes| elements(bytes, |b| f16::from_le_bytes(b).to_f32()),
             other => {
-                let what =
-                    format!("holds {other}, and Lessen reads F32, F64, F16 and BF16; convert it to one of these");
+                let what = format!(
+                    "holds {other}, and Lessen reads F32, F64, F16 and BF16, and I8 with scales; convert it to one of these"
+                );
                 return Err(self.wrong(name, &what));
             }
         })
@@ -188,7 +189,8 @@ impl TensorFile {
         read.map_err(|e| self.wrong(name, &format!("cannot be read: {e}")))
     }
 
-    fn wrong(&self, name: &str, what: &str) -> Error {
+    /// An error about a tensor.
+    pub(super) fn wrong(&self, name: &str, what: &str) -> Error {
         Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()))
     }
 }

@@ -1,17 +1,13 @@
-//! The tensors of a model in the files of a folder: `model.safetensors`, or the shards that
-//! `model.safetensors.index.json` lists.
+//! The parameters of a model in the files of a folder.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use safetensors::Dtype;
-use serde_json::{Map, Value};
 
-use super::WANTED_FOLDER;
-use super::file::TensorFile;
-use super::names::{Tied, candidates, is_redundant, tied};
-use super::save::Stored;
+use super::names::{candidates, is_redundant};
+use super::scales::{Scales, beside};
+use super::shards::Checkpoint;
 use crate::params::ParamSpec;
 use lessen_base::{Error, Result};
 
@@ -89,11 +85,32 @@ impl Found {
             return Ok(());
         };
         let mut first = 0;
-        self.checkpoint.file(name).visit_f32(name, &param.shape, &mut |part| {
+        let mut put = |part: &[f32]| {
             take(param, first, part)?;
             first += part.len();
             Ok(())
-        })
+        };
+        match Scales::of(&mut self.checkpoint, name, &param.shape)? {
+            None => self.checkpoint.file(name).visit_f32(name, &param.shape, &mut put),
+            Some(scales) => {
+                let mut read = 0;
+                self.checkpoint.file(name).visit(name, &mut |integers| {
+                    let numbers = scales.restore(read, integers);
+                    read += integers.len();
+                    put(&numbers)
+                })
+            }
+        }
+    }
+
+    /// The tensors that these parameters are read from.
+    pub(super) fn tensors_of<'a>(&'a self, params: &'a BTreeSet<String>) -> impl Iterator<Item = String> + 'a {
+        params.iter().filter_map(|name| self.used.get(name).cloned())
+    }
+
+    /// The files.
+    pub(super) fn into_checkpoint(self) -> Checkpoint {
+        self.checkpoint
     }
 
     /// Checks all that can be wrong with the parameters, but for a file that cannot be read any more.
@@ -112,7 +129,10 @@ impl Found {
     pub(super) fn check_one(&mut self, param: &ParamSpec) -> Result<()> {
         let is_missing = self.missing.contains(&param.name);
         match self.used.get(&param.name).filter(|_| !is_missing) {
-            Some(name) => self.checkpoint.file(name).check_f32(name, &param.shape),
+            Some(name) => match Scales::of(&mut self.checkpoint, name, &param.shape)? {
+                Some(_) => Ok(()),
+                None => self.checkpoint.file(name).check_f32(name, &param.shape),
+            },
             None => Ok(()),
         }
     }
@@ -124,7 +144,7 @@ impl Found {
             used,
             missing,
         } = self;
-        let is_used = |name: &String| used.values().any(|used| used == name);
+        let is_used = |name: &String| used.values().any(|used| used == name || beside(used).contains(name));
         let extra = checkpoint.places.into_keys();
         let extra = extra.filter(|name| !is_used(name) && !is_redundant(name)).collect();
         Rest { missing, extra }
@@ -136,132 +156,5 @@ impl Found {
     /// Two different tensors that the model ties.
     pub(super) fn check_tied(&mut self, params: &[ParamSpec]) -> Result<()> {
         self.checkpoint.check_tied(params, &self.missing, &self.used)
-    }
-}
-
-/// The files of a checkpoint, and the index of the file that holds each tensor.
-pub(super) struct Checkpoint {
-    /// The file that errors about missing tensors name.
-    path: PathBuf,
-    files: Vec<TensorFile>,
-    places: BTreeMap<String, usize>,
-}
-
-impl Checkpoint {
-    pub(super) fn open(dir: &Path) -> Result<Checkpoint> {
-        let single = dir.join("model.safetensors");
-        let index = dir.join("model.safetensors.index.json");
-        if single.exists() {
-            let file = TensorFile::open(&single)?;
-            let places = file.names().into_iter().map(|name| (name, 0)).collect();
-            return Ok(Checkpoint {
-                path: single,
-                files: vec![file],
-                places,
-            });
-        }
-        if index.exists() {
-            return Checkpoint::open_shards(dir, index);
-        }
-        let shown = dir.display();
-        let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
-        if pickled.iter().any(|name| dir.join(name).exists()) {
-            return Err(Error::user(format!(
-                "{shown} has a pytorch_model.bin but no model.safetensors; convert it with: python -c \"import transformers \
-                 as t; d = '{shown}'; getattr(t, t.AutoConfig.from_pretrained(d).architectures[0]).from_pretrained(d)\
-                 .save_pretrained(d)\""
-            )));
-        }
-        Err(Error::user(format!(
-            "{shown} has no model.safetensors; {WANTED_FOLDER}"
-        )))
-    }
-
-    /// All tensors with their stored dtypes.
-    pub(super) fn tensors(&self) -> Vec<Stored> {
-        let stored = |(name, place): (&String, &usize)| self.files[*place].stored(name);
-        self.places.iter().filter_map(stored).collect()
-    }
-
-    /// The file of a tensor that the checkpoint has.
-    pub(super) fn file(&mut self, name: &str) -> &mut TensorFile {
-        &mut self.files[self.places[name]]
-    }
-
-    fn has_shape(&self, name: &str, shape: &[usize]) -> bool {
-        self.files[self.places[name]].shape(name) == Some(shape)
-    }
-
-    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from
-    /// are skipped.
-    fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<String, String>) -> Result<()> {
-        let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
-        for Tied { copy, source, user } in tied() {
-            let (Some(param), true) = (params.iter().find(|param| param.name == source), has_value(user)) else {
-                continue;
-            };
-            let Some(tensor) = used.get(&source).filter(|_| has_value(&source)) else {
-                continue;
-            };
-            if !self.places.contains_key(copy) || used.values().any(|used| used == copy) {
-                continue;
-            }
-            if !self.are_equal(copy, tensor, &param.shape)? {
-                return Err(Error::user(format!(
-                    "{}: the tensor `{copy}` differs from `{source}`, and Lessen computes this model only \
-                     with both the same (`tie_word_embeddings`)",
-                    self.path.display()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether two tensors of this shape have the same bits as `f32`.
-    fn are_equal(&mut self, one: &str, other: &str, shape: &[usize]) -> Result<bool> {
-        const COUNT: usize = 1 << 16;
-        for first in (0..shape.iter().product()).step_by(COUNT) {
-            let mut bits = |name: &str| -> Result<Vec<u32>> {
-                let part = self.file(name).read_part(name, shape, first, COUNT)?;
-                Ok(part.into_iter().map(f32::to_bits).collect())
-            };
-            if bits(one)? != bits(other)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn open_shards(dir: &Path, index: PathBuf) -> Result<Checkpoint> {
-        let wrong = |what: String| Error::user(format!("{} {what}", index.display()));
-        let text = fs::read_to_string(&index).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("is no valid JSON: {e}")))?;
-        let map: &Map<String, Value> = json
-            .get("weight_map")
-            .and_then(Value::as_object)
-            .ok_or_else(|| wrong("has no object `weight_map` from tensors to files".into()))?;
-        let mut shards: Vec<String> = Vec::new();
-        let mut checkpoint = Checkpoint {
-            path: index.clone(),
-            files: Vec::new(),
-            places: BTreeMap::new(),
-        };
-        for (name, shard) in map {
-            // A shard lies beside its index: a path would leave the folder.
-            let shard = shard
-                .as_str()
-                .filter(|s| Path::new(s).file_name().is_some_and(|n| n == *s));
-            let shard = shard.ok_or_else(|| wrong(format!("gives no file name for the tensor `{name}`")))?;
-            let place = match shards.iter().position(|s| s == shard) {
-                Some(place) => place,
-                None => {
-                    checkpoint.files.push(TensorFile::open(&dir.join(shard))?);
-                    shards.push(shard.to_string());
-                    shards.len() - 1
-                }
-            };
-            checkpoint.places.insert(name.clone(), place);
-        }
-        Ok(checkpoint)
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::architecture::Architecture;
+use crate::checkpoint::quantization_config::check_config;
 use crate::config::Fields;
 use crate::field_effect::FieldEffect::{Followed, Only, Refused, WithoutEffect};
 use crate::field_effect::{KnownField, is_empty};
@@ -27,7 +28,7 @@ const COMMON: &[KnownField] = &[
     ("initializer_range", Followed),
     ("eos_token_id", Followed),
     ("is_encoder_decoder", Only("false")),
-    ("quantization_config", Refused),
+    ("quantization_config", Followed),
     ("pruned_heads", Refused),
     ("tie_encoder_decoder", Refused),
     ("cross_attention_hidden_size", Refused),
@@ -429,6 +430,7 @@ pub(super) fn check(fields: &Fields, architecture: Architecture) -> Result<()> {
         let what = format!("is {older}, and `rope_parameters`, its newer spelling, is {newer}; remove one of the two");
         return Err(fields.error("rope_scaling", what));
     }
+    check_config(fields)?;
     match fields.get("is_encoder_decoder") {
         Some(Value::Bool(true)) => fields.must_be("is_encoder_decoder", &Value::Bool(false)),
         _ => Ok(()),

@@ -61,7 +61,7 @@ fn a_fault_of_a_tensor_names_it() {
     assert_eq!(
         with(&|t| t.get_mut("classifier.bias").unwrap().0 = Dtype::I32),
         "DIR/model.safetensors: the tensor `classifier.bias` holds I32, and Lessen reads F32, F64, F16 and \
-         BF16; convert it to one of these"
+         BF16, and I8 with scales; convert it to one of these"
     );
 }
 

@@ -42,6 +42,18 @@ impl Logits {
         Ok(function)
     }
 
+    /// The extent of the last axis of the logits of a batch.
+    ///
+    /// # Errors
+    /// As [`Logits::prepare`].
+    pub(super) fn width(&mut self, model: &Model, batch: &Batch) -> Result<usize> {
+        let function = self.prepare(model, shape_of(batch))?;
+        let plan = self.session.plan(function)?;
+        let graph = plan.graph();
+        let output = graph.outputs.iter().find(|output| output.name == "logits");
+        Ok(output.map_or(1, |output| graph.ty(output.value).last()))
+    }
+
     /// The logits of a batch. A layout that is new is compiled.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ use crate::task::SavedModel;
 use crate::task::first_weights;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
+use lessen_nn::checkpoint::has_integer_products;
 use lessen_nn::{Model, Task};
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
@@ -76,11 +77,13 @@ impl<'a> SavedRun<'a> {
             )
         };
         let saved = SavedModel::read(&config, adapters.of(&dir)?)?;
+        // Products of a model that was quantized for them take integers.
+        let precision = has_integer_products(&dir).then_some(Precision::Int8);
         Ok(SavedRun {
             config,
             saved,
             is_plain,
-            precision: None,
+            precision,
             new_backend,
         })
     }

@@ -78,6 +78,18 @@ impl RandomBatches<'_> {
         self.length
     }
 
+    /// The logits of the next batch, and how many there are of an example or of a token.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn ask_for_logits(&mut self) -> Result<(Vec<f32>, usize)> {
+        let batch = &self.batches[self.next];
+        self.next = (self.next + 1) % self.batches.len();
+        let model = &self.run.saved.model;
+        let logits = self.logits.of(model, batch)?;
+        Ok((logits, self.logits.width(model, batch)?))
+    }
+
     /// Asks about the next batch.
     ///
     /// # Errors
