@@ -2,12 +2,12 @@
 //!
 //! | what | computed in |
 //! |---|---|
-//! | products with a matrix of [`DequantizeRows`](ops::DequantizeRows) | codes of both, sums as integers, scales in `f32` |
+//! | products with a matrix that [`DequantizeRows`](ops::DequantizeRows) restores | codes, sums as integers |
 //! | rows of such a matrix that are gathered | codes, which become `f32` after it |
 //! | everything else | as in the program |
 //!
-//! Rows of activations get their codes by their own largest magnitude, as [`QuantizeRows`](ops::QuantizeRows) says, once
-//! for all products that read them.
+//! Rows of activations get their codes by their own largest magnitude, as [`QuantizeRows`](ops::QuantizeRows) says,
+//! once for all products that read them.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -12,6 +12,7 @@ pub mod activation_from_output;
 pub mod attention;
 pub mod bits;
 pub mod cast;
+mod coded_factors;
 mod combine_rows;
 pub mod compressed_norm;
 pub mod copy;

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use lessen_graph::ops;
 
+pub use super::coded_factors::Factors;
+use super::coded_factors::ZERO;
 use super::kernel::{Kernel, Reads, RowKernel, Types};
 use super::rows::Rows;
 #[cfg(target_arch = "x86_64")]
@@ -16,41 +18,11 @@ use super::vnni;
 use crate::simd::CpuLevel;
 use crate::simd::{Level, dispatch};
 
-/// The code of zero.
-pub(super) const ZERO: i32 = 128;
-
 /// Tasks of a product of a few rows for each thread, and the columns that they are multiples of.
 const TASKS: (usize, usize) = (2, 16);
 
 /// Products of a chunk of a sum.
 const CHUNK: usize = 64;
-
-/// The factors of a product.
-#[derive(Clone, Copy)]
-pub struct Factors {
-    /// Codes of a row.
-    pub k: usize,
-    /// Rows of codes, each a run of elements.
-    pub codes: Rows<u8>,
-    /// A scale for each of these rows.
-    pub scale: Rows<f32>,
-    /// Rows of codes of the matrix, one for each column of the product, in any strides.
-    pub weight: Rows<u8>,
-    /// A scale for each of these rows.
-    pub weight_scale: *const f32,
-}
-
-impl Factors {
-    /// The same for the rows of the product from this one on.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn from(self, row: usize) -> Factors {
-        Factors {
-            codes: self.codes.from(row),
-            scale: self.scale.from(row),
-            ..self
-        }
-    }
-}
 
 dispatch! {
     /// Columns of the product of `n` rows and a matrix.

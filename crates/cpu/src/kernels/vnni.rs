@@ -2,14 +2,14 @@
 //! products up in 32 bits.
 //!
 //! The codes of some rows are copied as levels, code less 128, with the sum of each row. Rows of the matrix are read in
-//! place as numbers from 0 to 255: an element is their sum of products less 128 times the sum of the row. Where the codes
-//! of a column of the product follow each other, they are multiplied by 64; where those of all columns do, four rows of
-//! codes are interleaved.
+//! place as numbers from 0 to 255: an element is their sum of products less 128 times the sum of the row. Where the
+//! codes of a column of the product follow each other, they are multiplied by 64; where those of all columns do, four
+//! rows of codes are interleaved.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::quantized_matmul::{Factors, ZERO};
+use super::coded_factors::{Factors, ZERO};
 use super::rows::Rows;
 
 /// Rows whose levels are copied at a time.

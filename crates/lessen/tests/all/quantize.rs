@@ -41,6 +41,23 @@ fn a_quantized_model_is_scored_and_asked_as_its_source() {
     answer("small", &[]);
     answer("run", &["--precision", "int8"]);
 
+    // What is written with floats says nothing of integers.
+    succeed(dir, &["export", "small", "wide"]);
+    let config: Value = serde_json::from_slice(&fs::read(dir.join("wide/config.json")).unwrap()).unwrap();
+    assert_eq!(config.get("quantization_config"), None);
+    let wide = json(dir, &["eval", "wide", "--data", data, "--json"])["dev_loss"]
+        .as_f64()
+        .unwrap();
+    assert_eq!(wide, score(&["--precision", "f32"]));
+    let tuned = train_on(
+        &recipe,
+        std::path::Path::new(data),
+        &["--init", "small", "--out", "tuned", "-q"],
+    );
+    succeed(dir, &tuned);
+    let config: Value = serde_json::from_slice(&fs::read(dir.join("tuned/model/config.json")).unwrap()).unwrap();
+    assert_eq!(config.get("quantization_config"), None);
+
     let sentence = refuse(dir, &["quantize", "small", "-o", "again"]);
     assert!(sentence.contains("the model is quantized"), "{sentence}");
     let sentence = refuse(dir, &["quantize", "run", "-o", "small"]);

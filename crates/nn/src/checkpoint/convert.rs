@@ -1,5 +1,6 @@
 //! Copying a checkpoint with its weights in another dtype.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -7,13 +8,15 @@ use super::adapters::merge;
 use super::dtype::WeightDtype;
 use super::folder::ModelFolder;
 use super::save::{Stored, create, write_config, write_stored};
+use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
 use crate::config::Fields;
 use lessen_base::{Result, atomic};
 use safetensors::Dtype;
 
 /// Writes the `config.json` and the tensors of the folder `source` to the folder `target`, creating it if needed, with
-/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype. Blocks are read and written one after
+/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype; integers with scales beside become
+/// the numbers that they stand for. Blocks are read and written one after
 /// another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; to write the
 /// whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
 ///
@@ -32,15 +35,27 @@ pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: Wei
     let config = Fields::read(&source.join("config.json"))?.into_map();
     let mut checkpoint = Checkpoint::open(source)?;
     let mut tensors = checkpoint.tensors();
-    for tensor in tensors.iter_mut().filter(|tensor| !is_integer(tensor.dtype)) {
-        tensor.dtype = dtype.stored();
+    let scales = scales_of(&mut checkpoint, &tensors)?;
+    let are_beside: BTreeSet<String> = scales.keys().flat_map(|name| beside(name)).collect();
+    tensors.retain(|tensor| !are_beside.contains(&tensor.name));
+    for tensor in &mut tensors {
+        if !is_integer(tensor.dtype) || scales.contains_key(&tensor.name) {
+            tensor.dtype = dtype.stored();
+        }
     }
     create(target)?;
     let path = target.join("model.safetensors");
     write_stored(&path, &tensors, |tensor, out| {
         let Stored { name, shape, .. } = tensor;
         let (file, fail) = (checkpoint.file(name), |error| atomic::error_of(&path, error));
-        let copied = if is_integer(tensor.dtype) {
+        let copied = if let Some(scales) = scales.get(name) {
+            let mut first = 0;
+            file.visit(name, &mut |integers| {
+                let numbers = scales.restore(first, integers);
+                first += integers.len();
+                dtype.write(name, &numbers, out).map_err(fail)
+            })
+        } else if is_integer(tensor.dtype) {
             file.visit(name, &mut |bytes| out.write_all(bytes).map_err(fail))
         } else {
             file.visit_f32(name, shape, &mut |part| dtype.write(name, part, out).map_err(fail))
@@ -48,6 +63,21 @@ pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: Wei
         copied.map_err(io::Error::other)
     })?;
     write_config(target, config, dtype)
+}
+
+/// The scales of tensors of integers that have some beside.
+fn scales_of(checkpoint: &mut Checkpoint, tensors: &[Stored]) -> Result<BTreeMap<String, Scales>> {
+    let mut all = BTreeMap::new();
+    for Stored { name, shape, .. } in tensors {
+        let [scale, _] = beside(name);
+        if checkpoint.stored(&scale).is_none() {
+            continue;
+        }
+        if let Some(scales) = Scales::of(checkpoint, name, shape)? {
+            all.insert(name.clone(), scales);
+        }
+    }
+    Ok(all)
 }
 
 fn is_integer(dtype: Dtype) -> bool {

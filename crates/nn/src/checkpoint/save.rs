@@ -11,6 +11,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
 use super::dtype::WeightDtype;
+use super::quantization_config::CONFIG;
 use crate::config::put_dtype;
 use crate::weights::Weights;
 use lessen_base::atomic;
@@ -126,8 +127,9 @@ pub(super) fn create(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))
 }
 
-/// Writes the `config.json` of a model whose weights have this dtype.
+/// Writes the `config.json` of a model whose weights have this dtype, and are integers no more.
 pub(super) fn write_config(dir: &Path, mut config_json: Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+    config_json.remove(CONFIG);
     put_dtype(&mut config_json, dtype.transformers_name());
     write_json(&dir.join("config.json"), &config_json)
 }

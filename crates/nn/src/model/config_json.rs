@@ -9,6 +9,7 @@ use super::Model;
 use super::config_fields::{check, spelled};
 use crate::architecture::{Architecture, family};
 use crate::checkpoint::ModelFolder;
+use crate::checkpoint::quantization_config::CONFIG;
 use crate::config::Fields;
 use crate::loss::Loss;
 use crate::models::bert::{Bert, Family, Head};
@@ -106,9 +107,12 @@ impl Model {
         Ok(family(&folder.into().fields()?)?.to_string())
     }
 
-    /// Returns the fields of the model's `config.json`: the fields of the file it was read from, updated.
+    /// Returns the fields of the model's `config.json`: the fields of the file it was read from, updated, but for the
+    /// way that it stores weights.
     pub fn config_json(&self) -> Map<String, Value> {
-        self.class().config_json()
+        let mut fields = self.class().config_json();
+        fields.remove(CONFIG);
+        fields
     }
 
     /// Writes the files that belong beside the model's `config.json` into a folder, each atomically: of the network of

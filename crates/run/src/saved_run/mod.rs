@@ -88,8 +88,8 @@ impl<'a> SavedRun<'a> {
         })
     }
 
-    /// Sets the precision of products; with `bf16` and `int8`, matrices are also held in it. By default products have the
-    /// precision of training, and parameters are `f32`.
+    /// Sets the precision of products; with `bf16` and `int8`, matrices are held in it, too. By default products have
+    /// the precision of training, and parameters are `f32`, or both are what the model was quantized for.
     pub fn set_precision(&mut self, precision: Precision) {
         self.precision = Some(precision);
     }

@@ -14,9 +14,9 @@ use crate::types::Type;
 /// The code of zero, as of [`QuantizeRows`].
 const ZERO: f64 = 128.0;
 
-/// Inputs `codes[.., K]` of `u8` and `scale[..]` of `f32`, `weight[N, K]` of `u8` and `weight_scale[N]` of `f32`; output
-/// `y[.., N]` of `f32`, `y = scale weight_scale sum_k (codes - 128) (weight - 128)`. Codes and scales are those of
-/// [`QuantizeRows`].
+/// Inputs `codes[.., K]` of `u8` and `scale[..]` of `f32`, `weight[N, K]` of `u8` and `weight_scale[N]` of `f32`;
+/// output `y[.., N]` of `f32`, `y = scale weight_scale sum_k (codes - 128) (weight - 128)`. Codes and scales are those
+/// of [`QuantizeRows`].
 ///
 /// The sum is an exact integer on every device, which is rounded to `f32` and multiplied by the product of the scales.
 /// `K` is at most [`QuantizedMatMul::MOST`].
