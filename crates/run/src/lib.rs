@@ -64,6 +64,7 @@ mod formats;
 pub mod generation_config;
 pub mod goal;
 pub mod lengths;
+mod logits_graph;
 mod models;
 pub mod norm_conversion;
 pub mod onnx_export;

@@ -8,13 +8,14 @@ use std::time::Instant;
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
-use lessen_graph::{Trace, ops};
-use lessen_nn::{BatchShape, Context, Model, checkpoint};
+use lessen_graph::ops;
+use lessen_nn::{Model, checkpoint};
 
 use crate::device::NewBackend;
 use crate::export::must_be_empty;
 use crate::folder::WhichModel;
 use crate::generation_config::GenerationConfig;
+use crate::logits_graph::logits_graph;
 use crate::saved_run::{AdapterOptions, RandomBatches, SavedRun, model_dir};
 use crate::task::reader::Reader;
 
@@ -130,18 +131,7 @@ fn largest_of(row: &[f32]) -> Option<usize> {
 
 /// The parameters that products read as a matrix, and nothing else reads.
 fn matrices(model: &Model) -> BTreeSet<String> {
-    let batch = match model.smallest_batch() {
-        BatchShape::Images { image, mixed, .. } => BatchShape::Images { size: 2, image, mixed },
-        _ => BatchShape::Padded {
-            size: 2,
-            length: model.max_length().map_or(8, |most| most.min(8)),
-        },
-    };
-    let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, batch));
-    drop(cx);
-    let graph = trace.finish();
+    let graph = logits_graph(model);
     let readers = graph.readers();
     let is_matrix = |value: usize| {
         let mut all = readers[value].iter().map(|id| &graph.nodes[id.index()]);

@@ -16,8 +16,9 @@ use lessen_rewrite::{Conversion, Parameter, ParameterStep};
 use super::check::Check;
 use super::source::{Source, refused};
 use super::tensors::Made;
-use super::{ConvertedFolder, analysed, logits, report, write};
+use super::{ConvertedFolder, analysed, report, write};
 use crate::export::must_be_empty;
+use crate::logits_graph::logits_graph;
 
 /// Converts the model in `source`, a Hugging Face folder, to a Llama with RMSNorm and the same results, and writes that
 /// to `out` if one is given, which must not exist or be empty. Weights keep their dtype and are read and written one
@@ -70,7 +71,7 @@ pub fn convert_folder_to_llama(source: &Path, out: Option<&Path>, check: Option<
 fn loaded(folder: &Path) -> Result<(Graph, Weights)> {
     let model = Model::from_dir(folder)?;
     let weights = checkpoint::load(folder, &model.parameters(), &|_| false)?.weights;
-    Ok((logits(&model), weights))
+    Ok((logits_graph(&model), weights))
 }
 
 /// The parameters of a model, recentred.

@@ -11,12 +11,13 @@ use std::{fs, io};
 
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, Graph, NodeId, Trace, ValueId};
+use lessen_graph::{DType, Graph, NodeId, ValueId};
 use lessen_nn::checkpoint;
-use lessen_nn::{BatchShape, Context, Model, NormKind, Weights};
+use lessen_nn::{Model, NormKind, Weights};
 use lessen_rewrite::{Conversion, Means, NormOptions, NormTarget, Obstacle, Parameter, convert_norms_in_place};
 
 use crate::export::must_be_empty;
+use crate::logits_graph::logits_graph;
 pub use check::Check;
 pub use llama::convert_folder_to_llama;
 
@@ -74,7 +75,7 @@ pub fn convert_folder(
 /// A model without LayerNorm.
 fn analysed(model: &Model, norm: NormKind, source: &Path) -> Result<(Graph, Graph, Conversion)> {
     let params = model.parameters();
-    let graph = logits(model);
+    let graph = logits_graph(model);
     let target = match norm {
         NormKind::Crms => NormTarget::Crms,
         _ => NormTarget::Rms,
@@ -97,22 +98,6 @@ fn analysed(model: &Model, norm: NormKind, source: &Path) -> Result<(Graph, Grap
         )));
     }
     Ok((graph, new, conversion))
-}
-
-/// The graph of a model's logits for two short texts, or two images.
-fn logits(model: &Model) -> Graph {
-    let batch = match model.smallest_batch() {
-        BatchShape::Images { image, mixed, .. } => BatchShape::Images { size: 2, image, mixed },
-        _ => BatchShape::Padded {
-            size: 2,
-            length: model.max_length().map_or(8, |most| most.min(8)),
-        },
-    };
-    let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, batch));
-    drop(cx);
-    trace.finish()
 }
 
 fn report(graph: &Graph, conversion: &Conversion) -> ConvertedFolder {
