@@ -55,15 +55,16 @@ pub struct QuantizedFolder {
 pub fn quantize_folder(
     root: &Path,
     which: WhichModel,
+    adapters: AdapterOptions<'_>,
     out: &Path,
     new_backend: NewBackend<'_>,
 ) -> Result<QuantizedFolder> {
     let dir = model_dir(root, which)?;
-    let source = AdapterOptions::default().of(&dir)?;
+    let source = adapters.of(&dir)?;
     must_be_empty(out)?;
-    if source.has_adapters() {
+    if source.has_adapters() || !adapters.added.is_empty() {
         return Err(Error::user(format!(
-            "{} has adapters alone; write their model first, with lessen export",
+            "{} with adapters cannot be quantized; write the model with them first, with lessen export",
             dir.display()
         )));
     }

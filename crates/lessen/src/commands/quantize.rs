@@ -5,9 +5,9 @@ use super::model_args::ModelArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_compile::Precision;
+use lessen_run::Result;
 use lessen_run::quantization::{QuantizedFolder, quantize_folder};
 use lessen_run::saved_run::Evaluation;
-use lessen_run::{Error, Result};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -35,13 +35,15 @@ pub struct Quantize {
 impl Quantize {
     /// Quantizes; the exit code.
     pub fn run(self) -> Result<u8> {
-        if !self.model.added()?.is_empty() {
-            return Err(Error::user(
-                "--adapter does not go with quantize; write the model with its adapters first, with lessen export",
-            ));
-        }
+        let added = self.model.added()?;
         let backend = || self.device.open();
-        let found = quantize_folder(self.model.folder(), self.model.which(), &self.out, &backend)?;
+        let found = quantize_folder(
+            self.model.folder(),
+            self.model.which(),
+            self.model.adapters(&added),
+            &self.out,
+            &backend,
+        )?;
         let scores = match &self.data {
             Some(_) => Some([self.scored(Precision::F32)?, self.scored(Precision::Int8)?]),
             None => None,

@@ -62,6 +62,10 @@ fn a_quantized_model_is_scored_and_asked_as_its_source() {
     assert!(sentence.contains("the model is quantized"), "{sentence}");
     let sentence = refuse(dir, &["quantize", "run", "-o", "small"]);
     assert!(sentence.contains("small is not empty"), "{sentence}");
+    let sentence = refuse(dir, &["quantize", "run", "-o", "again", "--base", "nowhere"]);
+    assert!(sentence.contains("--base nowhere"), "{sentence}");
+    let sentence = refuse(dir, &["quantize", "run", "-o", "again", "--adapter", "run"]);
+    assert!(sentence.contains("adapters"), "{sentence}");
     assert!(!dir.join("again").exists());
     assert_eq!(first, fs::read_to_string(dir.join("small/config.json")).unwrap());
 }
