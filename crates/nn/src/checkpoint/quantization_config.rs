@@ -18,7 +18,7 @@ pub(super) const READ: &str = "Lessen reads integers of 8 bits with scales besid
 /// Checks what `config.json` says of quantized weights.
 ///
 /// # Errors
-/// Another way of storing them than [`beside`], by its name.
+/// Another way of storing them, by its name.
 pub(crate) fn check_config(fields: &Fields) -> Result<()> {
     let Some(config) = fields.get(CONFIG).filter(|value| !is_empty(value)) else {
         return Ok(());
