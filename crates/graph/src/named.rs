@@ -95,6 +95,16 @@ impl AttrValue for u32 {
     }
 }
 
+impl AttrValue for u8 {
+    fn to_attr(&self) -> Attr {
+        Attr::Int((*self).into())
+    }
+
+    fn read(attrs: &Attrs, name: &str) -> Result<u8> {
+        u8::try_from(attrs.int(name)?).map_err(|_| Error::user(format!("attribute `{name}` must be in 0..256")))
+    }
+}
+
 impl<const N: usize> AttrValue for [usize; N] {
     fn to_attr(&self) -> Attr {
         Attr::sizes(self)

@@ -50,23 +50,32 @@ impl ParamStorage for F32Storage {
     }
 }
 
-/// Matrices are codes of 8 bits with a scale for each row, which are the states `codes` and `scale`; the rest is `f32`,
-/// kernels of convolutions among it. For inference: products read the codes where the precision says so.
+/// Matrices, and kernels of convolutions other than depthwise ones, are codes of 8 bits with a scale for each row or
+/// kernel, which are the states `codes` and `scale`; the rest is `f32`. The codes of a kernel are in the order of taps
+/// first, `[KH, KW, C]`. For inference: products read the codes where the precision says so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Int8Storage;
 
 impl Int8Storage {
-    /// Whether a parameter of this shape has codes.
-    pub fn has_codes(shape: &[usize]) -> bool {
-        shape.len() == 2 && shape[1] > 0
+    /// Codes of a row or a kernel of a parameter of this shape; none where it has no codes.
+    pub fn codes_of(shape: &[usize]) -> Option<usize> {
+        match *shape {
+            [_, inputs] if inputs > 0 => Some(inputs),
+            // A kernel of one channel is that of a depthwise convolution, or of a gray image's first one.
+            [_, channels, height, width] if channels > 1 => {
+                let taps = height.checked_mul(width).filter(|taps| *taps > 0)?;
+                taps.checked_mul(channels)
+            }
+            _ => None,
+        }
     }
 }
 
 impl ParamStorage for Int8Storage {
     fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
-        if Int8Storage::has_codes(shape) {
+        if let Some(codes) = Int8Storage::codes_of(shape) {
             vec![
-                ("codes", Type::new(DType::U8, shape)),
+                ("codes", Type::new(DType::U8, &[shape[0], codes])),
                 ("scale", Type::f32(&shape[..1])),
             ]
         } else {
@@ -74,10 +83,13 @@ impl ParamStorage for Int8Storage {
         }
     }
 
-    fn value<'g>(&self, _shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
-        match *states {
-            [codes, scale] => codes.dequantize_rows(scale),
-            _ => states[0],
+    fn value<'g>(&self, shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
+        let [codes, scale] = *states else { return states[0] };
+        let rows = codes.dequantize_rows(scale);
+        match *shape {
+            [_, _, 1, 1] => rows.reshape(shape),
+            [o, c, height, width] => rows.reshape(&[o, height, width, c]).permute(&[0, 3, 1, 2]),
+            _ => rows,
         }
     }
 }

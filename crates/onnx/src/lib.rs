@@ -2,7 +2,8 @@
 //!
 //! [`Model`] reads a file without the elements of its tensors. [`Imported`] is the graph of its nodes, for sizes of its
 //! inputs. Everything else stays as it is, byte by byte, when a converted model is written. [`Network`] is a classifier
-//! of images whose parameters are trained. [`export`] writes any function as a file.
+//! of images whose parameters are trained. [`export`] writes any function as a file, [`quantize`] a file's products as
+//! products of integers.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod narrow;
 mod network;
 mod order;
 pub mod proto;
+pub mod quantize;
 mod session;
 mod tensor;
 mod wire;

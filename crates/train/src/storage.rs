@@ -55,29 +55,47 @@ impl ParamCodec for Bf16Storage {
 
 impl ParamCodec for Int8Storage {
     fn unit(&self, shape: &[usize]) -> usize {
-        if Int8Storage::has_codes(shape) { shape[1] } else { 1 }
+        Int8Storage::codes_of(shape).unwrap_or(1)
     }
 
     fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
-        if !Int8Storage::has_codes(shape) {
+        let Some(of_row) = Int8Storage::codes_of(shape) else {
             return put(0, first, Host::F32(values));
-        }
-        let (mut codes, mut scales) = (vec![0; values.len()], Vec::with_capacity(values.len() / shape[1]));
-        for (row, codes) in values.chunks(shape[1]).zip(codes.chunks_mut(shape[1])) {
-            scales.push(QuantizeRows::quantize(row, codes));
+        };
+        let (mut codes, mut scales) = (vec![0; values.len()], Vec::with_capacity(values.len() / of_row));
+        let mut turned = vec![0.0; of_row];
+        for (row, codes) in values.chunks(of_row).zip(codes.chunks_mut(of_row)) {
+            for (place, value) in taps_first(shape).zip(row) {
+                turned[place] = *value;
+            }
+            scales.push(QuantizeRows::quantize(&turned, codes));
         }
         put(0, first, Host::U8(&codes))?;
-        put(1, first / shape[1], Host::F32(&scales))
+        put(1, first / of_row, Host::F32(&scales))
     }
 
     fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
         let [Host::U8(codes), Host::F32(scales)] = *states else {
             return as_f32(states[0]);
         };
-        let rows = codes.chunks(shape[1]).zip(scales);
-        rows.flat_map(|(codes, scale)| codes.iter().map(move |code| QuantizeRows::dequantize(*code, *scale)))
-            .collect()
+        let Some(of_row) = Int8Storage::codes_of(shape) else {
+            return as_f32(states[0]);
+        };
+        let rows = codes.chunks(of_row).zip(scales);
+        rows.flat_map(|(codes, scale)| {
+            taps_first(shape).map(move |place| QuantizeRows::dequantize(codes[place], *scale))
+        })
+        .collect()
     }
+}
+
+/// The place of each element of a row of a matrix, or of a kernel `[C, KH, KW]`, in the order of taps first.
+fn taps_first(shape: &[usize]) -> impl Iterator<Item = usize> {
+    let (channels, taps) = match *shape {
+        [_, channels, height, width] => (channels, height * width),
+        _ => (1, Int8Storage::codes_of(shape).unwrap_or(0)),
+    };
+    (0..channels).flat_map(move |channel| (0..taps).map(move |tap| tap * channels + channel))
 }
 
 /// The elements as `f32`, rounded where `f32` has fewer digits.

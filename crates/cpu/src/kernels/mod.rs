@@ -13,6 +13,7 @@ pub mod attention;
 pub mod bits;
 pub mod cast;
 mod coded_factors;
+pub(crate) mod coded_sums;
 mod combine_rows;
 pub mod compressed_norm;
 pub mod copy;
@@ -38,6 +39,7 @@ pub(crate) mod pairwise;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
 pub(crate) mod panels;
 pub mod quantize;
+mod quantize_linear;
 pub mod quantized_matmul;
 pub mod random;
 mod recurrent;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use lessen_graph::ops;
+use lessen_graph::{numel, ops};
 
 pub use super::coded_factors::Factors;
 use super::coded_factors::ZERO;
@@ -29,7 +29,7 @@ dispatch! {
     ///
     /// # Safety
     /// The factors cover these elements; rows of `y` are runs of elements; `y` overlaps nothing.
-    unsafe fn plain(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>) = plain_body;
+    pub(super) unsafe fn plain(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>) = plain_body;
 }
 
 #[inline(always)]
@@ -40,11 +40,11 @@ unsafe fn plain_body<L: Level>(n: usize, columns: Range<usize>, factors: Factors
             // SAFETY: the rows and columns exist.
             unsafe {
                 let sum = if weight.col == 1 {
-                    dot(k, codes.at(r), weight.at(j))
+                    dot(k, (codes.at(r), factors.zero), weight.at(j))
                 } else {
-                    dot_apart(k, codes.at(r), (weight.at(j), weight.col))
+                    dot_apart(k, (codes.at(r), factors.zero), (weight.at(j), weight.col))
                 };
-                *y.at(r).add(j) = sum as f32 * (*factors.scale.at(r) * *factors.weight_scale.add(j));
+                *y.at(r).add(j) = f32::from_bits(factors.element(r, j, sum));
             }
         }
     }
@@ -52,25 +52,27 @@ unsafe fn plain_body<L: Level>(n: usize, columns: Range<usize>, factors: Factors
 
 /// A code less that of zero.
 #[inline(always)]
-fn level(code: u8) -> i16 {
-    i16::from(code) - ZERO as i16
+fn level(code: u8, zero: u8) -> i16 {
+    i16::from(code) - i16::from(zero)
 }
 
-/// The sum of products of the levels of two runs of codes.
+/// The code of zero of a matrix.
+const MIDDLE: u8 = ZERO as u8;
+
+/// The sum of products of the levels of a run of codes with this zero and one of a matrix.
 #[inline(always)]
-unsafe fn dot(k: usize, a: *const u8, b: *const u8) -> i32 {
+unsafe fn dot(k: usize, (a, zero): (*const u8, u8), b: *const u8) -> i32 {
     // SAFETY: the runs have `k` codes.
     let (a, b) = unsafe { (std::slice::from_raw_parts(a, k), std::slice::from_raw_parts(b, k)) };
+    let product = |a: u8, b: u8| i32::from(level(a, zero)) * i32::from(level(b, MIDDLE));
     let mut lanes = [0i32; CHUNK / 2];
     let (chunks_a, chunks_b) = (a.chunks_exact(CHUNK), b.chunks_exact(CHUNK));
     let rest = chunks_a.remainder().iter().zip(chunks_b.remainder());
-    let rest: i32 = rest.map(|(a, b)| i32::from(level(*a)) * i32::from(level(*b))).sum();
+    let rest: i32 = rest.map(|(a, b)| product(*a, *b)).sum();
     for (a, b) in chunks_a.zip(chunks_b) {
         for (i, lane) in lanes.iter_mut().enumerate() {
             // Pairs of products are one instruction.
-            let first = i32::from(level(a[2 * i])) * i32::from(level(b[2 * i]));
-            let second = i32::from(level(a[2 * i + 1])) * i32::from(level(b[2 * i + 1]));
-            *lane += first + second;
+            *lane += product(a[2 * i], b[2 * i]) + product(a[2 * i + 1], b[2 * i + 1]);
         }
     }
     lanes.iter().sum::<i32>() + rest
@@ -78,9 +80,9 @@ unsafe fn dot(k: usize, a: *const u8, b: *const u8) -> i32 {
 
 /// The same, where the second run's codes lie apart.
 #[inline(never)]
-unsafe fn dot_apart(k: usize, a: *const u8, (b, apart): (*const u8, usize)) -> i32 {
+unsafe fn dot_apart(k: usize, (a, zero): (*const u8, u8), (b, apart): (*const u8, usize)) -> i32 {
     // SAFETY: the runs have `k` codes.
-    let product = |i: usize| unsafe { i32::from(level(*a.add(i))) * i32::from(level(*b.add(i * apart))) };
+    let product = |i: usize| unsafe { i32::from(level(*a.add(i), zero)) * i32::from(level(*b.add(i * apart), MIDDLE)) };
     (0..k).map(product).sum()
 }
 
@@ -108,7 +110,7 @@ pub fn scratch_bytes(k: usize) -> usize {
 /// [`scratch_bytes`].
 pub unsafe fn quantized_matmul(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>, scratch: *mut u8) {
     #[cfg(target_arch = "x86_64")]
-    if has_instructions() && (factors.weight.col == 1 || factors.weight.row == 1) {
+    if has_instructions() && (factors.weight.col == 1 || (factors.weight.row == 1 && factors.zero == MIDDLE)) {
         // SAFETY: passed on; a machine of the level has VNNI.
         return unsafe { vnni::product(n, columns, factors, y, scratch) };
     }
@@ -118,20 +120,64 @@ pub unsafe fn quantized_matmul(n: usize, columns: Range<usize>, factors: Factors
 }
 
 /// The kernel of [`ops::QuantizedMatMul`].
-pub(super) fn quantized_matmul_kernel(_: &ops::QuantizedMatMul, types: &Types<'_>) -> Option<Kernel> {
+pub(super) fn quantized_matmul_kernel(op: &ops::QuantizedMatMul, types: &Types<'_>) -> Option<Kernel> {
+    product_kernel(op.zero, types, Operands::SCALED).into()
+}
+
+/// The kernel of [`ops::IntegerMatMul`].
+pub(super) fn integer_matmul_kernel(op: &ops::IntegerMatMul, types: &Types<'_>) -> Option<Kernel> {
+    product_kernel(op.zero, types, Operands::SUMS).into()
+}
+
+/// The numbers of a product's inputs.
+#[derive(Clone, Copy)]
+pub(super) struct Operands {
+    /// The matrix.
+    pub(super) weight: usize,
+    /// The scales of rows and of columns; none where the result is the sums.
+    pub(super) scales: Option<[usize; 2]>,
+    /// The bias, where there are so many inputs.
+    pub(super) bias: usize,
+}
+
+impl Operands {
+    const SCALED: Operands = Operands {
+        weight: 2,
+        scales: Some([1, 3]),
+        bias: 4,
+    };
+
+    const SUMS: Operands = Operands {
+        weight: 1,
+        scales: None,
+        bias: 2,
+    };
+}
+
+/// The kernel of a product of rows with this code of zero and these operands.
+fn product_kernel(zero: u8, types: &Types<'_>, operands: Operands) -> RowKernel {
     let k = types.inputs[0].last();
-    RowKernel::even(TASKS.0, TASKS.1, move |r| {
-        let weight = r.inputs[2];
+    let has_bias = types.inputs.len() > operands.bias;
+    let kernel = RowKernel::even(TASKS.0, TASKS.1, move |r| {
+        let weight = r.inputs[operands.weight];
         let factors = Factors {
             k,
+            zero,
             codes: r.inputs[0].rows(),
-            scale: r.x(1),
+            scale: operands
+                .scales
+                .map_or(Rows::scalar(std::ptr::null_mut()), |[scale, _]| r.x(scale)),
             weight: Rows {
                 ptr: weight.ptr,
                 row: weight.row,
                 col: weight.col,
             },
-            weight_scale: r.whole(3),
+            weight_scale: operands.scales.map_or(std::ptr::null(), |[_, scale]| r.whole(scale)),
+            bias: if has_bias {
+                r.inputs[operands.bias].ptr.cast::<i32>().cast_const()
+            } else {
+                std::ptr::null()
+            },
         };
         // SAFETY: see `Run`.
         unsafe { quantized_matmul(r.n, r.columns.0..r.columns.1, factors, r.y(0), r.scratch) };
@@ -139,6 +185,18 @@ pub(super) fn quantized_matmul_kernel(_: &ops::QuantizedMatMul, types: &Types<'_
     .tiled()
     .with_scratch(scratch_bytes(k), 0)
     .reading(0, Reads::Matrix)
-    .reading(2, Reads::Any)
-    .into()
+    .reading(operands.weight, Reads::Any);
+    #[cfg(target_arch = "x86_64")]
+    let kernel = {
+        let rows = numel(&types.inputs[0].shape[..types.inputs[0].rank() - 1]);
+        let shape = super::words::rows::Shape {
+            rows,
+            k,
+            columns: types.inputs[operands.weight].shape[0],
+            transposed: true,
+            task_columns: 0,
+        };
+        kernel.with_fixed(super::words::fixed_codes::fixed(shape, zero, operands, has_bias))
+    };
+    kernel
 }

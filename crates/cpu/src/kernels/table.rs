@@ -11,8 +11,8 @@ use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
     elementwise, gather, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer,
-    quantize, quantized_matmul, random, recurrent, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax,
-    stack,
+    quantize, quantize_linear, quantized_matmul, random, recurrent, reduce_axes, rope, scale_shift,
+    scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -47,6 +47,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Conv2dGradWeight>(images::conv2d_grad_weight_kernel),
         entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),
         entry::<ops::CrossEntropyBackward>(cross_entropy::cross_entropy_backward_kernel),
+        entry::<ops::DequantizeLinear>(quantize_linear::dequantize_linear_kernel),
         entry::<ops::DequantizeRows>(quantize::dequantize_rows_kernel),
         entry::<ops::Dropout>(random::dropout_kernel),
         entry::<ops::Elu>(activation::elu_kernel),
@@ -60,6 +61,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Helu>(activation::helu_kernel),
         entry::<ops::Histogram>(histogram::histogram_kernel),
         entry::<ops::Identity>(join::identity_kernel),
+        entry::<ops::IntegerMatMul>(quantized_matmul::integer_matmul_kernel),
         entry::<ops::Iota>(nothing),
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
@@ -79,7 +81,9 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::PackBits>(bits::pack_bits_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
+        entry::<ops::QuantizeLinear>(quantize_linear::quantize_linear_kernel),
         entry::<ops::QuantizeRows>(quantize::quantize_rows_kernel),
+        entry::<ops::QuantizedConv2d>(images::quantized_conv2d_kernel),
         entry::<ops::QuantizedMatMul>(quantized_matmul::quantized_matmul_kernel),
         entry::<ops::RandomBits>(random::random_bits_kernel),
         entry::<ops::Reduce>(reduce_axes::reduce_kernel),

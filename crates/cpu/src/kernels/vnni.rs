@@ -37,6 +37,8 @@ struct Levels {
     row: usize,
     zeros: *mut i32,
     scales: *mut f32,
+    /// What the sums of columns of the product lack, where the code of zero of the rows is not 128.
+    lacking: [i32; SUMS],
 }
 
 /// Columns of the product of `n` rows of codes and a matrix with a row of codes for each column.
@@ -48,11 +50,12 @@ struct Levels {
 pub(super) unsafe fn product(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>, scratch: *mut u8) {
     let row = factors.k.next_multiple_of(VECTOR);
     let zeros = scratch.wrapping_add(ROWS * row).cast::<i32>();
-    let levels = Levels {
+    let mut levels = Levels {
         rows: scratch.cast(),
         row,
         zeros,
         scales: zeros.wrapping_add(ROWS + SUMS).cast(),
+        lacking: [0; SUMS],
     };
     for first in (0..n).step_by(ROWS) {
         let rows = ROWS.min(n - first);
@@ -60,10 +63,12 @@ pub(super) unsafe fn product(n: usize, columns: Range<usize>, factors: Factors, 
         unsafe {
             for r in 0..rows {
                 levels.copy(r, factors.k, factors.codes.at(first + r));
-                levels.scales.add(r).write(*factors.scale.at(first + r));
+                if !factors.gives_sums() {
+                    levels.scales.add(r).write(*factors.scale.at(first + r));
+                }
             }
             let (factors, y) = (factors.from(first), y.from(first));
-            if factors.weight.row == 1 {
+            if factors.weight.col != 1 {
                 interleaved(&levels, rows, columns.clone(), &factors, y);
                 continue;
             }
@@ -71,21 +76,26 @@ pub(super) unsafe fn product(n: usize, columns: Range<usize>, factors: Factors, 
             let mut column = columns.start;
             while column < columns.end {
                 let next = (column + at_once).min(columns.end);
+                if factors.lacks() {
+                    for j in column..next {
+                        levels.lacking[j - column] = lacking(&factors, j);
+                    }
+                }
                 let mut r = 0;
                 while r + 4 <= rows {
                     for j in (column..next).step_by(4) {
-                        tile::<4, 4>(&levels, r, j..next, &factors, y);
+                        tile::<4, 4>(&levels, r, (column, j..next), &factors, y);
                     }
                     r += 4;
                 }
                 if r + 2 <= rows {
                     for j in (column..next).step_by(8) {
-                        tile::<2, 8>(&levels, r, j..next, &factors, y);
+                        tile::<2, 8>(&levels, r, (column, j..next), &factors, y);
                     }
                     r += 2;
                 }
                 if r < rows {
-                    tile::<1, 16>(&levels, r, column..next, &factors, y);
+                    tile::<1, 16>(&levels, r, (column, column..next), &factors, y);
                 }
                 column = next;
             }
@@ -117,7 +127,7 @@ impl Levels {
     }
 
     /// Writes elements of `R` rows from `r` on and at most `C` columns, of which there are `count`, from the sums of
-    /// products of 16 elements.
+    /// products of 16 elements. What columns lack begins with column `first`.
     ///
     /// # Safety
     /// There are the rows and the columns.
@@ -127,7 +137,7 @@ impl Levels {
         &self,
         r: usize,
         sums: __m512i,
-        (column, count): (usize, usize),
+        (first, column, count): (usize, usize, usize),
         factors: &Factors,
         y: Rows<f32>,
     ) {
@@ -139,16 +149,46 @@ impl Levels {
         // SAFETY: passed on; masks leave out columns that are not there, and a vector of zeros and scales exists.
         unsafe {
             let zeros = _mm512_permutexvar_epi32(of_row, _mm512_loadu_si512(self.zeros.add(r).cast()));
-            let scales = _mm512_permutexvar_ps(of_row, _mm512_loadu_ps(self.scales.add(r)));
-            let of_matrix = _mm512_maskz_loadu_ps(columns, factors.weight_scale.add(column));
-            let both = _mm512_mul_ps(scales, _mm512_permutexvar_ps(of_column, of_matrix));
-            let all = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(sums, zeros)), both);
+            let mut sums = _mm512_sub_epi32(sums, zeros);
+            if factors.lacks() {
+                let lacking = _mm512_maskz_loadu_epi32(columns, self.lacking.as_ptr().add(column - first));
+                sums = _mm512_add_epi32(sums, _mm512_permutexvar_epi32(of_column, lacking));
+            }
+            if !factors.bias.is_null() {
+                let bias = _mm512_maskz_loadu_epi32(columns, factors.bias.add(column));
+                sums = _mm512_add_epi32(sums, _mm512_permutexvar_epi32(of_column, bias));
+            }
+            let all = if factors.gives_sums() {
+                _mm512_castsi512_ps(sums)
+            } else {
+                let scales = _mm512_permutexvar_ps(of_row, _mm512_loadu_ps(self.scales.add(r)));
+                let of_matrix = _mm512_maskz_loadu_ps(columns, factors.weight_scale.add(column));
+                let both = _mm512_mul_ps(scales, _mm512_permutexvar_ps(of_column, of_matrix));
+                _mm512_mul_ps(_mm512_cvtepi32_ps(sums), both)
+            };
             for i in 0..R {
                 let to = y.at(r + i).wrapping_add(column).wrapping_sub(i * C);
                 _mm512_mask_storeu_ps(to, columns << (i * C), all);
             }
         }
     }
+}
+
+/// What the sums of levels less 128 of a column lack: 128 less the code of zero times the sum of the column's levels.
+///
+/// # Safety
+/// The codes of the column lie side by side.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma")]
+unsafe fn lacking(factors: &Factors, column: usize) -> i32 {
+    let (mut sums, ones) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
+    for k in (0..factors.k).step_by(VECTOR) {
+        // SAFETY: passed on; the mask leaves out what is beyond the column.
+        let codes = unsafe { _mm512_maskz_loadu_epi8(there(factors.k - k), factors.weight.at(column).add(k).cast()) };
+        sums = _mm512_dpbusd_epi32(sums, codes, ones);
+    }
+    let sum = _mm512_reduce_add_epi32(sums) - ZERO * factors.k as i32;
+    (ZERO - i32::from(factors.zero)).wrapping_mul(sum)
 }
 
 /// Which of 64 codes there are, where `left` are left.
@@ -166,7 +206,7 @@ fn there(left: usize) -> __mmask64 {
 unsafe fn tile<const R: usize, const C: usize>(
     levels: &Levels,
     r: usize,
-    columns: Range<usize>,
+    (first, columns): (usize, Range<usize>),
     factors: &Factors,
     y: Rows<f32>,
 ) {
@@ -193,7 +233,7 @@ unsafe fn tile<const R: usize, const C: usize>(
             });
         }
         let count = C.min(columns.len());
-        levels.write::<R, C>(r, totals(sums), (columns.start, count), factors, y);
+        levels.write::<R, C>(r, totals(sums), (first, columns.start, count), factors, y);
     }
 }
 
@@ -313,7 +353,7 @@ unsafe fn interleaved_tile<const R: usize>(
             let column = columns.start + q * SUMS;
             let count = columns.end.saturating_sub(column).min(SUMS);
             // SAFETY: passed on.
-            unsafe { levels.write::<1, SUMS>(r + i, quarter, (column, count), factors, y) };
+            unsafe { levels.write::<1, SUMS>(r + i, quarter, (column, column, count), factors, y) };
         }
     }
 }

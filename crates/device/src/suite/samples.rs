@@ -69,6 +69,17 @@ fn of_images() -> Vec<Sample> {
         all.push(sample(ops::Conv2d { options }, &[x, weight]));
         all.push(sample(ops::Conv2dGradInput { options, size }, &[y, weight]));
         all.push(sample(ops::Conv2dGradWeight { options, kernel }, &[x, y]));
+        let of_codes = ops::QuantizedConv2d { options, zero: 100 };
+        let weight: &[usize] = &[outputs, 3, 2, 6 / groups];
+        let coded = sample(of_codes, &[x, &[2], weight, &[outputs], &[outputs]]);
+        all.push(
+            coded
+                .with(0, DType::U8)
+                .with(1, DType::F32)
+                .with(2, DType::U8)
+                .with(3, DType::F32)
+                .with(4, DType::I32),
+        );
     }
     all.push(sample(ops::Moments, &[&[3, 7, 70]]));
     let (rows, columns): (&[usize], &[usize]) = (&[3, 7, 70], &[70]);
@@ -211,14 +222,20 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::PackBits, &[&[5, 70]]).with(0, DType::Bool),
         sample(ops::UnpackBits { width: 70 }, &[&[5, 3]]).with(0, DType::U32),
         sample(ops::QuantizeRows, &[&[5, 70]]),
+        sample(ops::QuantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]),
+        sample(ops::DequantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]).with(0, DType::U8),
         sample(ops::DequantizeRows, &[&[5, 70], &[5]])
             .with(0, DType::U8)
             .with(1, DType::F32),
-        sample(ops::QuantizedMatMul, &[&[5, 70], &[5], &[9, 70], &[9]])
+        sample(ops::QuantizedMatMul::default(), &[&[5, 70], &[5], &[9, 70], &[9]])
             .with(0, DType::U8)
             .with(1, DType::F32)
             .with(2, DType::U8)
             .with(3, DType::F32),
+        sample(ops::IntegerMatMul { zero: 3 }, &[&[5, 70], &[9, 70], &[9]])
+            .with(0, DType::U8)
+            .with(1, DType::U8)
+            .with(2, DType::I32),
         sample(ops::Reshape { shape: vec![5, 21] }, &[x]),
         sample(ops::ScatterAdd { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),
         sample(ops::CombineRows { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),

@@ -313,17 +313,41 @@ fn structure(r: &mut Prng) -> Vec<Case> {
     });
     all.push(case(UnpackBits { width: 40 }, &[&words], No));
     all.push(case(QuantizeRows, &[&x], No));
+    all.push(case(
+        QuantizeLinear {
+            scale: 0.0625,
+            zero: 100,
+        },
+        &[&x],
+        No,
+    ));
     let codes = Array::from_fn(Type::new(DType::U8, &[2, 3, 4]), |i| {
         ((101 * i[0] + 59 * i[1] + 83 * i[2]) % 256) as f64
     });
     let scale = Array::from_fn(Type::f32(&[2, 3]), |i| 0.01 * (1 + i[0] + 2 * i[1]) as f64);
     all.push(case(DequantizeRows, &[&codes, &scale], Twice));
+    all.push(case(
+        DequantizeLinear {
+            scale: 0.0625,
+            zero: 100,
+        },
+        &[&codes],
+        No,
+    ));
     let weight = Array::from_fn(Type::new(DType::U8, &[5, 4]), |i| {
         ((71 * i[0] + 37 * i[1]) % 256) as f64
     });
     let weight_scale = Array::from_fn(Type::f32(&[5]), |i| 0.02 * (1 + i[0]) as f64);
     let factors = [&codes, &scale, &weight, &weight_scale];
-    all.push(case(QuantizedMatMul, &factors, Twice));
+    all.push(case(QuantizedMatMul::default(), &factors, Twice));
+    let bias = Array::i32(&[5], &[-70_000, 3, 0, 2_000_000, -1]);
+    all.push(case(
+        QuantizedMatMul { zero: 9 },
+        &[&factors[..], &[&bias]].concat(),
+        Twice,
+    ));
+    all.push(case(IntegerMatMul { zero: 128 }, &[&codes, &weight], No));
+    all.push(case(IntegerMatMul { zero: 0 }, &[&codes, &weight, &bias], No));
     let sum = [r.normal(&[4, 3]), r.normal(&[4, 2]), r.normal(&[3, 2])];
     all.push(case(AddMatMul::default(), &sum.each_ref(), Twice));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {

@@ -1,6 +1,7 @@
 //! Operations on images applied to small random inputs: odd sizes, one row, one channel, groups, strides, dilation.
 
 use lessen_graph::ops::*;
+use lessen_graph::{Array, DType, Type};
 
 use crate::cases::{Case, Smooth, case};
 use crate::prng::Prng;
@@ -69,6 +70,22 @@ fn convolutions(r: &mut Prng) -> Vec<Case> {
         all.push(forward);
         all.push(case(Conv2dGradInput { options, size }, &[&dy, &weight], Smooth::Twice));
         all.push(case(Conv2dGradWeight { options, kernel }, &[&x, &dy], Smooth::Twice));
+        let [outputs, inputs, height, width] = weight.ty.shape[..] else {
+            unreachable!("a weight has four axes")
+        };
+        let codes = |r: &mut Prng, shape: &[usize]| {
+            let codes = r.floats(shape, 0.0, 256.0);
+            let codes = codes.data.iter().map(|code| code.floor().min(255.0));
+            Array::new(Type::new(DType::U8, shape), codes.collect())
+        };
+        let images = codes(r, &x.ty.shape);
+        let weights = codes(r, &[outputs, height, width, inputs]);
+        let (scale, of_weight) = (r.floats(&x.ty.shape[..1], 0.01, 0.1), r.floats(&[outputs], 0.001, 0.01));
+        let op = QuantizedConv2d { options, zero: 128 };
+        all.push(case(op, &[&images, &scale, &weights, &of_weight], Smooth::Twice));
+        let bias = Array::from_fn(Type::new(DType::I32, &[outputs]), |i| 100.0 - 77.0 * i[0] as f64);
+        let op = QuantizedConv2d { options, zero: 7 };
+        all.push(case(op, &[&images, &scale, &weights, &of_weight, &bias], Smooth::Twice));
     }
     all
 }

@@ -137,6 +137,7 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
         with_fields::<ScatterAdd>(op, |o| vec![&mut o.rows]),
         with_fields::<CombineRows>(op, |o| vec![&mut o.rows]),
         with_fields::<Conv2d>(op, |o| of_options(&mut o.options)),
+        with_fields::<QuantizedConv2d>(op, |o| of_options(&mut o.options)),
         with_fields::<Conv2dGradInput>(op, |o| {
             of_options(&mut o.options).into_iter().chain(&mut o.size).collect()
         }),
@@ -158,10 +159,10 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
     .concat()
 }
 
-/// Whether an attribute is a size: no number of a stream, class or exponent.
+/// Whether an attribute is a size: no number of a stream, class, exponent or code.
 fn is_size((name, value): &(String, Attr)) -> bool {
     let is_number = matches!(value, Attr::Int(_)) || matches!(value, Attr::Ints(list) if !list.is_empty());
-    is_number && !["stream", "ignore", "least", "most"].contains(&name.as_str())
+    is_number && !["stream", "ignore", "least", "most", "zero"].contains(&name.as_str())
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod plan;
 mod precision_args;
 mod predict;
 mod quantize;
+mod quantize_onnx;
 mod recipe_args;
 mod recipes;
 mod report;

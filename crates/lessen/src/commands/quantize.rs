@@ -2,12 +2,13 @@
 
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
+use super::quantize_onnx::QuantizeOnnx;
 use crate::{say, tell};
 use clap::Args;
 use lessen_compile::Precision;
-use lessen_run::Result;
 use lessen_run::quantization::{QuantizedFolder, quantize_folder};
 use lessen_run::saved_run::Evaluation;
+use lessen_run::{Error, Result};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -16,9 +17,13 @@ use std::path::PathBuf;
 pub struct Quantize {
     #[command(flatten)]
     model: ModelArgs,
-    /// Folder to write; it must not exist, or be empty
+    /// Folder to write; it must not exist, or be empty. Of an ONNX file in place of RUN, the file to write
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
+    /// Of an ONNX file: inputs, as those of lessen run, whose activations say the ranges of all; may be repeated
+    /// [default: each in its own range, convolutions as they are]
+    #[arg(long, value_name = "FILE")]
+    calibrate: Vec<PathBuf>,
     /// Data to score the model on, before and after: a folder with splits, or a file
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -35,6 +40,15 @@ pub struct Quantize {
 impl Quantize {
     /// Quantizes; the exit code.
     pub fn run(self) -> Result<u8> {
+        if self.model.folder().is_file() {
+            return self.onnx();
+        }
+        if !self.calibrate.is_empty() {
+            return Err(Error::user(format!(
+                "--calibrate is for ONNX files, and {} is a folder",
+                self.model.folder().display()
+            )));
+        }
         let added = self.model.added()?;
         let backend = || self.device.open();
         let found = quantize_folder(
@@ -57,6 +71,23 @@ impl Quantize {
             say(&self.to_text(&found, scores.as_ref()))?;
         }
         Ok(0)
+    }
+
+    /// Quantizes an ONNX file.
+    fn onnx(&self) -> Result<u8> {
+        if self.data.is_some() {
+            return Err(Error::user(
+                "--data scores models of runs; lessen run tells what an ONNX file answers to inputs",
+            ));
+        }
+        let quantize = QuantizeOnnx {
+            file: self.model.folder(),
+            out: &self.out,
+            calibrate: &self.calibrate,
+            device: &self.device,
+            json: self.json,
+        };
+        quantize.run()
     }
 
     /// The scores of the model in a precision.

@@ -84,3 +84,32 @@ fn int8_is_no_precision_of_training_and_a_model_has_to_be_there() {
     let sentence = refuse(dir, &["quantize", "nothing", "-o", "small"]);
     assert!(sentence.contains("nothing"), "{sentence}");
 }
+
+/// An ONNX file with integers runs, and says nearly the same; convolutions need inputs that say their ranges.
+#[test]
+fn an_onnx_file_becomes_one_of_integers() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let (recipe, data) = (classifier(dir, "encoder", ""), titles(dir));
+    succeed(dir, &train_on(&recipe, &data, &["--out", "run", "-q"]));
+    succeed(dir, &["export", "run", "--onnx", "model.onnx"]);
+    let found = json(dir, &["quantize", "model.onnx", "-o", "small.onnx", "--json"]);
+    assert!(found["difference"].as_f64().unwrap() < 0.1, "{found}");
+    assert!(!found["quantized"].as_array().unwrap().is_empty(), "{found}");
+    let bytes = found["bytes"].as_array().unwrap();
+    assert!(bytes[1].as_u64() < bytes[0].as_u64(), "{found}");
+    succeed(dir, &["run", "small.onnx", "-o", "small.npz"]);
+
+    let sentence = refuse(dir, &["quantize", "small.onnx", "-o", "again.onnx"]);
+    assert!(sentence.contains("has integers already"), "{sentence}");
+    let sentence = refuse(dir, &["quantize", "model.onnx", "-o", "small.onnx"]);
+    assert!(sentence.contains("small.onnx exists"), "{sentence}");
+    let sentence = refuse(
+        dir,
+        &["quantize", "model.onnx", "-o", "again.onnx", "--calibrate", "small.npz"],
+    );
+    assert!(sentence.contains("small.npz"), "{sentence}");
+    let sentence = refuse(dir, &["quantize", "run", "-o", "again", "--calibrate", "small.npz"]);
+    assert!(sentence.contains("--calibrate"), "{sentence}");
+    assert!(!dir.join("again.onnx").exists());
+}

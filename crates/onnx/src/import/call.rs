@@ -6,7 +6,8 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 
-use super::{HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
+use super::{CodeStates, HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known, moves_elements};
+use crate::element::Element;
 use crate::host::{HostTensor, HostValue};
 use crate::model::Node;
 use crate::tensor::Tensor as Stored;
@@ -26,6 +27,10 @@ pub(crate) struct Call<'a, 'g> {
     pub constants: Option<&'a mut HashMap<String, Arc<Array>>>,
     /// Arrays in memory that the program has as inputs; none where a file alone is traced.
     pub held: Option<&'a mut HeldInputs<'g>>,
+    /// States of codes that the program has so far; none where a file alone is traced.
+    pub codes: Option<&'a mut CodeStates<'g>>,
+    /// The types of the inputs that are there, in order, as the file has them; none where a file alone is traced.
+    pub elements: &'a [Element],
     /// What names stand for in all runs that a session traces a program for; none where a file alone is traced.
     pub fixed: Option<FixedValues<'a>>,
     pub source: &'a Source,
@@ -57,6 +62,8 @@ pub(crate) fn evaluated(
         inputs: values,
         constants: None,
         held: None,
+        codes: None,
+        elements: &[],
         fixed: None,
         source,
     };
@@ -66,7 +73,6 @@ pub(crate) fn evaluated(
     for (i, output) in outputs.into_iter().enumerate() {
         match output {
             Value::Known(array) => known.push(Some(array)),
-            Value::Held(_) => return Err(Error::internal("an array in memory among constants")),
             Value::Traced(tensor) => {
                 if tensor.ty().numel() > MOST_KNOWN {
                     return Err(Error::user(format!("a constant of type {} is too large", tensor.ty())));
@@ -75,6 +81,7 @@ pub(crate) fn evaluated(
                 traced.push(i);
                 known.push(None);
             }
+            _ => return Err(Error::internal("a value of a session among constants")),
         }
     }
     let mut results = if traced.is_empty() {
@@ -112,7 +119,9 @@ impl<'g> Call<'_, 'g> {
     pub fn ty(&self, input: usize) -> Result<Type> {
         match self.inputs.get(input) {
             Some(Some(Value::Known(array))) => Ok(array.ty.clone()),
-            Some(Some(Value::Traced(tensor))) => Ok(tensor.ty()),
+            Some(Some(Value::Traced(tensor) | Value::Integers(tensor))) => Ok(tensor.ty()),
+            Some(Some(Value::Codes(codes))) => Ok(Type::new(DType::I32, &codes.tensor.shape())),
+            Some(Some(Value::Restored(restored))) => Ok(Type::f32(restored.values.shape())),
             Some(Some(Value::Held(held))) => match held.ty() {
                 Some(ty) => Ok(ty),
                 None => self.unknown("an operator on texts"),
@@ -124,7 +133,15 @@ impl<'g> Call<'_, 'g> {
     /// An input as a value of the graph.
     pub fn tensor(&mut self, input: usize) -> Result<Tensor<'g>> {
         match self.inputs.get(input).cloned() {
-            Some(Some(Value::Traced(tensor))) => Ok(tensor),
+            Some(Some(Value::Traced(tensor) | Value::Integers(tensor))) => Ok(tensor),
+            Some(Some(Value::Codes(codes))) if moves_elements(self.node) => Ok(codes.tensor),
+            Some(Some(Value::Codes(_))) => self.unknown("an operator on integers of 8 bits"),
+            Some(Some(Value::Restored(restored))) => {
+                let values = restored.values.data().to_f64();
+                let tensor = self.constant(Array::f32(restored.values.shape(), values));
+                self.inputs[input] = Some(Value::Traced(tensor));
+                Ok(tensor)
+            }
             Some(Some(Value::Known(array))) => {
                 let tensor = self.constant(Arc::unwrap_or_clone(array));
                 self.inputs[input] = Some(Value::Traced(tensor));
@@ -142,6 +159,12 @@ impl<'g> Call<'_, 'g> {
             }
             _ => self.unknown(&format!("a node without its input {input}")),
         }
+    }
+
+    /// Whether an input has floats of 16 bits, or several types of floats are mixed.
+    pub fn has_narrow_floats(&self) -> bool {
+        let mut floats = self.elements.iter().filter(|element| element.is_float());
+        floats.any(|element| *element != Element::F32)
     }
 
     /// Numbers as a value of the graph: a filled tensor, a constant, or a state.

@@ -6,7 +6,9 @@ use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::codes::Order;
 use super::layout::{behind, channels_first, channels_last};
+use super::quantized::Source;
 use super::windows::Windows;
 
 pub(crate) const OPERATORS: Operators = &[
@@ -38,14 +40,21 @@ const MOST_PADDED: usize = 4;
 
 /// Convolution of images, whose channels are moved to the last axis and back.
 fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let (x, weight) = (call.tensor(0)?, call.tensor(1)?);
-    let (size, taps) = (x.shape(), weight.shape());
+    let x = call.tensor(0)?;
+    let (size, taps) = (x.shape(), call.ty(1)?.shape);
     if size.len() < 3 || taps.len() != size.len() {
         return call.unknown("a convolution of other than one or two axes");
     }
     let windows = Windows::of(call, &size[2..], Some(&taps[2..]))?.of_two_axes();
     let mut options = options(call, &windows)?;
     let mut x = channels_last(call, x)?;
+    if let Some(source) = Source::of(x)
+        && let Some(weight) = call.restored_weight(1, Order::Kernels)
+    {
+        let y = source.convolution(call, &weight, (&taps, options), Some(2))?;
+        return one(channels_first(y, size.len() - 2));
+    }
+    let weight = call.tensor(1)?;
     let [.., left, right] = options.padding;
     if options.groups == 1 && size[1] <= MOST_PADDED && windows.dilation[1] == 1 && left + right > 0 {
         x = x.pad(2, left, right, 0.0);
@@ -58,7 +67,7 @@ fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     one(channels_first(y, size.len() - 2))
 }
 
-fn options(call: &Call<'_, '_>, windows: &Windows) -> Result<Conv2dOptions> {
+pub(super) fn options(call: &Call<'_, '_>, windows: &Windows) -> Result<Conv2dOptions> {
     let Ok(groups) = usize::try_from(call.int("group", 1)) else {
         return call.unknown("a negative number of groups");
     };

@@ -54,7 +54,7 @@ pub(super) fn traced(model: &Model, sizes: &Sizes, guesses: bool) -> Result<(Imp
     let known = known.collect();
     let ids = values.iter().filter_map(|(name, value)| match value {
         Value::Traced(tensor) => Some((name.to_string(), tensor.id())),
-        Value::Known(_) | Value::Held(_) => None,
+        _ => None,
     });
     let imported = Imported {
         values: ids.collect(),
@@ -175,7 +175,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     fn count(&mut self, outputs: &[Value<'g>]) -> Result<()> {
         let elements = |value: &Value<'g>| match value {
             Value::Known(array) => array.data.len(),
-            Value::Traced(_) | Value::Held(_) => 0,
+            _ => 0,
         };
         self.known += outputs.iter().map(elements).sum::<usize>();
         if self.known <= MOST_KNOWN_TOGETHER {
@@ -223,6 +223,8 @@ impl<'m, 'g> Importer<'m, 'g> {
             inputs,
             constants: Some(&mut self.constants),
             held: None,
+            codes: None,
+            elements: &[],
             fixed: None,
             source: &self.model.source,
         };
@@ -368,7 +370,7 @@ impl<'m, 'g> Importer<'m, 'g> {
                     };
                     tensor
                 }
-                Some(Value::Held(_)) | None => continue,
+                _ => continue,
             };
             if seen.insert(&output.name) {
                 self.trace.output(&output.name, tensor);

@@ -58,7 +58,7 @@ impl<'m> Memo<'m> {
         let known = inputs.iter().map(|input| match input {
             None => Some(None),
             Some(Value::Known(array)) => Some(Some(array.clone())),
-            Some(Value::Traced(_) | Value::Held(_)) => None,
+            Some(_) => None,
         });
         let Some(known) = known.collect::<Option<Vec<Option<Arc<Array>>>>>() else {
             return Ok(None);

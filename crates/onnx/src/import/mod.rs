@@ -7,6 +7,7 @@
 mod activation;
 mod attention;
 mod call;
+mod codes;
 mod elementwise;
 mod held;
 mod images;
@@ -20,6 +21,7 @@ mod movement;
 mod norms;
 mod operators;
 mod products;
+mod quantized;
 mod recurrent;
 mod reductions;
 mod resizing;
@@ -37,10 +39,11 @@ use crate::model::Model;
 use crate::proto::{Dimension, TypeProto};
 use crate::tensor::Tensor;
 pub(crate) use call::Call;
+pub(crate) use codes::{CodeStates, Codes, Restored};
 pub(crate) use held::{Held, HeldInputs};
 pub(crate) use layout::{behind, restored};
 pub(crate) use memo::Memo;
-pub(crate) use operators::operator;
+pub(crate) use operators::{is_of_integers, moves_elements, operator};
 pub use sizes::{Sizes, fitting_sizes, size_names};
 
 /// A model as a graph.
@@ -114,6 +117,12 @@ pub(crate) enum Value<'g> {
     Known(Arc<Array>),
     /// An array in memory that a session has while it traces, which other runs may have with other elements.
     Held(Arc<Held>),
+    /// Integers of 8 bits that a program computes.
+    Codes(Codes<'g>),
+    /// Integers of 32 bits that a program computes.
+    Integers(Traced<'g>),
+    /// Floats that never change and are restored from integers of 8 bits.
+    Restored(Arc<Restored>),
 }
 
 impl Value<'_> {

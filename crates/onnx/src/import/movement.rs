@@ -7,11 +7,11 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::layout::{Image, behind};
 
+/// Operators whose results have elements of their inputs alone.
 pub(crate) const OPERATORS: Operators = &[
     ("Concat", joined),
     ("Expand", expand),
     ("Flatten", flatten),
-    ("Pad", pad),
     ("Reshape", reshape),
     ("Slice", slice),
     ("Split", split),
@@ -20,6 +20,9 @@ pub(crate) const OPERATORS: Operators = &[
     ("Transpose", transpose),
     ("Unsqueeze", unsqueeze),
 ];
+
+/// Operators that add elements.
+pub(crate) const ADDING: Operators = &[("Pad", pad)];
 
 fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let mut parts = Vec::with_capacity(call.inputs.len());

@@ -7,8 +7,8 @@ use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
 use super::{
-    activation, attention, elementwise, images, indexing, integers, movement, norms, products, recurrent, reductions,
-    resizing,
+    activation, attention, elementwise, images, indexing, integers, movement, norms, products, quantized, recurrent,
+    reductions, resizing,
 };
 use crate::model::Node;
 
@@ -20,9 +20,11 @@ const GROUPS: &[Operators] = &[
     images::OPERATORS,
     indexing::OPERATORS,
     integers::OPERATORS,
+    movement::ADDING,
     movement::OPERATORS,
     norms::OPERATORS,
     products::OPERATORS,
+    quantized::OPERATORS,
     recurrent::OPERATORS,
     reductions::OPERATORS,
     resizing::OPERATORS,
@@ -33,6 +35,18 @@ static BY_NAME: LazyLock<HashMap<&str, Operator>> =
 
 /// Domains whose operators are known: ONNX itself, and the contributed operators of ONNX Runtime.
 const DOMAINS: [&str; 3] = ["", "ai.onnx", "com.microsoft"];
+
+/// Whether a node's operator moves elements as they are, so that it works on codes as well.
+pub(crate) fn moves_elements(node: &Node) -> bool {
+    let name = node.proto.op_type.as_str();
+    movement::OPERATORS.iter().any(|(operator, _)| *operator == name)
+}
+
+/// Whether a node's operator is one on integers of 8 bits with scales.
+pub(crate) fn is_of_integers(node: &Node) -> bool {
+    let name = node.proto.op_type.as_str();
+    quantized::OPERATORS.iter().any(|(operator, _)| *operator == name)
+}
 
 /// The function that traces a node.
 pub(crate) fn operator(node: &Node) -> Result<Operator> {

@@ -4,12 +4,21 @@ use lessen_base::Result;
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::codes::Order;
+use super::quantized::Source;
 
 pub(crate) const OPERATORS: Operators = &[("Gemm", gemm), ("MatMul", matmul)];
 
 /// Products of matrices and of stacks of them; vectors are matrices of one row or column.
 fn matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let (mut a, mut b) = (call.tensor(0)?, call.tensor(1)?);
+    let a = call.tensor(0)?;
+    if a.rank() > 1
+        && let Some(source) = Source::of(a)
+        && let Some(weight) = call.restored_weight(1, Order::Rows)
+    {
+        return one(source.product(call, &weight, None)?);
+    }
+    let (mut a, mut b) = (a, call.tensor(1)?);
     let (is_row, is_column) = (a.rank() == 1, b.rank() == 1);
     if is_row {
         a = a.unsqueeze(0);
@@ -30,15 +39,25 @@ fn matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 
 /// `alpha A B + beta C`
 fn gemm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let (mut a, b) = (call.tensor(0)?, call.tensor(1)?);
-    if call.int("transA", 0) != 0 {
+    let mut a = call.tensor(0)?;
+    let (turns_a, turns_b) = (call.int("transA", 0) != 0, call.int("transB", 0) != 0);
+    let order = if turns_b { Order::Columns } else { Order::Rows };
+    let (alpha, beta) = (call.float("alpha", 1.0), call.float("beta", 1.0));
+    if !turns_a
+        && [alpha, beta] == [1.0; 2]
+        && let Some(source) = Source::of(a)
+        && let Some(weight) = call.restored_weight(1, order)
+    {
+        return one(source.product(call, &weight, Some(2))?);
+    }
+    if turns_a {
         a = a.transpose(0, 1);
     }
-    let mut product = match call.int("transB", 0) {
-        0 => a.matmul(b),
-        _ => a.matmul_t(b),
+    let mut product = if turns_b {
+        a.matmul_t(call.tensor(1)?)
+    } else {
+        a.matmul(call.tensor(1)?)
     };
-    let (alpha, beta) = (call.float("alpha", 1.0), call.float("beta", 1.0));
     if alpha != 1.0 {
         product = product * alpha;
     }

@@ -95,6 +95,8 @@ impl<'n, 'g> Tracer<'n, 'g, '_> {
             inputs,
             constants: None,
             held: None,
+            codes: None,
+            elements: &[],
             fixed: None,
             source: &model.source,
         };

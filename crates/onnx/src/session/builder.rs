@@ -14,7 +14,7 @@ use super::scope::Scope;
 use super::section::{Guard, Item};
 use crate::element::Element;
 use crate::host::{Data, HostTensor, HostValue};
-use crate::import::{Call, Held, HeldInputs, Value, operator};
+use crate::import::{Call, CodeStates, Codes, Held, HeldInputs, Restored, Value, moves_elements, operator};
 use crate::model::{Model, Node};
 
 /// The most elements of a float constant that is part of a program; more are a state.
@@ -37,6 +37,9 @@ pub(super) struct Builder<'a, 'g> {
     /// The states of the program, by the values that they are of.
     states: HashMap<String, (Tensor<'g>, Element, StateSource)>,
     computed: HashMap<String, Arc<Array>>,
+    /// States of codes, and floats that are restored from integers by the names of the floats.
+    codes: CodeStates<'g>,
+    restored: HashMap<String, Arc<Restored>>,
     held: HashMap<String, Arc<Held>>,
     inputs: HeldInputs<'g>,
     pub items: Vec<Item>,
@@ -84,6 +87,8 @@ impl<'a, 'g> Builder<'a, 'g> {
             pending: HashMap::new(),
             states: HashMap::new(),
             computed: HashMap::new(),
+            codes: CodeStates::new(),
+            restored: HashMap::new(),
             held: HashMap::new(),
             inputs: HeldInputs::new(),
             items: Vec::new(),
@@ -130,6 +135,8 @@ impl<'a, 'g> Builder<'a, 'g> {
             elements: held.is_read().then(|| HostValue::Tensor(held.tensor.clone())),
         });
         let guards = guards.collect();
+        let codes = self.codes.into_iter();
+        let codes = codes.map(|(name, (_, array))| (name, StateSource::Computed(array)));
         Ok(Built {
             items: self.items,
             guards,
@@ -138,6 +145,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                 .states
                 .into_iter()
                 .map(|(name, (.., source))| (name, source))
+                .chain(codes)
                 .collect(),
             outputs,
             rest,
@@ -163,10 +171,49 @@ impl<'a, 'g> Builder<'a, 'g> {
         let outputs = node.proto.output.iter().filter(|name| !name.is_empty());
         if is_fixed {
             self.fixed.extend(outputs.cloned());
+            self.note_restored(node)?;
         } else {
             self.items.push(Item::Node(node.clone()));
         }
         Ok(Done::Yes)
+    }
+
+    /// Notes what floats that never change were restored from.
+    fn note_restored(&mut self, node: &Node) -> Result<()> {
+        if node.proto.op_type != "DequantizeLinear" || node.attribute("block_size").is_some_and(|size| size.i != 0) {
+            return Ok(());
+        }
+        let array = |position: usize| -> Result<Option<Arc<HostTensor>>> {
+            let Some(name) = node.input(position) else {
+                return Ok(None);
+            };
+            let value = if self.scope.has(name) {
+                Some(self.scope.get(name)?)
+            } else {
+                self.constants.get(name)?
+            };
+            Ok(value.and_then(|value| value.tensor().cloned()))
+        };
+        let (integers, scale, zero) = (array(0)?, array(1)?, array(2)?);
+        let Some(output) = node.proto.output.first() else {
+            return Ok(());
+        };
+        let values = self.scope.get(output)?.tensor().cloned();
+        if let (Some(integers), Some(scale), Some(values)) = (integers, scale, values)
+            && matches!(integers.element(), Some(Element::Int(1 | 4) | Element::Unsigned(1)))
+            && values.element() == Some(Element::F32)
+        {
+            let restored = Restored {
+                name: node.input(0).unwrap_or_default().to_string(),
+                integers,
+                scale,
+                zero,
+                axis: node.attribute("axis").map_or(1, |axis| axis.i),
+                values,
+            };
+            self.restored.insert(output.clone(), Arc::new(restored));
+        }
+        Ok(())
     }
 
     /// A node with branches becomes the nodes of the branch that its condition chooses.
@@ -271,6 +318,8 @@ impl<'a, 'g> Builder<'a, 'g> {
             inputs,
             constants: Some(&mut self.computed),
             held: Some(&mut self.inputs),
+            codes: Some(&mut self.codes),
+            elements: &elements,
             fixed: Some(&fixed),
             source: &self.model.source,
         };
@@ -292,6 +341,16 @@ impl<'a, 'g> Builder<'a, 'g> {
         if is_mixed || (float.is_some_and(is_narrow) && !is_parted) {
             return Err(Error::user("results of several types are not traced"));
         }
+        let signs = call.inputs.iter().flatten().filter_map(|value| match value {
+            Value::Codes(codes) => Some(codes.is_signed),
+            _ => None,
+        });
+        let signs: HashSet<bool> = signs.collect();
+        let moves_codes = !signs.is_empty() && moves_elements(node);
+        if moves_codes && (signs.len() > 1 || call.inputs.iter().flatten().any(is_traced_number)) {
+            return Err(Error::user("integers of several types are not traced"));
+        }
+        let is_signed = signs.contains(&true);
         let mut given = Vec::new();
         for (name, value) in node.proto.output.iter().zip(outputs) {
             if name.is_empty() {
@@ -305,6 +364,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                         (DType::F32, _) => (tensor, Element::F32),
                         (DType::F64, _) => (tensor, Element::F64),
                         (DType::Bool, _) => (tensor, Element::Bool),
+                        (DType::U8, _) if moves_codes => (tensor, Codes { tensor, is_signed }.element()),
                         _ => return Err(Error::user("integers are not traced")),
                     };
                     given.push((name, Some(traced), None));
@@ -314,6 +374,9 @@ impl<'a, 'g> Builder<'a, 'g> {
                 }
                 Value::Known(array) => given.push((name, None, Some(of_known(&array)?))),
                 Value::Held(held) => given.push((name, None, Some(HostTensor::clone(&held.tensor)))),
+                Value::Codes(codes) => given.push((name, Some((codes.tensor, codes.element())), None)),
+                Value::Integers(tensor) => given.push((name, Some((tensor, Element::Int(4))), None)),
+                Value::Restored(_) => return Err(Error::user("constants are not traced")),
             }
         }
         for (name, traced, known) in given {
@@ -331,7 +394,19 @@ impl<'a, 'g> Builder<'a, 'g> {
     /// A value that a node reads, for its tracer.
     fn value(&mut self, name: &str) -> Result<(Value<'g>, Element)> {
         if let Some((tensor, element)) = self.pending.get(name) {
-            return Ok((Value::Traced(*tensor), *element));
+            let (tensor, element) = (*tensor, *element);
+            let value = match element {
+                Element::Int(1) | Element::Unsigned(1) => Value::Codes(Codes {
+                    tensor,
+                    is_signed: element == Element::Int(1),
+                }),
+                Element::Int(4) => Value::Integers(tensor),
+                _ => Value::Traced(tensor),
+            };
+            return Ok((value, element));
+        }
+        if let Some(restored) = self.restored.get(name) {
+            return Ok((Value::Restored(restored.clone()), Element::F32));
         }
         if let Some((tensor, element, _)) = self.states.get(name) {
             return Ok((Value::Traced(*tensor), *element));
@@ -388,7 +463,15 @@ fn count(value: &Value<'_>) -> usize {
         Value::Traced(tensor) => tensor.ty().numel(),
         Value::Known(array) => array.ty.numel(),
         Value::Held(held) => held.tensor.len(),
+        Value::Codes(codes) => codes.tensor.ty().numel(),
+        Value::Integers(tensor) => tensor.ty().numel(),
+        Value::Restored(restored) => restored.values.len(),
     }
+}
+
+/// Whether a value is computed by the program, and no codes.
+fn is_traced_number(value: &Value<'_>) -> bool {
+    matches!(value, Value::Traced(_) | Value::Integers(_))
 }
 
 /// The number of elements of several values together.

@@ -96,7 +96,11 @@ impl Program {
                     upload_tensor((backend, self.model), (model, tensor), &name, ty.dtype)?;
                 }
                 Some(StateSource::Computed(tensor)) => {
-                    backend.upload(self.model, &name, OnDevice::of(tensor, &name)?.host())?;
+                    let on_device = match tensor.data() {
+                        Data::U8(codes) if ty.dtype == DType::U8 => OnDevice::Borrowed(Host::U8(codes)),
+                        _ => OnDevice::of(tensor, &name)?,
+                    };
+                    backend.upload(self.model, &name, on_device.host())?;
                 }
                 None => return Err(Error::internal(format!("the state `{name}` has no elements"))),
             }
@@ -206,6 +210,10 @@ fn from_device(output: &HostArray, element: Element, shape: &[usize]) -> Result<
         (Host::F32(v), Element::F32) => HostTensor::new(shape, v.to_vec()),
         (Host::F64(v), Element::F64) => HostTensor::new(shape, v.to_vec()),
         (Host::Bool(v), Element::Bool) => HostTensor::new(shape, v.iter().map(|x| *x != 0).collect::<Vec<bool>>()),
+        // Codes of integers with a sign are 128 more.
+        (Host::U8(v), Element::Int(1)) => {
+            HostTensor::new(shape, v.iter().map(|code| (*code ^ 0x80) as i8).collect::<Vec<i8>>())
+        }
         _ => HostTensor::new(shape, Data::of_f64(element, host.elements())),
     }
 }

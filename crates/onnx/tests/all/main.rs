@@ -14,6 +14,7 @@ mod network;
 mod network_faults;
 mod nodes;
 mod operators;
+mod quantized;
 mod recurrent;
 mod session;
 

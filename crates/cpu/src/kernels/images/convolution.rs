@@ -25,6 +25,7 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         groups: sizes.groups,
         inputs,
         outputs,
+        tap_stride: 1,
         group_stride: outputs * inputs * taps,
         input_stride: taps,
         output_stride: inputs * taps,
@@ -60,6 +61,7 @@ pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, type
         groups: sizes.groups,
         inputs,
         outputs,
+        tap_stride: 1,
         group_stride: outputs * inputs * taps,
         input_stride: outputs * taps,
         output_stride: taps,
@@ -91,7 +93,7 @@ pub(in super::super) fn conv2d_grad_weight_kernel(op: &ops::Conv2dGradWeight, ty
 }
 
 /// How many taps of a row lie side by side in every window of a convolution.
-fn joined(sizes: Conv2dSizes) -> usize {
+pub(super) fn joined(sizes: Conv2dSizes) -> usize {
     let columns = sizes.columns;
     let last = columns.windows.saturating_sub(1).saturating_mul(columns.stride);
     let is_inside = columns.before == 0 && last.saturating_add(columns.taps) <= columns.input;
@@ -104,7 +106,7 @@ fn joined(sizes: Conv2dSizes) -> usize {
 
 /// Whether each channel has a filter of its own, so that memory limits the speed. The depthwise kernel computes along
 /// channels, so a single channel is left to the product of windows.
-fn is_depthwise(sizes: Conv2dSizes) -> bool {
+pub(super) fn is_depthwise(sizes: Conv2dSizes) -> bool {
     sizes.is_depthwise() && sizes.groups > 1
 }
 

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
+use super::super::coded_sums::column_sums;
 use super::super::kernel::{FixedInput, Round, TaskFn, WholeKernel, Work};
+use super::super::rows::Rows;
+use super::super::words::Word;
 use super::super::words::right::{Left, Right};
 use super::blocks::{BLOCK, Blocks, Cut};
-use super::factor::Factor;
 use super::products::Products;
 use super::reads::Pixels;
-use super::sums::Sums;
+use super::sums::{Block, Sums};
 
 /// The tasks that few blocks are cut into by columns, and the multiplications that are worth one.
 const TASKS: usize = 8;
@@ -28,6 +30,8 @@ pub(super) struct Direct {
     right: Right,
     sums: Sums,
     cut: Cut,
+    /// The byte of the numbers that stand for padding.
+    padding: u8,
     /// Bytes of the zeros that stand for padding, of the packed weight of a group, and of the table of pixels that
     /// blocks read.
     zeros: usize,
@@ -46,7 +50,7 @@ enum Weight {
 
 impl Direct {
     /// Of a convolution whose numbers make whole words.
-    fn of<N: Factor>(products: Products, narrow: bool) -> Option<Direct> {
+    fn of<N: Word>(products: Products, sums: Sums, padding: u8) -> Option<Direct> {
         let joined = products.joined;
         let runs = products.count() / joined;
         let whole = products.inputs.is_multiple_of(N::NUMBERS);
@@ -57,7 +61,8 @@ impl Direct {
             table: cut.table(runs),
             products,
             right,
-            sums: Sums::new(narrow, products),
+            sums,
+            padding,
             zeros: (joined * products.inputs * size_of::<N>()).next_multiple_of(64),
             packed: right.bytes().next_multiple_of(64),
         })
@@ -68,9 +73,25 @@ impl Direct {
         self.products.count() / self.products.joined
     }
 
-    /// Bytes of the zeros and the packed weight.
-    fn weight_bytes(&self) -> usize {
+    /// Where the sums of the levels of the weight's channels are, behind the zeros and the packed weight, if numbers are
+    /// codes.
+    fn levels(&self) -> usize {
         self.zeros + self.products.groups * self.packed
+    }
+
+    /// Bytes of the zeros, the packed weight and these sums.
+    fn weight_bytes(&self) -> usize {
+        let channels = if self.sums.are_of_codes() {
+            self.products.groups * self.products.outputs
+        } else {
+            0
+        };
+        self.levels() + (channels * size_of::<i32>()).next_multiple_of(64)
+    }
+
+    /// Tasks that pack the weight: one for each tap of a group and, where numbers are codes, one for each group.
+    fn pack_tasks(&self) -> usize {
+        self.products.groups * (self.products.count() + usize::from(self.sums.are_of_codes()))
     }
 
     /// Bytes that all workers share.
@@ -83,15 +104,19 @@ impl Direct {
     ///
     /// # Safety
     /// `weight` has the weight, `to` has [`Direct::weight_bytes`], and nobody else accesses the tap.
-    unsafe fn pack<N: Factor>(&self, task: usize, weight: *const N, to: *mut u8) {
+    unsafe fn pack<N: Word>(&self, task: usize, weight: *const N, to: *mut u8) {
         let p = self.products;
         let (group, tap) = (task / p.count(), task % p.count());
+        if group >= p.groups {
+            // SAFETY: passed on.
+            return unsafe { self.add_levels(task - p.groups * p.count(), weight.cast(), to) };
+        }
         // SAFETY: passed on.
         unsafe {
             if task == 0 {
-                to.write_bytes(0, self.zeros);
+                to.write_bytes(self.padding, self.zeros);
             }
-            let from = weight.wrapping_add(tap + group * p.group_stride);
+            let from = weight.wrapping_add(tap * p.tap_stride + group * p.group_stride);
             let first = tap % p.joined * p.inputs;
             self.right.pack(
                 (tap / p.joined, 0..self.right.panels()),
@@ -103,9 +128,24 @@ impl Direct {
         }
     }
 
+    /// Writes the sums of the levels of a group's channels, whose codes lie side by side.
+    ///
+    /// # Safety
+    /// As for [`Direct::pack`].
+    unsafe fn add_levels(&self, group: usize, weight: *const u8, to: *mut u8) {
+        let p = self.products;
+        let of_group = Rows::dense(weight.wrapping_add(group * p.group_stride).cast_mut(), p.output_stride);
+        let sums = to
+            .wrapping_add(self.levels())
+            .cast::<i32>()
+            .wrapping_add(group * p.outputs);
+        // SAFETY: the weight has the group's channels, and the memory their sums.
+        unsafe { column_sums(0..p.outputs, p.count() * p.inputs, of_group, sums) };
+    }
+
     /// The rounds: the weight is packed, tap by tap, the table is filled, and blocks are multiplied.
-    fn rounds<N: Factor>(self, read: Pixels<usize>) -> Vec<Round> {
-        let taps = self.products.groups * self.products.count();
+    fn rounds<N: Word>(self, read: Pixels<usize>) -> Vec<Round> {
+        let taps = self.pack_tasks();
         let blocks = Arc::new(self.blocks(read));
         let fill = self.fill::<N>(blocks.clone());
         let pack = Round {
@@ -113,23 +153,23 @@ impl Direct {
             run: Box::new(move |w, task| match task.checked_sub(taps) {
                 Some(block) => (fill.run)(w, block),
                 // SAFETY: see `Work`; the shared scratch has room for the zeros and the weight.
-                None => unsafe { self.pack::<N>(task, w.inputs[1].cast::<N>().cast_const(), w.shared) },
+                None => unsafe { self.pack::<N>(task, w.inputs[self.weight()].cast::<N>().cast_const(), w.shared) },
             }),
         };
         vec![pack, self.multiply::<N>(blocks, Weight::Shared)]
     }
 
     /// The replacement of the rounds where the weight never changes.
-    fn fixed<N: Factor>(self, read: Pixels<usize>) -> FixedInput {
+    fn fixed<N: Word>(self, read: Pixels<usize>) -> FixedInput {
         let blocks = Arc::new(self.blocks(read));
         FixedInput {
-            input: 1,
+            input: self.weight(),
             bytes: self.weight_bytes(),
             pack: Round {
-                tasks: self.products.groups * self.products.count(),
+                tasks: self.pack_tasks(),
                 // SAFETY: see `Work`; the packed weight has memory of its own.
                 run: Box::new(move |w, task| unsafe {
-                    self.pack::<N>(task, w.inputs[1].cast::<N>().cast_const(), w.shared);
+                    self.pack::<N>(task, w.inputs[self.weight()].cast::<N>().cast_const(), w.shared);
                 }),
             },
             rounds: vec![
@@ -139,13 +179,18 @@ impl Direct {
         }
     }
 
+    /// The number of the operand that is the weight.
+    fn weight(&self) -> usize {
+        if self.sums.are_of_codes() { 2 } else { 1 }
+    }
+
     fn blocks(&self, read: Pixels<usize>) -> Blocks {
         let [rows, columns] = self.products.taps;
         Blocks::new(read, [rows, columns / self.products.joined], self.cut)
     }
 
     /// Fills the table, if there is one.
-    fn fill<N: Factor>(self, blocks: Arc<Blocks>) -> Round {
+    fn fill<N: Word>(self, blocks: Arc<Blocks>) -> Round {
         let at = self.weight_bytes();
         Round {
             tasks: blocks.table_tasks::<N>(),
@@ -162,14 +207,14 @@ impl Direct {
         let wanted = (TASKS / self.cut.count().max(1)).min(work / TASK).max(1);
         let even = p.outputs.div_ceil(wanted);
         let columns = even.next_multiple_of(if even >= PANEL { PANEL } else { LEAST });
-        if self.sums.is_narrow() || columns >= p.outputs {
+        if (self.sums.is_apart() && !self.sums.are_of_codes()) || columns >= p.outputs {
             return (p.outputs, 1);
         }
         (columns, p.outputs.div_ceil(columns))
     }
 
     /// Multiplies blocks of pixels with the packed weight.
-    fn multiply<N: Factor>(self, blocks: Arc<Blocks>, weight: Weight) -> Round {
+    fn multiply<N: Word>(self, blocks: Arc<Blocks>, weight: Weight) -> Round {
         let p = self.products;
         let has_table = blocks.table_tasks::<N>() > 0;
         let (columns, parts) = self.columns();
@@ -179,25 +224,35 @@ impl Direct {
             let block = self.cut.block(task);
             let zeros = match weight {
                 Weight::Shared => w.shared.cast_const(),
-                Weight::Input => w.inputs[1].cast_const(),
+                Weight::Input => w.inputs[self.weight()].cast_const(),
             };
             for group in 0..p.groups {
                 // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the weight is packed.
                 unsafe {
                     let x = w.inputs[0].cast::<N>().add(group * p.inputs).cast_const();
-                    let room = w.scratch.add(Blocks::scratch(self.runs()));
-                    let (y, row) = self.sums.begin(w.outputs[0], room, block.start, group);
+                    let of_block = Block {
+                        pixels: block.clone(),
+                        group,
+                        room: w.scratch.add(Blocks::scratch(self.runs())),
+                        levels: zeros.wrapping_add(self.levels()).cast(),
+                    };
+                    let (y, row) = self.sums.begin(w.outputs[0], &of_block);
                     let table = has_table.then(|| w.shared.add(self.weight_bytes()).cast_const());
                     let pointers = blocks.point::<N>(task, (x, zeros), (y, row), table, w.scratch);
                     let left = Left {
                         pointers: pointers.read,
                         apart: BLOCK,
                         rows: block.len(),
-                        zeros,
+                        // Padding of codes has a sum.
+                        zeros: if self.sums.are_of_codes() {
+                            std::ptr::null()
+                        } else {
+                            zeros
+                        },
                     };
                     let packed = zeros.add(self.zeros + group * self.packed);
                     (self.right).multiply::<N>(left, (packed, columns.clone()), pointers.written, false);
-                    self.sums.end(w.outputs[0], room, block.clone(), group);
+                    self.sums.end(w, &of_block, columns.clone());
                 }
             }
         });
@@ -208,15 +263,14 @@ impl Direct {
     }
 }
 
-/// The kernel, where the machine has vectors for it; elsewhere the kernel `other`, with memory for either kernel.
-/// `read` has the first tap of each run.
-pub(super) fn direct<N: Factor>(
-    products: Products,
+/// The kernel of products with these sums and bytes of padding, where the machine has vectors for it; elsewhere the
+/// kernel `other`, with memory for either kernel. `read` has the first tap of each run.
+pub(super) fn direct<N: Word>(
+    (products, sums, padding): (Products, Sums, u8),
     read: impl Fn() -> Pixels<usize> + Clone + Send + Sync + 'static,
-    narrow: bool,
     other: WholeKernel,
 ) -> WholeKernel {
-    let Some(direct) = Direct::of::<N>(products, narrow) else {
+    let Some(direct) = Direct::of::<N>(products, sums, padding) else {
         return other;
     };
     let shared = direct.shared().max(other.scratch.shared);

@@ -5,6 +5,8 @@
 //! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result.
 
 mod blocks;
+mod codes;
+mod codes_depthwise;
 mod convolution;
 mod depthwise;
 mod depthwise_weight;
@@ -19,6 +21,7 @@ mod reads;
 mod resample;
 mod sums;
 
+pub(super) use codes::quantized_conv2d_kernel;
 pub(super) use convolution::{conv2d_grad_input_kernel, conv2d_grad_weight_kernel, conv2d_kernel};
 pub(super) use max_pool::{max_pool2d_gather_kernel, max_pool2d_kernel, max_pool2d_scatter_kernel};
 pub(super) use resample::{resample2d_grad_kernel, resample2d_kernel};

@@ -12,7 +12,7 @@ use super::direct::direct;
 use super::factor::Factor;
 use super::products::Products;
 use super::reads::Pixels;
-use super::sums::Sums;
+use super::sums::{Block, Sums};
 
 /// Pixels of a block.
 const BLOCK: usize = 128;
@@ -168,8 +168,13 @@ pub(super) fn patches<N: Factor>(
                             w.inputs[0].cast::<N>(),
                             to,
                         );
-                        let room = w.scratch.add(patch_bytes + behind);
-                        let (y, row) = sums.begin(w.outputs[0], room, block.start, group);
+                        let of_block = Block {
+                            pixels: block.clone(),
+                            group,
+                            room: w.scratch.add(patch_bytes + behind),
+                            levels: std::ptr::null(),
+                        };
+                        let (y, row) = sums.begin(w.outputs[0], &of_block);
                         let packed = w.shared.add(turned_bytes + group * chunks.bytes + chunk.at);
                         let behind = w.scratch.add(patch_bytes);
                         let patches = (to.cast_const(), block.len());
@@ -185,7 +190,7 @@ pub(super) fn patches<N: Factor>(
                             );
                         }
                         if chunk.taps.end == taps {
-                            sums.end(w.outputs[0], room, block.clone(), group);
+                            sums.end(w, &of_block, 0..p.outputs);
                         }
                     }
                 }
@@ -202,5 +207,5 @@ pub(super) fn patches<N: Factor>(
         },
         ..sizes
     };
-    direct::<N>(p, move || read(of_runs), narrow, kernel)
+    direct::<N>((p, sums, 0), move || read(of_runs), kernel)
 }

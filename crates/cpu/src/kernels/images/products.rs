@@ -6,7 +6,7 @@ use super::factor::Factor;
 const PATCH: usize = 1024;
 
 /// The products of a convolution, or of its derivative for the image. The weight's element for a tap and two channels
-/// of a group is at `tap + group * group_stride + input * input_stride + output * output_stride`.
+/// of a group is at `tap * tap_stride + group * group_stride + input * input_stride + output * output_stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Products {
     /// Number of results, and pixels of each.
@@ -22,6 +22,7 @@ pub(super) struct Products {
     pub(super) inputs: usize,
     /// Channels of a group that are written.
     pub(super) outputs: usize,
+    pub(super) tap_stride: usize,
     pub(super) group_stride: usize,
     pub(super) input_stride: usize,
     pub(super) output_stride: usize,
@@ -43,7 +44,8 @@ impl Products {
     /// `weight` has the weight, and `to` room for the tap's.
     pub(super) unsafe fn turn<N: Factor>(&self, group: usize, tap: usize, weight: *const N, to: *mut N) {
         for (i, o) in (0..self.inputs).flat_map(|i| (0..self.outputs).map(move |o| (i, o))) {
-            let from = tap + group * self.group_stride + i * self.input_stride + o * self.output_stride;
+            let from =
+                tap * self.tap_stride + group * self.group_stride + i * self.input_stride + o * self.output_stride;
             // SAFETY: the caller's promise.
             unsafe { *to.add(i * self.outputs + o) = *weight.add(from) };
         }

@@ -1,40 +1,82 @@
-//! Where the sums of a block of pixels are: in the result itself, or in memory of the worker where it is `bf16`.
+//! Where the sums of a block of pixels are: in the result itself, or in memory of the worker where they become the
+//! result's numbers afterwards: `bf16`, or integers with scales.
 
 use std::ops::Range;
 
 use lessen_graph::DType;
 
 use super::super::cast::{Bf16, cast};
+use super::super::coded_sums::{Scaling, scaled};
+use super::super::kernel::Work;
 use super::super::rows::Rows;
 use super::products::Products;
+
+/// What sums become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Becomes {
+    /// They are the result.
+    Themselves,
+    /// Numbers in `bf16`.
+    Narrow,
+    /// Sums of codes with this code of zero become numbers in `f32`, with a bias where it is set.
+    Scaled { zero: u8, has_bias: bool },
+}
 
 /// The sums of a convolution.
 #[derive(Clone, Copy)]
 pub(super) struct Sums {
-    /// Whether the result is `bf16`.
-    narrow: bool,
+    becomes: Becomes,
     /// Channels of a group of the result, and of all.
     group: usize,
     all: usize,
+    /// Pixels of a result.
+    image: usize,
+}
+
+/// Where the sums of a block are.
+#[derive(Clone)]
+pub(super) struct Block {
+    pub(super) pixels: Range<usize>,
+    pub(super) group: usize,
+    /// Memory of the worker for the sums of a block.
+    pub(super) room: *mut u8,
+    /// The sums of the levels of the weight's channels, where numbers are codes.
+    pub(super) levels: *const i32,
 }
 
 impl Sums {
     pub(super) fn new(narrow: bool, products: Products) -> Sums {
+        let becomes = if narrow { Becomes::Narrow } else { Becomes::Themselves };
+        Sums::which(becomes, products)
+    }
+
+    /// Of products of codes with this code of zero, with a bias where it is set.
+    pub(super) fn of_codes(zero: u8, has_bias: bool, products: Products) -> Sums {
+        Sums::which(Becomes::Scaled { zero, has_bias }, products)
+    }
+
+    fn which(becomes: Becomes, products: Products) -> Sums {
         Sums {
-            narrow,
+            becomes,
             group: products.outputs,
             all: products.groups * products.outputs,
+            image: products.image,
         }
     }
 
-    /// Whether the result is `bf16`.
-    pub(super) fn is_narrow(&self) -> bool {
-        self.narrow
+    /// Whether sums are in memory of the worker.
+    pub(super) fn is_apart(&self) -> bool {
+        self.becomes != Becomes::Themselves
+    }
+
+    /// Whether numbers are codes.
+    pub(super) fn are_of_codes(&self) -> bool {
+        matches!(self.becomes, Becomes::Scaled { .. })
     }
 
     /// Bytes of each worker for blocks of this many pixels.
     pub(super) fn bytes(&self, pixels: usize) -> usize {
-        if self.narrow {
+        if self.is_apart() {
             pixels * self.group * size_of::<f32>()
         } else {
             0
@@ -42,31 +84,54 @@ impl Sums {
     }
 
     /// Where the sums of a group begin for a block that begins at a pixel, and elements from pixel to pixel.
-    pub(super) fn begin(&self, y: *mut u8, room: *mut u8, pixel: usize, group: usize) -> (*mut f32, usize) {
-        if self.narrow {
-            return (room.cast(), self.group);
+    pub(super) fn begin(&self, y: *mut u8, block: &Block) -> (*mut f32, usize) {
+        if self.is_apart() {
+            return (block.room.cast(), self.group);
         }
-        let first = pixel * self.all + group * self.group;
+        let first = block.pixels.start * self.all + block.group * self.group;
         (y.cast::<f32>().wrapping_add(first), self.all)
     }
 
-    /// Rounds the sums of a group of a block to the result, where they are not there yet.
+    /// Makes the result of the sums of some channels of a group of a block, where they are not there yet.
     ///
     /// # Safety
-    /// The block lies in the result, whose elements of the group nobody else accesses, and `room` has its sums.
-    pub(super) unsafe fn end(&self, y: *mut u8, room: *mut u8, block: Range<usize>, group: usize) {
-        if !self.narrow {
-            return;
+    /// See [`Work`]; the block lies in the result, whose elements of these channels nobody else accesses, and its room
+    /// has the sums.
+    pub(super) unsafe fn end(&self, w: &Work<'_>, block: &Block, columns: Range<usize>) {
+        let y = w.outputs[0];
+        let (pixels, first) = (block.pixels.len(), block.group * self.group);
+        match self.becomes {
+            Becomes::Themselves => {}
+            Becomes::Narrow => {
+                let to = Rows {
+                    ptr: y.cast::<Bf16>().wrapping_add(block.pixels.start * self.all + first),
+                    row: self.all,
+                    col: 1,
+                };
+                let from = Rows::dense(block.room.cast::<f32>(), self.group);
+                // SAFETY: passed on.
+                unsafe { cast(DType::F32, DType::BF16, pixels, self.group, from.cast(), to.cast()) }
+            }
+            // SAFETY: passed on; see `Scaling` for the inputs.
+            Becomes::Scaled { zero, has_bias } => unsafe {
+                let scaling = Scaling {
+                    zero: zero.into(),
+                    levels: block.levels.add(first),
+                    bias: if has_bias {
+                        w.inputs[4].cast::<i32>().add(first)
+                    } else {
+                        std::ptr::null_mut()
+                    },
+                    scale: w.x(3).add(first),
+                    added: std::ptr::null(),
+                };
+                for (i, pixel) in block.pixels.clone().enumerate() {
+                    let scale = *w.x(1).add(pixel / self.image);
+                    let sums = block.room.cast::<i32>().add(i * self.group);
+                    let to = y.cast::<f32>().add(pixel * self.all + first);
+                    scaled(columns.clone(), scale, sums, scaling, to);
+                }
+            },
         }
-        let to = Rows {
-            ptr: y
-                .cast::<Bf16>()
-                .wrapping_add(block.start * self.all + group * self.group),
-            row: self.all,
-            col: 1,
-        };
-        let from = Rows::dense(room.cast::<f32>(), self.group);
-        // SAFETY: passed on.
-        unsafe { cast(DType::F32, DType::BF16, block.len(), self.group, from.cast(), to.cast()) }
     }
 }

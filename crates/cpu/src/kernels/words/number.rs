@@ -4,9 +4,10 @@ use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
 use super::{VECTOR, WORD, narrow};
 use crate::kernels::cast::Bf16;
+use crate::kernels::coded_sums::Code;
 use crate::simd::CpuLevel;
 
-/// A number; one or two numbers are a word.
+/// A number; one, two or four numbers are a word.
 pub(crate) trait Word: Copy + 'static {
     /// Numbers of a word.
     const NUMBERS: usize;
@@ -121,6 +122,33 @@ impl Word for Bf16 {
             }
             pack::words_of_bf16(lines.at_most(VECTOR), to, row);
         }
+        VECTOR
+    }
+}
+
+/// Four numbers from 0 to 255 of the left factor, and four from -128 to 127 of the packed right factor. Sums of their
+/// products are `i32`, in the place of `f32`.
+impl Word for Code {
+    const NUMBERS: usize = 4;
+    const LEVEL: CpuLevel = CpuLevel::V4Bf16;
+
+    fn is_used() -> bool {
+        CpuLevel::current() >= Self::LEVEL
+    }
+
+    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+        // SAFETY: passed on; machines of the level have VNNI.
+        unsafe { products::rows_of_codes(rows, width, terms, to, accumulate) }
+    }
+
+    unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
+        // SAFETY: as above.
+        unsafe { products::columns_of_codes(rows, width, terms, to, accumulate) }
+    }
+
+    unsafe fn pack_first(lines: Lines<Code>, to: *mut u8, row: usize) -> usize {
+        // SAFETY: as above.
+        unsafe { pack::words_of_codes(lines.at_most(VECTOR), to, row) };
         VECTOR
     }
 }

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::VECTOR;
 use crate::kernels::cast::Bf16;
+use crate::kernels::coded_sums::Code;
 use crate::kernels::panels::source::transpose;
 
 /// Some rows or columns of a matrix along with some of its extent in `k`.
@@ -157,6 +158,38 @@ pub(super) unsafe fn words_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
                 rows = transpose(&rows);
             }
             store(&rows[..depth.div_ceil(2)], to.add(k / 2 * row), row);
+        }
+    }
+}
+
+/// Writes a row of 16 words for each four `k`: codes less 128. Absent numbers are zeros.
+///
+/// # Safety
+/// As for [`words_of_f32`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+pub(super) unsafe fn words_of_codes(from: Lines<Code>, to: *mut u8, row: usize) {
+    const CODES: usize = 4 * VECTOR;
+    for k in (0..from.depth).step_by(CODES) {
+        let depth = (from.depth - k).min(CODES);
+        let at = from.ptr.wrapping_add(k * from.k);
+        let there = if depth == CODES { !0 } else { (1u64 << depth) - 1 };
+        let mut rows = [_mm512_setzero_si512(); VECTOR];
+        // SAFETY: as above.
+        unsafe {
+            for (i, row) in rows.iter_mut().enumerate().take(from.lines) {
+                let line = at.wrapping_add(i * from.line);
+                let codes = if from.k == 1 {
+                    _mm512_maskz_loadu_epi8(there, line.cast())
+                } else {
+                    let mut codes = [Code::default(); CODES];
+                    for (j, code) in codes.iter_mut().enumerate().take(depth) {
+                        *code = *line.add(j * from.k);
+                    }
+                    _mm512_loadu_si512(codes.as_ptr().cast())
+                };
+                *row = _mm512_maskz_sub_epi8(there, codes, _mm512_set1_epi8(i8::MIN));
+            }
+            store(&transpose(&rows)[..depth.div_ceil(4)], to.add(k / 4 * row), row);
         }
     }
 }

@@ -305,6 +305,16 @@ products!(
     |sum, left, right| _mm512_dpbf16_ps(sum, pairs(left), pairs(right))
 );
 
+products!(
+    rows_of_codes,
+    columns_of_codes,
+    "avx512f,avx512vnni",
+    |sum, left, right| {
+        let [sum, left, right] = [sum, left, right].map(|x| _mm512_castps_si512(x));
+        _mm512_castsi512_ps(_mm512_dpbusd_epi32(sum, left, right))
+    }
+);
+
 /// 16 words as pairs of `bf16`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]

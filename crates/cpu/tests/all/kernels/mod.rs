@@ -20,6 +20,7 @@ mod optimizer;
 mod pools;
 mod product_cuts;
 mod quantize;
+mod quantized_conv2d;
 mod quantized_matmul;
 mod random;
 mod reduce;

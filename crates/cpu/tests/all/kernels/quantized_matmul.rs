@@ -6,7 +6,7 @@ use lessen_cpu::CpuBackend;
 use lessen_cpu::kernels::Rows;
 use lessen_cpu::kernels::quantized_matmul::{Factors, quantized_matmul, scratch_bytes};
 use lessen_device::{Backend, Host};
-use lessen_graph::ops::QuantizedMatMul;
+use lessen_graph::ops::{IntegerMatMul, QuantizedMatMul};
 use lessen_graph::{DType, Op, Trace, Type};
 
 /// Rows, `k` and columns: one of each, extents that fill no word, vector, panel or task, and many words.
@@ -86,10 +86,12 @@ fn products_of_codes_are_exact_at_all_levels() {
                 ] {
                     let factors = Factors {
                         k,
+                        zero: 128,
                         codes: Rows::dense(case.codes.as_ptr().cast_mut(), k),
                         scale: Rows::column(case.scale.as_ptr().cast_mut()),
                         weight,
                         weight_scale: case.weight_scale.as_ptr(),
+                        bias: std::ptr::null(),
                     };
                     y.fill(9.0);
                     // SAFETY: the factors, the product and the scratch have these sizes.
@@ -124,7 +126,8 @@ fn products_of_codes_have_the_same_bits_with_any_number_of_threads() {
             let scale = trace.input("scale", DType::F32, &[n]);
             let weight = trace.state("weight", DType::U8, &[c, k]);
             let weight_scale = trace.state("weight_scale", DType::F32, &[c]);
-            trace.output("y", codes.quantized_matmul_t(scale, (weight, weight_scale)));
+            let y = codes.quantized_matmul_t(scale, (weight, weight_scale), None, QuantizedMatMul::default());
+            trace.output("y", y + trace.input("row", DType::F32, &[c]));
             let graph = trace.finish();
             at_all_levels(|level| {
                 for threads in [1, 2, 3] {
@@ -140,17 +143,112 @@ fn products_of_codes_have_the_same_bits_with_any_number_of_threads() {
                         cpu.allocate(model, name, graph.ty(input.value)).unwrap();
                         cpu.upload(model, name, host).unwrap();
                     }
-                    let given = [("codes", Host::U8(&case.codes)), ("scale", Host::F32(&case.scale))];
-                    cpu.run(program, &given).unwrap();
-                    let y = cpu.output(program, "y").expect("a result").as_f32().unwrap().to_vec();
-                    assert_eq!(
-                        bits(&y),
-                        case.expected,
-                        "{n} x {k} x {c} at {level:?}, {threads} threads"
-                    );
+                    let row: Vec<f32> = (0..c).map(|j| j as f32 - 2.5).collect();
+                    let given = [
+                        ("codes", Host::U8(&case.codes)),
+                        ("scale", Host::F32(&case.scale)),
+                        ("row", Host::F32(&row)),
+                    ];
+                    let sums = case.expected.iter().zip(row.iter().cycle());
+                    let expected: Vec<u32> = sums.map(|(y, row)| (f32::from_bits(*y) + row).to_bits()).collect();
+                    for is_frozen in [false, true] {
+                        if is_frozen {
+                            cpu.freeze(program).unwrap();
+                        }
+                        cpu.run(program, &given).unwrap();
+                        let y = cpu.output(program, "y").expect("a result").as_f32().unwrap().to_vec();
+                        assert_eq!(
+                            bits(&y),
+                            expected,
+                            "{n} x {k} x {c} at {level:?}, {threads} threads, frozen: {is_frozen}"
+                        );
+                    }
                 }
             });
         }
+    }
+}
+
+/// Biases are added to the integers, which wrap, in place and in packed matrices.
+#[test]
+fn integers_of_products_have_their_biases_at_all_levels() {
+    for ((n, k, c), zero) in SIZES.into_iter().zip([0, 128, 255, 3, 200].into_iter().cycle()) {
+        let case = case((n, k, c), false);
+        let bias: Vec<i32> = (0..c as i32).map(|j| i32::MAX - 1_000_000 * j).collect();
+        let trace = Trace::new();
+        let codes = trace.input("codes", DType::U8, &[n, k]);
+        let bias_input = trace.input("bias", DType::I32, &[c]);
+        let (weight, again) = (
+            trace.state("weight", DType::U8, &[c, k]),
+            trace.state("again", DType::U8, &[c, k]),
+        );
+        trace.output(
+            "integers",
+            codes.integer_matmul_t(weight, Some(bias_input), IntegerMatMul { zero }),
+        );
+        let scales = [
+            trace.input("scale", DType::F32, &[n]),
+            trace.input("of_weight", DType::F32, &[c]),
+        ];
+        let scaled = codes.quantized_matmul_t(
+            scales[0],
+            (again, scales[1]),
+            Some(bias_input),
+            QuantizedMatMul { zero },
+        );
+        trace.output("scaled", scaled);
+        let graph = trace.finish();
+        let mut integers = Vec::new();
+        for row in case.codes.chunks_exact(k) {
+            for (column, bias) in case.weight.chunks_exact(k).zip(&bias) {
+                let terms = row.iter().zip(column);
+                let sum: i64 = terms
+                    .map(|(a, b)| (i64::from(*a) - i64::from(zero)) * (i64::from(*b) - 128))
+                    .sum();
+                integers.push((sum + i64::from(*bias)) as i32);
+            }
+        }
+        let scales = case
+            .scale
+            .iter()
+            .flat_map(|scale| case.weight_scale.iter().map(move |of| scale * of));
+        let expected: Vec<u32> = integers
+            .iter()
+            .zip(scales)
+            .map(|(sum, scale)| (*sum as f32 * scale).to_bits())
+            .collect();
+        at_all_levels(|level| {
+            let mut cpu = CpuBackend::new(2).unwrap();
+            let model = cpu.add_model();
+            let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
+            let program = cpu.load(model, plan).unwrap();
+            for name in ["weight", "again"] {
+                cpu.allocate(model, name, &Type::new(DType::U8, &[c, k])).unwrap();
+                cpu.upload(model, name, Host::U8(&case.weight)).unwrap();
+            }
+            for is_frozen in [false, true] {
+                if is_frozen {
+                    cpu.freeze(program).unwrap();
+                }
+                let given = [
+                    ("codes", Host::U8(&case.codes)),
+                    ("bias", Host::I32(&bias)),
+                    ("scale", Host::F32(&case.scale)),
+                    ("of_weight", Host::F32(&case.weight_scale)),
+                ];
+                cpu.run(program, &given).unwrap();
+                let found = cpu.output(program, "integers").expect("a result");
+                let found: Vec<i32> = found.host().elements().map(|x| x as i32).collect();
+                assert_eq!(found, integers, "{n} x {k} x {c} at {level:?}, frozen: {is_frozen}");
+                let y = cpu
+                    .output(program, "scaled")
+                    .expect("a result")
+                    .as_f32()
+                    .unwrap()
+                    .to_vec();
+                assert_eq!(bits(&y), expected, "{n} x {k} x {c} at {level:?}, frozen: {is_frozen}");
+            }
+        });
     }
 }
 
@@ -164,7 +262,9 @@ fn sums_that_do_not_fit_are_refused() {
             Type::f32(&[2]),
         ]
     };
-    assert!(QuantizedMatMul.infer(&types(QuantizedMatMul::MOST)).is_ok());
-    let refused = QuantizedMatMul.infer(&types(QuantizedMatMul::MOST + 1)).unwrap_err();
+    assert!(QuantizedMatMul::default().infer(&types(QuantizedMatMul::MOST)).is_ok());
+    let refused = QuantizedMatMul::default()
+        .infer(&types(QuantizedMatMul::MOST + 1))
+        .unwrap_err();
     assert!(refused.message().contains("is above 65536"), "{refused}");
 }

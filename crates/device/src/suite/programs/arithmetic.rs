@@ -1,6 +1,6 @@
 //! Arithmetic, reductions, products, views and casts of random programs.
 
-use lessen_graph::ops::{AddMatMul, Between, MatMul};
+use lessen_graph::ops::{AddMatMul, Between, IntegerMatMul, MatMul, QuantizedMatMul};
 use lessen_graph::{DType, concat, numel};
 
 use super::Writer;
@@ -73,10 +73,13 @@ impl<'g> Writer<'g> {
                     // Rows of 0 and 1: no code is near to a tie.
                     if y.rank() > 1 && self.random.chance(50) {
                         let [codes, scale] = y.flatten_rows().quantize_rows();
-                        (codes.quantized_matmul_t(scale, (codes, scale)), false)
+                        let sums = codes.integer_matmul_t(codes, None, IntegerMatMul { zero: 128 });
+                        let y = codes.quantized_matmul_t(scale, (codes, scale), None, QuantizedMatMul::default());
+                        (y + sums.cast(DType::F32) / 16_129.0, false)
                     } else {
                         let [codes, scale] = y.quantize_rows();
-                        (codes.dequantize_rows(scale), false)
+                        let y = codes.dequantize_rows(scale);
+                        (y.quantize_linear(0.25, 7).dequantize_linear(0.25, 7), false)
                     }
                 } else {
                     (y, true)

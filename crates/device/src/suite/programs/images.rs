@@ -1,7 +1,7 @@
 //! Convolution, pooling, resizing and moments of columns, in random programs.
 
-use lessen_graph::ops::{MaxPool2dGather, ScaleShiftSums};
-use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
+use lessen_graph::ops::{MaxPool2dGather, QuantizedConv2d, ScaleShiftSums};
+use lessen_graph::{Conv2dOptions, DType, Pool2d, Tensor};
 
 use super::Writer;
 
@@ -57,7 +57,21 @@ impl<'g> Writer<'g> {
         // An image that is narrower than a dilated window has padding of one pixel at least.
         let x = x.pad(1, 1, 1, 0.0).pad(2, 1, 1, 0.0);
         let products = (channels / groups * kernel[0] * kernel[1]) as f64;
+        if self.random.chance(20) {
+            return self.convolution_of_codes(x, weight, options);
+        }
         self.push(x.conv2d(weight, options) / products.sqrt(), false);
+    }
+
+    /// A convolution of the codes of an image and of a weight, whose numbers are exact.
+    fn convolution_of_codes(&mut self, x: Tensor<'g>, weight: Tensor<'g>, options: Conv2dOptions) {
+        let zero = self.random.pick(&[128, 100]);
+        let codes = x.quantize_linear(0.0625, zero);
+        let kernels = weight.permute(&[0, 2, 3, 1]).quantize_linear(0.03125, 128);
+        let ones = |n| x.trace().full(DType::F32, &[n], 1.0 / 512.0);
+        let scales = (ones(x.shape()[0]), ones(weight.shape()[0]));
+        let y = codes.quantized_conv2d(scales.0, (kernels, scales.1), None, QuantizedConv2d { options, zero });
+        self.push(y * 64.0, false);
     }
 
     fn windows(&mut self) -> Pool2d {

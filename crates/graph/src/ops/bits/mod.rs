@@ -2,8 +2,10 @@
 
 pub mod pack;
 pub mod quantize;
+pub mod quantize_linear;
 
 operations! {
     pack::{PackBits, UnpackBits},
     quantize::{DequantizeRows, QuantizeRows},
+    quantize_linear::{DequantizeLinear, QuantizeLinear},
 }

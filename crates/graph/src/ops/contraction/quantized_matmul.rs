@@ -9,21 +9,32 @@ use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::bits::QuantizeRows;
 use crate::ops::rules::{arity, lead, rows};
 use crate::trace::Tensor;
-use crate::types::Type;
+use crate::types::{DType, Type};
 
 /// The code of zero, as of [`QuantizeRows`].
 const ZERO: f64 = 128.0;
 
-/// Inputs `codes[.., K]` of `u8` and `scale[..]` of `f32`, `weight[N, K]` of `u8` and `weight_scale[N]` of `f32`;
-/// output `y[.., N]` of `f32`, `y = scale weight_scale sum_k (codes - 128) (weight - 128)`. Codes and scales are those
-/// of [`QuantizeRows`].
+/// Inputs `codes[.., K]` of `u8` and `scale[..]` of `f32`, `weight[N, K]` of `u8` and `weight_scale[N]` of `f32`, and
+/// optionally `bias[N]` of `i32`; output `y[.., N]` of `f32`,
+/// `y = scale weight_scale (sum_k (codes - zero) (weight - 128) + bias)`. Codes and scales are those of
+/// [`QuantizeRows`], but for the code `zero` of zero, which is 128 there.
 ///
-/// The sum is an exact integer on every device, which is rounded to `f32` and multiplied by the product of the scales.
-/// `K` is at most [`QuantizedMatMul::MOST`].
+/// The sum is an exact integer on every device, which wraps to 32 bits with its bias, is rounded to `f32`, and
+/// multiplied by the product of the scales. `K` is at most [`QuantizedMatMul::MOST`].
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct QuantizedMatMul;
+pub struct QuantizedMatMul {
+    /// The code of zero of the rows.
+    pub zero: u8,
+}
 
-named!("quantized_matmul": QuantizedMatMul {});
+named!("quantized_matmul": QuantizedMatMul { zero });
+
+impl Default for QuantizedMatMul {
+    /// Rows as of [`QuantizeRows`].
+    fn default() -> QuantizedMatMul {
+        QuantizedMatMul { zero: ZERO as u8 }
+    }
+}
 
 impl QuantizedMatMul {
     /// The most terms of a sum: those of codes without their zero are below 2^31 in magnitude.
@@ -40,7 +51,7 @@ impl Op for QuantizedMatMul {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 4)?;
+        arity(inputs, if inputs.len() == 5 { 5 } else { 4 })?;
         let (codes, weight) = (&inputs[0], &inputs[2]);
         let is_quantized = |codes: &Type, scale: &Type| {
             QuantizeRows::quantized(&Type::f32(&codes.shape))
@@ -53,46 +64,30 @@ impl Op for QuantizedMatMul {
                 inputs[0], inputs[1], inputs[2], inputs[3]
             )));
         }
-        if codes.last() != weight.last() {
-            return Err(Error::user(format!(
-                "the inner extents of {codes} and {weight} differ: {} and {}",
-                codes.last(),
-                weight.last()
-            )));
-        }
-        if codes.last() > Self::MOST {
-            return Err(Error::user(format!(
-                "the inner extent {} is above {}, beyond which sums do not fit 32 bits",
-                codes.last(),
-                Self::MOST
-            )));
-        }
-        let shape = [lead(codes), &weight.shape[..1]].concat();
-        Ok(vec![Type::sized(crate::types::DType::F32, &shape)?])
+        Ok(vec![product(codes, weight, inputs.get(4), DType::F32)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let mut y = Vec::with_capacity(outputs[0].numel());
-        for (row, scale) in inputs[0].rows().zip(&inputs[1].data) {
-            for (weight, weight_scale) in inputs[2].rows().zip(&inputs[3].data) {
-                let terms = row.iter().zip(weight).map(|(a, b)| (a - ZERO) * (b - ZERO));
-                y.push(terms.sum::<f64>() * (scale * weight_scale));
-            }
-        }
+        let sums = sums(self.zero, [inputs[0], inputs[2]], inputs.get(4).copied());
+        let scales = inputs[1]
+            .data
+            .iter()
+            .flat_map(|scale| inputs[3].data.iter().map(move |of| scale * of));
+        let y = sums.into_iter().zip(scales).map(|(sum, scale)| sum * scale).collect();
         vec![Array::new(outputs[0].clone(), y)]
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
-        let [codes, scale, weight, weight_scale] = *inputs else {
-            return None;
-        };
-        let weight = weight.dequantize_rows(weight_scale);
-        Some(vec![codes.dequantize_rows(scale).matmul_t(weight)])
+        let (codes, scale, weight, weight_scale) = (inputs[0], inputs[1], inputs[2], inputs[3]);
+        let x = (codes.cast(DType::F32) - f64::from(self.zero)) * scale.unsqueeze(-1);
+        let y = x.matmul_t(weight.dequantize_rows(weight_scale));
+        let bias = |bias: &Tensor<'g>| scale.unsqueeze(-1) * (weight_scale * bias.cast(DType::F32));
+        Some(vec![inputs.get(4).map_or(y, |of| y + bias(of))])
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        let roles = [Role::Rows, Role::Rows, Role::Whole, Role::Whole];
-        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Rows])
+        let roles = [Role::Rows, Role::Rows, Role::Whole, Role::Whole, Role::Whole];
+        RowWise::by_rows(rows(&inputs[0]), &roles[..inputs.len()], &[OutRole::Rows])
     }
 
     fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
@@ -111,15 +106,56 @@ impl Op for QuantizedMatMul {
     }
 }
 
+/// The type of a product of codes.
+pub(super) fn product(codes: &Type, weight: &Type, bias: Option<&Type>, dtype: DType) -> Result<Type> {
+    if codes.last() != weight.last() {
+        return Err(Error::user(format!(
+            "the inner extents of {codes} and {weight} differ: {} and {}",
+            codes.last(),
+            weight.last()
+        )));
+    }
+    if codes.last() > QuantizedMatMul::MOST {
+        return Err(Error::user(format!(
+            "the inner extent {} is above {}, beyond which sums do not fit 32 bits",
+            codes.last(),
+            QuantizedMatMul::MOST
+        )));
+    }
+    if let Some(bias) = bias.filter(|bias| **bias != Type::new(DType::I32, &weight.shape[..1])) {
+        return Err(Error::user(format!("the bias {bias} is not i32[{}]", weight.shape[0])));
+    }
+    Type::sized(dtype, &[lead(codes), &weight.shape[..1]].concat())
+}
+
+/// The sums of products of rows of codes and of a matrix, each with the bias of its column, in 32 bits.
+pub(super) fn sums(zero: u8, [codes, weight]: [&Array; 2], bias: Option<&Array>) -> Vec<f64> {
+    let mut all = Vec::new();
+    for row in codes.rows() {
+        for (column, weight) in weight.rows().enumerate() {
+            let terms = row.iter().zip(weight).map(|(a, b)| (a - f64::from(zero)) * (b - ZERO));
+            let bias = bias.map_or(0.0, |bias| bias.data[column]);
+            all.push(f64::from((terms.sum::<f64>() + bias) as i64 as i32));
+        }
+    }
+    all
+}
+
 impl<'g> Tensor<'g> {
     /// The product `f32[.., N]` of rows of codes `u8[.., K]` with a scale for each row and the transpose of such a
-    /// matrix `u8[N, K]`. See [`QuantizedMatMul`].
+    /// matrix `u8[N, K]`, with a bias `i32[N]` of the sums. See [`QuantizedMatMul`].
     ///
     /// # Panics
     /// If extents differ, or `K` is above [`QuantizedMatMul::MOST`].
     #[track_caller]
-    pub fn quantized_matmul_t(self, scale: Tensor<'g>, (weight, weight_scale): (Tensor<'g>, Tensor<'g>)) -> Tensor<'g> {
-        let inputs = [self, scale, weight, weight_scale];
-        self.trace().apply1(QuantizedMatMul, &inputs)
+    pub fn quantized_matmul_t(
+        self,
+        scale: Tensor<'g>,
+        (weight, weight_scale): (Tensor<'g>, Tensor<'g>),
+        bias: Option<Tensor<'g>>,
+        op: QuantizedMatMul,
+    ) -> Tensor<'g> {
+        let inputs: Vec<Tensor<'g>> = [self, scale, weight, weight_scale].into_iter().chain(bias).collect();
+        self.trace().apply1(op, &inputs)
     }
 }

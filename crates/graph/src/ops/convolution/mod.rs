@@ -10,6 +10,7 @@
 pub mod conv2d;
 pub mod grad_input;
 pub mod grad_weight;
+pub mod quantized_conv2d;
 mod sizes;
 pub(crate) mod window;
 
@@ -20,4 +21,5 @@ operations! {
     conv2d::{Conv2d},
     grad_input::{Conv2dGradInput},
     grad_weight::{Conv2dGradWeight},
+    quantized_conv2d::{QuantizedConv2d},
 }

@@ -1,0 +1,50 @@
+//! Matrices and kernels that are restored from codes.
+
+use lessen_graph::{Graph, Op, ValueId, ops};
+
+/// The order of axes that makes `[O, C, KH, KW]` of `[O, KH, KW, C]`.
+const CHANNELS_FIRST: [usize; 4] = [0, 3, 1, 2];
+
+/// The input of the operation that makes a value, where it is of this type.
+fn behind<O: Op + 'static>(graph: &Graph, value: ValueId) -> Option<(&O, ValueId)> {
+    let node = &graph.nodes[graph.producer(value)?.index()];
+    Some((node.op.downcast_ref::<O>()?, node.inputs[0]))
+}
+
+/// The value that reshapes make another one of.
+fn without_reshapes(graph: &Graph, mut value: ValueId) -> ValueId {
+    while let Some((_, input)) = behind::<ops::Reshape>(graph, value) {
+        value = input;
+    }
+    value
+}
+
+/// The codes and the scales that rows are restored from.
+fn rows(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
+    let node = &graph.nodes[graph.producer(value)?.index()];
+    node.op
+        .is::<ops::DequantizeRows>()
+        .then(|| [node.inputs[0], node.inputs[1]])
+}
+
+/// The codes and the scales that a matrix is restored from, with a scale for each of its rows.
+pub(super) fn matrix(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
+    let restored = without_reshapes(graph, value);
+    (graph.ty(restored) == graph.ty(value)).then(|| rows(graph, restored))?
+}
+
+/// The codes of the kernels `[O, C / G, KH, KW]` of a convolution, which are rows `[O, KH KW C / G]`, and their scales.
+pub(super) fn kernels(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
+    let [o, c, height, width] = graph.ty(value).shape[..] else {
+        return None;
+    };
+    // Where taps or channels are one, both orders are the same.
+    let own = match behind::<ops::Permute>(graph, value) {
+        Some((permute, own)) if permute.axes == CHANNELS_FIRST => own,
+        _ if height * width == 1 => value,
+        _ => return None,
+    };
+    let restored = without_reshapes(graph, own);
+    let is_of_kernels = graph.ty(restored).shape[..] == [o, c * height * width];
+    is_of_kernels.then(|| rows(graph, restored))?
+}

@@ -1,0 +1,87 @@
+//! Products of rows with a matrix of codes, and rows that are gathered from one.
+
+use std::sync::Arc;
+
+use lessen_graph::{DType, Node, ValueId, numel, ops};
+
+use super::{Codes, Writer, coded};
+
+impl Writer<'_> {
+    /// The product of a node as one of codes, where its matrix has codes. The scales of a matrix `[K, N]` are those of
+    /// `k`: the rows are multiplied by them before they get codes.
+    pub(super) fn product(&mut self, node: &Node) -> Option<ValueId> {
+        let graph = self.graph;
+        let matmul = node.op.downcast_ref::<ops::MatMul>()?;
+        let [rows, matrix] = node.inputs[..] else { return None };
+        let (a, b) = (graph.ty(rows), graph.ty(matrix));
+        let [codes, scale] = coded::matrix(graph, matrix)?;
+        let fits =
+            matmul.is_linear(a, b) && a.dtype == DType::F32 && (1..=ops::QuantizedMatMul::MOST).contains(&a.last());
+        if !fits {
+            return None;
+        }
+        let (weight, weight_scale) = (self.rewriter.get(codes), self.rewriter.get(scale));
+        let lead = &a.shape[..a.rank() - 1];
+        if matmul.transpose_b {
+            let of_rows = match self.restored(node, rows, lead) {
+                Some(of_rows) => of_rows,
+                None => {
+                    let x = self.rewriter.get(rows);
+                    self.rows(node, x)
+                }
+            };
+            return Some(self.multiplied(node, of_rows, [weight, weight_scale]));
+        }
+        let shape = a.shape.to_vec();
+        let along = self.push(node, ops::Broadcast { shape }, &[weight_scale]);
+        let times = ops::Binary {
+            kind: ops::BinaryKind::Mul,
+        };
+        let x = self.rewriter.get(rows);
+        let x = self.push(node, times, &[x, along]);
+        let weight = self.push(node, ops::Permute { axes: vec![1, 0] }, &[weight]);
+        let ones = self.full(node, &b.shape[1..], 1.0);
+        let of_rows = self.rows(node, x);
+        Some(self.multiplied(node, of_rows, [weight, ones]))
+    }
+
+    fn multiplied(&mut self, node: &Node, rows: Codes, [weight, scale]: [ValueId; 2]) -> ValueId {
+        let op = ops::QuantizedMatMul { zero: rows.zero };
+        self.push(node, op, &[rows.codes, rows.scale, weight, scale])
+    }
+
+    /// The codes of a value of the new graph by the largest magnitudes of its rows.
+    fn rows(&mut self, node: &Node, x: ValueId) -> Codes {
+        if let Some(known) = self.codes.get(&(x, false)) {
+            return *known;
+        }
+        let outputs = self
+            .rewriter
+            .push(Arc::new(ops::QuantizeRows), &[x], node.phase, &node.scope);
+        let codes = Codes {
+            codes: outputs[0],
+            scale: outputs[1],
+            zero: ops::QuantizedMatMul::default().zero,
+        };
+        self.codes.insert((x, false), codes);
+        codes
+    }
+
+    /// Rows of a table that has codes: their codes and scales are gathered.
+    pub(super) fn gathered(&mut self, node: &Node) -> Option<ValueId> {
+        let graph = self.graph;
+        let is_table = node.op.is::<ops::Gather>() && graph.ty(node.inputs[0]).rank() == 2;
+        let table = is_table.then(|| coded::matrix(graph, node.inputs[0]))??;
+        // Without rows there is nothing to restore.
+        if numel(&graph.ty(node.outputs[0]).shape) == 0 {
+            return None;
+        }
+        let ids = self.rewriter.get(node.inputs[1]);
+        let parts = table.map(|part| {
+            let part = self.rewriter.get(part);
+            self.rewriter
+                .push(node.op.clone(), &[part, ids], node.phase, &node.scope)[0]
+        });
+        Some(self.push(node, ops::DequantizeRows, &parts))
+    }
+}

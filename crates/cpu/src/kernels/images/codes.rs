@@ -1,0 +1,141 @@
+//! Convolution of images of codes with a weight of codes `[O, KH, KW, C / G]`: products of pixels in their place with the
+//! packed weight, or of patches with it where it lies. A depthwise convolution has a kernel of its own. Sums are exact,
+//! so all give the same bits.
+
+use lessen_graph::ops::{self, Conv2dSizes, Slide};
+
+use super::super::coded_factors::Factors;
+use super::super::coded_sums::Code;
+use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
+use super::super::quantized_matmul::plain;
+use super::super::rows::Rows;
+use super::super::zeros::zeros;
+use super::codes_depthwise::depthwise;
+use super::convolution::{is_depthwise, joined};
+use super::direct::direct;
+use super::products::Products;
+use super::reads::{Pixels, of_windows};
+use super::sums::Sums;
+
+/// The most pixels whose patches are written at once, and the most bytes of them.
+const PIXELS: usize = 64;
+const BYTES: usize = 128 << 10;
+
+/// The kernel of [`ops::QuantizedConv2d`].
+pub(in super::super) fn quantized_conv2d_kernel(op: &ops::QuantizedConv2d, types: &Types<'_>) -> Option<Kernel> {
+    let sizes = op.sizes(types.inputs).ok()?;
+    let has_bias = types.inputs.len() == 5;
+    // Images without pixels may have results all the same: of padding, whose sums are biases.
+    if types.outputs[0].numel() == 0 || (types.any_empty() && !has_bias) {
+        return zeros(types).into();
+    }
+    if let Some(kernel) = (is_depthwise(sizes) && !types.any_empty())
+        .then(|| depthwise(sizes, op.zero, has_bias))
+        .flatten()
+    {
+        return kernel.into();
+    }
+    let (inputs, outputs) = (sizes.group_inputs(), sizes.group_outputs());
+    let taps = [sizes.rows.taps, sizes.columns.taps];
+    let row = taps[0] * taps[1] * inputs;
+    let products = Products {
+        taps,
+        images: sizes.images,
+        image: sizes.rows.windows * sizes.columns.windows,
+        joined: joined(sizes),
+        groups: sizes.groups,
+        inputs,
+        outputs,
+        tap_stride: inputs,
+        group_stride: outputs * row,
+        input_stride: 1,
+        output_stride: row,
+    };
+    let of_runs = Conv2dSizes {
+        columns: Slide {
+            taps: sizes.columns.taps / products.joined,
+            ..sizes.columns
+        },
+        ..sizes
+    };
+    let sums = Sums::of_codes(op.zero, has_bias, products);
+    let other = patches(sizes, products, op.zero, has_bias);
+    if types.any_empty() {
+        return other.into();
+    }
+    direct::<Code>((products, sums, op.zero), move || of_windows(of_runs), other).into()
+}
+
+/// The kernel that writes patches, in blocks of pixels of one image.
+fn patches(sizes: Conv2dSizes, p: Products, zero: u8, has_bias: bool) -> WholeKernel {
+    let row = p.count() * p.inputs;
+    let block = (BYTES / row.max(1)).clamp(1, PIXELS);
+    let of_image = p.image.div_ceil(block);
+    WholeKernel::rounds(move |_| {
+        let read = of_windows(sizes);
+        let run = move |w: &Work<'_>, task: usize| {
+            let (image, first) = (task / of_image, task % of_image * block);
+            let pixels = image * p.image + first..image * p.image + p.image.min(first + block);
+            for group in 0..p.groups {
+                let channel = group * p.outputs;
+                // SAFETY: see `Work`; the scratch has room for the patches of a block, and the task's pixels are its
+                // own.
+                unsafe {
+                    for (i, pixel) in pixels.clone().enumerate() {
+                        let to = w.scratch.add(i * row);
+                        write_patch(&read, p, (pixel, group), w.inputs[0], zero, to);
+                    }
+                    let factors = Factors {
+                        k: row,
+                        zero,
+                        codes: Rows::dense(w.scratch, row),
+                        scale: Rows::scalar(w.x(1).add(image).cast_mut()),
+                        weight: Rows::dense(w.inputs[2].add(group * p.group_stride), row),
+                        weight_scale: w.x(3).add(channel),
+                        bias: if has_bias {
+                            w.inputs[4].cast::<i32>().add(channel)
+                        } else {
+                            std::ptr::null_mut()
+                        },
+                    };
+                    let y = Rows {
+                        ptr: w.y(0).add(pixels.start * p.groups * p.outputs + channel),
+                        row: p.groups * p.outputs,
+                        col: 1,
+                    };
+                    plain(pixels.len(), 0..p.outputs, factors, y);
+                }
+            }
+        };
+        vec![Round {
+            tasks: p.images * of_image,
+            run: Box::new(run),
+        }]
+    })
+    .with_scratch((block * row).next_multiple_of(64))
+}
+
+/// Writes the codes of a group that a pixel reads, tap after tap.
+///
+/// # Safety
+/// `x` has the images, and `to` room for the patch.
+unsafe fn write_patch(
+    read: &Pixels<usize>,
+    p: Products,
+    (pixel, group): (usize, usize),
+    x: *const u8,
+    zero: u8,
+    to: *mut u8,
+) {
+    let row = read.row(pixel / read.columns.len());
+    let columns = row.columns.of(pixel % read.columns.len());
+    // SAFETY: the pixels that are read lie in the image, and their taps in the patch.
+    unsafe {
+        to.write_bytes(zero, p.count() * p.inputs);
+        for (line, column) in row.rows.iter().flat_map(|line| columns.iter().map(move |c| (line, c))) {
+            let tap = line.by * p.taps[1] + column.by;
+            let from = x.add(row.image + line.at * row.line + column.at * row.channels + group * p.inputs);
+            from.copy_to_nonoverlapping(to.add(tap * p.inputs), p.inputs);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Numbers as codes with one scale, and restored from them.
+
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, RowKernel, Types};
+use super::map::{Map, map};
+use crate::simd::Level;
+
+/// The code of a number.
+#[derive(Clone, Copy)]
+struct ToCode {
+    scale: f32,
+    zero: f32,
+}
+
+impl Map for ToCode {
+    type X = f32;
+    type Y = u8;
+
+    #[inline(always)]
+    fn map<L: Level>(self, x: f32) -> u8 {
+        let code = (x / self.scale).round_ties_even() + self.zero;
+        // Comparisons with NaN are false, so that NaN becomes 0.
+        let least = if code > 0.0 { code } else { 0.0 };
+        let code = if least < 255.0 { least } else { 255.0 };
+        // SAFETY: the number is between 0 and 255.
+        unsafe { code.to_int_unchecked::<i32>() as u8 }
+    }
+}
+
+/// The number of a code.
+#[derive(Clone, Copy)]
+struct OfCode {
+    scale: f32,
+    zero: f32,
+}
+
+impl Map for OfCode {
+    type X = u8;
+    type Y = f32;
+
+    #[inline(always)]
+    fn map<L: Level>(self, code: u8) -> f32 {
+        (f32::from(code) - self.zero) * self.scale
+    }
+}
+
+/// The kernel of [`ops::QuantizeLinear`].
+pub(super) fn quantize_linear_kernel(op: &ops::QuantizeLinear, _: &Types<'_>) -> Option<Kernel> {
+    let (scale, zero) = (op.scale as f32, f32::from(op.zero));
+    RowKernel::elementwise(move |r| {
+        // SAFETY: see `Run`.
+        unsafe { map(ToCode { scale, zero }, r.n, r.c(), r.x(0), r.outputs[0].rows()) };
+    })
+    .into()
+}
+
+/// The kernel of [`ops::DequantizeLinear`].
+pub(super) fn dequantize_linear_kernel(op: &ops::DequantizeLinear, _: &Types<'_>) -> Option<Kernel> {
+    let (scale, zero) = (op.scale as f32, f32::from(op.zero));
+    RowKernel::elementwise(move |r| {
+        // SAFETY: see `Run`.
+        unsafe { map(OfCode { scale, zero }, r.n, r.c(), r.inputs[0].rows(), r.y(0)) };
+    })
+    .into()
+}

@@ -1,0 +1,149 @@
+//! Rows of codes times one shared matrix of codes that never changes: it is packed once, behind it the sums of the levels
+//! of each column.
+
+use super::number::Word;
+use super::products::{Begins, Place, Runs};
+use super::right::Right;
+use super::rows::Shape;
+use super::{PANEL, VECTOR, WORD, is_worth, width};
+use crate::kernels::coded_sums::{Code, Scaling, column_sums, scaled};
+use crate::kernels::kernel::{Cut, Fixed, Prepare, Run};
+use crate::kernels::quantized_matmul::Operands;
+use crate::kernels::rows::Rows;
+
+/// Rows that are multiplied with one panel after another.
+const ROWS: usize = 96;
+
+/// The most columns of a task where all rows are one tile, in panels, and the most tasks for each thread.
+const TASK: (usize, usize) = (4, 4);
+
+/// The replacement of the kernel of a product of codes whose matrix never changes, if that is worth it. The operands are
+/// those of the operation; a row after them is added to each row of the result.
+pub(crate) fn fixed(shape: Shape, zero: u8, operands: Operands, has_bias: bool) -> Option<Fixed> {
+    let Shape { rows, k, columns, .. } = shape;
+    let right = Right::new::<Code>(1, k, columns)?;
+    if !Code::is_used() || !is_worth(rows, k, columns) {
+        return None;
+    }
+    let product = Product {
+        words: k / Code::NUMBERS,
+        columns,
+        bytes: right.bytes(),
+        zero,
+        operands,
+        has_bias,
+    };
+    Some(Fixed {
+        input: operands.weight,
+        bytes: right.bytes().checked_add(columns.checked_mul(size_of::<i32>())?)?,
+        pack: Prepare {
+            tasks: right.panels(),
+            run: Box::new(move |r, panel| {
+                let b = r.inputs[operands.weight];
+                let some = panel * PANEL..columns.min((panel + 1) * PANEL);
+                // SAFETY: see `Run`; the packed matrix and the sums behind it have memory of their own, and each task
+                // writes its own columns.
+                unsafe {
+                    let from = b.ptr.cast::<Code>().cast_const();
+                    right.pack((0, panel..panel + 1), (0, k), from, (b.col, b.row), r.shared);
+                    let weight = Rows {
+                        ptr: b.ptr,
+                        row: b.row,
+                        col: b.col,
+                    };
+                    column_sums(some, k, weight, r.shared.add(right.bytes()).cast());
+                }
+            }),
+        },
+        run: Box::new(move |r| run(&product, r)),
+        cut: Cut::Even {
+            parts: (columns / (TASK.0 * PANEL)).clamp(1, TASK.1),
+            width: if columns < 2 * TASK.0 * PANEL { VECTOR } else { PANEL },
+        },
+    })
+}
+
+/// A product whose matrix is packed.
+struct Product {
+    /// Words of a row, and columns.
+    words: usize,
+    columns: usize,
+    /// Bytes of the packed matrix.
+    bytes: usize,
+    /// The code of zero of the rows.
+    zero: u8,
+    operands: Operands,
+    has_bias: bool,
+}
+
+impl Product {
+    /// What becomes of the sums.
+    fn scaling(&self, r: &Run<'_>) -> Scaling {
+        let operands = self.operands;
+        let pointer = |input: usize| r.inputs[input].ptr.cast_const();
+        let count = operands.bias + usize::from(self.has_bias);
+        Scaling {
+            zero: self.zero.into(),
+            levels: pointer(operands.weight).wrapping_add(self.bytes).cast(),
+            bias: if self.has_bias {
+                pointer(operands.bias).cast()
+            } else {
+                std::ptr::null()
+            },
+            scale: operands.scales.map_or(std::ptr::null(), |[_, of]| pointer(of).cast()),
+            added: if r.inputs.len() > count {
+                pointer(count).cast()
+            } else {
+                std::ptr::null()
+            },
+        }
+    }
+}
+
+/// Computes some rows and columns, which begin at a vector.
+fn run(product: &Product, r: &Run<'_>) {
+    let Product {
+        words,
+        columns,
+        operands,
+        ..
+    } = *product;
+    let (a, y, scaling) = (r.inputs[0], r.outputs[0], product.scaling(r));
+    let packed = r.inputs[operands.weight].ptr.cast_const();
+    let mut pointers = [std::ptr::null::<u8>(); ROWS];
+    for from in (0..r.n).step_by(ROWS) {
+        let rows = ROWS.min(r.n - from);
+        for (i, pointer) in pointers[..rows].iter_mut().enumerate() {
+            *pointer = a.ptr.wrapping_add((from + i) * a.row);
+        }
+        let first = y.ptr.cast::<f32>().wrapping_add(from * y.row);
+        let (mut column, end) = r.columns;
+        while column < end {
+            let panel = column / PANEL * PANEL;
+            let panel_row = width(columns - panel) * WORD;
+            let next = (panel + PANEL).min(end);
+            let terms = Runs {
+                runs: 1,
+                words,
+                pointers: pointers.as_ptr(),
+                apart: 0,
+                offset: 0,
+                zeros: std::ptr::null(),
+                panel: packed.wrapping_add(panel * words * WORD + (column - panel) * WORD),
+                panel_apart: 0,
+                panel_row,
+            };
+            let to = Place::panel(Begins::Apart(first, y.row), column, next);
+            // SAFETY: see `Run`; the matrix is packed as `fixed` says, and the columns are this task's.
+            unsafe {
+                Code::rows(rows, (next - column).next_multiple_of(VECTOR), terms, to, false);
+                for i in 0..rows {
+                    let scale = operands.scales.map_or(0.0, |[of, _]| *r.x(of).at(from + i));
+                    let row = first.add(i * y.row);
+                    scaled(column..next, scale, row.cast_const().cast(), scaling, row);
+                }
+            }
+            column = next;
+        }
+    }
+}
