@@ -1,6 +1,6 @@
-//! Sums of products of codes, where the left factor is numbers from 0 to 255 and the right factor its levels, codes less
-//! 128: they have the left factor's code of zero times the sum of the levels of the right factor's column too much, which
-//! [`Scaling`] takes off.
+//! Sums of products of codes, where the left factor is numbers from 0 to 255 and the right factor its levels, codes
+//! less 128: they have the left factor's code of zero times the sum of the levels of the right factor's column too
+//! much, which [`Scaling`] takes off.
 
 use std::ops::Range;
 
@@ -52,8 +52,8 @@ pub(crate) struct Scaling {
 }
 
 dispatch! {
-    /// Makes elements of the result of some columns of a row's sums: `(sum - zero levels + bias) (scale of_column) + added`,
-    /// or the integer in the parentheses alone. `to` may be where the sums are.
+    /// Makes elements of the result of some columns of a row's sums: `(sum - zero levels + bias) (scale of_column) +
+    /// added`, or the integer in the parentheses alone. `to` may be where the sums are.
     ///
     /// # Safety
     /// The sums and the elements have these columns, which nobody else accesses; pointers that are not null have a

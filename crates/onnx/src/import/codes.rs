@@ -160,8 +160,8 @@ impl<'g> Call<'_, 'g> {
             .ok()
     }
 
-    /// The integers that a bias for `columns` columns is restored from, if it is, and its scales are those of the sums of
-    /// each column.
+    /// The integers that a bias for `columns` columns is restored from, if it is, and its scales are those of the sums
+    /// of each column.
     pub(super) fn restored_bias(
         &self,
         (input, columns): (usize, usize),

@@ -1,6 +1,6 @@
-//! Convolution of images of codes with a weight of codes `[O, KH, KW, C / G]`: products of pixels in their place with the
-//! packed weight, or of patches with it where it lies. A depthwise convolution has a kernel of its own. Sums are exact,
-//! so all give the same bits.
+//! Convolution of images of codes with a weight of codes `[O, KH, KW, C / G]`: products of pixels in their place with
+//! the packed weight, or of patches with it where it lies. A depthwise convolution has a kernel of its own. Sums are
+//! exact, so all give the same bits.
 
 use lessen_graph::ops::{self, Conv2dSizes, Slide};
 

@@ -1,5 +1,5 @@
-//! Depthwise convolution of codes: each channel has a kernel of its own. Products are summed up in `f32`, which is exact
-//! as long as sums are below 2^24.
+//! Depthwise convolution of codes: each channel has a kernel of its own. Products are summed up in `f32`, which is
+//! exact as long as sums are below 2^24.
 
 use lessen_graph::ops::Conv2dSizes;
 

@@ -73,8 +73,8 @@ impl Direct {
         self.products.count() / self.products.joined
     }
 
-    /// Where the sums of the levels of the weight's channels are, behind the zeros and the packed weight, if numbers are
-    /// codes.
+    /// Where the sums of the levels of the weight's channels are, behind the zeros and the packed weight, if numbers
+    /// are codes.
     fn levels(&self) -> usize {
         self.zeros + self.products.groups * self.packed
     }

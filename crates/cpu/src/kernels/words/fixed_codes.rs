@@ -1,5 +1,5 @@
-//! Rows of codes times one shared matrix of codes that never changes: it is packed once, behind it the sums of the levels
-//! of each column.
+//! Rows of codes times one shared matrix of codes that never changes: it is packed once, behind it the sums of the
+//! levels of each column.
 
 use super::number::Word;
 use super::products::{Begins, Place, Runs};
@@ -17,8 +17,8 @@ const ROWS: usize = 96;
 /// The most columns of a task where all rows are one tile, in panels, and the most tasks for each thread.
 const TASK: (usize, usize) = (4, 4);
 
-/// The replacement of the kernel of a product of codes whose matrix never changes, if that is worth it. The operands are
-/// those of the operation; a row after them is added to each row of the result.
+/// The replacement of the kernel of a product of codes whose matrix never changes, if that is worth it. The operands
+/// are those of the operation; a row after them is added to each row of the result.
 pub(crate) fn fixed(shape: Shape, zero: u8, operands: Operands, has_bias: bool) -> Option<Fixed> {
     let Shape { rows, k, columns, .. } = shape;
     let right = Right::new::<Code>(1, k, columns)?;

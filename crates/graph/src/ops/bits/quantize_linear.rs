@@ -7,8 +7,8 @@ use crate::op::Vjp;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// Input `x` of `f32`; output `codes` of `u8`, `min(max(round(x / scale) + zero, 0), 255)`, ties to even. NaN becomes 0.
-/// It has no derivative.
+/// Input `x` of `f32`; output `codes` of `u8`, `min(max(round(x / scale) + zero, 0), 255)`, ties to even. NaN becomes
+/// 0. It has no derivative.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QuantizeLinear {
     /// The distance of the numbers of two neighbouring codes, a positive `f32`.

@@ -15,10 +15,10 @@ use crate::types::{DType, Type};
 /// The code of zero of a weight.
 const ZERO: f64 = 128.0;
 
-/// Inputs `codes[N, H, W, C]` of `u8` with a `scale[N]` of `f32` for each image, `weight[O, KH, KW, C / G]` of `u8` with
-/// `weight_scale[O]` of `f32`, and optionally `bias[O]` of `i32`; the result `[N, OH, OW, O]` of `f32` is
-/// `y[n, i, j, o] = scale[n] weight_scale[o] (sum (codes - zero) (weight - 128) + bias[o])`, over the pixels and channels
-/// of [`Conv2d`](super::Conv2d)'s sum.
+/// Inputs `codes[N, H, W, C]` of `u8` with a `scale[N]` of `f32` for each image, `weight[O, KH, KW, C / G]` of `u8`
+/// with `weight_scale[O]` of `f32`, and optionally `bias[O]` of `i32`; the result `[N, OH, OW, O]` of `f32` is `y[n, i,
+/// j, o] = scale[n] weight_scale[o] (sum (codes - zero) (weight - 128) + bias[o])`, over the pixels and channels of
+/// [`Conv2d`](super::Conv2d)'s sum.
 ///
 /// The sum is an exact integer on every device, which wraps to 32 bits with its bias, is rounded to `f32`, and
 /// multiplied by the product of the scales. It has at most [`QuantizedMatMul::MOST`] terms.
