@@ -104,7 +104,7 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Gra
     let graph = match options.precision {
         Precision::F32 => graph,
         Precision::Bf16 => checked(passes::mixed(&graph, target)),
-        Precision::Int8 => checked(passes::integers(&graph)),
+        Precision::Int8 | Precision::Int4 => checked(passes::integers(&graph)),
     };
     let graph = checked(lessen_rewrite::without_dead_code(graph));
     let graph = checked(lessen_rewrite::fold_constants(&graph));

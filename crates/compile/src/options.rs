@@ -30,6 +30,9 @@ pub enum Precision {
     /// Codes of 8 bits, added up as integers, where a matrix is stored as codes; everything else is as in the program.
     /// For inference. See [`integers`](crate::passes::integers).
     Int8,
+    /// Codes of 8 bits of rows and of 4 bits of matrices, where a matrix is stored as such codes; everything else is as in
+    /// the program. For inference. See [`integers`](crate::passes::integers).
+    Int4,
 }
 
 /// Rule that decides which forward values backward keeps and which it recomputes.

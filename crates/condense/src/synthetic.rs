@@ -71,6 +71,7 @@ impl<'a> Synthetic<'a> {
             name: name.to_string(),
             shape,
             init: Init::Normal { std: 1.0 },
+            is_turned: false,
             is_buffer: false,
             ..first.clone()
         };

@@ -78,6 +78,6 @@ pub use patterns::Patterns;
 pub use position::Position;
 pub use rotary::Rotary;
 pub use statistics::{Selection, Statistic};
-pub use storage::{Bf16Storage, F32Storage, Int8Storage, ParamStorage};
+pub use storage::{Bf16Storage, F32Storage, Int4Storage, Int8Storage, ParamStorage, Stored};
 pub use task::Task;
 pub use weights::{Weight, Weights, initialize, initialize_missing};

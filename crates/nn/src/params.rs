@@ -15,6 +15,8 @@ pub struct ParamSpec {
     pub init: Init,
     /// The value of the trace that declares it: its state, as `f32` where the state has another dtype.
     pub value: ValueId,
+    /// Whether it is a matrix `[in, out]`, whose rows products of rows add up.
+    pub is_turned: bool,
     /// Whether it is a buffer: a value of the model that no optimizer changes, such as a running statistic.
     pub is_buffer: bool,
 }

@@ -2,28 +2,57 @@
 
 use std::fmt;
 
+use lessen_graph::ops::DequantizeGroups;
 use lessen_graph::{DType, Tensor, Type};
 
-use crate::params::StateSpec;
+use crate::params::{ParamSpec, StateSpec};
+
+/// A parameter as its storage sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stored<'a> {
+    /// Extents.
+    pub shape: &'a [usize],
+    /// Whether it is a matrix `[in, out]`; see [`ParamSpec::is_turned`].
+    pub is_turned: bool,
+}
+
+impl<'a> From<&'a [usize]> for Stored<'a> {
+    /// Of these extents, and no matrix `[in, out]`.
+    fn from(shape: &'a [usize]) -> Stored<'a> {
+        Stored {
+            shape,
+            is_turned: false,
+        }
+    }
+}
+
+impl<'a> From<&'a ParamSpec> for Stored<'a> {
+    fn from(param: &'a ParamSpec) -> Stored<'a> {
+        Stored {
+            shape: &param.shape,
+            is_turned: param.is_turned,
+        }
+    }
+}
 
 /// How parameters are stored in states of a device: as one array, or as several, such as codes and their scales.
 pub trait ParamStorage: fmt::Debug + Send + Sync {
-    /// The states of a parameter of this shape. The state with the empty label bears the parameter's own name.
-    fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)>;
+    /// The states of a parameter. The state with the empty label bears the parameter's own name.
+    fn states(&self, param: Stored<'_>) -> Vec<(&'static str, Type)>;
 
-    /// The parameter of this shape, `f32`, from its states, which come in the order of [`ParamStorage::states`].
-    fn value<'g>(&self, shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g>;
+    /// The parameter, `f32`, from its states, which come in the order of [`ParamStorage::states`].
+    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g>;
 }
 
 impl dyn ParamStorage + '_ {
     /// Names and types of the states of a parameter.
-    pub fn specs(&self, name: &str, shape: &[usize]) -> Vec<StateSpec> {
+    pub fn specs(&self, name: &str, param: Stored<'_>) -> Vec<StateSpec> {
         let spec = |(label, ty): (&str, Type)| StateSpec {
             name: state_of(label, name),
             dtype: ty.dtype,
             shape: ty.shape.into_vec(),
         };
-        self.states(shape).into_iter().map(spec).collect()
+        self.states(param).into_iter().map(spec).collect()
     }
 }
 
@@ -41,11 +70,11 @@ fn state_of(label: &str, param: &str) -> String {
 pub struct F32Storage;
 
 impl ParamStorage for F32Storage {
-    fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
+    fn states(&self, Stored { shape, .. }: Stored<'_>) -> Vec<(&'static str, Type)> {
         vec![("", Type::f32(shape))]
     }
 
-    fn value<'g>(&self, _shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value<'g>(&self, _: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
         states[0]
     }
 }
@@ -72,7 +101,7 @@ impl Int8Storage {
 }
 
 impl ParamStorage for Int8Storage {
-    fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
+    fn states(&self, Stored { shape, .. }: Stored<'_>) -> Vec<(&'static str, Type)> {
         if let Some(codes) = Int8Storage::codes_of(shape) {
             vec![
                 ("codes", Type::new(DType::U8, &[shape[0], codes])),
@@ -83,7 +112,7 @@ impl ParamStorage for Int8Storage {
         }
     }
 
-    fn value<'g>(&self, shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value<'g>(&self, Stored { shape, .. }: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
         let [codes, scale] = *states else { return states[0] };
         let rows = codes.dequantize_rows(scale);
         match *shape {
@@ -94,18 +123,64 @@ impl ParamStorage for Int8Storage {
     }
 }
 
+/// Matrices are codes of 4 bits with a scale for each group of elements of a row, which are the states `nibbles` and
+/// `scale`; the rest is `f32`. Rows are what products add up: a matrix `[in, out]` is stored turned. For inference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Int4Storage {
+    /// Elements of a group, a multiple of 32.
+    pub group: usize,
+}
+
+impl Default for Int4Storage {
+    /// Groups of 32 elements.
+    fn default() -> Int4Storage {
+        Int4Storage { group: 32 }
+    }
+}
+
+impl Int4Storage {
+    /// The number of rows of codes of a parameter, and how they are restored; none where it has no codes.
+    pub fn rows(&self, param: Stored<'_>) -> Option<(usize, DequantizeGroups)> {
+        let (rows, columns) = match *param.shape {
+            [rows, columns] if param.is_turned => (columns, rows),
+            [rows, columns] => (rows, columns),
+            _ => return None,
+        };
+        let group = self.group;
+        (rows > 0 && columns > 0).then_some((rows, DequantizeGroups { group, columns }))
+    }
+}
+
+impl ParamStorage for Int4Storage {
+    fn states(&self, param: Stored<'_>) -> Vec<(&'static str, Type)> {
+        let types = self.rows(param).and_then(|(rows, op)| op.types(rows).ok());
+        match types {
+            Some([codes, scale]) => vec![("nibbles", codes), ("scale", scale)],
+            None => vec![("", Type::f32(param.shape))],
+        }
+    }
+
+    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+        let (&[codes, scale], Some((_, op))) = (states, self.rows(param)) else {
+            return states[0];
+        };
+        let rows = codes.dequantize_groups(scale, op);
+        if param.is_turned { rows.permute(&[1, 0]) } else { rows }
+    }
+}
+
 /// Matrices and kernels are `bf16` states, the rest, such as biases and statistics, `f32`: for inference, in which each
 /// token reads them all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bf16Storage;
 
 impl ParamStorage for Bf16Storage {
-    fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
+    fn states(&self, Stored { shape, .. }: Stored<'_>) -> Vec<(&'static str, Type)> {
         let dtype = if shape.len() > 1 { DType::BF16 } else { DType::F32 };
         vec![("", Type::new(dtype, shape))]
     }
 
-    fn value<'g>(&self, _shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value<'g>(&self, _: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
         states[0].cast(DType::F32)
     }
 }

@@ -4,7 +4,7 @@ use lessen_base::Result;
 use lessen_device::{Host, HostArray};
 use lessen_graph::bf16_bits;
 use lessen_graph::ops::QuantizeRows;
-use lessen_nn::{Bf16Storage, F32Storage, Int8Storage, ParamStorage};
+use lessen_nn::{Bf16Storage, F32Storage, Int4Storage, Int8Storage, ParamStorage, Stored};
 use std::borrow::Cow;
 
 /// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and the
@@ -14,7 +14,7 @@ pub type Put<'a> = dyn FnMut(usize, usize, Host<'_>) -> Result<()> + 'a;
 /// How values of parameters become elements of their states, and are read back.
 pub trait ParamCodec: ParamStorage {
     /// The number of consecutive elements of a parameter that are encoded together, such as a row that shares a scale.
-    fn unit(&self, _shape: &[usize]) -> usize {
+    fn unit(&self, _: Stored<'_>) -> usize {
         1
     }
 
@@ -22,24 +22,24 @@ pub trait ParamCodec: ParamStorage {
     ///
     /// # Errors
     /// The errors of `put`.
-    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()>;
+    fn encode(&self, param: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()>;
 
     /// Decodes all elements of a parameter from the elements of its states.
-    fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]>;
+    fn decode<'a>(&self, param: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]>;
 }
 
 impl ParamCodec for F32Storage {
-    fn encode(&self, _shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+    fn encode(&self, _: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
         put(0, first, Host::F32(values))
     }
 
-    fn decode<'a>(&self, _shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+    fn decode<'a>(&self, _: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
         as_f32(states[0])
     }
 }
 
 impl ParamCodec for Bf16Storage {
-    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+    fn encode(&self, Stored { shape, .. }: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
         if shape.len() > 1 {
             let rounded: Vec<u16> = values.iter().map(|&value| bf16_bits(value)).collect();
             put(0, first, Host::BF16(&rounded))
@@ -48,17 +48,17 @@ impl ParamCodec for Bf16Storage {
         }
     }
 
-    fn decode<'a>(&self, _shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+    fn decode<'a>(&self, _: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
         as_f32(states[0])
     }
 }
 
 impl ParamCodec for Int8Storage {
-    fn unit(&self, shape: &[usize]) -> usize {
+    fn unit(&self, Stored { shape, .. }: Stored<'_>) -> usize {
         Int8Storage::codes_of(shape).unwrap_or(1)
     }
 
-    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+    fn encode(&self, Stored { shape, .. }: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
         let Some(of_row) = Int8Storage::codes_of(shape) else {
             return put(0, first, Host::F32(values));
         };
@@ -74,7 +74,7 @@ impl ParamCodec for Int8Storage {
         put(1, first / of_row, Host::F32(&scales))
     }
 
-    fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+    fn decode<'a>(&self, Stored { shape, .. }: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
         let [Host::U8(codes), Host::F32(scales)] = *states else {
             return as_f32(states[0]);
         };
@@ -98,6 +98,62 @@ fn taps_first(shape: &[usize]) -> impl Iterator<Item = usize> {
     (0..channels).flat_map(move |channel| (0..taps).map(move |tap| tap * channels + channel))
 }
 
+impl ParamCodec for Int4Storage {
+    /// A row; of a matrix `[in, out]`, whose rows of codes are its columns, all of it.
+    fn unit(&self, param: Stored<'_>) -> usize {
+        match self.rows(param) {
+            Some((rows, op)) if param.is_turned => rows * op.columns,
+            Some((_, op)) => op.columns,
+            None => 1,
+        }
+    }
+
+    fn encode(&self, param: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        let Some((_, op)) = self.rows(param) else {
+            return put(0, first, Host::F32(values));
+        };
+        let [of_codes, of_scales] = op.types(1)?.map(|ty| ty.last());
+        let count = values.len() / op.columns;
+        let (mut codes, mut scales) = (vec![0; count * of_codes], vec![0.0; count * of_scales]);
+        let mut turned = vec![0.0; op.columns];
+        let parts = codes.chunks_mut(of_codes).zip(scales.chunks_mut(of_scales));
+        for (row, (codes, scales)) in parts.enumerate() {
+            for (column, value) in turned.iter_mut().enumerate() {
+                let at = if param.is_turned {
+                    column * count + row
+                } else {
+                    row * op.columns + column
+                };
+                *value = values[at];
+            }
+            op.quantize(&turned, codes, scales);
+        }
+        let row = first / op.columns;
+        put(0, row * of_codes, Host::U8(&codes))?;
+        put(1, row * of_scales, Host::F32(&scales))
+    }
+
+    fn decode<'a>(&self, param: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
+        let (&[Host::U8(codes), Host::F32(scales)], Some((rows, op))) = (states, self.rows(param)) else {
+            return as_f32(states[0]);
+        };
+        let (of_codes, of_scales) = (codes.len() / rows, scales.len() / rows);
+        let element = |row: usize, column: usize| {
+            let (codes, scales) = (&codes[row * of_codes..], &scales[row * of_scales..]);
+            op.element(codes, scales, column)
+        };
+        let place = |i: usize| {
+            if param.is_turned {
+                (i % rows, i / rows)
+            } else {
+                (i / op.columns, i % op.columns)
+            }
+        };
+        let all = (0..rows * op.columns).map(place);
+        all.map(|(row, column)| element(row, column)).collect()
+    }
+}
+
 /// The elements as `f32`, rounded where `f32` has fewer digits.
 fn as_f32(host: Host<'_>) -> Cow<'_, [f32]> {
     match host.as_f32() {
@@ -107,7 +163,7 @@ fn as_f32(host: Host<'_>) -> Cow<'_, [f32]> {
 }
 
 /// The elements of a parameter whose states are `arrays`, read one after another.
-pub(crate) fn decoded(codec: &dyn ParamCodec, shape: &[usize], arrays: &[HostArray]) -> Vec<f32> {
+pub(crate) fn decoded(codec: &dyn ParamCodec, param: Stored<'_>, arrays: &[HostArray]) -> Vec<f32> {
     let hosts: Vec<Host<'_>> = arrays.iter().map(HostArray::host).collect();
-    codec.decode(shape, &hosts).into_owned()
+    codec.decode(param, &hosts).into_owned()
 }

@@ -64,7 +64,7 @@ impl ParameterView {
 
     /// Parameters that may be recentred: each has a single state.
     pub fn single_states(&self, params: &[ParamSpec]) -> Vec<ParamSpec> {
-        let is_single = |param: &&ParamSpec| self.codec.states(&param.shape).len() == 1;
+        let is_single = |param: &&ParamSpec| self.codec.states((*param).into()).len() == 1;
         params.iter().filter(is_single).cloned().collect()
     }
 
@@ -76,7 +76,7 @@ impl ParameterView {
                 continue;
             };
             for name in BTreeSet::from([param.name.clone(), self.result_of(&param.name)]) {
-                let stored = self.codec.states(&param.shape).into_iter().next();
+                let stored = self.codec.states(param.into()).into_iter().next();
                 let ty = stored.map_or_else(|| Type::f32(&param.shape), |(_, ty)| ty);
                 states.push(RecentredState { name, ty, axes });
             }

@@ -23,6 +23,7 @@ pub mod few_rows;
 pub mod gather;
 pub mod gemm;
 mod gemm_bf16;
+pub mod grouped_matmul;
 pub mod histogram;
 mod images;
 mod join;
@@ -31,6 +32,8 @@ mod layouts;
 mod map;
 pub mod matmul;
 mod moments;
+#[cfg(target_arch = "x86_64")]
+mod nibbles_vnni;
 pub mod norm;
 pub mod norm_from_output;
 pub mod norm_logits;

@@ -10,8 +10,8 @@ use super::kernel::{Kernel, Types};
 use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
-    elementwise, gather, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer,
-    quantize, quantize_linear, quantized_matmul, random, recurrent, reduce_axes, rope, scale_shift,
+    elementwise, gather, grouped_matmul, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits,
+    optimizer, quantize, quantize_linear, quantized_matmul, random, recurrent, reduce_axes, rope, scale_shift,
     scale_shift_from_output, softmax, stack,
 };
 
@@ -47,6 +47,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Conv2dGradWeight>(images::conv2d_grad_weight_kernel),
         entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),
         entry::<ops::CrossEntropyBackward>(cross_entropy::cross_entropy_backward_kernel),
+        entry::<ops::DequantizeGroups>(grouped_matmul::dequantize_groups_kernel),
         entry::<ops::DequantizeLinear>(quantize_linear::dequantize_linear_kernel),
         entry::<ops::DequantizeRows>(quantize::dequantize_rows_kernel),
         entry::<ops::Dropout>(random::dropout_kernel),
@@ -56,6 +57,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Gelu>(activation::gelu_kernel),
         entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
         entry::<ops::GeluBackwardFromOutput>(activation_from_output::gelu_kernel),
+        entry::<ops::GroupedMatMul>(grouped_matmul::grouped_matmul_kernel),
         entry::<ops::Gru>(recurrent::gru_kernel),
         entry::<ops::GruBackward>(recurrent::gru_backward_kernel),
         entry::<ops::Helu>(activation::helu_kernel),

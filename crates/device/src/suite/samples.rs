@@ -232,6 +232,14 @@ fn of_structure() -> Vec<Sample> {
             .with(1, DType::F32)
             .with(2, DType::U8)
             .with(3, DType::F32),
+        sample(ops::DequantizeGroups { group: 32, columns: 70 }, &[&[5, 64], &[5, 3]])
+            .with(0, DType::U8)
+            .with(1, DType::F32),
+        sample(ops::GroupedMatMul { group: 32 }, &[&[5, 70], &[5], &[9, 64], &[9, 3]])
+            .with(0, DType::U8)
+            .with(1, DType::F32)
+            .with(2, DType::U8)
+            .with(3, DType::F32),
         sample(ops::IntegerMatMul { zero: 3 }, &[&[5, 70], &[9, 70], &[9]])
             .with(0, DType::U8)
             .with(1, DType::U8)

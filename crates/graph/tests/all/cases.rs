@@ -340,6 +340,17 @@ fn structure(r: &mut Prng) -> Vec<Case> {
     let weight_scale = Array::from_fn(Type::f32(&[5]), |i| 0.02 * (1 + i[0]) as f64);
     let factors = [&codes, &scale, &weight, &weight_scale];
     all.push(case(QuantizedMatMul::default(), &factors, Twice));
+    let nibbles = Array::from_fn(Type::new(DType::U8, &[5, 32]), |i| {
+        ((77 * i[0] + 41 * i[1]) % 256) as f64
+    });
+    let of_groups = Array::from_fn(Type::f32(&[5, 1]), |i| 0.03 * (1 + i[0]) as f64);
+    let restores = DequantizeGroups { group: 32, columns: 4 };
+    all.push(case(restores, &[&nibbles, &of_groups], No));
+    all.push(case(
+        GroupedMatMul { group: 32 },
+        &[&codes, &scale, &nibbles, &of_groups],
+        No,
+    ));
     let bias = Array::i32(&[5], &[-70_000, 3, 0, 2_000_000, -1]);
     all.push(case(
         QuantizedMatMul { zero: 9 },

@@ -133,6 +133,8 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
         with_fields::<RandomBits>(op, |o| o.shape.iter_mut().collect()),
         with_fields::<Dropout>(op, |o| vec![&mut o.first]),
         with_fields::<UnpackBits>(op, |o| vec![&mut o.width]),
+        with_fields::<DequantizeGroups>(op, |o| vec![&mut o.group, &mut o.columns]),
+        with_fields::<GroupedMatMul>(op, |o| vec![&mut o.group]),
         with_fields::<Histogram>(op, |o| vec![&mut o.parts]),
         with_fields::<ScatterAdd>(op, |o| vec![&mut o.rows]),
         with_fields::<CombineRows>(op, |o| vec![&mut o.rows]),

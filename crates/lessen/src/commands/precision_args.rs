@@ -10,8 +10,8 @@ use lessen_run::saved_run::SavedRun;
 #[derive(Args)]
 pub struct PrecisionArgs {
     /// Dtype of the operands of products and of the weights in memory; bf16 takes half the memory, int8 a quarter, with
-    /// a scale for each row [default: products as in training, weights in f32]
-    #[arg(long, value_name = "DTYPE", value_parser = ["f32", "bf16", "int8"])]
+    /// a scale for each row, int4 less than a sixth, with one for each 32 elements [default: products as in training, weights in f32]
+    #[arg(long, value_name = "DTYPE", value_parser = ["f32", "bf16", "int8", "int4"])]
     precision: Option<String>,
 }
 
@@ -21,6 +21,7 @@ impl PrecisionArgs {
         self.precision.as_deref().map(|precision| match precision {
             "bf16" => Precision::Bf16,
             "int8" => Precision::Int8,
+            "int4" => Precision::Int4,
             _ => Precision::F32,
         })
     }

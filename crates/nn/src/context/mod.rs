@@ -20,7 +20,7 @@ use crate::init::Init;
 use crate::lora::Lora;
 use crate::names::{self, average_of, is_reserved};
 use crate::params::ParamSpec;
-use crate::storage::{F32Storage, ParamStorage};
+use crate::storage::{F32Storage, ParamStorage, Stored};
 
 /// Inputs, parameters and recorded statistics, shared by all contexts of one trace.
 #[derive(Default)]
@@ -208,7 +208,18 @@ impl<'g> Context<'g> {
     /// see [`names`](crate::names); if there are no such initial values.
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
-        self.declare(name, shape, init, false)
+        self.declare(name, shape.into(), init, false)
+    }
+
+    /// Returns the parameter `PREFIX.name` as [`Context::param`] does, which is a matrix `[in, out]`: products of rows
+    /// add up its rows.
+    ///
+    /// # Panics
+    /// As [`Context::param`].
+    #[track_caller]
+    pub fn turned_param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
+        let is_turned = true;
+        self.declare(name, Stored { shape, is_turned }, init, false)
     }
 
     /// Returns the buffer `PREFIX.name`: an `f32` state that is declared, drawn, saved and loaded as a parameter is,
@@ -219,11 +230,12 @@ impl<'g> Context<'g> {
     /// As [`Context::param`], and if it was declared as a parameter.
     #[track_caller]
     pub fn buffer(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
-        self.declare(name, shape, init, true)
+        self.declare(name, shape.into(), init, true)
     }
 
     #[track_caller]
-    fn declare(&self, name: &str, shape: &[usize], init: Init, is_buffer: bool) -> Tensor<'g> {
+    fn declare(&self, name: &str, stored: Stored<'_>, init: Init, is_buffer: bool) -> Tensor<'g> {
+        let shape = stored.shape;
         let name = join(&self.prefix, name);
         if let Some(value) = self.value_of(&name, shape) {
             return value;
@@ -232,7 +244,7 @@ impl<'g> Context<'g> {
         if let Some(param) = found {
             self.check_same(&param, shape, init, is_buffer);
             let value = self.trace.tensor(param.value);
-            return self.read(&name, shape, value);
+            return self.read(&name, stored, value);
         }
         if is_reserved(&name) {
             self.trace.fail(names::refusal(&name));
@@ -243,11 +255,11 @@ impl<'g> Context<'g> {
         let value = if self.averaged.contains(&name) {
             self.state(&average_of(&name), &Type::f32(shape))
         } else {
-            let specs = self.storage.specs(&name, shape);
+            let specs = self.storage.specs(&name, stored);
             let states: Vec<_> = specs.iter().map(|spec| self.state(&spec.name, &spec.ty())).collect();
             match states[..] {
                 [state] => state,
-                _ => self.storage.value(shape, &states),
+                _ => self.storage.value(stored, &states),
             }
         };
         let mut declared = self.declared.borrow_mut();
@@ -257,18 +269,19 @@ impl<'g> Context<'g> {
             shape: shape.to_vec(),
             init,
             value: value.id(),
+            is_turned: stored.is_turned,
             is_buffer,
         });
         drop(declared);
-        self.read(&name, shape, value)
+        self.read(&name, stored, value)
     }
 
     /// The value of a parameter, `f32`, from [`ParamSpec::value`].
     #[track_caller]
-    fn read(&self, name: &str, shape: &[usize], value: Tensor<'g>) -> Tensor<'g> {
-        let is_state = self.storage.states(shape).len() == 1 && !self.averaged.contains(name);
+    fn read(&self, name: &str, stored: Stored<'_>, value: Tensor<'g>) -> Tensor<'g> {
+        let is_state = self.storage.states(stored).len() == 1 && !self.averaged.contains(name);
         if is_state {
-            self.storage.value(shape, &[value])
+            self.storage.value(stored, &[value])
         } else {
             value
         }

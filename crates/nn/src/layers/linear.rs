@@ -40,7 +40,7 @@ pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, i
 #[track_caller]
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     let cx = cx.enter(name);
-    let weight = cx.param("weight", &[x.dim(-1), out], init);
+    let weight = cx.turned_param("weight", &[x.dim(-1), out], init);
     adapt(&cx, x, x.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
 }
 

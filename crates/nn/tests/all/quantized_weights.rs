@@ -38,6 +38,7 @@ fn param(shape: &[usize]) -> ParamSpec {
         shape: shape.to_vec(),
         init: Init::Zeros,
         value: trace.state("a.weight", lessen_graph::DType::F32, shape).id(),
+        is_turned: false,
         is_buffer: false,
     }
 }

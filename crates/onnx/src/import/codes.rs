@@ -98,11 +98,22 @@ impl<'g> Call<'_, 'g> {
         }
     }
 
+    /// An input that does not change, in the type that the file has.
+    pub(super) fn unchanging(&self, input: usize) -> Result<Arc<HostTensor>> {
+        let value = self
+            .fixed
+            .zip(self.node.input(input))
+            .and_then(|(fixed, name)| fixed(name));
+        match value.and_then(|value| value.tensor().cloned()) {
+            Some(tensor) => Ok(tensor),
+            None => self.unknown(&format!("an input {input} that changes")),
+        }
+    }
+
     /// The single scale of an input that does not change, positive and finite.
     pub(super) fn one_scale(&self, input: usize) -> Result<f32> {
-        let value = self.host(input)?;
-        match value.tensor().map(|tensor| tensor.data()) {
-            Some(Data::F32(v)) if v.len() == 1 && v[0] > 0.0 && v[0].is_finite() => Ok(v[0]),
+        match self.unchanging(input)?.data() {
+            Data::F32(v) if v.len() == 1 && v[0] > 0.0 && v[0].is_finite() => Ok(v[0]),
             _ => self.unknown("a scale that is not one positive number"),
         }
     }
@@ -112,10 +123,9 @@ impl<'g> Call<'_, 'g> {
         if !self.has(input) {
             return Ok((0, false));
         }
-        let value = self.host(input)?;
-        match value.tensor().map(|tensor| tensor.data()) {
-            Some(Data::U8(v)) if v.len() == 1 => Ok((v[0], false)),
-            Some(Data::I8(v)) if v.len() == 1 => Ok(((i32::from(v[0]) + MIDDLE) as u8, true)),
+        match self.unchanging(input)?.data() {
+            Data::U8(v) if v.len() == 1 => Ok((v[0], false)),
+            Data::I8(v) if v.len() == 1 => Ok(((i32::from(v[0]) + MIDDLE) as u8, true)),
             _ => self.unknown("a zero point that is not one integer of 8 bits"),
         }
     }
@@ -128,16 +138,11 @@ impl<'g> Call<'_, 'g> {
         order: Order,
     ) -> Result<Weight<'g>> {
         let name = self.node.input(input).unwrap_or_default().to_string();
-        let host = |call: &Self, input: Option<usize>| -> Result<Option<Arc<HostTensor>>> {
-            match input.filter(|input| call.has(*input)) {
-                Some(input) => Ok(call.host(input)?.tensor().cloned()),
-                None => Ok(None),
-            }
+        let optional = |input: Option<usize>| match input.filter(|input| self.has(*input)) {
+            Some(input) => self.unchanging(input).map(Some),
+            None => Ok(None),
         };
-        let Some(integers) = host(self, Some(input))? else {
-            return self.unknown("a weight that is no array");
-        };
-        let (scale, zero) = (host(self, scale)?, host(self, zero)?);
+        let (integers, scale, zero) = (self.unchanging(input)?, optional(scale)?, optional(zero)?);
         self.coded((&name, &integers), scale.as_deref(), zero.as_deref(), order)
     }
 

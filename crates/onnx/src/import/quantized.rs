@@ -155,9 +155,8 @@ fn bias<'g>(call: &mut Call<'_, 'g>, input: usize, columns: usize) -> Result<Opt
     if !call.has(input) {
         return Ok(None);
     }
-    let value = call.host(input)?;
-    match value.tensor().map(|tensor| tensor.data()) {
-        Some(Data::I32(v)) if v.len() == columns => {
+    match call.unchanging(input)?.data() {
+        Data::I32(v) if v.len() == columns => {
             let bias: Vec<f64> = v.iter().map(|x| f64::from(*x)).collect();
             let ty = Type::new(DType::I32, &[columns]);
             Ok(Some(call.constant(Array::new(ty, bias))))
@@ -220,9 +219,7 @@ fn q_linear_conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let (x_scale, y_scale) = (call.one_scale(1)?, call.one_scale(6)?);
     let (zero, (y_zero, is_signed)) = (zero_of(call, 2, x)?, call.zero_code(7)?);
     let weight = call.weight(3, [Some(4), Some(5)], Order::Kernels)?;
-    let Some(taps) = call.host(3)?.tensor().map(|tensor| tensor.shape().to_vec()) else {
-        return call.unknown("a weight that is no array");
-    };
+    let taps = call.unchanging(3)?.shape().to_vec();
     let size = x.tensor.shape();
     if size.len() < 3 || taps.len() != size.len() {
         return call.unknown("a convolution of other than one or two axes");

@@ -28,7 +28,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Options, Precision};
 use lessen_device::{DeviceMemory, DeviceModel, ProgramId, SharedDevice};
 use lessen_graph::{Tensor, Type};
-use lessen_nn::{Bf16Storage, Context, F32Storage, Int8Storage, NormKind, ParamSpec, Weights};
+use lessen_nn::{Bf16Storage, Context, F32Storage, Int4Storage, Int8Storage, NormKind, ParamSpec, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are stored in half the
-    /// bytes, with `int8` in a quarter; they are rounded as they are set, and products read them so.
+    /// bytes, with `int8` in a quarter, with `int4` in less than a sixth; they are rounded as they are set, and products read them so.
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
@@ -101,6 +101,7 @@ impl Session {
             Precision::F32 => Arc::new(F32Storage),
             Precision::Bf16 => Arc::new(Bf16Storage),
             Precision::Int8 => Arc::new(Int8Storage),
+            Precision::Int4 => Arc::new(Int4Storage::default()),
         };
         let mut session = Session::stored(device, params, codec)?;
         session.set_precision(precision);
@@ -138,7 +139,7 @@ impl Session {
 
     /// Allocates the states of a parameter.
     fn allocate_param(&mut self, param: &ParamSpec) -> Result<()> {
-        for spec in self.view.storage().specs(&param.name, &param.shape) {
+        for spec in self.view.storage().specs(&param.name, param.into()) {
             if self.states.contains(&spec.name) {
                 return Err(Error::user(format!(
                     "two parameters have the state `{}`; give one of them another name",

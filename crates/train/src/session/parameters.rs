@@ -5,7 +5,7 @@ use crate::storage::decoded;
 use lessen_base::{Error, Result};
 use lessen_device::HostArray;
 use lessen_graph::numel;
-use lessen_nn::{ParamSpec, Weight, Weights};
+use lessen_nn::{ParamSpec, Stored, Weight, Weights};
 
 /// Elements that are converted and copied to the device at once, unless a unit of the storage has more.
 const BLOCK: usize = 1 << 16;
@@ -102,7 +102,11 @@ impl Session {
         let Some(param) = self.params.iter().find(|param| param.name == name) else {
             return Err(Error::user(format!("the model has no parameter `{name}`")));
         };
-        let shape = param.shape.clone();
+        let (shape, is_turned) = (param.shape.clone(), param.is_turned);
+        let stored = Stored {
+            shape: &shape,
+            is_turned,
+        };
         let count = numel(&shape);
         if first.checked_add(values.len()).is_none_or(|end| end > count) {
             return Err(Error::user(format!(
@@ -110,14 +114,14 @@ impl Session {
                 values.len()
             )));
         }
-        let unit = self.view.codec().unit(&shape).max(1);
+        let unit = self.view.codec().unit(stored).max(1);
         if unit == 1 {
-            return self.encode(name, &shape, first, values);
+            return self.encode(name, stored, first, values);
         }
         let (first, values) = self.continued(name, unit, first, values)?;
         let whole = values.len() / unit * unit;
         if whole > 0 {
-            self.encode(name, &shape, first, &values[..whole])?;
+            self.encode(name, stored, first, &values[..whole])?;
         }
         self.unfinished = (whole < values.len()).then(|| Unfinished {
             name: name.to_string(),
@@ -142,14 +146,14 @@ impl Session {
     }
 
     /// Encodes whole units of a parameter into its states.
-    fn encode(&self, name: &str, shape: &[usize], first: usize, values: &[f32]) -> Result<()> {
+    fn encode(&self, name: &str, param: Stored<'_>, first: usize, values: &[f32]) -> Result<()> {
         let codec = self.view.codec();
-        let states = self.states_of_param(name, shape);
-        let unit = codec.unit(shape).max(1);
+        let states = self.states_of_param(name, param);
+        let unit = codec.unit(param).max(1);
         let block = (BLOCK / unit).max(1) * unit;
         for (number, part) in values.chunks(block).enumerate() {
             codec.encode(
-                shape,
+                param,
                 first + number * block,
                 part,
                 &mut |state, first, host| match states.get(state) {
@@ -163,36 +167,36 @@ impl Session {
 
     /// Shows the values of a parameter to `visit`.
     fn show(&self, param: &ParamSpec, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
-        self.show_stored(&self.states_of_param(&param.name, &param.shape), &param.shape, visit)
+        self.show_stored(&self.states_of_param(&param.name, param.into()), param.into(), visit)
     }
 
     /// Shows the values of a parameter, or of its average if functions read that.
     pub(super) fn show_result(&self, param: &ParamSpec, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
         if self.view.averages(&param.name) {
-            return self.show_stored(&[self.view.result_of(&param.name)], &param.shape, visit);
+            return self.show_stored(&[self.view.result_of(&param.name)], param.into(), visit);
         }
         self.show(param, visit)
     }
 
-    fn show_stored(&self, states: &[String], shape: &[usize], visit: &mut dyn FnMut(&[f32])) -> Result<()> {
+    fn show_stored(&self, states: &[String], param: Stored<'_>, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
         let codec = self.view.codec();
         if let [state] = states {
             return self
                 .model
-                .download(state, &mut |host| visit(&codec.decode(shape, &[host])));
+                .download(state, &mut |host| visit(&codec.decode(param, &[host])));
         }
         let mut arrays = Vec::with_capacity(states.len());
         for state in states {
             self.model
                 .download(state, &mut |host| arrays.push(HostArray::from(host)))?;
         }
-        visit(&decoded(codec, shape, &arrays));
+        visit(&decoded(codec, param, &arrays));
         Ok(())
     }
 
     /// The names of the states that store a parameter.
-    fn states_of_param(&self, name: &str, shape: &[usize]) -> Vec<String> {
-        let specs = self.view.storage().specs(name, shape);
+    fn states_of_param(&self, name: &str, param: Stored<'_>) -> Vec<String> {
+        let specs = self.view.storage().specs(name, param);
         specs.into_iter().map(|spec| spec.name).collect()
     }
 

@@ -244,6 +244,7 @@ fn files_of_states_and_folders_are_read_all_or_none() {
         shape: shape.to_vec(),
         init: Init::Zeros,
         value: lessen_graph::ValueId(0),
+        is_turned: false,
         is_buffer: false,
     };
     let params = [spec("a", &[2]), spec("b", &[4])];

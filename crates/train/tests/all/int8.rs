@@ -1,4 +1,4 @@
-//! Inference with matrices of codes.
+//! Inference with matrices of codes of 8 and of 4 bits.
 
 use std::collections::HashMap;
 
@@ -64,23 +64,57 @@ fn restored(matrix: &Array) -> Array {
 }
 
 #[test]
-fn results_in_int8_are_near_those_in_f32_take_a_quarter_and_do_not_depend_on_threads() {
+fn results_of_codes_are_near_those_in_f32_take_less_and_do_not_depend_on_threads() {
     let (wide, bytes) = results(Precision::F32, 2);
-    let (narrow, fewer) = results(Precision::Int8, 2);
-    let (one_thread, _) = results(Precision::Int8, 1);
-    let bits = |y: &[f32]| y.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
-    assert_eq!(bits(&narrow), bits(&one_thread));
-    assert!((fewer as f64) < 0.29 * bytes as f64, "{fewer} of {bytes} bytes");
-    let largest = wide.iter().fold(0f32, |most, x| most.max(x.abs()));
-    let most = wide
-        .iter()
-        .zip(&narrow)
-        .map(|(a, b)| (a - b).abs())
-        .fold(0f32, f32::max);
-    assert!(
-        most > 0.0 && most < 0.03 * largest,
-        "off by {most}, the largest is {largest}"
-    );
+    for (precision, nearness) in [(Precision::Int8, 0.03), (Precision::Int4, 0.3)] {
+        let (narrow, fewer) = results(precision, 2);
+        let (one_thread, _) = results(precision, 1);
+        let bits = |y: &[f32]| y.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+        assert_eq!(bits(&narrow), bits(&one_thread));
+        assert!((fewer as f64) < 0.29 * bytes as f64, "{fewer} of {bytes} bytes");
+        let largest = wide.iter().fold(0f32, |most, x| most.max(x.abs()));
+        let apart = wide.iter().zip(&narrow).map(|(a, b)| (a - b).abs());
+        let most = apart.fold(0f32, f32::max);
+        assert!(
+            most > 0.0 && most < nearness * largest,
+            "{precision:?}: off by {most}, the largest is {largest}"
+        );
+    }
+}
+
+/// A matrix `[in, out]` is stored turned, and read back as it was set, to the nearest of 15 levels of each group.
+#[test]
+fn parameters_in_int4_are_read_back_to_the_nearest_level() {
+    let (params, weights) = weights();
+    let mut session = Session::for_inference(device(1), params.clone(), Precision::Int4).unwrap();
+    session.set_weights(&weights).unwrap();
+    for param in params.iter().filter(|param| param.shape.len() == 2) {
+        let (found, set) = (session.weight(&param.name).unwrap(), &weights[&param.name].data);
+        let columns = param.shape[1];
+        // The place of an element in its row of codes, and the row.
+        let place = |i: usize| {
+            if param.is_turned {
+                (i % columns, i / columns)
+            } else {
+                (i / columns, i % columns)
+            }
+        };
+        let mut most = HashMap::new();
+        for (i, x) in set.iter().enumerate() {
+            let (row, at) = place(i);
+            let largest = most.entry((row, at / 32)).or_insert(0f32);
+            *largest = largest.max(x.abs());
+        }
+        for (i, (found, set)) in found.iter().zip(set).enumerate() {
+            let (row, at) = place(i);
+            let half = most[&(row, at / 32)] / 14.0;
+            assert!(
+                (found - set).abs() <= half * 1.001,
+                "{} {i}: {found}, {set}",
+                param.name
+            );
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use lessen_device::Host;
 use lessen_graph::{DType, Tensor, Type, numel};
 use lessen_nn::checkpoint::{self, WeightDtype};
 use lessen_nn::layers::{layer_norm, linear};
-use lessen_nn::{Context, Init, NormKind, ParamStorage, Weights, initialize};
+use lessen_nn::{Context, Init, NormKind, ParamStorage, Stored, Weights, initialize};
 use lessen_train::{ParamCodec, Put, Session};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ struct CodedRows;
 const ZERO: f32 = 128.0;
 
 impl ParamStorage for CodedRows {
-    fn states(&self, shape: &[usize]) -> Vec<(&'static str, Type)> {
+    fn states(&self, Stored { shape, .. }: Stored<'_>) -> Vec<(&'static str, Type)> {
         match shape {
             [rows, _, ..] => vec![("codes", Type::new(DType::U8, shape)), ("scales", Type::f32(&[*rows]))],
             _ => vec![("", Type::f32(shape))],
         }
     }
 
-    fn value<'g>(&self, shape: &[usize], states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value<'g>(&self, Stored { shape, .. }: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
         match *states {
             [codes, scales] => {
                 let mut rows = vec![1; shape.len()];
@@ -39,15 +39,16 @@ impl ParamStorage for CodedRows {
 }
 
 impl ParamCodec for CodedRows {
-    fn unit(&self, shape: &[usize]) -> usize {
+    fn unit(&self, Stored { shape, .. }: Stored<'_>) -> usize {
         if shape.len() > 1 { numel(&shape[1..]) } else { 1 }
     }
 
-    fn encode(&self, shape: &[usize], first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+    fn encode(&self, param: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        let shape = param.shape;
         if shape.len() < 2 {
             return put(0, first, Host::F32(values));
         }
-        let width = self.unit(shape);
+        let width = self.unit(param);
         let (mut codes, mut scales) = (Vec::new(), Vec::new());
         for row in values.chunks(width) {
             let scale = row.iter().fold(0.0f32, |most, value| most.max(value.abs())) / 127.0;
@@ -61,10 +62,10 @@ impl ParamCodec for CodedRows {
         put(1, first / width, Host::F32(&scales))
     }
 
-    fn decode<'a>(&self, shape: &[usize], states: &[Host<'a>]) -> Cow<'a, [f32]> {
+    fn decode<'a>(&self, param: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
         match *states {
             [Host::U8(codes), Host::F32(scales)] => {
-                let rows = codes.chunks(self.unit(shape)).zip(scales);
+                let rows = codes.chunks(self.unit(param)).zip(scales);
                 let values =
                     rows.flat_map(|(row, scale)| row.iter().map(move |&code| (f32::from(code) - ZERO) * scale));
                 values.collect()

@@ -27,6 +27,27 @@ fn rows(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
         .then(|| [node.inputs[0], node.inputs[1]])
 }
 
+/// A matrix of codes of 4 bits: how its rows are restored, its codes and scales, and whether the value is the transpose.
+pub(super) struct Grouped {
+    pub op: ops::DequantizeGroups,
+    pub parts: [ValueId; 2],
+    pub is_turned: bool,
+}
+
+/// The codes of 4 bits that a matrix is restored from.
+pub(super) fn grouped(graph: &Graph, value: ValueId) -> Option<Grouped> {
+    let (own, is_turned) = match behind::<ops::Permute>(graph, value) {
+        Some((permute, own)) if permute.axes == [1, 0] => (own, true),
+        _ => (value, false),
+    };
+    let node = &graph.nodes[graph.producer(own)?.index()];
+    Some(Grouped {
+        op: *node.op.downcast_ref::<ops::DequantizeGroups>()?,
+        parts: [node.inputs[0], node.inputs[1]],
+        is_turned,
+    })
+}
+
 /// The codes and the scales that a matrix is restored from, with a scale for each of its rows.
 pub(super) fn matrix(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
     let restored = without_reshapes(graph, value);

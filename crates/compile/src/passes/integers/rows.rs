@@ -14,12 +14,17 @@ impl Writer<'_> {
         let matmul = node.op.downcast_ref::<ops::MatMul>()?;
         let [rows, matrix] = node.inputs[..] else { return None };
         let (a, b) = (graph.ty(rows), graph.ty(matrix));
-        let [codes, scale] = coded::matrix(graph, matrix)?;
         let fits =
             matmul.is_linear(a, b) && a.dtype == DType::F32 && (1..=ops::QuantizedMatMul::MOST).contains(&a.last());
         if !fits {
             return None;
         }
+        if let Some(grouped) = coded::grouped(graph, matrix) {
+            // Rows of codes are what the product adds up.
+            let adds_rows = matmul.transpose_b != grouped.is_turned;
+            return adds_rows.then(|| self.grouped_product(node, rows, &grouped));
+        }
+        let [codes, scale] = coded::matrix(graph, matrix)?;
         let (weight, weight_scale) = (self.rewriter.get(codes), self.rewriter.get(scale));
         let lead = &a.shape[..a.rank() - 1];
         if matmul.transpose_b {
@@ -43,6 +48,17 @@ impl Writer<'_> {
         let ones = self.full(node, &b.shape[1..], 1.0);
         let of_rows = self.rows(node, x);
         Some(self.multiplied(node, of_rows, [weight, ones]))
+    }
+
+    /// The product of rows with a matrix of codes of 4 bits.
+    fn grouped_product(&mut self, node: &Node, rows: ValueId, grouped: &coded::Grouped) -> ValueId {
+        let x = self.rewriter.get(rows);
+        let rows = self.rows(node, x);
+        let [codes, scale] = grouped.parts.map(|part| self.rewriter.get(part));
+        let op = ops::GroupedMatMul {
+            group: grouped.op.group,
+        };
+        self.push(node, op, &[rows.codes, rows.scale, codes, scale])
     }
 
     fn multiplied(&mut self, node: &Node, rows: Codes, [weight, scale]: [ValueId; 2]) -> ValueId {
@@ -71,17 +87,33 @@ impl Writer<'_> {
     pub(super) fn gathered(&mut self, node: &Node) -> Option<ValueId> {
         let graph = self.graph;
         let is_table = node.op.is::<ops::Gather>() && graph.ty(node.inputs[0]).rank() == 2;
-        let table = is_table.then(|| coded::matrix(graph, node.inputs[0]))??;
         // Without rows there is nothing to restore.
-        if numel(&graph.ty(node.outputs[0]).shape) == 0 {
+        if !is_table || numel(&graph.ty(node.outputs[0]).shape) == 0 {
             return None;
         }
+        let table = node.inputs[0];
+        if let Some(grouped) = coded::grouped(graph, table).filter(|grouped| !grouped.is_turned) {
+            // Rows of codes are those of a matrix.
+            let count = vec![graph.ty(node.inputs[1]).numel()];
+            let ids = self.rewriter.get(node.inputs[1]);
+            let ids = self.push(node, ops::Reshape { shape: count }, &[ids]);
+            let parts = self.gather_parts(node, grouped.parts, ids);
+            let rows = self.push(node, grouped.op, &parts);
+            let shape = graph.ty(node.outputs[0]).shape.to_vec();
+            return Some(self.push(node, ops::Reshape { shape }, &[rows]));
+        }
+        let parts = coded::matrix(graph, table)?;
         let ids = self.rewriter.get(node.inputs[1]);
-        let parts = table.map(|part| {
+        let parts = self.gather_parts(node, parts, ids);
+        Some(self.push(node, ops::DequantizeRows, &parts))
+    }
+
+    /// The rows of two tables.
+    fn gather_parts(&mut self, node: &Node, parts: [ValueId; 2], ids: ValueId) -> [ValueId; 2] {
+        parts.map(|part| {
             let part = self.rewriter.get(part);
             self.rewriter
                 .push(node.op.clone(), &[part, ids], node.phase, &node.scope)[0]
-        });
-        Some(self.push(node, ops::DequantizeRows, &parts))
+        })
     }
 }

@@ -9,6 +9,7 @@ mod compressed_norm;
 mod copy;
 mod elementwise;
 mod few_rows;
+mod grouped_matmul;
 mod histogram;
 mod images;
 mod levels;

@@ -1,6 +1,6 @@
 //! Arithmetic, reductions, products, views and casts of random programs.
 
-use lessen_graph::ops::{AddMatMul, Between, IntegerMatMul, MatMul, QuantizedMatMul};
+use lessen_graph::ops::{AddMatMul, Between, DequantizeGroups, GroupedMatMul, IntegerMatMul, MatMul, QuantizedMatMul};
 use lessen_graph::{DType, concat, numel};
 
 use super::Writer;
@@ -75,6 +75,16 @@ impl<'g> Writer<'g> {
                         let [codes, scale] = y.flatten_rows().quantize_rows();
                         let sums = codes.integer_matmul_t(codes, None, IntegerMatMul { zero: 128 });
                         let y = codes.quantized_matmul_t(scale, (codes, scale), None, QuantizedMatMul::default());
+                        let op = GroupedMatMul { group: 32 };
+                        let (rows, columns) = (y.dim(0), codes.dim(-1).div_ceil(64) * 32);
+                        let nibbles = x.trace().full(DType::U8, &[rows, columns], 0x97.into());
+                        let of_groups = x.trace().full(DType::F32, &[rows, codes.dim(-1).div_ceil(32)], 0.25);
+                        let restores = DequantizeGroups {
+                            group: 32,
+                            columns: codes.dim(-1),
+                        };
+                        let restored = nibbles.dequantize_groups(of_groups, restores).sum_axes(&[1]);
+                        let y = y + codes.grouped_matmul_t(scale, (nibbles, of_groups), op) + restored;
                         (y + sums.cast(DType::F32) / 16_129.0, false)
                     } else {
                         let [codes, scale] = y.quantize_rows();

@@ -91,7 +91,7 @@ words!(CostSource {
     Measured = "measured",
 });
 
-/// The precisions of training; codes of 8 bits are for inference.
+/// The precisions of training; codes of 8 and 4 bits are for inference.
 impl Word for Precision {
     const WORDS: &'static [&'static str] = &["f32", "bf16"];
 
@@ -100,6 +100,7 @@ impl Word for Precision {
             Precision::F32 => "f32",
             Precision::Bf16 => "bf16",
             Precision::Int8 => "int8",
+            Precision::Int4 => "int4",
         }
     }
 

@@ -1,0 +1,247 @@
+//! Rows in 8 bits for each element times one shared matrix in 4 bits for each, with scales of groups.
+//!
+//! 64 elements of a row are 16 lanes of four: their products are added up as integers, exactly, and times the group's
+//! scale added to the lane's sum in `f32`, block after block. The lanes are added up in a fixed tree, so all levels give
+//! the same bits.
+
+use std::ops::Range;
+
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, Reads, RowKernel, Types};
+#[cfg(target_arch = "x86_64")]
+use super::nibbles_vnni;
+use super::rows::Rows;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::CpuLevel;
+use crate::simd::{Level, dispatch};
+
+/// Tasks of a product of a few rows for each thread, and the columns that they are multiples of.
+const TASKS: (usize, usize) = (2, 16);
+
+/// Elements of a block, lanes of it, and elements of a lane.
+pub(super) const BLOCK: usize = 64;
+pub(super) const LANES: usize = 16;
+const WORD: usize = BLOCK / LANES;
+
+/// The codes of zero of rows and of the matrix.
+const ZEROS: [i32; 2] = [128, 8];
+
+/// Rows whose levels are copied at a time.
+pub(super) const ROWS: usize = 16;
+
+/// The factors of a product.
+#[derive(Clone, Copy)]
+pub struct Nibbles {
+    /// Elements of a row.
+    pub k: usize,
+    /// Elements of a group.
+    pub group: usize,
+    /// Rows of codes, each a run of elements.
+    pub codes: Rows<u8>,
+    /// A scale for each of these rows.
+    pub scale: Rows<f32>,
+    /// A run of bytes for each column of the product.
+    pub weight: *const u8,
+    /// A run of scales for each column of the product.
+    pub weight_scale: *const f32,
+}
+
+/// Levels of some rows, block after block: numbers from -127 to 127, and for each lane what its sum begins with, -8
+/// times the sum of its levels.
+#[derive(Clone, Copy)]
+pub(super) struct Levels {
+    pub(super) levels: *mut i8,
+    pub(super) begin: *mut i32,
+    pub(super) blocks: usize,
+}
+
+/// Bytes of scratch for rows of `k` codes.
+pub fn scratch_bytes(k: usize) -> usize {
+    ROWS * k.div_ceil(BLOCK) * (BLOCK + LANES * size_of::<i32>())
+}
+
+impl Levels {
+    /// Levels in this scratch.
+    fn new(k: usize, scratch: *mut u8) -> Levels {
+        let blocks = k.div_ceil(BLOCK);
+        Levels {
+            begin: scratch.cast(),
+            levels: scratch.wrapping_add(ROWS * blocks * LANES * size_of::<i32>()).cast(),
+            blocks,
+        }
+    }
+
+    /// Copies a row of `k` codes; levels beyond them are zeros.
+    ///
+    /// # Safety
+    /// There are the codes, and the scratch has room for the row.
+    unsafe fn copy(&self, r: usize, k: usize, codes: *const u8) {
+        // SAFETY: passed on.
+        unsafe {
+            let to = self.levels.add(r * self.blocks * BLOCK);
+            for i in 0..self.blocks * BLOCK {
+                let level = if i < k { i32::from(*codes.add(i)) - ZEROS[0] } else { 0 };
+                to.add(i).write(level as i8);
+            }
+            for lane in 0..self.blocks * LANES {
+                let sum: i32 = (0..WORD).map(|i| i32::from(*to.add(lane * WORD + i))).sum();
+                self.begin.add(r * self.blocks * LANES + lane).write(-ZEROS[1] * sum);
+            }
+        }
+    }
+}
+
+impl Nibbles {
+    /// The bytes of a column, and its scales.
+    ///
+    /// # Safety
+    /// There is the column.
+    pub(super) unsafe fn column(&self, j: usize) -> (*const u8, *const f32) {
+        let bytes = self.k.div_ceil(BLOCK) * (BLOCK / 2);
+        // SAFETY: passed on.
+        unsafe {
+            (
+                self.weight.add(j * bytes),
+                self.weight_scale.add(j * self.k.div_ceil(self.group)),
+            )
+        }
+    }
+}
+
+/// The sum of lanes, in a fixed tree.
+pub(super) fn total(mut lanes: [f32; LANES]) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] += lanes[i + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+dispatch! {
+    /// Columns of the product of some rows whose levels are there.
+    ///
+    /// # Safety
+    /// The factors cover these elements; rows of `y` are runs of elements; `y` overlaps nothing.
+    unsafe fn plain(rows: usize, columns: Range<usize>, factors: Nibbles, levels: Levels, y: Rows<f32>) = plain_body;
+}
+
+#[inline(always)]
+unsafe fn plain_body<L: Level>(rows: usize, columns: Range<usize>, factors: Nibbles, levels: Levels, y: Rows<f32>) {
+    let last = factors.k.div_ceil(factors.group) - 1;
+    for j in columns {
+        // SAFETY: the column, the rows and their blocks exist.
+        unsafe {
+            let (bytes, scales) = factors.column(j);
+            for r in 0..rows {
+                let mut sums = [0f32; LANES];
+                for block in 0..levels.blocks {
+                    let at = r * levels.blocks + block;
+                    for (lane, sum) in sums.iter_mut().enumerate() {
+                        let mut part = *levels.begin.add(at * LANES + lane);
+                        for i in lane * WORD..(lane + 1) * WORD {
+                            let byte = *bytes.add(block * (BLOCK / 2) + i % (BLOCK / 2));
+                            let code = if i < BLOCK / 2 { byte & 0x0f } else { byte >> 4 };
+                            part += i32::from(code) * i32::from(*levels.levels.add(at * BLOCK + i));
+                        }
+                        let group = (block * BLOCK + lane * WORD) / factors.group;
+                        *sum += part as f32 * *scales.add(group.min(last));
+                    }
+                }
+                *y.at(r).add(j) = total(sums) * *factors.scale.at(r);
+            }
+        }
+    }
+}
+
+/// Columns of the product of `n` rows and a matrix.
+///
+/// # Safety
+/// The factors cover these elements; rows of `y` are runs of elements; `y` overlaps nothing; `scratch` has
+/// [`scratch_bytes`].
+pub unsafe fn grouped_matmul(n: usize, columns: Range<usize>, factors: Nibbles, y: Rows<f32>, scratch: *mut u8) {
+    let levels = Levels::new(factors.k, scratch);
+    for first in (0..n).step_by(ROWS) {
+        let rows = ROWS.min(n - first);
+        // SAFETY: passed on.
+        unsafe {
+            for r in 0..rows {
+                levels.copy(r, factors.k, factors.codes.at(first + r));
+            }
+            let some = Nibbles {
+                codes: factors.codes.from(first),
+                scale: factors.scale.from(first),
+                ..factors
+            };
+            let y = y.from(first);
+            #[cfg(target_arch = "x86_64")]
+            if CpuLevel::current() >= CpuLevel::V4Bf16 {
+                // A machine of the level has VNNI.
+                nibbles_vnni::product(rows, columns.clone(), &some, levels, y);
+                continue;
+            }
+            plain(rows, columns.clone(), some, levels, y);
+        }
+    }
+}
+
+/// The kernel of [`ops::GroupedMatMul`].
+pub(super) fn grouped_matmul_kernel(op: &ops::GroupedMatMul, types: &Types<'_>) -> Option<Kernel> {
+    let (k, group) = (types.inputs[0].last(), op.group);
+    RowKernel::even(TASKS.0, TASKS.1, move |r| {
+        let factors = Nibbles {
+            k,
+            group,
+            codes: r.inputs[0].rows(),
+            scale: r.x(1),
+            weight: r.inputs[2].ptr.cast_const(),
+            weight_scale: r.whole(3),
+        };
+        // SAFETY: see `Run`.
+        unsafe { grouped_matmul(r.n, r.columns.0..r.columns.1, factors, r.y(0), r.scratch) };
+    })
+    .tiled()
+    .with_scratch(scratch_bytes(k), 0)
+    .reading(0, Reads::Matrix)
+    .into()
+}
+
+dispatch! {
+    /// The numbers of rows of codes of 4 bits.
+    ///
+    /// # Safety
+    /// The operands cover `n` rows of `columns` elements that follow each other; `y` overlaps nothing.
+    unsafe fn restore(n: usize, op: ops::DequantizeGroups, codes: Rows<u8>, scale: Rows<f32>, y: Rows<f32>) = restore_body;
+}
+
+#[inline(always)]
+unsafe fn restore_body<L: Level>(n: usize, op: ops::DequantizeGroups, codes: Rows<u8>, scale: Rows<f32>, y: Rows<f32>) {
+    const HALF: usize = BLOCK / 2;
+    for r in 0..n {
+        for first in (0..op.columns).step_by(HALF) {
+            // SAFETY: the elements are those of the row; a half block is of one group.
+            unsafe {
+                let bytes = codes.at(r).add(first / BLOCK * HALF);
+                let scale = *scale.at(r).add(first / op.group);
+                let shift = if first % BLOCK == 0 { 0 } else { 4 };
+                for i in 0..HALF.min(op.columns - first) {
+                    let code = i32::from(*bytes.add(i) >> shift & 0x0f) - ZEROS[1];
+                    *y.at(r).add(first + i) = code as f32 * scale;
+                }
+            }
+        }
+    }
+}
+
+/// The kernel of [`ops::DequantizeGroups`].
+pub(super) fn dequantize_groups_kernel(op: &ops::DequantizeGroups, _: &Types<'_>) -> Option<Kernel> {
+    let op = *op;
+    RowKernel::rows(move |r| {
+        // SAFETY: see `Run`.
+        unsafe { restore(r.n, op, r.inputs[0].rows(), r.x(1), r.y(0)) };
+    })
+    .into()
+}
