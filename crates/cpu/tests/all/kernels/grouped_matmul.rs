@@ -1,5 +1,7 @@
 //! Products of codes of 8 and of 4 bits: near the reference evaluation, with the same bits at all levels.
 
+use std::cell::OnceCell;
+
 use super::support::*;
 use lessen_cpu::kernels::Rows;
 use lessen_cpu::kernels::grouped_matmul::{Nibbles, grouped_matmul, scratch_bytes};
@@ -37,7 +39,7 @@ fn products_of_codes_of_4_bits_have_the_same_bits_at_all_levels() {
         let exact = evaluate_op(&GroupedMatMul { group }, &inputs.each_ref())
             .unwrap()
             .remove(0);
-        let mut first: Option<Vec<u32>> = None;
+        let first: OnceCell<Vec<u32>> = OnceCell::new();
         at_all_levels(|level| {
             let mut y = vec![9f32; n * c];
             let mut scratch = vec![0u64; scratch_bytes(k).div_ceil(8)];
@@ -63,7 +65,7 @@ fn products_of_codes_of_4_bits_have_the_same_bits_at_all_levels() {
                 );
             }
             let bits: Vec<u32> = y.iter().map(|x| x.to_bits()).collect();
-            let first = first.get_or_insert_with(|| bits.clone());
+            let first = first.get_or_init(|| bits.clone());
             assert_eq!(*first, bits, "{n} x {k} x {c} at {level:?}");
         });
     }
