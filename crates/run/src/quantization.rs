@@ -34,8 +34,8 @@ pub struct QuantizedFolder {
     pub source: PathBuf,
     /// Names of the parameters that are integers.
     pub quantized: Vec<String>,
-    /// The number of layers whose inputs have a fixed scale, and what the scales are from, in words; none where each row
-    /// has its own.
+    /// The number of layers whose inputs have a fixed scale, and what the scales are from, in words; none where each
+    /// row has its own.
     pub fixed: Option<(usize, String)>,
     /// Bytes of tensors before and after.
     pub bytes: [usize; 2],
@@ -52,8 +52,8 @@ pub struct QuantizedFolder {
 
 /// Writes a model of a run, or of a Hugging Face folder, with its tokenizer or preprocessing, to a folder `out` that
 /// does not exist or is empty: the matrices of its linear layers as integers of 8 bits with a scale for each row, all
-/// else as it is. Inputs of the layers get fixed scales from the data of `calibration`, by its method, or those that the
-/// model was trained with; else each row has its own. Reads it again, and compares both on random inputs.
+/// else as it is. Inputs of the layers get fixed scales from the data of `calibration`, by its method, or those that
+/// the model was trained with; else each row has its own. Reads it again, and compares both on random inputs.
 ///
 /// # Errors
 /// Data to calibrate on that does not fit the model, or gives an input that is not finite; a model that was trained for

@@ -36,8 +36,8 @@ pub struct Quantize {
     /// folder, of which the split dev is taken [default: those of a training for integers, else each row has its own]
     #[arg(long, value_name = "PATH")]
     calibrate: Option<PathBuf>,
-    /// How ranges follow from that data: the greatest magnitude (minmax), the one that 99.99 % do not exceed (percentile),
-    /// or the range whose levels lose the least information (entropy) [default: minmax]
+    /// How ranges follow from that data: the greatest magnitude (minmax), the one that 99.99 % do not exceed
+    /// (percentile), or the range whose levels lose the least information (entropy) [default: minmax]
     #[arg(long, value_name = "NAME", value_parser = parse_method, requires = "calibrate")]
     method: Option<Method>,
     /// Print one JSON object and nothing else on stdout

@@ -78,8 +78,8 @@ impl Magnitudes {
         f64::from(self.greatest)
     }
 
-    /// The range of least divergence, of those that are a whole number of bins of one width: a part of the octave in which
-    /// the greatest magnitude lies.
+    /// The range of least divergence, of those that are a whole number of bins of one width: a part of the octave in
+    /// which the greatest magnitude lies.
     fn entropy(&self) -> f64 {
         let greatest = f64::from(self.greatest);
         if greatest < 2f64.powi(LEAST as i32) {

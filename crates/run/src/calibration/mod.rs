@@ -30,8 +30,8 @@ pub(crate) struct Calibrated {
     pub examples: usize,
 }
 
-/// What the inputs of a model's layers are on about `most` examples of a source, in whole batches that are spread evenly
-/// over it, and the scales that follow. Padding counts, as layers compute it, too.
+/// What the inputs of a model's layers are on about `most` examples of a source, in whole batches that are spread
+/// evenly over it, and the scales that follow. Padding counts, as layers compute it, too.
 ///
 /// # Errors
 /// Data that does not fit the model; inputs that are not finite; a model without layers that have a matrix or a kernel.
