@@ -80,14 +80,11 @@ pub fn quantize_folder(
     let mut model = Model::from_dir(source)?;
     let layers = model.layers();
     let trained = model.quantization().filter(|own| own.ranges != Ranges::Fixed).cloned();
-    if model.quantization().is_some() && trained.is_none() {
-        // The checkpoint's own sentence about a model that is quantized already names the field.
-        checkpoint::check_unquantized(&dir)?;
-    }
+    checkpoint::check_unquantized(&dir)?;
     model.set_quantization(None)?;
     let mut quantized = matrices(&model);
     if let Some(own) = &trained {
-        check_bits(own, &layers, &quantized)?;
+        check_bits(own, &layers)?;
         quantized.retain(|name| own.of(layer_of(name)) != Bits::FLOAT);
     }
     if quantized.is_empty() {
@@ -187,15 +184,12 @@ fn layer_of(weight: &str) -> &str {
     weight.strip_suffix(".weight").unwrap_or(weight)
 }
 
-/// Checks that layers with a matrix were trained for integers of 8 bits, or not for integers.
+/// Checks that layers were trained for integers of 8 bits, or not for integers.
 ///
 /// # Errors
 /// A layer that was trained for other bits.
-fn check_bits(own: &Quantization, layers: &[String], quantized: &BTreeSet<String>) -> Result<()> {
-    let is_other = |layer: &&String| {
-        let has_matrix = quantized.contains(&format!("{layer}.weight"));
-        has_matrix && ![Bits::EIGHT, Bits::FLOAT].contains(&own.of(layer))
-    };
+fn check_bits(own: &Quantization, layers: &[String]) -> Result<()> {
+    let is_other = |layer: &&String| ![Bits::EIGHT, Bits::FLOAT].contains(&own.of(layer));
     match layers.iter().find(is_other) {
         None => Ok(()),
         Some(layer) => Err(Error::user(format!(

@@ -1,5 +1,5 @@
-//! Training for integers: runs learn, resume to the byte, are evaluated as they were trained, and `lessen quantize` takes
-//! their ranges; ranges from data.
+//! Training for integers: runs learn, resume to the byte, are evaluated as they were trained, and `lessen quantize`
+//! takes their ranges; ranges from data.
 
 use crate::images::bars;
 use crate::support::{classifier, json, refuse, succeed, text, titles, train_on};

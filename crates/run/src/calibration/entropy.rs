@@ -4,8 +4,8 @@
 const LEVELS: usize = 128;
 
 /// The number of bins of magnitudes, from the first one on, whose range has the least Kullback-Leibler divergence
-/// `sum p ln(p / q)` of what 128 levels make of them (Migacz 2017): `p` are the numbers of these bins, the last one with
-/// all beyond it, and `q` those that the levels know, spread over the bins of a level that have any.
+/// `sum p ln(p / q)` of what 128 levels make of them (Migacz 2017): `p` are the numbers of these bins, the last one
+/// with all beyond it, and `q` those that the levels know, spread over the bins of a level that have any.
 pub(super) fn best_width(counts: &[f64]) -> usize {
     let mut below = vec![0.0];
     for count in counts {
