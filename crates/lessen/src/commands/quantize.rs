@@ -6,11 +6,18 @@ use super::quantize_onnx::QuantizeOnnx;
 use crate::{say, tell};
 use clap::Args;
 use lessen_compile::Precision;
+use lessen_run::calibration::Method;
 use lessen_run::quantization::{QuantizedFolder, quantize_folder};
+use lessen_run::recipe::words::Word;
 use lessen_run::saved_run::Evaluation;
 use lessen_run::{Error, Result};
 use serde_json::json;
 use std::path::PathBuf;
+
+/// The method of this name.
+fn parse_method(word: &str) -> std::result::Result<Method, String> {
+    Method::from_word(word).ok_or_else(|| format!("choose one of {}", Method::WORDS.join(", ")))
+}
 
 /// Flags of `lessen quantize`.
 #[derive(Args)]
@@ -20,16 +27,22 @@ pub struct Quantize {
     /// Folder to write; it must not exist, or be empty. Of an ONNX file in place of RUN, the file to write
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Of an ONNX file: inputs, as those of lessen run, whose activations say the ranges of all; may be repeated
-    /// [default: each in its own range, convolutions as they are]
-    #[arg(long, value_name = "FILE")]
-    calibrate: Vec<PathBuf>,
     /// Data to score the model on, before and after: a folder with splits, or a file
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Split to score [default: dev]
     #[arg(long, value_name = "NAME", requires = "data")]
     split: Option<String>,
+    /// Data from which the inputs of layers get fixed ranges, of the kind that the model was trained on: a file, or a
+    /// folder, of which the split dev is taken [default: those of a training for integers, else each row has its own].
+    /// Of an ONNX file: a file of inputs, as those of lessen run; may be repeated [default: each input of a product has
+    /// its own range, and convolutions stay as they are]
+    #[arg(long, value_name = "PATH")]
+    calibrate: Vec<PathBuf>,
+    /// How ranges follow from that data: the greatest magnitude (minmax), the one that 99.99 % do not exceed
+    /// (percentile), or the range whose levels lose the least information (entropy) [default: minmax]
+    #[arg(long, value_name = "NAME", value_parser = parse_method, requires = "calibrate")]
+    method: Option<Method>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -43,18 +56,22 @@ impl Quantize {
         if self.model.folder().is_file() {
             return self.onnx();
         }
-        if !self.calibrate.is_empty() {
-            return Err(Error::user(format!(
-                "--calibrate is for ONNX files, and {} is a folder",
-                self.model.folder().display()
-            )));
-        }
+        let data = match &self.calibrate[..] {
+            [] => None,
+            [data] => Some((data.as_path(), self.method())),
+            _ => {
+                return Err(Error::user(
+                    "--calibrate is given twice; a model of a run takes one file or folder",
+                ));
+            }
+        };
         let added = self.model.added()?;
         let backend = || self.device.open();
         let found = quantize_folder(
             self.model.folder(),
             self.model.which(),
             self.model.adapters(&added),
+            data,
             &self.out,
             &backend,
         )?;
@@ -73,6 +90,10 @@ impl Quantize {
         Ok(0)
     }
 
+    fn method(&self) -> Method {
+        self.method.unwrap_or(Method::MinMax)
+    }
+
     /// Quantizes an ONNX file.
     fn onnx(&self) -> Result<u8> {
         if self.data.is_some() {
@@ -84,6 +105,7 @@ impl Quantize {
             file: self.model.folder(),
             out: &self.out,
             calibrate: &self.calibrate,
+            method: self.method(),
             device: &self.device,
             json: self.json,
         };
@@ -107,6 +129,9 @@ impl Quantize {
             self.out.display(),
             found.quantized.len()
         );
+        if let Some((layers, origin)) = &found.fixed {
+            text += &format!("the inputs of {layers} layers have fixed ranges, {origin}\n");
+        }
         text += &format!(
             "on random inputs logits differ by {:.1e} of the largest, and {:.1} % of the largest ones are the same\n",
             found.difference,
@@ -131,6 +156,7 @@ impl Quantize {
             "source": found.source.display().to_string(),
             "out": self.out.display().to_string(),
             "quantized": found.quantized,
+            "fixed": found.fixed.as_ref().map(|(layers, origin)| json!({"layers": layers, "origin": origin})),
             "bytes": found.bytes,
             "difference": found.difference,
             "agreement": found.agreement,

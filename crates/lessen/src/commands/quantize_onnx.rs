@@ -1,5 +1,6 @@
 //! `lessen quantize FILE.onnx`
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,6 +9,7 @@ use lessen::onnx::{Inputs, random_values};
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::quantize::{QuantizedModel, Ranges, observed, quantize};
 use lessen_onnx::{Data, HostValue, Model, Session};
+use lessen_run::calibration::{Magnitudes, Method};
 use lessen_run::{Error, Result};
 use serde_json::json;
 
@@ -27,6 +29,8 @@ pub struct QuantizeOnnx<'a> {
     pub out: &'a Path,
     /// Files of inputs, as of `lessen run`, whose activations say the ranges; none where each is in its own.
     pub calibrate: &'a [PathBuf],
+    /// How ranges follow from them.
+    pub method: Method,
     pub device: &'a DeviceArgs,
     pub json: bool,
 }
@@ -126,7 +130,7 @@ impl QuantizeOnnx<'_> {
         model.outputs.extend(more);
         let model = Arc::new(model);
         let session = Session::new(model.clone(), self.device.open()?)?;
-        let mut ranges = Ranges::new();
+        let mut all: HashMap<String, (Magnitudes, [f32; 2])> = HashMap::new();
         for file in self.calibrate {
             let inputs = Inputs::read(&model, &[file.display().to_string()])?.values(&model)?;
             let outputs = session.run(inputs.clone())?;
@@ -134,20 +138,27 @@ impl QuantizeOnnx<'_> {
                 if !names.contains(name) {
                     continue;
                 }
-                let Some(Data::F32(all)) = value.tensor().map(|tensor| tensor.data()) else {
+                let Some(Data::F32(numbers)) = value.tensor().map(|tensor| tensor.data()) else {
                     continue;
                 };
-                let range = ranges.entry(name.clone()).or_insert([f32::INFINITY, f32::NEG_INFINITY]);
-                for x in all {
-                    *range = [range[0].min(*x), range[1].max(*x)];
-                    if x.is_nan() {
-                        *range = [f32::NAN; 2];
-                        break;
-                    }
-                }
+                let (magnitudes, range) = all.entry(name.clone()).or_default();
+                magnitudes.add_all(numbers);
+                *range = numbers
+                    .iter()
+                    .fold(*range, |[low, high], x| [low.min(*x), high.max(*x)]);
             }
         }
-        Ok(ranges)
+        let clipped = |(name, (magnitudes, [low, high])): (String, (Magnitudes, [f32; 2]))| {
+            let clip = magnitudes.clip(self.method);
+            // A clip that is NaN makes the range so.
+            let range = if clip.is_nan() {
+                [clip; 2]
+            } else {
+                [low.max(-clip), high.min(clip)]
+            };
+            (name, range)
+        };
+        Ok(all.into_iter().map(clipped).collect())
     }
 }
 

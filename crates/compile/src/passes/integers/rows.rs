@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lessen_graph::{DType, Node, ValueId, numel, ops};
 
-use super::{Codes, Writer, coded};
+use super::{Codes, Writer, coded, fixed_ranges};
 
 impl Writer<'_> {
     /// The product of a node as one of codes, where its matrix has codes. The scales of a matrix `[K, N]` are those of
@@ -30,10 +30,7 @@ impl Writer<'_> {
         if matmul.transpose_b {
             let of_rows = match self.restored(node, rows, lead) {
                 Some(of_rows) => of_rows,
-                None => {
-                    let x = self.rewriter.get(rows);
-                    self.rows(node, x)
-                }
+                None => self.rows_of(node, rows),
             };
             return Some(self.multiplied(node, of_rows, [weight, weight_scale]));
         }
@@ -50,10 +47,25 @@ impl Writer<'_> {
         Some(self.multiplied(node, of_rows, [weight, ones]))
     }
 
+    /// The codes of rows of the old graph: of the scale that the model rounds them to, or by their largest magnitudes.
+    fn rows_of(&mut self, node: &Node, rows: ValueId) -> Codes {
+        let x = self.rewriter.get(rows);
+        let Some(levels) = fixed_ranges::levels_of(self.graph, rows) else {
+            return self.rows(node, x);
+        };
+        if let Some(known) = self.codes.get(&(x, false)) {
+            return *known;
+        }
+        let [codes, scale] = fixed_ranges::codes_of(self.graph, levels, node, &mut self.rewriter);
+        let zero = ops::QuantizedMatMul::default().zero;
+        let codes = Codes { codes, scale, zero };
+        self.codes.insert((x, false), codes);
+        codes
+    }
+
     /// The product of rows with a matrix of codes of 4 bits.
     fn grouped_product(&mut self, node: &Node, rows: ValueId, grouped: &coded::Grouped) -> ValueId {
-        let x = self.rewriter.get(rows);
-        let rows = self.rows(node, x);
+        let rows = self.rows_of(node, rows);
         let [codes, scale] = grouped.parts.map(|part| self.rewriter.get(part));
         let op = ops::GroupedMatMul {
             group: grouped.op.group,

@@ -1,11 +1,13 @@
-//! Values in fewer bits: truth values as one, numbers as eight.
+//! Values in fewer bits: truth values as one, numbers as two to eight.
 
+pub mod fake_quantize;
 pub mod nibbles;
 pub mod pack;
 pub mod quantize;
 pub mod quantize_linear;
 
 operations! {
+    fake_quantize::{FakeQuantize},
     nibbles::{DequantizeGroups},
     pack::{PackBits, UnpackBits},
     quantize::{DequantizeRows, QuantizeRows},
