@@ -281,6 +281,11 @@ impl LayerShape {
             _ => self.kernel[0] * self.kernel[1] * self.group_inputs() * self.outputs,
         }
     }
+
+    /// Bytes of the weights at these bits, rounded up.
+    pub fn weight_bytes(&self, bits: Bits) -> u64 {
+        (self.weights() * u64::from(bits.weights)).div_ceil(8)
+    }
 }
 
 /// The largest count of a layer: 2^53, below which `f64` counts exactly.

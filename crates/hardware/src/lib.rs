@@ -3,6 +3,7 @@
 //! A [`CostModel`] answers for one [`LayerShape`] at some [`Bits`]; [`network_cost`] adds up the layers of a network.
 #![forbid(unsafe_code)]
 
+pub mod bitfusion;
 mod cost;
 mod layer;
 
