@@ -6,6 +6,7 @@
 pub mod bitfusion;
 mod cost;
 mod layer;
+pub mod networks;
 
 pub use cost::{CostModel, Energy, LayerCost, NetworkCost, network_cost};
 pub use layer::{Bits, Layer, LayerKind, LayerShape};
