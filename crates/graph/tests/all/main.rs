@@ -15,6 +15,7 @@ mod evaluation_of_images;
 mod evaluation_of_networks;
 mod evaluation_of_structure;
 mod from_output;
+mod hardware_products;
 mod helu;
 mod images;
 mod inverse;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::sram::{Port, energy_per_bit};
 use crate::layer::Bits;
+use crate::toml_text::read;
 
 /// Energies in pJ, at 45 nm in the published configurations.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
@@ -61,6 +62,11 @@ pub struct Accelerator {
 
 /// Bits of a partial sum.
 pub(super) const OUTPUT_BITS: u64 = 32;
+
+/// What a file of an accelerator has.
+const FIELDS: &str = "an accelerator has name, clock_hz, rows, columns, high_bits, low_bits, weight_buffer, \
+                      activation_buffer, output_buffer, memory_bits and the table energy with core_cycle, weight_read, \
+                      weight_write, activation_read, activation_write, output_read, output_write and dram";
 
 /// Largest extent of an array, in bits of the number.
 const MOST_UNITS: u64 = 1 << 16;
@@ -146,17 +152,7 @@ impl Accelerator {
     /// # Errors
     /// As [`Accelerator::from_file`], without the file's name.
     pub fn parse(text: &str) -> Result<Accelerator> {
-        let found: Accelerator = toml::from_str(text).map_err(|e| {
-            let place = e
-                .span()
-                .map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
-            Error::user(format!(
-                "line {place}: {}; an accelerator has name, clock_hz, rows, columns, high_bits, low_bits, \
-                 weight_buffer, activation_buffer, output_buffer, memory_bits and the table energy with core_cycle, \
-                 weight_read, weight_write, activation_read, activation_write, output_read, output_write and dram",
-                e.message().trim_end_matches('\n').replace('\n', " ")
-            ))
-        })?;
+        let found: Accelerator = read(text, FIELDS)?;
         found.check()?;
         Ok(found)
     }
