@@ -1,5 +1,8 @@
 """From a unit's Verilog to area, frequency and power: simulation, synthesis, timing, switching activity.
 
+Power is that of bench/hardware_power.py: the OpenSTA of Debian 12 (2.0.17) reads no activity file, ignores an activity
+that is set for an output pin, and counts the clock's internal energy twice.
+
 Used by bench/hardware.py. Needs yosys (with its ABC), OpenSTA (`sta`) and Icarus Verilog; Verilator simulates the
 modules where it is installed, Icarus elsewhere.
 """
@@ -12,7 +15,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# Cells that the mapping may not take: scan flip-flops, resets, latches, clock gates, and cells of other purposes.
+import hardware_power
+
+# For each library: cells that the mapping may not take: scan flip-flops, resets, latches, clock gates, and
+# cells of other purposes; what drives inputs and loads outputs; the unit of energy; a typical slew in ns.
 LIBRARIES = {
     "sky130": {
         "file": "sky130hd_tt.lib.gz",
@@ -20,6 +26,9 @@ LIBRARIES = {
         "unused": r"lpflow|probe|__s?edf|__sdf|__dl|__dfbb|__df[rs]|dfxbp|__macro|clkdly",
         "driver": "sky130_fd_sc_hd__inv_2",
         "load": 10.0,
+        "volts": 1.8,
+        "joule": 1e-12,
+        "slew": 0.1,
     },
     "nangate45": {
         "file": "nangate45_typ.lib.gz",
@@ -27,6 +36,9 @@ LIBRARIES = {
         "unused": r"^SDFF|^CLKGATE|^DL|^TBUF|^TLAT|^FILL|^ANTENNA|^LOGIC|DFF[RS]",
         "driver": "INV_X2",
         "load": 3.0,
+        "volts": 1.1,
+        "joule": 1e-15,
+        "slew": 0.02,
     },
 }
 # Lets ABC map for speed, then size and buffer gates against the library's delays.
@@ -85,9 +97,11 @@ class Library:
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         self.full, self.mapped = self.folder / "full.lib", self.folder / "mapped.lib"
         self.models = self.folder / "cells.v"
+        self.volts, self.joule = settings["volts"], settings["joule"]
+        self.bodies, self.powers = {}, {}
         kept, at, self.area, self.flops = [], 0, {}, set()
         for cell, begin, end in cells(text):
-            body = text[begin:end]
+            body = self.bodies[cell] = text[begin:end]
             area = re.search(r"^\s*area\s*:\s*\"?([\d.eE+-]+)", body, re.M)
             self.area[cell] = float(area[1]) if area else 0.0
             if re.search(r"^\s*ff\s*\(", body, re.M):
@@ -101,11 +115,17 @@ class Library:
         (self.folder / "speed.abc").write_text(ABC, encoding="utf-8")
         (self.folder / "constraints").write_text(
             f"set_driving_cell {settings['driver']}\nset_load {settings['load']} [all_outputs]\n", encoding="utf-8")
-        script = f"read_liberty -ignore_miss_func {self.mapped}\nwrite_verilog -noattr {self.models}\n"
+        script = f"read_liberty -ignore_miss_func {self.full}\nwrite_verilog -noattr {self.models}\n"
         (self.folder / "cells.ys").write_text(script, encoding="utf-8")
         run(["yosys", "-q", "-s", "cells.ys"], self.folder, "cells.log")
         # A gate of two inputs, by which areas are compared between libraries.
         self.nand = self.area.get("sky130_fd_sc_hd__nand2_1") or self.area["NAND2_X1"]
+
+    def power(self, cell):
+        """Capacitances and energies of a cell."""
+        if cell not in self.powers:
+            self.powers[cell] = hardware_power.CellPower(self.bodies[cell].strip(), self.settings["slew"])
+        return self.powers[cell]
 
 
 def simulate(folder, name, verilator):
@@ -133,19 +153,19 @@ def compare(folder, name):
 def synthesize(folder, name, library):
     """Maps a module onto a library: `netlist.v` with single bits as ports; counts and area of its cells in um2."""
     script = "\n".join([
-        f"read_verilog ../{name}.v", f"synth -flatten -top {name}", f"dfflibmap -liberty {library.mapped}",
+        f"read_verilog ../{name}.v", f"synth -noabc -top {name}", f"dfflibmap -liberty {library.mapped}",
         f"abc -liberty {library.mapped} -script {library.folder}/speed.abc -constr {library.folder}/constraints",
-        "setundef -zero", "hilomap -hicell " + tie(library, 1) + " -locell " + tie(library, 0),
+        "flatten", "setundef -zero", "opt_clean -purge", "hilomap -hicell " + tie(library, 1) + " -locell " + tie(library, 0),
         "splitnets -ports", "opt_clean -purge", "write_verilog -noattr -noexpr netlist.v", ""])
     (folder / "synthesis.ys").write_text(script, encoding="utf-8")
     run(["yosys", "-q", "-s", "synthesis.ys"], folder, "synthesis.log")
-    instances = re.findall(r"^  (\w+) \S+ \($", (folder / "netlist.v").read_text(encoding="utf-8"), re.M)
-    unknown = set(instances) - set(library.area)
+    found = [cell for cell, _, _ in instances((folder / "netlist.v").read_text(encoding="utf-8"))]
+    unknown = set(found) - set(library.area)
     if unknown:
         raise Failed(f"{name}: {', '.join(sorted(unknown))} is no cell of {library.name}")
-    flops = [cell for cell in instances if cell in library.flops]
-    area = sum(library.area[cell] for cell in instances)
-    return {"cells": len(instances), "flops": len(flops), "area": area,
+    flops = [cell for cell in found if cell in library.flops]
+    area = sum(library.area[cell] for cell in found)
+    return {"cells": len(found), "flops": len(flops), "area": area,
             "flop_area": sum(library.area[cell] for cell in flops)}
 
 
@@ -176,80 +196,48 @@ def timing(folder, name, library):
 
 
 def toggles(path):
-    """Transitions between 0 and 1 of each net in an activity file, the part of the time that it is 1, and the time."""
-    names, count, high, last, state = {}, {}, {}, {}, {}
-    now = begin = None
+    """Transitions between 0 and 1 of each net in an activity file."""
+    names, count, state = {}, {}, {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
-            if line.startswith("$var"):
-                parts = line.split()
-                names.setdefault(parts[3], []).append(parts[4].lstrip("\\"))
-            elif line[0] == "#":
-                now = int(line[1:])
-                begin = now if begin is None and state else begin
-            elif line[0] in "01xz":
-                value, key = line[0], line[1:].strip()
-                before = state.get(key)
-                if before == "1":
-                    high[key] = high.get(key, 0) + now - last[key]
-                if before in ("0", "1") and value in ("0", "1") and before != value:
+            if line[0] in "01xz":
+                value, key = line[0], line[1:-1]
+                before = state.get(key, "x")
+                if before != value and before in "01" and value in "01":
                     count[key] = count.get(key, 0) + 1
-                state[key], last[key] = value, now
-    begin = begin or 0
-    for key, value in state.items():
-        if value == "1":
-            high[key] = high.get(key, 0) + now - last[key]
-    total = max(now - begin, 1)
-    return {name: (count.get(key, 0), min(high.get(key, 0) / total, 1.0))
-            for key, all_names in names.items() for name in all_names}
+                state[key] = value
+            elif line.startswith("$var"):
+                parts = line.split()
+                names[parts[4].lstrip("\\")] = parts[3]
+    return {name: count.get(key, 0) for name, key in names.items()}
 
 
-def outputs(netlist, library_models):
-    """The pins that drive nets: pairs of `instance/pin` and net."""
-    pins = {}
-    for module in re.finditer(r"^module (\w+)\((.*?)endmodule", library_models, re.M | re.S):
-        pins[module[1]] = set(re.findall(r"^  output (\w+);", module[2], re.M))
-    for cell, instance, body in re.findall(r"^  (\w+) (\S+) \(\n(.*?)\n  \);", netlist, re.M | re.S):
-        for pin, net in re.findall(r"\.(\w+)\(([^)]*)\)", body):
-            if pin in pins.get(cell, {"Z", "HI", "LO"}):
-                yield f"{instance}/{pin}", net.strip().lstrip("\\").strip()
+def instances(netlist):
+    """The cells of a netlist: type, name, and pairs of pin and net."""
+    for cell, name, body in re.findall(r"^  (\w+) (\S+) \(\n(.*?)\n  \);", netlist, re.M | re.S):
+        pins = re.findall(r"\.(\w+)\(([^)]*)\)", body)
+        yield cell, name, [(pin, net.strip().lstrip("\\").strip()) for pin, net in pins if net.strip()]
 
 
 def power(folder, name, library, activity, period, cycles):
-    """Simulates the netlist on rows and asks OpenSTA for the power in W that follows from all nets' transitions."""
+    """Simulates the netlist on rows; its power in W at a period in ns, from all nets' transitions."""
     for file in ("stimulus.hex", "expected.hex", "testbench_netlist.v"):
         shutil.copy(activity / file, folder / file)
     run(["iverilog", "-g2005", "-o", "bench", "testbench_netlist.v", "netlist.v", str(library.models)], folder,
         "iverilog.log")
     run(["vvp", "-n", "bench"], folder, "simulation.log")
     compare(folder, f"the netlist of {name}")
-    nets = toggles(folder / "activity.vcd")
-    (folder / "activity.vcd").unlink()
-    netlist = (folder / "netlist.v").read_text(encoding="utf-8")
-    commands = [f"create_clock -name clk -period {period:.4f} clk"]
-    inputs = re.findall(r"^  input (\S+) *;", netlist, re.M)
-    settings = [("-input_ports", f"[get_ports {{{port.lstrip(chr(92))}}}]", port.lstrip("\\"))
-                for port in inputs if port != "clk"]
-    settings += [("-pins", f"[get_pins {pin}]", net)
-                 for pin, net in outputs(netlist, library.models.read_text(encoding="utf-8"))]
-    missing = 0
-    for flag, where, net in settings:
-        if net not in nets:
-            missing += 1
-            continue
-        count, duty = nets[net]
-        commands.append(f"set_power_activity {flag} {where} -activity {count / cycles:.6f} -duty {duty:.4f}")
-    if missing:
-        raise Failed(f"{name}: {missing} nets of the netlist are not in its activity")
-    text = sta(folder, name, library, commands + ["report_power"], "power.log")
-    if "Error" in text or "Warning" in text:
-        raise Failed(f"{name}: OpenSTA says {re.search('.*(Error|Warning).*', text)[0]}")
-    rows = dict(re.findall(r"^(Sequential|Combinational|Total)\s+(.*)$", text, re.M))
-    number = {key: [float(word) for word in row.split()[:4]] for key, row in rows.items()}
-    used = [count for pin, net in outputs(netlist, library.models.read_text(encoding='utf-8'))
-            for count in [nets[net][0]]]
-    return {"total": number["Total"][3], "leakage": number["Total"][2], "sequential": number["Sequential"][3],
-            "toggle_rate": sum(used) / max(len(used), 1) / cycles}
+    counts = toggles(folder / "activity.vcd")
+    for file in ("activity.vcd", "bench"):
+        (folder / file).unlink()
+    parts = list(instances((folder / "netlist.v").read_text(encoding="utf-8")))
+    nets = {net for _, _, pins in parts for _, net in pins}
+    if missing := nets - set(counts):
+        raise Failed(f"{name}: {len(missing)} nets, such as {min(missing)}, are not in its activity")
+    rates = {net: counts[net] / cycles for net in nets}
+    result = hardware_power.netlist_power(parts, rates, "clk", library, period)
+    result["transitions"] = sum(rates.values()) / len(rates)
+    return result
 
 
 def measure(unit, library, units, work):
@@ -259,7 +247,7 @@ def measure(unit, library, units, work):
     folder = units / name / library.name
     folder.mkdir(exist_ok=True)
     key = hashlib.sha256()
-    for part in (Path(__file__).read_bytes(), library.digest.encode(), (units / name / f"{name}.v").read_bytes(),
+    for part in (Path(__file__).read_bytes(), Path(hardware_power.__file__).read_bytes(), library.digest.encode(), (units / name / f"{name}.v").read_bytes(),
                  *((units / name / f"activity{at}" / "stimulus.hex").read_bytes()
                    for at in range(len(unit["activities"])))):
         key.update(hashlib.sha256(part).digest())

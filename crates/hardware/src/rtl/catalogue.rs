@@ -3,6 +3,7 @@
 use lessen_base::{Result, SplitMix64};
 
 use super::definition::FireHead;
+use super::dot::Dot;
 use super::exponent::Exponent;
 use super::fire::{Fire, HIDDEN};
 use super::flare::{Flare, Skip};
@@ -141,6 +142,9 @@ pub fn catalogue() -> Result<Vec<Entry>> {
     }
     for (number, lanes) in [(q8, 8), (q16, 1), (q16, 8), (q16, 32)] {
         entries.push(Entry::new("FIRE", Fire::new(number, lanes, head(1))?));
+    }
+    for number in [q8, q16] {
+        entries.push(Entry::new("products", Dot::new(number, 8, 64)?));
     }
     for length in [64, 256, 1024] {
         entries.push(Entry::new("row buffer", RowBuffer::new(q16, 8, length)?));

@@ -198,13 +198,15 @@ module {name}_lane (input clk, input [15:0] psi, input [15:0] scale, output reg 
   reg [15:0] u;
   reg [15:0] u_2;
   reg [31:0] piece;
-  wire signed [34:0] line = $signed(piece[31:16]) * $signed({{1'b0, u_2}}) + $signed({{{{4{{piece[15]}}}}, piece[15:0], 15'b0}}) + 35'sd{half};
+  reg signed [34:0] line;
+  wire signed [34:0] line_next = $signed(piece[31:16]) * $signed({{1'b0, u_2}}) + $signed({{{{4{{piece[15]}}}}, piece[15:0], 15'b0}}) + 35'sd{half};
   always @(posedge clk) begin
     psi_0 <= psi;
     scale_0 <= scale;
     u <= (|ratio[31:27]) ? 16'd{ONE} : ratio[27:12];
     u_2 <= u;
     piece <= {search};
+    line <= line_next;
     y <= {saturated};
   end
 endmodule
@@ -216,9 +218,9 @@ module {name} (
   output out_valid,
   output [{wide}:0] y
 );
-  reg [3:0] valids;
-  assign out_valid = valids[3];
-  always @(posedge clk) valids <= rst ? 4'd0 : {{valids[2:0], valid}};
+  reg [4:0] valids;
+  assign out_valid = valids[4];
+  always @(posedge clk) valids <= rst ? 5'd0 : {{valids[3:0], valid}};
   genvar lane;
   generate for (lane = 0; lane < {lanes}; lane = lane + 1) begin : lanes
     {name}_lane unit (

@@ -171,7 +171,10 @@ module {name}_lane (input clk, input [{top}:0] x, output reg [{top}:0] y);
   wire signed [{product_top}:0] product = slope_2 * $signed({{1'b0, rest_2}});
   wire signed [{product_top}:0] moved = product >>> {cut};
   wire [15:0] line = {{2'b0, begin_2}} + moved[15:0];
-  wire [15:0] h = beyond_2 ? 16'd0 : line;
+  reg [15:0] h;
+  reg beyond_3;
+  reg [{top}:0] x_3;
+  reg [{u_top}:0] u_3;
   wire [{top}:0] result;
   always @* case (piece)
 ",
@@ -192,17 +195,17 @@ module {name}_lane (input clk, input [{top}:0] x, output reg [{top}:0] y);
         let result = match self.number {
             // Beyond the end a number above zero is its own result.
             Number::Bf16 => format!(
-                "  wire [17:0] whole = x_2[15] ? {{2'b0, h}} : {{u_2, 3'b0}} - {{2'b0, h}};
+                "  wire [17:0] whole = x_3[15] ? {{2'b0, h}} : {{u_3, 3'b0}} - {{2'b0, h}};
   wire [15:0] rounded;
   {name}_float round (.q(whole), .scale(8'd112), .y(rounded));
-  assign result = (beyond_2 & ~x_2[15]) ? x_2 : {{x_2[15] & (|rounded), rounded[14:0]}};
+  assign result = (beyond_3 & ~x_3[15]) ? x_3 : {{x_3[15] & (|rounded), rounded[14:0]}};
 "
             ),
             Number::Fixed { .. } => {
                 let shift = FRACTION - fraction;
                 let wide = width + shift + 1;
                 format!(
-                    "  wire signed [{wide_top}:0] plain = x_2[{top}] ? {wide}'sd0 : $signed({{1'b0, x_2, {shift}'b0}});
+                    "  wire signed [{wide_top}:0] plain = x_3[{top}] ? {wide}'sd0 : $signed({{1'b0, x_3, {shift}'b0}});
   wire signed [{wide_top}:0] less = plain - $signed({{{h_pad}'b0, h}}) + {wide}'sd{half};
   assign result = less[{high}:{shift}];
 ",
@@ -231,6 +234,10 @@ module {name}_lane (input clk, input [{top}:0] x, output reg [{top}:0] y);
     beyond_2 <= beyond;
     begin_2 <= knot;
     slope_2 <= slope;
+    h <= beyond_2 ? 16'd0 : line;
+    beyond_3 <= beyond_2;
+    x_3 <= x_2;
+    u_3 <= u_2;
     y <= result;
   end
 endmodule
@@ -242,9 +249,9 @@ module {name} (
   output out_valid,
   output [{wide}:0] y
 );
-  reg [3:0] valids;
-  assign out_valid = valids[3];
-  always @(posedge clk) valids <= rst ? 4'd0 : {{valids[2:0], valid}};
+  reg [4:0] valids;
+  assign out_valid = valids[4];
+  always @(posedge clk) valids <= rst ? 5'd0 : {{valids[3:0], valid}};
   genvar lane;
   generate for (lane = 0; lane < {lanes}; lane = lane + 1) begin : lanes
     {name}_lane unit (.clk(clk), .x(x[lane*{width} +: {width}]), .y(y[lane*{width} +: {width}]));

@@ -17,6 +17,7 @@
 mod bench;
 mod catalogue;
 mod definition;
+mod dot;
 mod exponent;
 mod fire;
 mod flare;
@@ -35,6 +36,7 @@ mod verilog;
 pub use bench::Bench;
 pub use catalogue::{Activity, Entry, catalogue};
 pub use definition::{Definition, FireHead};
+pub use dot::Dot;
 pub use exponent::Exponent;
 pub use fire::Fire;
 pub use flare::{Flare, Skip};

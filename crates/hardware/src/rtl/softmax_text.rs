@@ -22,6 +22,8 @@ pub(super) fn verilog(unit: &Softmax) -> String {
     if let Some(statistics) = unit.statistics() {
         text += &statistics.verilog(&format!("{name}_statistics"));
     }
+    text += &distance(unit);
+    text += &quotient(unit);
     text += &head(unit);
     text += &maximum(unit);
     text += &distances(unit);
@@ -51,7 +53,7 @@ module {name} (
   input clk, input rst, input valid,
   input [{wide}:0] x, input [{lane_top}:0] keep, input [1:0] pass, input first, input last,
   output reg out_valid,
-  output reg [{wide}:0] y
+  output [{wide}:0] y
 );
   genvar lane;
 ",
@@ -128,38 +130,36 @@ fn maximum(unit: &Softmax) -> String {
     text
 }
 
-/// An instance that makes an exponential of the distance from the maximum to a key: `PREFIX_d` to `PREFIX_e`.
-fn distance(unit: &Softmax, indent: &str, prefix: &str, of: &str) -> String {
+/// The module of a lane that makes an exponential of the distance from the maximum to a key.
+fn distance(unit: &Softmax) -> String {
     let (name, width) = (unit.name(), unit.number.bits());
     let (bits, _) = unit.argument();
     let (top, argument_top) = (width - 1, bits - 1);
     let argument = match (unit.number, &unit.temperature) {
         (Number::Bf16, _) => format!(
-            "wire [15:0] {prefix}_most = {};
-wire [15:0] {prefix}_code = {};
-wire [15:0] {prefix}_sum;
-{name}_add {prefix}_add (.a({prefix}_most), .b({{~{prefix}_code[15], {prefix}_code[14:0]}}), .s({prefix}_sum));
-reg [15:0] {prefix}_rounded;
-always @(posedge clk) {prefix}_rounded <= {prefix}_sum;
-wire [{argument_top}:0] {prefix}_d;
-{name}_fixed {prefix}_fixed (.a({prefix}_rounded[14:0]), .d({prefix}_d));
+            "  wire [15:0] most_code = {};
+  wire [15:0] own_code = {};
+  wire [15:0] sum;
+  {name}_add add (.a(most_code), .b({{~own_code[15], own_code[14:0]}}), .s(sum));
+  reg [15:0] rounded;
+  always @(posedge clk) rounded <= sum;
+  wire [{argument_top}:0] d;
+  {name}_fixed fixed (.a(rounded[14:0]), .d(d));
 ",
             of_key(unit.number, "most"),
-            of_key(unit.number, of),
+            of_key(unit.number, "own"),
         ),
         (Number::Fixed { .. }, None) => {
-            format!("reg [{top}:0] {prefix}_d;\nalways @(posedge clk) {prefix}_d <= most - {of};\n")
+            format!("  reg [{top}:0] d;\n  always @(posedge clk) d <= most - own;\n")
         }
         (Number::Fixed { fraction, .. }, Some(temperature)) => {
-            let factor_bits = temperature.bits();
-            let product = width + factor_bits;
+            let product = width + temperature.bits();
             format!(
-                "reg [{top}:0] {prefix}_plain;
-always @(posedge clk) {prefix}_plain <= most - {of};
-wire [{product_top}:0] {prefix}_product = {prefix}_plain * factor;
-reg [{argument_top}:0] {prefix}_d;
-always @(posedge clk)
-  {prefix}_d <= (|{prefix}_product[{product_top}:{over}]) ? {{{bits}{{1'b1}}}} : {prefix}_product[{high}:{fraction}];
+                "  reg [{top}:0] plain;
+  always @(posedge clk) plain <= most - own;
+  wire [{product_top}:0] product = plain * factor;
+  reg [{argument_top}:0] d;
+  always @(posedge clk) d <= (|product[{product_top}:{over}]) ? {{{bits}{{1'b1}}}} : product[{high}:{fraction}];
 ",
                 product_top = product - 1,
                 over = fraction + bits,
@@ -167,16 +167,63 @@ always @(posedge clk)
             )
         }
     };
-    let text = argument
-        + &format!("wire [15:0] {prefix}_e;\n{name}_exp {prefix}_exp (.clk(clk), .d({prefix}_d), .e({prefix}_e));\n");
-    text.lines().map(|line| format!("{indent}{line}\n")).collect()
+    let factor = match &unit.temperature {
+        Some(temperature) => format!("input [{}:0] factor, ", temperature.bits() - 1),
+        None => String::new(),
+    };
+    format!(
+        "\
+// The exponential of the distance of one key from the maximum.
+module {name}_distance (
+  input clk, input [{top}:0] most, input [{top}:0] own, {factor}output [15:0] e
+);
+{argument}  {name}_exp exponential (.clk(clk), .d(d), .e(e));
+endmodule
+
+"
+    )
+}
+
+/// The module of a lane that divides an exponential by the sum.
+fn quotient(unit: &Softmax) -> String {
+    let (name, width) = (unit.name(), unit.number.bits());
+    let rounded = match unit.number {
+        Number::Bf16 => {
+            format!("  {name}_result round (.q(product), .scale(8'd96 - {{2'b0, extra}}), .y(rounded));\n")
+        }
+        Number::Fixed { .. } => format!(
+            "  wire [32:0] moved = product >> ({{1'b0, extra}} + 7'd{});
+  wire [{width}:0] half = moved[{width}:0] + {}'d1;
+  assign rounded = half[{width}:1];
+",
+            31 - width,
+            width + 1
+        ),
+    };
+    format!(
+        "\
+// The product of one exponential and the reciprocal of the sum, rounded.
+module {name}_quotient (
+  input clk, input [15:0] e, input [16:0] reciprocal, input [5:0] extra, output reg [{top}:0] y
+);
+  reg [32:0] product;
+  wire [{top}:0] rounded;
+{rounded}  always @(posedge clk) begin
+    product <= e * reciprocal;
+    y <= rounded;
+  end
+endmodule
+
+",
+        top = width - 1,
+    )
 }
 
 /// The exponentials of all lanes, and in online order of the maximum's growth.
 fn distances(unit: &Softmax) -> String {
     let (width, lanes) = (unit.number.bits(), unit.lanes);
     let mut text = String::new();
-    if let (Some(temperature), Some(statistics)) = (&unit.temperature, unit.statistics()) {
+    if let Some(temperature) = &unit.temperature {
         text += &format!(
             "  wire [{top}:0] factor;
   wire [{wide}:0] kept_codes;
@@ -195,23 +242,29 @@ fn distances(unit: &Softmax) -> String {
             code_top = width - 1,
             keep_top = lanes + KEEP - 1,
         );
-        debug_assert!(statistics.gap() > 0, "statistics take time");
     }
+    let name = unit.name();
+    let factor = match &unit.temperature {
+        Some(_) => ".factor(factor), ",
+        None => "",
+    };
     let _ = write!(
         text,
         "  wire [{}:0] exps;
   generate for (lane = 0; lane < {lanes}; lane = lane + 1) begin : exponentials
-    wire [{}:0] own = x_2[lane*{width} +: {width}];
-{}    assign exps[lane*16 +: 16] = lane_e & {{16{{c{}[{KEEP} + lane]}}}};
+    wire [15:0] e;
+    {name}_distance distance (.clk(clk), .most(most), .own(x_2[lane*{width} +: {width}]), {factor}.e(e));
+    assign exps[lane*16 +: 16] = e & {{16{{c{}[{KEEP} + lane]}}}};
   end endgenerate
 ",
         lanes * 16 - 1,
-        width - 1,
-        distance(unit, "    ", "lane", "own"),
         exponential_stage(unit),
     );
     if unit.order == Order::Online {
-        text += &distance(unit, "  ", "grown", "former");
+        let _ = writeln!(
+            text,
+            "  wire [15:0] grown;\n  {name}_distance growth (.clk(clk), .most(most), .own(former), .e(grown));"
+        );
     }
     text
 }
@@ -242,7 +295,7 @@ fn sum(unit: &Softmax) -> String {
             let _ = write!(
                 text,
                 "  reg [15:0] shrink;
-  always @(posedge clk) shrink <= grown_e;
+  always @(posedge clk) shrink <= grown;
   wire [{}:0] rescaled = sum * shrink + {wide}'d16384;
 ",
                 wide - 1
@@ -277,35 +330,19 @@ fn sum(unit: &Softmax) -> String {
     text
 }
 
-/// The products of exponentials and reciprocal, rounded.
+/// The quotients of all lanes.
 fn results(unit: &Softmax) -> String {
-    let (width, lanes) = (unit.number.bits(), unit.lanes);
-    let rounded = match unit.number {
-        Number::Bf16 => format!(
-            "    {}_result round (.q(product), .scale(8'd96 - {{2'b0, extra}}), .y(rounded));\n",
-            unit.name()
-        ),
-        Number::Fixed { .. } => format!(
-            "    wire [32:0] moved = product >> ({{1'b0, extra}} + 7'd{});
-    wire [{width}:0] half = moved[{width}:0] + {}'d1;
-    assign rounded = half[{width}:1];
-",
-            31 - width,
-            width + 1
-        ),
-    };
-    let stage = exponential_stage(unit) + 1;
+    let (width, lanes, stage) = (unit.number.bits(), unit.lanes, exponential_stage(unit) + 1);
     format!(
         "  wire out = c{stage}[{VALID}] & (c{stage}{PASS} == 2'd{pass});
   always @(posedge clk) out_valid <= out & ~rst;
   generate for (lane = 0; lane < {lanes}; lane = lane + 1) begin : results
-    reg [32:0] product;
-    always @(posedge clk) product <= exps[lane*16 +: 16] * reciprocal;
-    wire [{top}:0] rounded;
-{rounded}    always @(posedge clk) y[lane*{width} +: {width}] <= rounded;
+    {name}_quotient quotient (
+      .clk(clk), .e(exps[lane*16 +: 16]), .reciprocal(reciprocal), .extra(extra), .y(y[lane*{width} +: {width}])
+    );
   end endgenerate
 ",
         pass = Pass::Results as u8,
-        top = width - 1,
+        name = unit.name(),
     )
 }
