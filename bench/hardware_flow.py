@@ -60,6 +60,19 @@ def run(command, folder, log):
         raise Failed(f"{command[0]} in {folder} ended with {done.returncode}: {' / '.join(tail)}")
 
 
+def digest(parts):
+    """A short digest of some bytes."""
+    key = hashlib.sha256()
+    for part in parts:
+        key.update(hashlib.sha256(part).digest())
+    return key.hexdigest()[:16]
+
+
+def matches(expression, name):
+    """Whether a regular expression finds something in a name; the empty one does in all."""
+    return re.search(expression, name) is not None
+
+
 def versions():
     """The versions of the tools, None where one is missing."""
     asked = {"yosys": ["yosys", "-V"], "OpenSTA": ["sta", "-version"], "iverilog": ["iverilog", "-V"],
@@ -246,12 +259,10 @@ def measure(unit, library, units, work):
     name = unit["name"]
     folder = units / name / library.name
     folder.mkdir(exist_ok=True)
-    key = hashlib.sha256()
-    for part in (Path(__file__).read_bytes(), Path(hardware_power.__file__).read_bytes(), library.digest.encode(), (units / name / f"{name}.v").read_bytes(),
-                 *((units / name / f"activity{at}" / "stimulus.hex").read_bytes()
-                   for at in range(len(unit["activities"])))):
-        key.update(hashlib.sha256(part).digest())
-    kept = work / "results" / f"{name}-{library.name}-{key.hexdigest()[:16]}.json"
+    parts = [Path(__file__).read_bytes(), Path(hardware_power.__file__).read_bytes(), library.digest.encode(),
+             (units / name / f"{name}.v").read_bytes()]
+    parts += [(units / name / f"activity{at}" / "stimulus.hex").read_bytes() for at in range(len(unit["activities"]))]
+    kept = work / "results" / f"{name}-{library.name}-{digest(parts)}.json"
     if kept.exists():
         return json.loads(kept.read_text(encoding="utf-8"))
     result = synthesize(folder, name, library)

@@ -74,9 +74,13 @@ fn write_unit(out: &Path, entry: &Entry, seed: u64) -> Result<Value> {
             "mean_error": mean, "greatest_error": greatest,
         }));
     }
+    // Cycles depend on the length alone.
+    let longest = unit.longest().unwrap_or(unit.lanes());
+    let operands = (0..unit.operands().len()).map(|_| vec![0; longest]);
+    let cycles = unit.feed(&operands.collect()).len();
     Ok(json!({
         "name": unit.name(), "function": entry.function, "lanes": unit.lanes(), "bits": unit.operands()[0].bits(),
-        "format": unit.operands()[0].to_string(), "longest": unit.longest(), "rows_checked": checks.len(),
+        "format": unit.operands()[0].to_string(), "longest": unit.longest(), "rows_checked": checks.len(), "cycles_of_longest": cycles,
         "activities": activities,
     }))
 }
