@@ -26,6 +26,7 @@ mod layer;
 mod network_file;
 pub mod networks;
 mod roofline;
+pub mod rtl;
 mod toml_text;
 
 pub use bit_serial::BitSerial;
