@@ -30,8 +30,8 @@ pub enum Precision {
     /// Codes of 8 bits, added up as integers, where a matrix is stored as codes; everything else is as in the program.
     /// For inference. See [`integers`](crate::passes::integers).
     Int8,
-    /// Codes of 8 bits of rows and of 4 bits of matrices, where a matrix is stored as such codes; everything else is as in
-    /// the program. For inference. See [`integers`](crate::passes::integers).
+    /// Codes of 8 bits of rows and of 4 bits of matrices, where a matrix is stored as such codes; everything else is as
+    /// in the program. For inference. See [`integers`](crate::passes::integers).
     Int4,
 }
 

@@ -67,3 +67,28 @@ impl Factors {
         }
     }
 }
+
+/// The numbers of a product's inputs.
+#[derive(Clone, Copy)]
+pub(super) struct Operands {
+    /// The matrix.
+    pub(super) weight: usize,
+    /// The scales of rows and of columns; none where the result is the sums.
+    pub(super) scales: Option<[usize; 2]>,
+    /// The bias, where there are so many inputs.
+    pub(super) bias: usize,
+}
+
+impl Operands {
+    pub(super) const SCALED: Operands = Operands {
+        weight: 2,
+        scales: Some([1, 3]),
+        bias: 4,
+    };
+
+    pub(super) const SUMS: Operands = Operands {
+        weight: 1,
+        scales: None,
+        bias: 2,
+    };
+}

@@ -32,6 +32,7 @@ mod layouts;
 mod map;
 pub mod matmul;
 mod moments;
+mod nibbles;
 #[cfg(target_arch = "x86_64")]
 mod nibbles_vnni;
 pub mod norm;

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::grouped_matmul::{BLOCK, LANES, Levels, Nibbles, total};
+use super::nibbles::{BLOCK, LANES, Levels, Nibbles, total};
 use super::rows::Rows;
 
 /// Rows of a register tile.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use lessen_graph::{numel, ops};
 
 pub use super::coded_factors::Factors;
-use super::coded_factors::ZERO;
+use super::coded_factors::{Operands, ZERO};
 use super::kernel::{Kernel, Reads, RowKernel, Types};
 use super::rows::Rows;
 #[cfg(target_arch = "x86_64")]
@@ -127,31 +127,6 @@ pub(super) fn quantized_matmul_kernel(op: &ops::QuantizedMatMul, types: &Types<'
 /// The kernel of [`ops::IntegerMatMul`].
 pub(super) fn integer_matmul_kernel(op: &ops::IntegerMatMul, types: &Types<'_>) -> Option<Kernel> {
     product_kernel(op.zero, types, Operands::SUMS).into()
-}
-
-/// The numbers of a product's inputs.
-#[derive(Clone, Copy)]
-pub(super) struct Operands {
-    /// The matrix.
-    pub(super) weight: usize,
-    /// The scales of rows and of columns; none where the result is the sums.
-    pub(super) scales: Option<[usize; 2]>,
-    /// The bias, where there are so many inputs.
-    pub(super) bias: usize,
-}
-
-impl Operands {
-    const SCALED: Operands = Operands {
-        weight: 2,
-        scales: Some([1, 3]),
-        bias: 4,
-    };
-
-    const SUMS: Operands = Operands {
-        weight: 1,
-        scales: None,
-        bias: 2,
-    };
 }
 
 /// The kernel of a product of rows with this code of zero and these operands.

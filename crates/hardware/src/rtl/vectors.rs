@@ -83,8 +83,8 @@ fn word(random: &mut SplitMix64, number: Number) -> u64 {
     }
 }
 
-/// Rows that check a unit: every pair of corners, constant rows, rows that ascend and descend, rows of random words and of
-/// scores, of all lengths around a multiple of the lanes.
+/// Rows that check a unit: every pair of corners, constant rows, rows that ascend and descend, rows of random words and
+/// of scores, of all lengths around a multiple of the lanes.
 pub fn check_rows(unit: &dyn Unit, seed: u64, random_rows: usize) -> Vec<Row> {
     let mut random = SplitMix64::named(seed, &unit.name());
     let operands = unit.operands();

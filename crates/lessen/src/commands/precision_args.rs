@@ -10,7 +10,8 @@ use lessen_run::saved_run::SavedRun;
 #[derive(Args)]
 pub struct PrecisionArgs {
     /// Dtype of the operands of products and of the weights in memory; bf16 takes half the memory, int8 a quarter, with
-    /// a scale for each row, int4 less than a sixth, with one for each 32 elements [default: products as in training, weights in f32]
+    /// a scale for each row, int4 less than a sixth, with one for each 32 elements [default: products as in training,
+    /// weights in f32]
     #[arg(long, value_name = "DTYPE", value_parser = ["f32", "bf16", "int8", "int4"])]
     precision: Option<String>,
 }

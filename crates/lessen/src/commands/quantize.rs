@@ -12,7 +12,7 @@ use lessen_run::recipe::words::Word;
 use lessen_run::saved_run::Evaluation;
 use lessen_run::{Error, Result};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The method of this name.
 fn parse_method(word: &str) -> std::result::Result<Method, String> {
@@ -76,7 +76,7 @@ impl Quantize {
             &backend,
         )?;
         let scores = match &self.data {
-            Some(_) => Some([self.scored(Precision::F32)?, self.scored(Precision::Int8)?]),
+            Some(_) => Some([self.scored(None)?, self.scored(Some(&self.out))?]),
             None => None,
         };
         if let Some([before, _]) = &scores {
@@ -112,11 +112,14 @@ impl Quantize {
         quantize.run()
     }
 
-    /// The scores of the model in a precision.
-    fn scored(&self, precision: Precision) -> Result<Evaluation> {
+    /// The scores of the model in `f32`, or of the integers in a folder.
+    fn scored(&self, integers: Option<&Path>) -> Result<Evaluation> {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
-        run.set_precision(precision);
+        match integers {
+            None => run.set_precision(Precision::F32),
+            Some(folder) => run.take_model(folder)?,
+        }
         run.evaluate(self.data.as_deref(), self.split.as_deref())
     }
 

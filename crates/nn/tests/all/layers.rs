@@ -198,7 +198,7 @@ fn by_range(x: &Array) -> Arrays {
     trace.output("loss", loss);
     trace.output("gradient", loss.grad(&[input])[0]);
     drop(cx);
-    let state = |name: &str, all: [f32; 3]| (format!("bn.{name}"), Array::f32(&[3], all.to_vec()));
+    let state = |name: &str, all: [f64; 3]| (format!("bn.{name}"), Array::f32(&[3], all.to_vec()));
     let mut given = Arrays::from([
         state("weight", [1.0, 0.5, 2.0]),
         state("bias", [0.1, 0.2, 0.3]),
@@ -226,9 +226,15 @@ fn batch_norm_by_range_divides_by_the_range_over_the_root_of_twice_the_logarithm
             let own = found["y"].data[3 * row + channel];
             assert!((own - y).abs() < 1e-6, "channel {channel}: {own} and {y}");
         }
-        let moved = [found["bn.running_mean"].data[channel], found["bn.running_var"].data[channel]];
+        let moved = [
+            found["bn.running_mean"].data[channel],
+            found["bn.running_var"].data[channel],
+        ];
         let expected = [0.1 * mean, 0.9 + 0.1 * spread * spread];
-        assert!((moved[0] - expected[0]).abs() < 1e-6 && (moved[1] - expected[1]).abs() < 1e-6, "{moved:?}");
+        assert!(
+            (moved[0] - expected[0]).abs() < 1e-6 && (moved[1] - expected[1]).abs() < 1e-6,
+            "{moved:?}"
+        );
     }
     for place in 0..x.data.len() {
         let loss = |step: f64| {
@@ -332,7 +338,7 @@ fn settings_and_shapes_that_no_layer_takes_are_mistakes() {
         let how = BatchNorm {
             eps,
             momentum,
-            frozen: false,
+            ..BatchNorm::default()
         };
         let sentence = mistake(|cx| {
             let x = cx.trace().tensor(input(cx, &[4, 2]));

@@ -13,7 +13,9 @@ use serde_json::json;
 
 fn numbers(shape: &[usize]) -> Array {
     let ty = Type::f32(shape);
-    let data = (0..ty.numel()).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect();
+    let data = (0..ty.numel())
+        .map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5)
+        .collect();
     Array::new(ty, data)
 }
 
@@ -50,7 +52,9 @@ fn run(how: &Quantization, training: bool, x: &Array, states: &Arrays) -> Arrays
 /// The product of rows and of a weight that are rounded already.
 fn product(rows: &[Vec<f64>], weight: &[Vec<f64>]) -> Vec<f64> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum();
-    rows.iter().flat_map(|row| weight.iter().map(|own| dot(row, own))).collect()
+    rows.iter()
+        .flat_map(|row| weight.iter().map(|own| dot(row, own)))
+        .collect()
 }
 
 fn assert_near(found: &Array, expected: &[f64]) {
@@ -64,7 +68,11 @@ fn assert_near(found: &Array, expected: &[f64]) {
 fn rows_and_weights_are_at_the_levels_of_their_bits() {
     let (x, weight) = (numbers(&[2, 5]), numbers(&[3, 5]));
     let states = Arrays::from([("fc.weight".to_string(), weight.clone())]);
-    for (bits, rows, weights) in [("w8a8", Some(8), Some(8)), ("w2a4", Some(4), Some(2)), ("w32a3", Some(3), None)] {
+    for (bits, rows, weights) in [
+        ("w8a8", Some(8), Some(8)),
+        ("w2a4", Some(4), Some(2)),
+        ("w32a3", Some(3), None),
+    ] {
         let how = Quantization::new(bits.parse().unwrap(), Ranges::Dynamic);
         let of = |array: &Array, bits: Option<u32>| -> Vec<Vec<f64>> {
             let row = |row: &[f64]| bits.map_or(row.to_vec(), |bits| rounded(row, greatest(row), bits));
@@ -132,11 +140,15 @@ fn a_learned_factor_has_the_derivative_of_the_clip_times_the_range() {
     let cx = Context::new(&trace, true);
     let x = cx.input("x", DType::F32, &[1, 3]);
     let y = linear(&cx, &how, x);
-    let factor = cx.params().into_iter().find(|param| param.name == "fc.input_factor").unwrap();
+    let factor = cx
+        .params()
+        .into_iter()
+        .find(|param| param.name == "fc.input_factor")
+        .unwrap();
     assert!(!factor.is_buffer);
     trace.output("gradient", y.sum().grad(&[trace.tensor(factor.value)])[0]);
     drop(cx);
-    let state = |x: f32| Array::f32(&[1], vec![x]);
+    let state = |x: f64| Array::f32(&[1], vec![x]);
     let given = Arrays::from([
         ("x".to_string(), Array::f32(&[1, 3], vec![5.0, -7.0, 0.0])),
         ("fc.weight".to_string(), Array::f32(&[3, 3], vec![1.0; 9])),
@@ -175,7 +187,10 @@ fn what_shows_no_negative_number_takes_all_levels_of_few_bits() {
 fn functions_for_searches_round_and_refuse_other_bits() {
     for bits in 2..=8 {
         let trace = Trace::new();
-        let (w, x) = (trace.input("w", DType::F32, &[3, 5]), trace.input("x", DType::F32, &[2, 5]));
+        let (w, x) = (
+            trace.input("w", DType::F32, &[3, 5]),
+            trace.input("x", DType::F32, &[2, 5]),
+        );
         let clip = trace.input("clip", DType::F32, &[]);
         trace.output("w at levels", quantize_weight(w, bits, 0));
         trace.output("x at levels", quantize_in_range(x, bits, true, clip));
@@ -187,11 +202,17 @@ fn functions_for_searches_round_and_refuse_other_bits() {
             ("clip".to_string(), clip),
         ]);
         let found = trace.with_graph(|graph| evaluate_exactly(graph, &given)).unwrap();
-        let expected: Vec<f64> = weight.rows().flat_map(|row| rounded(row, greatest(row), bits)).collect();
+        let expected: Vec<f64> = weight
+            .rows()
+            .flat_map(|row| rounded(row, greatest(row), bits))
+            .collect();
         assert_near(&found["w at levels"], &expected);
         let most = f64::from((1 << bits) - 1);
         let half_wave = |x: &f64| (x * most / 1.25).round_ties_even().clamp(0.0, most) * 1.25 / most;
-        assert_near(&found["x at levels"], &rows.data.iter().map(half_wave).collect::<Vec<_>>());
+        assert_near(
+            &found["x at levels"],
+            &rows.data.iter().map(half_wave).collect::<Vec<_>>(),
+        );
     }
     for bits in [0, 1, 9] {
         let trace = Trace::new();
@@ -231,30 +252,51 @@ fn a_config_says_how_layers_are_quantized() {
         fs::write(folder.file("config.json"), serde_json::Value::from(config).to_string()).unwrap();
         Model::from_dir(&folder.0)
     };
-    assert_eq!(read(config["lessen_quantize"].clone()).unwrap().quantization(), Some(&how));
+    assert_eq!(
+        read(config["lessen_quantize"].clone()).unwrap().quantization(),
+        Some(&how)
+    );
     assert_eq!(read(json!(null)).unwrap().quantization(), None);
     for (value, says) in [
         (json!("w8a8"), "is no object"),
         (json!({"bits": "w9a8", "ranges": "running"}), "`w9a8` says no bits"),
         (json!({"bits": "w8a8", "ranges": "fixed"}), "`fixed` is none of running"),
-        (json!({"bits": "w8a8", "ranges": "running", "group": 3}), "the field `group`"),
-        (json!({"bits": "w8a8", "ranges": "running", "start": -1}), "no number of batches"),
-        (json!({"bits": "w8a8", "ranges": "running", "layers": {"fd": "w8a8"}}), "no layer `fd`"),
-        (json!({"bits": "w8a8", "ranges": "running", "layers": {"fc": 8}}), "says no bits"),
+        (
+            json!({"bits": "w8a8", "ranges": "running", "group": 3}),
+            "the field `group`",
+        ),
+        (
+            json!({"bits": "w8a8", "ranges": "running", "start": -1}),
+            "no number of batches",
+        ),
+        (
+            json!({"bits": "w8a8", "ranges": "running", "layers": {"fd": "w8a8"}}),
+            "no layer `fd`",
+        ),
+        (
+            json!({"bits": "w8a8", "ranges": "running", "layers": {"fc": 8}}),
+            "says no bits",
+        ),
     ] {
         let error = read(value).unwrap_err().to_string();
         assert!(error.contains("lessen_quantize") && error.contains(says), "{error}");
     }
     how.layers = BTreeMap::from([("nothing".to_string(), Bits::EIGHT)]);
     let error = model.set_quantization(Some(how)).unwrap_err().to_string();
-    assert!(error.starts_with("the model has no layer `nothing` to quantize; it has conv1, "), "{error}");
+    assert!(
+        error.starts_with("the model has no layer `nothing` to quantize; it has conv1, "),
+        "{error}"
+    );
 }
 
 #[test]
 fn scales_of_inputs_are_positive_numbers() {
     for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 3e38] {
         let error = check_scale("a.input_scale", &[scale]).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("the tensor `a.input_scale` is {scale}, and scales are")), "{error}");
+        assert!(
+            error.starts_with(&format!("the tensor `a.input_scale` is {scale}, and scales are")),
+            "{error}"
+        );
         assert!(check_scale("a.weight", &[scale]).is_ok());
     }
     assert!(check_scale("a.input_scale", &[0.25]).is_ok());

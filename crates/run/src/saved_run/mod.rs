@@ -95,6 +95,19 @@ impl<'a> SavedRun<'a> {
         self.precision = Some(precision);
     }
 
+    /// Takes the model of another folder in place of its own, which was made from it: all other settings stay.
+    ///
+    /// # Errors
+    /// A folder without a model.
+    pub fn take_model(&mut self, folder: &Path) -> Result<()> {
+        self.saved.model = Model::from_dir(folder)?;
+        self.saved.dir = folder.to_path_buf();
+        self.saved.base = None;
+        self.saved.added = Vec::new();
+        self.precision = has_integer_products(folder).then_some(Precision::Int8);
+        Ok(())
+    }
+
     /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
     ///
     /// # Errors

@@ -88,7 +88,8 @@ impl Session {
     }
 
     /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are stored in half the
-    /// bytes, with `int8` in a quarter, with `int4` in less than a sixth; they are rounded as they are set, and products read them so.
+    /// bytes, with `int8` in a quarter, with `int4` in less than a sixth; they are rounded as they are set, and
+    /// products read them so.
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.

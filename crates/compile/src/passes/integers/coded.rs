@@ -27,7 +27,8 @@ fn rows(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
         .then(|| [node.inputs[0], node.inputs[1]])
 }
 
-/// A matrix of codes of 4 bits: how its rows are restored, its codes and scales, and whether the value is the transpose.
+/// A matrix of codes of 4 bits: how its rows are restored, its codes and scales, and whether the value is the
+/// transpose.
 pub(super) struct Grouped {
     pub op: ops::DequantizeGroups,
     pub parts: [ValueId; 2],

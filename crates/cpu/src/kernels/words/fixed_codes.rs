@@ -6,9 +6,9 @@ use super::products::{Begins, Place, Runs};
 use super::right::Right;
 use super::rows::Shape;
 use super::{PANEL, VECTOR, WORD, is_worth, width};
+use crate::kernels::coded_factors::Operands;
 use crate::kernels::coded_sums::{Code, Scaling, column_sums, scaled};
 use crate::kernels::kernel::{Cut, Fixed, Prepare, Run};
-use crate::kernels::quantized_matmul::Operands;
 use crate::kernels::rows::Rows;
 
 /// Rows that are multiplied with one panel after another.

@@ -64,8 +64,8 @@ impl DequantizeGroups {
     }
 
     /// Writes the codes and the scales of a row, of which codes of absent elements are those of zero. With the largest
-    /// magnitude `m` of a group: `scale = m / 7`, and codes are from 1 to 15. Groups with numbers that are not finite are
-    /// restored as NaN.
+    /// magnitude `m` of a group: `scale = m / 7`, and codes are from 1 to 15. Groups with numbers that are not finite
+    /// are restored as NaN.
     pub fn quantize(&self, row: &[f32], codes: &mut [u8], scales: &mut [f32]) {
         codes.fill(ZERO | ZERO << 4);
         for (i, (part, scale)) in row.chunks(self.group).zip(scales).enumerate() {

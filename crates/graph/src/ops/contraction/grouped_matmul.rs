@@ -9,6 +9,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::bits::{DequantizeGroups, QuantizeRows};
 use crate::ops::rules::{arity, lead, rows};
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -99,6 +100,12 @@ impl Op for GroupedMatMul {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let (codes, weight) = (&inputs[0], &inputs[2]);
+        let factors = [Some(0), Some(2)];
+        vec![Products::matrix(factors, rows(codes), codes.last(), weight.shape[0])]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

@@ -8,6 +8,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::rules::{arity, rows};
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -59,6 +60,12 @@ impl Op for IntegerMatMul {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let (codes, weight) = (&inputs[0], &inputs[1]);
+        let factors = [Some(0), Some(1)];
+        vec![Products::matrix(factors, rows(codes), codes.last(), weight.shape[0])]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

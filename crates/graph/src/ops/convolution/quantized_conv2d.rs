@@ -9,6 +9,7 @@ use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op};
 use crate::ops::contraction::QuantizedMatMul;
 use crate::ops::rules::arity;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -147,6 +148,15 @@ impl Op for QuantizedConv2d {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let of = |sizes: &Conv2dSizes| Products {
+            groups: sizes.groups,
+            windows: Some([sizes.rows, sizes.columns]),
+            ..Products::matrix([Some(0), Some(2)], sizes.images, sizes.inputs, sizes.outputs)
+        };
+        self.sizes(inputs).iter().map(of).collect()
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
