@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 
-use super::{CodeStates, HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known, moves_elements};
+use super::{CodeStates, HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
 use crate::element::Element;
 use crate::host::{HostTensor, HostValue};
 use crate::model::Node;
@@ -29,6 +29,8 @@ pub(crate) struct Call<'a, 'g> {
     pub held: Option<&'a mut HeldInputs<'g>>,
     /// States of codes that the program has so far; none where a file alone is traced.
     pub codes: Option<&'a mut CodeStates<'g>>,
+    /// Whether the operator moves elements as they are, so that it works on codes as well.
+    pub moves_elements: bool,
     /// The types of the inputs that are there, in order, as the file has them; none where a file alone is traced.
     pub elements: &'a [Element],
     /// What names stand for in all runs that a session traces a program for; none where a file alone is traced.
@@ -63,6 +65,7 @@ pub(crate) fn evaluated(
         constants: None,
         held: None,
         codes: None,
+        moves_elements: false,
         elements: &[],
         fixed: None,
         source,
@@ -134,7 +137,7 @@ impl<'g> Call<'_, 'g> {
     pub fn tensor(&mut self, input: usize) -> Result<Tensor<'g>> {
         match self.inputs.get(input).cloned() {
             Some(Some(Value::Traced(tensor) | Value::Integers(tensor))) => Ok(tensor),
-            Some(Some(Value::Codes(codes))) if moves_elements(self.node) => Ok(codes.tensor),
+            Some(Some(Value::Codes(codes))) if self.moves_elements => Ok(codes.tensor),
             Some(Some(Value::Codes(_))) => self.unknown("an operator on integers of 8 bits"),
             Some(Some(Value::Restored(restored))) => {
                 let values = restored.values.data().to_f64();

@@ -2,14 +2,14 @@
 
 use lessen_base::Result;
 use lessen_graph::ops::Conv2dGradInput;
-use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
+use lessen_graph::{Pool2d, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::codes::Order;
+use super::coded_inputs::Order;
 use super::layout::{behind, channels_first, channels_last};
 use super::quantized::Source;
-use super::windows::Windows;
+use super::windows::{Windows, options};
 
 pub(crate) const OPERATORS: Operators = &[
     ("AveragePool", average_pool),
@@ -65,19 +65,6 @@ fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         y = y + call.tensor(2)?;
     }
     one(channels_first(y, size.len() - 2))
-}
-
-pub(super) fn options(call: &Call<'_, '_>, windows: &Windows) -> Result<Conv2dOptions> {
-    let Ok(groups) = usize::try_from(call.int("group", 1)) else {
-        return call.unknown("a negative number of groups");
-    };
-    Ok(Conv2dOptions {
-        stride: [windows.stride[0], windows.stride[1]],
-        padding: windows.padding(),
-        dilation: [windows.dilation[0], windows.dilation[1]],
-        groups,
-        ..Conv2dOptions::default()
-    })
 }
 
 /// The derivative of a convolution by its images, applied to images.

@@ -224,6 +224,7 @@ impl<'m, 'g> Importer<'m, 'g> {
             constants: Some(&mut self.constants),
             held: None,
             codes: None,
+            moves_elements: false,
             elements: &[],
             fixed: None,
             source: &self.model.source,

@@ -7,6 +7,7 @@
 mod activation;
 mod attention;
 mod call;
+mod coded_inputs;
 mod codes;
 mod elementwise;
 mod held;

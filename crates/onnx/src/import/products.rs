@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::codes::Order;
+use super::coded_inputs::Order;
 use super::quantized::Source;
 
 pub(crate) const OPERATORS: Operators = &[("Gemm", gemm), ("MatMul", matmul)];

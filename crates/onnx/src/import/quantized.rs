@@ -6,10 +6,10 @@ use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Type};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::codes::{Codes, Order, Weight};
-use super::images::options;
+use super::coded_inputs::{Order, Weight};
+use super::codes::Codes;
 use super::layout::{channels_first, channels_last, through, through_both};
-use super::windows::Windows;
+use super::windows::{Windows, options};
 use crate::element::Element;
 use crate::host::Data;
 

@@ -1,6 +1,7 @@
 //! Windows of convolutions and pooling as nodes give them.
 
 use lessen_base::Result;
+use lessen_graph::Conv2dOptions;
 
 use super::call::Call;
 
@@ -125,4 +126,18 @@ impl Windows {
         let [[top, bottom], [left, right]] = [self.pads[0], self.pads[1]];
         [top, bottom + self.beyond[0], left, right + self.beyond[1]]
     }
+}
+
+/// How a convolution slides.
+pub(super) fn options(call: &Call<'_, '_>, windows: &Windows) -> Result<Conv2dOptions> {
+    let Ok(groups) = usize::try_from(call.int("group", 1)) else {
+        return call.unknown("a negative number of groups");
+    };
+    Ok(Conv2dOptions {
+        stride: [windows.stride[0], windows.stride[1]],
+        padding: windows.padding(),
+        dilation: [windows.dilation[0], windows.dilation[1]],
+        groups,
+        ..Conv2dOptions::default()
+    })
 }

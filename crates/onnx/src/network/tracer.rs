@@ -96,6 +96,7 @@ impl<'n, 'g> Tracer<'n, 'g, '_> {
             constants: None,
             held: None,
             codes: None,
+            moves_elements: false,
             elements: &[],
             fixed: None,
             source: &model.source,

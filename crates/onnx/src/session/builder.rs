@@ -319,6 +319,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             constants: Some(&mut self.computed),
             held: Some(&mut self.inputs),
             codes: Some(&mut self.codes),
+            moves_elements: moves_elements(node),
             elements: &elements,
             fixed: Some(&fixed),
             source: &self.model.source,

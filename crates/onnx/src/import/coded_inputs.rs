@@ -1,0 +1,229 @@
+//! Inputs of nodes on integers of 8 bits: codes, scales, zero points, and weights as rows of codes.
+
+use std::sync::Arc;
+
+use lessen_base::Result;
+use lessen_graph::{DType, Tensor};
+
+use super::Value;
+use super::call::Call;
+use super::codes::Codes;
+use crate::element::Element;
+use crate::host::{Data, HostTensor};
+
+/// The code of zero of a weight.
+const MIDDLE: i32 = 128;
+
+/// How a weight lies in a file; its codes are rows, one for each column of the product.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Columns `[N, K]`.
+    Columns,
+    /// Rows `[K, N]`.
+    Rows,
+    /// Kernels `[O, C, KH, KW]` or `[O, C, KW]`, whose codes are `[O, KH KW C]`.
+    Kernels,
+}
+
+/// A weight's codes as a state, and a scale for each of its columns.
+pub(super) struct Weight<'g> {
+    pub codes: Tensor<'g>,
+    pub scale: Vec<f32>,
+    /// The sum of the levels, code less 128, of each column.
+    pub levels: Vec<i32>,
+}
+
+/// The type of integers of 8 bits with or without a sign; none of others.
+fn is_signed(element: Option<Element>) -> Option<bool> {
+    match element? {
+        Element::Int(1) => Some(true),
+        Element::Unsigned(1) => Some(false),
+        _ => None,
+    }
+}
+
+/// The integers of 8 bits of an array.
+fn integers(tensor: &HostTensor) -> Option<Vec<i32>> {
+    match tensor.data() {
+        Data::I8(v) => Some(v.iter().map(|x| i32::from(*x)).collect()),
+        Data::U8(v) => Some(v.iter().map(|x| i32::from(*x)).collect()),
+        _ => None,
+    }
+}
+
+impl<'g> Call<'_, 'g> {
+    /// An input that is integers of 8 bits of the program.
+    pub(super) fn codes(&self, input: usize) -> Result<Codes<'g>> {
+        match self.inputs.get(input) {
+            Some(Some(Value::Codes(codes))) => Ok(*codes),
+            _ => self.unknown("integers of 8 bits that are no results of the program"),
+        }
+    }
+
+    /// An input that does not change, in the type that the file has.
+    pub(super) fn unchanging(&self, input: usize) -> Result<Arc<HostTensor>> {
+        let value = self
+            .fixed
+            .zip(self.node.input(input))
+            .and_then(|(fixed, name)| fixed(name));
+        match value.and_then(|value| value.tensor().cloned()) {
+            Some(tensor) => Ok(tensor),
+            None => self.unknown(&format!("an input {input} that changes")),
+        }
+    }
+
+    /// The single scale of an input that does not change, positive and finite.
+    pub(super) fn one_scale(&self, input: usize) -> Result<f32> {
+        match self.unchanging(input)?.data() {
+            Data::F32(v) if v.len() == 1 && v[0] > 0.0 && v[0].is_finite() => Ok(v[0]),
+            _ => self.unknown("a scale that is not one positive number"),
+        }
+    }
+
+    /// The code of the zero point of an input, 0 where there is none, and whether its integers have a sign.
+    pub(super) fn zero_code(&self, input: usize) -> Result<(u8, bool)> {
+        if !self.has(input) {
+            return Ok((0, false));
+        }
+        match self.unchanging(input)?.data() {
+            Data::U8(v) if v.len() == 1 => Ok((v[0], false)),
+            Data::I8(v) if v.len() == 1 => Ok(((i32::from(v[0]) + MIDDLE) as u8, true)),
+            _ => self.unknown("a zero point that is not one integer of 8 bits"),
+        }
+    }
+
+    /// The weight of an input that does not change, with its scales and zero points.
+    pub(super) fn weight(
+        &mut self,
+        input: usize,
+        [scale, zero]: [Option<usize>; 2],
+        order: Order,
+    ) -> Result<Weight<'g>> {
+        let name = self.node.input(input).unwrap_or_default().to_string();
+        let optional = |input: Option<usize>| match input.filter(|input| self.has(*input)) {
+            Some(input) => self.unchanging(input).map(Some),
+            None => Ok(None),
+        };
+        let (integers, scale, zero) = (self.unchanging(input)?, optional(scale)?, optional(zero)?);
+        self.coded((&name, &integers), scale.as_deref(), zero.as_deref(), order)
+    }
+
+    /// The weight that an input is restored from; none where it is no such weight, or has scales along another axis.
+    pub(super) fn restored_weight(&mut self, input: usize, order: Order) -> Option<Weight<'g>> {
+        let Some(Some(Value::Restored(restored))) = self.inputs.get(input).cloned() else {
+            return None;
+        };
+        let of_columns = match order {
+            Order::Columns | Order::Kernels => 0,
+            Order::Rows => 1,
+        };
+        let rank = restored.integers.rank() as i64;
+        let axis = restored.axis + if restored.axis < 0 { rank } else { 0 };
+        if restored.scale.len() > 1 && axis != of_columns {
+            return None;
+        }
+        let zero = restored.zero.as_deref();
+        self.coded((&restored.name, &restored.integers), Some(&restored.scale), zero, order)
+            .ok()
+    }
+
+    /// The integers that a bias for `columns` columns is restored from, if it is, and its scales are those of the sums
+    /// of each column.
+    pub(super) fn restored_bias(
+        &self,
+        (input, columns): (usize, usize),
+        scale: impl Fn(usize) -> f32,
+    ) -> Option<Vec<i32>> {
+        let Some(Some(Value::Restored(restored))) = self.inputs.get(input) else {
+            return None;
+        };
+        let (Data::I32(bias), Data::F32(scales)) = (restored.integers.data(), restored.scale.data()) else {
+            return None;
+        };
+        let has_zeros = |zero: &Arc<HostTensor>| zero.data().to_f64().iter().all(|zero| *zero == 0.0);
+        // Scales are products that others rounded.
+        let is_of_sums = |column: usize| {
+            let (own, of_sums) = (scales[column % scales.len()], scale(column));
+            (own - of_sums).abs() <= 4.0 * f32::EPSILON * of_sums
+        };
+        let fits = restored.integers.rank() == 1
+            && bias.len() == columns
+            && (scales.len() == 1 || scales.len() == columns)
+            && restored.zero.as_ref().is_none_or(has_zeros)
+            && (0..columns).all(is_of_sums);
+        fits.then(|| bias.clone())
+    }
+
+    fn coded(
+        &mut self,
+        (name, array): (&str, &HostTensor),
+        scale: Option<&HostTensor>,
+        zero: Option<&HostTensor>,
+        order: Order,
+    ) -> Result<Weight<'g>> {
+        let (columns, rows, taps) = match (order, array.shape()) {
+            (Order::Columns, &[n, k]) => (n, k, 1),
+            (Order::Rows, &[k, n]) => (n, k, 1),
+            (Order::Kernels, &[o, c, w]) => (o, c, w),
+            (Order::Kernels, &[o, c, h, w]) => (o, c, h * w),
+            _ => return self.unknown("a weight of other extents"),
+        };
+        let k = rows * taps;
+        let (Some(all), Some(signed)) = (integers(array), is_signed(array.element())) else {
+            return self.unknown("a weight that has no integers of 8 bits");
+        };
+        let zeros = match zero {
+            None => vec![0],
+            Some(zero) if is_signed(zero.element()) == Some(signed) => integers(zero).unwrap_or_default(),
+            Some(_) => return self.unknown("a zero point of another type"),
+        };
+        let scales = match scale.map(HostTensor::data) {
+            None => vec![1.0],
+            Some(Data::F32(v)) => v.clone(),
+            Some(_) => return self.unknown("scales that are not f32"),
+        };
+        let fits = |len: usize| len == 1 || len == columns;
+        if !fits(zeros.len()) || !fits(scales.len()) || k == 0 || columns == 0 {
+            return self.unknown("scales of other than columns");
+        }
+        let (mut codes, mut levels) = (Vec::with_capacity(all.len()), Vec::with_capacity(columns));
+        for column in 0..columns {
+            let zero = zeros[column % zeros.len()];
+            let mut sum = 0;
+            for i in 0..k {
+                let at = match order {
+                    Order::Columns => column * k + i,
+                    Order::Rows => i * columns + column,
+                    Order::Kernels => (column * rows + i % rows) * taps + i / rows,
+                };
+                let level = all[at] - zero;
+                let Ok(code) = u8::try_from(level + MIDDLE) else {
+                    return self.unknown("a weight whose differences from its zero point have more than 8 bits");
+                };
+                codes.push(code);
+                sum += level;
+            }
+            levels.push(sum);
+        }
+        let tag = match order {
+            Order::Columns => "columns",
+            Order::Rows => "rows",
+            Order::Kernels => "kernels",
+        };
+        let name = format!("codes of {name}, {tag}");
+        let Some(states) = &mut self.codes else {
+            return self.unknown("a weight of integers");
+        };
+        let codes = match states.get(&name) {
+            Some((tensor, _)) => *tensor,
+            None => {
+                let tensor = self.trace.state(&name, DType::U8, &[columns, k]);
+                let array = HostTensor::new(&[columns, k], codes)?;
+                states.insert(name, (tensor, Arc::new(array)));
+                tensor
+            }
+        };
+        let scale = (0..columns).map(|column| scales[column % scales.len()]).collect();
+        Ok(Weight { codes, scale, levels })
+    }
+}
