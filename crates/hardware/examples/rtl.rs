@@ -1,9 +1,9 @@
 //! Writes the Verilog of all units with their test benches: `cargo run -p lessen-hardware --example rtl -- OUT_DIR
 //! [SEED]`.
 //!
-//! The folder gets a folder for each unit: `UNIT.v`, and for the rows that check it (`check`) and those that its power is
-//! measured with (`activity0`, ...) a test bench with its stimulus and the results that it must print; and `units.json`,
-//! which lists them.
+//! The folder gets a folder for each unit: `UNIT.v`, and for the rows that check it (`check`) and those that its power
+//! is measured with (`activity0`, ...) a test bench with its stimulus and the results that it must print; and
+//! `units.json`, which lists them.
 
 use std::fs::create_dir_all;
 use std::path::Path;

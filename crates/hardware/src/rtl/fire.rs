@@ -1,5 +1,5 @@
-//! FIRE by table: the bias of a score is a piecewise linear function of a ratio of logarithms of positions, in 33 pieces
-//! at most for a hidden layer of 32.
+//! FIRE by table: the bias of a score is a piecewise linear function of a ratio of logarithms of positions, in 33
+//! pieces at most for a hidden layer of 32.
 //!
 //! The logarithms `psi(i - j)` come from a table of positions outside of the unit, `1 / psi(max(L, i))` once for a row.
 //! The pieces are those of one head and fixed in the module.

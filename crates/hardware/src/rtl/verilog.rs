@@ -30,7 +30,8 @@ pub fn extended(vector: &str, from: u32, to: u32, signed: bool) -> String {
     }
 }
 
-/// Declares wires that combine `terms` of `bits` bits pairwise, level by level, by `join`; returns the name of the last.
+/// Declares wires that combine `terms` of `bits` bits pairwise, level by level, by `join`; returns the name of the
+/// last.
 pub fn tree(
     text: &mut String,
     name: &str,
@@ -56,8 +57,8 @@ pub fn tree(
     terms.swap_remove(0)
 }
 
-/// Declares `NAME_value`, `input` shifted left until its highest bit is set, and `NAME_shift`, by how much; of zero both
-/// mean nothing. Returns the width of the shift.
+/// Declares `NAME_value`, `input` shifted left until its highest bit is set, and `NAME_shift`, by how much; of zero
+/// both mean nothing. Returns the width of the shift.
 pub fn normalize(text: &mut String, name: &str, input: &str, bits: u32) -> u32 {
     let steps = bits.next_power_of_two().ilog2();
     let mut from = input.to_string();
@@ -127,8 +128,8 @@ endmodule
     text
 }
 
-/// The module `NAME` with an input `q` of `bits` bits and an input `scale` of 8 bits and the output `y`: the bf16 number
-/// `q 2^(scale - 127)`, rounded to even. Its exponent must be in the range of normal numbers.
+/// The module `NAME` with an input `q` of `bits` bits and an input `scale` of 8 bits and the output `y`: the bf16
+/// number `q 2^(scale - 127)`, rounded to even. Its exponent must be in the range of normal numbers.
 pub fn to_bf16(name: &str, bits: u32) -> String {
     let mut text = format!(
         "\
