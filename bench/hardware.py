@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures the hardware of attention functions and writes docs/results/hardware.md.
 
-    python3 bench/hardware.py [--library DIR] [--only REGEX] [--jobs N] [--simulator verilator|iverilog]
+    python3 bench/hardware.py [--library DIR] [--work DIR] [--only REGEX] [--cells sky130|nangate45] [--measured]
+                              [--jobs N] [--seed S] [--simulator verilator|iverilog]
 
 Generates all units of `lessen_hardware::rtl`, simulates each on random and corner rows against its model, maps it onto
 sky130 and Nangate45 with yosys and ABC, asks OpenSTA for its highest frequency, simulates the netlist on rows of scores
@@ -28,6 +29,9 @@ def arguments():
                         "../shared/data/hardware, whichever exists")
     parser.add_argument("--work", type=Path, default=ROOT / "target/hardware", help="folder of what is generated")
     parser.add_argument("--only", default="", help="measure units whose names this expression finds; write no page")
+    parser.add_argument("--cells", choices=list(flow.LIBRARIES), help="measure in this library alone; write no page")
+    parser.add_argument("--measured", action="store_true", help="write the page from what the work folder has; the page "
+                        "names what is missing")
     parser.add_argument("--jobs", type=int, default=2, help="units at a time")
     parser.add_argument("--seed", type=int, default=1, help="seed of all random rows")
     parser.add_argument("--simulator", choices=["verilator", "iverilog"], help="what simulates the modules on their "
@@ -78,6 +82,8 @@ def main():
     def done(job):
         unit, library = job
         try:
+            if args.measured and library and not flow.result_file(unit, library, units, work).exists():
+                return
             if library is None:
                 unit["simulator"] = check(unit, units, work, simulator)
                 what = f"simulated by {simulator}"
@@ -90,12 +96,13 @@ def main():
             failures.append(str(error))
             print(f"error: {error}", file=sys.stderr, flush=True)
 
-    jobs = [(unit, library) for library in (*cells, None) for unit in chosen]
+    chosen_cells = [library for library in cells if args.cells in (None, library.name)]
+    jobs = [(unit, library) for library in (*chosen_cells, None) for unit in chosen]
     with ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(done, jobs))
     if failures:
         sys.exit(f"error: {len(failures)} of {len(jobs)} measurements failed; the page is not written")
-    if args.only:
+    if args.only or args.cells:
         return
     page = hardware_page.page(listed, cells, versions, args.seed, ROOT)
     hardware_page.write(ROOT / "docs/results/hardware.md", page)

@@ -77,7 +77,8 @@ def wrapped(text, indent=""):
 
 def page(units, libraries, versions, seed, root):
     """All lines of the page."""
-    measured = {library.name: {unit["name"]: Measured(unit, library) for unit in units} for library in libraries}
+    measured = {library.name: {unit["name"]: Measured(unit, library) for unit in units
+                               if library.name in unit.get("results", {})} for library in libraries}
     parts = [head(units, libraries, versions, seed, root), findings(measured), method(), beside_the_paper(measured),
              skipping(measured), context(measured), attention_row(measured), errors(units)]
     for function in dict.fromkeys(unit["function"] for unit in units):
@@ -90,7 +91,10 @@ def head(units, libraries, versions, seed, root):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True,
                             check=False).stdout.strip() or "no commit"
     tools = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    simulators = " and ".join(sorted({unit["simulator"] for unit in units}))
+    simulators = " and ".join(sorted({unit["simulator"] for unit in units if "simulator" in unit}))
+    missing = [f"{unit['name']} ({library.name})" for library in libraries for unit in units
+               if library.name not in unit.get("results", {})]
+    left_out = wrapped(f"- Not measured in this run: {', '.join(missing)}", "  ") if missing else []
     rows = sum(unit["rows_checked"] for unit in units)
     return ["# Hardware of attention functions", "",
             "Written by `bench/hardware.py` (`scripts/hardware` is the same), which anyone can run again:", "", "```",
@@ -102,7 +106,7 @@ def head(units, libraries, versions, seed, root):
             "- Libraries: " + "; ".join(library.title for library in libraries),
             *wrapped(f"- Seed {seed}; {len(units)} units, each simulated by {simulators} on corner and random rows, "
                      f"{rows:,} rows in all, and each netlist of both libraries by iverilog on rows of scores: every "
-                     "result is that of the unit's model, to the bit", "  ")]
+                     "result is that of the unit's model, to the bit", "  "), *left_out]
 
 
 def ratio(a, b):
@@ -172,6 +176,8 @@ def beside_the_paper(measured):
               ("softmax_two_pass_polynomial_q5_10_x8_l1024", "softmax of 1024, 16 bits, 8 lanes")]
     for library in measured:
         for name, title in chosen:
+            if name not in measured[library]:
+                continue
             unit = measured[library][name]
             rows.append([f"{title}, {library}", number(unit.mhz), number(unit.area / 1e6), number(unit.milliwatts()),
                          number(unit.cycle()), number(unit.element())])
@@ -201,7 +207,7 @@ def skipping(measured):
     """FLARE's unit beside a sum and its ReLU."""
     rows = []
     for library, units in measured.items():
-        for name in [name for name in units if name.startswith("flare_")]:
+        for name in [name for name in units if name.startswith("flare_") and name.replace("flare", "add_relu") in units]:
             plain = units[name.replace("flare", "add_relu")]
             flare = units[name]
             rows.append([library, name.removeprefix("flare_"), f"{number(flare.area)} / {number(plain.area)}",
@@ -230,7 +236,7 @@ def context(measured):
         small, large = units["row_buffer_q5_10_x8_l64"], units["row_buffer_q5_10_x8_l256"]
         each = (large.area - small.area) / (256 - 64)
         rows = []
-        for name in names:
+        for name in [name for name in names if name in units]:
             unit, length = units[name], units[name].unit["longest"]
             buffer = large.area + each * (length - 256)
             if length == 64:
@@ -270,6 +276,7 @@ def attention_row(measured):
     """Energy and area of a row of attention."""
     units, rows = measured["nangate45"], []
     for bits in (8, 16):
+        # Without two-pass softmax there is nothing to compare with.
         for name, (own, whole, share, to_softmax, products, reads) in row_energies(units, bits).items():
             skipped = whole
             if name.startswith(("relu", "flare")):
@@ -281,6 +288,8 @@ def attention_row(measured):
     arrays = 2 * HEAD / 8 * dot.area
     for name in ("relu_q5_10_x1", "flare_q5_10_x1", "softmax_two_pass_polynomial_q5_10_x1_l1024",
                  "norm_softmax_g1_polynomial_q5_10_x1_l1024"):
+        if name not in units:
+            continue
         unit = units[name]
         copies = -(-unit.beats(KEYS) // KEYS)
         areas.append([f"`{name}`", str(copies), number(copies * unit.area), number(arrays),
@@ -319,7 +328,7 @@ def all_units(function, units, libraries, measured):
     rows = []
     for library in libraries:
         for unit in units:
-            if unit["function"] != function:
+            if unit["function"] != function or unit["name"] not in measured[library.name]:
                 continue
             found = measured[library.name][unit["name"]]
             rows.append([f"`{found.name}`", library.name, f"{found.cells:,}", number(found.area), number(found.gates / 1e3),

@@ -3,6 +3,7 @@
 //! A [`CostModel`] answers for one [`LayerShape`] at some [`Bits`]; [`network_cost`] adds up the layers of a network.
 //! Layers come from a traced graph ([`layers_of_graph`]), from a TOML file ([`read_network`]), or from the published
 //! [`networks`].
+//! Units of attention functions as Verilog are in [`rtl`].
 //!
 //! ```
 //! use lessen_hardware::bitfusion::{Accelerator, BitFusion, GroupMapping};

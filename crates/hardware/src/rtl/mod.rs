@@ -3,7 +3,8 @@
 //!
 //! A [`Unit`] is a description that knows its module's text, a model of it to the bit, and the function that it
 //! approximates with a bound of the difference. [`Bench`] holds rows that are fed to a unit, and what a simulation of
-//! the module must print. [`catalogue`] lists the units whose area, frequency and power `docs/results/hardware.md` has.
+//! the module must print. [`catalogue`] lists the units whose area, frequency and power `docs/results/hardware.md`
+//! has.
 //!
 //! ```
 //! use lessen_hardware::rtl::{Number, Relu, Unit};
@@ -28,7 +29,6 @@ mod reciprocal;
 mod relu;
 mod row_buffer;
 mod softmax;
-mod softmax_text;
 mod unit;
 mod vectors;
 mod verilog;

@@ -83,8 +83,8 @@ fn word(random: &mut SplitMix64, number: Number) -> u64 {
     }
 }
 
-/// Rows that check a unit: every pair of corners, constant rows, rows that ascend and descend, rows of random words and
-/// of scores, of all lengths around a multiple of the lanes.
+/// Rows that check a unit: every pair of corners, constant rows, rows that ascend and descend, masked scores, rows of
+/// random words and of scores, of all lengths around a multiple of the lanes.
 pub fn check_rows(unit: &dyn Unit, seed: u64, random_rows: usize) -> Vec<Row> {
     let mut random = SplitMix64::named(seed, &unit.name());
     let operands = unit.operands();
@@ -122,6 +122,14 @@ pub fn check_rows(unit: &dyn Unit, seed: u64, random_rows: usize) -> Vec<Row> {
     };
     rows.push(row(&mut |_, number, element| spread(element, number), most));
     rows.push(row(&mut |_, number, element| spread(most - 1 - element, number), most));
+    if unit.longest().is_some() && operands == [Number::Bf16] {
+        // Masked scores among others.
+        let masked = &mut |_: usize, number: Number, element: usize| match element % 3 {
+            1 => number.encode(f64::NEG_INFINITY),
+            _ => spread(element, number),
+        };
+        rows.push(row(masked, most));
+    }
     for at in 0..random_rows {
         let length = 1 + random.below(most as u64) as usize;
         if at % 3 == 0 {

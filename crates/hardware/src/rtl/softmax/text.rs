@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::number::Number;
-use super::reciprocal;
-use super::softmax::{Order, Pass, SCALED, Softmax};
-use super::unit::Unit;
-use super::verilog::{bf16_add, bf16_to_fixed, key, of_key, to_bf16, tree};
+use super::{Order, Pass, SCALED, Softmax};
+use crate::rtl::number::Number;
+use crate::rtl::reciprocal;
+use crate::rtl::unit::Unit;
+use crate::rtl::verilog::{bf16_add, bf16_to_fixed, key, of_key, to_bf16, tree};
 
 /// The module and those that it uses.
 pub(super) fn verilog(unit: &Softmax) -> String {

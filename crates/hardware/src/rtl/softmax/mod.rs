@@ -5,6 +5,8 @@
 //! (Milakov, Gimelshein 2018) it is read twice: maximum and sum grow together, and the sum is rescaled whenever the
 //! maximum grows. Between sum and results there are [`SUM_GAP`] cycles for the reciprocal.
 
+mod text;
+
 use lessen_base::{Error, Result};
 
 use super::definition::Definition;
@@ -12,7 +14,6 @@ use super::exponent::Exponent;
 use super::norm_softmax::{Statistics, Temperature};
 use super::number::{Number, round_bf16};
 use super::reciprocal;
-use super::softmax_text;
 use super::unit::{Cycle, Exact, Port, Row, Unit, Word, check_lanes, push_lanes};
 use super::verilog::fixed_of_bf16;
 
@@ -260,7 +261,7 @@ impl Unit for Softmax {
     }
 
     fn verilog(&self) -> String {
-        softmax_text::verilog(self)
+        text::verilog(self)
     }
 
     fn compute(&self, row: &Row) -> Vec<u64> {
