@@ -191,8 +191,8 @@ fn by_range(x: &Array) -> Arrays {
     };
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
-    let input = cx.input("x", DType::F64, &x.ty.shape);
-    let y = layers::batch_norm(&cx, "bn", input.cast(DType::F32), how);
+    let input = cx.input("x", DType::F32, &x.ty.shape);
+    let y = layers::batch_norm(&cx, "bn", input, how);
     trace.output("y", y);
     let loss = (y * y * y).sum();
     trace.output("loss", loss);
@@ -211,7 +211,7 @@ fn by_range(x: &Array) -> Arrays {
 
 #[test]
 fn batch_norm_by_range_divides_by_the_range_over_the_root_of_twice_the_logarithm() {
-    let x = Array::from_fn(Type::new(DType::F64, &[4, 2, 3]), |i| {
+    let x = Array::from_fn(Type::f32(&[4, 2, 3]), |i| {
         ((i[0] * 7 + i[1] * 5 + i[2] * 11) % 13) as f64 / 3.0 + 0.01 * i[0] as f64
     });
     let found = by_range(&x);

@@ -232,7 +232,7 @@ fn a_config_says_how_layers_are_quantized() {
     let mut model = network("resnet20");
     let layers = model.layers();
     assert_eq!((layers[0].as_str(), layers.last().unwrap().as_str()), ("conv1", "fc"));
-    assert_eq!(layers.len(), 20 + 2);
+    assert_eq!(layers.len(), 20);
     let plain = model.parameters().len();
     let mut how = Quantization::new("w4a4".parse().unwrap(), Ranges::Learned);
     how.layers.insert("fc".to_string(), Bits::EIGHT);
