@@ -159,7 +159,8 @@ def compare(folder, name):
     """Raises where the results of a simulation are not those of the model."""
     got, expected = ((folder / file).read_text(encoding="utf-8").split() for file in ("results.hex", "expected.hex"))
     if got != expected:
-        at = next((at for at, pair in enumerate(zip(got, expected)) if pair[0] != pair[1]), min(len(got), len(expected)))
+        pairs = enumerate(zip(got, expected))
+        at = next((at for at, (a, b) in pairs if a != b), min(len(got), len(expected)))
         raise Failed(f"{name}: result {at} of {len(expected)} in {folder} differs from the model")
 
 
@@ -168,8 +169,8 @@ def synthesize(folder, name, library):
     script = "\n".join([
         f"read_verilog ../{name}.v", f"synth -noabc -top {name}", f"dfflibmap -liberty {library.mapped}",
         f"abc -liberty {library.mapped} -script {library.folder}/speed.abc -constr {library.folder}/constraints",
-        "flatten", "setundef -zero", "opt_clean -purge", "hilomap -hicell " + tie(library, 1) + " -locell " + tie(library, 0),
-        "splitnets -ports", "opt_clean -purge", "write_verilog -noattr -noexpr netlist.v", ""])
+        "flatten", "setundef -zero", "opt_clean -purge",
+        "hilomap -hicell " + tie(library, 1) + " -locell " + tie(library, 0), "splitnets -ports", "opt_clean -purge", "write_verilog -noattr -noexpr netlist.v", ""])
     (folder / "synthesis.ys").write_text(script, encoding="utf-8")
     run(["yosys", "-q", "-s", "synthesis.ys"], folder, "synthesis.log")
     found = [cell for cell, _, _ in instances((folder / "netlist.v").read_text(encoding="utf-8"))]
@@ -253,22 +254,28 @@ def power(folder, name, library, activity, period, cycles):
     return result
 
 
-def measure(unit, library, units, work):
-    """Area, frequency and power of a unit in a library; kept in the work folder as long as nothing that it follows
-    from has changed."""
+def result_file(unit, library, units, work):
+    """Where the result of a unit in a library is kept; its name changes with everything that the result follows from."""
     name = unit["name"]
-    folder = units / name / library.name
-    folder.mkdir(exist_ok=True)
     parts = [Path(__file__).read_bytes(), Path(hardware_power.__file__).read_bytes(), library.digest.encode(),
              (units / name / f"{name}.v").read_bytes()]
     parts += [(units / name / f"activity{at}" / "stimulus.hex").read_bytes() for at in range(len(unit["activities"]))]
-    kept = work / "results" / f"{name}-{library.name}-{digest(parts)}.json"
+    return work / "results" / f"{name}-{library.name}-{digest(parts)}.json"
+
+
+def measure(unit, library, units, work):
+    """Area, frequency and power of a unit in a library, measured once."""
+    name, kept = unit["name"], result_file(unit, library, units, work)
     if kept.exists():
         return json.loads(kept.read_text(encoding="utf-8"))
+    folder = units / name / library.name
+    folder.mkdir(exist_ok=True)
     result = synthesize(folder, name, library)
     result["period"] = timing(folder, name, library)
     result["power"] = [power(folder, name, library, units / name / f"activity{at}", result["period"],
                              activity["cycles"]) for at, activity in enumerate(unit["activities"])]
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(result), encoding="utf-8")
+    aside = kept.with_suffix(".tmp")
+    aside.write_text(json.dumps(result), encoding="utf-8")
+    aside.replace(kept)
     return result

@@ -79,8 +79,13 @@ def page(units, libraries, versions, seed, root):
     """All lines of the page."""
     measured = {library.name: {unit["name"]: Measured(unit, library) for unit in units
                                if library.name in unit.get("results", {})} for library in libraries}
-    parts = [head(units, libraries, versions, seed, root), findings(measured), method(), beside_the_paper(measured),
-             skipping(measured), context(measured), attention_row(measured), errors(units)]
+    parts = [head(units, libraries, versions, seed, root)]
+    for section in (findings, lambda _: method(), beside_the_paper, skipping, context, attention_row):
+        try:
+            parts.append(section(measured))
+        except KeyError as missing:
+            parts.append([f"A section of this page is left out: {missing} was not measured."])
+    parts.append(errors(units))
     for function in dict.fromkeys(unit["function"] for unit in units):
         parts.append(all_units(function, units, libraries, measured))
     return [line for part in parts for line in part + [""]][:-1]
@@ -119,7 +124,8 @@ def findings(measured):
     sky, small = measured["sky130"], measured["nangate45"]
     relu, soft = sky["relu_q15_16_x1"], sky["softmax_two_pass_table_bf16_x8_l8"]
     wide = sky["relu_bf16_x8"]
-    flare, plain = small["flare_q5_10_x8"], small["add_relu_q5_10_x8"]
+    flare, plain = sky["flare_q5_10_x8"], sky["add_relu_q5_10_x8"]
+    floating, summed = sky["flare_bf16_x8"], sky["add_relu_bf16_x8"]
     row = row_energies(small, 16)
     share = row["softmax_two_pass_polynomial_q5_10_x8_l1024"]
     two, online = (small[f"softmax_{order}_polynomial_q5_10_x8_l1024"] for order in ("two_pass", "online"))
@@ -130,12 +136,13 @@ def findings(measured):
                f"of a cycle and {ratio(relu.mhz, soft.mhz)} times the frequency; the paper's table has 1.1 %, 0.11 % and 8.3. "
                f"Eight bf16 ReLUs beside the same softmax, lane for lane, have {ratio(100 * wide.area, soft.area)} % of the "
                f"area and {ratio(100 * wide.element(), soft.element())} % of the energy of an element.")
-    say.append(f"- **Comparing first {'saves' if flare.element(1) < plain.element(1) else 'does not save'} energy** even where "
-               f"98.9 % of the scores are zero: {number(flare.element(1))} pJ for a score beside "
-               f"{number(plain.element(1))} of a sum followed by ReLU in Nangate45, and {ratio(flare.area, plain.area)} times "
-               f"the area. A comparison of f and -a is itself a subtraction; what the sign of one sum says for nothing, FLARE's "
-               f"unit computes twice.")
-    say.append(f"- **In a row of attention the function is not the largest part.** Of the energy of a row of {KEYS} keys and "
+    say.append(f"- **Comparing first saves energy where the adder is large, and costs energy where it is small.** At 98.9 % "
+               f"zeros a score in 16-bit fixed point takes {number(flare.element(1))} pJ in FLARE's unit and "
+               f"{number(plain.element(1))} in a sum followed by ReLU, with {ratio(flare.area, plain.area)} times the area; in "
+               f"bf16 {number(floating.element(1))} and {number(summed.element(1))}, with "
+               f"{ratio(floating.area, summed.area)} times (8 lanes, sky130). In fixed point a comparison of f and -a is itself a "
+               f"subtraction, and the sign of one sum says the same for nothing.")
+    say.append(f"- **The function's share of a row of attention** is what any of this can save. Of the energy of a row of {KEYS} keys and "
                f"{HEAD} elements of a head, in 16 bits and 45 nm, two-pass softmax is {share[2]:.0%}; ReLU in its place "
                f"changes the row's energy to {row['relu_q5_10_x8'][3]:.2f} of that.")
     say.append(f"- **Online softmax** reads the row twice instead of three times: {number(online.element())} pJ for an element "
@@ -159,6 +166,8 @@ def method():
         "elements, the waits for a reciprocal included. Rows have 64 beats, or as many elements as the unit takes.",
         "No row is stored in a softmax unit: the scores are read once for each pass, from a row buffer or from the "
         "accelerator's memory, whose energy is not in the unit's.",
+        "A frequency of some GHz is that of a path of one gate between registers. No clock reaches it; it says only that ReLU is "
+        "never what limits one.",
         "kGE is the area over that of the library's smallest NAND2, in thousands.",
     ]
     return ["## How it was measured", ""] + [line for item in items for line in wrapped("- " + item, "  ")]
@@ -189,12 +198,12 @@ def beside_the_paper(measured):
         "4.87 / 516.28 = 0.94 %, where the abstract and section 6.2 say 0.1 %; energy of a cycle 2.9 / 2581.4 = 0.11 %. Power "
         "and energy of a cycle differ because each is at its own highest frequency.",
         f"The paper's ReLU has {number(0.0028e6)} um2. One 32-bit ReLU with registers has {number(relu.area)} here and eight of "
-        f"16 bits have {number(wide.area)}, of which {wide.flop_share:.0%} are registers: the paper's unit has two or three "
-        f"16-bit lanes with registers, or more without.",
+        f"16 bits have {number(wide.area)}, of which {wide.flop_share:.0%} are registers: the paper's area is that of "
+        f"{2800 / (wide.area / 8):.1f} such lanes with their registers. The paper does not say how many its unit has.",
         f"The paper's softmax takes 2581 pJ in a cycle, an 8-element unit here {number(soft.cycle())}: "
         f"{ratio(2581.4, soft.cycle())} times less, at {ratio(soft.area / 1e6, 0.2564)} of the area. For its area that "
-        f"is {number(2581.4e3 / 256400)} fJ in each um2 and cycle; here it is {number(1e3 * soft.cycle() / soft.area)}. The paper does not say how its power was found. A tool's default activity "
-        f"on every net, in place of measured transitions, gives such figures.",
+        f"is {number(2581.4e3 / 256400)} fJ in each um2 and cycle; here it is {number(1e3 * soft.cycle() / soft.area)}. The paper does not say how its power was found, nor "
+        f"whether wires, a clock tree and memories are in it; none of them is here.",
         "The paper's comparison is of one cycle, not of one element: an 8-element unit that is serial takes many cycles for "
         "its elements, which favours softmax, and the number of ReLUs is not given. The last column here is of an element.",
     ]
@@ -233,6 +242,8 @@ def context(measured):
     online = "softmax_online_polynomial_q5_10_x8_l1024"
     lines = ["## Context lengths", ""]
     for library, units in measured.items():
+        if not {"row_buffer_q5_10_x8_l64", "row_buffer_q5_10_x8_l256", online} <= set(units):
+            continue
         small, large = units["row_buffer_q5_10_x8_l64"], units["row_buffer_q5_10_x8_l256"]
         each = (large.area - small.area) / (256 - 64)
         rows = []
@@ -247,9 +258,12 @@ def context(measured):
         lines += table(["library", "row", "softmax unit, um2", "MHz", "row buffer in flip-flops, um2",
                         "cycles of a row, two-pass", "online", "ReLU", "ReLU unit, um2"], rows) + [""]
     sky = measured["sky130"]
-    first, last = sky[names[0]], sky[names[-1]]
+    found = [sky[name] for name in names if name in sky]
+    first, last = found[0], found[-1]
+    short, long = first.unit["longest"], last.unit["longest"]
     text = (f"The paper's section 2.2 says that softmax grows with the longest context. The unit itself does so by the logarithm "
-            f"alone: from 64 to 65,536 elements it has 10 more bits in the sum and {ratio(last.area, first.area)} times the area. "
+            f"alone: from {short:,} to {long:,} elements it has {(long // short).bit_length() - 1} more bits in the sum and "
+            f"{ratio(last.area, first.area)} times the area in sky130. "
             f"What grows in proportion is the row, which is read again for each pass. 64 and 256 elements of the row buffer were "
             f"synthesised, the others follow from what an element adds; an SRAM is several times smaller. Where the "
             f"accelerator keeps scores anyway, the buffer is not the function's. ReLU needs neither, and its first result comes "
@@ -305,7 +319,12 @@ def attention_row(measured):
                   f"of the function as keep up with it. A row of a two-pass unit takes three readings, so it needs three and the "
                   f"wait for the reciprocal makes it a little late; that is counted as one more. A row's time is that of its keys "
                   f"at the lower of the two frequencies.")
-    return (["## A whole row of attention", ""] + wrapped(text) + [""]
+    own, whole, share, _, products, _ = row_energies(units, 16)["softmax_two_pass_polynomial_q5_10_x8_l1024"]
+    caution = (f"A product of 8 bits takes {number(units['dot_q3_4_x8_l64'].element())} pJ here and one of 16 "
+               f"{number(dot.element())}, with new random operands in every cycle, registers around it, and gates sized for "
+               f"speed. Tuned multipliers take several times less. At a quarter of that energy two-pass softmax would be "
+               f"{own / (whole - 0.75 * products):.0%} of the row in 16 bits instead of {share:.0%}.")
+    return (["## A whole row of attention", ""] + wrapped(text) + [""] + wrapped(caution) + [""]
             + table(["bits", "function", "products, nJ", "SRAM, nJ", "function, nJ", "row, nJ", "function's share",
                      "row to two-pass softmax's", "row, nJ, zeros left out"], rows) + [""] + wrapped(areas_text) + [""]
             + table(["function", "units", "their area, um2", "multipliers, um2", "function's share", "MHz", "row, us"], areas))

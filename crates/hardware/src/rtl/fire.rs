@@ -53,7 +53,7 @@ impl Fire {
     /// A unit whose biases have a fixed-point format.
     ///
     /// # Errors
-    /// If there are no lanes, or too many; more than [`HIDDEN`] hidden units; a format other than fixed point with at
+    /// If there are no lanes, or too many; more than 32 hidden units; a format other than fixed point with at
     /// most 15 bits after the point; a slope or an intercept of 16384 or more, or none that is a number.
     pub fn new(number: Number, lanes: usize, head: FireHead) -> Result<Fire> {
         check_lanes(lanes)?;

@@ -25,7 +25,7 @@ impl Number {
     /// `Qm.n`.
     ///
     /// # Errors
-    /// If sign, integer and fraction are more than [`WIDEST`] bits together, or fewer than 2.
+    /// If sign, integer and fraction are more than 32 bits together, or fewer than 2.
     pub fn fixed(integer: u32, fraction: u32) -> Result<Number> {
         let bits = integer.saturating_add(fraction).saturating_add(1);
         if !(2..=WIDEST).contains(&bits) {
