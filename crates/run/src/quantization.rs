@@ -128,7 +128,7 @@ pub fn quantize_folder(
         of: scales.into_iter().filter(|(layer, _)| with.contains(layer)).collect(),
         without,
     };
-    let fixed = (!scales.of.is_empty()).then(|| (scales.of.len(), origin));
+    let fixed = (!scales.of.is_empty()).then_some((scales.of.len(), origin));
     let scales = if fixed.is_some() {
         scales
     } else {

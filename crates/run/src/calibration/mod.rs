@@ -116,8 +116,8 @@ fn outputs<'g>(cx: &Context<'g>, model: &Model, shape: BatchShape) -> Vec<(Strin
     for (layer, x) in cx.layer_inputs() {
         let size = x.abs();
         let every: Vec<usize> = (0..x.rank()).collect();
-        // A difference of a number and itself is NaN where the number is not finite.
-        let mark = (x - x).sum();
+        // 0 times a number that is not finite is NaN.
+        let mark = (x * 0.0).sum();
         let greatest = size.max_axes(&every) + mark;
         let counts = cx.trace().apply1(BINS, &[size]);
         let found = match all.get(&layer) {
