@@ -116,7 +116,7 @@ def head(units, libraries, versions, seed, root):
 
 def ratio(a, b):
     """A ratio as text."""
-    return f"{a / b:.3g}"
+    return number(a / b)
 
 
 def findings(measured):

@@ -39,7 +39,7 @@ impl Exponent {
         }
     }
 
-    /// The exponential of `-d / 2^fraction`, with [`FRACTION`] bits after the point.
+    /// The exponential of `-d / 2^fraction`, with 15 bits after the point.
     pub fn compute(self, d: u64, fraction: u32) -> u64 {
         match self {
             Exponent::Table => {
