@@ -7,7 +7,7 @@ mod method;
 pub use self::magnitudes::Magnitudes;
 pub use self::method::Method;
 
-use self::magnitudes::{BINS, Magnitudes};
+use self::magnitudes::BINS;
 use crate::task::evaluation::{inputs_of, shape_of};
 use lessen_base::{Error, Result};
 use lessen_data::Source;
