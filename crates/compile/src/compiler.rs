@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
-use lessen_graph::ops::FakeQuantize;
+use lessen_graph::ops::{FakeQuantize, StopGradient};
 use lessen_graph::{Graph, Op, verify};
 
 use crate::bytes;
@@ -102,7 +102,9 @@ pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Targ
 /// Arrays that no machine can hold.
 fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Graph> {
     let takes_codes = matches!(options.precision, Precision::Int8 | Precision::Int4);
-    let keeps = |op: &dyn Op| target.supports(op) && !(takes_codes && op.is::<FakeQuantize>());
+    // What only the derivative knows is gone, and levels of products are codes.
+    let is_lowered = |op: &dyn Op| op.is::<StopGradient>() || (takes_codes && op.is::<FakeQuantize>());
+    let keeps = |op: &dyn Op| target.supports(op) && !is_lowered(op);
     let graph = checked(lessen_rewrite::lower(graph, &keeps));
     let graph = match options.precision {
         Precision::F32 => graph,

@@ -19,6 +19,7 @@ pub mod compressed_norm;
 pub mod copy;
 pub mod cross_entropy;
 pub mod elementwise;
+mod fake_quantize;
 pub mod few_rows;
 pub mod gather;
 pub mod gemm;

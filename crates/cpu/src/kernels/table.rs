@@ -10,9 +10,9 @@ use super::kernel::{Kernel, Types};
 use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
-    elementwise, gather, grouped_matmul, histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits,
-    optimizer, quantize, quantize_linear, quantized_matmul, random, recurrent, reduce_axes, rope, scale_shift,
-    scale_shift_from_output, softmax, stack,
+    elementwise, fake_quantize, gather, grouped_matmul, histogram, images, join, matmul, moments, norm,
+    norm_from_output, norm_logits, optimizer, quantize, quantize_linear, quantized_matmul, random, recurrent,
+    reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -52,6 +52,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::DequantizeRows>(quantize::dequantize_rows_kernel),
         entry::<ops::Dropout>(random::dropout_kernel),
         entry::<ops::Elu>(activation::elu_kernel),
+        entry::<ops::FakeQuantize>(fake_quantize::fake_quantize_kernel),
         entry::<ops::Full>(nothing),
         entry::<ops::Gather>(gather::gather_kernel),
         entry::<ops::Gelu>(activation::gelu_kernel),
@@ -104,6 +105,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::ScaleShiftSumsFromOutput>(scale_shift_from_output::scale_shift_sums_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
         entry::<ops::Select>(elementwise::select_kernel),
+        entry::<ops::StopGradient>(fake_quantize::stop_gradient_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),
         entry::<ops::Silu>(activation::silu_kernel),
         entry::<ops::SiluBackward>(activation::silu_backward_kernel),

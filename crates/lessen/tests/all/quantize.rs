@@ -109,7 +109,5 @@ fn an_onnx_file_becomes_one_of_integers() {
         &["quantize", "model.onnx", "-o", "again.onnx", "--calibrate", "small.npz"],
     );
     assert!(sentence.contains("small.npz"), "{sentence}");
-    let sentence = refuse(dir, &["quantize", "run", "-o", "again", "--calibrate", "small.npz"]);
-    assert!(sentence.contains("--calibrate"), "{sentence}");
     assert!(!dir.join("again.onnx").exists());
 }

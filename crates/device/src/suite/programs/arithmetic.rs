@@ -1,6 +1,8 @@
 //! Arithmetic, reductions, products, views and casts of random programs.
 
-use lessen_graph::ops::{AddMatMul, Between, DequantizeGroups, GroupedMatMul, IntegerMatMul, MatMul, QuantizedMatMul};
+use lessen_graph::ops::{
+    AddMatMul, Between, DequantizeGroups, FakeQuantize, GroupedMatMul, IntegerMatMul, MatMul, QuantizedMatMul,
+};
 use lessen_graph::{DType, concat, numel};
 
 use super::Writer;
@@ -51,6 +53,14 @@ impl<'g> Writer<'g> {
         let (y, exact) = match self.random.below(9) {
             0 if self.random.chance(40) => (x.helu(0.25), true),
             0 if self.random.chance(40) => (x.clamp(-0.25, 0.75), true),
+            0 if self.random.chance(20) => {
+                let scale = x.scalar_like(0.25).reshape(&[]);
+                (
+                    x.stop_gradient()
+                        .fake_quantize(FakeQuantize::symmetric(4, 0), scale, None),
+                    false,
+                )
+            }
             0 => (x.relu(), true),
             1 if self.random.chance(40) => (x.histogram(), true),
             1 if self.random.chance(40) => (x.leaky_relu(0.25), true),
