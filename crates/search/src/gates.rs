@@ -1,0 +1,53 @@
+//! Shares of the possibilities of each choice, by which a supernet mixes them.
+
+use crate::space::{Aspect, Choice, Space};
+use crate::variables::Variables;
+use lessen_graph::{Array, Tensor, Trace};
+use std::collections::BTreeMap;
+
+/// The shares of each open choice, `f32[count]` with the sum 1.
+pub struct Gates<'g> {
+    shares: BTreeMap<(usize, Aspect), Tensor<'g>>,
+}
+
+impl<'g> Gates<'g> {
+    /// Samples of the Gumbel softmax (Jang et al. 2017): `softmax((logits + noise) / temperature)` of each choice, for
+    /// logits and noise one after another, `f32[logits]`, and the inverse of the temperature.
+    #[track_caller]
+    pub fn sampled(variables: &Variables, logits: Tensor<'g>, noise: Tensor<'g>, inverse: Tensor<'g>) -> Gates<'g> {
+        let warm = (logits + noise) * inverse;
+        let of = |variable: &crate::Variable| {
+            let own = warm.slice(0, variable.first, variable.count);
+            ((variable.block, variable.aspect), own.softmax())
+        };
+        Gates {
+            shares: variables.all().iter().map(of).collect(),
+        }
+    }
+
+    /// One network of a space: the shares are 0 and 1.
+    pub fn of_network(trace: &'g Trace, space: &Space, choices: &[Choice]) -> Gates<'g> {
+        let of = |variable: &crate::Variable| {
+            let chosen = choices[variable.block][variable.aspect as usize];
+            let shares = (0..variable.count).map(|place| f64::from(u8::from(place == chosen)));
+            let shares = trace.constant(Array::f32(&[variable.count], shares.collect()));
+            ((variable.block, variable.aspect), shares)
+        };
+        Gates {
+            shares: Variables::of(space).all().iter().map(of).collect(),
+        }
+    }
+
+    /// The shares of a choice; none where there is a single possibility.
+    pub fn of(&self, block: usize, aspect: Aspect) -> Option<Tensor<'g>> {
+        self.shares.get(&(block, aspect)).copied()
+    }
+}
+
+/// The sum of some tensors times their shares; with a single tensor there are no shares.
+#[track_caller]
+pub(crate) fn mixed<'g>(shares: Option<Tensor<'g>>, count: usize, of: impl Fn(usize) -> Tensor<'g>) -> Tensor<'g> {
+    let Some(shares) = shares else { return of(0) };
+    let term = |place: usize| of(place) * shares.slice(0, place, 1).reshape(&[]);
+    (1..count).fold(term(0), |sum, place| sum + term(place))
+}

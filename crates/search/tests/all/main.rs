@@ -1,0 +1,9 @@
+//! Tests of the crate, in one binary.
+
+mod costs;
+mod gradients;
+mod knapsack;
+mod reinforce;
+mod searches;
+mod supernet;
+mod support;
