@@ -47,6 +47,7 @@ pub mod optimizer;
 mod params;
 mod patterns;
 mod position;
+pub mod quantization;
 mod rotary;
 pub mod statistics;
 mod storage;
@@ -76,6 +77,7 @@ pub use optimizer::{AdamSettings, Centred, Joined, OptimizerConfig, ParamGroup, 
 pub use params::{ParamSpec, StateSpec};
 pub use patterns::Patterns;
 pub use position::Position;
+pub use quantization::{Bits, Quantization, Ranges};
 pub use rotary::Rotary;
 pub use statistics::{Selection, Statistic};
 pub use storage::{Bf16Storage, F32Storage, Int8Storage, ParamStorage};

@@ -211,6 +211,8 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::PackBits, &[&[5, 70]]).with(0, DType::Bool),
         sample(ops::UnpackBits { width: 70 }, &[&[5, 3]]).with(0, DType::U32),
         sample(ops::QuantizeRows, &[&[5, 70]]),
+        sample(ops::FakeQuantize::symmetric(4, 1), &[&[5, 70], &[70]]),
+        sample(ops::FakeQuantize::unsigned(8, 0), &[&[5, 70], &[], &[]]),
         sample(ops::DequantizeRows, &[&[5, 70], &[5]])
             .with(0, DType::U8)
             .with(1, DType::F32),

@@ -106,6 +106,7 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
     }
     let (x, y) = (r.signed(&[3, 5]), r.normal(&[3, 5]));
     all.push(case(Identity, &[&x], Twice));
+    all.push(case(StopGradient, &[&x], No));
     // The cotangent is rounded to f32 on its way back, so that no difference of it can be taken.
     all.push(case(Cast { dtype: DType::F64 }, &[&x], Once));
     all.push(case(Cast { dtype: DType::BF16 }, &[&x], No));
@@ -313,6 +314,15 @@ fn structure(r: &mut Prng) -> Vec<Case> {
     });
     all.push(case(UnpackBits { width: 40 }, &[&words], No));
     all.push(case(QuantizeRows, &[&x], No));
+    for (axis, extent) in [(0, 2), (1, 3), (2, 4)] {
+        let scale = Array::from_fn(Type::f32(&[extent]), |i| 0.3 + 0.1 * i[0] as f64);
+        let zero = Array::from_fn(Type::f32(&[extent]), |i| 3.0 + i[0] as f64);
+        all.push(case(FakeQuantize::symmetric(4, axis), &[&x, &scale], No));
+        all.push(case(FakeQuantize::unsigned(3, axis), &[&x, &scale, &zero], No));
+    }
+    let one = |number| Array::full(Type::f32(&[]), number);
+    all.push(case(FakeQuantize::symmetric(8, 0), &[&x, &one(0.01)], No));
+    all.push(case(FakeQuantize::unsigned(2, 0), &[&x, &one(0.7), &one(1.0)], No));
     let codes = Array::from_fn(Type::new(DType::U8, &[2, 3, 4]), |i| {
         ((101 * i[0] + 59 * i[1] + 83 * i[2]) % 256) as f64
     });

@@ -14,6 +14,7 @@ mod evaluation_of_graphs;
 mod evaluation_of_images;
 mod evaluation_of_networks;
 mod evaluation_of_structure;
+mod fake_quantize;
 mod from_output;
 mod helu;
 mod images;

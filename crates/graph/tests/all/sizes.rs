@@ -126,6 +126,7 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
         with_fields::<Broadcast>(op, |o| o.shape.iter_mut().collect()),
         with_fields::<Reshape>(op, |o| o.shape.iter_mut().collect()),
         with_fields::<Permute>(op, |o| o.axes.iter_mut().collect()),
+        with_fields::<FakeQuantize>(op, |o| vec![&mut o.axis]),
         with_fields::<Reduce>(op, |o| o.axes.iter_mut().collect()),
         with_fields::<Full>(op, |o| o.ty.shape.iter_mut().collect()),
         with_fields::<Iota>(op, |o| o.ty.shape.iter_mut().chain([&mut o.axis]).collect()),

@@ -50,8 +50,23 @@ pub(crate) fn check_config(fields: &Fields) -> Result<()> {
             ));
         }
         let inputs = own.get("input_activations").filter(|inputs| !inputs.is_null());
-        if inputs.is_some_and(|inputs| inputs.get("dynamic") != Some(&Value::Bool(true))) {
-            let what = format!("has fixed ranges of input_activations in {group}, and Lessen takes each row's own");
+        let is_of = |field: &str, value: Value| inputs.and_then(|inputs| inputs.get(field)) == Some(&value);
+        let is_dynamic = is_of("dynamic", json!(true));
+        let is_fixed = is_of("strategy", json!("tensor"))
+            && is_of("symmetric", json!(true))
+            && is_of("num_bits", json!(8))
+            && is_of("type", json!("int"));
+        if inputs.is_some() && !is_dynamic && !is_fixed {
+            let what = format!(
+                "has fixed ranges of input_activations in {group} that are not one symmetric scale of 8 bits for each layer"
+            );
+            return Err(fields.error(CONFIG, what));
+        }
+        let others = groups.into_iter().flatten().count();
+        if is_fixed && !is_dynamic && others > 1 {
+            let what = format!(
+                "has fixed ranges of input_activations in {group} of {others} groups, and Lessen reads them of one"
+            );
             return Err(fields.error(CONFIG, what));
         }
     }
@@ -72,8 +87,21 @@ pub fn has_integer_products(dir: &Path) -> bool {
     })
 }
 
-/// What `config.json` says of the model.
-pub(super) fn config_of(ignored: &[String]) -> Value {
+/// The names of layers without fixed scales of their inputs, where `config.json` says that the others have some.
+pub(crate) fn fixed_ranges(fields: &Fields) -> Option<Vec<String>> {
+    let config = fields.get(CONFIG)?;
+    let inputs = config.get("config_groups")?.as_object()?.values().next()?;
+    let inputs = inputs.get("input_activations").filter(|inputs| !inputs.is_null())?;
+    if inputs.get("dynamic") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let ignored = config.get("ignore").and_then(Value::as_array);
+    let names = ignored.into_iter().flatten().filter_map(Value::as_str);
+    Some(names.map(str::to_string).collect())
+}
+
+/// What `config.json` says of the model, whose layers have fixed scales of their inputs or not.
+pub(super) fn config_of(ignored: &[String], has_scales: bool) -> Value {
     let of_rows = |strategy: &str, dynamic: bool| json!({"num_bits": 8, "type": "int", "symmetric": true, "strategy": strategy, "dynamic": dynamic});
     json!({
         "quant_method": "compressed-tensors",
@@ -83,7 +111,7 @@ pub(super) fn config_of(ignored: &[String]) -> Value {
             "group_0": {
                 "targets": ["Linear"],
                 "weights": of_rows("channel", false),
-                "input_activations": of_rows("token", true),
+                "input_activations": if has_scales { of_rows("tensor", false) } else { of_rows("token", true) },
             },
         },
         "ignore": ignored,

@@ -1,6 +1,6 @@
 //! Writing a checkpoint with weights as integers of 8 bits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -16,10 +16,12 @@ use super::scales::beside;
 use crate::config::Fields;
 use crate::field_effect::is_empty;
 use crate::params::ParamSpec;
+use crate::quantization::{INPUT_SCALE, OWN, is_of_training};
 
 /// Writes the `config.json` and the tensors of the folder `source` to the folder `target`, creating it if needed, with
-/// the parameters `quantized` as integers of 8 bits and a scale for each row. All else stays as it is. A row is read
-/// and written at a time. Returns the bytes of tensors before and after.
+/// the parameters `quantized` as integers of 8 bits and a scale for each row, and the scales of layers' inputs that
+/// `scales` has by the layers' names. All else stays as it is, but for the ranges of a training for integers. A row is
+/// read and written at a time. Returns the bytes of tensors before and after.
 ///
 /// # Errors
 /// A missing, truncated or damaged file of `source`, a model that is quantized already, a parameter without rows of
@@ -29,6 +31,7 @@ pub fn quantize(
     target: &Path,
     params: &[ParamSpec],
     quantized: &BTreeSet<String>,
+    scales: &InputScales,
 ) -> Result<[usize; 2]> {
     let fields = Fields::read(&source.join("config.json"))?;
     if fields.get(CONFIG).is_some_and(|value| !is_empty(value)) {
@@ -39,14 +42,18 @@ pub fn quantize(
     let chosen: BTreeSet<String> = found.tensors_of(quantized).collect();
     let mut checkpoint = found.into_checkpoint();
     let mut tensors = Vec::new();
-    let mut ignored = Vec::new();
+    let mut ignored = scales.without.clone();
     let mut before = 0;
     for tensor in checkpoint.tensors() {
         before += bytes(&tensor);
+        if is_of_training(&tensor.name) {
+            continue;
+        }
         let rows = Type::f32(&tensor.shape);
         if !chosen.contains(&tensor.name) || QuantizeRows::quantized(&rows).is_none() || tensor.shape.len() != 2 {
-            if tensor.shape.len() == 2 {
-                ignored.push(tensor.name.trim_end_matches(".weight").to_string());
+            let layer = tensor.name.trim_end_matches(".weight");
+            if tensor.shape.len() == 2 && !ignored.iter().any(|name| name == layer) {
+                ignored.push(layer.to_string());
             }
             tensors.push(tensor);
             continue;
@@ -59,8 +66,17 @@ pub fn quantize(
         let dtype = Dtype::I8;
         tensors.extend([Stored { dtype, ..tensor }, scales]);
     }
+    let inputs: BTreeMap<String, f32> = (scales.of.iter())
+        .map(|(layer, scale)| (format!("{layer}.{INPUT_SCALE}"), *scale))
+        .collect();
+    tensors.extend(inputs.keys().map(|name| Stored {
+        name: name.clone(),
+        dtype: Dtype::F32,
+        shape: vec![1],
+    }));
     create(target)?;
     let path = target.join("model.safetensors");
+    let has_scales = !scales.of.is_empty();
     let mut scales: Vec<f32> = Vec::new();
     write_stored(&path, &tensors, |tensor, out| {
         let fail = |error| atomic::error_of(&path, error);
@@ -72,6 +88,9 @@ pub fn quantize(
             return out.write_all(&all);
         }
         let Stored { name, shape, .. } = tensor;
+        if let Some(scale) = inputs.get(name) {
+            return out.write_all(&scale.to_le_bytes());
+        }
         if !chosen.contains(name) || tensor.dtype != Dtype::I8 {
             let copied = checkpoint
                 .file(name)
@@ -96,9 +115,19 @@ pub fn quantize(
         written.map_err(io::Error::other)
     })?;
     let mut config = fields.into_map();
-    config.insert(CONFIG.to_string(), config_of(&ignored));
+    config.remove(OWN);
+    config.insert(CONFIG.to_string(), config_of(&ignored, has_scales));
     write_json(&target.join("config.json"), &config)?;
     Ok([before, tensors.iter().map(bytes).sum()])
+}
+
+/// The fixed scales of layers' inputs.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct InputScales {
+    /// A positive scale by the name of its layer.
+    pub of: BTreeMap<String, f32>,
+    /// The names of all other layers.
+    pub without: Vec<String>,
 }
 
 /// Bytes of a tensor.

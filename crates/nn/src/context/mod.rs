@@ -1,6 +1,7 @@
 //! The argument of model functions: the trace, data inputs, parameters and the random key.
 
 mod observe;
+mod quantize;
 mod values;
 
 pub use observe::Recorded;
@@ -20,6 +21,7 @@ use crate::init::Init;
 use crate::lora::Lora;
 use crate::names::{self, average_of, is_reserved};
 use crate::params::ParamSpec;
+use crate::quantization::Quantization;
 use crate::storage::{F32Storage, ParamStorage};
 
 /// Inputs, parameters and recorded statistics, shared by all contexts of one trace.
@@ -32,6 +34,9 @@ struct Declared<'g> {
     /// Inputs and states with names of training.
     reserved: HashSet<String>,
     record: Option<observe::Record<'g>>,
+    ranged: quantize::Ranged<'g>,
+    /// Inputs of layers by the layers' names, where they are asked for.
+    layer_inputs: Option<Vec<(String, Tensor<'g>)>>,
 }
 
 /// The argument of a model function. Contexts derived by [`Context::at`] and [`Context::scope`] share inputs and
@@ -48,6 +53,7 @@ pub struct Context<'g> {
     storage: Arc<dyn ParamStorage>,
     /// Values in place of parameters, by full names.
     values: Rc<BTreeMap<String, Tensor<'g>>>,
+    quantization: Option<Rc<Quantization>>,
 }
 
 /// A context in a scope that ends when this is dropped.
@@ -77,6 +83,7 @@ impl<'g> Context<'g> {
             criterion: Rc::default(),
             storage: Arc::new(F32Storage),
             values: Rc::default(),
+            quantization: None,
         }
     }
 

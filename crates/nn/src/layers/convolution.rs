@@ -64,6 +64,7 @@ pub fn conv2d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution)
     let [height, width] = how.kernel;
     let inputs = x.dim(-1) / how.options.groups.max(1);
     let weight = cx.param("weight", &[how.out, inputs, height, width], how.init);
+    let [x, weight] = cx.quantized(x, weight, 0);
     let y = x.conv2d(weight, how.options);
     match how.bias {
         Some(init) => y + cx.param("bias", &[how.out], init),
@@ -100,6 +101,7 @@ pub fn patch_embedding<'g>(
         .reshape(&[shape[0], rows * columns, channels * height * width]);
     let weight = cx.param("weight", &[out, channels, height, width], init);
     let matrix = weight.reshape(&[out, channels * height * width]);
+    let [patches, matrix] = cx.quantized(patches, matrix, 0);
     patches.matmul_t(matrix) + cx.param("bias", &[out], Init::Zeros)
 }
 

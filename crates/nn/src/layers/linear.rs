@@ -24,7 +24,8 @@ pub fn linear_from<'g>(
 ) -> Tensor<'g> {
     let cx = cx.enter(name);
     let weight = cx.param("weight", &[out, x.dim(-1)], weight);
-    adapt(&cx, x, x.matmul_t(weight), false) + cx.param("bias", &[out], bias)
+    let [rows, weight] = cx.quantized(x, weight, 0);
+    adapt(&cx, x, rows.matmul_t(weight), false) + cx.param("bias", &[out], bias)
 }
 
 /// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.
@@ -32,7 +33,8 @@ pub fn linear_from<'g>(
 pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     let cx = cx.enter(name);
     let weight = cx.param("weight", &[out, x.dim(-1)], init);
-    adapt(&cx, x, x.matmul_t(weight), false)
+    let [rows, weight] = cx.quantized(x, weight, 0);
+    adapt(&cx, x, rows.matmul_t(weight), false)
 }
 
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
@@ -41,7 +43,8 @@ pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, i
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     let cx = cx.enter(name);
     let weight = cx.param("weight", &[x.dim(-1), out], init);
-    adapt(&cx, x, x.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
+    let [rows, weight] = cx.quantized(x, weight, 1);
+    adapt(&cx, x, rows.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
 }
 
 /// `y` and the product of the adapter that the layer of this context has, if it has one: `x` is the input of the layer.

@@ -18,7 +18,7 @@ pub use attention::{Attend, attend, merge_heads, multi_head, split_heads};
 pub use convolution::{Convolution, Gate, channel_shuffle, conv2d, patch_embedding, squeeze_excitation};
 pub use linear::{conv1d, linear, linear_from, projection};
 pub(crate) use normalization::batch_norm_of;
-pub use normalization::{BatchNorm, batch_norm, group_norm, instance_norm};
+pub use normalization::{BatchNorm, Spread, batch_norm, group_norm, instance_norm};
 pub use recurrent::{Recurrent, RecurrentStates, gru, lstm};
 pub use relative_bias::RelativeBias;
 

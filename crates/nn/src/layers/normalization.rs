@@ -5,6 +5,44 @@ use lessen_graph::{Phase, Tensor};
 use crate::context::Context;
 use crate::init::Init;
 
+/// How the spread of a channel over a batch is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spread {
+    /// The population variance.
+    #[default]
+    Variance,
+    /// The range, the greatest number less the least, over `sqrt(2 ln n)` for `n` numbers, in place of the deviation
+    /// (Banner et al. 2018, section 3): it needs no sum of squares. The range of normal numbers is about twice that, and
+    /// the weight of the layer makes up for it.
+    Range,
+}
+
+impl Spread {
+    /// Both.
+    pub const ALL: [Spread; 2] = [Spread::Variance, Spread::Range];
+
+    /// The word in recipes and in `config.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Spread::Variance => "variance",
+            Spread::Range => "range",
+        }
+    }
+
+    /// Mean and squared spread of the columns of `rows`, `[n, C]`, each `[C]`.
+    #[track_caller]
+    fn moments(self, rows: Tensor<'_>) -> [Tensor<'_>; 2] {
+        match self {
+            Spread::Variance => rows.moments(),
+            Spread::Range => {
+                let count = rows.dim(0) as f64;
+                let spread = (rows.max_axes(&[0]) - rows.min_axes(&[0])) / (2.0 * count.ln()).sqrt();
+                [rows.mean_axes(&[0]), spread * spread]
+            }
+        }
+    }
+}
+
 /// Settings of batch normalization.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BatchNorm {
@@ -15,15 +53,18 @@ pub struct BatchNorm {
     pub momentum: f64,
     /// Whether training reads the running statistics, too, and does not change them.
     pub frozen: bool,
+    /// How the spread of a channel is measured; `NAME.running_var` is its square.
+    pub spread: Spread,
 }
 
 impl Default for BatchNorm {
-    /// PyTorch's settings: eps 1e-5, momentum 0.1, not frozen.
+    /// PyTorch's settings: eps 1e-5, momentum 0.1, not frozen, by the variance.
     fn default() -> BatchNorm {
         BatchNorm {
             eps: 1e-5,
             momentum: 0.1,
             frozen: false,
+            spread: Spread::default(),
         }
     }
 }
@@ -32,7 +73,7 @@ impl Default for BatchNorm {
 ///
 /// In training, each channel has its mean and population variance over the batch. The step moves `NAME.running_mean`
 /// towards this mean and `NAME.running_var` towards the unbiased variance, by `momentum` of the difference, as PyTorch
-/// does. Everywhere else, and where the layer is frozen or the model has adapters, the running statistics take their
+/// does; see [`Spread`] for another measure. Everywhere else, and where the layer is frozen or the model has adapters, the running statistics take their
 /// place. They are buffers, which checkpoints hold and no optimizer changes; see [`Context::buffer`].
 ///
 /// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running
@@ -77,9 +118,12 @@ pub(crate) fn batch_norm_of<'g>(
         let sentence = format!("batch normalization of {} has a single element of each channel", x.ty());
         cx.trace().fail(sentence);
     }
-    let [mean, variance] = rows.moments();
+    let [mean, variance] = how.spread.moments(rows);
     cx.trace().in_phase(Phase::Update, || {
-        let unbiased = variance * (count as f64 / (count - 1) as f64);
+        let unbiased = match how.spread {
+            Spread::Variance => variance * (count as f64 / (count - 1) as f64),
+            Spread::Range => variance,
+        };
         for (state, new) in [(running_mean, mean), (running_var, unbiased)] {
             cx.trace().assign(state, state + (new - state) * how.momentum);
         }

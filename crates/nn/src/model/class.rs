@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::context::Context;
+use crate::layers::Spread;
 use crate::loss::Loss;
 use crate::models::decoder::Decoder;
 use crate::models::{BatchShape, Outputs};
 use crate::norm_kind::NormKind;
+use crate::quantization::Quantization;
 use crate::task::Task;
 
 /// A class of models: a configuration, and the graph that follows from it. [`Model`](super::Model) documents what is
@@ -149,6 +151,18 @@ pub trait ModelClass {
     /// Kind of the layer norms, to be changed.
     fn norm_mut(&mut self) -> &mut NormKind;
 
+    /// How its layers are quantized; none if they are not.
+    fn quantization(&self) -> Option<&Quantization>;
+
+    /// How its layers are quantized, to be changed.
+    fn quantization_mut(&mut self) -> &mut Option<Quantization>;
+
+    /// Sets how batch normalization measures the spread of channels. Returns whether the model has any of Lessen's own.
+    fn set_spread(&mut self, spread: Spread) -> bool {
+        let _ = spread;
+        false
+    }
+
     /// Sets every dropout to `p`, at least 0 and below 1.
     fn set_dropout(&mut self, p: f64);
 }
@@ -269,6 +283,14 @@ macro_rules! settings_in_config {
 
         fn norm_mut(&mut self) -> &mut NormKind {
             &mut self.config.norm
+        }
+
+        fn quantization(&self) -> Option<&$crate::quantization::Quantization> {
+            self.config.quantization.as_ref()
+        }
+
+        fn quantization_mut(&mut self) -> &mut Option<$crate::quantization::Quantization> {
+            &mut self.config.quantization
         }
     };
 }

@@ -21,6 +21,7 @@ use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
 use crate::models::onnx::{OnnxClassifier, OnnxClassifierConfig};
 use crate::models::vision::{ImageClassifier, ImageClassifierConfig};
 use crate::models::vit::{Vit, VitConfig};
+use crate::quantization::OWN as LESSEN_QUANTIZE;
 use crate::task::Task;
 use lessen_base::{Result, atomic};
 
@@ -39,6 +40,11 @@ impl Model {
         if matches!(model.task(), Task::Classification { .. } | Task::Regression) {
             fields.check_problem(model.labels().len())?;
         }
+        if let Some(own) = model.quantization() {
+            model
+                .check_quantization(own)
+                .map_err(|error| fields.error(LESSEN_QUANTIZE, format!("is wrong: {}", error.message())))?;
+        }
         Ok(model)
     }
 
@@ -52,6 +58,7 @@ impl Model {
         let fields = folder.into().fields()?;
         architecture.check_family(&fields, family(&fields)?)?;
         let mut model = Model::from_fields(&fields, architecture)?;
+        model.forget_foreign_layers();
         model.set_multi_label(false);
         if Architecture::of(&fields) != Ok(architecture) {
             model.set_loss(Loss::default());

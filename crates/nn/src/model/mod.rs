@@ -11,6 +11,8 @@
 pub(crate) mod class;
 pub(crate) mod config_fields;
 mod config_json;
+mod config_quantization;
+mod layers;
 mod settings;
 
 use lessen_graph::{Tensor, Trace};
@@ -74,6 +76,7 @@ macro_rules! model_classes {
             /// model's inputs, texts or images of its size; see [`Model::check_image`].
             #[track_caller]
             pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+                let cx = &cx.with_quantization(self.quantization());
                 match self {
                     $(Model::$class(model) => ModelClass::forward(model, cx, batch),)*
                 }
@@ -86,6 +89,7 @@ macro_rules! model_classes {
             /// As [`Model::forward`].
             #[track_caller]
             pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+                let cx = &cx.with_quantization(self.quantization());
                 match self {
                     $(Model::$class(model) => ModelClass::logits(model, cx, batch),)*
                 }
@@ -98,6 +102,7 @@ macro_rules! model_classes {
             /// As [`Model::forward`].
             #[track_caller]
             pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+                let cx = &cx.with_quantization(self.quantization());
                 match self {
                     $(Model::$class(model) => ModelClass::states(model, cx, batch),)*
                 }

@@ -3,6 +3,7 @@
 use super::Model;
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
+use crate::layers::Spread;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use lessen_base::{Error, Result};
@@ -169,6 +170,21 @@ impl Model {
     /// Replaces how the layer norms are computed, which changes neither parameters nor results.
     pub fn set_norm(&mut self, norm: NormKind) {
         *self.class_mut().norm_mut() = norm;
+    }
+
+    /// Sets how batch normalization measures the spread of channels.
+    ///
+    /// # Errors
+    /// A model without batch normalization.
+    pub fn set_spread(&mut self, spread: Spread) -> Result<()> {
+        if self.class_mut().set_spread(spread) || spread == Spread::default() {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "the {} has no batch normalization by the {}; leave the setting out",
+            self.class().title(),
+            spread.name()
+        )))
     }
 
     /// Sets every dropout of the model (of a Llama that of attention weights) to `p`, at least 0 and below 1.

@@ -14,6 +14,7 @@ use crate::layers::{
 };
 use crate::loss::Loss;
 use crate::observations::activate;
+use crate::quantization::Quantization;
 
 /// Description of a decoder-only language model.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,6 +40,8 @@ pub struct Decoder {
     pub(super) head: Head,
     pub(super) names: Names,
     pub(super) loss: Loss,
+    /// How its layers are quantized; none if they are not.
+    pub(super) quantization: Option<Quantization>,
 }
 
 /// The extents of a decoder.
@@ -207,6 +210,7 @@ impl Decoder {
         attend: impl Fn(&Context<'g>, usize, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
     ) -> Tensor<'g> {
         let (batch, names) = (reads.batch(), &self.names);
+        let cx = &cx.with_quantization(self.quantization.as_ref());
         cx.scope(names.body, |cx| {
             let x = self.embeddings(cx, reads);
             let shared = SharedAttention::new(cx, self.attention, self.sizes.heads, batch);

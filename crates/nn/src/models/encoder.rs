@@ -16,6 +16,7 @@ use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use crate::observations::activate;
+use crate::quantization::Quantization;
 use lessen_base::Result;
 
 /// The configuration of an encoder; fields are named as in its `config.json`.
@@ -56,6 +57,8 @@ pub struct EncoderConfig {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each text can have several of the classes, or none.
@@ -84,6 +87,7 @@ impl Default for EncoderConfig {
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -117,6 +121,7 @@ impl EncoderConfig {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -234,6 +239,7 @@ impl LessenEncoder {
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
+        Quantization::put(c.quantization.as_ref(), &mut map);
         put_labels(&mut map, &c.labels, c.multi_label);
         map
     }

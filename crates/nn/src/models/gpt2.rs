@@ -11,6 +11,7 @@ use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
+use crate::quantization::Quantization;
 use lessen_base::Result;
 
 /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
@@ -48,6 +49,8 @@ pub struct Gpt2Config {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -72,6 +75,7 @@ impl Default for Gpt2Config {
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             fields: Map::new(),
         }
     }
@@ -106,6 +110,7 @@ impl Gpt2Config {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             fields: fields.clone().into_map(),
         };
         Ok(config)
@@ -188,6 +193,7 @@ impl GPT2LMHeadModel {
                 head: "lm_head",
             },
             loss: c.loss,
+            quantization: c.quantization.clone(),
         }
     }
 
@@ -216,6 +222,7 @@ impl GPT2LMHeadModel {
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
+        Quantization::put(c.quantization.as_ref(), &mut map);
         map
     }
 }

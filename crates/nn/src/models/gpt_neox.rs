@@ -12,6 +12,7 @@ use crate::init::Init;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use crate::position::Position;
+use crate::quantization::Quantization;
 use crate::rotary::{Rotary, RotaryFields};
 use lessen_base::Result;
 
@@ -52,6 +53,8 @@ pub struct GptNeoxConfig {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -77,6 +80,7 @@ impl Default for GptNeoxConfig {
             attention: GptNeoxConfig::attention(96),
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             fields: Map::new(),
         }
     }
@@ -129,6 +133,7 @@ impl GptNeoxConfig {
             attention: attention.with_fields(fields, head_width)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             fields: fields.clone().into_map(),
         })
     }
@@ -215,6 +220,7 @@ impl GPTNeoXForCausalLM {
                 head: Self::HEAD,
             },
             loss: c.loss,
+            quantization: c.quantization.clone(),
         }
     }
 
@@ -247,6 +253,7 @@ impl GPTNeoXForCausalLM {
         c.attention.put(&GptNeoxConfig::attention(c.head_width()), &mut map);
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
+        Quantization::put(c.quantization.as_ref(), &mut map);
         map
     }
 }

@@ -12,6 +12,7 @@ use crate::init::Init;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use crate::position::Position;
+use crate::quantization::Quantization;
 use crate::rotary::{Rotary, RotaryFields};
 use lessen_base::Result;
 
@@ -118,6 +119,8 @@ pub struct LlamaConfig {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -153,6 +156,7 @@ impl Default for LlamaConfig {
             attention: LlamaConfig::ATTENTION,
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             fields: Map::new(),
         }
     }
@@ -211,6 +215,7 @@ impl LlamaConfig {
             attention: attention.with_fields(fields, head_dim)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             fields: fields.clone().into_map(),
         })
     }
@@ -287,6 +292,7 @@ impl LlamaForCausalLM {
                 head: "lm_head",
             },
             loss: c.loss,
+            quantization: c.quantization.clone(),
         }
     }
 
@@ -324,6 +330,7 @@ impl LlamaForCausalLM {
         c.attention.put(&LlamaConfig::ATTENTION, &mut map);
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
+        Quantization::put(c.quantization.as_ref(), &mut map);
         map
     }
 }

@@ -19,6 +19,7 @@ use crate::layers::{BatchNorm, batch_norm_of};
 use crate::loss::Loss;
 use crate::model::class::{ModelClass, settings_in_config};
 use crate::norm_kind::NormKind;
+use crate::quantization::Quantization;
 
 /// The file beside `config.json` with the nodes.
 const FILE: &str = "network.onnx";
@@ -42,6 +43,8 @@ pub struct OnnxClassifierConfig {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each image can have several of the classes, or none.
@@ -60,6 +63,7 @@ impl OnnxClassifierConfig {
             dropout: None,
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             multi_label: false,
             fields: Map::new(),
         }
@@ -93,6 +97,7 @@ impl OnnxClassifierConfig {
                 dropout: dropout.transpose()?,
                 loss: fields.loss()?,
                 norm: NormKind::of_fields(fields)?,
+                quantization: Quantization::of_fields(fields)?,
                 labels: fields.labels()?,
                 multi_label: fields.is_multi_label()?,
                 fields: fields.clone().into_map(),
@@ -184,7 +189,7 @@ impl<'g> NetworkParts<'g> for Parts<'_, 'g> {
         let how = BatchNorm {
             eps,
             momentum,
-            frozen: false,
+            ..BatchNorm::default()
         };
         batch_norm_of(self.cx, x, parameters, how)
     }
@@ -217,6 +222,7 @@ impl ModelClass for OnnxClassifier {
         put_own(&mut map, "dropout", c.dropout.map(Value::from));
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
+        Quantization::put(c.quantization.as_ref(), &mut map);
         put_labels(&mut map, &c.labels, c.multi_label);
         map
     }

@@ -121,6 +121,7 @@ mod tests {
                 Ok::<_, &Key>(match key.name {
                     "model.kind" => keys.model.kind.word(),
                     "model.position" => keys.model.position.map_or("", Word::word),
+                    "model.batch_norm" => keys.model.batch_norm.map_or("", Word::word),
                     "model.norm" => keys.model.norm.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
                     "data.problem" => keys.data.problem.map_or("", Word::word),

@@ -9,7 +9,7 @@ use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::models::bert::Head;
-use lessen_nn::{Architecture, AttentionConfig, Model};
+use lessen_nn::{Architecture, AttentionConfig, Bits, Model, Quantization, Ranges};
 use lessen_train::Trainer;
 use std::path::Path;
 
@@ -44,7 +44,94 @@ pub(crate) fn build(config: &Config, goal: &dyn Goal, sizes: Sizes) -> Result<Mo
     if let Some(norm) = config.model.norm {
         model.set_norm(norm);
     }
+    if let Some(spread) = config.model.batch_norm {
+        let in_key = |error: Error| Error::user(format!("{}: {error}", config.place("model.batch_norm")));
+        model.set_spread(spread).map_err(in_key)?;
+    }
+    quantize(config, &mut model)?;
     Ok(model)
+}
+
+/// Quantizes the layers of a model as the recipe says. A model with fixed ranges becomes one of floats.
+///
+/// # Errors
+/// Keys that do not go together, and names of layers that the model does not have.
+fn quantize(config: &Config, model: &mut Model) -> Result<()> {
+    let (keys, train) = (&config.model, &config.train);
+    let own = model.quantization().filter(|own| own.ranges != Ranges::Fixed).cloned();
+    model.set_quantization(own.clone())?;
+    let wrong = |key: &str, what: String| Err(Error::user(format!("{} {what}", config.place(key))));
+    let Some(bits) = keys.quantize else {
+        for (key, is_given) in [
+            ("model.quantize_ends", keys.quantize_ends.is_some()),
+            ("model.quantize_except", keys.quantize_except.is_some()),
+            ("train.qat_ranges", train.qat_ranges.is_some() && own.is_none()),
+            ("train.qat_start", train.qat_start > 0 && own.is_none()),
+        ] {
+            if is_given {
+                return wrong(
+                    key,
+                    "needs model.quantize beside it; give both, or leave it out".to_string(),
+                );
+            }
+        }
+        let changed = own.map(|own| with_start(own, config)).transpose()?;
+        return model.set_quantization(changed);
+    };
+    if config.lora.rank > 0 {
+        return wrong(
+            "model.quantize",
+            "does not go with lora.rank, whose adapters stay beside weights as they are; leave one of them out"
+                .to_string(),
+        );
+    }
+    let layers = model.layers();
+    let in_key = |error: Error| Error::user(format!("{}: {error}", config.place("model.quantize")));
+    if let Some(except) = &keys.quantize_except {
+        let checked = except.check("the layers of the model", &layers);
+        checked.map_err(|error| Error::user(format!("{}: {error}", config.place("model.quantize_except"))))?;
+    }
+    let mut how = Quantization::new(bits, Ranges::default());
+    let ends = keys.quantize_ends.unwrap_or(Bits::EIGHT);
+    let is_head = |layer: &String| model.is_head(&format!("{layer}.weight"));
+    let head: Vec<&String> = layers.iter().filter(|layer| is_head(layer)).collect();
+    let last = if head.is_empty() {
+        layers.last().into_iter().collect()
+    } else {
+        head
+    };
+    for layer in layers.first().into_iter().chain(last) {
+        how.layers.insert(layer.clone(), ends);
+    }
+    for layer in layers
+        .iter()
+        .filter(|layer| keys.quantize_except.as_ref().is_some_and(|names| names.contains(layer)))
+    {
+        how.layers.insert(layer.clone(), Bits::FLOAT);
+    }
+    let how = with_start(how, config)?;
+    model.set_quantization(Some(how)).map_err(in_key)
+}
+
+/// A quantization with ranges and start of the recipe.
+///
+/// # Errors
+/// A start beyond what is counted.
+fn with_start(own: Quantization, config: &Config) -> Result<Quantization> {
+    let train = &config.train;
+    let start = train.qat_start.saturating_mul(train.accumulate as u64);
+    if start >= Quantization::MOST_BATCHES {
+        return Err(Error::user(format!(
+            "{} is beyond {} batches; choose fewer steps",
+            config.place("train.qat_start"),
+            Quantization::MOST_BATCHES
+        )));
+    }
+    Ok(Quantization {
+        ranges: train.qat_ranges.unwrap_or(own.ranges),
+        start: if train.qat_start > 0 { start } else { own.start },
+        ..own
+    })
 }
 
 fn from_checkpoint(config: &Config, folder: ModelFolder<'_>, goal: &dyn Goal) -> Result<Model> {
@@ -91,6 +178,8 @@ fn check_nodes(config: &Config, model: &Model) -> Result<()> {
     let refused = [
         ("model.activation", keys.activation.is_some()),
         ("model.norm", keys.norm.is_some()),
+        ("model.batch_norm", keys.batch_norm.is_some()),
+        ("model.quantize", keys.quantize.is_some()),
         (
             "model.dropout",
             keys.dropout.is_some() && !own.config.network.has_dropout(),

@@ -14,6 +14,7 @@ pub mod relu;
 pub mod select;
 pub mod silu;
 pub mod silu_from_output;
+pub mod stop_gradient;
 pub mod unary;
 mod valley;
 
@@ -36,5 +37,6 @@ operations! {
     select::{Select},
     silu::{Silu, SiluBackward},
     silu_from_output::{SiluBackwardFromOutput},
+    stop_gradient::{StopGradient},
     unary::{Unary},
 }

@@ -11,6 +11,7 @@ use crate::labels::numbered_labels;
 use crate::layers::RelativeBias;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
+use crate::quantization::Quantization;
 use lessen_base::Result;
 
 /// The configuration of a BERT, RoBERTa, DistilBERT or MPNet; fields are named as in transformers' `config.json` of
@@ -59,6 +60,8 @@ pub struct BertConfig {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each text can have several of the classes, or none.
@@ -91,6 +94,7 @@ impl Default for BertConfig {
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -186,6 +190,7 @@ impl BertConfig {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -244,6 +249,7 @@ impl BertConfig {
         self.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, self.loss);
         self.norm.put(&mut map);
+        Quantization::put(self.quantization.as_ref(), &mut map);
         map
     }
 

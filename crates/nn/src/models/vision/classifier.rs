@@ -11,10 +11,15 @@ use crate::activation::Activation;
 use crate::config::{Fields, extents_json, put_identity, put_loss, put_own};
 use crate::context::Context;
 use crate::labels::{numbered_labels, put_labels};
+use crate::layers::Spread;
 use crate::loss::Loss;
 use crate::models::vit::VitConfig;
 use crate::models::{BatchShape, Outputs, classifier_loss};
 use crate::norm_kind::NormKind;
+use crate::quantization::Quantization;
+
+/// The field for the spread that batch normalization measures.
+const SPREAD: &str = "batch_norm";
 
 /// The configuration of a classifier; fields are named as in its `config.json`.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,10 +36,14 @@ pub struct ImageClassifierConfig {
     pub activation: Option<Activation>,
     /// Dropout probability of linear layers, in `[0, 1)`; `None` means the network's own.
     pub dropout: Option<f64>,
+    /// How batch normalization measures the spread of channels, where the network has it.
+    pub spread: Spread,
     /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each image can have several of the classes, or none.
@@ -53,8 +62,10 @@ impl ImageClassifierConfig {
             num_channels: channels,
             activation: None,
             dropout: None,
+            spread: Spread::default(),
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -82,13 +93,24 @@ impl ImageClassifierConfig {
         let activation = fields
             .get("activation")
             .map(|_| fields.activation_or("activation", own));
+        let word = fields.word(SPREAD)?.unwrap_or(Spread::default().name());
+        let known = Spread::ALL.into_iter().find(|spread| spread.name() == word);
+        let spread = known.filter(|spread| *spread == Spread::default() || network.with_classes(1).set_spread(*spread));
+        let spread = spread.ok_or_else(|| {
+            fields.error(
+                SPREAD,
+                format!("is `{word}`; it is variance, or of a network with batch normalization range"),
+            )
+        })?;
         let dropout = fields.get("dropout").map(|_| fields.dropout_or("dropout", 0.0));
         let config = ImageClassifierConfig {
             architecture,
             activation: activation.transpose()?,
             dropout: dropout.transpose()?,
+            spread,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -133,6 +155,7 @@ impl ImageClassifierConfig {
         if let Some(dropout) = self.dropout {
             model.set_dropout(dropout);
         }
+        model.set_spread(self.spread);
         model
     }
 }
@@ -184,8 +207,11 @@ impl ImageClassifier {
         map.insert("num_channels".into(), json!(c.num_channels));
         put_own(&mut map, "activation", c.activation.map(|a| Value::from(a.to_string())));
         put_own(&mut map, "dropout", c.dropout.map(Value::from));
+        let spread = (c.spread != Spread::default()).then(|| Value::from(c.spread.name()));
+        put_own(&mut map, SPREAD, spread);
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
+        Quantization::put(c.quantization.as_ref(), &mut map);
         put_labels(&mut map, &c.labels, c.multi_label);
         map
     }
@@ -221,6 +247,11 @@ impl ModelClass for ImageClassifier {
 
     fn activation(&self) -> Activation {
         self.config.model().activation()
+    }
+
+    fn set_spread(&mut self, spread: Spread) -> bool {
+        self.config.spread = spread;
+        self.config.model().set_spread(spread)
     }
 
     fn set_activation(&mut self, activation: Activation) {

@@ -24,6 +24,7 @@ use lessen_graph::{DType, Tensor, Trace};
 
 use crate::activation::Activation;
 use crate::context::Context;
+use crate::layers::Spread;
 use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
@@ -97,6 +98,24 @@ impl VisionModel {
             VisionModel::MobileNetV2(model) => model.activation = activation,
             VisionModel::MixedMobileNet(model) => model.activation = activation,
         }
+    }
+
+    /// Sets how batch normalization measures the spread of channels. Returns whether the network has any.
+    pub fn set_spread(&mut self, spread: Spread) -> bool {
+        let norm = match self {
+            VisionModel::Plain(model) => &mut model.norm,
+            VisionModel::ResNet(model) => &mut model.norm,
+            VisionModel::RevNet(model) => &mut model.norm,
+            VisionModel::MobileNetV2(model) => {
+                model.norm.spread = spread;
+                return true;
+            }
+        };
+        match norm {
+            Norm::Batch(how) => how.spread = spread,
+            _ => return false,
+        }
+        true
     }
 
     /// Sets the dropout of its linear layers, where it has any, to `p`, at least 0 and below 1.

@@ -9,6 +9,7 @@ use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
+use crate::quantization::Quantization;
 use lessen_base::Result;
 
 /// ViT or a relative with the same body.
@@ -116,6 +117,8 @@ pub struct VitConfig {
     pub loss: Loss,
     /// How its layer norms are computed.
     pub norm: NormKind,
+    /// How its layers are quantized; none if they are not.
+    pub quantization: Option<Quantization>,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each image can have several of the classes, or none.
@@ -145,6 +148,7 @@ impl Default for VitConfig {
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             norm: NormKind::default(),
+            quantization: None,
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -210,6 +214,7 @@ impl VitConfig {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
+            quantization: Quantization::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -262,6 +267,7 @@ impl VitConfig {
         self.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, self.loss);
         self.norm.put(&mut map);
+        Quantization::put(self.quantization.as_ref(), &mut map);
         put_labels(&mut map, &self.labels, self.multi_label);
         map
     }

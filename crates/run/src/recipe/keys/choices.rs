@@ -5,6 +5,7 @@ use lessen_compile::{CostSource, Placement, Precision};
 use lessen_condense::{Level, Method, Start};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::Network;
 use lessen_nn::{LrScheduleKind, NormKind, Position};
 
@@ -78,6 +79,11 @@ words!(NormKind {
     Rms = "rms",
     Crms = "crms",
     Auto = "auto",
+});
+
+words!(Spread {
+    Variance = "variance",
+    Range = "range",
 });
 
 words!(WeightDtype {

@@ -12,8 +12,9 @@ use lessen_condense::{Distance, InnerEpochs, Level, Method, Start, Strategy};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::Network;
-use lessen_nn::{Activation, Loss, LrScheduleKind, NormKind, Patterns, Position};
+use lessen_nn::{Activation, Bits, Loss, LrScheduleKind, NormKind, Patterns, Position, Ranges};
 use std::path::PathBuf;
 
 /// A type that a setting can have.
@@ -127,7 +128,16 @@ macro_rules! list_fields {
     };
 }
 
-form_fields!(Activation, Distance, InnerEpochs, Loss, Strategy, Weighting);
+form_fields!(
+    Activation,
+    Bits,
+    Distance,
+    InnerEpochs,
+    Loss,
+    Ranges,
+    Strategy,
+    Weighting
+);
 
 list_fields!(Augmentations, ChannelNumbers, ClassWeights, ColumnNames, Patterns);
 
@@ -144,6 +154,7 @@ word_fields!(
     Position,
     Problem,
     RecordSplit,
+    Spread,
     Start,
     LrScheduleKind,
     WeightDtype,

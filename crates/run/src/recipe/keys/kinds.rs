@@ -6,7 +6,7 @@ use crate::recipe::image_lists::{Augmentations, ChannelNumbers};
 use crate::recipe::value::{TextSyntax, ValueKind};
 use lessen_condense::{Distance, InnerEpochs, Strategy};
 use lessen_graph::ops::attention::Weighting;
-use lessen_nn::{Activation, Loss, Patterns};
+use lessen_nn::{Activation, Bits, Loss, Patterns, Ranges};
 use std::str::FromStr;
 
 pub(super) const SHARE: ValueKind = ValueKind::Number(0.0, 1.0);
@@ -14,6 +14,8 @@ pub(super) const NOT_NEGATIVE: ValueKind = ValueKind::Number(0.0, f64::MAX);
 pub(super) const PATH: ValueKind = ValueKind::Path(&[]);
 pub(super) const ACTIVATION: ValueKind = form::<Activation>(Activation::words);
 pub(super) const ATTENTION: ValueKind = form::<Weighting>(Weighting::words);
+pub(super) const BITS: ValueKind = form::<Bits>(Bits::words);
+pub(super) const RANGES: ValueKind = form::<Ranges>(Ranges::words);
 pub(super) const LOSS: ValueKind = form::<Loss>(Loss::words);
 pub(super) const DISTANCE: ValueKind = form::<Distance>(Distance::words);
 pub(super) const INNER_EPOCHS: ValueKind = form::<InnerEpochs>(InnerEpochs::words);

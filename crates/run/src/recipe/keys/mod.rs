@@ -16,8 +16,8 @@ pub use self::model_kind::{ModelKind, Transformer};
 
 use self::field::Field;
 use self::kinds::{
-    ACTIVATION, ATTENTION, AUGMENTATIONS, CHANNEL_NUMBERS, COLUMNS, DISTANCE, INNER_EPOCHS, LOSS, NAMES, NOT_NEGATIVE,
-    PATH, SHARE, STRATEGY, WEIGHTS,
+    ACTIVATION, ATTENTION, AUGMENTATIONS, BITS, CHANNEL_NUMBERS, COLUMNS, DISTANCE, INNER_EPOCHS, LOSS, NAMES,
+    NOT_NEGATIVE, PATH, RANGES, SHARE, STRATEGY, WEIGHTS,
 };
 use self::macros::keys;
 use super::class_weights::ClassWeights;
@@ -32,8 +32,9 @@ use lessen_condense::{Distance, InnerEpochs, Level, Method, Start, Strategy};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::Network;
-use lessen_nn::{Activation, Loss, LrScheduleKind, NormKind, Patterns, Position};
+use lessen_nn::{Activation, Bits, Loss, LrScheduleKind, NormKind, Patterns, Position, Ranges};
 use std::path::PathBuf;
 
 /// A key that recipes and `--set` may give.
@@ -94,6 +95,15 @@ keys! {
         norm: Option<NormKind> [ValueKind::Choice(NormKind::WORDS)],
             "how layer norms are computed, also of a checkpoint's model: rms and crms subtract no mean and keep parameters recentred \
              instead, auto does where that spares means; the function of the model is the same (default: the checkpoint's, else layer)";
+        batch_norm: Option<Spread> [ValueKind::Choice(Spread::WORDS)],
+            "how batch normalization measures the spread of a channel, of a convolutional network: by the variance, or by the range \
+             over the root of 2 ln n, for n numbers (default: the checkpoint's, else variance)";
+        quantize: Option<Bits> [BITS],
+            "bits of the weights and inputs of layers, such as w8a8 or w4a8, for which the model is trained: both are rounded in every \
+             step, and in evaluations (default: the checkpoint's, else none)";
+        quantize_ends: Option<Bits> [BITS],
+            "bits of the first layer and of the head, or of the last layer where there is no head (default: w8a8)";
+        quantize_except: Option<Patterns> [NAMES], "layers that are not quantized, such as *.c_proj";
         activation: Option<Activation> [ACTIVATION],
             "function of the feed-forward layers, or of all layers of a convolutional network, also of a checkpoint's model \
              (default: the checkpoint's, else gelu_new for gpt2 and gptj, silu for llama, the network's own, and gelu for the \
@@ -208,6 +218,11 @@ keys! {
              adamw_8bit, lion and adafactor, and a term of the gradient (L2 penalty) with the others";
         no_decay: Option<Patterns> [NAMES], "parameters without weight decay, too";
         freeze: Option<Patterns> [NAMES], "parameters that stay as they are";
+        qat_ranges: Option<Ranges> [RANGES],
+            "ranges of quantized inputs (model.quantize): a running greatest magnitude (running), one that a factor is learned for \
+             (learned), or each row's and image's own (dynamic; default: the checkpoint's, else running)";
+        qat_start: u64 [ValueKind::Count(0)] = "0",
+            "steps before anything is rounded (model.quantize), in which ranges are taken";
         ema: f64 [SHARE] = "0.0",
             "decay of an exponential moving average of the parameters, with which it is evaluated and which is saved; 0 is none";
         clip_norm: f64 [NOT_NEGATIVE] = "0.0", "greatest norm of the gradient over all parameters; 0 is no limit";

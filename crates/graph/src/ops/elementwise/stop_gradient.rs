@@ -1,0 +1,55 @@
+//! Gradients that end: `y = x`, of which no derivative is taken.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::named::Named;
+use crate::op::{Fold, Op, RowWise, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `y = x`, of any dtype, whose derivative counts as 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct StopGradient;
+
+named!("stop_gradient": StopGradient {});
+
+impl Op for StopGradient {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![inputs[0].clone()]
+    }
+
+    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![None]
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        Some(vec![inputs[0].identity()])
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        Fold::Input(0)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The same value, through which no gradient passes.
+    #[track_caller]
+    pub fn stop_gradient(self) -> Tensor<'g> {
+        self.trace().apply1(StopGradient, &[self])
+    }
+}

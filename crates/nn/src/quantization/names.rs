@@ -1,0 +1,23 @@
+//! Names of the states that quantized layers have.
+
+/// The field of `config.json` for how a model is trained to be quantized.
+pub(crate) const OWN: &str = "lessen_quantize";
+
+/// The name of the buffer with the fixed scale of a layer's inputs, below the name of the layer.
+pub const INPUT_SCALE: &str = "input_scale";
+
+/// The name of the buffer with the range of a layer's inputs.
+pub const INPUT_RANGE: &str = "input_range";
+
+/// The name of the parameter that this range is multiplied by.
+pub const INPUT_FACTOR: &str = "input_factor";
+
+/// The name of the buffer with the number of batches that were counted.
+pub(crate) const BATCHES: &str = "quantization.batches";
+
+/// Whether a parameter or buffer of this name is read only while a model is trained for integers, or evaluated as it was
+/// trained.
+pub(crate) fn is_of_training(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name == BATCHES || [INPUT_RANGE, INPUT_FACTOR].contains(&last)
+}
