@@ -54,10 +54,15 @@ impl CostKind {
     /// A text without such a unit, a number that is not above 0.
     pub fn parse(self, text: &str) -> Result<f64> {
         let units = self.units();
-        let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e').unwrap_or(text.len());
+        let split = text
+            .find(|c: char| c.is_ascii_alphabetic() && c != 'e')
+            .unwrap_or(text.len());
         let (number, unit) = (text[..split].trim(), text[split..].trim());
         let factor = units.iter().find(|(own, _)| *own == unit).map(|(_, factor)| factor);
-        let number = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+        let number = number
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite() && *number > 0.0);
         match (number, factor) {
             (Some(number), Some(factor)) => Ok(number * factor),
             _ => Err(Error::user(format!(
@@ -150,7 +155,8 @@ impl Costs<'_> {
     /// # Errors
     /// As [`Costs::network`]; hardware without energy.
     pub fn of(&self, architecture: &MixedArchitecture) -> Result<f64> {
-        self.kind.of_layer(&self.network(architecture)?.total, self.batch, self.model)
+        self.kind
+            .of_layer(&self.network(architecture)?.total, self.batch, self.model)
     }
 
     fn sum(&self, layers: &[QuantizedLayer]) -> Result<f64> {
@@ -204,14 +210,19 @@ impl CostTable {
     /// The cost of a choice of each block.
     pub fn of(&self, space: &Space, choices: &[Choice]) -> f64 {
         let blocks = self.blocks.iter().zip(&space.blocks).zip(choices);
-        let sum: f64 = blocks.map(|((costs, block), choice)| costs[block.number(*choice)]).sum();
+        let sum: f64 = blocks
+            .map(|((costs, block), choice)| costs[block.number(*choice)])
+            .sum();
         self.fixed + sum
     }
 
     /// The least and the greatest cost of a network.
     pub fn range(&self) -> [f64; 2] {
         let sum = |of: fn(f64, f64) -> f64| {
-            let blocks = self.blocks.iter().map(|costs| costs.iter().copied().reduce(of).unwrap_or(0.0));
+            let blocks = self
+                .blocks
+                .iter()
+                .map(|costs| costs.iter().copied().reduce(of).unwrap_or(0.0));
             self.fixed + blocks.sum::<f64>()
         };
         [sum(f64::min), sum(f64::max)]
@@ -240,7 +251,10 @@ impl CostTable {
         let mut by_logit = vec![0.0; probabilities.len()];
         for variable in variables.all() {
             let range = variable.first..variable.first + variable.count;
-            let inner: f64 = range.clone().map(|place| probabilities[place] * by_probability[place]).sum();
+            let inner: f64 = range
+                .clone()
+                .map(|place| probabilities[place] * by_probability[place])
+                .sum();
             for place in range {
                 by_logit[place] = probabilities[place] * (by_probability[place] - inner);
             }

@@ -1,5 +1,6 @@
 //! Shares of the possibilities of each choice, by which a supernet mixes them.
 
+use crate::rounding::Rounding;
 use crate::space::{Aspect, Choice, Space};
 use crate::variables::Variables;
 use lessen_graph::{Array, Tensor, Trace};
@@ -8,6 +9,8 @@ use std::collections::BTreeMap;
 /// The shares of each open choice, `f32[count]` with the sum 1.
 pub struct Gates<'g> {
     shares: BTreeMap<(usize, Aspect), Tensor<'g>>,
+    /// The largest codes of each block's 1 x 1 layers and of its depthwise layer, `f32[blocks, 2]`, in place of bits.
+    codes: Option<Tensor<'g>>,
 }
 
 impl<'g> Gates<'g> {
@@ -22,6 +25,7 @@ impl<'g> Gates<'g> {
         };
         Gates {
             shares: variables.all().iter().map(of).collect(),
+            codes: None,
         }
     }
 
@@ -35,7 +39,26 @@ impl<'g> Gates<'g> {
         };
         Gates {
             shares: Variables::of(space).all().iter().map(of).collect(),
+            codes: None,
         }
+    }
+
+    /// A network with a single possibility of everything but the bits, whose largest codes are values of the graph,
+    /// `f32[blocks, 2]`.
+    pub(crate) fn of_codes(codes: Tensor<'g>) -> Gates<'g> {
+        Gates {
+            shares: BTreeMap::new(),
+            codes: Some(codes),
+        }
+    }
+
+    /// How the 1 x 1 layers and the depthwise layer of a block are rounded.
+    pub(crate) fn rounding<'a>(&self, block: usize, bits: &'a [Vec<u32>; 2]) -> [Rounding<'a, 'g>; 2] {
+        let aspects = [Aspect::PointwiseBits, Aspect::DepthwiseBits];
+        std::array::from_fn(|which| match self.codes {
+            Some(codes) => Rounding::of_code(codes.slice(0, block, 1).slice(1, which, 1).reshape(&[])),
+            None => Rounding::of_bits(&bits[which], self.of(block, aspects[which])),
+        })
     }
 
     /// The shares of a choice; none where there is a single possibility.

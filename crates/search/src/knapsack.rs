@@ -125,12 +125,17 @@ impl Relaxation {
             let mut hull: Vec<Item> = Vec::new();
             for item in items.iter().map(|&item| group[item]) {
                 let slope = |a: Item, b: Item| (b.value - a.value) / (b.cost - a.cost);
-                while hull.len() > 1 && slope(hull[hull.len() - 2], hull[hull.len() - 1]) <= slope(hull[hull.len() - 2], item) {
+                while hull.len() > 1
+                    && slope(hull[hull.len() - 2], hull[hull.len() - 1]) <= slope(hull[hull.len() - 2], item)
+                {
                     hull.pop();
                 }
                 hull.push(item);
             }
-            steps.extend(hull.windows(2).map(|two| [two[1].cost - two[0].cost, two[1].value - two[0].value]));
+            steps.extend(
+                hull.windows(2)
+                    .map(|two| [two[1].cost - two[0].cost, two[1].value - two[0].value]),
+            );
         }
         steps.sort_by(|a, b| (b[1] / b[0]).total_cmp(&(a[1] / a[0])));
         Relaxation { cost, value, steps }

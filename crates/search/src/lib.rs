@@ -10,12 +10,17 @@
 //! its layers exactly by measured sensitivities, and [`Agent`] by reinforcement learning, as HAQ does.
 #![forbid(unsafe_code)]
 
+mod allocation;
+mod any_bits;
 mod batches;
 mod cost;
+mod ddpg;
 mod derive;
 mod gates;
+mod haq;
 mod knapsack;
 mod reinforce;
+mod rounding;
 mod searcher;
 mod settings;
 mod space;
@@ -23,9 +28,13 @@ mod steps;
 mod supernet;
 mod variables;
 
+pub use allocation::allocate;
+pub use any_bits::{AnyBits, BlockBits};
 pub use cost::{CostKind, CostTable, Costs};
+pub use ddpg::{Agent, AgentSettings, Transition};
 pub use derive::derive;
 pub use gates::Gates;
+pub use haq::{Episode, HaqSettings, haq};
 pub use knapsack::{Item, knapsack};
 pub use reinforce::{Estimate, reinforce};
 pub use searcher::{Epoch, SearchStep, Searcher};

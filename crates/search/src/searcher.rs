@@ -18,6 +18,7 @@ use lessen_condense::ImageSource;
 use lessen_data::images::Mixing;
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::{DType, Trace};
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
 use lessen_train::{Function, FunctionOptions, Session};
@@ -239,7 +240,9 @@ impl<'a> Searcher<'a> {
             let own = self.update_weights(step, &training, &mut random)?;
             let mut found = None;
             if moves {
-                let chosen: Vec<usize> = (0..batch).map(|at| orders[1][(step * batch + at) % orders[1].len()]).collect();
+                let chosen: Vec<usize> = (0..batch)
+                    .map(|at| orders[1][(step * batch + at) % orders[1].len()])
+                    .collect();
                 let pair = Batches::PLAIN.of(self.source, &chosen, &mut random)?;
                 let [loss, right] = self.update_architecture(step, &training, &pair, &mut random)?;
                 validation = [validation[0] + loss, validation[1] + right];
@@ -325,7 +328,9 @@ impl<'a> Searcher<'a> {
         let results = self.session.run(self.architecture, &inputs)?;
         let classes = self.source.classes();
         let answers = results.f32(CLASS_LOGITS)?.chunks_exact(classes);
-        let right = answers.zip(targets.chunks_exact(classes)).filter(|(answer, target)| largest(answer) == largest(target));
+        let right = answers
+            .zip(targets.chunks_exact(classes))
+            .filter(|(answer, target)| largest(answer) == largest(target));
         Ok([results.scalar(LOSS)?, right.count() as f64 / self.settings.batch as f64])
     }
 
@@ -394,9 +399,8 @@ impl<'a> Searcher<'a> {
 
     /// The states that are kept from one epoch to the next, with their shapes.
     fn kept(&self) -> Vec<(String, Vec<usize>)> {
-        let of_param = |param: &ParamSpec| {
-            [param.name.clone(), momentum_of(&param.name)].map(|name| (name, param.shape.clone()))
-        };
+        let of_param =
+            |param: &ParamSpec| [param.name.clone(), momentum_of(&param.name)].map(|name| (name, param.shape.clone()));
         let logits = [LOGITS, MOMENTS[0], MOMENTS[1]].map(|name| (name.to_string(), vec![self.variables.len()]));
         self.params.iter().flat_map(of_param).chain(logits).collect()
     }
@@ -471,12 +475,15 @@ pub(crate) fn parameters(space: &Space, source: &dyn ImageSource) -> Result<Vec<
         let cx = Context::new(&trace, true);
         let images = cx.input("images", DType::F32, &[2, height, width, channels]);
         let gates = Gates::of_network(&trace, space, &vec![[0; 5]; space.blocks.len()]);
-        space.supernet(&cx, images, source.classes(), &gates);
+        space.supernet(&cx, images, (source.classes(), Spread::default()), &gates);
         cx.params()
     })
 }
 
 /// The place of the greatest number; of equal ones the first.
 pub(crate) fn largest(numbers: &[f32]) -> usize {
-    (1..numbers.len()).fold(0, |best, place| if numbers[place] > numbers[best] { place } else { best })
+    (1..numbers.len()).fold(
+        0,
+        |best, place| if numbers[place] > numbers[best] { place } else { best },
+    )
 }

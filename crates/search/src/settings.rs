@@ -3,6 +3,7 @@
 use crate::cost::CostKind;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
+use lessen_nn::layers::Spread;
 
 /// How the derivative of the mean cost is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +20,9 @@ impl CostGradient {
 
     /// That of this word.
     pub fn of(word: &str) -> Option<CostGradient> {
-        [CostGradient::Reinforce, CostGradient::Exact].into_iter().find(|own| own.word() == word)
+        [CostGradient::Reinforce, CostGradient::Exact]
+            .into_iter()
+            .find(|own| own.word() == word)
     }
 
     /// Its word.
@@ -76,6 +79,8 @@ pub struct Settings {
     pub mixup: f64,
     /// Whether images are shifted by up to 4 pixels and mirrored.
     pub augment: bool,
+    /// How norms measure the spread of a channel.
+    pub spread: Spread,
     /// Seed of weights, images and samples.
     pub seed: u64,
     /// Dtype that products and convolutions read.
@@ -112,6 +117,7 @@ impl Default for Settings {
             label_smoothing: 0.1,
             mixup: 0.2,
             augment: true,
+            spread: Spread::Range,
             seed: 1,
             precision: Precision::F32,
             budget: None,

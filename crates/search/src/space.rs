@@ -267,7 +267,10 @@ impl Space {
         }
         for (number, block) in self.blocks.iter().enumerate() {
             let rises = |list: &[usize]| !list.is_empty() && list.windows(2).all(|two| two[0] < two[1]);
-            let bits = block.bits.each_ref().map(|bits| bits.iter().map(|bits| *bits as usize).collect::<Vec<_>>());
+            let bits = block
+                .bits
+                .each_ref()
+                .map(|bits| bits.iter().map(|bits| *bits as usize).collect::<Vec<_>>());
             let lists = [&block.kernels, &block.expansions, &bits[0], &bits[1]];
             if !lists.iter().all(|list| rises(list)) {
                 return wrong(format!(
@@ -286,8 +289,18 @@ impl Space {
         }
         let first: Vec<Choice> = vec![[0; 5]; self.blocks.len()];
         let last: Vec<Choice> = (self.blocks.iter())
-            .map(|block| Aspect::ALL.map(|aspect| if aspect == Aspect::Skip { 0 } else { block.count(aspect) - 1 }))
+            .map(|block| {
+                Aspect::ALL.map(|aspect| {
+                    if aspect == Aspect::Skip {
+                        0
+                    } else {
+                        block.count(aspect) - 1
+                    }
+                })
+            })
             .collect();
-        [first, last].iter().try_for_each(|choices| self.architecture(choices).check())
+        [first, last]
+            .iter()
+            .try_for_each(|choices| self.architecture(choices).check())
     }
 }

@@ -99,7 +99,9 @@ impl Steps<'_> {
 
     /// The logits of the classes, and the loss.
     fn loss<'g>(&self, cx: &Context<'g>, [images, targets]: [Tensor<'g>; 2], gates: &Gates<'g>) -> [Tensor<'g>; 2] {
-        let logits = self.space.supernet(cx, images, self.classes, gates);
+        let logits = self
+            .space
+            .supernet(cx, images, (self.classes, self.settings.spread), gates);
         [logits, soft_cross_entropy(logits, targets)]
     }
 
@@ -108,24 +110,7 @@ impl Steps<'_> {
         let batch = self.batch(cx, [IMAGES, TARGETS]);
         let (_, gates) = self.gates(cx, 1);
         let [_, loss] = self.loss(cx, batch, &gates[0]);
-        let tensors = declared(cx, params);
-        let gradients = loss.grad(&tensors);
-        let (settings, trace) = (self.settings, cx.trace());
-        trace.in_phase(Phase::Update, || {
-            let rate = cx.input(WEIGHT_RATE, DType::F32, &[]);
-            let rule = Sgd {
-                momentum: settings.weight_momentum,
-                nesterov: false,
-                weight_decay: settings.weight_decay,
-            };
-            for ((param, tensor), gradient) in params.iter().zip(tensors).zip(gradients) {
-                let momentum = trace.state(&momentum_of(&param.name), DType::F32, &param.shape);
-                let clipped = gradient.clamp(-settings.clip, settings.clip);
-                let new = trace.apply(rule, &[tensor, clipped, momentum, rate]);
-                trace.assign(tensor, new[0]);
-                trace.assign(momentum, new[1]);
-            }
-        });
+        add_descent(cx, params, loss, self.settings);
         vec![(LOSS.to_string(), loss)]
     }
 
@@ -160,7 +145,14 @@ impl Steps<'_> {
                 weight_decay: settings.logit_decay,
             };
             let [mean, square] = MOMENTS.map(|name| trace.state(name, DType::F32, &logits.shape()));
-            let inputs = [logits, gradient + of_cost, mean, square, scalar(LOGIT_RATE), scalar(LOGIT_STEP)];
+            let inputs = [
+                logits,
+                gradient + of_cost,
+                mean,
+                square,
+                scalar(LOGIT_RATE),
+                scalar(LOGIT_STEP),
+            ];
             let new = trace.apply(rule, &inputs);
             for (state, value) in [logits, mean, square].into_iter().zip(new) {
                 trace.assign(state, value);
@@ -184,10 +176,13 @@ impl Steps<'_> {
         let rate = cx.input(WEIGHT_RATE, DType::F32, &[]);
         // The gradient belongs to the forward phase: the derivative by the logits is backward.
         let gradients = vjp(&[loss], &[Some(loss.full_like(1.0))], &tensors);
-        let moved = tensors.into_iter().zip(gradients).map(|(tensor, gradient)| match gradient {
-            Some(gradient) => tensor - gradient * rate,
-            None => tensor,
-        });
+        let moved = tensors
+            .into_iter()
+            .zip(gradients)
+            .map(|(tensor, gradient)| match gradient {
+                Some(gradient) => tensor - gradient * rate,
+                None => tensor,
+            });
         params.iter().map(|param| param.name.clone()).zip(moved).collect()
     }
 }
@@ -196,4 +191,26 @@ impl Steps<'_> {
 fn declared<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
     let of = |param: &ParamSpec| cx.param(&param.name, &param.shape, param.init);
     params.iter().map(of).collect()
+}
+
+/// Adds an update of the weights by SGD so that a loss falls.
+pub(crate) fn add_descent<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>, settings: &Settings) {
+    let tensors = declared(cx, params);
+    let gradients = loss.grad(&tensors);
+    let trace = cx.trace();
+    trace.in_phase(Phase::Update, || {
+        let rate = cx.input(WEIGHT_RATE, DType::F32, &[]);
+        let rule = Sgd {
+            momentum: settings.weight_momentum,
+            nesterov: false,
+            weight_decay: settings.weight_decay,
+        };
+        for ((param, tensor), gradient) in params.iter().zip(tensors).zip(gradients) {
+            let momentum = trace.state(&momentum_of(&param.name), DType::F32, &param.shape);
+            let clipped = gradient.clamp(-settings.clip, settings.clip);
+            let new = trace.apply(rule, &[tensor, clipped, momentum, rate]);
+            trace.assign(tensor, new[0]);
+            trace.assign(momentum, new[1]);
+        }
+    });
 }

@@ -15,80 +15,70 @@
 //! With shares of 0 and 1 the supernet computes what the network of that choice computes, by a part of the same weights.
 
 use crate::gates::{Gates, mixed};
+use crate::rounding::{Rounding, magnitudes, magnitudes_of_channels};
 use crate::space::{Aspect, BlockSpace, Space};
 use lessen_graph::{Array, Tensor};
-use lessen_nn::layers::Convolution;
-use lessen_nn::models::vision::magnitude::{UNROUNDED, largest_code, magnitudes, magnitudes_of_channels, quantized, quantized_rows};
+use lessen_nn::layers::{Convolution, Spread};
 use lessen_nn::{Context, Init};
 
 /// What is added to variances.
 const EPS: f64 = 1e-5;
 
-/// How inputs and weights of a layer are rounded.
-#[derive(Clone, Copy)]
-struct Rounding<'a, 'g> {
-    bits: &'a [u32],
-    /// The shares of the bits, if there are several.
-    shares: Option<Tensor<'g>>,
-}
-
-impl<'g> Rounding<'_, 'g> {
-    /// The sum of what all bits make of a tensor with these magnitudes.
-    #[track_caller]
-    fn of(self, x: Tensor<'g>, magnitudes: Tensor<'g>) -> Tensor<'g> {
-        mixed(self.shares, self.bits.len(), |place| match self.bits[place] {
-            UNROUNDED => x,
-            bits => quantized(x, magnitudes, x.scalar_like(largest_code(bits))),
-        })
-    }
-
-    #[track_caller]
-    fn of_rows(self, x: Tensor<'g>) -> Tensor<'g> {
-        self.of(x, magnitudes(x))
-    }
-}
-
 impl Space {
-    /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`. Norms have the statistics of the batch.
+    /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`. Norms measure the spread of the batch in this
+    /// way: shares change with every step, so that running statistics would say nothing.
     #[track_caller]
-    pub fn supernet<'g>(&self, cx: &Context<'g>, images: Tensor<'g>, classes: usize, gates: &Gates<'g>) -> Tensor<'g> {
-        let ends = Rounding {
-            bits: &[self.bits],
-            shares: None,
-        };
+    pub fn supernet<'g>(
+        &self,
+        cx: &Context<'g>,
+        images: Tensor<'g>,
+        (classes, spread): (usize, Spread),
+        gates: &Gates<'g>,
+    ) -> Tensor<'g> {
+        let norm = |cx: &Context<'g>, name: &str, x| norm(cx, name, x, spread);
+        let ends = [self.bits];
+        let ends = Rounding::of_bits(&ends, None);
         let stem = Convolution::square(self.stem, 3, self.stem_stride);
         let mut x = relu6(norm(cx, "stem", plain(cx, "stem", images, stem, ends)));
         for (number, block) in self.blocks.iter().enumerate() {
             x = cx.scope(&format!("blocks.{number}"), |cx| {
-                block.mixed(cx, x, |aspect| gates.of(number, aspect))
+                block.mixed(cx, x, (number, gates), spread)
             });
         }
         let last = Convolution::square(self.last, 1, 1);
         let x = relu6(norm(cx, "last", plain(cx, "last", x, last, ends)));
-        let pooled = x.global_avg_pool2d();
-        let bound = 1.0 / (self.last as f64).sqrt();
-        let weight = cx.param("classifier.weight", &[classes, self.last], Init::Uniform { bound });
-        let bias = cx.param("classifier.bias", &[classes], Init::Zeros);
-        quantized_rows(pooled, self.bits).matmul_t(quantized_rows(weight, self.bits)) + bias
+        let init = Init::Uniform {
+            bound: 1.0 / (self.last as f64).sqrt(),
+        };
+        let weight = cx.param("classifier.weight", &[classes, self.last], init);
+        let bias = cx.param("classifier.bias", &[classes], init);
+        ends.of_rows(x.global_avg_pool2d()).matmul_t(ends.of_rows(weight)) + bias
     }
 }
 
 impl BlockSpace {
     /// The block of all its choices.
     #[track_caller]
-    fn mixed<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, share: impl Fn(Aspect) -> Option<Tensor<'g>>) -> Tensor<'g> {
+    fn mixed<'g>(
+        &self,
+        cx: &Context<'g>,
+        x: Tensor<'g>,
+        (number, gates): (usize, &Gates<'g>),
+        spread: Spread,
+    ) -> Tensor<'g> {
+        let norm = |cx: &Context<'g>, name: &str, x| norm(cx, name, x, spread);
         let inputs = x.dim(-1);
-        let rounding = |which: usize, aspect| Rounding {
-            bits: &self.bits[which],
-            shares: share(aspect),
-        };
-        let pointwise = rounding(0, Aspect::PointwiseBits);
-        let depthwise = rounding(1, Aspect::DepthwiseBits);
+        let share = |aspect| gates.of(number, aspect);
+        let [pointwise, depthwise] = gates.rounding(number, &self.bits);
         let expansions = share(Aspect::Expansion);
         let width = |place: usize| inputs * self.expansions[place].max(1);
         let inner = width(self.expansions.len() - 1);
         // The first channels count by the shares of the expansions that have them.
-        let alive = |place: usize| (0..inner).map(|channel| f64::from(u8::from(channel < width(place)))).collect();
+        let alive = |place: usize| {
+            (0..inner)
+                .map(|channel| f64::from(u8::from(channel < width(place))))
+                .collect()
+        };
         let alive = |place: usize| cx.trace().constant(Array::f32(&[inner], alive(place)));
         let range = |y: Tensor<'g>| match expansions {
             None => magnitudes(y),
@@ -137,12 +127,12 @@ fn plain<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution, roun
     rounding.of_rows(x).conv2d(rounding.of_rows(weight), how.options)
 }
 
-/// Batch normalization by the batch: shares change with every step, so that running statistics say nothing.
+/// Normalization by the batch.
 #[track_caller]
-fn norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+fn norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, spread: Spread) -> Tensor<'g> {
     let parameter = |own: &str, init| cx.param(&format!("{name}_norm.{own}"), &[x.dim(-1)], init);
     let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
-    let [mean, variance] = x.flatten_rows().moments();
+    let [mean, variance] = spread.moments(x.flatten_rows());
     x.scale_shift(mean, weight * (variance + EPS).rsqrt(), bias)
 }
 

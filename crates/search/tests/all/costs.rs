@@ -17,7 +17,10 @@ fn a_network_costs_the_sum_of_the_table() {
                 let choices: Vec<_> = (space.blocks.iter())
                     .map(|block| block.choice(random.below(block.choices() as u64) as usize))
                     .collect();
-                let (sum, whole) = (table.of(&space, &choices), costs.of(&space.architecture(&choices)).unwrap());
+                let (sum, whole) = (
+                    table.of(&space, &choices),
+                    costs.of(&space.architecture(&choices)).unwrap(),
+                );
                 assert!((sum - whole).abs() <= 1e-12 * whole, "{kind}: {sum} is not {whole}");
                 assert!(least <= sum && sum <= most);
             }
@@ -42,7 +45,9 @@ fn the_derived_network_keeps_to_the_limit_and_is_the_most_probable_one() {
     assert!(table.of(&space, &close) <= limit);
     let cheapest = derive(&space, &logits, &table, Some(least)).unwrap();
     assert_eq!(table.of(&space, &cheapest), least);
-    let sentence = derive(&space, &logits, &table, Some(0.9 * least)).unwrap_err().to_string();
+    let sentence = derive(&space, &logits, &table, Some(0.9 * least))
+        .unwrap_err()
+        .to_string();
     assert!(sentence.contains(&format!("{least:.6}")), "{sentence}");
 }
 
@@ -51,7 +56,10 @@ fn bits_that_the_hardware_lacks_are_refused_by_its_own_sentence() {
     let mut space = small_space();
     space.blocks[1].bits[0] = vec![4, 6];
     let sentence = CostTable::new(&space, &costs(CostKind::Size)).unwrap_err().to_string();
-    assert!(sentence.contains("simple has no 6 bits") && sentence.contains("blocks.1"), "{sentence}");
+    assert!(
+        sentence.contains("simple has no 6 bits") && sentence.contains("blocks.1"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -72,7 +80,12 @@ fn the_published_space_is_that_of_table_2_10() {
     let space = Space::published(false);
     assert_eq!(space.blocks.len(), 22);
     assert_eq!(space.blocks.iter().filter(|block| block.can_skip).count(), 15);
-    assert!(space.blocks.iter().all(|block| block.choices() / (1 + usize::from(block.can_skip)) == 144));
+    assert!(
+        space
+            .blocks
+            .iter()
+            .all(|block| block.choices() / (1 + usize::from(block.can_skip)) == 144)
+    );
     let first = vec![[0, 1, 0, 0, 0]; 22];
     let layers = space.architecture(&first).layers([224, 224, 3], 1000);
     let at = |name: &str| layers.iter().find(|layer| layer.name == name).unwrap();
@@ -82,5 +95,12 @@ fn the_published_space_is_that_of_table_2_10() {
     assert_eq!((at("last").outputs, at("classifier").inputs), (1280, 1280));
     let small = Space::published(true).architecture(&first).layers([32, 32, 3], CLASSES);
     assert_eq!(small.iter().find(|layer| layer.name == "last").unwrap().image, [4, 4]);
-    assert!(Costs { image: [224; 3], ..costs(CostKind::Energy) }.of(&space.architecture(&first)).is_ok());
+    assert!(
+        Costs {
+            image: [224; 3],
+            ..costs(CostKind::Energy)
+        }
+        .of(&space.architecture(&first))
+        .is_ok()
+    );
 }

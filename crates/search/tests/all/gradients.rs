@@ -9,9 +9,18 @@ use lessen_search::{CostKind, Costs, Gates, Searcher, Settings, Variables, gumbe
 use std::collections::HashMap;
 
 /// Compares a derivative with differences of a result.
-fn assert_derivative(graph: &Graph, given: &HashMap<String, Array>, of: &str, [result, derivative]: [&str; 2], bound: f64) {
+fn assert_derivative(
+    graph: &Graph,
+    given: &HashMap<String, Array>,
+    of: &str,
+    [result, derivative]: [&str; 2],
+    bound: f64,
+) {
     let slopes = evaluate_exactly(graph, given).unwrap()[derivative].clone();
-    assert!(slopes.data.iter().any(|x| x.abs() > 1e-4), "the derivative says nothing: {slopes:?}");
+    assert!(
+        slopes.data.iter().any(|x| x.abs() > 1e-4),
+        "the derivative says nothing: {slopes:?}"
+    );
     for (place, found) in slopes.data.iter().enumerate() {
         let at = |step: f64| {
             let mut moved = given.clone();
@@ -49,7 +58,9 @@ fn the_gumbel_softmax_has_the_derivative_of_differences_with_fixed_noise() {
     let mut total = trace.full(DType::F32, &[], 0.0);
     for (number, variable) in variables.all().iter().enumerate() {
         let share = gates.of(variable.block, variable.aspect).unwrap();
-        let weights: Vec<f64> = (0..variable.count).map(|place| ((number + 2 * place) as f64).sin()).collect();
+        let weights: Vec<f64> = (0..variable.count)
+            .map(|place| ((number + 2 * place) as f64).sin())
+            .collect();
         let value = (share * trace.constant(Array::f32(&[variable.count], weights))).sum();
         total = total + value * value;
     }
@@ -102,7 +113,9 @@ fn compare(unrolled: bool, samples: usize) {
                 shares.data.iter_mut().for_each(|x| *x += 0.5);
                 shares
             }
-            name if input.kind == InputKind::State && name.ends_with("norm.weight") => Array::full(graph.ty(input.value).clone(), 1.0),
+            name if input.kind == InputKind::State && name.ends_with("norm.weight") => {
+                Array::full(graph.ty(input.value).clone(), 1.0)
+            }
             _ => random_array(&shape, &mut random),
         };
         given.insert(input.name.clone(), array);

@@ -23,8 +23,16 @@ fn the_knapsack_is_that_of_all_choices() {
                 let items = 1 + random.below(6);
                 let item = |_| Item {
                     // Whole numbers have equal sums, and others do not.
-                    cost: if case % 2 == 0 { random.below(9) as f64 } else { random.unit() * 4.0 },
-                    value: if case % 3 == 0 { random.below(5) as f64 } else { random.unit() - 2.0 },
+                    cost: if case % 2 == 0 {
+                        random.below(9) as f64
+                    } else {
+                        random.unit() * 4.0
+                    },
+                    value: if case % 3 == 0 {
+                        random.below(5) as f64
+                    } else {
+                        random.unit() - 2.0
+                    },
                 };
                 (0..items).map(item).collect()
             })
@@ -38,8 +46,14 @@ fn the_knapsack_is_that_of_all_choices() {
             let chosen = groups.iter().zip(&chosen).map(|(group, item)| group[*item]);
             let cost: f64 = chosen.clone().map(|item| item.cost).sum();
             let value: f64 = chosen.map(|item| item.value).sum();
-            assert!(cost <= limit + 1e-12, "seed {seed}, case {case}: {cost} exceeds {limit}");
-            assert!((value - best).abs() < 1e-12, "seed {seed}, case {case}: {value} is not {best}");
+            assert!(
+                cost <= limit + 1e-12,
+                "seed {seed}, case {case}: {cost} exceeds {limit}"
+            );
+            assert!(
+                (value - best).abs() < 1e-12,
+                "seed {seed}, case {case}: {value} is not {best}"
+            );
         }
     }
     assert!(met > 100, "{met}");
@@ -58,7 +72,10 @@ fn a_network_of_the_published_size_takes_a_moment() {
             (0..16).map(item).collect()
         })
         .collect();
-    let least: f64 = groups.iter().map(|group| group.iter().map(|item| item.cost).fold(f64::MAX, f64::min)).sum();
+    let least: f64 = groups
+        .iter()
+        .map(|group| group.iter().map(|item| item.cost).fold(f64::MAX, f64::min))
+        .sum();
     let chosen = knapsack(&groups, 2.0 * least).expect("some choice fits");
     let cost: f64 = groups.iter().zip(&chosen).map(|(group, item)| group[*item].cost).sum();
     assert!(cost <= 2.0 * least);

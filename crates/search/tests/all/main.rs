@@ -1,5 +1,6 @@
 //! Tests of the crate, in one binary.
 
+mod bits;
 mod costs;
 mod gradients;
 mod knapsack;

@@ -55,7 +55,9 @@ fn reinforce_and_the_table_have_the_derivative_over_all_64_networks() {
     for samples in [1, 2, 16] {
         let (mut sums, mut squares) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
         for _ in 0..estimates {
-            let found = reinforce(&variables, &probabilities, samples, &mut random, &mut |places| cost(places));
+            let found = reinforce(&variables, &probabilities, samples, &mut random, &mut |places| {
+                cost(places)
+            });
             for (place, part) in found.gradient.iter().enumerate() {
                 sums[place] += part;
                 squares[place] += part * part;

@@ -19,7 +19,16 @@ fn settings() -> Settings {
 /// Goes through all epochs, stopping and resuming where it is told.
 fn searched(settings: &Settings, threads: usize, cut: Option<usize>) -> (Vec<Epoch>, Weights) {
     let source = images(10);
-    let new = || Searcher::new(device(threads), small_space(), &costs(CostKind::Energy), &source, settings.clone()).unwrap();
+    let new = || {
+        Searcher::new(
+            device(threads),
+            small_space(),
+            &costs(CostKind::Energy),
+            &source,
+            settings.clone(),
+        )
+        .unwrap()
+    };
     let (mut searcher, mut epochs) = (new(), Vec::new());
     for epoch in 0..settings.epochs {
         if cut == Some(epoch) {
@@ -78,7 +87,14 @@ fn a_search_ends_within_its_limit() {
         limit: Some(least + 0.1 * (most - least)),
         ..settings()
     };
-    let mut searcher = Searcher::new(device(1), small_space(), &costs(CostKind::Energy), &source, limited.clone()).unwrap();
+    let mut searcher = Searcher::new(
+        device(1),
+        small_space(),
+        &costs(CostKind::Energy),
+        &source,
+        limited.clone(),
+    )
+    .unwrap();
     for _ in 0..2 {
         searcher.epoch(&mut |_| Ok(())).unwrap();
     }
@@ -90,21 +106,48 @@ fn a_search_ends_within_its_limit() {
 #[test]
 fn searches_that_cannot_be_are_refused() {
     let source = images(10);
-    let refused = |settings: Settings, costs: Costs<'_>, space: lessen_search::Space| {
-        match Searcher::new(device(1), space, &costs, &source, settings) {
-            Ok(_) => panic!("nothing was refused"),
-            Err(error) => error.to_string(),
-        }
+    let refused = |settings: Settings, costs: Costs<'_>, space: lessen_search::Space| match Searcher::new(
+        device(1),
+        space,
+        &costs,
+        &source,
+        settings,
+    ) {
+        Ok(_) => panic!("nothing was refused"),
+        Err(error) => error.to_string(),
     };
     let energy = || costs(CostKind::Energy);
-    let tight = Settings { limit: Some(1e-9), ..settings() };
+    let tight = Settings {
+        limit: Some(1e-9),
+        ..settings()
+    };
     let sentence = refused(tight, energy(), small_space());
     assert!(sentence.contains("the least that one takes is 0.0"), "{sentence}");
-    let sentence = refused(Settings { batch: 1000, ..settings() }, energy(), small_space());
+    let sentence = refused(
+        Settings {
+            batch: 1000,
+            ..settings()
+        },
+        energy(),
+        small_space(),
+    );
     assert!(sentence.contains("a batch has 1000"), "{sentence}");
-    let sentence = refused(Settings { temperature: 0.0, ..settings() }, energy(), small_space());
+    let sentence = refused(
+        Settings {
+            temperature: 0.0,
+            ..settings()
+        },
+        energy(),
+        small_space(),
+    );
     assert!(sentence.contains("temperature is 0"), "{sentence}");
-    let free = Costs { model: &Free, kind: CostKind::Energy, batch: 1, image: SHAPE, classes: CLASSES };
+    let free = Costs {
+        model: &Free,
+        kind: CostKind::Energy,
+        batch: 1,
+        image: SHAPE,
+        classes: CLASSES,
+    };
     let sentence = refused(settings(), free, small_space());
     assert!(sentence.contains("free has no energy"), "{sentence}");
     let mut single = small_space();

@@ -4,6 +4,7 @@ use crate::support::{CLASSES, SHAPE, small_space};
 use lessen_base::SplitMix64;
 use lessen_graph::{Array, DType, Graph, InputKind, Trace, evaluate_exactly};
 use lessen_nn::Context;
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::{MixedMobileNet, VisionModel};
 use lessen_search::{Choice, Gates, Space};
 use std::collections::HashMap;
@@ -22,9 +23,14 @@ fn graph_of(build: impl for<'g> Fn(&Context<'g>, lessen_graph::Tensor<'g>) -> le
 
 /// The first part of an array in every axis, or of kernels the centre.
 fn part(whole: &Array, shape: &[usize]) -> Array {
-    let from: Vec<usize> = whole.ty.shape.iter().zip(shape).enumerate().map(|(axis, (large, small))| {
-        if axis >= 2 { (large - small) / 2 } else { 0 }
-    }).collect();
+    let from: Vec<usize> = whole
+        .ty
+        .shape
+        .iter()
+        .zip(shape)
+        .enumerate()
+        .map(|(axis, (large, small))| if axis >= 2 { (large - small) / 2 } else { 0 })
+        .collect();
     let mut index = vec![0; shape.len()];
     let count: usize = shape.iter().product();
     let mut data = Vec::with_capacity(count);
@@ -43,13 +49,16 @@ fn part(whole: &Array, shape: &[usize]) -> Array {
 }
 
 /// Compares both on weights of the supernet.
-fn compare(space: &Space, choices: &[Choice]) {
+fn compare(space: &Space, choices: &[Choice], spread: Spread) {
     let supernet = graph_of(|cx, images| {
         let gates = Gates::of_network(cx.trace(), space, choices);
-        space.supernet(cx, images, CLASSES, &gates)
+        space.supernet(cx, images, (CLASSES, spread), &gates)
     });
-    let model: VisionModel = MixedMobileNet::new(space.architecture(choices), CLASSES).into();
-    let own = graph_of(|cx, images| model.forward(cx, images));
+    let architecture = space.architecture(choices);
+    let quantization = architecture.quantization();
+    let mut model: VisionModel = MixedMobileNet::new(architecture, CLASSES).into();
+    assert!(model.set_spread(spread));
+    let own = graph_of(|cx, images| model.forward(&cx.with_quantization(Some(&quantization)), images));
     let mut given: HashMap<String, Array> = HashMap::new();
     for input in &supernet.inputs {
         let shape = supernet.ty(input.value).shape.to_vec();
@@ -59,7 +68,9 @@ fn compare(space: &Space, choices: &[Choice]) {
     }
     let mixed = evaluate_exactly(&supernet, &given).unwrap()["logits"].clone();
     // The number of each block of the network in the space.
-    let blocks: Vec<usize> = (0..space.blocks.len()).filter(|block| choices[*block][0] == 0).collect();
+    let blocks: Vec<usize> = (0..space.blocks.len())
+        .filter(|block| choices[*block][0] == 0)
+        .collect();
     let mut parts: HashMap<String, Array> = HashMap::new();
     for input in &own.inputs {
         let shape = own.ty(input.value).shape.to_vec();
@@ -89,7 +100,7 @@ fn a_supernet_of_one_choice_is_the_network_of_that_choice() {
         let choices: Vec<Choice> = (space.blocks.iter())
             .map(|block| block.choice(random.below(block.choices() as u64) as usize))
             .collect();
-        compare(&space, &choices);
+        compare(&space, &choices, Spread::Variance);
     }
-    compare(&space, &[[0, 1, 1, 2, 1], [1, 0, 0, 0, 0]]);
+    compare(&space, &[[0, 1, 1, 2, 1], [1, 0, 0, 0, 0]], Spread::Range);
 }

@@ -72,6 +72,15 @@ impl ImageClassifierConfig {
         }
     }
 
+    /// The same with the blocks of an architecture, whose layers are quantized to its bits.
+    pub fn with_architecture(self, architecture: MixedArchitecture) -> ImageClassifierConfig {
+        ImageClassifierConfig {
+            quantization: Some(architecture.quantization()),
+            architecture: Some(architecture),
+            ..self
+        }
+    }
+
     /// Reads the fields of a `config.json`.
     ///
     /// # Errors
@@ -85,7 +94,11 @@ impl ImageClassifierConfig {
             return Err(fields.error("network", format!("is `{name}`, and Lessen has only {}", known())));
         };
         let read = |value: &Value| MixedArchitecture::parse(&value.to_string());
-        let architecture = fields.get("architecture").filter(|_| network.takes_architecture()).map(read).transpose();
+        let architecture = fields
+            .get("architecture")
+            .filter(|_| network.takes_architecture())
+            .map(read)
+            .transpose();
         let architecture = architecture.map_err(|error| fields.error("architecture", format!("is wrong: {error}")))?;
         let [height, width] = fields.extents_or("image_size", [224, 224])?;
         let channels = fields.size_or("num_channels", 3)?;

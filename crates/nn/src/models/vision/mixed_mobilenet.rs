@@ -2,18 +2,21 @@
 //! for architecture and precision derives.
 //!
 //! Parameters are called `stem.weight`, `stem_norm.weight`, `blocks.0.expand.weight`, `blocks.0.expand_norm.weight`,
-//! `blocks.0.depthwise.weight`, `blocks.0.project.weight`, .., `last.weight`, `classifier.weight`.
+//! `blocks.0.depthwise.weight`, `blocks.0.project.weight`, .., `last.weight`, `classifier.weight`. The network computes in
+//! floats unless its context quantizes layers: [`MixedArchitecture::quantization`] says how the bits of the description do.
 
 use lessen_base::{Error, Result};
 use lessen_graph::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::magnitude::{UNROUNDED, quantized_rows};
-use super::parts::{activate, uniform_of};
+use super::parts::{activate, classifier};
 use crate::activation::Activation;
 use crate::context::Context;
-use crate::init::Init;
-use crate::layers::{BatchNorm, Convolution, batch_norm};
+use crate::layers::{BatchNorm, Convolution, batch_norm, conv2d};
+use crate::quantization::{Bits, Quantization, Ranges};
+
+/// The bits of a layer that is not quantized.
+const FLOAT: u32 = 32;
 
 /// A block: a 1 x 1 convolution to more channels, one of each channel, and a 1 x 1 convolution without activation,
 /// added to the input where the sizes are the same.
@@ -194,6 +197,27 @@ impl MixedArchitecture {
         all
     }
 
+    /// The bits of all layers, by dynamic ranges: each output channel of a weight and each image has its own.
+    pub fn quantization(&self) -> Quantization {
+        let of = |bits: u32| (bits != FLOAT).then_some(bits);
+        let own = self.layers([1, 1, 1], 1).into_iter().map(|layer| {
+            let bits = Bits {
+                weights: of(layer.weight_bits),
+                inputs: of(layer.input_bits),
+            };
+            (layer.name, bits)
+        });
+        let ends = of(self.bits);
+        let all = Bits {
+            weights: ends,
+            inputs: ends,
+        };
+        Quantization {
+            layers: own.filter(|(_, bits)| *bits != all).collect(),
+            ..Quantization::new(all, Ranges::Dynamic)
+        }
+    }
+
     /// Refuses sizes that no network has.
     ///
     /// # Errors
@@ -212,8 +236,13 @@ impl MixedArchitecture {
             }
         }
         let blocks = self.blocks.iter().flat_map(|block| block.bits);
-        match blocks.chain([self.bits]).find(|bits| !(2..=8).contains(bits) && *bits != UNROUNDED) {
-            Some(bits) => wrong(format!("a layer of {bits} bits; give 2 to 8, or {UNROUNDED} for no rounding")),
+        match blocks
+            .chain([self.bits])
+            .find(|bits| !(2..=8).contains(bits) && *bits != FLOAT)
+        {
+            Some(bits) => wrong(format!(
+                "a layer of {bits} bits; give 2 to 8, or {FLOAT} for no rounding"
+            )),
             None => Ok(()),
         }
     }
@@ -275,18 +304,13 @@ impl MixedMobileNet {
     #[track_caller]
     pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         let own = &self.architecture;
-        let stem = Convolution::square(own.stem, 3, own.stem_stride);
-        let mut x = self.activated(cx, "stem", images, stem, own.bits);
+        let mut x = self.activated(cx, "stem", images, Convolution::square(own.stem, 3, own.stem_stride));
         for (number, block) in own.blocks.iter().enumerate() {
             x = cx.scope(&format!("blocks.{number}"), |cx| self.block(cx, x, block));
         }
-        let x = self.activated(cx, "last", x, Convolution::square(own.last, 1, 1), own.bits);
+        let x = self.activated(cx, "last", x, Convolution::square(own.last, 1, 1));
         let pooled = cx.dropout(x.global_avg_pool2d(), self.dropout);
-        let init = uniform_of(pooled.dim(-1));
-        let weight = cx.param("classifier.weight", &[self.classes, pooled.dim(-1)], init);
-        let bias = cx.param("classifier.bias", &[self.classes], Init::Zeros);
-        let logits = quantized_rows(pooled, own.bits).matmul_t(quantized_rows(weight, own.bits)) + bias;
-        (logits, pooled)
+        (classifier(cx, "classifier", pooled, self.classes), pooled)
     }
 
     #[track_caller]
@@ -294,25 +318,22 @@ impl MixedMobileNet {
         let inner = block.inner(x.dim(-1));
         let mut y = x;
         if block.expansion > 0 {
-            y = self.activated(cx, "expand", y, Convolution::square(inner, 1, 1), block.bits[0]);
+            y = self.activated(cx, "expand", y, Convolution::square(inner, 1, 1));
         }
         let depthwise = Convolution::square(inner, block.kernel, block.stride).grouped(inner);
-        y = self.activated(cx, "depthwise", y, depthwise, block.bits[1]);
-        y = self.normalized(cx, "project", y, Convolution::square(block.out, 1, 1), block.bits[0]);
+        y = self.activated(cx, "depthwise", y, depthwise);
+        y = self.normalized(cx, "project", y, Convolution::square(block.out, 1, 1));
         if x.shape() == y.shape() { x + y } else { y }
     }
 
-    /// A convolution of quantized numbers by a quantized weight `NAME.weight`, the norm `NAME_norm` and the activation.
+    /// The convolution `NAME`, the norm `NAME_norm` and the activation.
     #[track_caller]
-    fn activated<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution, bits: u32) -> Tensor<'g> {
-        activate(cx, self.activation, self.normalized(cx, name, x, how, bits))
+    fn activated<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution) -> Tensor<'g> {
+        activate(cx, self.activation, self.normalized(cx, name, x, how))
     }
 
     #[track_caller]
-    fn normalized<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution, bits: u32) -> Tensor<'g> {
-        let shape = [how.out, x.dim(-1) / how.options.groups, how.kernel[0], how.kernel[1]];
-        let weight = cx.param(&format!("{name}.weight"), &shape, how.init);
-        let y = quantized_rows(x, bits).conv2d(quantized_rows(weight, bits), how.options);
-        batch_norm(cx, &format!("{name}_norm"), y, self.norm)
+    fn normalized<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution) -> Tensor<'g> {
+        batch_norm(cx, &format!("{name}_norm"), conv2d(cx, name, x, how), self.norm)
     }
 }

@@ -10,7 +10,6 @@
 
 mod classifier;
 mod convnet;
-pub mod magnitude;
 mod mixed_mobilenet;
 mod mobilenet;
 mod network;
@@ -107,6 +106,10 @@ impl VisionModel {
             VisionModel::ResNet(model) => &mut model.norm,
             VisionModel::RevNet(model) => &mut model.norm,
             VisionModel::MobileNetV2(model) => {
+                model.norm.spread = spread;
+                return true;
+            }
+            VisionModel::MixedMobileNet(model) => {
                 model.norm.spread = spread;
                 return true;
             }
