@@ -11,6 +11,7 @@ use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::{FromOutput, Inverse};
 use crate::layout::Layout;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -375,6 +376,13 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// Cost. By default one vector operation per output element.
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost::vector(outputs.iter().map(|ty| ty.numel() as f64).sum(), inputs, outputs)
+    }
+
+    /// Its products, as hardware that multiplies matrices computes them. None by default: where its cost counts
+    /// products, they are those of its decomposition.
+    fn products(&self, inputs: &[Type], outputs: &[Type]) -> Vec<Products> {
+        let _ = (inputs, outputs);
+        Vec::new()
     }
 
     /// A hash that is equal for equal operations; the type counts separately. By default the hash of the attributes.

@@ -274,12 +274,18 @@ impl LayerShape {
         windows * self.kernel[0] * self.kernel[1] * self.group_inputs() * self.outputs
     }
 
-    /// Numbers of the weights; 0 in a product of activations.
+    /// Numbers of the weights, of all matrices of a stack; 0 in a product of activations.
     pub fn weights(&self) -> u64 {
         match self.kind {
             LayerKind::Product => 0,
-            _ => self.kernel[0] * self.kernel[1] * self.group_inputs() * self.outputs,
+            LayerKind::Recurrent => self.inputs * self.outputs,
+            _ => self.kernel[0] * self.kernel[1] * self.group_inputs() * self.outputs * self.repeats,
         }
+    }
+
+    /// Bytes of the weights at these bits, rounded up.
+    pub fn weight_bytes(&self, bits: Bits) -> u64 {
+        (self.weights() * u64::from(bits.weights)).div_ceil(8)
     }
 }
 

@@ -63,9 +63,9 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! The crates that it stands on: [`graph`] (programs), [`rewrite`] (rewrites), [`compile`] (passes and plans), [`cpu`]
-//! (kernels), [`nn`] (layers, models, optimizers, checkpoints), [`data`] (batches), [`train`] (trainer, session,
-//! generation), [`run`] (recipes, folders, the training loop).
+//! The crates that it stands on: [`graph`] (programs), [`rewrite`] (rewrites), [`hardware`] (energy on accelerators),
+//! [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers, models, optimizers, checkpoints), [`data`]
+//! (batches), [`train`] (trainer, session, generation), [`run`] (recipes, folders, the training loop).
 #![forbid(unsafe_code)]
 
 pub mod bench;
@@ -80,6 +80,7 @@ pub use lessen_cpu as cpu;
 pub use lessen_data as data;
 pub use lessen_device as backend;
 pub use lessen_graph as graph;
+pub use lessen_hardware as hardware;
 pub use lessen_nn as nn;
 pub use lessen_rewrite as rewrite;
 pub use lessen_run as run;

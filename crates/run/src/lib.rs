@@ -16,6 +16,7 @@
 //! - [`chat`] makes prompts of messages by the chat template of a model.
 //! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
 //!   sentence-transformers.
+//! - [`energy`] models the layers of a model on an accelerator.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
 //!   `planning`.
 //! - [`report`] makes a page of the folders of runs.
@@ -54,6 +55,7 @@ pub mod continuation;
 pub mod cut_texts;
 pub mod device;
 pub mod embedding;
+pub mod energy;
 #[cfg(test)]
 mod expected_text;
 pub mod experiment;

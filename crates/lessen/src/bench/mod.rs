@@ -8,6 +8,7 @@ pub mod memory;
 pub mod onnx;
 pub mod onnxruntime;
 pub mod predict;
+pub mod roofline;
 pub mod step;
 mod step_cases;
 pub mod update;

@@ -17,6 +17,11 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// The number of threads that was given.
+    pub fn threads(&self) -> Option<usize> {
+        self.threads
+    }
+
     /// The device.
     pub fn open(&self) -> Result<Box<dyn Backend>> {
         device_with(&self.device, self.threads)

@@ -10,6 +10,7 @@ mod convert;
 mod converted_folder;
 mod device_args;
 mod embed;
+mod energy;
 mod eval;
 mod experiment;
 mod export;
@@ -63,6 +64,8 @@ pub enum Command {
     Report(report::Report),
     /// Forecast memory and time of a recipe without running it
     Plan(plan::Plan),
+    /// Model cycles, energy and time of a model on an accelerator, layer by layer
+    Energy(energy::Energy),
     /// Measure this machine: `lessen bench step`
     Bench(bench::Bench),
     /// List the built-in recipes, print the text of one, or list the keys of recipes
@@ -91,6 +94,7 @@ impl Command {
             Command::Run(command) => command.run(),
             Command::Report(command) => command.run(),
             Command::Plan(command) => command.run(),
+            Command::Energy(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Recipes(command) => command.run(),
             Command::Completions(command) => command.run(&cli),

@@ -16,6 +16,7 @@ use crate::ops::attention::operation::{Attention, AttentionSizes};
 use crate::ops::attention::query::Operands;
 use crate::ops::attention::scores::{heads_first, heads_last};
 use crate::ops::attention::weighting::Weighting;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -115,6 +116,18 @@ impl Op for Attention {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    /// All queries with all keys, also those that a query does not see.
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let n = AttentionSizes::of(&inputs[0], &inputs[1], &inputs[2]);
+        let heads = n.batch * n.heads;
+        let scores = Products::matrix([Some(0), Some(1)], n.queries, n.head, n.keys);
+        let values = Products::matrix([None, Some(2)], n.queries, n.keys, n.value);
+        vec![
+            scores.called("scores").times(heads),
+            values.called("values").times(heads),
+        ]
     }
 
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {

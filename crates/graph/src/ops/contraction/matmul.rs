@@ -10,8 +10,10 @@ use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::convolution::Slide;
 use crate::ops::rules::{arity, float, rows};
 use crate::ops::shape::broadcast::common_shape;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -232,6 +234,23 @@ impl Op for MatMul {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let (a, b) = (&inputs[0], &inputs[1]);
+        let (m, k, n) = self.sizes(a, b);
+        let lead: usize = a.shape[..a.rank() - 2].iter().product();
+        let factors = [Some(0), Some(1)];
+        let found = match (self.is_linear(a, b), &a.shape[..]) {
+            // Pixels times one matrix are a convolution with one tap.
+            (true, &[images, height, width, _]) => Products {
+                windows: Some([Slide::pixels(height), Slide::pixels(width)]),
+                ..Products::matrix(factors, images, k, n)
+            },
+            (true, _) => Products::matrix(factors, lead * m, k, n),
+            (false, _) => Products::matrix(factors, m, k, n).times(lead),
+        };
+        vec![found]
     }
 
     fn accumulating(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {

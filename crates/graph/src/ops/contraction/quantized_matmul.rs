@@ -8,6 +8,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::bits::QuantizeRows;
 use crate::ops::rules::{arity, lead, rows};
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -101,6 +102,12 @@ impl Op for QuantizedMatMul {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let (codes, weight) = (&inputs[0], &inputs[2]);
+        let factors = [Some(0), Some(2)];
+        vec![Products::matrix(factors, rows(codes), codes.last(), weight.shape[0])]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

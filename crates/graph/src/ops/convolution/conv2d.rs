@@ -13,6 +13,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -101,6 +102,15 @@ impl Op for Conv2d {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let of = |sizes: &Conv2dSizes| Products {
+            groups: sizes.groups,
+            windows: Some([sizes.rows, sizes.columns]),
+            ..Products::matrix([Some(0), Some(1)], sizes.images, sizes.inputs, sizes.outputs)
+        };
+        self.sizes(inputs).iter().map(of).collect()
     }
 
     fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {

@@ -7,11 +7,13 @@ use lessen_base::Result;
 use super::conv2d::Conv2d;
 use super::grad_weight::Conv2dGradWeight;
 use super::sizes::{Conv2dOptions, Conv2dSizes};
+use super::window::Slide;
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -114,6 +116,20 @@ impl Op for Conv2dGradInput {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    /// Each pixel of `dy` with all taps of its group, whose results are then added up where they overlap.
+    fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
+        let of = |(sizes, _): &(Conv2dSizes, Type)| {
+            let taps = sizes.rows.taps * sizes.columns.taps;
+            let pixels = [sizes.rows, sizes.columns].map(|slide| Slide::pixels(slide.windows));
+            Products {
+                groups: sizes.groups,
+                windows: Some(pixels),
+                ..Products::matrix([Some(0), Some(1)], sizes.images, sizes.outputs, sizes.inputs * taps)
+            }
+        };
+        self.sizes(inputs).iter().map(of).collect()
     }
 
     fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {

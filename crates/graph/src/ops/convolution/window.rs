@@ -26,6 +26,18 @@ pub struct Slide {
 const STEP_LIMIT: usize = 1 << 31;
 
 impl Slide {
+    /// A window of one tap on each position.
+    pub(crate) fn pixels(input: usize) -> Slide {
+        Slide {
+            input,
+            windows: input,
+            taps: 1,
+            stride: 1,
+            dilation: 1,
+            before: 0,
+        }
+    }
+
     /// The windows of `taps` taps, `dilation` apart, that lie wholly in an image with padding before and after it.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::named::Named;
 use crate::op::{Cost, OnSlices, Op, Vjp};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -145,6 +146,10 @@ impl Op for Lstm {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         RecurrentSizes::of(&outputs[0]).cost(4, inputs, outputs)
+    }
+
+    fn products(&self, _: &[Type], outputs: &[Type]) -> Vec<Products> {
+        vec![RecurrentSizes::of(&outputs[0]).products(4)]
     }
 }
 

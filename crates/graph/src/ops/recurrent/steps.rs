@@ -8,6 +8,7 @@ use crate::op::{Cost, OnSlices, Op, OutRole, Role};
 use crate::ops::contraction::matmul::MatMul;
 use crate::ops::rules::float;
 use crate::ops::shape::concat::concat;
+use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -61,6 +62,11 @@ impl RecurrentSizes {
         }
         let expected = Type::new(sums.dtype, shape);
         Err(Error::user(format!("needs {expected} beside sums {sums}, not {ty}")))
+    }
+
+    /// Products of the states with the recurrent weight, of this many sums for each unit.
+    pub(super) fn products(&self, gates: usize) -> Products {
+        Products::matrix([None, Some(1)], self.batch, self.hidden, gates * self.hidden).steps(self.steps)
     }
 
     /// Cost of a network with this many sums for each unit, and of its derivative.

@@ -1,0 +1,263 @@
+//! The layers of what a user names: a published network, a list of layers, an ONNX file, a saved model or a recipe.
+
+use lessen_base::{Error, Result};
+use lessen_graph::{Graph, InputKind, Trace};
+use lessen_hardware::networks::{NETWORKS, PublishedNetwork};
+use lessen_hardware::{Bits, BitsByLayer, GraphLayers, Layer, Uncounted, layers_of_graph, read_network};
+use lessen_nn::{BatchShape, Context, Model};
+use lessen_onnx::{Imported, Sizes, fitting_sizes, size_names};
+use std::fs;
+use std::path::Path;
+
+use crate::device::NewBackend;
+use crate::folder::WhichModel;
+use crate::recipe;
+use crate::recipe::phases::Recipe;
+use crate::saved_run::{AdapterOptions, SavedRun};
+use crate::task::CheckedTask;
+
+/// Tokens of a text where nothing else says it, as far as the model reads so many.
+const LENGTH: usize = 128;
+
+/// The most examples of a batch, and tokens of a text.
+const MOST: usize = 1 << 20;
+
+/// What layers are asked for.
+#[derive(Clone, Debug)]
+pub struct LayerSource<'a> {
+    /// A published network, a TOML file with a list of layers, an ONNX file, a folder of a run or of Hugging Face, or a
+    /// recipe.
+    pub model: &'a str,
+    /// Examples of a batch.
+    pub batch: usize,
+    /// Tokens of a text; none stands for 128, or the most that the model reads.
+    pub length: Option<usize>,
+    /// The bits of the layers.
+    pub bits: BitsByLayer,
+}
+
+/// The layers of a model.
+#[derive(Clone, Debug)]
+pub struct ModelLayers {
+    /// What the model is called.
+    pub name: String,
+    /// What the layers were read from, as a part of a sentence.
+    pub source: String,
+    /// Examples of a batch.
+    pub batch: usize,
+    /// The layers, for the whole batch.
+    pub layers: Vec<Layer>,
+    /// Operations that multiply and are not among them, with the reason, a sentence each without a full stop.
+    pub missing: Vec<String>,
+    /// Operations without products.
+    pub without_products: Vec<Uncounted>,
+}
+
+impl LayerSource<'_> {
+    /// Reads the layers. `new_backend` opens the device that saved models need.
+    ///
+    /// # Errors
+    /// A model that is none of these, files with a mistake, a batch or length that the model does not have, a model of
+    /// no layers, and bits for a layer that it does not have.
+    pub fn layers(&self, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+        for (flag, value) in [("--batch", Some(self.batch)), ("--length", self.length)] {
+            if let Some(value) = value.filter(|value| !(1..=MOST).contains(value)) {
+                return Err(Error::user(format!("{flag} {value} cannot be; give 1 to {MOST}")));
+            }
+        }
+        let path = Path::new(self.model);
+        let is = |extension: &str| path.extension().is_some_and(|own| own == extension);
+        let mut found = if let Some(network) = PublishedNetwork::named(self.model) {
+            self.published(network)?
+        } else if path.is_dir() {
+            self.saved(path, new_backend)?
+        } else if is("onnx") {
+            self.onnx(path)?
+        } else if let Some(text) = is("toml").then(|| listed(path)).flatten() {
+            self.listed(path, &text)?
+        } else {
+            self.recipe()?
+        };
+        if found.layers.is_empty() {
+            return Err(Error::user(format!(
+                "{} has no layers that multiply, so there is nothing to model; give a model with a convolution or a \
+                 product",
+                self.model
+            )));
+        }
+        self.bits.apply(&mut found.layers).map_err(|e| e.at("--bits"))?;
+        Ok(found)
+    }
+
+    fn default_bits(&self) -> Bits {
+        self.bits.default
+    }
+
+    /// Refuses a length where the model has none.
+    fn without_length(&self) -> Result<()> {
+        match self.length {
+            Some(_) => Err(Error::user(format!(
+                "--length is for models of texts; leave it out for {}",
+                self.model
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn published(&self, network: PublishedNetwork) -> Result<ModelLayers> {
+        self.without_length()?;
+        Ok(ModelLayers {
+            name: network.name.to_string(),
+            source: network.title.to_string(),
+            batch: self.batch,
+            layers: network.layers(self.batch as u64, self.default_bits())?,
+            missing: Vec::new(),
+            without_products: Vec::new(),
+        })
+    }
+
+    fn listed(&self, path: &Path, text: &str) -> Result<ModelLayers> {
+        self.without_length()?;
+        let network = read_network(text, self.batch as u64, self.default_bits()).map_err(|e| e.at(path.display()))?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(ModelLayers {
+            name: network.name.unwrap_or(stem),
+            source: format!("the layers listed in {}", path.display()),
+            batch: self.batch,
+            layers: network.layers,
+            missing: Vec::new(),
+            without_products: Vec::new(),
+        })
+    }
+
+    fn onnx(&self, path: &Path) -> Result<ModelLayers> {
+        let model = lessen_onnx::Model::open(path)?;
+        let names = size_names(&model);
+        // The first extent with a name is the batch, the others lengths.
+        let length = self.length.unwrap_or(LENGTH);
+        let size = |at: usize| if at == 0 { self.batch } else { length };
+        let sizes: Sizes = names
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(at, name)| (name, size(at)))
+            .collect();
+        let free: Vec<String> = match self.length {
+            Some(_) => Vec::new(),
+            None => names.iter().skip(1).cloned().collect(),
+        };
+        let sizes = fitting_sizes(&model, &sizes, &free)?;
+        let imported = Imported::of(&model, &sizes).map_err(|e| e.at(path.display()))?;
+        let mut found = self.traced(&imported.graph)?;
+        let mut missing: Vec<String> = Vec::new();
+        for (node, reason) in &imported.opaque {
+            let shown = model
+                .nodes
+                .get(*node)
+                .map_or_else(|| format!("node {node}"), lessen_onnx::Node::shown);
+            missing.push(format!(
+                "{shown} has no cost model ({reason}): it would be counted by the products of its own definition, which \
+                 are missing here"
+            ));
+        }
+        missing.append(&mut found.missing);
+        let mut shown: Vec<String> = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect();
+        shown.sort();
+        let data = imported.graph.inputs.iter().find(|input| input.kind == InputKind::Data);
+        let batch = data.and_then(|input| imported.graph.ty(input.value).shape.first().copied());
+        let sizes = if shown.is_empty() {
+            "sizes as in the file: --batch changes nothing".to_string()
+        } else {
+            shown.join(", ")
+        };
+        Ok(ModelLayers {
+            name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            source: format!("the ONNX file {} ({sizes})", path.display()),
+            batch: batch.unwrap_or(1).max(1),
+            missing,
+            ..found
+        })
+    }
+
+    fn saved(&self, folder: &Path, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+        let run = SavedRun::open(folder, WhichModel::Last, AdapterOptions::default(), new_backend)?;
+        let most = run.config().data.max_length;
+        self.model(
+            &run.saved().model,
+            most,
+            format!("the model in {}", run.source().display()),
+        )
+    }
+
+    fn recipe(&self) -> Result<ModelLayers> {
+        let settings = recipe::load(self.model).map_err(|e| {
+            let names: Vec<&str> = NETWORKS.iter().map(|network| network.name).collect();
+            Error::user(format!(
+                "{}; a folder of a run, an ONNX file, a TOML file with [[layer]] tables and {} are models too",
+                e.message(),
+                names.join(", ")
+            ))
+        })?;
+        let config = Recipe::new(settings)?.phases.into_iter().next();
+        let config = config.ok_or_else(|| Error::internal("a recipe without a training phase"))?;
+        let most = config.data.max_length;
+        let task = CheckedTask::assemble(config, None)?;
+        self.model(task.model(), most, format!("the recipe {}", self.model))
+    }
+
+    /// The layers of a model's answers.
+    fn model(&self, model: &Model, most: usize, source: String) -> Result<ModelLayers> {
+        let (batch, shown) = match model.smallest_batch() {
+            BatchShape::Images { image, mixed, .. } => {
+                self.without_length()?;
+                let [height, width, channels] = image;
+                let shown = format!("images of {height} x {width} x {channels}");
+                let size = self.batch;
+                (BatchShape::Images { size, image, mixed }, shown)
+            }
+            _ => {
+                let most = model.max_length().map_or(most, |limit| limit.min(most));
+                let length = self.length.unwrap_or(most.min(LENGTH));
+                model.check_length(length)?;
+                let size = self.batch;
+                (BatchShape::Padded { size, length }, format!("texts of {length} tokens"))
+            }
+        };
+        let trace = Trace::new();
+        let cx = Context::new(&trace, false);
+        trace.output("logits", model.logits(&cx, batch));
+        drop(cx);
+        let found = self.traced(&trace.finish())?;
+        Ok(ModelLayers {
+            name: self.model.to_string(),
+            source: format!("{source}, {shown}"),
+            ..found
+        })
+    }
+
+    fn traced(&self, graph: &Graph) -> Result<ModelLayers> {
+        let GraphLayers {
+            layers,
+            without_model,
+            without_products,
+        } = layers_of_graph(graph, self.default_bits())?;
+        Ok(ModelLayers {
+            name: String::new(),
+            source: String::new(),
+            batch: self.batch,
+            layers,
+            missing: without_model.iter().map(Uncounted::sentence).collect(),
+            without_products,
+        })
+    }
+}
+
+/// The text of a TOML file that lists layers; none for a recipe, or a file that cannot be read.
+fn listed(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let is_table = |line: &str| {
+        let line: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        line == "[[layer]]" || line.starts_with("layer=")
+    };
+    text.lines().any(is_table).then_some(text)
+}
