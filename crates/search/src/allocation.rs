@@ -1,7 +1,6 @@
 //! Bits for the layers of a network that is there, chosen exactly.
 
 use crate::cost::CostTable;
-use crate::derive::over_limit;
 use crate::knapsack::{Item, knapsack};
 use crate::space::{Choice, Space};
 use lessen_base::Result;
@@ -31,7 +30,7 @@ pub fn allocate(
             costs.iter().enumerate().map(item).collect()
         })
         .collect();
-    let chosen = knapsack(&groups, limit - table.fixed).ok_or_else(|| over_limit(limit, table, unit))?;
+    let chosen = knapsack(&groups, table.left(limit)).ok_or_else(|| table.over_limit(limit, unit))?;
     let chosen = chosen.iter().zip(&space.blocks);
     Ok(chosen.map(|(number, block)| block.choice(*number)).collect())
 }

@@ -22,7 +22,8 @@ const CODES: &str = "search.codes";
 /// Bits of each block: of its 1 x 1 layers, and of its depthwise layer.
 pub type BlockBits = Vec<[u32; 2]>;
 
-/// A network whose bits are inputs. Norms have the statistics of the batch, in answers too: other bits have other ones.
+/// A network whose bits are inputs. Norms have the statistics of the batch, in answers too: other bits have other
+/// ones.
 pub struct AnyBits<'a> {
     space: Space,
     source: &'a dyn ImageSource,
@@ -85,6 +86,14 @@ impl<'a> AnyBits<'a> {
     /// Its session.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Allocates the memory of runs; without this call, the first run does.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub fn reserve(&mut self) -> Result<()> {
+        self.session.reserve()
     }
 
     /// Its weights.
@@ -175,8 +184,10 @@ impl<'a> AnyBits<'a> {
             )));
         }
         let (mut loss, mut right) = (0.0, 0);
-        // No random number is drawn.
-        let mut random = SplitMix64::new(0);
+        // Norms have the statistics of the batch, so images of all classes are in each.
+        let mut random = SplitMix64::named(self.settings.seed, "search.test");
+        let mut images = images.to_vec();
+        random.shuffle(&mut images);
         for chosen in images.chunks_exact(batch) {
             let (pixels, targets) = Batches::PLAIN.of(source, chosen, &mut random)?;
             let inputs = [

@@ -4,6 +4,7 @@ use crate::space::{Aspect, Choice, Space};
 use lessen_base::{Error, Result};
 use lessen_hardware::{Bits, CostModel, Layer, LayerCost, LayerShape, NetworkCost, network_cost};
 use lessen_nn::models::vision::{MixedArchitecture, QuantizedLayer};
+use std::collections::HashMap;
 use std::fmt;
 
 /// What counts as the cost of a network.
@@ -159,14 +160,25 @@ impl Costs<'_> {
             .of_layer(&self.network(architecture)?.total, self.batch, self.model)
     }
 
-    fn sum(&self, layers: &[QuantizedLayer]) -> Result<f64> {
-        let of = |layer: &QuantizedLayer| {
+    /// The cost of some layers, of which equal ones are modelled once.
+    fn sum(&self, layers: &[QuantizedLayer], known: &mut HashMap<(LayerShape, Bits), f64>) -> Result<f64> {
+        let mut sum = 0.0;
+        for layer in layers {
             let own = self.layer(layer);
-            let cost = self.model.layer(&own.shape, own.bits);
-            let cost = cost.map_err(|error| error.at(format_args!("layer {}", layer.name)))?;
-            self.kind.of_layer(&cost, self.batch, self.model)
-        };
-        layers.iter().map(of).sum()
+            let key = (own.shape, own.bits);
+            let cost = match known.get(&key) {
+                Some(cost) => *cost,
+                None => {
+                    let cost = self.model.layer(&own.shape, own.bits);
+                    let cost = cost.map_err(|error| error.at(format_args!("layer {}", layer.name)))?;
+                    let cost = self.kind.of_layer(&cost, self.batch, self.model)?;
+                    known.insert(key, cost);
+                    cost
+                }
+            };
+            sum += cost;
+        }
+        Ok(sum)
     }
 }
 
@@ -188,21 +200,21 @@ impl CostTable {
         let none = vec![[1, 0, 0, 0, 0]; space.blocks.len()];
         let mut ends = space.architecture(&none).layers(costs.image, costs.classes);
         let mut image = ends[0].out_image();
-        let mut blocks = Vec::with_capacity(space.blocks.len());
+        let (mut blocks, mut known) = (Vec::with_capacity(space.blocks.len()), HashMap::new());
         for (number, block) in space.blocks.iter().enumerate() {
             let (name, inputs) = (format!("blocks.{number}"), space.inputs(number));
-            let of_choice = |choice: usize| match block.block(block.choice(choice)) {
-                Some(own) => costs.sum(&own.layers(&name, image, inputs)),
+            let mut of_choice = |choice: usize| match block.block(block.choice(choice)) {
+                Some(own) => costs.sum(&own.layers(&name, image, inputs), &mut known),
                 None => Ok(0.0),
             };
-            blocks.push((0..block.choices()).map(of_choice).collect::<Result<Vec<f64>>>()?);
+            blocks.push((0..block.choices()).map(&mut of_choice).collect::<Result<Vec<f64>>>()?);
             image = image.map(|size| size.div_ceil(block.stride));
         }
         let (last, inputs) = (ends.len() - 2, space.inputs(space.blocks.len()));
         ends[last].image = image;
         ends[last].inputs = inputs;
         Ok(CostTable {
-            fixed: costs.sum(&ends)?,
+            fixed: costs.sum(&ends, &mut known)?,
             blocks,
         })
     }
@@ -214,6 +226,31 @@ impl CostTable {
             .map(|((costs, block), choice)| costs[block.number(*choice)])
             .sum();
         self.fixed + sum
+    }
+
+    /// Refuses a limit that no network meets.
+    ///
+    /// # Errors
+    /// Such a limit; the sentence says the least cost.
+    pub fn check_limit(&self, limit: Option<f64>, kind: CostKind) -> Result<()> {
+        match limit.filter(|limit| self.range()[0] > *limit) {
+            None => Ok(()),
+            Some(limit) => Err(self.over_limit(limit, kind.unit())),
+        }
+    }
+
+    /// What a limit leaves to the blocks, and as much more as sums of costs round.
+    pub(crate) fn left(&self, limit: f64) -> f64 {
+        limit - self.fixed + 1e-12 * limit
+    }
+
+    /// The error of a limit that no network meets.
+    pub(crate) fn over_limit(&self, limit: f64, unit: &str) -> Error {
+        let [least, _] = self.range();
+        Error::user(format!(
+            "no network of the space keeps to {limit}{unit}; the least that one takes is {least:.6}{unit}, choose a limit \
+             from there on or a smaller space"
+        ))
     }
 
     /// The least and the greatest cost of a network.

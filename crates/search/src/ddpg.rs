@@ -1,5 +1,5 @@
-//! Deep deterministic policy gradients (Lillicrap et al. 2016): an actor that maps a state to an action from 0 to 1, and
-//! a critic that learns what the action brings.
+//! Deep deterministic policy gradients (Lillicrap et al. 2016): an actor that maps a state to an action from 0 to 1,
+//! and a critic that learns what the action brings.
 
 use lessen_base::{Result, SplitMix64};
 use lessen_device::{Host, HostArray, SharedDevice};

@@ -4,11 +4,10 @@ use crate::cost::CostTable;
 use crate::knapsack::{Item, knapsack};
 use crate::space::{Aspect, Choice, Space};
 use crate::variables::Variables;
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
-/// The most probable network: the first of the greatest logits of each choice. Where `limit` is given, it is the most
-/// probable one of the networks that cost no more, found exactly as a knapsack; the two agree where the first one keeps
-/// to the limit.
+/// The network of the most probable possibility of each choice; of equal ones the first. Where it exceeds a limit, the
+/// most probable one of the networks that cost no more, found exactly as a knapsack.
 ///
 /// # Errors
 /// A limit that no network meets.
@@ -40,16 +39,7 @@ pub fn derive(space: &Space, logits: &[f64], table: &CostTable, limit: Option<f6
         (0..block.choices()).map(item).collect::<Vec<Item>>()
     };
     let groups: Vec<Vec<Item>> = (0..space.blocks.len()).map(group).collect();
-    let chosen = knapsack(&groups, limit - table.fixed).ok_or_else(|| over_limit(limit, table, ""))?;
+    let chosen = knapsack(&groups, table.left(limit)).ok_or_else(|| table.over_limit(limit, ""))?;
     let chosen = chosen.iter().zip(&space.blocks);
     Ok(chosen.map(|(number, block)| block.choice(*number)).collect())
-}
-
-/// The error of a limit that no network of a table meets.
-pub(crate) fn over_limit(limit: f64, table: &CostTable, unit: &str) -> Error {
-    let [least, _] = table.range();
-    Error::user(format!(
-        "no network of the space keeps to {limit}{unit}; the least that one takes is {least:.6}{unit}, choose a limit from \
-         there on or a smaller space"
-    ))
 }

@@ -66,11 +66,3 @@ impl<'g> Gates<'g> {
         self.shares.get(&(block, aspect)).copied()
     }
 }
-
-/// The sum of some tensors times their shares; with a single tensor there are no shares.
-#[track_caller]
-pub(crate) fn mixed<'g>(shares: Option<Tensor<'g>>, count: usize, of: impl Fn(usize) -> Tensor<'g>) -> Tensor<'g> {
-    let Some(shares) = shares else { return of(0) };
-    let term = |place: usize| of(place) * shares.slice(0, place, 1).reshape(&[]);
-    (1..count).fold(term(0), |sum, place| sum + term(place))
-}

@@ -3,7 +3,6 @@
 
 use crate::cost::CostTable;
 use crate::ddpg::{Agent, AgentSettings, Transition};
-use crate::derive::over_limit;
 use crate::space::{Choice, Space};
 use lessen_base::Result;
 use lessen_device::SharedDevice;
@@ -54,9 +53,9 @@ pub struct Episode {
 /// Numbers of a state.
 const STATE: usize = 9;
 
-/// The bits of each block of a space of bits alone, among networks that cost `limit` at most: those of the best accuracy
-/// that `accuracy` tells of, in all episodes. `before` is the accuracy with 8 bits. Bits that exceed the limit are
-/// lowered one step after another, from the last layer to the first and again, until they do not.
+/// The bits of each block of a space of bits alone, among networks that cost `limit` at most: those of the best
+/// accuracy that `accuracy` tells of, in all episodes. `before` is the accuracy with 8 bits. Bits that exceed the
+/// limit are lowered one step after another, from the last layer to the first and again, until they do not.
 ///
 /// Actions are of a block's 1 x 1 layers and then of its depthwise layer, as the space has them; HAQ has one for the
 /// weights and one for the inputs of each layer.
@@ -72,7 +71,7 @@ pub fn haq(
     progress: &mut dyn FnMut(&Episode) -> Result<()>,
 ) -> Result<(Vec<Choice>, f64)> {
     if table.range()[0] > limit {
-        return Err(over_limit(limit, table, unit));
+        return Err(table.over_limit(limit, unit));
     }
     let layers = layers(space);
     let mut agent = Agent::new(device, STATE, settings.agent)?;

@@ -22,10 +22,10 @@ struct Partial {
 /// The numbers of the items, one of each group, whose values have the greatest sum while their costs sum to `limit` at
 /// most; none where no choice fits. Of equal sums the cheaper one is taken.
 ///
-/// Groups are taken one after another. Of the partial choices those stay that no other one beats in both cost and value,
-/// and that can still come to more than the best choice known: beyond the limit of what is left, the values of the
-/// others are bounded by the linear relaxation, in which items may be parted (Sinha and Zoltners 1979). Both cuts lose
-/// no best choice, so the result is exact, with costs as they are.
+/// Groups are taken one after another. Of the partial choices those stay that no other one beats in both cost and
+/// value, and that can still come to more than the best choice known: beyond the limit of what is left, the values of
+/// the others are bounded by the linear relaxation, in which items may be parted (Sinha and Zoltners 1979). Both cuts
+/// lose no best choice, so the result is exact, with costs as they are.
 pub fn knapsack(groups: &[Vec<Item>], limit: f64) -> Option<Vec<usize>> {
     let undominated: Vec<Vec<usize>> = groups.iter().map(|group| front(group)).collect();
     if undominated.iter().any(Vec::is_empty) {

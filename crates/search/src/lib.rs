@@ -1,13 +1,13 @@
-//! Which architecture and precision answer best under a cost? A search for both together, on a model of hardware (Jiang
-//! 2023, "Efficient Machine Learning Software Stack from Algorithms to Compilation", section 2.3).
+//! Which architecture and precision answer best under a cost? A search for both together, on a model of hardware
+//! (Jiang 2023, "Efficient Machine Learning Software Stack from Algorithms to Compilation", section 2.3).
 //!
 //! A [`Space`] has networks of MobileNetV2's blocks with a kernel, an expansion and bits each. [`Searcher`] trains a
 //! supernet of all of them and learns which choices are best, by the Gumbel softmax for the loss and by
-//! [`reinforce`](reinforce()) for the cost that a [`CostTable`] has of a `CostModel` of `lessen-hardware`. It ends with a
-//! `MixedArchitecture` of `lessen-nn`, which trains as any other network.
+//! [`reinforce`](reinforce()) for the cost that a [`CostTable`] has of a `CostModel` of `lessen-hardware`. It ends
+//! with a `MixedArchitecture` of `lessen-nn`, which trains as any other network.
 //!
-//! For a network that is there already, [`AnyBits`] trains it with bits that are inputs; [`allocate`] chooses the bits of
-//! its layers exactly by measured sensitivities, and [`Agent`] by reinforcement learning, as HAQ does.
+//! For a network that is there already, [`AnyBits`] trains it with bits that are inputs; [`allocate`] chooses the
+//! bits of its layers exactly by measured sensitivities, and [`Agent`] by reinforcement learning, as HAQ does.
 #![forbid(unsafe_code)]
 
 mod allocation;

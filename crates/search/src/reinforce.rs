@@ -13,8 +13,9 @@ pub struct Estimate {
 }
 
 /// Estimates the derivative of the mean of `cost` from `samples` networks, at least 1, that are drawn by these
-/// probabilities: the mean of `(J - b) d log(probability)`, where the baseline `b` of a network is the mean cost of the
-/// others, so that the estimate keeps its mean and loses most of its variance. A single network has the baseline 0.
+/// probabilities: the mean of `(J - b) d log(probability)`, where the baseline `b` of a network is the mean cost of
+/// the others, so that the estimate keeps its mean and loses most of its variance. A single network has the baseline
+/// 0.
 ///
 /// By the softmax the derivative of `log(probability)` is 1 at the possibility that was drawn, less all probabilities.
 pub fn reinforce(

@@ -1,6 +1,5 @@
 //! How inputs and weights of a layer of a supernet are rounded: in some bits, mixed by their shares.
 
-use crate::gates::mixed;
 use lessen_graph::Tensor;
 use lessen_graph::ops::FakeQuantize;
 
@@ -15,8 +14,8 @@ pub(crate) fn largest_code(bits: u32) -> f64 {
     FakeQuantize::symmetric(bits, 0).high as f64
 }
 
-/// How inputs and weights of a layer are rounded, row by row of the first axis: each output channel of a weight and each
-/// image by its own magnitude (section 2.3.3.3).
+/// How inputs and weights of a layer are rounded, row by row of the first axis: each output channel of a weight and
+/// each image by its own magnitude (section 2.3.3.3).
 #[derive(Clone, Copy)]
 pub(crate) struct Rounding<'a, 'g> {
     bits: &'a [u32],
@@ -85,4 +84,12 @@ pub(crate) fn magnitudes_of_channels<'g>(x: Tensor<'g>, factors: Tensor<'g>) -> 
     let by_channel = x.stop_gradient().abs().max_axes(&[1, 2]);
     let counted = (by_channel * factors.stop_gradient()).max_last();
     counted.reshape(&[x.dim(0)])
+}
+
+/// The sum of some tensors times their shares; with a single tensor there are no shares.
+#[track_caller]
+pub(crate) fn mixed<'g>(shares: Option<Tensor<'g>>, count: usize, of: impl Fn(usize) -> Tensor<'g>) -> Tensor<'g> {
+    let Some(shares) = shares else { return of(0) };
+    let term = |place: usize| of(place) * shares.slice(0, place, 1).reshape(&[]);
+    (1..count).fold(term(0), |sum, place| sum + term(place))
 }

@@ -2,7 +2,7 @@
 
 use crate::batches::Batches;
 use crate::cost::{CostTable, Costs};
-use crate::derive::{derive, over_limit};
+use crate::derive::derive;
 use crate::gates::Gates;
 use crate::reinforce::{Estimate, reinforce};
 use crate::settings::{CostGradient, Settings};
@@ -60,8 +60,8 @@ pub struct Epoch {
 
 /// A search: a supernet, and the logits of its choices. Both have their own optimizers.
 ///
-/// All random numbers depend on the seed and the number of the epoch alone, so a search that is resumed from a state ends
-/// with the bits of one that was not interrupted.
+/// All random numbers depend on the seed and the number of the epoch alone, so a search that is resumed from a state
+/// ends with the bits of one that was not interrupted.
 pub struct Searcher<'a> {
     space: Space,
     variables: Variables,
@@ -99,9 +99,7 @@ impl<'a> Searcher<'a> {
             ));
         }
         let table = CostTable::new(&space, costs)?;
-        if let Some(limit) = settings.limit.filter(|limit| table.range()[0] > *limit) {
-            return Err(over_limit(limit, &table, settings.cost.unit()));
-        }
+        table.check_limit(settings.limit, settings.cost)?;
         let parts = parted(source, &settings)?;
         let params = parameters(&space, source)?;
         let mut session = Session::zeros(device, params.clone())?;

@@ -258,8 +258,8 @@ impl Space {
     /// Refuses a space without a network.
     ///
     /// # Errors
-    /// No block, a list without an entry or not rising, a size of 0, an even kernel, bits other than 2 to 8 and 32, a block to
-    /// be left out whose input is not like its result.
+    /// No block, a list without an entry or not rising, a size of 0, an even kernel, bits other than 2 to 8 and 32, a
+    /// block to be left out whose input is not like its result.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::user(format!("the space has {what}")));
         if self.blocks.is_empty() {

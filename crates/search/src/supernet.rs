@@ -3,19 +3,21 @@
 //! A block of table 2.10 has 3 x 3 x 16 combinations, and a supernet that keeps each alive holds as many results of
 //! every layer. Here a block is one path, since a choice is mixed where it enters:
 //!
-//! - Kernels: convolutions are linear, so the sum of the results of all kernels is the result of the sum of the kernels.
-//!   These are the centres of one kernel of the largest size, which differ by a mask. Nothing is lost.
+//! - Kernels: convolutions are linear, so the sum of the results of all kernels is the result of the sum of the
+//!   kernels. These are the centres of one kernel of the largest size, which differ by a mask. Nothing is lost.
 //! - Expansions: a smaller one has the first channels of a larger one. The 1 x 1 layer back is linear, too, so the sum
-//!   over the expansions is one layer with a masked weight for each. Channels between do not read each other before it.
+//!   over the expansions is one layer with a masked weight for each. Channels between do not read each other before
+//!   it.
 //! - Bits: inputs and weights are sums of what the bits make of them, and the layer multiplies these sums (Cai and
 //!   Vasconcelos 2020). Where one possibility has the share 1 it is the layer of those bits; in between, it also has
 //!   products of inputs in some bits with weights in others, which no network of the space has.
 //! - A block that is left out has the share of its result that the others leave.
 //!
-//! With shares of 0 and 1 the supernet computes what the network of that choice computes, by a part of the same weights.
+//! With shares of 0 and 1 the supernet computes what the network of that choice computes, by a part of the same
+//! weights.
 
-use crate::gates::{Gates, mixed};
-use crate::rounding::{Rounding, magnitudes, magnitudes_of_channels};
+use crate::gates::Gates;
+use crate::rounding::{Rounding, magnitudes, magnitudes_of_channels, mixed};
 use crate::space::{Aspect, BlockSpace, Space};
 use lessen_graph::{Array, Tensor};
 use lessen_nn::layers::{Convolution, Spread};
@@ -25,8 +27,8 @@ use lessen_nn::{Context, Init};
 const EPS: f64 = 1e-5;
 
 impl Space {
-    /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`. Norms measure the spread of the batch in this
-    /// way: shares change with every step, so that running statistics would say nothing.
+    /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`. Norms measure the spread of the batch in
+    /// this way: shares change with every step, so that running statistics would say nothing.
     #[track_caller]
     pub fn supernet<'g>(
         &self,

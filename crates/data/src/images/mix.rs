@@ -28,8 +28,8 @@ impl Mixing {
         self.mixup.is_none() && self.cutmix.is_none()
     }
 
-    /// Mixes the images of a batch, `[count, height, width, channels]` numbers, and the shares of their classes, `[count,
-    /// classes]`, in the same way.
+    /// Mixes the images of a batch, `[count, height, width, channels]` numbers, and in the same way the shares of their
+    /// classes, `[count, classes]`.
     pub fn mix(
         &self,
         (images, shape): (&mut [f32], [usize; 3]),

@@ -15,8 +15,8 @@ pub const INPUT_FACTOR: &str = "input_factor";
 /// The name of the buffer with the number of batches that were counted.
 pub(crate) const BATCHES: &str = "quantization.batches";
 
-/// Whether a parameter or buffer of this name is read only while a model is trained for integers, or evaluated as it was
-/// trained.
+/// Whether a parameter or buffer of this name is read only while a model is trained for integers, or evaluated as it
+/// was trained.
 pub(crate) fn is_of_training(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     name == BATCHES || [INPUT_RANGE, INPUT_FACTOR].contains(&last)

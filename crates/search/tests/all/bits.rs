@@ -99,7 +99,7 @@ fn an_agent_learns_the_action_that_a_state_rewards() {
     };
     let mut agent = Agent::new(device(1), 1, settings).unwrap();
     let wanted = |state: f32| if state > 0.5 { 0.8 } else { 0.2 };
-    for number in 0..400 {
+    for number in 0..600 {
         let state = (number % 2) as f32;
         let action = agent.explore();
         let reward = -(action - wanted(state)) * (action - wanted(state));

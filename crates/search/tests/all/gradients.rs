@@ -1,5 +1,5 @@
-//! Derivatives by the logits beside differences with fixed noise, in `f64`: of shares of the Gumbel softmax alone, and of
-//! the loss of a supernet, with the present weights and with those after a step.
+//! Derivatives by the logits beside differences with fixed noise, in `f64`: of shares of the Gumbel softmax alone,
+//! and of the loss of a supernet, with the present weights and with those after a step.
 
 use crate::support::{CLASSES, Free, SHAPE, device, images, small_space};
 use lessen_base::SplitMix64;

@@ -49,8 +49,8 @@ fn a_search_that_is_resumed_ends_with_the_same_bits() {
         assert_eq!(whole, searched(&settings, 1, Some(2)));
         assert_eq!(whole, searched(&settings, 2, None), "threads change bits");
         assert!(whole.0[0].validation.is_none() && whole.0[1].validation.is_some());
-        assert_eq!(whole.0[0].entropy, 1.0, "the architecture is frozen at first");
-        assert!(whole.0[3].entropy < 1.0);
+        assert!(whole.0[0].entropy > 1.0 - 1e-12, "the architecture is frozen at first");
+        assert!(whole.0[3].entropy < 1.0 - 1e-6);
     }
 }
 

@@ -1,9 +1,10 @@
-//! Networks of MobileNetV2's blocks, each with its own kernel, expansion and bits (Jiang 2023, table 2.10): what a search
-//! for architecture and precision derives.
+//! Networks of MobileNetV2's blocks, each with its own kernel, expansion and bits (Jiang 2023, table 2.10): what a
+//! search for architecture and precision derives.
 //!
 //! Parameters are called `stem.weight`, `stem_norm.weight`, `blocks.0.expand.weight`, `blocks.0.expand_norm.weight`,
-//! `blocks.0.depthwise.weight`, `blocks.0.project.weight`, .., `last.weight`, `classifier.weight`. The network computes in
-//! floats unless its context quantizes layers: [`MixedArchitecture::quantization`] says how the bits of the description do.
+//! `blocks.0.depthwise.weight`, `blocks.0.project.weight`, .., `last.weight`, `classifier.weight`. The network
+//! computes in floats unless its context quantizes layers: [`MixedArchitecture::quantization`] says how the bits of
+//! the description do.
 
 use lessen_base::{Error, Result};
 use lessen_graph::Tensor;
@@ -17,6 +18,10 @@ use crate::quantization::{Bits, Quantization, Ranges};
 
 /// The bits of a layer that is not quantized.
 const FLOAT: u32 = 32;
+
+/// Most channels of a layer, and the greatest stride, kernel and expansion: beyond these, sizes could not be counted.
+const MOST_CHANNELS: usize = 1 << 16;
+const MOST: usize = 63;
 
 /// A block: a 1 x 1 convolution to more channels, one of each channel, and a 1 x 1 convolution without activation,
 /// added to the input where the sizes are the same.
@@ -75,20 +80,9 @@ pub struct QuantizedLayer {
 }
 
 impl QuantizedLayer {
-    /// Number of weights.
-    pub fn weights(&self) -> usize {
-        self.outputs * (self.inputs / self.groups) * self.kernel * self.kernel
-    }
-
     /// Rows and columns of the result.
     pub fn out_image(&self) -> [usize; 2] {
         self.image.map(|size| size.div_ceil(self.stride))
-    }
-
-    /// Multiplications for an image.
-    pub fn products(&self) -> usize {
-        let [rows, columns] = self.out_image();
-        rows * columns * self.weights()
     }
 }
 
@@ -125,9 +119,10 @@ impl MixedBlock {
 }
 
 impl MixedArchitecture {
-    /// The blocks of MobileNetV2 with this many bits, its first `halvings` convolutions of stride 2 without stride: 0
-    /// for images of 224 pixels, 2 for those of CIFAR.
-    pub fn mobilenet_v2(bits: u32, halvings: usize) -> MixedArchitecture {
+    /// The blocks of MobileNetV2 with this many bits, and with its channels times `width`, each a multiple of 4. The
+    /// first `halvings` convolutions of stride 2 have no stride: 0 of them for images of 224 pixels, 2 for those of
+    /// CIFAR.
+    pub fn mobilenet_v2(bits: u32, width: f64, halvings: usize) -> MixedArchitecture {
         let rows = [
             (0, 16, 1, 1),
             (6, 24, 2, 2),
@@ -137,6 +132,7 @@ impl MixedArchitecture {
             (6, 160, 3, 2),
             (6, 320, 1, 1),
         ];
+        let channels = |own: usize| (((own as f64 * width) / 4.0).round().max(1.0) * 4.0) as usize;
         let mut left = halvings;
         let mut strided = |stride: usize| {
             if stride == 2 && left > 0 {
@@ -150,7 +146,7 @@ impl MixedArchitecture {
         for (expansion, out, count, stride) in rows {
             for block in 0..count {
                 blocks.push(MixedBlock {
-                    out,
+                    out: channels(out),
                     stride: if block == 0 { strided(stride) } else { 1 },
                     expansion,
                     kernel: 3,
@@ -159,10 +155,10 @@ impl MixedArchitecture {
             }
         }
         MixedArchitecture {
-            stem: 32,
+            stem: channels(32),
             stem_stride,
             blocks,
-            last: 1280,
+            last: channels(1280),
             bits: 8,
         }
     }
@@ -224,14 +220,19 @@ impl MixedArchitecture {
     /// A size of 0, an even kernel, bits other than 2 to 8 and 32.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::user(format!("the architecture has {what}")));
-        if self.stem == 0 || self.last == 0 || self.stem_stride == 0 {
-            return wrong("a first or last convolution without channels or stride; give at least 1".to_string());
+        let channels = [self.stem, self.last].into_iter().chain(self.blocks.iter().map(|block| block.out));
+        if let Some(channels) = channels.into_iter().find(|channels| !(1..=MOST_CHANNELS).contains(channels)) {
+            return wrong(format!("a layer of {channels} channels; give 1 to {MOST_CHANNELS}"));
+        }
+        let strides = self.blocks.iter().map(|block| block.stride);
+        if let Some(stride) = strides.chain([self.stem_stride]).find(|stride| !(1..=MOST).contains(stride)) {
+            return wrong(format!("a layer of stride {stride}; give 1 to {MOST}"));
         }
         for (number, block) in self.blocks.iter().enumerate() {
-            if block.out == 0 || block.stride == 0 || block.kernel % 2 == 0 {
+            if block.kernel % 2 == 0 || block.kernel > MOST || block.expansion > MOST {
                 return wrong(format!(
-                    "in block {number} {} channels, stride {} and kernel {}; give at least 1, and an odd kernel",
-                    block.out, block.stride, block.kernel
+                    "in block {number} the kernel {} and the expansion {}; give an odd kernel, and at most {MOST}",
+                    block.kernel, block.expansion
                 ));
             }
         }

@@ -64,10 +64,10 @@ const PRESETS: [(&str, Make); 29] = [
         RevNet::cifar(Block::BOTTLENECK, 9, [32, 64, 128], classes).into()
     }),
     ("revnet-104", |classes| RevNet::imagenet([2, 2, 11, 2], classes).into()),
-    ("mobilenet-v2", |classes| MobileNetV2::new(classes).into()),
     (MIXED, |classes| {
-        MixedMobileNet::new(MixedArchitecture::mobilenet_v2(8, 0), classes).into()
+        MixedMobileNet::new(MixedArchitecture::mobilenet_v2(8, 1.0, 0), classes).into()
     }),
+    ("mobilenet-v2", |classes| MobileNetV2::new(classes).into()),
 ];
 
 /// A network with a name, such as `resnet20`, whose number of classes is open.
