@@ -57,7 +57,7 @@ impl Course<'_> {
         let mut metrics = Metrics::open(&self.folder.metrics(), done)?;
         let mut events = Events::create(self.folder.root(), done)?;
         let (steps, epochs) = (searcher.steps() as u64, job.settings.epochs);
-        let progress = Progress::new("step", epochs as u64 * steps, done * steps);
+        let mut progress = Progress::new("step", epochs as u64 * steps, done * steps);
         let mut clock = CheckpointClock::new(self.minutes, checkpoint.is_some());
         let unit = job.settings.cost.unit();
         while searcher.done() < epochs {

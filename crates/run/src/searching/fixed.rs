@@ -46,7 +46,7 @@ impl Course<'_> {
         self.manifest.write(&self.folder.manifest())?;
         let mut metrics = Metrics::open(&self.folder.metrics(), 0)?;
         let epochs = job.settings.epochs;
-        let progress = Progress::new("epoch", epochs as u64, 0);
+        let mut progress = Progress::new("epoch", epochs as u64, 0);
         let eight = vec![[8; 2]; job.space.blocks.len()];
         network.train(&eight, (epochs, job.settings.weight_rate), &mut |epoch, loss| {
             progress.step(epoch as u64 + 1, format!("loss {loss:.4}"));
@@ -114,7 +114,7 @@ impl Course<'_> {
         } = self.job;
         let trained = network.weights()?;
         let device = network.session().device().clone();
-        let progress = Progress::new("episode", settings.episodes as u64, 0);
+        let mut progress = Progress::new("episode", settings.episodes as u64, 0);
         let epochs = self.job.settings.epochs;
         let source = &self.images.train;
         let found = haq(

@@ -58,7 +58,7 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
     let before = Spent::read(&folder.sessions());
     if guard.is_some() {
         // From here on a process that is killed leaves a folder to resume.
-        folder.write_settings(&start.config.settings)?;
+        folder.write_settings(&start.settings_of(&images)?)?;
     }
     let range = job.table.range();
     let mut course = Course {
@@ -74,7 +74,7 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
         minutes: start.checkpoint_minutes(),
     };
     say(&format!(
-        "{}: search by {} of {} blocks, {:.3e} networks of {:.4} to {:.4} {} on {}, {} and {} to test, in {}",
+        "{}: search ({}) of {} blocks, {:.3e} networks of {:.4} to {:.4} {} on {}, {} and {} to test, in {}",
         start.config.recipe(),
         job.method,
         job.space.blocks.len(),

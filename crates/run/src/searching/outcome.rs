@@ -14,6 +14,10 @@ use serde_json::{Value, json};
 /// Sections of the recipe that have a part in the training of the network.
 const KEPT: [&str; 5] = ["run.", "data.", "image.", "train.", "optimizer."];
 
+/// The greatest norm of a gradient in the training of the network, where the recipe says none: a channel that hardly
+/// varies over a batch has large derivatives. The dissertation keeps elements within 5.
+const CLIP: f64 = 5.0;
+
 /// What a network costs and how it was found.
 pub(super) struct Outcome {
     pub choices: Vec<Choice>,
@@ -96,6 +100,9 @@ impl Outcome {
         set("model.kind", text("mixed-mobilenet"))?;
         set("model.architecture", text(ARCHITECTURE))?;
         set("model.batch_norm", text("range"))?;
+        if !config.is_given("train.clip_norm") {
+            set("train.clip_norm", SettingValue::Number(CLIP))?;
+        }
         set("run.recipe", text(&format!("{}-searched", config.recipe())))?;
         Ok(format!(
             "# The network that the search in {} found: `lessen train {} --data DIR` trains it with its bits.\n{}",
@@ -114,7 +121,7 @@ impl Outcome {
             .limit
             .map_or("none".to_string(), |limit| format!("{limit} {unit}"));
         let mut text = format!(
-            "# Search by {}\n\n{} on {}: {:.4} {unit}, of {:.4} to {:.4} {unit} in the space (limit: {limit}). An image takes \
+            "# Search ({})\n\n{} on {}: {:.4} {unit}, of {:.4} to {:.4} {unit} in the space (limit: {limit}). An image takes \
              {:.4} mJ and {:.4} ms; the weights have {:.4} MB.\n\n| block | channels | stride | expansion | kernel | b1 | b2 \
              |\n|---|---|---|---|---|---|---|\n",
             job.method,

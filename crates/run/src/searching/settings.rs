@@ -101,8 +101,6 @@ pub(super) struct Job {
     pub settings: Settings,
     /// Images that go through a network together where its cost is told.
     pub cost_batch: u64,
-    /// The network whose bits are searched, of methods that do so.
-    pub architecture: Option<MixedArchitecture>,
     /// HAQ's settings.
     pub haq: HaqSettings,
     /// Epochs of a training with other bits before they are tested, and its learning rate.
@@ -144,18 +142,18 @@ pub(super) fn job(config: &Config, images: &RecipeImages, hardware: Box<dyn Cost
     let narrow = |bits: usize| u32::try_from(bits).unwrap_or(u32::MAX);
     let bits: Option<Vec<u32>> = bits.map(|all| all.into_iter().map(narrow).collect());
     let usual = || vec![2, 4, 6, 8];
-    let (space, architecture) = match method {
+    let space = match method {
         SearchMethod::Joint | SearchMethod::Architecture => {
             let space = space(config, is_small)?;
             let bits = match method {
                 SearchMethod::Architecture => bits.unwrap_or(vec![8]),
                 _ => bits.unwrap_or_else(usual),
             };
-            (space.with_bits(&bits), None)
+            space.with_bits(&bits)
         }
         SearchMethod::Allocation | SearchMethod::Haq => {
             let network = network(config, is_small)?;
-            (Space::of_bits(&network, &bits.unwrap_or_else(usual)), Some(network))
+            Space::of_bits(&network, &bits.unwrap_or_else(usual))
         }
     };
     space
@@ -191,7 +189,8 @@ pub(super) fn job(config: &Config, images: &RecipeImages, hardware: Box<dyn Cost
         tightest: false,
     };
     settings.check()?;
-    if architecture.is_some() && settings.limit.is_none() {
+    let chooses_bits = matches!(method, SearchMethod::Allocation | SearchMethod::Haq);
+    if chooses_bits && settings.limit.is_none() {
         return Err(Error::user(format!(
             "search.method = \"{method}\" chooses bits within a limit, and there is none; name it with --limit"
         )));
@@ -223,7 +222,6 @@ pub(super) fn job(config: &Config, images: &RecipeImages, hardware: Box<dyn Cost
         },
         settings,
         cost_batch,
-        architecture,
         tuning: (keys.tune_epochs.unwrap_or(1), TUNE_RATE),
         hardware,
     })

@@ -9,6 +9,7 @@ use crate::condensing::{Checkpoint, RecipeImages};
 use crate::folder::{NewFolderGuard, check_free};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
+use crate::recipe::value::SettingValue;
 use crate::wording::report;
 use lessen_base::{Error, Result};
 use lessen_data::images::condensed::Origin;
@@ -125,6 +126,17 @@ impl Start {
             shape: images.preprocessing().shape(),
             classes: images.names.clone(),
         })
+    }
+
+    /// The settings for the folder, which read the same images again.
+    ///
+    /// # Errors
+    /// None, as long as a share is one that the key takes.
+    pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
+        let mut settings = self.config.settings.clone();
+        let share = SettingValue::Number(images.held_out);
+        settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
+        Ok(settings)
     }
 
     /// Whether nothing is left to do.

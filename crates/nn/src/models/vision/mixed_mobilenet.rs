@@ -220,12 +220,20 @@ impl MixedArchitecture {
     /// A size of 0, an even kernel, bits other than 2 to 8 and 32.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::user(format!("the architecture has {what}")));
-        let channels = [self.stem, self.last].into_iter().chain(self.blocks.iter().map(|block| block.out));
-        if let Some(channels) = channels.into_iter().find(|channels| !(1..=MOST_CHANNELS).contains(channels)) {
+        let channels = [self.stem, self.last]
+            .into_iter()
+            .chain(self.blocks.iter().map(|block| block.out));
+        if let Some(channels) = channels
+            .into_iter()
+            .find(|channels| !(1..=MOST_CHANNELS).contains(channels))
+        {
             return wrong(format!("a layer of {channels} channels; give 1 to {MOST_CHANNELS}"));
         }
         let strides = self.blocks.iter().map(|block| block.stride);
-        if let Some(stride) = strides.chain([self.stem_stride]).find(|stride| !(1..=MOST).contains(stride)) {
+        if let Some(stride) = strides
+            .chain([self.stem_stride])
+            .find(|stride| !(1..=MOST).contains(stride))
+        {
             return wrong(format!("a layer of stride {stride}; give 1 to {MOST}"));
         }
         for (number, block) in self.blocks.iter().enumerate() {
