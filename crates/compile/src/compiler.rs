@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Graph, verify};
+use lessen_graph::ops::FakeQuantize;
+use lessen_graph::{Graph, Op, verify};
 
 use crate::bytes;
 use crate::memo::Memo;
@@ -100,7 +101,9 @@ pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Targ
 /// # Errors
 /// Arrays that no machine can hold.
 fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Graph> {
-    let graph = checked(lessen_rewrite::lower(graph, &|op| target.supports(op)));
+    let takes_codes = options.precision == Precision::Int8;
+    let keeps = |op: &dyn Op| target.supports(op) && !(takes_codes && op.is::<FakeQuantize>());
+    let graph = checked(lessen_rewrite::lower(graph, &keeps));
     let graph = match options.precision {
         Precision::F32 => graph,
         Precision::Bf16 => checked(passes::mixed(&graph, target)),

@@ -49,6 +49,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod chat;
 pub mod condensing;
 pub mod console;

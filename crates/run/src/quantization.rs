@@ -9,8 +9,10 @@ use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_graph::ops;
-use lessen_nn::{Model, checkpoint};
+use lessen_nn::checkpoint::InputScales;
+use lessen_nn::{Bits, Model, Quantization, Ranges, checkpoint};
 
+use crate::calibration::Method;
 use crate::device::NewBackend;
 use crate::export::must_be_empty;
 use crate::folder::WhichModel;
@@ -32,6 +34,9 @@ pub struct QuantizedFolder {
     pub source: PathBuf,
     /// Names of the parameters that are integers.
     pub quantized: Vec<String>,
+    /// The number of layers whose inputs have a fixed scale, and what the scales are from, in words; none where each
+    /// row has its own.
+    pub fixed: Option<(usize, String)>,
     /// Bytes of tensors before and after.
     pub bytes: [usize; 2],
     /// The largest difference of a logit on random inputs, over the largest one, of a model that is computed in
@@ -47,15 +52,19 @@ pub struct QuantizedFolder {
 
 /// Writes a model of a run, or of a Hugging Face folder, with its tokenizer or preprocessing, to a folder `out` that
 /// does not exist or is empty: the matrices of its linear layers as integers of 8 bits with a scale for each row, all
-/// else as it is. Reads it again, and compares both on random inputs.
+/// else as it is. Inputs of the layers get fixed scales from the data of `calibration`, by its method, or those that
+/// the model was trained with; else each row has its own. Reads it again, and compares both on random inputs.
 ///
 /// # Errors
+/// Data to calibrate on that does not fit the model, or gives an input that is not finite; a model that was trained for
+/// other integers than those of 8 bits.
 /// A folder without this model, a damaged one, one with adapters or without linear layers, a model that is quantized
 /// already, an `out` that holds something or cannot be written to. Nothing is written then.
 pub fn quantize_folder(
     root: &Path,
     which: WhichModel,
     adapters: AdapterOptions<'_>,
+    calibration: Option<(&Path, Method)>,
     out: &Path,
     new_backend: NewBackend<'_>,
 ) -> Result<QuantizedFolder> {
@@ -68,14 +77,63 @@ pub fn quantize_folder(
             dir.display()
         )));
     }
-    let model = Model::from_dir(source)?;
-    let quantized = matrices(&model);
+    let mut model = Model::from_dir(source)?;
+    let layers = model.layers();
+    let trained = model.quantization().filter(|own| own.ranges != Ranges::Fixed).cloned();
+    checkpoint::check_unquantized(&dir)?;
+    model.set_quantization(None)?;
+    let mut quantized = matrices(&model);
+    if let Some(own) = &trained {
+        check_bits(own, &layers)?;
+        quantized.retain(|name| own.of(layer_of(name)) != Bits::FLOAT);
+    }
     if quantized.is_empty() {
         return Err(Error::user(format!(
             "the model in {} has no linear layers; there is nothing to quantize",
             dir.display()
         )));
     }
+    if model.fan_in_fan_out() && (calibration.is_some() || trained.is_some()) {
+        return Err(Error::user(format!(
+            "the matrices of {} are stored [in, out], and their integers have a scale for each input; fixed ranges of inputs do \
+             not go with them: leave out --calibrate and model.quantize",
+            dir.display()
+        )));
+    }
+    let open = |root: &Path, which, precision| -> Result<SavedRun<'_>> {
+        let mut run = SavedRun::open(root, which, AdapterOptions::default(), new_backend)?;
+        run.set_precision(precision);
+        Ok(run)
+    };
+    let original = open(root, which, Precision::F32)?;
+    let (scales, origin) = match calibration {
+        Some((data, method)) => {
+            let found = original.calibrate(data, method)?;
+            let shown = data.display();
+            (
+                found.scales,
+                format!("by {method} of {} examples of {shown}", found.examples),
+            )
+        }
+        None => (
+            original.trained_scales()?.unwrap_or_default(),
+            "as it was trained".to_string(),
+        ),
+    };
+    let is_integer = |layer: &String| quantized.contains(&format!("{layer}.weight"));
+    let (with, without): (Vec<String>, Vec<String>) = layers
+        .into_iter()
+        .partition(|layer| is_integer(layer) && scales.contains_key(layer));
+    let scales = InputScales {
+        of: scales.into_iter().filter(|(layer, _)| with.contains(layer)).collect(),
+        without,
+    };
+    let fixed = (!scales.of.is_empty()).then_some((scales.of.len(), origin));
+    let scales = if fixed.is_some() {
+        scales
+    } else {
+        InputScales::default()
+    };
     let reader = Reader::of(source, &model)?;
     let generation = match model.decoder() {
         Some(_) => Some(GenerationConfig::read(source)?.unwrap_or_else(|| GenerationConfig::of(&model))),
@@ -86,17 +144,12 @@ pub fn quantize_folder(
     }
     let mut bytes = [0; 2];
     write_folder(out, |aside| {
-        bytes = checkpoint::quantize(&dir, aside, &model.parameters(), &quantized)?;
+        bytes = checkpoint::quantize(&dir, aside, &model.parameters(), &quantized, &scales)?;
         model.save_files(aside)?;
         reader.save(aside, None)?;
         generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;
-    let open = |root: &Path, which, precision| -> Result<SavedRun<'_>> {
-        let mut run = SavedRun::open(root, which, AdapterOptions::default(), new_backend)?;
-        run.set_precision(precision);
-        Ok(run)
-    };
-    let before = asked(&open(root, which, Precision::F32)?)?;
+    let before = asked(&original)?;
     let after = asked(&open(out, WhichModel::Last, Precision::Int8)?)?;
     let largest = before
         .logits
@@ -117,12 +170,34 @@ pub fn quantize_folder(
     Ok(QuantizedFolder {
         source: dir,
         quantized: quantized.into_iter().collect(),
+        fixed,
         bytes,
         difference: f64::from(apart.fold(0.0, f32::max)),
         agreement: same as f64 / rows().count().max(1) as f64,
         milliseconds: [before.milliseconds, after.milliseconds],
         batch: BATCH,
     })
+}
+
+/// The layer of a weight.
+fn layer_of(weight: &str) -> &str {
+    weight.strip_suffix(".weight").unwrap_or(weight)
+}
+
+/// Checks that layers were trained for integers of 8 bits, or not for integers.
+///
+/// # Errors
+/// A layer that was trained for other bits.
+fn check_bits(own: &Quantization, layers: &[String]) -> Result<()> {
+    let is_other = |layer: &&String| ![Bits::EIGHT, Bits::FLOAT].contains(&own.of(layer));
+    match layers.iter().find(is_other) {
+        None => Ok(()),
+        Some(layer) => Err(Error::user(format!(
+            "the layer `{layer}` was trained for {}, and lessen quantize writes integers of 8 bits for both; train with \
+             model.quantize = \"w8a8\", or ask the run itself",
+            own.of(layer)
+        ))),
+    }
 }
 
 /// The place of the largest number.

@@ -7,7 +7,8 @@
 //! | everything else | as in the program |
 //!
 //! Rows of activations get their codes by their own largest magnitude, as [`QuantizeRows`](ops::QuantizeRows) says,
-//! once for all products that read them.
+//! once for all products that read them. Rows that a model rounds to 127 levels of either sign of one scale, as
+//! [`FakeQuantize`](ops::FakeQuantize) does, are codes already; it is lowered before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use lessen_graph::{DType, Graph, Node, Op, Type, ValueId, numel, ops};
 
 use lessen_rewrite::Rewriter;
+
+use super::fixed_ranges::{codes_of, levels_of};
 
 /// The graph whose products with matrices of codes read codes.
 pub fn integers(graph: &Graph) -> Graph {
@@ -73,9 +76,11 @@ fn product(
         };
         weight_scale = push(Arc::new(ones), &[], rewriter)[0];
     }
-    let of_rows = match quantized.get(&x) {
-        Some(known) => known.clone(),
-        None => push(Arc::new(ops::QuantizeRows), &[x], rewriter),
+    let levels = levels_of(graph, rows).filter(|_| matmul.transpose_b);
+    let of_rows = match (quantized.get(&x), levels) {
+        (Some(known), _) => known.clone(),
+        (None, Some(levels)) => codes_of(graph, levels, node, rewriter),
+        (None, None) => push(Arc::new(ops::QuantizeRows), &[x], rewriter),
     };
     let inputs = [of_rows[0], of_rows[1], weight, weight_scale];
     quantized.insert(x, of_rows);

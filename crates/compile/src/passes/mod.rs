@@ -4,6 +4,7 @@
 pub(crate) mod bits;
 pub(crate) mod clones;
 mod delay;
+mod fixed_ranges;
 mod integers;
 mod materialize;
 mod mixed;

@@ -6,10 +6,17 @@ use crate::{say, tell};
 use clap::Args;
 use lessen_compile::Precision;
 use lessen_run::Result;
+use lessen_run::calibration::Method;
 use lessen_run::quantization::{QuantizedFolder, quantize_folder};
+use lessen_run::recipe::words::Word;
 use lessen_run::saved_run::Evaluation;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The method of this name.
+fn parse_method(word: &str) -> std::result::Result<Method, String> {
+    Method::from_word(word).ok_or_else(|| format!("choose one of {}", Method::WORDS.join(", ")))
+}
 
 /// Flags of `lessen quantize`.
 #[derive(Args)]
@@ -25,6 +32,14 @@ pub struct Quantize {
     /// Split to score [default: dev]
     #[arg(long, value_name = "NAME", requires = "data")]
     split: Option<String>,
+    /// Data from which the inputs of layers get fixed ranges, of the kind that the model was trained on: a file, or a
+    /// folder, of which the split dev is taken [default: those of a training for integers, else each row has its own]
+    #[arg(long, value_name = "PATH")]
+    calibrate: Option<PathBuf>,
+    /// How ranges follow from that data: the greatest magnitude (minmax), the one that 99.99 % do not exceed
+    /// (percentile), or the range whose levels lose the least information (entropy) [default: minmax]
+    #[arg(long, value_name = "NAME", value_parser = parse_method, requires = "calibrate")]
+    method: Option<Method>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -41,11 +56,14 @@ impl Quantize {
             self.model.folder(),
             self.model.which(),
             self.model.adapters(&added),
+            self.calibrate
+                .as_deref()
+                .map(|data| (data, self.method.unwrap_or(Method::MinMax))),
             &self.out,
             &backend,
         )?;
         let scores = match &self.data {
-            Some(_) => Some([self.scored(Precision::F32)?, self.scored(Precision::Int8)?]),
+            Some(_) => Some([self.scored(None)?, self.scored(Some(&self.out))?]),
             None => None,
         };
         if let Some([before, _]) = &scores {
@@ -59,11 +77,14 @@ impl Quantize {
         Ok(0)
     }
 
-    /// The scores of the model in a precision.
-    fn scored(&self, precision: Precision) -> Result<Evaluation> {
+    /// The scores of the model in `f32`, or of the integers in a folder.
+    fn scored(&self, integers: Option<&Path>) -> Result<Evaluation> {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
-        run.set_precision(precision);
+        match integers {
+            None => run.set_precision(Precision::F32),
+            Some(folder) => run.take_model(folder)?,
+        }
         run.evaluate(self.data.as_deref(), self.split.as_deref())
     }
 
@@ -76,6 +97,9 @@ impl Quantize {
             self.out.display(),
             found.quantized.len()
         );
+        if let Some((layers, origin)) = &found.fixed {
+            text += &format!("the inputs of {layers} layers have fixed ranges, {origin}\n");
+        }
         text += &format!(
             "on random inputs logits differ by {:.1e} of the largest, and {:.1} % of the largest ones are the same\n",
             found.difference,
@@ -100,6 +124,7 @@ impl Quantize {
             "source": found.source.display().to_string(),
             "out": self.out.display().to_string(),
             "quantized": found.quantized,
+            "fixed": found.fixed.as_ref().map(|(layers, origin)| json!({"layers": layers, "origin": origin})),
             "bytes": found.bytes,
             "difference": found.difference,
             "agreement": found.agreement,

@@ -46,6 +46,7 @@ mod plan_page;
 mod predict;
 mod predict_stream;
 mod predict_tables;
+mod qat;
 mod quantize;
 mod recording;
 mod report;

@@ -35,7 +35,7 @@ pub use folder::ModelFolder;
 pub use found::{Rest, Take};
 pub use load::{Loaded, load, load_with};
 pub use quantization_config::has_integer_products;
-pub use quantize::{InputScales, quantize};
+pub use quantize::{InputScales, check_unquantized, quantize};
 pub use reader::Reader;
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 pub use weighted_adapter::WeightedAdapter;

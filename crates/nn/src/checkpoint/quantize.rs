@@ -33,11 +33,7 @@ pub fn quantize(
     quantized: &BTreeSet<String>,
     scales: &InputScales,
 ) -> Result<[usize; 2]> {
-    let fields = Fields::read(&source.join("config.json"))?;
-    if fields.get(CONFIG).is_some_and(|value| !is_empty(value)) {
-        let what = "is there already: the model is quantized; name the model that it was made from";
-        return Err(fields.error(CONFIG, what));
-    }
+    let fields = check_unquantized(source)?;
     let found = Found::of(source, params, &|_| true)?;
     let chosen: BTreeSet<String> = found.tensors_of(quantized).collect();
     let mut checkpoint = found.into_checkpoint();
@@ -119,6 +115,19 @@ pub fn quantize(
     config.insert(CONFIG.to_string(), config_of(&ignored, has_scales));
     write_json(&target.join("config.json"), &config)?;
     Ok([before, tensors.iter().map(bytes).sum()])
+}
+
+/// Checks that the weights of a folder are no integers; the fields of its `config.json`.
+///
+/// # Errors
+/// A model that is quantized already.
+pub fn check_unquantized(source: &Path) -> Result<Fields> {
+    let fields = Fields::read(&source.join("config.json"))?;
+    if fields.get(CONFIG).is_some_and(|value| !is_empty(value)) {
+        let what = "is there already: the model is quantized; name the model that it was made from";
+        return Err(fields.error(CONFIG, what));
+    }
+    Ok(fields)
 }
 
 /// The fixed scales of layers' inputs.

@@ -26,7 +26,7 @@ pub(crate) struct Ranged<'g> {
 }
 
 impl<'g> Context<'g> {
-    /// Quantizes layers; with none, they stay as they are.
+    /// Quantizes layers; with none, they are as they were in this context.
     pub fn with_quantization(&self, quantization: Option<&Quantization>) -> Context<'g> {
         let own = quantization.cloned().map(Rc::new);
         Context {
@@ -141,7 +141,7 @@ impl<'g> Context<'g> {
         let state = self.buffer(INPUT_RANGE, &[1], Init::Zeros);
         let before = state.reshape(&[]);
         let zero = before.scalar_like(0.0);
-        let range = if self.training() {
+        let range = if self.moves_ranges() {
             let all: Vec<usize> = (0..x.rank()).collect();
             let most = x.stop_gradient().abs().max_axes(&all);
             let has_range = before.gt(zero);
@@ -162,6 +162,11 @@ impl<'g> Context<'g> {
         found
     }
 
+    /// Whether a step moves ranges: in training, but for that of adapters, beside which a model stays as it is.
+    fn moves_ranges(&self) -> bool {
+        self.training() && self.lora().is_none()
+    }
+
     /// Whether numbers are rounded by now; none if they are from the first batch on. A training step counts it.
     #[track_caller]
     fn rounds_now(&self, how: &Quantization) -> Option<Tensor<'g>> {
@@ -174,7 +179,7 @@ impl<'g> Context<'g> {
         }
         let start = how.start as f64;
         let state = self.root().buffer(BATCHES, &[1], Init::Zeros);
-        if self.training() {
+        if self.moves_ranges() {
             let trace = self.trace();
             let counted = || (state + 1.0).minimum(state.scalar_like(start));
             trace.in_phase(Phase::Update, || trace.assign(state, counted()));

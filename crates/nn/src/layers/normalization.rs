@@ -73,13 +73,13 @@ impl Default for BatchNorm {
 ///
 /// In training, each channel has its mean and population variance over the batch. The step moves `NAME.running_mean`
 /// towards this mean and `NAME.running_var` towards the unbiased variance, by `momentum` of the difference, as PyTorch
-/// does; see [`Spread`] for another measure. Everywhere else, and where the layer is frozen or the model has
-/// adapters, the running statistics take their place. They are buffers, which checkpoints hold and no optimizer
-/// changes; see [`Context::buffer`].
+/// does; see [`Spread`] for another measure. Everywhere else, and where the layer is frozen or the model has adapters,
+/// the running statistics take their place. They are buffers, which checkpoints hold and no optimizer changes; see
+/// [`Context::buffer`].
 ///
 /// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running
-/// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer
-/// of one name is applied once in a training step.
+/// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer of
+/// one name is applied once in a training step.
 ///
 /// # Panics
 /// In training, with a single element of each channel, which has no variance; with settings out of range.
@@ -145,8 +145,8 @@ pub fn group_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, groups: usize
     normalize_groups(x, groups, eps, Some(weight)) + cx.param("bias", &[channels], Init::Zeros)
 }
 
-/// Instance normalization (Ulyanov, Vedaldi and Lempitsky 2016) of images `[N, .., C]`: each channel of an image by
-/// its own mean and population variance. It has no parameters; [`group_norm`] with a group for each channel has them.
+/// Instance normalization (Ulyanov, Vedaldi and Lempitsky 2016) of images `[N, .., C]`: each channel of an image by its
+/// own mean and population variance. It has no parameters; [`group_norm`] with a group for each channel has them.
 #[track_caller]
 pub fn instance_norm(x: Tensor<'_>, eps: f64) -> Tensor<'_> {
     normalize_groups(x, x.dim(-1), eps, None)

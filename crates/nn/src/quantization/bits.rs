@@ -28,7 +28,7 @@ impl Bits {
 
     /// Description of the words, for messages.
     pub fn words() -> String {
-        "bits such as w8a8 or w4a8: of weights and inputs from 2 to 8, or 32 for none".to_string()
+        "w8a8, w4a8 and the like: bits of weights and inputs from 2 to 8, or 32 for none".to_string()
     }
 
     /// Nothing is quantized.

@@ -8,8 +8,8 @@ const LEAST_SCALE: f64 = f32::MIN_POSITIVE as f64;
 
 /// Weights at the levels of these bits, from 2 to 8, symmetric about 0: for each index of `axis`, the greatest
 /// magnitude `c` is the last level, `s = c / (2^(bits - 1) - 1)` (Wang et al. 2019). The derivative passes straight
-/// through and does not see that the scale depends on the weights. In a kernel `[out, in, height, width]` and a
-/// matrix `[out, in]` the axis is 0.
+/// through and does not see that the scale depends on the weights. In a kernel `[out, in, height, width]` and a matrix
+/// `[out, in]` the axis is 0.
 ///
 /// # Panics
 /// If the bits are out of range, or there is no such axis.
@@ -28,8 +28,8 @@ pub fn quantize_weight(weight: Tensor<'_>, bits: u32, axis: usize) -> Tensor<'_>
 
 /// Activations at the levels of these bits, from 2 to 8, in the range of `clip`, a tensor `[]` of magnitude `c`. With
 /// `half_wave` they are not negative and have the levels 0 to `c`, `s = c / (2^bits - 1)`, else `-c` to `c`,
-/// `s = c / (2^(bits - 1) - 1)`. The clip learns as in PACT and LSQ; see [`FakeQuantize`]. Of searches it is 6 at
-/// first (Wang et al. 2019).
+/// `s = c / (2^(bits - 1) - 1)`. The clip learns as in PACT and LSQ; see [`FakeQuantize`]. Of searches it is 6 at first
+/// (Wang et al. 2019).
 ///
 /// # Panics
 /// If the bits are out of range, or `clip` is no number of the dtype of `x`.

@@ -13,4 +13,4 @@ pub use bits::Bits;
 pub use config::{Quantization, Ranges};
 pub use functions::{quantize_by_rows, quantize_in_range, quantize_weight};
 pub(crate) use names::{BATCHES, OWN, is_of_training};
-pub use names::{INPUT_FACTOR, INPUT_RANGE, INPUT_SCALE};
+pub use names::{INPUT_FACTOR, INPUT_RANGE, INPUT_SCALE, check_scale};

@@ -1,5 +1,7 @@
 //! Names of the states that quantized layers have.
 
+use lessen_base::{Error, Result};
+
 /// The field of `config.json` for how a model is trained to be quantized.
 pub(crate) const OWN: &str = "lessen_quantize";
 
@@ -20,4 +22,20 @@ pub(crate) const BATCHES: &str = "quantization.batches";
 pub(crate) fn is_of_training(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     name == BATCHES || [INPUT_RANGE, INPUT_FACTOR].contains(&last)
+}
+
+/// Checks the fixed scale of a layer's inputs; other parameters pass.
+///
+/// # Errors
+/// A scale that is not positive, or whose products with integers of 8 bits are not finite.
+pub fn check_scale(name: &str, values: &[f32]) -> Result<()> {
+    let is_scale = |scale: &f32| *scale > 0.0 && (128.0 * scale).is_finite();
+    let is_of_input = name.rsplit('.').next() == Some(INPUT_SCALE);
+    match values.iter().find(|scale| is_of_input && !is_scale(scale)) {
+        Some(scale) => Err(Error::user(format!(
+            "the tensor `{name}` is {scale}, and scales are positive numbers whose products with integers are finite; quantize \
+             the model again"
+        ))),
+        None => Ok(()),
+    }
 }

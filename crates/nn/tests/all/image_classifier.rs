@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::support::Folder;
 use lessen_graph::Trace;
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::{
     Activation, Architecture, AttentionConfig, BatchShape, Context, Head, Model, Position, Task, numbered_labels,
@@ -42,6 +43,28 @@ fn a_config_says_the_whole_model() {
     let own = model("resnet20").config_json();
     assert!(!own.contains_key("activation") && !own.contains_key("dropout"));
     assert_eq!(read(&own.into()).unwrap().activation(), Activation::Relu);
+}
+
+#[test]
+fn batch_normalization_by_range_is_said_by_the_config_and_refused_without_batch_normalization() {
+    let mut first = model("resnet20");
+    first.set_spread(Spread::Range).unwrap();
+    let json = first.config_json();
+    assert_eq!(json["batch_norm"], "range");
+    assert_eq!(read(&json.into()).unwrap(), {
+        let mut again = read(&first.config_json().into()).unwrap();
+        again.set_spread(Spread::Range).unwrap();
+        again
+    });
+    assert!(!model("resnet20").config_json().contains_key("batch_norm"));
+    let mut other = model("lenet");
+    assert_eq!(
+        other.set_spread(Spread::Range).unwrap_err().to_string(),
+        "the network lenet has no batch normalization by the range; leave the setting out"
+    );
+    let mut json = model("lenet").config_json();
+    json.insert("batch_norm".to_string(), json!("range"));
+    assert!(read(&json.into()).unwrap_err().contains("`batch_norm` is `range`"));
 }
 
 #[test]

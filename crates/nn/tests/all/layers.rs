@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::{Arrays, assert_close, expected};
 use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Trace, Type, concat, evaluate_exactly, verify};
-use lessen_nn::layers::{self, BatchNorm, Convolution, Gate, Recurrent, RecurrentStates};
+use lessen_nn::layers::{self, BatchNorm, Convolution, Gate, Recurrent, RecurrentStates, Spread};
 use lessen_nn::{Activation, Context, Init, OptimizerConfig, UpdateRule, optimizer};
 
 /// Recorded values are rounded to `f32`; both sides compute in `f64`.
@@ -183,6 +183,74 @@ fn only_training_moves_running_statistics_unless_they_are_frozen() {
     assert_eq!(assigned(true, frozen), 0);
 }
 
+/// The results of batch normalization by the range of `x`, `[4, 2, 3]`, in training, with the gradient of a loss.
+fn by_range(x: &Array) -> Arrays {
+    let how = BatchNorm {
+        spread: Spread::Range,
+        ..BatchNorm::default()
+    };
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let input = cx.input("x", DType::F32, &x.ty.shape);
+    let y = layers::batch_norm(&cx, "bn", input, how);
+    trace.output("y", y);
+    let loss = (y * y * y).sum();
+    trace.output("loss", loss);
+    trace.output("gradient", loss.grad(&[input])[0]);
+    drop(cx);
+    let state = |name: &str, all: [f64; 3]| (format!("bn.{name}"), Array::f32(&[3], all.to_vec()));
+    let mut given = Arrays::from([
+        state("weight", [1.0, 0.5, 2.0]),
+        state("bias", [0.1, 0.2, 0.3]),
+        state("running_mean", [0.0; 3]),
+        state("running_var", [1.0; 3]),
+    ]);
+    given.insert("x".to_string(), x.clone());
+    evaluate_exactly(&trace.finish(), &given).unwrap()
+}
+
+#[test]
+fn batch_norm_by_range_divides_by_the_range_over_the_root_of_twice_the_logarithm() {
+    let x = Array::from_fn(Type::f32(&[4, 2, 3]), |i| {
+        ((i[0] * 7 + i[1] * 5 + i[2] * 11) % 13) as f64 / 3.0 + 0.01 * i[0] as f64
+    });
+    let found = by_range(&x);
+    for channel in 0..3 {
+        let column: Vec<f64> = x.data.iter().skip(channel).step_by(3).copied().collect();
+        let mean = column.iter().sum::<f64>() / 8.0;
+        let range = column.iter().copied().fold(f64::MIN, f64::max) - column.iter().copied().fold(f64::MAX, f64::min);
+        let spread = range / (2.0 * 8f64.ln()).sqrt();
+        let (weight, bias) = ([1.0, 0.5, 2.0][channel], [0.1, 0.2, 0.3][channel]);
+        for (row, x) in column.iter().enumerate() {
+            let y = (x - mean) / (spread * spread + 1e-5).sqrt() * weight + bias;
+            let own = found["y"].data[3 * row + channel];
+            assert!((own - y).abs() < 1e-6, "channel {channel}: {own} and {y}");
+        }
+        let moved = [
+            found["bn.running_mean"].data[channel],
+            found["bn.running_var"].data[channel],
+        ];
+        let expected = [0.1 * mean, 0.9 + 0.1 * spread * spread];
+        assert!(
+            (moved[0] - expected[0]).abs() < 1e-6 && (moved[1] - expected[1]).abs() < 1e-6,
+            "{moved:?}"
+        );
+    }
+    for place in 0..x.data.len() {
+        let loss = |step: f64| {
+            let mut x = x.clone();
+            x.data[place] += step;
+            by_range(&x)["loss"].item()
+        };
+        let difference = (loss(1e-5) - loss(-1e-5)) / 2e-5;
+        let derivative = found["gradient"].data[place];
+        assert!(
+            (difference - derivative).abs() < 1e-5 * (1.0 + derivative.abs()),
+            "number {place}: the derivative is {derivative}, the difference {difference}"
+        );
+    }
+}
+
 #[test]
 fn group_norm_with_a_group_for_each_channel_is_instance_norm() {
     let x = Array::from_fn(Type::f32(&[2, 3, 2, 3]), |i| {
@@ -270,7 +338,7 @@ fn settings_and_shapes_that_no_layer_takes_are_mistakes() {
         let how = BatchNorm {
             eps,
             momentum,
-            frozen: false,
+            ..BatchNorm::default()
         };
         let sentence = mistake(|cx| {
             let x = cx.trace().tensor(input(cx, &[4, 2]));

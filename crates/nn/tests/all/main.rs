@@ -27,6 +27,7 @@ mod optimizer;
 mod packed;
 mod parity;
 mod properties;
+mod quantization;
 mod quantized_weights;
 mod reversible;
 mod small_models;

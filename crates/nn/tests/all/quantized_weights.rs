@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use lessen_base::SplitMix64;
+use lessen_nn::checkpoint::InputScales;
 use lessen_nn::{Init, Model, ParamSpec, checkpoint};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, serialize};
@@ -125,7 +126,8 @@ fn a_quantized_folder_is_near_its_source_and_is_not_quantized_again() {
         .map(|(name, _)| name.clone())
         .collect();
     assert!(names.len() > 3);
-    let [before, after] = checkpoint::quantize(&source, &target, &model.parameters(), &names).unwrap();
+    let none = InputScales::default();
+    let [before, after] = checkpoint::quantize(&source, &target, &model.parameters(), &names, &none).unwrap();
     let bytes = fs::read(target.join("model.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let total: usize = tensors.iter().map(|(_, view)| view.data().len()).sum();
@@ -151,7 +153,7 @@ fn a_quantized_folder_is_near_its_source_and_is_not_quantized_again() {
             assert!(found.iter().zip(own).all(near), "{name}");
         }
     }
-    let refused = checkpoint::quantize(&target, &folder.file("twice"), &model.parameters(), &names).unwrap_err();
+    let refused = checkpoint::quantize(&target, &folder.file("twice"), &model.parameters(), &names, &none).unwrap_err();
     assert!(refused.to_string().contains("the model is quantized"), "{refused}");
 }
 

@@ -164,6 +164,7 @@ fn of_gpt_neox(c: &GptNeoxConfig) -> LlamaConfig {
         attention: c.attention,
         loss: c.loss,
         norm: NormKind::Layer,
+        quantization: None,
         fields: kept(&c.fields),
     }
 }

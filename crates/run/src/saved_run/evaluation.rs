@@ -14,7 +14,7 @@ use lessen_base::{Error, Result};
 use std::path::Path;
 
 /// The split that is evaluated where none is named.
-const DEV: &str = "dev";
+pub(super) const DEV: &str = "dev";
 
 /// An evaluation: its scores, and what there is to say of the data.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl SavedRun<'_> {
     }
 
     /// The settings of the run, for other data where it is named.
-    fn settings_for(&self, data: Option<&Path>) -> Result<Settings> {
+    pub(super) fn settings_for(&self, data: Option<&Path>) -> Result<Settings> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();

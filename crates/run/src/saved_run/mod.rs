@@ -3,6 +3,7 @@
 mod adapter_options;
 mod answering;
 mod batched;
+mod calibrating;
 mod evaluation;
 mod generation;
 mod images;
@@ -24,7 +25,7 @@ use crate::task::first_weights;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_nn::checkpoint::has_integer_products;
-use lessen_nn::{Model, Task};
+use lessen_nn::{Model, Ranges, Task};
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
 
@@ -94,6 +95,19 @@ impl<'a> SavedRun<'a> {
         self.precision = Some(precision);
     }
 
+    /// Takes the model of another folder in place of its own, which was made from it: all other settings stay.
+    ///
+    /// # Errors
+    /// A folder without a model.
+    pub fn take_model(&mut self, folder: &Path) -> Result<()> {
+        self.saved.model = Model::from_dir(folder)?;
+        self.saved.dir = folder.to_path_buf();
+        self.saved.base = None;
+        self.saved.added = Vec::new();
+        self.precision = has_integer_products(folder).then_some(Precision::Int8);
+        Ok(())
+    }
+
     /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
     ///
     /// # Errors
@@ -153,6 +167,15 @@ impl<'a> SavedRun<'a> {
     /// places.
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
+        let trained = model.quantization().filter(|own| own.ranges != Ranges::Fixed);
+        if let (Some(Precision::Int8), Some(own)) = (self.precision, trained) {
+            return Err(Error::user(format!(
+                "{} is trained for {}, and is computed as it was trained; write its integers with lessen quantize, and ask \
+                 that folder",
+                self.source().display(),
+                own.bits
+            )));
+        }
         let backend = (self.new_backend)()?;
         let mut session = match self.precision {
             Some(precision) => Session::for_inference(backend, parameters.clone(), precision)?,

@@ -2,6 +2,7 @@
 
 use lessen_base::Result;
 use lessen_nn::checkpoint::ModelFolder;
+use lessen_nn::quantization::check_scale;
 use lessen_nn::{
     Model, NormKind, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes,
 };
@@ -111,6 +112,7 @@ pub(crate) fn read(
 ) -> Result<checkpoint::Rest> {
     let mut heads = Weights::new();
     let rest = checkpoint::load_with(folder, parameters, may_lack, &mut |param, first, part| {
+        check_scale(&param.name, part)?;
         if places.is_none() || !has_class_rows(&param.name) {
             return session.set_part(&param.name, first, part);
         }

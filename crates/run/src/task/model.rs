@@ -47,12 +47,20 @@ pub(crate) fn build(config: &Config, goal: &dyn Goal, sizes: Sizes) -> Result<Mo
     if let Some(norm) = config.model.norm {
         model.set_norm(norm);
     }
+    set_layers(config, &mut model)?;
+    Ok(model)
+}
+
+/// Sets how batch normalization measures spreads, and how layers are quantized, as the recipe says.
+///
+/// # Errors
+/// Keys that do not go together or with the model.
+pub(super) fn set_layers(config: &Config, model: &mut Model) -> Result<()> {
     if let Some(spread) = config.model.batch_norm {
         let in_key = |error: Error| Error::user(format!("{}: {error}", config.place("model.batch_norm")));
         model.set_spread(spread).map_err(in_key)?;
     }
-    quantize(config, &mut model)?;
-    Ok(model)
+    quantize(config, model)
 }
 
 /// Gives a model the blocks and bits of the recipe's description.

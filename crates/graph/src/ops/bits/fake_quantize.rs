@@ -14,13 +14,13 @@ use crate::types::{DType, Type};
 /// Inputs `x`, `scale` and, for affine quantization, `zero`, all `f32` or all `f64`; output
 /// `y = (clamp(round(x / scale) + round(zero), low, high) - round(zero)) scale` of the type of `x`, ties to even.
 ///
-/// `scale` and `zero` are numbers (`[]`) for all of `x`, or vectors with an element for each index of `axis`. A scale is
-/// positive. An infinity of `x` becomes the last level; NaN stays NaN.
+/// `scale` and `zero` are numbers (`[]`) for all of `x`, or vectors with an element for each index of `axis`. A scale
+/// is positive. An infinity of `x` becomes the last level; NaN stays NaN.
 ///
 /// The derivative is straight through (Bengio et al. 2013): `dx = dy` where `round(x / scale) + round(zero)` is from
-/// `low` to `high`, and 0 elsewhere. That of the scale is the one of learned step sizes (Esser et al. 2020, equation 3):
-/// `dy (round(x / scale) - x / scale)` there and `dy (low - zero)` or `dy (high - zero)` elsewhere, summed up. For a
-/// learned clip `c` with `scale = c / high` and without zero, it is `dy` beyond `c`, as in PACT (Choi et al. 2018,
+/// `low` to `high`, and 0 elsewhere. That of the scale is the one of learned step sizes (Esser et al. 2020, equation
+/// 3): `dy (round(x / scale) - x / scale)` there and `dy (low - zero)` or `dy (high - zero)` elsewhere, summed up. For
+/// a learned clip `c` with `scale = c / high` and without zero, it is `dy` beyond `c`, as in PACT (Choi et al. 2018,
 /// equation 3). That of the zero is 0 there and `-dy scale` elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FakeQuantize {

@@ -4,7 +4,7 @@ use super::inputs::{check_image_size, check_inputs, check_length, check_reader};
 use crate::models::{self, Sizes};
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
-use crate::task::model::{head_of, set_architecture};
+use crate::task::model::{head_of, set_architecture, set_layers};
 use crate::task::reader::Reader;
 use crate::task::saved_model::{SavedModel, generation_of};
 use lessen_base::{Error, Result};
@@ -67,6 +67,7 @@ fn described(config: &Config, saved: &Model, reader: &Reader) -> Result<Option<M
     if !saved.labels().is_empty() {
         model.set_labels(saved.labels().to_vec());
     }
+    set_layers(config, &mut model)?;
     Ok(Some(model))
 }
 
@@ -88,6 +89,12 @@ fn check_saved(config: &Config, model: &Model, described: Option<&Model>, reader
     let Some(described) = described else {
         return Ok(());
     };
+    if described.quantization() != model.quantization() {
+        return Err(Error::user(format!(
+            "model.quantize, the keys beside it, train.qat_ranges and train.qat_start describe another quantization than that \
+             of {whose}; restore the run's config.toml"
+        )));
+    }
     let shapes = |model: &Model| -> Vec<(String, Vec<usize>)> {
         let params = model.parameters().into_iter();
         params.map(|param| (param.name, param.shape)).collect()
