@@ -21,8 +21,8 @@ pub fn vgg16(batch: u64, classes: u64, bits: Bits) -> Vec<Layer> {
     chain.layers
 }
 
-/// ResNet-50 on `batch` images of `size` pixels a side, with the stride of a stage in its first 3 x 3 convolution and in
-/// its shortcut: 53 convolutions and a linear layer.
+/// ResNet-50 on `batch` images of `size` pixels a side: 53 convolutions and a linear layer. The stride of a stage is in
+/// its first 3 x 3 convolution and in its shortcut.
 pub fn resnet50(batch: u64, size: u64, classes: u64, bits: Bits) -> Vec<Layer> {
     /// Inner channels and blocks of each stage.
     const STAGES: [(u64, u64); 4] = [(64, 3), (128, 4), (256, 6), (512, 3)];

@@ -27,8 +27,8 @@ pub struct Energy {
     /// default and a table layers of bits by name
     #[arg(long, value_name = "BITS")]
     bits: String,
-    /// Hardware: bf_e or bf_s (the published configurations of BitFusion), haq (bit-serial, cycles alone), cpu (roofline
-    /// of this machine, measured), or a TOML file of an accelerator like BitFusion
+    /// Hardware: bf_e or bf_s (the published configurations of BitFusion), haq (bit-serial, cycles alone), cpu (the
+    /// measured roofline of this machine), or a TOML file of an accelerator like BitFusion
     #[arg(long, value_name = "NAME|FILE", default_value = "bf_e", value_hint = ValueHint::FilePath)]
     accelerator: String,
     /// Examples of a batch

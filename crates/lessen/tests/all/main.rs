@@ -18,6 +18,7 @@ mod cut_texts;
 mod data;
 mod early_stopping;
 mod embed;
+mod energy;
 mod examples;
 mod experiments;
 mod experiments_of_condensations;

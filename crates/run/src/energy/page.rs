@@ -1,10 +1,24 @@
 //! The page of a network's energy.
 
+use lessen_base::Result;
+use lessen_base::atomic::write_file;
+use std::path::Path;
+
 use super::report::{COLUMNS, EnergyReport};
 use crate::report::html::{document, note, section, table};
 
+impl EnergyReport {
+    /// Writes a self-contained page of HTML.
+    ///
+    /// # Errors
+    /// A file that cannot be written to.
+    pub fn write_html(&self, path: &Path) -> Result<()> {
+        write_file(path, page(self).as_bytes())
+    }
+}
+
 /// The whole page.
-pub(super) fn page(report: &EnergyReport) -> String {
+fn page(report: &EnergyReport) -> String {
     let words = |words: &[&str]| -> Vec<String> { words.iter().map(|word| word.to_string()).collect() };
     let totals: Vec<(String, Vec<String>)> = report
         .totals()

@@ -1,13 +1,10 @@
 //! What a network costs on an accelerator, as text, JSON and a page.
 
 use lessen_base::Result;
-use lessen_base::atomic::write_file;
 use lessen_hardware::bitfusion::{BitFusion, GroupMapping};
 use lessen_hardware::{CostModel, Energy, LayerCost, NetworkCost, network_cost};
 use serde_json::{Value, json};
-use std::path::Path;
 
-use super::page::page;
 use super::source::ModelLayers;
 use super::text_table::text_table;
 use crate::report::html::rough;
@@ -274,14 +271,6 @@ impl EnergyReport {
                 .into();
         }
         object
-    }
-
-    /// Writes a self-contained page of HTML.
-    ///
-    /// # Errors
-    /// A file that cannot be written to.
-    pub fn write_html(&self, path: &Path) -> Result<()> {
-        write_file(path, page(self).as_bytes())
     }
 }
 
