@@ -84,6 +84,7 @@ pub use lessen_hardware as hardware;
 pub use lessen_nn as nn;
 pub use lessen_rewrite as rewrite;
 pub use lessen_run as run;
+pub use lessen_search as search;
 pub use lessen_train as train;
 
 /// Everything that a model of one's own needs: to define it, to train it, to run it.

@@ -17,6 +17,7 @@
 //! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
 //!   sentence-transformers.
 //! - [`energy`] models the layers of a model on an accelerator.
+//! - [`condensing`] condenses the images of a recipe; [`searching`] searches for architecture and precision on them.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
 //!   `planning`.
 //! - [`report`] makes a page of the folders of runs.
@@ -78,6 +79,7 @@ pub mod quantization;
 pub mod recipe;
 pub mod report;
 pub mod saved_run;
+pub mod searching;
 pub mod task;
 pub mod training;
 mod warm_up;

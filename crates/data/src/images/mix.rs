@@ -28,6 +28,21 @@ impl Mixing {
         self.mixup.is_none() && self.cutmix.is_none()
     }
 
+    /// Mixes the images of a batch, `[count, height, width, channels]` numbers, and in the same way the shares of their
+    /// classes, `[count, classes]`.
+    pub fn mix(
+        &self,
+        (images, shape): (&mut [f32], [usize; 3]),
+        (targets, classes): (&mut [f32], usize),
+        random: &mut SplitMix64,
+    ) {
+        let size = [shape[0], shape[1]];
+        if let Some(mixture) = self.draw(size, random) {
+            mixture.mix_images(images, shape);
+            mixture.mix_targets(targets, classes, size);
+        }
+    }
+
     /// How a batch of images of so many rows and columns is mixed; none where nothing is.
     pub(super) fn draw(&self, [height, width]: [usize; 2], random: &mut SplitMix64) -> Option<Mixture> {
         let sums = match (self.mixup, self.cutmix) {

@@ -7,6 +7,7 @@ use clap::Args;
 use lessen_run::condensing::check_no_condensation;
 use lessen_run::experiment::{self, Options};
 use lessen_run::recipe::settings::Settings;
+use lessen_run::searching::check_no_search;
 use lessen_run::training::interrupt;
 use lessen_run::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -60,7 +61,8 @@ impl Experiment {
             if experiment.condenses() {
                 return Ok(());
             }
-            check_no_condensation(settings)
+            check_no_condensation(settings)?;
+            check_no_search(settings)
         };
         let options = Options {
             out: self.out.clone().unwrap_or_else(|| Path::new("runs").join(name)),

@@ -28,6 +28,7 @@ mod recipe_args;
 mod recipes;
 mod report;
 mod run;
+mod search;
 mod serve;
 mod train;
 
@@ -41,6 +42,8 @@ pub enum Command {
     Train(train::Train),
     /// Condense a data set of images into a few synthetic ones that teach nearly as much
     Condense(condense::Condense),
+    /// Search for the architecture and the bits of a network together, under a cost of hardware
+    Search(search::Search),
     /// Train a grid of runs that a file describes, and write a page with the results
     Experiment(experiment::Experiment),
     /// Score a model on a split of its data
@@ -83,6 +86,7 @@ impl Command {
         match self {
             Command::Train(command) => command.run(),
             Command::Condense(command) => command.run(),
+            Command::Search(command) => command.run(),
             Command::Experiment(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),

@@ -6,6 +6,7 @@ use lessen_run::Result;
 use lessen_run::condensing::check_no_condensation;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::recipe::value::SettingValue;
+use lessen_run::searching::check_no_search;
 use lessen_train::parse_budget;
 use std::path::PathBuf;
 
@@ -79,6 +80,7 @@ impl RecipeArgs {
         self.set
             .iter()
             .try_for_each(|assignment| settings.set_flag(assignment))?;
-        check_no_condensation(settings)
+        check_no_condensation(settings)?;
+        check_no_search(settings)
     }
 }

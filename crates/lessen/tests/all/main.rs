@@ -55,6 +55,7 @@ mod resume;
 mod resume_refused;
 mod saved_models;
 mod saving;
+mod search;
 mod squad;
 mod standard_output;
 mod support;

@@ -31,7 +31,7 @@ impl Spread {
 
     /// Mean and squared spread of the columns of `rows`, `[n, C]`, each `[C]`.
     #[track_caller]
-    fn moments(self, rows: Tensor<'_>) -> [Tensor<'_>; 2] {
+    pub fn moments(self, rows: Tensor<'_>) -> [Tensor<'_>; 2] {
         match self {
             Spread::Variance => rows.moments(),
             Spread::Range => {

@@ -1,4 +1,5 @@
-//! The checkpoint of a condensation: the state after an iteration, as a folder that is replaced as a whole.
+//! The checkpoint of a condensation or a search: the state after an iteration or epoch, as a folder that is replaced
+//! as a whole.
 
 use crc32c::crc32c_append;
 use lessen_base::atomic::{write_file, write_folder};
@@ -25,9 +26,9 @@ struct Mark {
     crc32c: u32,
 }
 
-/// The state of a condensation after some iterations.
+/// The state of a condensation after some iterations, or of a search after some epochs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// Iterations done.
     pub done: usize,
     /// All that the next iteration depends on beside its number.
@@ -39,7 +40,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// A folder that cannot be written to, a full disk.
-    pub(super) fn write(&self, dir: &Path) -> Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let entries: Vec<Entry> = self
             .state
             .iter()
@@ -68,13 +69,13 @@ impl Checkpoint {
     ///
     /// # Errors
     /// A folder that is not whole.
-    pub(super) fn read(dir: &Path) -> Result<Option<Checkpoint>> {
+    pub(crate) fn read(dir: &Path) -> Result<Option<Checkpoint>> {
         if !dir.exists() {
             return Ok(None);
         }
         let wrong = |what: String| {
             Error::user(format!(
-                "the checkpoint {} cannot be used ({what}); restore it, or condense anew with another --out",
+                "the checkpoint {} cannot be used ({what}); restore it, or begin anew with another --out",
                 dir.display()
             ))
         };

@@ -23,10 +23,12 @@ mod settings;
 mod start;
 
 pub(crate) use self::check::check;
+pub(crate) use self::checkpoint::Checkpoint;
 pub(crate) use self::evaluation::evaluate_whole;
 pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
 pub use self::folder::CondensedFolder;
 pub use self::manifest::Manifest;
+pub(crate) use self::planning::within;
 pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::report::Report;
 pub use self::request::Request;

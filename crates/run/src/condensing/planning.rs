@@ -31,7 +31,7 @@ const COPIES: usize = 6;
 ///
 /// # Errors
 /// The errors of the tightest plans; a budget that is too small, with the smallest one.
-pub(super) fn within<T>(
+pub(crate) fn within<T>(
     budget: usize,
     attempt: &mut dyn FnMut(Option<usize>) -> Result<(T, Account)>,
 ) -> Result<(T, Account)> {

@@ -1,6 +1,6 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
-use super::keys::{CondenseKeys, DataKeys, ImageKeys, LoraKeys, ModelKeys, RecordKeys, RunKeys, TrainKeys};
+use super::keys::{CondenseKeys, DataKeys, ImageKeys, LoraKeys, ModelKeys, RecordKeys, RunKeys, SearchKeys, TrainKeys};
 use super::settings::Settings;
 use super::value::SettingValue;
 use lessen_compile::{CostSource, Placement};
@@ -32,6 +32,8 @@ pub struct Config {
     pub record: RecordKeys,
     /// Condensation.
     pub condense: CondenseKeys,
+    /// Search for architecture and precision.
+    pub search: SearchKeys,
     /// When parameters are updated.
     pub placement: Placement,
     /// Whether the data is only evaluated: all of it, where it has no split for that.

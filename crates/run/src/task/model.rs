@@ -9,8 +9,10 @@ use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::models::bert::Head;
+use lessen_nn::models::vision::MixedArchitecture;
 use lessen_nn::{Architecture, AttentionConfig, Bits, Model, Quantization, Ranges};
 use lessen_train::Trainer;
+use std::fs;
 use std::path::Path;
 
 /// Settings that a checkpoint decides, so that no flag may change them.
@@ -33,6 +35,7 @@ pub(crate) fn build(config: &Config, goal: &dyn Goal, sizes: Sizes) -> Result<Mo
         Some(folder) => from_checkpoint(config, folder, goal)?,
         None => models::from_scratch(config, sizes, head_of(goal)),
     };
+    set_architecture(config, &mut model)?;
     if let Some(dropout) = config.model.dropout {
         model.set_dropout(dropout);
     }
@@ -58,6 +61,32 @@ pub(super) fn set_layers(config: &Config, model: &mut Model) -> Result<()> {
         model.set_spread(spread).map_err(in_key)?;
     }
     quantize(config, model)
+}
+
+/// Gives a model the blocks and bits of the recipe's description.
+///
+/// # Errors
+/// A description that cannot be read, and a model whose blocks none says.
+pub(super) fn set_architecture(config: &Config, model: &mut Model) -> Result<()> {
+    let Some(path) = &config.model.architecture else {
+        return Ok(());
+    };
+    let wrong = |what: String| Error::user(format!("{} {what}", config.place("model.architecture")));
+    match model {
+        Model::ImageClassifier(own) if own.config.network.takes_architecture() && config.model.init.is_none() => {
+            let text = fs::read_to_string(path).map_err(|error| {
+                wrong(format!(
+                    "cannot be read ({error}); name the architecture.json of a search"
+                ))
+            })?;
+            let read = MixedArchitecture::parse(&text).map_err(|error| wrong(format!("is wrong: {error}")))?;
+            own.config = own.config.clone().with_architecture(read);
+            Ok(())
+        }
+        _ => Err(wrong(
+            "is for model.kind = \"mixed-mobilenet\" from scratch; leave it out, or name that kind".to_string(),
+        )),
+    }
 }
 
 /// Quantizes the layers of a model as the recipe says. A model with fixed ranges becomes one of floats.

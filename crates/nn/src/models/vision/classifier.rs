@@ -6,7 +6,7 @@ use lessen_base::Result;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
-use super::{Network, VisionModel};
+use super::{MixedArchitecture, MixedMobileNet, Network, VisionModel};
 use crate::activation::Activation;
 use crate::config::{Fields, extents_json, put_identity, put_loss, put_own};
 use crate::context::Context;
@@ -26,6 +26,8 @@ const SPREAD: &str = "batch_norm";
 pub struct ImageClassifierConfig {
     /// The network.
     pub network: Network,
+    /// The blocks of a network that [takes an architecture](Network::takes_architecture); `None` means its own ones.
+    pub architecture: Option<MixedArchitecture>,
     /// Height and width of images in pixels.
     pub image_size: [usize; 2],
     /// Channels of images.
@@ -55,6 +57,7 @@ impl ImageClassifierConfig {
     pub fn of(network: Network, [height, width, channels]: [usize; 3]) -> ImageClassifierConfig {
         ImageClassifierConfig {
             network,
+            architecture: None,
             image_size: [height, width],
             num_channels: channels,
             activation: None,
@@ -66,6 +69,15 @@ impl ImageClassifierConfig {
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
+        }
+    }
+
+    /// The same with the blocks of an architecture, whose layers are quantized to its bits.
+    pub fn with_architecture(self, architecture: MixedArchitecture) -> ImageClassifierConfig {
+        ImageClassifierConfig {
+            quantization: Some(architecture.quantization()),
+            architecture: Some(architecture),
+            ..self
         }
     }
 
@@ -81,6 +93,13 @@ impl ImageClassifierConfig {
         let Some(network) = Network::of(name) else {
             return Err(fields.error("network", format!("is `{name}`, and Lessen has only {}", known())));
         };
+        let read = |value: &Value| MixedArchitecture::parse(&value.to_string());
+        let architecture = fields
+            .get("architecture")
+            .filter(|_| network.takes_architecture())
+            .map(read)
+            .transpose();
+        let architecture = architecture.map_err(|error| fields.error("architecture", format!("is wrong: {error}")))?;
         let [height, width] = fields.extents_or("image_size", [224, 224])?;
         let channels = fields.size_or("num_channels", 3)?;
         let own = network.with_classes(1).activation();
@@ -98,6 +117,7 @@ impl ImageClassifierConfig {
         })?;
         let dropout = fields.get("dropout").map(|_| fields.dropout_or("dropout", 0.0));
         let config = ImageClassifierConfig {
+            architecture,
             activation: activation.transpose()?,
             dropout: dropout.transpose()?,
             spread,
@@ -138,7 +158,10 @@ impl ImageClassifierConfig {
 
     /// The network with its classes, activation and dropout.
     pub fn model(&self) -> VisionModel {
-        let mut model = self.network.with_classes(self.labels.len());
+        let mut model = match &self.architecture {
+            Some(own) => MixedMobileNet::new(own.clone(), self.labels.len()).into(),
+            None => self.network.with_classes(self.labels.len()),
+        };
         if let Some(activation) = self.activation {
             model.set_activation(activation);
         }
@@ -192,6 +215,7 @@ impl ImageClassifier {
         let mut map = c.fields.clone();
         put_identity(&mut map, Self::ARCHITECTURE, Self::MODEL_TYPE);
         map.insert("network".into(), json!(c.network.name()));
+        put_own(&mut map, "architecture", c.architecture.as_ref().map(|own| json!(own)));
         map.insert("image_size".into(), extents_json(c.image_size));
         map.insert("num_channels".into(), json!(c.num_channels));
         put_own(&mut map, "activation", c.activation.map(|a| Value::from(a.to_string())));

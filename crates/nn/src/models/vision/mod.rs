@@ -10,6 +10,7 @@
 
 mod classifier;
 mod convnet;
+mod mixed_mobilenet;
 mod mobilenet;
 mod network;
 mod parts;
@@ -27,6 +28,7 @@ use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
 pub use convnet::{ConvNet, Pooling, alexnet, lenet, mlp, small_alexnet, small_vgg11, vgg11};
+pub use mixed_mobilenet::{MixedArchitecture, MixedBlock, MixedMobileNet, QuantizedLayer};
 pub use mobilenet::MobileNetV2;
 pub use network::Network;
 pub(crate) use parts::uniform_of;
@@ -46,6 +48,8 @@ pub enum VisionModel {
     RevNet(RevNet),
     /// MobileNetV2.
     MobileNetV2(MobileNetV2),
+    /// Blocks of MobileNetV2, each with its own kernel, expansion and bits.
+    MixedMobileNet(MixedMobileNet),
 }
 
 impl VisionModel {
@@ -80,6 +84,7 @@ impl VisionModel {
             VisionModel::ResNet(model) => model.activation,
             VisionModel::RevNet(model) => model.activation,
             VisionModel::MobileNetV2(model) => model.activation,
+            VisionModel::MixedMobileNet(model) => model.activation,
         }
     }
 
@@ -90,6 +95,7 @@ impl VisionModel {
             VisionModel::ResNet(model) => model.activation = activation,
             VisionModel::RevNet(model) => model.activation = activation,
             VisionModel::MobileNetV2(model) => model.activation = activation,
+            VisionModel::MixedMobileNet(model) => model.activation = activation,
         }
     }
 
@@ -100,6 +106,10 @@ impl VisionModel {
             VisionModel::ResNet(model) => &mut model.norm,
             VisionModel::RevNet(model) => &mut model.norm,
             VisionModel::MobileNetV2(model) => {
+                model.norm.spread = spread;
+                return true;
+            }
+            VisionModel::MixedMobileNet(model) => {
                 model.norm.spread = spread;
                 return true;
             }
@@ -119,6 +129,7 @@ impl VisionModel {
                 dropped.for_each(|layer| layer.dropout = p);
             }
             VisionModel::MobileNetV2(model) => model.dropout = p,
+            VisionModel::MixedMobileNet(model) => model.dropout = p,
             VisionModel::ResNet(_) | VisionModel::RevNet(_) => {}
         }
     }
@@ -129,6 +140,7 @@ impl VisionModel {
             VisionModel::Plain(model) => model.dense.last().map_or("", |layer| layer.name),
             VisionModel::ResNet(_) | VisionModel::RevNet(_) => "fc",
             VisionModel::MobileNetV2(_) => "classifier.1",
+            VisionModel::MixedMobileNet(_) => "classifier",
         }
     }
 
@@ -156,6 +168,7 @@ impl VisionModel {
             VisionModel::ResNet(model) => model.forward_with_features(cx, images),
             VisionModel::RevNet(model) => model.forward_with_features(cx, images),
             VisionModel::MobileNetV2(model) => model.forward_with_features(cx, images),
+            VisionModel::MixedMobileNet(model) => model.forward_with_features(cx, images),
         }
     }
 
@@ -192,7 +205,7 @@ macro_rules! into_vision_model {
     )*};
 }
 
-into_vision_model!(Plain: PlainNet, ResNet: ResNet, RevNet: RevNet, MobileNetV2: MobileNetV2);
+into_vision_model!(Plain: PlainNet, ResNet: ResNet, RevNet: RevNet, MobileNetV2: MobileNetV2, MixedMobileNet: MixedMobileNet);
 
 impl From<ConvNet> for VisionModel {
     fn from(model: ConvNet) -> VisionModel {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Block, ConvNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
+use super::{Block, ConvNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
 use super::{alexnet, lenet, mlp, small_alexnet, small_vgg11, vgg11};
 
 /// A network with this number of classes.
@@ -14,8 +14,11 @@ const RESNEXT: Block = Block::Bottleneck {
     group_width: 8,
 };
 
+/// The network whose blocks a description says; without one they are MobileNetV2's with 8 bits.
+const MIXED: &str = "mixed-mobilenet";
+
 /// Networks by name.
-const PRESETS: [(&str, Make); 28] = [
+const PRESETS: [(&str, Make); 29] = [
     ("convnet-3", |classes| ConvNet::new(classes).into()),
     ("mlp", |classes| mlp(classes).into()),
     ("lenet", |classes| lenet(classes).into()),
@@ -61,6 +64,9 @@ const PRESETS: [(&str, Make); 28] = [
         RevNet::cifar(Block::BOTTLENECK, 9, [32, 64, 128], classes).into()
     }),
     ("revnet-104", |classes| RevNet::imagenet([2, 2, 11, 2], classes).into()),
+    (MIXED, |classes| {
+        MixedMobileNet::new(MixedArchitecture::mobilenet_v2(8, 1.0, 0), classes).into()
+    }),
     ("mobilenet-v2", |classes| MobileNetV2::new(classes).into()),
 ];
 
@@ -101,6 +107,11 @@ impl Network {
     /// Its name.
     pub fn name(self) -> &'static str {
         PRESETS[self.place].0
+    }
+
+    /// Whether a [`MixedArchitecture`] says what its blocks are.
+    pub fn takes_architecture(self) -> bool {
+        self.name() == MIXED
     }
 
     /// The network with this number of classes, at least 1.

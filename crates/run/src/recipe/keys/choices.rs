@@ -8,6 +8,7 @@ use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::Network;
 use lessen_nn::{LrScheduleKind, NormKind, Position};
+use lessen_search::{CostGradient, CostKind};
 
 words! {
     /// The optimizers.
@@ -149,3 +150,38 @@ own_words! {
     Level: Level::WORDS, Level::word, |word: &str| word.parse().ok();
     Start: Start::WORDS, Start::word, |word: &str| word.parse().ok();
 }
+
+words! {
+    /// The spaces of searches.
+    pub enum SpaceKind {
+        /// For images of 224 pixels.
+        Imagenet = "imagenet",
+        /// For images of CIFAR: the first two convolutions of stride 2 have none.
+        Cifar = "cifar",
+    }
+}
+
+words! {
+    /// What is searched, and how.
+    pub enum SearchMethod {
+        /// Architecture and bits together, by a supernet.
+        Joint = "joint",
+        /// The architecture alone, with the same bits everywhere.
+        Architecture = "architecture",
+        /// The bits of a network, exactly by measured sensitivities.
+        Allocation = "allocation",
+        /// The bits of a network, by reinforcement learning.
+        Haq = "haq",
+    }
+}
+
+words!(CostKind {
+    Energy = "energy",
+    Latency = "latency",
+    Size = "size",
+});
+
+words!(CostGradient {
+    Reinforce = "reinforce",
+    Exact = "exact",
+});

@@ -1,6 +1,6 @@
 //! How values of settings become fields of a type.
 
-use super::{DataFormat, ModelKind, OptimizerKind, RecordSplit};
+use super::{DataFormat, ModelKind, OptimizerKind, RecordSplit, SearchMethod, SpaceKind};
 use crate::recipe::class_weights::ClassWeights;
 use crate::recipe::column_names::ColumnNames;
 use crate::recipe::image_lists::{Augmentations, ChannelNumbers};
@@ -15,6 +15,7 @@ use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::Network;
 use lessen_nn::{Activation, Bits, Loss, LrScheduleKind, NormKind, Patterns, Position, Ranges};
+use lessen_search::{CostGradient, CostKind};
 use std::path::PathBuf;
 
 /// A type that a setting can have.
@@ -143,6 +144,10 @@ list_fields!(Augmentations, ChannelNumbers, ClassWeights, ColumnNames, Patterns)
 
 word_fields!(
     ModelKind,
+    SearchMethod,
+    SpaceKind,
+    CostKind,
+    CostGradient,
     CostSource,
     DataFormat,
     Documents,

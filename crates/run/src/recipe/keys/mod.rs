@@ -8,7 +8,7 @@ mod kinds;
 mod macros;
 mod model_kind;
 
-pub use self::choices::{OptimizerKind, RecordSplit};
+pub use self::choices::{OptimizerKind, RecordSplit, SearchMethod, SpaceKind};
 pub use self::data_formats::DataFormat;
 pub(crate) use self::data_formats::data_formats;
 pub(crate) use self::model_kind::transformers;
@@ -35,6 +35,7 @@ use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::Network;
 use lessen_nn::{Activation, Bits, Loss, LrScheduleKind, NormKind, Patterns, Position, Ranges};
+use lessen_search::{CostGradient, CostKind};
 use std::path::PathBuf;
 
 /// A key that recipes and `--set` may give.
@@ -72,6 +73,9 @@ keys! {
             "folder of the model that the adapters in model.init belong to (--base; default: the one that they name)";
         kind: ModelKind [ValueKind::Choice(ModelKind::WORDS)] = "\"gpt2\"",
             "language model, classifier of texts, or (vit, deit and convolutional networks) of images";
+        architecture: Option<PathBuf> [PATH],
+            "file with the blocks of mixed-mobilenet and their bits, such as architecture.json of `lessen search` (default: those \
+             of MobileNetV2 with 8 bits)";
         layers: usize [ValueKind::Count(1)] = "2", "Transformer blocks";
         width: usize [ValueKind::Count(1)] = "128", "size of the hidden states";
         heads: usize [ValueKind::Count(1)] = "4", "attention heads; they share the width";
@@ -360,6 +364,76 @@ keys! {
         student_rate_rate: Option<f64> [NOT_NEGATIVE], "mtt: learning rate of that learning rate (default: 1e-5)";
         seed: Option<u64> [ValueKind::Count(0)],
             "seed of the images, the networks and all batches (--seed; default: 1)";
+        precision: Option<Precision> [ValueKind::Choice(Precision::WORDS)],
+            "dtype that products and convolutions read (default: f32)";
+        checkpoint_minutes: Option<f64> [NOT_NEGATIVE],
+            "time between checkpoints, of which the first comes after half a minute (default: 5)";
+    }
+    /// Search for architecture and precision on a data set of images (`lessen search`).
+    search: SearchKeys {
+        method: Option<SearchMethod> [ValueKind::Choice(SearchMethod::WORDS)],
+            "architecture and bits together (joint), the architecture alone with bits of search.bits everywhere (architecture), or the \
+             bits of search.architecture: exactly by measured sensitivities (allocation) or by reinforcement learning (haq; default: \
+             joint)";
+        space: Option<SpaceKind> [ValueKind::Choice(SpaceKind::WORDS)],
+            "blocks of table 2.10 of Jiang (2023), for images of 224 pixels or of CIFAR (default: cifar up to 64 pixels)";
+        width: Option<f64> [NOT_NEGATIVE], "factor of all channels, rounded to multiples of 4 (default: 1)";
+        depth: Option<usize> [ValueKind::Count(1)], "most blocks of a row of the table (default: all)";
+        kernels: Option<String> [ValueKind::Text], "kernels of a block (default: 3,5,7)";
+        expansions: Option<String> [ValueKind::Text], "factors of the channels inside a block (default: 1,3,6)";
+        bits: Option<String> [ValueKind::Text],
+            "bits of the layers of a block (default: 2,4,6,8; of search.method = \"architecture\" 8)";
+        architecture: Option<PathBuf> [PATH],
+            "file with the network whose bits are searched, such as architecture.json of a search (default: MobileNetV2)";
+        cost: Option<CostKind> [ValueKind::Choice(&CostKind::WORDS)],
+            "what a network costs (--cost): energy in mJ, latency in ms or size of the weights in MB (default: energy)";
+        limit: Option<String> [ValueKind::Text],
+            "most that the network may cost (--limit), such as 1.2mJ, 3ms or 0.5MB; only the mean cost beyond it counts (default: none, \
+             every cost counts)";
+        lambda: Option<f64> [NOT_NEGATIVE],
+            "weight of the mean cost beyond the limit in the loss of the architecture, for a cost in mJ, ms or MB (default: 0.1)";
+        accelerator: Option<String> [ValueKind::Text],
+            "hardware (--accelerator): bf_e or bf_s, which are BitFusion in two sizes, haq, the bit-serial latencies of HAQ's code, or a \
+             TOML file of an accelerator (default: bf_e)";
+        depthwise: Option<String> [ValueKind::Text],
+            "how BitFusion computes convolutions with groups, as --depthwise of `lessen energy` (default: per-group)";
+        cost_batch: Option<usize> [ValueKind::Count(1)],
+            "images that go through a network together where its cost is told; it is of one of them (default: 16)";
+        epochs: Option<usize> [ValueKind::Count(1)],
+            "epochs of the search, or of the training with 8 bits before bits are searched (--epochs; default: 60)";
+        frozen_epochs: Option<usize> [ValueKind::Count(0)], "epochs at first in which only weights move (default: 10)";
+        batch: Option<usize> [ValueKind::Count(1)], "images of a step (default: 64)";
+        validation: Option<f64> [SHARE],
+            "share of the training images by which the architecture is updated, or bits are judged (default: 0.2)";
+        weight_rate: Option<f64> [NOT_NEGATIVE],
+            "learning rate of the weights at first, which falls to 0 by a cosine (default: 0.1)";
+        weight_momentum: Option<f64> [SHARE], "momentum of the weights, below 1 (default: 0.9)";
+        weight_decay: Option<f64> [NOT_NEGATIVE], "decay of the weights, a term of the gradient (default: 4e-5)";
+        clip: Option<f64> [NOT_NEGATIVE], "greatest magnitude of an element of a gradient of the weights (default: 5)";
+        logit_rate: Option<f64> [NOT_NEGATIVE], "learning rate of the architecture, by Adam (default: 0.01)";
+        logit_decay: Option<f64> [NOT_NEGATIVE], "decay of the architecture's logits (default: 5e-4)";
+        temperature: Option<f64> [NOT_NEGATIVE], "temperature of the Gumbel softmax in the first epoch (default: 5)";
+        cooling: Option<f64> [NOT_NEGATIVE],
+            "each epoch has exp(-cooling) of the temperature before (default: 0.045)";
+        unrolled: Option<bool> [ValueKind::Switch],
+            "whether the architecture is updated by the loss after one step of the weights (equation 2.31), with second derivatives; \
+             else by that of the present weights (default: false)";
+        samples: Option<usize> [ValueKind::Count(1)],
+            "samples of the Gumbel softmax in an update of the architecture (default: 1)";
+        cost_gradient: Option<CostGradient> [ValueKind::Choice(&CostGradient::WORDS)],
+            "derivative of the mean cost: by REINFORCE, or exact from the table of costs (default: reinforce)";
+        cost_samples: Option<usize> [ValueKind::Count(1)], "networks that REINFORCE draws in an update (default: 16)";
+        spread: Option<Spread> [ValueKind::Choice(Spread::WORDS)],
+            "how the norms of the supernet measure the spread of a channel (default: range)";
+        label_smoothing: Option<f64> [SHARE], "probability that is spread over all classes (default: 0.1)";
+        mixup: Option<f64> [NOT_NEGATIVE],
+            "images of a batch are mixed in pairs, with shares of Beta(a, a) for this a; 0 is none (default: 0.2)";
+        augment: Option<bool> [ValueKind::Switch],
+            "whether images are shifted by up to 4 pixels and mirrored (default: true)";
+        episodes: Option<usize> [ValueKind::Count(1)], "haq: networks that are tried (default: 600)";
+        tune_epochs: Option<usize> [ValueKind::Count(0)],
+            "haq: epochs of training with other bits before they are judged (default: 1)";
+        seed: Option<u64> [ValueKind::Count(0)], "seed of weights, images and samples (--seed; default: 1)";
         precision: Option<Precision> [ValueKind::Choice(Precision::WORDS)],
             "dtype that products and convolutions read (default: f32)";
         checkpoint_minutes: Option<f64> [NOT_NEGATIVE],

@@ -4,7 +4,7 @@ use super::inputs::{check_image_size, check_inputs, check_length, check_reader};
 use crate::models::{self, Sizes};
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
-use crate::task::model::{head_of, set_layers};
+use crate::task::model::{head_of, set_architecture, set_layers};
 use crate::task::reader::Reader;
 use crate::task::saved_model::{SavedModel, generation_of};
 use lessen_base::{Error, Result};
@@ -63,6 +63,7 @@ fn described(config: &Config, saved: &Model, reader: &Reader) -> Result<Option<M
     check_image_size(config, sizes)?;
     let head = head_of(config.data.format.format().assumed_goal(config).as_ref());
     let mut model = models::from_scratch(config, sizes, head);
+    set_architecture(config, &mut model)?;
     if !saved.labels().is_empty() {
         model.set_labels(saved.labels().to_vec());
     }

@@ -1,0 +1,167 @@
+//! The start of a search: in a new folder, or after the checkpoint of one that was killed or interrupted.
+
+use super::folder::SearchFolder;
+use super::hardware::hardware;
+use super::manifest::Manifest;
+use super::request::Request;
+use super::settings::{Job, check_flags, job};
+use crate::condensing::{Checkpoint, RecipeImages};
+use crate::folder::{NewFolderGuard, check_free};
+use crate::recipe::config::Config;
+use crate::recipe::settings::Settings;
+use crate::recipe::value::SettingValue;
+use crate::wording::report;
+use lessen_base::{Error, Result};
+use lessen_data::images::condensed::Origin;
+use std::path::{Path, PathBuf};
+
+/// Keys that may change when a search is resumed: they change no result.
+const FREE: [&str; 5] = [
+    "run.budget",
+    "search.checkpoint_minutes",
+    "data.path",
+    "data.dev",
+    "data.test",
+];
+
+/// Minutes between checkpoints where a recipe says nothing of them.
+const CHECKPOINT_MINUTES: f64 = 5.0;
+
+/// The start of a search.
+pub(super) struct Start {
+    pub config: Config,
+    out: PathBuf,
+    /// The folder of a search that is resumed.
+    folder: Option<SearchFolder>,
+    /// What the folder says of it.
+    before: Option<Manifest>,
+    /// The checkpoint to go on from.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+impl Start {
+    /// Opens the folder of a search that is resumed, or checks that a new one may be created.
+    ///
+    /// # Errors
+    /// A folder that cannot be used, and settings that do not go together.
+    pub(super) fn of(request: &Request) -> Result<Start> {
+        check_flags(&request.settings)?;
+        let mut start = Start {
+            config: Config::new(request.settings.clone().with_absolute_paths())?,
+            out: request.out.clone(),
+            folder: None,
+            before: None,
+            checkpoint: None,
+        };
+        match &request.before {
+            None => check_free(&request.out)?,
+            Some(before) => start.reopen(before)?,
+        }
+        Ok(start)
+    }
+
+    /// Opens the folder of a search with the settings `before`.
+    fn reopen(&mut self, before: &Settings) -> Result<()> {
+        let folder = SearchFolder::reopen(&self.out)?;
+        let changes = before.changes(&self.config.settings);
+        if let Some((key, old, new)) = changes.into_iter().find(|(name, ..)| !FREE.contains(&&**name)) {
+            return Err(Error::user(format!(
+                "{key} was {old} in the search {} and is {new} now; resume with the same settings, or start another one with \
+                 another --out",
+                self.out.display()
+            )));
+        }
+        self.checkpoint = Checkpoint::read(&folder.checkpoint())?;
+        self.before = Manifest::read(&folder.manifest())?;
+        report(&match &self.checkpoint {
+            Some(own) => format!("resuming after epoch {} in {}", own.done, self.out.display()),
+            None => format!(
+                "{} has no checkpoint yet; starting from the first epoch",
+                self.out.display()
+            ),
+        });
+        self.folder = Some(folder);
+        Ok(())
+    }
+
+    /// The search of these images.
+    ///
+    /// # Errors
+    /// Settings that do not go together, hardware that is none, a limit that no network meets.
+    pub(super) fn job(&self, images: &RecipeImages) -> Result<Job> {
+        job(&self.config, images, hardware(&self.config)?)
+    }
+
+    /// The manifest of the search of these images.
+    ///
+    /// # Errors
+    /// Other images than the folder's; a file of an image that cannot be read.
+    pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
+        let (keys, digest) = (&self.config.data, images.digest()?);
+        let data = Origin {
+            path: keys.path.clone().unwrap_or_default(),
+            dev: keys.dev.clone(),
+            test: keys.test.clone(),
+            held_out: images.held_out,
+            held_out_seed: keys.held_out_seed,
+            images: digest.size,
+            crc32c: digest.crc,
+        };
+        if let Some(before) = self.before.as_ref().map(|before| &before.data)
+            && (before.images, before.crc32c) != (data.images, data.crc32c)
+        {
+            return Err(Error::user(format!(
+                "the data {} is not what the search {} began with, {}; name that data, or start another search with another \
+                 --out",
+                data.path.display(),
+                self.out.display(),
+                before.path.display()
+            )));
+        }
+        Ok(Manifest {
+            lessen: env!("CARGO_PKG_VERSION").to_string(),
+            recipe: self.config.recipe().to_string(),
+            done: self.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.done),
+            data,
+            shape: images.preprocessing().shape(),
+            classes: images.names.clone(),
+        })
+    }
+
+    /// The settings for the folder, which read the same images again.
+    ///
+    /// # Errors
+    /// None, as long as a share is one that the key takes.
+    pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
+        let mut settings = self.config.settings.clone();
+        let share = SettingValue::Number(images.held_out);
+        settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
+        Ok(settings)
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn has_ended(&self) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.report().is_file())
+    }
+
+    /// The folder. A new one is removed when its guard is dropped.
+    ///
+    /// # Errors
+    /// A folder that cannot be created or written to.
+    pub(super) fn folder(&self) -> Result<(SearchFolder, Option<NewFolderGuard>)> {
+        match &self.folder {
+            Some(folder) => Ok((folder.clone(), None)),
+            None => SearchFolder::create(&self.out).map(|(folder, guard)| (folder, Some(guard))),
+        }
+    }
+
+    /// The path of the folder.
+    pub(super) fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// Minutes between checkpoints.
+    pub(super) fn checkpoint_minutes(&self) -> f64 {
+        self.config.search.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES)
+    }
+}

@@ -1,0 +1,72 @@
+//! Batches of a search: images with shares of their classes.
+
+use lessen_base::{Result, SplitMix64};
+use lessen_condense::ImageSource;
+use lessen_data::images::Mixing;
+
+/// Rows and columns by which an image is shifted at most.
+const SHIFT: usize = 4;
+
+/// How batches are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Batches {
+    /// Whether images are shifted and mirrored.
+    pub augment: bool,
+    /// Probability that is spread over all classes.
+    pub smoothing: f64,
+    /// How images are mixed.
+    pub mixing: Mixing,
+}
+
+impl Batches {
+    /// Batches that change no image.
+    pub const PLAIN: Batches = Batches {
+        augment: false,
+        smoothing: 0.0,
+        mixing: Mixing {
+            mixup: None,
+            cutmix: None,
+        },
+    };
+
+    /// The images with these numbers, `[N, H, W, C]`, and the shares of their classes, `[N, classes]`.
+    pub fn of(
+        &self,
+        source: &dyn ImageSource,
+        chosen: &[usize],
+        random: &mut SplitMix64,
+    ) -> Result<(Vec<f32>, Vec<f32>)> {
+        let (shape, classes) = (source.shape(), source.classes());
+        let mut images = source.gather(chosen)?;
+        if self.augment {
+            for image in images.chunks_exact_mut(source.size()) {
+                shift_and_mirror(image, shape, random);
+            }
+        }
+        let mut targets = vec![(self.smoothing / classes as f64) as f32; chosen.len() * classes];
+        for (row, image) in chosen.iter().enumerate() {
+            targets[row * classes + source.labels()[*image] as usize] += (1.0 - self.smoothing) as f32;
+        }
+        self.mixing.mix((&mut images, shape), (&mut targets, classes), random);
+        Ok((images, targets))
+    }
+}
+
+/// Shifts an image by up to 4 rows and columns, with zeros where nothing comes from, and mirrors every second one.
+fn shift_and_mirror(image: &mut [f32], [height, width, channels]: [usize; 3], random: &mut SplitMix64) {
+    let before = image.to_vec();
+    let mut offset = || random.below(2 * SHIFT as u64 + 1) as isize - SHIFT as isize;
+    let (down, right) = (offset(), offset());
+    let is_mirrored = random.below(2) == 1;
+    for row in 0..height {
+        for column in 0..width {
+            let seen = if is_mirrored { width - 1 - column } else { column };
+            let from = row.checked_add_signed(-down).zip(seen.checked_add_signed(-right));
+            let to = &mut image[(row * width + column) * channels..][..channels];
+            match from.filter(|(row, column)| *row < height && *column < width) {
+                Some((row, column)) => to.copy_from_slice(&before[(row * width + column) * channels..][..channels]),
+                None => to.fill(0.0),
+            }
+        }
+    }
+}

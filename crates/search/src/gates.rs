@@ -1,0 +1,68 @@
+//! Shares of the possibilities of each choice, by which a supernet mixes them.
+
+use crate::rounding::Rounding;
+use crate::space::{Aspect, Choice, Space};
+use crate::variables::Variables;
+use lessen_graph::{Array, Tensor, Trace};
+use std::collections::BTreeMap;
+
+/// The shares of each open choice, `f32[count]` with the sum 1.
+pub struct Gates<'g> {
+    shares: BTreeMap<(usize, Aspect), Tensor<'g>>,
+    /// The largest codes of each block's 1 x 1 layers and of its depthwise layer, `f32[blocks, 2]`, in place of bits.
+    codes: Option<Tensor<'g>>,
+}
+
+impl<'g> Gates<'g> {
+    /// Samples of the Gumbel softmax (Jang et al. 2017): `softmax((logits + noise) / temperature)` of each choice, for
+    /// logits and noise one after another, `f32[logits]`, and the inverse of the temperature.
+    #[track_caller]
+    pub fn sampled(variables: &Variables, logits: Tensor<'g>, noise: Tensor<'g>, inverse: Tensor<'g>) -> Gates<'g> {
+        let warm = (logits + noise) * inverse;
+        let of = |variable: &crate::Variable| {
+            let own = warm.slice(0, variable.first, variable.count);
+            ((variable.block, variable.aspect), own.softmax())
+        };
+        Gates {
+            shares: variables.all().iter().map(of).collect(),
+            codes: None,
+        }
+    }
+
+    /// One network of a space: the shares are 0 and 1.
+    pub fn of_network(trace: &'g Trace, space: &Space, choices: &[Choice]) -> Gates<'g> {
+        let of = |variable: &crate::Variable| {
+            let chosen = choices[variable.block][variable.aspect as usize];
+            let shares = (0..variable.count).map(|place| f64::from(u8::from(place == chosen)));
+            let shares = trace.constant(Array::f32(&[variable.count], shares.collect()));
+            ((variable.block, variable.aspect), shares)
+        };
+        Gates {
+            shares: Variables::of(space).all().iter().map(of).collect(),
+            codes: None,
+        }
+    }
+
+    /// A network with a single possibility of everything but the bits, whose largest codes are values of the graph,
+    /// `f32[blocks, 2]`.
+    pub(crate) fn of_codes(codes: Tensor<'g>) -> Gates<'g> {
+        Gates {
+            shares: BTreeMap::new(),
+            codes: Some(codes),
+        }
+    }
+
+    /// How the 1 x 1 layers and the depthwise layer of a block are rounded.
+    pub(crate) fn rounding<'a>(&self, block: usize, bits: &'a [Vec<u32>; 2]) -> [Rounding<'a, 'g>; 2] {
+        let aspects = [Aspect::PointwiseBits, Aspect::DepthwiseBits];
+        std::array::from_fn(|which| match self.codes {
+            Some(codes) => Rounding::of_code(codes.slice(0, block, 1).slice(1, which, 1).reshape(&[])),
+            None => Rounding::of_bits(&bits[which], self.of(block, aspects[which])),
+        })
+    }
+
+    /// The shares of a choice; none where there is a single possibility.
+    pub fn of(&self, block: usize, aspect: Aspect) -> Option<Tensor<'g>> {
+        self.shares.get(&(block, aspect)).copied()
+    }
+}

@@ -1,0 +1,95 @@
+//! How inputs and weights of a layer of a supernet are rounded: in some bits, mixed by their shares.
+
+use lessen_graph::Tensor;
+use lessen_graph::ops::FakeQuantize;
+
+/// The bits of numbers that are not rounded.
+const FLOAT: u32 = 32;
+
+/// The least scale, so that rows of zeros have one.
+const LEAST_SCALE: f64 = f32::MIN_POSITIVE as f64;
+
+/// The largest code of some bits, `2^(bits - 1) - 1`.
+pub(crate) fn largest_code(bits: u32) -> f64 {
+    FakeQuantize::symmetric(bits, 0).high as f64
+}
+
+/// How inputs and weights of a layer are rounded, row by row of the first axis: each output channel of a weight and
+/// each image by its own magnitude (section 2.3.3.3).
+#[derive(Clone, Copy)]
+pub(crate) struct Rounding<'a, 'g> {
+    bits: &'a [u32],
+    /// The shares of the bits, if there are several.
+    shares: Option<Tensor<'g>>,
+    /// The largest code, `[]`, in place of bits.
+    code: Option<Tensor<'g>>,
+}
+
+impl<'a, 'g> Rounding<'a, 'g> {
+    /// To bits, of which several have shares.
+    pub fn of_bits(bits: &'a [u32], shares: Option<Tensor<'g>>) -> Rounding<'a, 'g> {
+        Rounding {
+            bits,
+            shares,
+            code: None,
+        }
+    }
+
+    /// To codes up to one that is a value of the graph, of 8 bits at most.
+    pub fn of_code(code: Tensor<'g>) -> Rounding<'a, 'g> {
+        Rounding {
+            bits: &[],
+            shares: None,
+            code: Some(code),
+        }
+    }
+
+    /// A tensor whose rows have these magnitudes, `[rows]`.
+    #[track_caller]
+    pub fn of(self, x: Tensor<'g>, magnitudes: Tensor<'g>) -> Tensor<'g> {
+        let rounded = |codes: FakeQuantize, step: Tensor<'g>| {
+            let scale = step.maximum(step.scalar_like(LEAST_SCALE));
+            let rows = x.reshape(&[x.dim(0), x.ty().numel() / x.dim(0).max(1)]);
+            rows.fake_quantize(codes, scale, None).reshape(&x.shape())
+        };
+        if let Some(code) = self.code {
+            return rounded(FakeQuantize::symmetric(8, 0), magnitudes / code);
+        }
+        mixed(self.shares, self.bits.len(), |place| match self.bits[place] {
+            FLOAT => x,
+            bits => {
+                let codes = FakeQuantize::symmetric(bits, 0);
+                rounded(codes, magnitudes / codes.high as f64)
+            }
+        })
+    }
+
+    /// A tensor by the magnitudes of all its rows.
+    #[track_caller]
+    pub fn of_rows(self, x: Tensor<'g>) -> Tensor<'g> {
+        self.of(x, magnitudes(x))
+    }
+}
+
+/// The largest magnitude of each row of the first axis, `[rows]`, without a gradient.
+#[track_caller]
+pub(crate) fn magnitudes(x: Tensor<'_>) -> Tensor<'_> {
+    let axes: Vec<usize> = (1..x.rank()).collect();
+    x.stop_gradient().abs().max_axes(&axes)
+}
+
+/// The same of images `[N, H, W, C]` whose channels count by factors `[C]`: those of factor 0 do not count.
+#[track_caller]
+pub(crate) fn magnitudes_of_channels<'g>(x: Tensor<'g>, factors: Tensor<'g>) -> Tensor<'g> {
+    let by_channel = x.stop_gradient().abs().max_axes(&[1, 2]);
+    let counted = (by_channel * factors.stop_gradient()).max_last();
+    counted.reshape(&[x.dim(0)])
+}
+
+/// The sum of some tensors times their shares; with a single tensor there are no shares.
+#[track_caller]
+pub(crate) fn mixed<'g>(shares: Option<Tensor<'g>>, count: usize, of: impl Fn(usize) -> Tensor<'g>) -> Tensor<'g> {
+    let Some(shares) = shares else { return of(0) };
+    let term = |place: usize| of(place) * shares.slice(0, place, 1).reshape(&[]);
+    (1..count).fold(term(0), |sum, place| sum + term(place))
+}
