@@ -26,7 +26,8 @@ dispatch! {
     /// Elements of a range, of which `inner` that follow each other have the same index of an axis of `extent` indices.
     ///
     /// # Safety
-    /// `x` and `y` have the elements, and the operands a number for each index; nobody else accesses the elements of `y`.
+    /// `x` and `y` have the elements, and the operands a number for each index; nobody else accesses the elements of
+    /// `y`.
     unsafe fn rounded(
         range: Range<usize>, extent: usize, inner: usize, operands: Operands, x: *const f32, y: *mut f32,
     ) = rounded_body;

@@ -29,8 +29,8 @@ pub struct Search {
     /// Most that the network may cost, such as 1.2mJ, 3ms or 0.5MB [default: none, every cost counts]
     #[arg(long, value_name = "COST")]
     limit: Option<String>,
-    /// Hardware: bf_e or bf_s (the published configurations of BitFusion), haq (bit-serial, no energy), or a TOML file of
-    /// an accelerator like BitFusion [default: bf_e]
+    /// Hardware: bf_e or bf_s (the published configurations of BitFusion), haq (bit-serial, no energy), or a TOML file
+    /// of an accelerator like BitFusion [default: bf_e]
     #[arg(long, value_name = "NAME|FILE")]
     accelerator: Option<String>,
     /// Epochs of the search [default: 60]

@@ -1,5 +1,5 @@
-//! Bits for a network that is there: it is trained with 8 bits, and then bits are chosen. A process that is killed begins
-//! anew, with the same numbers.
+//! Bits for a network that is there: it is trained with 8 bits, and then bits are chosen. A process that is killed
+//! begins anew, with the same numbers.
 
 use super::course::Course;
 use super::outcome::Outcome;

@@ -1,8 +1,8 @@
 //! Search for architecture and precision on a recipe's images, in a folder of its own.
 //!
-//! [`search`] reads the images of a recipe, plans the memory of the whole process, and searches by
-//! [`lessen_search`]. It leaves a [`SearchFolder`] with the network that it found, as a description and as a recipe that
-//! trains it, from which a search that was killed is resumed, and ends with the same bytes.
+//! [`search`] reads the images of a recipe, plans the memory of the whole process, and searches by [`lessen_search`].
+//! It leaves a [`SearchFolder`] with the network that it found, as a description and as a recipe that trains it, from
+//! which a search that was killed is resumed, and ends with the same bytes.
 
 mod course;
 mod curves;
