@@ -121,6 +121,7 @@ fn elementwise() -> Vec<Sample> {
         sample(ops::Elu { alpha: 0.7 }, &[x]),
         sample(ops::Helu { alpha: 0.2 }, &[x]),
         sample(ops::Identity, &[x]),
+        sample(ops::StopGradient, &[x]),
         sample(ops::LeakyRelu { slope: 0.1 }, &[x]),
         sample(ops::Relu, &[x]),
         sample(ops::Select, &[x, x, x]).with(0, DType::Bool),

@@ -107,7 +107,7 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     assert!(config.to_string().contains("\"dynamic\""), "{config}");
     let scores = json(dir, &["eval", "trained", "--split", "test", "--json"]);
     assert_eq!(scores["examples"], 21);
-    succeed(dir, &["export", "trained", "-o", "exported"]);
+    succeed(dir, &["export", "trained", "exported"]);
 
     // Bits of the network that was found, by the other two methods: with its own bits it keeps to the limit.
     let fixed = [

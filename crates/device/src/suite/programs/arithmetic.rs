@@ -52,14 +52,11 @@ impl<'g> Writer<'g> {
         let other = if exact { other } else { x.scalar_like(0.25) };
         let (y, exact) = match self.random.below(9) {
             0 if self.random.chance(40) => (x.helu(0.25), true),
-            0 if self.random.chance(40) => (x.clamp(-0.25, 0.75), true),
-            0 if self.random.chance(20) => {
-                let scale = x.scalar_like(0.25).reshape(&[]);
-                (
-                    x.stop_gradient()
-                        .fake_quantize(FakeQuantize::symmetric(4, 0), scale, None),
-                    false,
-                )
+            0 if self.random.chance(40) && x.rank() != 1 => (x.clamp(-0.25, 0.75), true),
+            0 if x.rank() == 1 => {
+                let scale = x.scalar_like(0.25);
+                let codes = FakeQuantize::symmetric(4, 0);
+                (x.stop_gradient().fake_quantize(codes, scale, None), true)
             }
             0 => (x.relu(), true),
             1 if self.random.chance(40) => (x.histogram(), true),
