@@ -101,7 +101,10 @@ pub fn quantize(model: &Model, ranges: Option<&Ranges>, path: &Path) -> Result<Q
 }
 
 /// The products of a model that may be of integers, and the others with the reason.
-fn products(model: &Model) -> Result<(Vec<Product<'_>>, Vec<(String, String)>)> {
+type Found<'m> = (Vec<Product<'m>>, Vec<(String, String)>);
+
+/// The products and convolutions of a model.
+fn products(model: &Model) -> Result<Found<'_>> {
     if let Some(node) = model.nodes.iter().find(|node| is_of_integers(node)) {
         let sentence = format!("the model has integers already, in the node {}", node.shown());
         return Err(model.error(&sentence));
