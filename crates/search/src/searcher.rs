@@ -373,7 +373,7 @@ impl<'a> Searcher<'a> {
         all.iter().map(of).sum::<f64>() / all.len() as f64
     }
 
-    /// The choice of each block that the search ends with; see [`derive`].
+    /// The choice of each block that the search ends with; see [`derive()`].
     ///
     /// # Errors
     /// A device that fails.
