@@ -38,13 +38,13 @@ impl FakeQuantize {
     /// The bits that codes may have.
     pub const BITS: std::ops::RangeInclusive<u32> = 2..=8;
 
-    /// Symmetric codes of so many bits, from 2 to 8: `-(2^(bits - 1) - 1)` to `2^(bits - 1) - 1`.
+    /// Symmetric codes of `bits` bits, from 2 to 8: `-(2^(bits - 1) - 1)` to `2^(bits - 1) - 1`.
     pub fn symmetric(bits: u32, axis: usize) -> FakeQuantize {
         let high = (1 << (bits - 1)) - 1;
         FakeQuantize { low: -high, high, axis }
     }
 
-    /// Codes of so many bits, from 2 to 8, from 0 to `2^bits - 1`: for numbers that are not negative, and for affine
+    /// Codes of `bits` bits, from 2 to 8, from 0 to `2^bits - 1`: for numbers that are not negative, and for affine
     /// quantization.
     pub fn unsigned(bits: u32, axis: usize) -> FakeQuantize {
         let high = (1 << bits) - 1;
