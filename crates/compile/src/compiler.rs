@@ -112,6 +112,7 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Gra
         Precision::Int8 | Precision::Int4 => checked(passes::integers(&graph)),
     };
     let graph = checked(lessen_rewrite::without_dead_code(graph));
+    let graph = checked(lessen_rewrite::write_codes(&graph));
     let graph = checked(lessen_rewrite::fold_constants(&graph));
     let graph = checked(lessen_rewrite::eliminate_common_subexpressions(&graph));
     let graph = checked(passes::read_narrow(&graph, target));

@@ -1,6 +1,6 @@
 //! Rewrites of any graph: functions from a graph to an equal, better one that know no device.
 //!
-//! - Common rewrites: [`lower`], [`eliminate_dead_code`], [`eliminate_common_subexpressions`], [`fold_constants`];
+//! - Common rewrites: [`lower`], [`write_codes`], [`eliminate_dead_code`], [`eliminate_common_subexpressions`], [`fold_constants`];
 //! - patterns: [`recognize`] replaces norms, attention and GELU of primitive operations by one operation each;
 //! - norm conversion: [`convert_norms`] turns LayerNorm into RMSNorm or CRMSNorm where its mean is redundant.
 //!
@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod codes;
 mod cse;
 mod dead_code;
 mod fold;
@@ -29,6 +30,7 @@ mod norms;
 mod patterns;
 mod rewriter;
 
+pub use codes::write_codes;
 pub use cse::eliminate_common_subexpressions;
 pub use dead_code::{eliminate_dead_code, without_dead_code};
 pub use fold::fold_constants;

@@ -55,6 +55,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["cse"] => lessen_rewrite::eliminate_common_subexpressions(graph),
         ["fold"] => lessen_rewrite::fold_constants(graph),
         ["lower"] => lessen_rewrite::lower(graph, &standard),
+        ["write_codes"] => lessen_rewrite::write_codes(graph),
         ["sparsify"] => passes::sparsify(graph, &TARGET),
         ["mixed"] => passes::mixed(graph, &TARGET),
         ["integers"] => lessen_rewrite::eliminate_dead_code(&passes::integers(graph)),

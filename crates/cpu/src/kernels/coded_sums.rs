@@ -5,7 +5,10 @@
 use std::ops::Range;
 
 use super::coded_factors::ZERO;
+use super::map::Map;
 use super::rows::Rows;
+use super::to_code::ToCode;
+use super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch};
 
 /// The code of a number.
@@ -61,29 +64,118 @@ dispatch! {
     pub(crate) unsafe fn scaled(
         columns: Range<usize>, scale: f32, sums: *const i32, scaling: Scaling, to: *mut f32,
     ) = scaled_body;
+
+    /// The codes of these elements.
+    ///
+    /// # Safety
+    /// As for [`scaled`]; the codes lie apart from the sums.
+    pub(super) unsafe fn scaled_to_codes(
+        columns: Range<usize>, scale: f32, sums: *const i32, scaling: Scaling, codes: ToCode, to: *mut u8,
+    ) = scaled_to_codes_body;
+}
+
+impl Scaling {
+    /// The same for the columns from this one on.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn from(self, column: usize) -> Scaling {
+        // What is null stays so.
+        fn after<T>(all: *const T, column: usize) -> *const T {
+            if all.is_null() { all } else { all.wrapping_add(column) }
+        }
+        Scaling {
+            zero: self.zero,
+            levels: after(self.levels, column),
+            bias: after(self.bias, column),
+            scale: after(self.scale, column),
+            added: after(self.added, column),
+        }
+    }
+
+    /// The integers of `W` columns from `j` on.
+    ///
+    /// # Safety
+    /// As for [`scaled`].
+    #[inline(always)]
+    unsafe fn integers<const W: usize>(&self, j: usize, sums: *const i32) -> [i32; W] {
+        // SAFETY: passed on.
+        unsafe {
+            let mut all: [i32; W] = load(sums.add(j));
+            if self.zero != 0 {
+                let levels: [i32; W] = load(self.levels.add(j));
+                for i in 0..W {
+                    all[i] = all[i].wrapping_sub(self.zero.wrapping_mul(levels[i]));
+                }
+            }
+            if !self.bias.is_null() {
+                let bias: [i32; W] = load(self.bias.add(j));
+                for i in 0..W {
+                    all[i] = all[i].wrapping_add(bias[i]);
+                }
+            }
+            all
+        }
+    }
+
+    /// The numbers of `W` columns from `j` on.
+    ///
+    /// # Safety
+    /// As for [`scaled`], with scales.
+    #[inline(always)]
+    pub(super) unsafe fn numbers<const W: usize>(&self, j: usize, scale: f32, sums: *const i32) -> [f32; W] {
+        // SAFETY: passed on.
+        unsafe {
+            let integers: [i32; W] = self.integers(j, sums);
+            let scales: [f32; W] = load(self.scale.add(j));
+            let mut all = [0.0; W];
+            for i in 0..W {
+                all[i] = integers[i] as f32 * (scale * scales[i]);
+            }
+            if !self.added.is_null() {
+                let added: [f32; W] = load(self.added.add(j));
+                for i in 0..W {
+                    all[i] += added[i];
+                }
+            }
+            all
+        }
+    }
 }
 
 #[inline(always)]
 unsafe fn scaled_body<L: Level>(columns: Range<usize>, scale: f32, sums: *const i32, scaling: Scaling, to: *mut f32) {
-    // SAFETY: passed on.
-    unsafe {
-        let sum = |j: usize| (*sums.add(j)).wrapping_sub(scaling.zero.wrapping_mul(*scaling.levels.add(j)));
-        let with_bias = |j: usize| sum(j).wrapping_add(*scaling.bias.add(j));
-        if scaling.scale.is_null() {
-            let to = to.cast::<i32>();
-            if scaling.bias.is_null() {
-                columns.for_each(|j| to.add(j).write(sum(j)));
+    widths!(columns.len(), |c, W| {
+        let j = columns.start + c;
+        // SAFETY: passed on; the columns are read before any of them is written.
+        unsafe {
+            if scaling.scale.is_null() {
+                store(to.add(j).cast(), scaling.integers::<W>(j, sums));
             } else {
-                columns.for_each(|j| to.add(j).write(with_bias(j)));
+                store(to.add(j), scaling.numbers::<W>(j, scale, sums));
             }
-            return;
         }
-        let times = |j: usize, sum: i32| sum as f32 * (scale * *scaling.scale.add(j));
-        match (scaling.bias.is_null(), scaling.added.is_null()) {
-            (true, true) => columns.for_each(|j| to.add(j).write(times(j, sum(j)))),
-            (false, true) => columns.for_each(|j| to.add(j).write(times(j, with_bias(j)))),
-            (true, false) => columns.for_each(|j| to.add(j).write(times(j, sum(j)) + *scaling.added.add(j))),
-            (false, false) => columns.for_each(|j| to.add(j).write(times(j, with_bias(j)) + *scaling.added.add(j))),
+    });
+}
+
+#[inline(always)]
+unsafe fn scaled_to_codes_body<L: Level>(
+    columns: Range<usize>,
+    scale: f32,
+    sums: *const i32,
+    scaling: Scaling,
+    codes: ToCode,
+    to: *mut u8,
+) {
+    widths!(columns.len(), |c, W| {
+        let j = columns.start + c;
+        // SAFETY: passed on.
+        unsafe {
+            let numbers = scaling.numbers::<W>(j, scale, sums);
+            let mut all = [0; W];
+            for i in 0..W {
+                all[i] = codes.map::<L>(numbers[i]);
+            }
+            store(to.add(j), all);
         }
-    }
+    });
 }

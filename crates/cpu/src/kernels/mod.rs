@@ -59,6 +59,7 @@ pub mod scale_shift_from_output;
 pub mod softmax;
 pub(crate) mod stack;
 pub(crate) mod table;
+mod to_code;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 mod whole;

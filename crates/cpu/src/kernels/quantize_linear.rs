@@ -4,29 +4,8 @@ use lessen_graph::ops;
 
 use super::kernel::{Kernel, RowKernel, Types};
 use super::map::{Map, map};
+use super::to_code::ToCode;
 use crate::simd::Level;
-
-/// The code of a number.
-#[derive(Clone, Copy)]
-struct ToCode {
-    scale: f32,
-    zero: f32,
-}
-
-impl Map for ToCode {
-    type X = f32;
-    type Y = u8;
-
-    #[inline(always)]
-    fn map<L: Level>(self, x: f32) -> u8 {
-        let code = (x / self.scale).round_ties_even() + self.zero;
-        // Comparisons with NaN are false, so that NaN becomes 0.
-        let least = if code > 0.0 { code } else { 0.0 };
-        let code = if least < 255.0 { least } else { 255.0 };
-        // SAFETY: the number is between 0 and 255.
-        unsafe { code.to_int_unchecked::<i32>() as u8 }
-    }
-}
 
 /// The number of a code.
 #[derive(Clone, Copy)]
@@ -47,10 +26,10 @@ impl Map for OfCode {
 
 /// The kernel of [`ops::QuantizeLinear`].
 pub(super) fn quantize_linear_kernel(op: &ops::QuantizeLinear, _: &Types<'_>) -> Option<Kernel> {
-    let (scale, zero) = (op.scale as f32, f32::from(op.zero));
+    let to_code = ToCode::of(*op);
     RowKernel::elementwise(move |r| {
         // SAFETY: see `Run`.
-        unsafe { map(ToCode { scale, zero }, r.n, r.c(), r.x(0), r.outputs[0].rows()) };
+        unsafe { map(to_code, r.n, r.c(), r.x(0), r.outputs[0].rows()) };
     })
     .into()
 }

@@ -88,7 +88,7 @@ unsafe fn dot_apart(k: usize, (a, zero): (*const u8, u8), (b, apart): (*const u8
 
 /// Whether the machine multiplies codes by instructions of their own.
 #[cfg(target_arch = "x86_64")]
-fn has_instructions() -> bool {
+pub(super) fn has_instructions() -> bool {
     CpuLevel::current() >= CpuLevel::V4Bf16
 }
 

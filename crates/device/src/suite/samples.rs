@@ -69,17 +69,23 @@ fn of_images() -> Vec<Sample> {
         all.push(sample(ops::Conv2d { options }, &[x, weight]));
         all.push(sample(ops::Conv2dGradInput { options, size }, &[y, weight]));
         all.push(sample(ops::Conv2dGradWeight { options, kernel }, &[x, y]));
-        let of_codes = ops::QuantizedConv2d { options, zero: 100 };
         let weight: &[usize] = &[outputs, 3, 2, 6 / groups];
-        let coded = sample(of_codes, &[x, &[2], weight, &[outputs], &[outputs]]);
-        all.push(
-            coded
-                .with(0, DType::U8)
-                .with(1, DType::F32)
-                .with(2, DType::U8)
-                .with(3, DType::F32)
-                .with(4, DType::I32),
-        );
+        let codes = ops::QuantizeLinear { scale: 0.5, zero: 20 };
+        for result in [None, Some(codes)] {
+            let of_codes = ops::QuantizedConv2d {
+                result,
+                ..ops::QuantizedConv2d::new(options, 100)
+            };
+            let coded = sample(of_codes, &[x, &[2], weight, &[outputs], &[outputs]]);
+            all.push(
+                coded
+                    .with(0, DType::U8)
+                    .with(1, DType::F32)
+                    .with(2, DType::U8)
+                    .with(3, DType::F32)
+                    .with(4, DType::I32),
+            );
+        }
     }
     all.push(sample(ops::Moments, &[&[3, 7, 70]]));
     let (rows, columns): (&[usize], &[usize]) = (&[3, 7, 70], &[70]);

@@ -81,11 +81,16 @@ fn convolutions(r: &mut Prng) -> Vec<Case> {
         let images = codes(r, &x.ty.shape);
         let weights = codes(r, &[outputs, height, width, inputs]);
         let (scale, of_weight) = (r.floats(&x.ty.shape[..1], 0.01, 0.1), r.floats(&[outputs], 0.001, 0.01));
-        let op = QuantizedConv2d { options, zero: 128 };
+        let op = QuantizedConv2d::new(options, 128);
         all.push(case(op, &[&images, &scale, &weights, &of_weight], Smooth::Twice));
         let bias = Array::from_fn(Type::new(DType::I32, &[outputs]), |i| 100.0 - 77.0 * i[0] as f64);
-        let op = QuantizedConv2d { options, zero: 7 };
+        let op = QuantizedConv2d::new(options, 7);
         all.push(case(op, &[&images, &scale, &weights, &of_weight, &bias], Smooth::Twice));
+        let op = QuantizedConv2d {
+            result: Some(QuantizeLinear { scale: 0.25, zero: 9 }),
+            ..op
+        };
+        all.push(case(op, &[&images, &scale, &weights, &of_weight, &bias], Smooth::No));
     }
     all
 }

@@ -47,8 +47,13 @@ fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
     let windows = Windows::of(call, &size[2..], Some(&taps[2..]))?.of_two_axes();
     let mut options = options(call, &windows)?;
+    let of_file = Source::of(x);
     let mut x = channels_last(call, x)?;
-    if let Some(source) = Source::of(x)
+    let of_program = match (Source::of(x), of_file) {
+        (None, Some(source)) => Some(source.map(|codes| channels_last(call, codes))?),
+        (source, _) => source,
+    };
+    if let Some(source) = of_program
         && let Some(weight) = call.restored_weight(1, Order::Kernels)
     {
         let y = source.convolution(call, &weight, (&taps, options), Some(2))?;

@@ -244,7 +244,7 @@ fn convolved<'g>(
     (options, zero): (Conv2dOptions, u8),
 ) -> Tensor<'g> {
     let ones = image.trace().full(DType::F32, &image.shape()[..1], 1.0);
-    image.quantized_conv2d(ones, kernels, bias, QuantizedConv2d { options, zero })
+    image.quantized_conv2d(ones, kernels, bias, QuantizedConv2d::new(options, zero))
 }
 
 /// The numbers of codes whose scale and zero point are two inputs.
@@ -294,6 +294,14 @@ impl<'g> Source<'g> {
         })
     }
 
+    /// The same with the codes that a function makes of these.
+    pub fn map(self, f: impl FnOnce(Tensor<'g>) -> Result<Tensor<'g>>) -> Result<Source<'g>> {
+        Ok(Source {
+            codes: f(self.codes)?,
+            ..self
+        })
+    }
+
     /// The product of rows with a weight, plus a bias that is an input of the node.
     pub fn product(self, call: &mut Call<'_, 'g>, weight: &Weight<'g>, bias: Option<usize>) -> Result<Tensor<'g>> {
         let (sums, numbers) = self.bias(call, weight, bias)?;
@@ -321,10 +329,7 @@ impl<'g> Source<'g> {
         let of_weight = factors(call, weight, |scale| scale);
         let kernels = kernels(call, weight, taps)?;
         let scale = call.trace.full(DType::F32, &self.codes.shape()[..1], self.scale.into());
-        let op = QuantizedConv2d {
-            options,
-            zero: self.zero,
-        };
+        let op = QuantizedConv2d::new(options, self.zero);
         let y = self.codes.quantized_conv2d(scale, (kernels, of_weight), sums, op);
         Ok(numbers.map_or(y, |bias| y + bias))
     }

@@ -41,10 +41,7 @@ impl Writer<'_> {
             weight = self.push(node, padded(more, middle), &[weight]);
             images.codes = self.push(node, padded(more, images.zero), &[images.codes]);
         }
-        let op = ops::QuantizedConv2d {
-            options: conv.options,
-            zero: images.zero,
-        };
+        let op = ops::QuantizedConv2d::new(conv.options, images.zero);
         Some(self.push(node, op, &[images.codes, images.scale, weight, scale]))
     }
 

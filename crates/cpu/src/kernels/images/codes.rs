@@ -7,15 +7,17 @@ use lessen_graph::ops::{self, Conv2dSizes, Slide};
 use super::super::coded_factors::Factors;
 use super::super::coded_sums::Code;
 use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
+use super::super::map::map;
 use super::super::quantized_matmul::plain;
 use super::super::rows::Rows;
+use super::super::to_code::ToCode;
 use super::super::zeros::zeros;
 use super::codes_depthwise::depthwise;
 use super::convolution::{is_depthwise, joined};
 use super::direct::direct;
 use super::products::Products;
 use super::reads::{Pixels, of_windows};
-use super::sums::Sums;
+use super::sums::{OfCodes, Sums};
 
 /// The most pixels whose patches are written at once, and the most bytes of them.
 const PIXELS: usize = 64;
@@ -25,12 +27,18 @@ const BYTES: usize = 128 << 10;
 pub(in super::super) fn quantized_conv2d_kernel(op: &ops::QuantizedConv2d, types: &Types<'_>) -> Option<Kernel> {
     let sizes = op.sizes(types.inputs).ok()?;
     let has_bias = types.inputs.len() == 5;
-    // Images without pixels may have results all the same: of padding, whose sums are biases.
-    if types.outputs[0].numel() == 0 || (types.any_empty() && !has_bias) {
+    let of_codes = OfCodes {
+        zero: op.zero,
+        has_bias,
+        codes: op.result.map(ToCode::of),
+    };
+    // Images without pixels may have results all the same: of padding, whose sums are biases, or codes of zeros.
+    let are_zeros = types.any_empty() && !has_bias && op.result.is_none();
+    if types.outputs[0].numel() == 0 || are_zeros {
         return zeros(types).into();
     }
     if let Some(kernel) = (is_depthwise(sizes) && !types.any_empty())
-        .then(|| depthwise(sizes, op.zero, has_bias))
+        .then(|| depthwise(sizes, of_codes))
         .flatten()
     {
         return kernel.into();
@@ -58,8 +66,8 @@ pub(in super::super) fn quantized_conv2d_kernel(op: &ops::QuantizedConv2d, types
         },
         ..sizes
     };
-    let sums = Sums::of_codes(op.zero, has_bias, products);
-    let other = patches(sizes, products, op.zero, has_bias);
+    let sums = Sums::of_codes(of_codes, products);
+    let other = patches(sizes, products, of_codes);
     if types.any_empty() {
         return other.into();
     }
@@ -67,10 +75,13 @@ pub(in super::super) fn quantized_conv2d_kernel(op: &ops::QuantizedConv2d, types
 }
 
 /// The kernel that writes patches, in blocks of pixels of one image.
-fn patches(sizes: Conv2dSizes, p: Products, zero: u8, has_bias: bool) -> WholeKernel {
+fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
     let row = p.count() * p.inputs;
     let block = (BYTES / row.max(1)).clamp(1, PIXELS);
     let of_image = p.image.div_ceil(block);
+    // Numbers that become codes lie behind the patches.
+    let patches = (block * row).next_multiple_of(64);
+    let numbers = of_codes.codes.map_or(0, |_| block * p.outputs * size_of::<f32>());
     WholeKernel::rounds(move |_| {
         let read = of_windows(sizes);
         let run = move |w: &Work<'_>, task: usize| {
@@ -83,27 +94,40 @@ fn patches(sizes: Conv2dSizes, p: Products, zero: u8, has_bias: bool) -> WholeKe
                 unsafe {
                     for (i, pixel) in pixels.clone().enumerate() {
                         let to = w.scratch.add(i * row);
-                        write_patch(&read, p, (pixel, group), w.inputs[0], zero, to);
+                        write_patch(&read, p, (pixel, group), w.inputs[0], of_codes.zero, to);
                     }
                     let factors = Factors {
                         k: row,
-                        zero,
+                        zero: of_codes.zero,
                         codes: Rows::dense(w.scratch, row),
                         scale: Rows::scalar(w.x(1).add(image).cast_mut()),
                         weight: Rows::dense(w.inputs[2].add(group * p.group_stride), row),
                         weight_scale: w.x(3).add(channel),
-                        bias: if has_bias {
+                        bias: if of_codes.has_bias {
                             w.inputs[4].cast::<i32>().add(channel)
                         } else {
                             std::ptr::null_mut()
                         },
                     };
-                    let y = Rows {
-                        ptr: w.y(0).add(pixels.start * p.groups * p.outputs + channel),
-                        row: p.groups * p.outputs,
+                    let (count, all) = (pixels.len(), p.groups * p.outputs);
+                    let first = pixels.start * all + channel;
+                    let Some(codes) = of_codes.codes else {
+                        let y = Rows {
+                            ptr: w.y(0).add(first),
+                            row: all,
+                            col: 1,
+                        };
+                        plain(count, 0..p.outputs, factors, y);
+                        continue;
+                    };
+                    let from = Rows::dense(w.scratch.add(patches).cast::<f32>(), p.outputs);
+                    plain(count, 0..p.outputs, factors, from);
+                    let to = Rows {
+                        ptr: w.outputs[0].add(first),
+                        row: all,
                         col: 1,
                     };
-                    plain(pixels.len(), 0..p.outputs, factors, y);
+                    map(codes, count, p.outputs, from, to);
                 }
             }
         };
@@ -112,7 +136,7 @@ fn patches(sizes: Conv2dSizes, p: Products, zero: u8, has_bias: bool) -> WholeKe
             run: Box::new(run),
         }]
     })
-    .with_scratch((block * row).next_multiple_of(64))
+    .with_scratch(patches + numbers)
 }
 
 /// Writes the codes of a group that a pixel reads, tap after tap.

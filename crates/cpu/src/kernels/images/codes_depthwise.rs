@@ -1,12 +1,15 @@
 //! Depthwise convolution of codes: each channel has a kernel of its own. Products are summed up in `f32`, which is
-//! exact as long as sums are below 2^24.
+//! exact as long as sums are below 2^24, or by the instructions of words of codes where the machine has them.
 
 use lessen_graph::ops::Conv2dSizes;
 
 use super::super::coded_factors::ZERO;
 use super::super::kernel::{Round, WholeKernel};
 use super::super::widths::{load, store, widths};
+#[cfg(target_arch = "x86_64")]
+use super::codes_depthwise_vnni::Vnni;
 use super::reads::{Read, Row, of_windows};
+use super::sums::OfCodes;
 use crate::simd::{Level, dispatch, fma};
 
 /// The most taps whose sums, of products below 2^8 * 2^7, are exact in `f32`.
@@ -21,28 +24,23 @@ struct Operands {
     x: *const u8,
     /// A level for each tap and channel.
     weight: *const f32,
-    /// An integer for each channel that is added to its sums; null without one.
-    bias: *const i32,
-    /// A scale for each channel, and that of the image.
-    scale: *const f32,
-    of_image: f32,
     /// The code of zero.
     zero: f32,
 }
 
 dispatch! {
-    /// One row of the result.
+    /// The sums of one row of the result.
     ///
     /// # Safety
     /// The operands have what the row reads, and `y` the row; `y` overlaps nothing.
-    unsafe fn depthwise_row(row: &Row<'_, usize>, operands: Operands, y: *mut f32) = depthwise_row_body;
+    unsafe fn depthwise_row(row: &Row<'_, usize>, operands: Operands, y: *mut i32) = depthwise_row_body;
 }
 
 /// Pixels whose sums stay in registers, where there are 32 registers.
 const PIXELS: usize = 4;
 
 #[inline(always)]
-unsafe fn depthwise_row_body<L: Level>(row: &Row<'_, usize>, operands: Operands, y: *mut f32) {
+unsafe fn depthwise_row_body<L: Level>(row: &Row<'_, usize>, operands: Operands, y: *mut i32) {
     widths!(row.channels, |c, W| {
         let mut j = 0;
         while j < row.columns.len() {
@@ -69,7 +67,7 @@ unsafe fn pixels<L: Level, const P: usize, const W: usize>(
     columns: [&[Read<usize>]; P],
     c: usize,
     operands: &Operands,
-    y: *mut f32,
+    y: *mut i32,
 ) {
     let channels = row.channels;
     let mut sums = [[0.0; W]; P];
@@ -90,32 +88,39 @@ unsafe fn pixels<L: Level, const P: usize, const W: usize>(
             }
         }
     }
-    // SAFETY: the channels have these numbers, and the pixels lie in the row.
-    unsafe {
-        let bias: [i32; W] = if operands.bias.is_null() {
-            [0; W]
-        } else {
-            load(operands.bias.add(c))
-        };
-        let scale: [f32; W] = load(operands.scale.add(c));
-        for p in 0..P {
-            let mut all = [0.0; W];
-            for i in 0..W {
-                let sum = bias[i].wrapping_add(sums[p][i] as i32);
-                all[i] = sum as f32 * (operands.of_image * scale[i]);
-            }
-            store(y.add(p * channels), all);
+    for p in 0..P {
+        let mut all = [0; W];
+        for i in 0..W {
+            all[i] = sums[p][i] as i32;
         }
+        // SAFETY: the pixels lie in the row.
+        unsafe { store(y.add(p * channels), all) };
     }
 }
 
-/// The kernel; none where sums may be inexact.
-pub(super) fn depthwise(sizes: Conv2dSizes, zero: u8, has_bias: bool) -> Option<WholeKernel> {
-    let (channels, width) = (sizes.inputs, sizes.columns.taps);
-    let (taps, image_rows) = (sizes.rows.taps * width, sizes.rows.windows);
+/// The kernel; none where sums may be inexact, or memory cannot be counted.
+pub(super) fn depthwise(sizes: Conv2dSizes, of_codes: OfCodes) -> Option<WholeKernel> {
+    let (channels, width, windows) = (sizes.inputs, sizes.columns.taps, sizes.columns.windows);
+    let (taps, image_rows) = (sizes.rows.taps.checked_mul(width)?, sizes.rows.windows);
     if taps > MOST {
         return None;
     }
+    let shared = channels.checked_mul(taps)?.checked_mul(size_of::<f32>())?;
+    let scratch = channels.checked_mul(windows)?.checked_mul(size_of::<i32>())?;
+    // Memory is the same on all machines.
+    #[cfg(target_arch = "x86_64")]
+    let (vnni, shared, scratch) = {
+        let vnni = Vnni::new(sizes, of_codes)?;
+        let [own_shared, own_scratch] = vnni.bytes();
+        (vnni, shared.max(own_shared), scratch.max(own_scratch))
+    };
+    #[cfg(target_arch = "x86_64")]
+    if super::super::quantized_matmul::has_instructions() {
+        let kernel = WholeKernel::rounds(move |_| vnni.rounds());
+        return Some(kernel.with_shared(shared).with_scratch(scratch));
+    }
+    // Codes of zero are taken off term by term.
+    let of_sums = OfCodes { zero: 0, ..of_codes };
     let kernel = WholeKernel::rounds(move |_| {
         let turn = Round {
             tasks: 1,
@@ -131,22 +136,25 @@ pub(super) fn depthwise(sizes: Conv2dSizes, zero: u8, has_bias: bool) -> Option<
             }),
         };
         let rows = of_windows(sizes).round(move |w, row| {
-            // SAFETY: see `Work`; the round before has written the levels.
+            // SAFETY: see `Work`; the round before has written the levels, and the scratch has room for a row.
             unsafe {
-                let image = row.to / (image_rows * row.columns.len() * channels);
                 let operands = Operands {
                     width,
                     x: w.inputs[0].add(row.image),
                     weight: w.shared.cast(),
-                    bias: if has_bias { w.inputs[4].cast() } else { std::ptr::null() },
-                    scale: w.x(3),
-                    of_image: *w.x(1).add(image),
-                    zero: zero.into(),
+                    zero: of_codes.zero.into(),
                 };
-                depthwise_row(&row, operands, w.y(0).add(row.to));
+                let sums = w.scratch.cast::<i32>();
+                depthwise_row(&row, operands, sums);
+                let scale = *w.x(1).add(row.to / (image_rows * windows * channels));
+                let scaling = of_sums.scaling(w, 0, std::ptr::null());
+                for pixel in 0..windows {
+                    let (sums, to) = (sums.add(pixel * channels), row.to + pixel * channels);
+                    of_sums.write(0..channels, (scale, sums), scaling, (w.outputs[0], to));
+                }
             }
         });
         vec![turn, rows]
     });
-    Some(kernel.with_shared(channels * taps * size_of::<f32>()))
+    Some(kernel.with_shared(shared).with_scratch(scratch))
 }

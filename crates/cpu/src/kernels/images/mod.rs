@@ -7,6 +7,8 @@
 mod blocks;
 mod codes;
 mod codes_depthwise;
+#[cfg(target_arch = "x86_64")]
+mod codes_depthwise_vnni;
 mod convolution;
 mod depthwise;
 mod depthwise_weight;

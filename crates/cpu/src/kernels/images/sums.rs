@@ -6,20 +6,69 @@ use std::ops::Range;
 use lessen_graph::DType;
 
 use super::super::cast::{Bf16, cast};
-use super::super::coded_sums::{Scaling, scaled};
+use super::super::coded_sums::{Scaling, scaled, scaled_to_codes};
 use super::super::kernel::Work;
 use super::super::rows::Rows;
+use super::super::to_code::ToCode;
 use super::products::Products;
 
 /// What sums become.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Becomes {
     /// They are the result.
     Themselves,
     /// Numbers in `bf16`.
     Narrow,
-    /// Sums of codes with this code of zero become numbers in `f32`, with a bias where it is set.
-    Scaled { zero: u8, has_bias: bool },
+    /// Sums of codes become numbers in `f32`, or codes.
+    Scaled(OfCodes),
+}
+
+/// What sums of products of codes become.
+#[derive(Clone, Copy)]
+pub(super) struct OfCodes {
+    /// The code of zero of the images.
+    pub(super) zero: u8,
+    pub(super) has_bias: bool,
+    /// The codes that numbers become, if they do.
+    pub(super) codes: Option<ToCode>,
+}
+
+impl OfCodes {
+    /// What becomes of the sums of channels from the first one on, whose levels add up to these numbers.
+    pub(super) fn scaling(&self, w: &Work<'_>, first: usize, levels: *const i32) -> Scaling {
+        Scaling {
+            zero: self.zero.into(),
+            levels,
+            bias: if self.has_bias {
+                w.inputs[4].cast::<i32>().cast_const().wrapping_add(first)
+            } else {
+                std::ptr::null()
+            },
+            scale: w.x(3).wrapping_add(first),
+            added: std::ptr::null(),
+        }
+    }
+
+    /// Makes elements of the result of some channels of a pixel's sums, with the scale of its image, at an element of
+    /// the result.
+    ///
+    /// # Safety
+    /// As for [`scaled`]; the result has the elements.
+    pub(super) unsafe fn write(
+        &self,
+        columns: Range<usize>,
+        (scale, sums): (f32, *const i32),
+        scaling: Scaling,
+        (y, element): (*mut u8, usize),
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            match self.codes {
+                None => scaled(columns, scale, sums, scaling, y.cast::<f32>().add(element)),
+                Some(codes) => scaled_to_codes(columns, scale, sums, scaling, codes, y.add(element)),
+            }
+        }
+    }
 }
 
 /// The sums of a convolution.
@@ -50,9 +99,9 @@ impl Sums {
         Sums::which(becomes, products)
     }
 
-    /// Of products of codes with this code of zero, with a bias where it is set.
-    pub(super) fn of_codes(zero: u8, has_bias: bool, products: Products) -> Sums {
-        Sums::which(Becomes::Scaled { zero, has_bias }, products)
+    /// Of products of codes.
+    pub(super) fn of_codes(of_codes: OfCodes, products: Products) -> Sums {
+        Sums::which(Becomes::Scaled(of_codes), products)
     }
 
     fn which(becomes: Becomes, products: Products) -> Sums {
@@ -66,12 +115,12 @@ impl Sums {
 
     /// Whether sums are in memory of the worker.
     pub(super) fn is_apart(&self) -> bool {
-        self.becomes != Becomes::Themselves
+        !matches!(self.becomes, Becomes::Themselves)
     }
 
     /// Whether numbers are codes.
     pub(super) fn are_of_codes(&self) -> bool {
-        matches!(self.becomes, Becomes::Scaled { .. })
+        matches!(self.becomes, Becomes::Scaled(_))
     }
 
     /// Bytes of each worker for blocks of this many pixels.
@@ -113,23 +162,12 @@ impl Sums {
                 unsafe { cast(DType::F32, DType::BF16, pixels, self.group, from.cast(), to.cast()) }
             }
             // SAFETY: passed on; see `Scaling` for the inputs.
-            Becomes::Scaled { zero, has_bias } => unsafe {
-                let scaling = Scaling {
-                    zero: zero.into(),
-                    levels: block.levels.add(first),
-                    bias: if has_bias {
-                        w.inputs[4].cast::<i32>().add(first)
-                    } else {
-                        std::ptr::null_mut()
-                    },
-                    scale: w.x(3).add(first),
-                    added: std::ptr::null(),
-                };
+            Becomes::Scaled(of_codes) => unsafe {
+                let scaling = of_codes.scaling(w, first, block.levels.add(first));
                 for (i, pixel) in block.pixels.clone().enumerate() {
                     let scale = *w.x(1).add(pixel / self.image);
                     let sums = block.room.cast::<i32>().add(i * self.group);
-                    let to = y.cast::<f32>().add(pixel * self.all + first);
-                    scaled(columns.clone(), scale, sums, scaling, to);
+                    of_codes.write(columns.clone(), (scale, sums), scaling, (y, pixel * self.all + first));
                 }
             },
         }

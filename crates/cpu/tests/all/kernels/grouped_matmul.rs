@@ -9,13 +9,14 @@ use lessen_graph::ops::GroupedMatMul;
 use lessen_graph::{Array, DType, Type, evaluate_op};
 
 /// Rows, `k`, columns and the group: extents that fill no lane, block or group, and groups of several blocks.
-const SIZES: [(usize, usize, usize, usize); 6] = [
+const SIZES: [(usize, usize, usize, usize); 7] = [
     (1, 1, 1, 32),
     (3, 7, 5, 32),
     (1, 64, 16, 32),
     (5, 130, 33, 64),
     (19, 768, 20, 128),
     (2, 1000, 3, 32),
+    (5, 400, 9, 96),
 ];
 
 #[test]

@@ -4,7 +4,7 @@ use super::support::*;
 use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
 use lessen_device::{Backend, Host};
-use lessen_graph::ops::QuantizedConv2d;
+use lessen_graph::ops::{QuantizeLinear, QuantizedConv2d};
 use lessen_graph::{Array, Conv2dOptions, DType, Trace, Type, evaluate_op};
 
 /// The image `[N, H, W, C]`, output channels, the kernel, and how it slides.
@@ -21,6 +21,10 @@ fn sizes() -> Vec<Size> {
         dilation: [2, 3],
         ..options([1, 2], [2, 2, 3, 1], 1)
     };
+    let dilated_depthwise = Conv2dOptions {
+        dilation: [1, 3],
+        ..options([1, 1], [6, 6, 2, 2], 21)
+    };
     vec![
         ([1, 1, 1, 1], 1, [1, 1], options([1, 1], [0; 4], 1)),
         ([2, 5, 6, 3], 5, [3, 3], options([1, 1], [1; 4], 1)),
@@ -31,6 +35,8 @@ fn sizes() -> Vec<Size> {
         ([1, 10, 11, 6], 4, [3, 3], options([1, 1], [1; 4], 2)),
         ([2, 9, 10, 37], 37, [3, 3], options([1, 1], [1; 4], 37)),
         ([1, 14, 14, 32], 32, [5, 5], options([2, 2], [2; 4], 32)),
+        ([1, 1, 9, 16], 16, [1, 3], options([1, 1], [0, 0, 1, 1], 16)),
+        ([2, 9, 8, 21], 21, [7, 2], dilated_depthwise),
         ([1, 11, 12, 8], 9, [3, 3], dilated),
         ([1, 30, 31, 16], 130, [2, 2], options([1, 1], [0; 4], 1)),
     ]
@@ -57,7 +63,7 @@ fn convolutions_of_codes_are_exact_at_all_levels() {
             let mut scales = |n: usize| -> Vec<f32> { (0..n).map(|_| 0.01 + r.below(1000) as f32 / 7e3).collect() };
             let (scale, of_weight) = (scales(x[0]), scales(outputs));
             let bias: Vec<i32> = (0..outputs as i32).map(|o| 5_000_000 - 77_777 * o).collect();
-            let op = QuantizedConv2d { options, zero };
+            let op = QuantizedConv2d::new(options, zero);
 
             // The operation with all scales 1 gives the integers.
             let ones = [
@@ -74,6 +80,16 @@ fn convolutions_of_codes_are_exact_at_all_levels() {
                 (*sum as i32 as f32 * both).to_bits()
             });
             let expected: Vec<u32> = expected.collect();
+            // A result of codes has those of a division.
+            let to_codes = QuantizeLinear {
+                scale: (0.037f32 * (1 + i) as f32).into(),
+                zero: 11,
+            };
+            let code = |bits: &u32| {
+                let code = (f32::from_bits(*bits) / to_codes.scale as f32).round_ties_even() + 11.0;
+                code.clamp(0.0, 255.0) as u8
+            };
+            let expected_codes: Vec<u8> = expected.iter().map(code).collect();
 
             let trace = Trace::new();
             let codes = trace.input("codes", DType::U8, &x);
@@ -83,10 +99,13 @@ fn convolutions_of_codes_are_exact_at_all_levels() {
             );
             let kernel = trace.state("weight", DType::U8, &weight.ty.shape);
             let of_kernel = trace.input("of_weight", DType::F32, &[outputs]);
-            trace.output(
-                "y",
-                codes.quantized_conv2d(scale_input, (kernel, of_kernel), bias_input, op),
-            );
+            let result = |op| codes.quantized_conv2d(scale_input, (kernel, of_kernel), bias_input, op);
+            trace.output("y", result(op));
+            let result_of_codes = QuantizedConv2d {
+                result: Some(to_codes),
+                ..op
+            };
+            trace.output("codes", result(result_of_codes));
             let graph = trace.finish();
             let mut host = vec![("scale", Host::F32(&scale)), ("of_weight", Host::F32(&of_weight))];
             let pixels = bytes(&images);
@@ -111,6 +130,11 @@ fn convolutions_of_codes_are_exact_at_all_levels() {
                         let found: Vec<u32> = y.iter().map(|x| x.to_bits()).collect();
                         let case = format!("{i}, zero {zero}, {level:?}, {threads} threads, frozen: {is_frozen}");
                         assert_eq!(found, expected, "case {case}");
+                        let found = cpu.output(program, "codes").expect("a result");
+                        let Host::U8(found) = found.host() else {
+                            panic!("codes are bytes")
+                        };
+                        assert_eq!(found, expected_codes, "codes of case {case}");
                     }
                 }
             });

@@ -70,7 +70,13 @@ impl<'g> Writer<'g> {
         let kernels = weight.permute(&[0, 2, 3, 1]).quantize_linear(0.03125, 128);
         let ones = |n| x.trace().full(DType::F32, &[n], 1.0 / 512.0);
         let scales = (ones(x.shape()[0]), ones(weight.shape()[0]));
-        let y = codes.quantized_conv2d(scales.0, (kernels, scales.1), None, QuantizedConv2d { options, zero });
+        let y = codes.quantized_conv2d(scales.0, (kernels, scales.1), None, QuantizedConv2d::new(options, zero));
+        if self.random.chance(50) {
+            // Numbers limited, as codes and numbers again.
+            let codes = y.relu().quantize_linear(1.0 / 64.0, self.random.pick(&[0, 9]));
+            self.push(codes.dequantize_linear(1.0 / 64.0, 0), false);
+            return;
+        }
         self.push(y * 64.0, false);
     }
 

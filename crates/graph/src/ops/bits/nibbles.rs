@@ -14,6 +14,10 @@ use crate::types::{DType, Type};
 const ZERO: u8 = 8;
 /// The codes of either sign.
 const LEVELS: f32 = 7.0;
+/// Elements whose codes lie side by side, in the low or in the high bits of bytes.
+const RUN: usize = DequantizeGroups::BLOCK / 2;
+/// Numbers of its binade are whole.
+const WHOLE: f32 = 1.5 * (1 << 23) as f32;
 
 /// Restores rows of codes of 4 bits: inputs `codes[N, B]` of `u8` and `scale[N, G]` of `f32`; output `y[N, columns]` of
 /// `f32`, `y = (code - 8) scale` with the scale of the element's group: `group` elements have one.
@@ -39,15 +43,14 @@ impl DequantizeGroups {
     /// # Errors
     /// Groups that are no multiple of 32, extents that no array has.
     pub fn types(&self, rows: usize) -> Result<[Type; 2]> {
-        const HALF: usize = DequantizeGroups::BLOCK / 2;
-        if self.group == 0 || !self.group.is_multiple_of(HALF) {
+        if self.group == 0 || !self.group.is_multiple_of(RUN) {
             return Err(Error::user(format!(
-                "groups of {} elements are no multiple of {HALF}",
+                "groups of {} elements are no multiple of {RUN}",
                 self.group
             )));
         }
         let blocks = self.columns.div_ceil(DequantizeGroups::BLOCK);
-        let Some(bytes) = blocks.checked_mul(HALF) else {
+        let Some(bytes) = blocks.checked_mul(RUN) else {
             return Err(Error::user(format!("rows of {} elements are too long", self.columns)));
         };
         Ok([
@@ -58,9 +61,8 @@ impl DequantizeGroups {
 
     /// The place of an element's code: its byte, and whether it is in the high bits.
     pub fn place(element: usize) -> (usize, bool) {
-        const HALF: usize = DequantizeGroups::BLOCK / 2;
         let (block, within) = (element / DequantizeGroups::BLOCK, element % DequantizeGroups::BLOCK);
-        (block * HALF + within % HALF, within >= HALF)
+        (block * RUN + within % RUN, within >= RUN)
     }
 
     /// Writes the codes and the scales of a row, of which codes of absent elements are those of zero. With the largest
@@ -77,16 +79,16 @@ impl DequantizeGroups {
             if *scale == 0.0 || !scale.is_finite() {
                 continue;
             }
-            for (j, x) in part.iter().enumerate() {
-                let level = (x / *scale).round_ties_even().clamp(-LEVELS, LEVELS);
-                let code = (level + f32::from(ZERO)) as u8;
-                let (byte, is_high) = DequantizeGroups::place(i * self.group + j);
-                let byte = &mut codes[byte];
-                *byte = if is_high {
-                    *byte & 0x0f | code << 4
-                } else {
-                    *byte & 0xf0 | code
-                };
+            for (j, run) in part.chunks(RUN).enumerate() {
+                let (first, is_high) = DequantizeGroups::place(i * self.group + j * RUN);
+                let kept = if is_high { 0x0f } else { 0xf0 };
+                let shift = if is_high { 4 } else { 0 };
+                for (byte, x) in codes[first..].iter_mut().zip(run) {
+                    // Ties go to the even level: a sum with this number has no bits for fractions.
+                    let level = ((x / *scale + WHOLE) - WHOLE).clamp(-LEVELS, LEVELS);
+                    let code = (level as i32 + i32::from(ZERO)) as u8;
+                    *byte = *byte & kept | code << shift;
+                }
             }
         }
     }

@@ -5,8 +5,10 @@ use lessen_base::{Error, Result};
 use super::sizes::{Conv2dOptions, Conv2dSizes};
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::elementwise::Elementwise;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op};
+use crate::ops::bits::QuantizeLinear;
 use crate::ops::contraction::QuantizedMatMul;
 use crate::ops::rules::arity;
 use crate::products::Products;
@@ -19,34 +21,58 @@ const ZERO: f64 = 128.0;
 /// Inputs `codes[N, H, W, C]` of `u8` with a `scale[N]` of `f32` for each image, `weight[O, KH, KW, C / G]` of `u8`
 /// with `weight_scale[O]` of `f32`, and optionally `bias[O]` of `i32`; the result `[N, OH, OW, O]` of `f32` is `y[n, i,
 /// j, o] = scale[n] weight_scale[o] (sum (codes - zero) (weight - 128) + bias[o])`, over the pixels and channels of
-/// [`Conv2d`](super::Conv2d)'s sum.
+/// [`Conv2d`](super::Conv2d)'s sum. With [`QuantizedConv2d::result`] the result is the codes of these numbers.
 ///
 /// The sum is an exact integer on every device, which wraps to 32 bits with its bias, is rounded to `f32`, and
 /// multiplied by the product of the scales. It has at most [`QuantizedMatMul::MOST`] terms.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QuantizedConv2d {
     /// How it slides; it does not widen.
     pub options: Conv2dOptions,
     /// The code of zero of the images.
     pub zero: u8,
+    /// The codes that the result's numbers become; `None` where the result is the numbers.
+    pub result: Option<QuantizeLinear>,
 }
 
 impl Named for QuantizedConv2d {
     const NAME: &'static str = "quantized_conv2d";
 
     fn to_attrs(&self) -> Attrs {
-        self.options.to_attrs().with("zero", self.zero.to_attr())
+        let attrs = self.options.to_attrs().with("zero", self.zero.to_attr());
+        match self.result {
+            None => attrs,
+            Some(QuantizeLinear { scale, zero }) => attrs
+                .with("result_scale", scale.to_attr())
+                .with("result_zero", zero.to_attr()),
+        }
     }
 
     fn from_attrs(attrs: &Attrs) -> Result<QuantizedConv2d> {
         Ok(QuantizedConv2d {
             options: Conv2dOptions::from_attrs(attrs)?,
             zero: AttrValue::read(attrs, "zero")?,
+            result: match attrs.get("result_scale") {
+                None => None,
+                Some(_) => Some(QuantizeLinear {
+                    scale: AttrValue::read(attrs, "result_scale")?,
+                    zero: AttrValue::read(attrs, "result_zero")?,
+                }),
+            },
         })
     }
 }
 
 impl QuantizedConv2d {
+    /// A convolution whose result is numbers.
+    pub fn new(options: Conv2dOptions, zero: u8) -> QuantizedConv2d {
+        QuantizedConv2d {
+            options,
+            zero,
+            result: None,
+        }
+    }
+
     /// The extents for inputs of the types `inputs`.
     ///
     /// # Errors
@@ -97,7 +123,11 @@ impl Op for QuantizedConv2d {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        Ok(vec![self.sizes(inputs)?.output(&Type::f32(&[]))])
+        let numbers = self.sizes(inputs)?.output(&Type::f32(&[]));
+        Ok(vec![match self.result {
+            None => numbers,
+            Some(codes) => Elementwise::output(&codes, &[numbers])?,
+        }])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -126,7 +156,8 @@ impl Op for QuantizedConv2d {
                     }
                 }
                 let sum = f64::from(sum as i64 as i32);
-                y.push(sum * (inputs[1].data[n] * inputs[3].data[o]));
+                let number = sum * (inputs[1].data[n] * inputs[3].data[o]);
+                y.push(self.result.map_or(number, |codes| codes.element(&[number])));
             }
         }
         vec![Array::new(outputs[0].clone(), y)]
@@ -139,7 +170,11 @@ impl Op for QuantizedConv2d {
         let weight = (weight.cast(DType::F32) - ZERO) * weight_scale.reshape(&[o, 1, 1, 1]);
         let y = x.conv2d(weight.permute(&[0, 3, 1, 2]), self.options);
         let bias = |bias: &Tensor<'g>| scale.reshape(&[n, 1, 1, 1]) * (weight_scale * bias.cast(DType::F32));
-        Some(vec![inputs.get(4).map_or(y, |of| y + bias(of))])
+        let y = inputs.get(4).map_or(y, |of| y + bias(of));
+        match self.result {
+            None => Some(vec![y]),
+            Some(codes) => Some(vec![y.trace().apply1(codes, &[y])]),
+        }
     }
 
     fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
@@ -168,7 +203,7 @@ impl Op for QuantizedConv2d {
 const WORD: usize = 4;
 
 impl<'g> Tensor<'g> {
-    /// The convolution `f32[N, OH, OW, O]` of images of codes `u8[N, H, W, C]` with a scale for each image and a weight
+    /// The convolution `[N, OH, OW, O]` of images of codes `u8[N, H, W, C]` with a scale for each image and a weight
     /// `u8[O, KH, KW, C / G]`. See [`QuantizedConv2d`]. Pixels of one group whose channels do not fill words get more
     /// channels, of zeros; a convolution of single pixels is traced as a product with a matrix.
     ///
@@ -195,7 +230,8 @@ impl<'g> Tensor<'g> {
             };
             let scale = scale.reshape(&[n, 1, 1]).broadcast_to(&[n, h, w]);
             let product = QuantizedMatMul { zero: op.zero };
-            return self.quantized_matmul_t(scale, (matrix, weight_scale), bias, product);
+            let y = self.quantized_matmul_t(scale, (matrix, weight_scale), bias, product);
+            return op.result.map_or(y, |codes| y.trace().apply1(codes, &[y]));
         }
         let more = sizes.inputs.next_multiple_of(WORD) - sizes.inputs;
         if op.options.groups == 1 && more > 0 {

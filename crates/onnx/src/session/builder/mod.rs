@@ -1,10 +1,12 @@
 //! One section of a model: its nodes are traced into a program as far as they can be, and run while they are traced.
 
+mod values;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, DType, Tensor, Trace, Type};
+use lessen_graph::{Array, DType, Tensor, Trace};
 
 use super::branch::inlined;
 use super::constants::Constants;
@@ -16,9 +18,6 @@ use crate::element::Element;
 use crate::host::{Data, HostTensor, HostValue};
 use crate::import::{Call, CodeStates, Codes, Held, HeldInputs, Restored, Value, moves_elements, operator};
 use crate::model::{Model, Node};
-
-/// The most elements of a float constant that is part of a program; more are a state.
-const MOST_INLINE: usize = 1;
 
 /// The most elements of integers that are known while a program is traced.
 const MOST_KNOWN: usize = 1 << 22;
@@ -176,44 +175,6 @@ impl<'a, 'g> Builder<'a, 'g> {
             self.items.push(Item::Node(node.clone()));
         }
         Ok(Done::Yes)
-    }
-
-    /// Notes what floats that never change were restored from.
-    fn note_restored(&mut self, node: &Node) -> Result<()> {
-        if node.proto.op_type != "DequantizeLinear" || node.attribute("block_size").is_some_and(|size| size.i != 0) {
-            return Ok(());
-        }
-        let array = |position: usize| -> Result<Option<Arc<HostTensor>>> {
-            let Some(name) = node.input(position) else {
-                return Ok(None);
-            };
-            let value = if self.scope.has(name) {
-                Some(self.scope.get(name)?)
-            } else {
-                self.constants.get(name)?
-            };
-            Ok(value.and_then(|value| value.tensor().cloned()))
-        };
-        let (integers, scale, zero) = (array(0)?, array(1)?, array(2)?);
-        let Some(output) = node.proto.output.first() else {
-            return Ok(());
-        };
-        let values = self.scope.get(output)?.tensor().cloned();
-        if let (Some(integers), Some(scale), Some(values)) = (integers, scale, values)
-            && matches!(integers.element(), Some(Element::Int(1 | 4) | Element::Unsigned(1)))
-            && values.element() == Some(Element::F32)
-        {
-            let restored = Restored {
-                name: node.input(0).unwrap_or_default().to_string(),
-                integers,
-                scale,
-                zero,
-                axis: node.attribute("axis").map_or(1, |axis| axis.i),
-                values,
-            };
-            self.restored.insert(output.clone(), Arc::new(restored));
-        }
-        Ok(())
     }
 
     /// A node with branches becomes the nodes of the branch that its condition chooses.
@@ -390,71 +351,6 @@ impl<'a, 'g> Builder<'a, 'g> {
             }
         }
         Ok(())
-    }
-
-    /// A value that a node reads, for its tracer.
-    fn value(&mut self, name: &str) -> Result<(Value<'g>, Element)> {
-        if let Some((tensor, element)) = self.pending.get(name) {
-            let (tensor, element) = (*tensor, *element);
-            let value = match element {
-                Element::Int(1) | Element::Unsigned(1) => Value::Codes(Codes {
-                    tensor,
-                    is_signed: element == Element::Int(1),
-                }),
-                Element::Int(4) => Value::Integers(tensor),
-                _ => Value::Traced(tensor),
-            };
-            return Ok((value, element));
-        }
-        if let Some(restored) = self.restored.get(name) {
-            return Ok((Value::Restored(restored.clone()), Element::F32));
-        }
-        if let Some((tensor, element, _)) = self.states.get(name) {
-            return Ok((Value::Traced(*tensor), *element));
-        }
-        let is_initializer = !self.scope.has(name);
-        if let Some(tensor) = self.model.initializers.get(name).filter(|_| is_initializer)
-            && tensor.element.is_float()
-            && tensor.numel() > MOST_INLINE
-        {
-            let ty = Type::new(tensor.element.dtype(), &tensor.shape);
-            let source = StateSource::Initializer(name.to_string());
-            return Ok((self.state(name, (tensor.element, &ty), source), tensor.element));
-        }
-        let value = if is_initializer {
-            self.constants
-                .get(name)?
-                .ok_or_else(|| Error::user(format!("nothing defines the value `{name}`")))?
-        } else {
-            self.scope.get(name)?
-        };
-        let Some((tensor, element)) = value
-            .tensor()
-            .and_then(|tensor| Some((tensor.clone(), tensor.element()?)))
-        else {
-            return Err(Error::user("a list is no value of a program"));
-        };
-        if !element.is_traced() {
-            return Err(Error::user(format!("{element} is no type of a program")));
-        }
-        if !self.is_fixed(name) {
-            let held = self.held.entry(name.to_string());
-            let held = held.or_insert_with(|| Arc::new(Held::new(name, tensor)));
-            return Ok((Value::Held(held.clone()), element));
-        }
-        let most = if element.is_float() { MOST_INLINE } else { MOST_KNOWN };
-        let ty = Type::new(element.dtype(), tensor.shape());
-        if tensor.len() <= most {
-            return Ok((Value::known(Array::new(ty, tensor.data().to_f64())), element));
-        }
-        Ok((self.state(name, (element, &ty), StateSource::Computed(tensor)), element))
-    }
-
-    /// A state of the program.
-    fn state(&mut self, name: &str, (element, ty): (Element, &Type), source: StateSource) -> Value<'g> {
-        let tensor = self.trace.state(name, ty.dtype, &ty.shape);
-        self.states.insert(name.to_string(), (tensor, element, source));
-        Value::Traced(tensor)
     }
 }
 

@@ -1,0 +1,319 @@
+//! Depthwise convolution of codes by AVX-512 VNNI. A word has the codes of a channel in four rows of the image, one
+//! below the other, and a vector has the words of 16 channels: an instruction adds up the products of four taps of each.
+//! The words of a row of the result are written first, then each pixel adds up the words of its columns.
+
+use std::arch::x86_64::*;
+use std::sync::Arc;
+
+use lessen_graph::ops::Conv2dSizes;
+
+use super::super::coded_factors::ZERO;
+use super::super::coded_sums::Scaling;
+use super::super::kernel::{Round, Work};
+use super::super::map::Map;
+use super::super::to_code::ToCode;
+use super::reads::{Row, of_windows};
+use super::sums::OfCodes;
+use crate::simd::V4;
+
+/// Channels of a vector, and rows of a word.
+const VECTOR: usize = 16;
+const WORD: usize = 4;
+
+/// A depthwise convolution of codes.
+#[derive(Clone, Copy)]
+pub(super) struct Vnni {
+    sizes: Conv2dSizes,
+    of_codes: OfCodes,
+    /// Words of a column of a window, and words of all its taps.
+    planes: usize,
+    taps: usize,
+    /// Channels in whole vectors.
+    channels: usize,
+    /// Columns of an image and one of padding.
+    columns: usize,
+    /// Bytes of the words of the weight and of the words of a row.
+    weight: usize,
+    row: usize,
+}
+
+impl Vnni {
+    /// None where memory cannot be counted.
+    pub(super) fn new(sizes: Conv2dSizes, of_codes: OfCodes) -> Option<Vnni> {
+        let planes = sizes.rows.taps.div_ceil(WORD);
+        let taps = planes.checked_mul(sizes.columns.taps)?;
+        let channels = sizes.inputs.checked_next_multiple_of(VECTOR)?;
+        let columns = sizes.columns.input.checked_add(1)?;
+        let words = |count: usize| count.checked_mul(channels)?.checked_mul(WORD);
+        // The sums of the levels lie behind the weight.
+        words(taps.checked_add(1)?)?;
+        Some(Vnni {
+            sizes,
+            of_codes,
+            planes,
+            taps,
+            channels,
+            columns,
+            weight: words(taps)?,
+            row: words(planes.checked_mul(columns)?)?,
+        })
+    }
+
+    /// Bytes that all workers share, and bytes of each.
+    pub(super) fn bytes(&self) -> [usize; 2] {
+        [self.weight + self.channels * size_of::<i32>(), self.row]
+    }
+
+    /// The rounds: the weight is arranged in words, and rows of the result are computed.
+    pub(super) fn rounds(self) -> Vec<Round> {
+        let turn = Round {
+            tasks: 1,
+            // SAFETY: see `Work`; the shared scratch has room for the words and the sums.
+            run: Box::new(move |w, _| unsafe { self.arrange(w.inputs[2], w.shared) }),
+        };
+        let pixels = of_windows(self.sizes);
+        let width = self.sizes.columns.taps;
+        // The column that each tap of each pixel reads, the one of padding where it reads none.
+        let mut read = vec![self.columns - 1; pixels.columns.len() * width];
+        for pixel in 0..pixels.columns.len() {
+            for column in pixels.columns.of(pixel) {
+                read[pixel * width + column.by] = column.at;
+            }
+        }
+        let read = Arc::new(read);
+        let image = self.sizes.rows.windows * self.sizes.columns.windows * self.sizes.inputs;
+        let rows = pixels.round(move |w, row| {
+            // SAFETY: see `Work`; the round before has arranged the weight, the scratch has room for the words of a
+            // row, and the machine has the instructions.
+            unsafe {
+                self.words(&row, w.inputs[0].add(row.image), w.scratch);
+                let scale = *w.x(1).add(row.to / image);
+                self.sums(w, scale, row.to, &read);
+            }
+        });
+        vec![turn, rows]
+    }
+
+    /// Writes the words of the weight, `[column of taps][plane][channel]`, and behind them the sums of the levels.
+    ///
+    /// # Safety
+    /// `weight` has the codes `[C, KH, KW, 1]`, and `to` room for the words and the sums.
+    unsafe fn arrange(&self, weight: *const u8, to: *mut u8) {
+        let (rows, width) = (self.sizes.rows.taps, self.sizes.columns.taps);
+        // SAFETY: passed on.
+        unsafe {
+            to.write_bytes(0, self.bytes()[0]);
+            let levels = to.add(self.weight).cast::<i32>();
+            for channel in 0..self.sizes.inputs {
+                let mut sum = 0;
+                for (row, column) in (0..rows).flat_map(|row| (0..width).map(move |column| (row, column))) {
+                    let level = i32::from(*weight.add((channel * rows + row) * width + column)) - ZERO;
+                    let word = (column * self.planes + row / WORD) * self.channels + channel;
+                    to.add(word * WORD + row % WORD).cast::<i8>().write(level as i8);
+                    sum += level;
+                }
+                levels.add(channel).write(sum);
+            }
+        }
+    }
+
+    /// Writes the words of the columns that a row of the result reads, `[plane][column][channel]`; rows and columns of
+    /// padding have the code of zero.
+    ///
+    /// # Safety
+    /// The CPU has SSE2; `x` is the row's image, and `to` has room for the words.
+    unsafe fn words(&self, row: &Row<'_, usize>, x: *const u8, to: *mut u8) {
+        let mut lines = [std::ptr::null::<u8>(); WORD];
+        for plane in 0..self.planes {
+            lines.fill(std::ptr::null());
+            for read in row.rows.iter().filter(|read| read.by / WORD == plane) {
+                lines[read.by % WORD] = x.wrapping_add(read.at * row.line);
+            }
+            // SAFETY: the lines lie in the image; passed on.
+            unsafe {
+                let to = to.add(plane * self.columns * self.channels * WORD);
+                for column in 0..self.columns - 1 {
+                    let from = lines.map(|line| {
+                        if line.is_null() {
+                            line
+                        } else {
+                            line.wrapping_add(column * row.channels)
+                        }
+                    });
+                    self.column(from, row.channels, to.add(column * self.channels * WORD));
+                }
+                let padding = to.add((self.columns - 1) * self.channels * WORD);
+                padding.write_bytes(self.of_codes.zero, self.channels * WORD);
+            }
+        }
+    }
+
+    /// Writes the words of a column's channels from four pixels; one that is null has codes of zero.
+    ///
+    /// # Safety
+    /// The CPU has SSE2; the pixels have the channels, and `to` room for the words.
+    #[inline(always)]
+    unsafe fn column(&self, from: [*const u8; WORD], channels: usize, to: *mut u8) {
+        let mut c = 0;
+        while c < channels {
+            let some = (channels - c).min(VECTOR);
+            // SAFETY: passed on; only the pixel's channels are read.
+            unsafe {
+                let [a, b, d, e] = from.map(|pixel| {
+                    if pixel.is_null() {
+                        _mm_set1_epi8(self.of_codes.zero as i8)
+                    } else if some == VECTOR {
+                        _mm_loadu_si128(pixel.add(c).cast())
+                    } else {
+                        let mut codes = [0u8; VECTOR];
+                        codes.as_mut_ptr().copy_from_nonoverlapping(pixel.add(c), some);
+                        _mm_loadu_si128(codes.as_ptr().cast())
+                    }
+                });
+                let (low, high) = (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b));
+                let (low_next, high_next) = (_mm_unpacklo_epi8(d, e), _mm_unpackhi_epi8(d, e));
+                let words = [
+                    _mm_unpacklo_epi16(low, low_next),
+                    _mm_unpackhi_epi16(low, low_next),
+                    _mm_unpacklo_epi16(high, high_next),
+                    _mm_unpackhi_epi16(high, high_next),
+                ];
+                for (i, word) in words.into_iter().enumerate() {
+                    _mm_storeu_si128(to.add(c * WORD).cast::<__m128i>().add(i), word);
+                }
+            }
+            c += VECTOR;
+        }
+    }
+
+    /// Computes a row of the result, which begins at element `to`, from its words.
+    ///
+    /// # Safety
+    /// The CPU has the instructions; see [`Work`].
+    unsafe fn sums(&self, w: &Work<'_>, scale: f32, to: usize, read: &[usize]) {
+        // SAFETY: passed on.
+        unsafe {
+            let levels = w.shared.add(self.weight).cast::<i32>();
+            let scaling = self.of_codes.scaling(w, 0, levels);
+            let all = Channels {
+                words: w.scratch,
+                weight: w.shared,
+                read,
+                scale,
+                scaling,
+            };
+            match self.of_codes.codes {
+                None => self.vectors(&all, Numbers(w.y(0).add(to))),
+                Some(codes) => self.vectors(&all, Codes(codes, w.outputs[0].add(to))),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,avx2,fma")]
+    unsafe fn vectors<W: Write>(&self, all: &Channels<'_>, to: W) {
+        for c in (0..self.sizes.inputs).step_by(VECTOR) {
+            // SAFETY: passed on.
+            unsafe {
+                match (self.taps, self.planes) {
+                    (3, 1) => self.vector::<3, W>(all, c, to),
+                    (5, 1) => self.vector::<5, W>(all, c, to),
+                    _ => self.vector::<0, W>(all, c, to),
+                }
+            }
+        }
+    }
+
+    /// The channels of a vector of all pixels. `T` is the number of a window's columns, of one word each, whose weights
+    /// stay in registers, or 0.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,avx2,fma")]
+    unsafe fn vector<const T: usize, W: Write>(&self, all: &Channels<'_>, c: usize, to: W) {
+        let (width, channels) = (self.sizes.columns.taps, self.sizes.inputs);
+        let mut weights = [_mm512_setzero_si512(); T];
+        // SAFETY: passed on; words and weights have whole vectors of channels.
+        unsafe {
+            let weight = |tap: usize| _mm512_loadu_si512(all.weight.add((tap * self.channels + c) * WORD).cast());
+            for (tap, to) in weights.iter_mut().enumerate() {
+                *to = weight(tap);
+            }
+            let word = |plane: usize, column: usize| {
+                let at = (plane * self.columns + column) * self.channels + c;
+                _mm512_loadu_si512(all.words.add(at * WORD).cast())
+            };
+            for pixel in 0..self.sizes.columns.windows {
+                let columns = all.read.as_ptr().add(pixel * width);
+                let mut sum = _mm512_setzero_si512();
+                for tap in 0..T {
+                    sum = _mm512_dpbusd_epi32(sum, word(0, *columns.add(tap)), weights[tap]);
+                }
+                if T == 0 {
+                    for tap in 0..self.taps {
+                        let (column, plane) = (tap / self.planes, tap % self.planes);
+                        sum = _mm512_dpbusd_epi32(sum, word(plane, *columns.add(column)), weight(tap));
+                    }
+                }
+                let mut sums = [0i32; VECTOR];
+                _mm512_storeu_si512(sums.as_mut_ptr().cast(), sum);
+                let (at, left) = (pixel * channels + c, channels - c);
+                if left >= VECTOR {
+                    to.write(all.scaling.from(c).numbers::<VECTOR>(0, all.scale, sums.as_ptr()), at);
+                } else {
+                    for i in 0..left {
+                        to.write(
+                            all.scaling.from(c + i).numbers::<1>(0, all.scale, sums.as_ptr().add(i)),
+                            at + i,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the channels of a row are computed from.
+struct Channels<'a> {
+    words: *const u8,
+    weight: *const u8,
+    /// The column that each tap of each pixel reads.
+    read: &'a [usize],
+    /// The scale of the image.
+    scale: f32,
+    scaling: Scaling,
+}
+
+/// Where numbers are written.
+trait Write: Copy {
+    /// Writes numbers at an element.
+    ///
+    /// # Safety
+    /// They are writable.
+    unsafe fn write<const W: usize>(self, numbers: [f32; W], at: usize);
+}
+
+/// Numbers themselves.
+#[derive(Clone, Copy)]
+struct Numbers(*mut f32);
+
+/// Their codes.
+#[derive(Clone, Copy)]
+struct Codes(ToCode, *mut u8);
+
+impl Write for Numbers {
+    #[inline(always)]
+    unsafe fn write<const W: usize>(self, numbers: [f32; W], at: usize) {
+        // SAFETY: passed on.
+        unsafe { self.0.add(at).cast::<[f32; W]>().write_unaligned(numbers) }
+    }
+}
+
+impl Write for Codes {
+    #[inline(always)]
+    unsafe fn write<const W: usize>(self, numbers: [f32; W], at: usize) {
+        let mut codes = [0; W];
+        for i in 0..W {
+            codes[i] = self.0.map::<V4>(numbers[i]);
+        }
+        // SAFETY: passed on.
+        unsafe { self.1.add(at).cast::<[u8; W]>().write_unaligned(codes) }
+    }
+}

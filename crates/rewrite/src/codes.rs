@@ -1,0 +1,84 @@
+//! Codes of 8 bits that are written by what computes their numbers: a convolution of codes whose numbers become codes
+//! alone writes these, and what only limits numbers within the range of their codes is left out.
+
+use std::sync::Arc;
+
+use lessen_graph::{Graph, ValueId, ops};
+
+use crate::Rewriter;
+use crate::dead_code::without_dead_code;
+
+/// How far from the middle between two codes a limit is that both `f32` and `f64` round to the same code.
+const MARGIN: f64 = 1e-3;
+
+/// The graph whose convolutions of codes write codes where these are all that is read of them.
+pub fn write_codes(graph: &Graph) -> Graph {
+    if !graph.nodes.iter().any(|node| node.op.is::<ops::QuantizeLinear>()) {
+        return graph.clone();
+    }
+    fused(&without_dead_code(unlimited(graph)))
+}
+
+/// Codes are made of numbers before limits that they have by themselves.
+fn unlimited(graph: &Graph) -> Graph {
+    let mut rewriter = Rewriter::new(graph);
+    for node in &graph.nodes {
+        let Some(codes) = node.op.downcast_ref::<ops::QuantizeLinear>() else {
+            rewriter.copy(node);
+            continue;
+        };
+        let mut numbers = node.inputs[0];
+        while let Some(before) = before_limits(graph, numbers, codes) {
+            numbers = before;
+        }
+        let inputs = [rewriter.get(numbers)];
+        rewriter.copy_with(node, &inputs, node.phase);
+    }
+    rewriter.finish()
+}
+
+/// The numbers of which an operation makes a value with the same codes.
+fn before_limits(graph: &Graph, value: ValueId, codes: &ops::QuantizeLinear) -> Option<ValueId> {
+    let node = &graph.nodes[graph.producer(value)?.index()];
+    let (low, high) = match node.op.downcast_ref::<ops::Clamp>() {
+        Some(clamp) => (clamp.low, clamp.high),
+        None if node.op.is::<ops::Relu>() => (0.0, f64::INFINITY),
+        None => return None,
+    };
+    let code = |x: f64| x / codes.scale + f64::from(codes.zero);
+    let has_all = code(low) <= 0.5 - MARGIN && code(high) >= 254.5 + MARGIN;
+    has_all.then(|| node.inputs[0])
+}
+
+/// Convolutions whose numbers are read as codes alone write the codes.
+fn fused(graph: &Graph) -> Graph {
+    let mut uses = vec![0usize; graph.values.len()];
+    let read = graph.nodes.iter().flat_map(|node| node.inputs.iter().copied());
+    let kept = graph.outputs.iter().map(|output| output.value);
+    let assigned = graph.assigns.iter().map(|assign| assign.value);
+    read.chain(kept)
+        .chain(assigned)
+        .for_each(|value| uses[value.index()] += 1);
+    let mut rewriter = Rewriter::new(graph);
+    for node in &graph.nodes {
+        let numbers = node.inputs.first().copied();
+        let convolution = numbers
+            .filter(|value| node.op.is::<ops::QuantizeLinear>() && uses[value.index()] == 1)
+            .and_then(|value| graph.producer(value))
+            .map(|id| &graph.nodes[id.index()]);
+        let of_codes = convolution.and_then(|conv| Some((conv, *conv.op.downcast_ref::<ops::QuantizedConv2d>()?)));
+        match (of_codes, node.op.downcast_ref::<ops::QuantizeLinear>()) {
+            (Some((conv, op)), Some(codes)) if op.result.is_none() => {
+                let inputs: Vec<ValueId> = conv.inputs.iter().map(|&input| rewriter.get(input)).collect();
+                let op = ops::QuantizedConv2d {
+                    result: Some(*codes),
+                    ..op
+                };
+                let new = rewriter.push(Arc::new(op), &inputs, conv.phase, &conv.scope)[0];
+                rewriter.set(node.outputs[0], new);
+            }
+            _ => rewriter.copy(node),
+        }
+    }
+    without_dead_code(rewriter.finish())
+}
