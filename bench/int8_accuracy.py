@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes docs/results/int8_accuracy.md: what models that are trained here lose when they are computed in integers, without
-calibration, by activation and task (table 3 of the HeLU paper), and the time of both (its figures 3 and 4).
+calibration, by activation and task (table 3 of the HeLU paper), on images and in perplexity, and the time of half
+precision and of integers (its figures 3 and 4).
 
-    python3 bench/int8_accuracy.py --glue DATA --tokenizer DIR --cifar DATA [--out runs/int8] [--seeds 1,2]
+    python3 bench/int8_accuracy.py --glue DATA --tokenizer DIR [--cifar DATA] [--text FILE] [--out runs/int8] [--seeds 1,2]
                                    [--tasks SST-2,CoLA,..] [--lessen PATH] [--write PAGE]
 
 Each network is a run in the folder OUT, and is not trained again where it is there; scores are kept beside it.
@@ -22,9 +23,9 @@ TASKS = {
     "SST-2": (2000, 32),
     "CoLA": (534, 32),
     "MRPC": (345, 64),
-    "RTE": (234, 64),
+    "RTE": (234, 128),
     "STS-B": (540, 64),
-    "WNLI": (60, 64),
+    "WNLI": (60, 128),
 }
 ACTIVATIONS = {"ReLU": "relu", "GELU": "gelu", "HeLU": "helu:0.05"}
 # Table 3 of the HeLU paper: points of the score in integers beyond that in floats.
@@ -36,6 +37,9 @@ PUBLISHED = {
 # The score of the paper's table in what `lessen eval` calls it.
 SCORES = {"STS-B": "dev_spearman", "MRPC": "dev_f1", "CoLA": "dev_matthews"}
 CIFAR_EPOCHS = 6
+TEXT_STEPS = 600
+# Precisions that score classes, and those that score texts.
+CLASSES, TEXTS = ("f32", "int8"), ("f32", "bf16", "int8", "int4")
 BATCH, REQUESTS = 256, 10
 # Points that a score may lose on SST-2 and CIFAR-10.
 LIMIT = 0.3
@@ -56,13 +60,13 @@ def kept(path, make):
         return json.load(file)
 
 
-def scores(args, folder, train, split):
-    """The scores of a run in floats and in integers."""
+def scores(args, folder, train, split, precisions=CLASSES):
+    """The scores of a run in each precision."""
     if not os.path.exists(os.path.join(folder, "report.json")):
         resume = os.path.isdir(folder)
         run(args, ["train", *train, "--out", folder, "--json"] if not resume else ["train", "--resume", "--out", folder, "--json"], folder)
     both = {}
-    for precision in ("f32", "int8"):
+    for precision in precisions:
         command = ["eval", folder, "--split", split, "--precision", precision, "--json"]
         path = os.path.join(folder, f"{precision}.json")
         both[precision] = kept(path, lambda: json.loads(run(args, command, f"{folder}: {precision}")))
@@ -83,6 +87,12 @@ def of_cifar(args, seed):
     keys = [f"train.epochs={CIFAR_EPOCHS}", f"train.seed={seed}", "train.eval_every=0", "train.checkpoint_every=0"]
     command = ["cifar10", "--data", args.cifar, *(word for key in keys for word in ("--set", key))]
     return scores(args, os.path.join(args.out, f"CIFAR-10-{seed}"), command, "test")
+
+
+def of_text(args):
+    keys = [f"train.steps={TEXT_STEPS}", "train.eval_every=0", "train.checkpoint_every=0"]
+    command = ["shakespeare", "--data", args.text, *(word for key in keys for word in ("--set", key))]
+    return scores(args, os.path.join(args.out, "text"), command, "dev", TEXTS)
 
 
 def points(both, name):
@@ -118,7 +128,7 @@ def verdict(what, losses):
     return f"- At most {LIMIT} points lost on {what}: {said}; {cell(losses)} points, at worst {worst:+.2f}."
 
 
-def page(args, tasks, glue, cifar, speeds):
+def page(args, tasks, glue, cifar, texts, speeds):
     seeds = args.seeds.split(",")
     rows, levels = [], []
     for activation in ACTIVATIONS:
@@ -143,7 +153,8 @@ def page(args, tasks, glue, cifar, speeds):
         "Written by",
         "",
         "```",
-        f"python3 bench/int8_accuracy.py --glue {args.glue} --tokenizer {args.tokenizer} --cifar {args.cifar} --seeds {args.seeds}",
+        "python3 bench/int8_accuracy.py"
+        + "".join(f" --{name} {value}" for name in ("glue", "tokenizer", "cifar", "text", "seeds") if (value := getattr(args, name))),
         "```",
         "",
         f"- Date: {datetime.date.today().isoformat()}",
@@ -172,6 +183,13 @@ def page(args, tasks, glue, cifar, speeds):
     if cifar:
         found = [points(both, "test_accuracy") for both in cifar]
         text.append(verdict(f"CIFAR-10 (ResNet-20, {CIFAR_EPOCHS} epochs, {statistics.mean(level for level, _ in found):.1f} %)", [change for _, change in found]))
+    if texts:
+        text += [
+            "",
+            f"## Perplexity of a GPT of 4 layers of width 192, on characters, after {TEXT_STEPS} steps",
+            "",
+            *table(list(TEXTS), [[f"{texts[precision]['dev_perplexity']:.4f}" for precision in TEXTS]]),
+        ]
     text += [
         "",
         f"## Figures 3 and 4: time of half precision and of integers, batches of {BATCH}, {REQUESTS} repeats",
@@ -196,6 +214,7 @@ def main():
     parser.add_argument("--glue", required=True)
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--cifar")
+    parser.add_argument("--text")
     parser.add_argument("--out", default="runs/int8")
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--tasks", default=",".join(TASKS))
@@ -213,7 +232,8 @@ def main():
             folders[activation] = of_seeds[0][0]
     cifar = [of_cifar(args, seed) for seed in seeds] if args.cifar else []
     speeds = {f"{activation}, {tasks[-1]}": times(args, folder) for activation, folder in folders.items()}
-    text = page(args, tasks, found, cifar, speeds)
+    texts = of_text(args) if args.text else None
+    text = page(args, tasks, found, cifar, texts, speeds)
     print(text)
     if args.write:
         with open(args.write, "w", encoding="utf-8") as file:

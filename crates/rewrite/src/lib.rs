@@ -1,6 +1,7 @@
 //! Rewrites of any graph: functions from a graph to an equal, better one that know no device.
 //!
-//! - Common rewrites: [`lower`], [`write_codes`], [`eliminate_dead_code`], [`eliminate_common_subexpressions`], [`fold_constants`];
+//! - Common rewrites: [`lower`], [`write_codes`], [`eliminate_dead_code`], [`eliminate_common_subexpressions`],
+//!   [`fold_constants`];
 //! - patterns: [`recognize`] replaces norms, attention and GELU of primitive operations by one operation each;
 //! - norm conversion: [`convert_norms`] turns LayerNorm into RMSNorm or CRMSNorm where its mean is redundant.
 //!

@@ -9,8 +9,8 @@ use crate::simd::Level;
 const MOST: f32 = 512.0;
 
 /// How numbers become codes. The quotient by the scale is that of a division, from products: a product with the
-/// rounded inverse, corrected by its exact remainder (Markstein 1990). Numbers and scale are multiplied by a power of two
-/// before, so that neither the inverse nor the remainder leaves the range of `f32`.
+/// rounded inverse, corrected by its exact remainder (Markstein 1990). Numbers and scale are multiplied by a power of
+/// two before, so that neither the inverse nor the remainder leaves the range of `f32`.
 #[derive(Clone, Copy)]
 pub(super) struct ToCode {
     /// The power of two.

@@ -1,6 +1,6 @@
 //! Depthwise convolution of codes by AVX-512 VNNI. A word has the codes of a channel in four rows of the image, one
-//! below the other, and a vector has the words of 16 channels: an instruction adds up the products of four taps of each.
-//! The words of a row of the result are written first, then each pixel adds up the words of its columns.
+//! below the other, and a vector has the words of 16 channels: an instruction adds up the products of four taps of
+//! each. The words of a row of the result are written first, then each pixel adds up the words of its columns.
 
 use std::arch::x86_64::*;
 use std::sync::Arc;
