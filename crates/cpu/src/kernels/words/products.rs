@@ -143,6 +143,9 @@ macro_rules! product {
     };
 }
 
+/// Words of a panel that are asked for before they are read: a panel of many words does not stay in the first cache.
+const AHEAD: usize = 6;
+
 /// Defines the products of rows and of columns for a type of words: `add` adds the product of two words to a sum.
 macro_rules! products {
     ($rows:ident, $columns:ident, $features:literal, |$sum:ident, $left:ident, $right:ident| $add:expr) => {
@@ -161,6 +164,10 @@ macro_rules! products {
                 let mut panel = terms.panel.add(run * terms.panel_apart);
                 for word in 0..terms.words {
                     let right: [__m512; V] = read(panel, !0);
+                    unrolled!(J < V, {
+                        let ahead = AHEAD * terms.panel_row + J * (VECTOR * WORD);
+                        _mm_prefetch::<_MM_HINT_T0>(panel.wrapping_add(ahead).cast());
+                    });
                     panel = panel.add(terms.panel_row);
                     unrolled!(I < R, {
                         let $left = _mm512_set1_ps(left[I].add(word * WORD).cast::<f32>().read_unaligned());
