@@ -96,7 +96,9 @@ impl Quantize {
             tell(&format!("{name} stays in f32: {reason}"));
         }
         for (name, size) in &found.smaller_groups {
-            tell(&format!("{name} has groups of {size}: its inputs are no multiple of the group"));
+            tell(&format!(
+                "{name} has groups of {size}: its inputs are no multiple of the group"
+            ));
         }
         if let Some([before, _]) = &scores {
             before.remarks.iter().for_each(|remark| tell(remark));
@@ -117,7 +119,9 @@ impl Quantize {
                 group: group.unwrap_or(GROUP),
             }),
             (_, None) => Ok(Integers::Eight),
-            (_, Some(_)) => Err(Error::user("--group goes with --weights int4; leave it out, or add that")),
+            (_, Some(_)) => Err(Error::user(
+                "--group goes with --weights int4; leave it out, or add that",
+            )),
         }
     }
 

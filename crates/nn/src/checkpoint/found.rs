@@ -11,6 +11,7 @@ use super::receive::Receive;
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
 use crate::params::ParamSpec;
+use crate::quantization::check_scale;
 use lessen_base::{Error, Result};
 use lessen_graph::ops::DequantizeGroups;
 
@@ -92,6 +93,7 @@ impl Found {
         };
         let mut first = 0;
         let mut put = |part: &[f32]| {
+            check_scale(&param.name, part)?;
             take(param, first, part)?;
             first += part.len();
             Ok(())

@@ -99,7 +99,10 @@ impl Packed {
         };
         let others = [
             ("_zero_point", "zero points, and Lessen reads symmetric codes"),
-            ("_g_idx", "an order of its inputs (actorder), which Lessen does not read"),
+            (
+                "_g_idx",
+                "an order of its inputs (actorder), which Lessen does not read",
+            ),
             ("_global_scale", "a scale of all scales, which Lessen does not read"),
         ];
         for (ending, what) in others {
@@ -204,11 +207,7 @@ impl Packed {
     ///
     /// # Errors
     /// A file that cannot be read, and the errors of `put`.
-    pub(super) fn numbers(
-        &self,
-        checkpoint: &mut Checkpoint,
-        put: &mut dyn FnMut(&[f32]) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn numbers(&self, checkpoint: &mut Checkpoint, put: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
         let scales = self.scales.len() / self.rows;
         let number = |row: usize, words: &[u8], column: usize| {
             let level = f32::from(code(words, column)) - f32::from(ZERO);
@@ -282,7 +281,13 @@ fn extents(checkpoint: &mut Checkpoint, tensor: &str) -> Result<[usize; 2]> {
         file.visit(&name, &mut |bytes| {
             match stored.dtype {
                 Dtype::I64 => all.extend(bytes.as_chunks::<8>().0.iter().map(|x| i64::from_le_bytes(*x))),
-                Dtype::I32 => all.extend(bytes.as_chunks::<4>().0.iter().map(|x| i64::from(i32::from_le_bytes(*x)))),
+                Dtype::I32 => all.extend(
+                    bytes
+                        .as_chunks::<4>()
+                        .0
+                        .iter()
+                        .map(|x| i64::from(i32::from_le_bytes(*x))),
+                ),
                 _ => {}
             }
             Ok(())

@@ -137,9 +137,7 @@ pub fn has_packed_weights(dir: &Path) -> bool {
 pub(super) fn turned_layers(dir: &Path) -> BTreeSet<String> {
     let fields = Fields::read(&dir.join("config.json")).ok();
     let config = fields.as_ref().and_then(|fields| fields.get(CONFIG));
-    let turned = config
-        .and_then(|config| config.get(TURNED))
-        .and_then(Value::as_array);
+    let turned = config.and_then(|config| config.get(TURNED)).and_then(Value::as_array);
     let names = turned.into_iter().flatten().filter_map(Value::as_str);
     names.map(str::to_string).collect()
 }

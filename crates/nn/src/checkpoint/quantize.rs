@@ -222,7 +222,10 @@ fn of_groups(tensor: Stored, group: usize, is_turned: bool) -> Result<[(Stored, 
     let extents = [rows, columns].map(|extent| (extent as i64).to_le_bytes()).concat();
     Ok([
         (codes, Content::Groups(tensor.name, op, is_turned)),
-        (stored(scale, Dtype::F32, &[rows, columns.div_ceil(group)]), Content::Scales),
+        (
+            stored(scale, Dtype::F32, &[rows, columns.div_ceil(group)]),
+            Content::Scales,
+        ),
         (stored(shape, Dtype::I64, &[2]), Content::Bytes(extents)),
     ])
 }

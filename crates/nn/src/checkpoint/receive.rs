@@ -35,6 +35,9 @@ impl Receive for Numbers<'_, '_> {
     }
 
     fn codes(&mut self, param: &ParamSpec, _: usize, _: &[u8], _: &[f32]) -> Result<()> {
-        Err(lessen_base::Error::internal(format!("`{}` is taken as numbers", param.name)))
+        Err(lessen_base::Error::internal(format!(
+            "`{}` is taken as numbers",
+            param.name
+        )))
     }
 }

@@ -3,7 +3,6 @@
 use lessen_base::Result;
 use lessen_graph::ops::DequantizeGroups;
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::quantization::check_scale;
 use lessen_nn::{
     Model, NormKind, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes,
 };
@@ -144,7 +143,6 @@ impl Filling<'_> {
 
 impl checkpoint::Receive for Filling<'_> {
     fn numbers(&mut self, param: &ParamSpec, first: usize, part: &[f32]) -> Result<()> {
-        check_scale(&param.name, part)?;
         if !self.is_ordered(&param.name) {
             return self.session.set_part(&param.name, first, part);
         }

@@ -145,7 +145,9 @@ impl Session {
         let param = self.params.iter().find(|param| param.name == name);
         let stored = param.and_then(|param| Some((param, self.view.codec().groups(param.into())?)));
         let Some((param, op)) = stored else {
-            return Err(Error::user(format!("`{name}` is no parameter that is stored in 4 bits")));
+            return Err(Error::user(format!(
+                "`{name}` is no parameter that is stored in 4 bits"
+            )));
         };
         let [of_codes, of_scales] = op.types(1)?.map(|ty| ty.last());
         let states = self.states_of_param(param.into());
