@@ -6,7 +6,7 @@ use super::quantize_onnx::QuantizeOnnx;
 use crate::{say, tell};
 use clap::Args;
 use lessen_compile::Precision;
-use lessen_nn::checkpoint::Integers;
+use lessen_nn::checkpoint::{Integers, gguf_file};
 use lessen_run::calibration::Method;
 use lessen_run::quantization::{QuantizedFolder, quantize_folder};
 use lessen_run::recipe::words::Word;
@@ -65,7 +65,7 @@ pub struct Quantize {
 impl Quantize {
     /// Quantizes; the exit code.
     pub fn run(self) -> Result<u8> {
-        if self.model.folder().is_file() {
+        if self.model.folder().is_file() && gguf_file(self.model.folder()).is_none() {
             return self.onnx();
         }
         let data = match &self.calibrate[..] {
@@ -78,6 +78,7 @@ impl Quantize {
             }
         };
         let integers = self.integers()?;
+        self.device.warn_of_integers()?;
         let added = self.model.added()?;
         let backend = || self.device.open();
         let found = quantize_folder(

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::generate::trained;
 use crate::images::bars;
-use crate::support::{classifier, json, lessen, refuse, stderr, succeed, text, titles, train_on};
+use crate::support::{classifier, command, json, lessen, refuse, stderr, succeed, text, titles, train_on};
 
 #[test]
 fn a_quantized_model_is_scored_and_asked_as_its_source() {
@@ -237,7 +237,7 @@ fn matrices_become_integers_of_four_bits() {
             "0",
             "--json",
         ];
-        json(dir, &[&args[..], more].concat())["completion"].clone()
+        json(dir, &[&args[..], more].concat())["text"].clone()
     };
     assert_eq!(text_of("small", &[]), text_of("run", &[]));
     for precision in ["f32", "int8", "int4"] {
@@ -280,6 +280,48 @@ fn int8_is_no_precision_of_training_and_a_model_has_to_be_there() {
     );
     let sentence = refuse(dir, &["quantize", "nothing", "-o", "small"]);
     assert!(sentence.contains("nothing"), "{sentence}");
+    fs::create_dir(dir.join("other")).unwrap();
+    fs::write(dir.join("other/model.gguf"), "GGUF").unwrap();
+    for model in ["other", "other/model.gguf"] {
+        for asked in [
+            &["eval", model, "--data", "titles"][..],
+            &["quantize", model, "-o", "small"],
+        ] {
+            let sentence = refuse(dir, asked);
+            assert!(sentence.contains("model.gguf is of the format GGUF"), "{sentence}");
+        }
+    }
+}
+
+/// Products of integers on a machine without instructions for them have the same bits, and a line says that they take
+/// longer.
+#[test]
+fn a_machine_without_the_instructions_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let (recipe, data) = (classifier(dir, "encoder", ""), titles(dir));
+    succeed(dir, &train_on(&recipe, &data, &["--out", "run", "-q"]));
+    let data = text(&data);
+    succeed(dir, &["quantize", "run", "-o", "four", "--weights", "int4"]);
+    succeed(dir, &["quantize", "run", "-o", "eight"]);
+    let asked = |model: &str, precision: &[&str]| {
+        let args = [&["eval", model, "--data", data, "--json"], precision].concat();
+        let output = command(dir, &args).env("LESSEN_CPU", "baseline").output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+            .matches("no instructions for products of integers")
+            .count()
+    };
+    for (model, precision, count) in [
+        ("run", &[][..], 0),
+        ("run", &["--precision", "int8"], 1),
+        ("run", &["--precision", "int4"], 1),
+        ("four", &[], 1),
+        ("eight", &[], 1),
+        ("eight", &["--precision", "f32"], 0),
+    ] {
+        assert_eq!(asked(model, precision), count, "{model} {precision:?}");
+    }
 }
 
 /// An ONNX file with integers runs, and says nearly the same; convolutions need inputs that say their ranges.

@@ -7,6 +7,7 @@ use safetensors::Dtype;
 
 use super::names::{candidates, is_redundant};
 use super::packed::{Packed, beside_packed, packed};
+use super::quantization_config::READ;
 use super::receive::Receive;
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
@@ -50,6 +51,11 @@ impl Found {
                 .into_iter()
                 .find(|name| checkpoint.has(name) && !is_other(name));
             if found.is_none() && !may_lack(&param.name) {
+                let codes = format!("{}.qweight", param.name.trim_end_matches(".weight"));
+                if checkpoint.places.contains_key(&codes) {
+                    let what = format!("is of codes as GPTQ or AWQ have them; {READ}");
+                    return Err(checkpoint.file(&codes).wrong(&codes, &what));
+                }
                 return Err(Error::user(format!(
                     "{} has no tensor `{}`, which the model needs; is it of another model?",
                     checkpoint.path.display(),

@@ -36,7 +36,7 @@ pub use file::TensorFile;
 pub use folder::ModelFolder;
 pub use found::{Rest, Take};
 pub use load::{Loaded, load, load_into, load_with, stored_groups};
-pub use quantization_config::{has_integer_products, has_packed_weights};
+pub use quantization_config::{gguf_file, has_integer_products, has_packed_weights};
 pub use quantize::{InputScales, Integers, check_unquantized, quantize};
 pub use reader::Reader;
 pub use receive::Receive;

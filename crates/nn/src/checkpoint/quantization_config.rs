@@ -1,9 +1,10 @@
 //! The field of `config.json` that says how weights are quantized.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use crate::config::Fields;
@@ -121,6 +122,24 @@ fn check_inputs(inputs: Option<&Value>, is_packed: bool, count: usize) -> std::r
         Err(format!("of {count} groups, and Lessen reads them of one"))
     } else {
         Ok(())
+    }
+}
+
+/// The file of the format GGUF that a path is or, as a folder, has.
+pub fn gguf_file(path: &Path) -> Option<PathBuf> {
+    let within = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut all = within.map(|file| file.path()).chain([path.to_path_buf()]);
+    all.find(|path| path.extension().is_some_and(|ending| ending == "gguf"))
+}
+
+/// Refuses a file of the format GGUF, and a folder that has one.
+///
+/// # Errors
+/// Such a file, by its name.
+pub(super) fn refuse_gguf(path: &Path) -> Result<()> {
+    match gguf_file(path) {
+        None => Ok(()),
+        Some(file) => Err(Error::user(format!("{} is of the format GGUF; {READ}", file.display()))),
     }
 }
 

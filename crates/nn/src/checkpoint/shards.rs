@@ -10,7 +10,7 @@ use super::WANTED_FOLDER;
 use super::file::TensorFile;
 use super::names::{Tied, tied};
 use super::packed::packed;
-use super::quantization_config::turned_layers;
+use super::quantization_config::{refuse_gguf, turned_layers};
 use super::save::Stored;
 use crate::params::ParamSpec;
 use lessen_base::{Error, Result};
@@ -51,6 +51,7 @@ impl Checkpoint {
                  .save_pretrained(d)\""
             )));
         }
+        refuse_gguf(dir)?;
         Err(Error::user(format!(
             "{shown} has no model.safetensors; {WANTED_FOLDER}"
         )))

@@ -323,3 +323,27 @@ fn the_config_names_groups_and_what_stays() {
         .to_string();
     assert!(refused.contains("in the order [out, in]"), "{refused}");
 }
+
+#[test]
+fn codes_of_other_tools_are_refused_by_name() {
+    let folder = Folder::copy_of("bert-tiny-cls");
+    let params = Model::from_dir(&folder.0).unwrap().parameters();
+    let mut all = tensors(&folder);
+    let name = "bert.encoder.layer.0.output.dense";
+    all.remove(&format!("{name}.weight")).unwrap();
+    all.insert(format!("{name}.qweight"), (Dtype::I32, vec![1, 1], vec![0; 4]));
+    write(&folder, "model.safetensors", &all);
+    let load = || {
+        checkpoint::load(&folder.0, &params, &|_| false)
+            .unwrap_err()
+            .to_string()
+    };
+    let sentence = load();
+    assert!(
+        sentence.contains(&format!("`{name}.qweight` is of codes as GPTQ or AWQ")),
+        "{sentence}"
+    );
+    fs::rename(folder.file("model.safetensors"), folder.file("model.gguf")).unwrap();
+    let sentence = load();
+    assert!(sentence.contains("model.gguf is of the format GGUF"), "{sentence}");
+}

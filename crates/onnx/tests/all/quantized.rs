@@ -332,3 +332,24 @@ fn two_products_read_the_same_integers() {
         );
     assert_eq!(case.check(&[4, 8], &["p", "r"]), 0.0);
 }
+
+/// Scales that do not depend on inputs are positive numbers in every operator that has some.
+#[test]
+fn scales_that_are_no_positive_numbers_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for scale in [0.0, -0.02, f32::NAN, f32::INFINITY] {
+        for mut case in [between_integers(), of_integers()] {
+            let initializers = &mut case.builder.graph.initializer;
+            let own = initializers.iter_mut().find(|tensor| tensor.name == "t").unwrap();
+            *own = HostTensor::scalar(scale).to_message("t");
+            case.declare(&[2, 3, 8, 9], &["y"]);
+            let refused = Model::open_to_run(&case.builder.write(folder.path(), "model.onnx")).unwrap_err();
+            assert_eq!(refused.exit_code(), 2);
+            let sentence = refused.to_string();
+            assert!(
+                sentence.contains(&format!("the initializer `t` has the scale {scale} at number 0")),
+                "{sentence}"
+            );
+        }
+    }
+}

@@ -121,6 +121,11 @@ impl<'a> SavedRun<'a> {
         Ok(self.precision == Some(Precision::Bf16) && (self.new_backend)()?.widens_bf16())
     }
 
+    /// Whether products take integers.
+    pub fn multiplies_integers(&self) -> bool {
+        matches!(self.precision, Some(Precision::Int8 | Precision::Int4))
+    }
+
     /// Changes settings that say how data is read, as `--set` gives them: keys of `data`, and `train.batch`.
     ///
     /// # Errors
