@@ -45,7 +45,7 @@ impl Model {
                     return Err(self.error(&format!(
                         "the initializer `{name}` has the scale {} at number {at}, and the scales of {} are positive numbers; \
                          quantize the model again",
-                        scales[at],
+                        scales[at] as f32,
                         node.shown()
                     )));
                 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use super::adapters::merge;
 use super::dtype::WeightDtype;
 use super::folder::ModelFolder;
-use super::packed::{Packed, beside_packed, unpacked};
+use super::names::{beside_packed, unpacked};
+use super::packed::Packed;
 use super::save::{Stored, create, write_config, write_stored};
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
@@ -16,10 +17,10 @@ use lessen_base::{Result, atomic};
 use safetensors::Dtype;
 
 /// Writes the `config.json` and the tensors of the folder `source` to the folder `target`, creating it if needed, with
-/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype; integers with scales beside, and codes of
-/// 4 bits, become the numbers that they stand for. Blocks are read and written one after
-/// another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; to write the
-/// whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
+/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype; integers with scales beside, and
+/// codes of 4 bits, become the numbers that they stand for. Blocks are read and written one after another, so at most
+/// a few MiB are in memory, or a matrix of 4 bits `[in, out]`. Shards become one file. Each file is written
+/// atomically; to write the whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
 ///
 /// Of a folder of adapters, and with the adapters of other folders, it writes the model that the adapters belong to,
 /// with the adapters' products added to its weights.

@@ -5,19 +5,16 @@ use std::path::Path;
 
 use safetensors::Dtype;
 
-use super::names::{candidates, is_redundant};
-use super::packed::{Packed, beside_packed, packed};
+use super::names::{beside_packed, candidates, is_redundant, packed};
+use super::packed::Packed;
 use super::quantization_config::READ;
-use super::receive::Receive;
+use super::receive::{Receive, Take};
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
 use crate::params::ParamSpec;
 use crate::quantization::check_scale;
 use lessen_base::{Error, Result};
 use lessen_graph::ops::DequantizeGroups;
-
-/// Takes elements of a parameter, some after others, with the number of the first of them.
-pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
 
 /// Differences between a checkpoint and the parameters of a model.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -2,9 +2,9 @@
 
 use super::adapters::load_merged;
 use super::folder::ModelFolder;
-use super::found::{Found, Rest, Take};
+use super::found::{Found, Rest};
 use super::onnx_file::load_onnx;
-use super::receive::{Numbers, Receive};
+use super::receive::{Numbers, Receive, Take};
 use crate::params::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::Result;

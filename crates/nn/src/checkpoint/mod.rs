@@ -34,12 +34,12 @@ pub use convert::convert;
 pub use dtype::WeightDtype;
 pub use file::TensorFile;
 pub use folder::ModelFolder;
-pub use found::{Rest, Take};
+pub use found::Rest;
 pub use load::{Loaded, load, load_into, load_with, stored_groups};
 pub use quantization_config::{gguf_file, has_integer_products, has_packed_weights};
 pub use quantize::{InputScales, Integers, check_unquantized, quantize};
 pub use reader::Reader;
-pub use receive::Receive;
+pub use receive::{Receive, Take};
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 pub use weighted_adapter::WeightedAdapter;
 

@@ -1,15 +1,16 @@
 //! Matrices in codes of 4 bits, as compressed-tensors stores them in its format `pack-quantized`.
 //!
-//! In place of a tensor `NAME` of shape `[rows, columns]` there are `NAME_packed`, `I32` of shape
-//! `[rows, ceil(columns / 8)]`, whose words have the codes of 8 neighbouring elements, the first one in the lowest bits;
-//! `NAME_scale` with a scale for each group of neighbouring elements of a row; and `NAME_shape` with both extents. A
-//! number is `(code - 8) scale`. A matrix `[in, out]` is stored as its transpose, since products add up its rows.
+//! In place of a tensor `NAME` of shape `[rows, columns]` there are `NAME_packed`, `I32` of shape `[rows, ceil(columns
+//! / 8)]`, whose words have the codes of 8 neighbouring elements, the first one in the lowest bits; `NAME_scale` with
+//! a scale for each group of neighbouring elements of a row; and `NAME_shape` with both extents. A number is `(code -
+//! 8) scale`. A matrix `[in, out]` is stored as its transpose, since products add up its rows.
 
 use lessen_base::Result;
 use lessen_graph::numel;
 use lessen_graph::ops::DequantizeGroups;
 use safetensors::Dtype;
 
+use super::names::{beside_packed, packed};
 use super::scales::{positive, width};
 use super::shards::Checkpoint;
 use crate::storage::Stored;
@@ -26,26 +27,8 @@ pub(super) const LEAST: usize = DequantizeGroups::BLOCK / 2;
 /// Bytes of codes that are shown at once, unless a row has more.
 const BLOCK: usize = 1 << 16;
 
-/// The ending of names of codes.
-const PACKED: &str = "_packed";
-
 /// Takes rows of codes, as [`DequantizeGroups`] has them, and their scales, with the number of the first row.
 pub(super) type TakeRows<'a> = dyn FnMut(usize, &[u8], &[f32]) -> Result<()> + 'a;
-
-/// The name of a tensor's codes.
-pub(super) fn packed(name: &str) -> String {
-    format!("{name}{PACKED}")
-}
-
-/// The name of the tensor whose codes these are.
-pub(super) fn unpacked(name: &str) -> Option<&str> {
-    name.strip_suffix(PACKED)
-}
-
-/// The names of what lies beside a tensor's codes: scales and extents.
-pub(super) fn beside_packed(name: &str) -> [String; 2] {
-    [format!("{name}_scale"), format!("{name}_shape")]
-}
 
 /// The number of words of a row.
 pub(super) fn words(columns: usize) -> usize {

@@ -10,7 +10,8 @@ use lessen_graph::ops::{DequantizeGroups, QuantizeRows};
 use safetensors::Dtype;
 
 use super::found::Found;
-use super::packed::{LEAST, beside_packed, pack, packed, words};
+use super::names::{beside_packed, packed};
+use super::packed::{LEAST, pack, words};
 use super::quantization_config::{CONFIG, PackedLayers, config_of, config_of_packed};
 use super::save::{Stored, create, write_json, write_stored};
 use super::scales::beside;

@@ -3,8 +3,10 @@
 use lessen_base::Result;
 use lessen_graph::ops::DequantizeGroups;
 
-use super::found::Take;
 use crate::params::ParamSpec;
+
+/// Takes elements of a parameter, some after others, with the number of the first of them.
+pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
 
 /// Takes the values of parameters: numbers, or codes of 4 bits as they are in a file.
 pub trait Receive {

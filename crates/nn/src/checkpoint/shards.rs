@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
 use super::file::TensorFile;
-use super::names::{Tied, tied};
-use super::packed::packed;
+use super::names::{Tied, packed, tied};
 use super::quantization_config::{refuse_gguf, turned_layers};
 use super::save::Stored;
 use crate::params::ParamSpec;

@@ -58,8 +58,8 @@ pub struct QuantizedFolder {
 /// both on random inputs.
 ///
 /// # Errors
-/// Data to calibrate on that does not fit the model, or gives an input that is not finite, or beside integers of 4 bits;
-/// a model that was trained for other integers than those of 8 bits.
+/// Data to calibrate on that does not fit the model, gives an input that is not finite, or is beside integers of 4
+/// bits; a model that was trained for other integers than those of 8 bits.
 /// A folder without this model, a damaged one, one with adapters or without such layers, a model that is quantized
 /// already, an `out` that holds something or cannot be written to. Nothing is written then.
 pub fn quantize_folder(

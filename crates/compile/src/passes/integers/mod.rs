@@ -11,8 +11,8 @@
 //!
 //! What [`DequantizeLinear`](ops::DequantizeLinear) restores has codes already. Other rows of activations get their
 //! codes by their own largest magnitude, as [`QuantizeRows`](ops::QuantizeRows) says, and images by that of the image,
-//! once for all products that read them. Rows and images that a model rounds to 127 levels of either sign of one scale, as
-//! [`FakeQuantize`](ops::FakeQuantize) does, are codes already; it is lowered before.
+//! once for all products that read them. Rows and images that a model rounds to 127 levels of either sign of one scale,
+//! as [`FakeQuantize`](ops::FakeQuantize) does, are codes already; it is lowered before.
 
 mod coded;
 mod fixed_ranges;
