@@ -123,7 +123,8 @@ fn seeds() -> Vec<Seed> {
 /// A damaged copy of bytes, of which the first `within` are damaged.
 fn mutated(bytes: &[u8], within: usize, random: &mut SplitMix64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for _ in 0..1 + random.below(3) {
+    // Half of them have one change, so that many are read.
+    for _ in 0..1 + random.below(2) * random.below(3) {
         let at = random.below(within.min(bytes.len()).max(1) as u64) as usize;
         let end = (at + 1 + random.below(8) as usize).min(bytes.len());
         if at >= bytes.len() {
@@ -137,6 +138,18 @@ fn mutated(bytes: &[u8], within: usize, random: &mut SplitMix64) -> Vec<u8> {
             4 => bytes.splice(at..at, bytes[at..end].to_vec()).for_each(drop),
             _ if random.below(8) == 0 => bytes.truncate(at.max(1)),
             _ => bytes[at..end].reverse(),
+        }
+    }
+    bytes
+}
+
+/// A copy with other bytes from `first` on, as many as before.
+fn with_other_numbers(bytes: &[u8], first: usize, random: &mut SplitMix64) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + random.below(4) {
+        let at = first + random.below((bytes.len() - first).max(1) as u64) as usize;
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = [0, 0xff, 0x7f, *byte ^ (1 << random.below(8))][random.below(4) as usize];
         }
     }
     bytes
@@ -173,6 +186,11 @@ fn read(folder: &Folder, params: &[ParamSpec], wide: &std::path::Path) -> Result
             assert!(weight.data.iter().all(|scale| *scale > 0.0 && scale.is_finite()));
         }
     }
+    if !folder.file("config.json").exists() {
+        // All of it is integers with scales.
+        let mut numbers = loaded.weights.values().flat_map(|weight| &weight.data);
+        assert!(numbers.all(|x| x.is_finite()));
+    }
     checkpoint::stored_groups(&folder.0, params)?;
     if folder.file("config.json").exists() {
         checkpoint::convert(&folder.0, wide, WeightDtype::F32)?;
@@ -204,7 +222,7 @@ fn damaged_quantized_folders_are_read_or_refused() {
         let way = random.below(4);
         let tensors = match (way, &own.config) {
             (0, Some(_)) => own.tensors.clone(),
-            (1, _) => mutated(&own.tensors, own.tensors.len(), &mut random),
+            (1, _) => with_other_numbers(&own.tensors, header, &mut random),
             _ => mutated(&own.tensors, header, &mut random),
         };
         fs::write(folder.file("model.safetensors"), tensors).unwrap();
