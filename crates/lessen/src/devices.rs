@@ -2,13 +2,25 @@
 
 use lessen_base::{Error, Result};
 use lessen_cpu::CpuBackend;
+use lessen_cpu::simd::CpuLevel;
 use lessen_device::Backend;
 
-/// A name, and how the device is made with a number of threads, or with its own one.
-type Named = (&'static str, fn(Option<usize>) -> Result<Box<dyn Backend>>);
+/// A device by its name.
+struct Named {
+    name: &'static str,
+    /// The device with a number of threads, or with its own one.
+    new: fn(Option<usize>) -> Result<Box<dyn Backend>>,
+    /// Whether it lacks the instructions for products of integers of 8 bits, which then take longer.
+    widens_integers: fn() -> bool,
+}
 
 /// All devices, the default first.
-const DEVICES: [Named; 1] = [("cpu", cpu)];
+static DEVICES: [Named; 1] = [Named {
+    name: "cpu",
+    new: cpu,
+    // VNNI belongs to this level.
+    widens_integers: || CpuLevel::detect() < CpuLevel::V4Bf16,
+}];
 
 /// The most threads that a device can be asked for.
 const MOST_THREADS: usize = 1024;
@@ -40,7 +52,7 @@ fn check_threads(threads: Option<usize>) -> Result<()> {
 /// # Errors
 /// A value of `LESSEN_THREADS` that is no positive number.
 pub fn device() -> Result<Box<dyn Backend>> {
-    DEVICES[0].1(None)
+    (DEVICES[0].new)(None)
 }
 
 /// The device of this name, such as `cpu`.
@@ -57,13 +69,22 @@ pub fn device_named(name: &str) -> Result<Box<dyn Backend>> {
 /// As [`device_named`], and a number of threads that is not from 1 to 1024.
 pub fn device_with(name: &str, threads: Option<usize>) -> Result<Box<dyn Backend>> {
     check_threads(threads)?;
-    match DEVICES.iter().find(|(known, _)| *known == name) {
-        Some((_, new)) => new(threads),
-        None => {
-            let names = DEVICES.map(|(name, _)| name).join(", ");
-            Err(Error::user(format!(
-                "there is no device '{name}'; choose one of: {names}"
-            )))
-        }
-    }
+    (named(name)?.new)(threads)
+}
+
+/// Whether the device of this name lacks the instructions for products of integers of 8 bits. They are the same without
+/// them, and take longer.
+///
+/// # Errors
+/// As [`device_named`].
+pub fn widens_integers(name: &str) -> Result<bool> {
+    Ok((named(name)?.widens_integers)())
+}
+
+fn named(name: &str) -> Result<&'static Named> {
+    let found = DEVICES.iter().find(|device| device.name == name);
+    found.ok_or_else(|| {
+        let names = DEVICES.each_ref().map(|device| device.name).join(", ");
+        Error::user(format!("there is no device '{name}'; choose one of: {names}"))
+    })
 }

@@ -72,7 +72,7 @@ pub mod bench;
 mod devices;
 pub mod onnx;
 
-pub use devices::{device, device_named, device_with};
+pub use devices::{device, device_named, device_with, widens_integers};
 
 pub use lessen_compile as compile;
 pub use lessen_condense as condense;

@@ -1,5 +1,6 @@
 //! How the value of a parameter is stored in states of a device.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use lessen_graph::ops::DequantizeGroups;
@@ -10,6 +11,8 @@ use crate::params::{ParamSpec, StateSpec};
 /// A parameter as its storage sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stored<'a> {
+    /// Full name, such as `transformer.h.0.ln_1.weight`.
+    pub name: &'a str,
     /// Extents.
     pub shape: &'a [usize],
     /// Whether it is a matrix `[in, out]`; see [`ParamSpec::is_turned`].
@@ -17,9 +20,10 @@ pub struct Stored<'a> {
 }
 
 impl<'a> From<&'a [usize]> for Stored<'a> {
-    /// Of these extents, and no matrix `[in, out]`.
+    /// Of these extents, without a name, and no matrix `[in, out]`.
     fn from(shape: &'a [usize]) -> Stored<'a> {
         Stored {
+            name: "",
             shape,
             is_turned: false,
         }
@@ -29,6 +33,7 @@ impl<'a> From<&'a [usize]> for Stored<'a> {
 impl<'a> From<&'a ParamSpec> for Stored<'a> {
     fn from(param: &'a ParamSpec) -> Stored<'a> {
         Stored {
+            name: &param.name,
             shape: &param.shape,
             is_turned: param.is_turned,
         }
@@ -46,9 +51,9 @@ pub trait ParamStorage: fmt::Debug + Send + Sync {
 
 impl dyn ParamStorage + '_ {
     /// Names and types of the states of a parameter.
-    pub fn specs(&self, name: &str, param: Stored<'_>) -> Vec<StateSpec> {
+    pub fn specs(&self, param: Stored<'_>) -> Vec<StateSpec> {
         let spec = |(label, ty): (&str, Type)| StateSpec {
-            name: state_of(label, name),
+            name: state_of(label, param.name),
             dtype: ty.dtype,
             shape: ty.shape.into_vec(),
         };
@@ -166,6 +171,41 @@ impl ParamStorage for Int4Storage {
         };
         let rows = codes.dequantize_groups(scale, op);
         if param.is_turned { rows.permute(&[1, 0]) } else { rows }
+    }
+}
+
+/// Matrices that a file has in codes of 4 bits are stored as these, with the groups of the file; the rest is stored
+/// another way. For inference.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PackedStorage<R> {
+    /// Elements of a group by the names of parameters, multiples of 32.
+    pub groups: BTreeMap<String, usize>,
+    /// How all other parameters are stored.
+    pub rest: R,
+}
+
+impl<R> PackedStorage<R> {
+    /// How a parameter of the file is stored; none where it is one of the rest.
+    pub fn own(&self, param: Stored<'_>) -> Option<Int4Storage> {
+        let group = *self.groups.get(param.name)?;
+        let own = Int4Storage { group };
+        own.rows(param).is_some().then_some(own)
+    }
+}
+
+impl<R: ParamStorage> ParamStorage for PackedStorage<R> {
+    fn states(&self, param: Stored<'_>) -> Vec<(&'static str, Type)> {
+        match self.own(param) {
+            Some(own) => own.states(param),
+            None => self.rest.states(param),
+        }
+    }
+
+    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+        match self.own(param) {
+            Some(own) => own.value(param, states),
+            None => self.rest.value(param, states),
+        }
     }
 }
 

@@ -31,10 +31,12 @@ impl Model {
     /// of initializers that are no tensors of numbers nodes that give them.
     ///
     /// # Errors
-    /// As for [`Model::open`]; functions that call themselves or do not fit their calls.
+    /// As for [`Model::open`]; functions that call themselves or do not fit their calls; scales of integers that are no
+    /// positive numbers.
     pub fn open_to_run(path: &Path) -> Result<Model> {
         let mut model = Model::open(path)?;
         if model.opaque.is_empty() && !model.has_functions {
+            model.check_scales()?;
             return Ok(model);
         }
         let constants = model.constants()?;
@@ -45,6 +47,7 @@ impl Model {
         model.nodes.splice(0..0, constants);
         model.order()?;
         model.check()?;
+        model.check_scales()?;
         Ok(model)
     }
 

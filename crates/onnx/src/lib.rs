@@ -21,6 +21,7 @@ mod network;
 mod order;
 pub mod proto;
 pub mod quantize;
+mod scales;
 mod session;
 mod tensor;
 mod wire;

@@ -3,8 +3,8 @@
 use lessen_base::Result;
 use lessen_device::{Host, HostArray};
 use lessen_graph::bf16_bits;
-use lessen_graph::ops::QuantizeRows;
-use lessen_nn::{Bf16Storage, F32Storage, Int4Storage, Int8Storage, ParamStorage, Stored};
+use lessen_graph::ops::{DequantizeGroups, QuantizeRows};
+use lessen_nn::{Bf16Storage, F32Storage, Int4Storage, Int8Storage, PackedStorage, ParamStorage, Stored};
 use std::borrow::Cow;
 
 /// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and the
@@ -26,6 +26,12 @@ pub trait ParamCodec: ParamStorage {
 
     /// Decodes all elements of a parameter from the elements of its states.
     fn decode<'a>(&self, param: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]>;
+
+    /// How rows of codes of 4 bits are restored where they and their scales are the two states of a parameter; none
+    /// where it is stored otherwise.
+    fn groups(&self, _: Stored<'_>) -> Option<DequantizeGroups> {
+        None
+    }
 }
 
 impl ParamCodec for F32Storage {
@@ -151,6 +157,40 @@ impl ParamCodec for Int4Storage {
         };
         let all = (0..rows * op.columns).map(place);
         all.map(|(row, column)| element(row, column)).collect()
+    }
+
+    fn groups(&self, param: Stored<'_>) -> Option<DequantizeGroups> {
+        self.rows(param).map(|(_, op)| op)
+    }
+}
+
+impl<R: ParamCodec> ParamCodec for PackedStorage<R> {
+    fn unit(&self, param: Stored<'_>) -> usize {
+        match self.own(param) {
+            Some(own) => own.unit(param),
+            None => self.rest.unit(param),
+        }
+    }
+
+    fn encode(&self, param: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        match self.own(param) {
+            Some(own) => own.encode(param, first, values, put),
+            None => self.rest.encode(param, first, values, put),
+        }
+    }
+
+    fn decode<'a>(&self, param: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
+        match self.own(param) {
+            Some(own) => own.decode(param, states),
+            None => self.rest.decode(param, states),
+        }
+    }
+
+    fn groups(&self, param: Stored<'_>) -> Option<DequantizeGroups> {
+        match self.own(param) {
+            Some(own) => own.groups(param),
+            None => self.rest.groups(param),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The flags of the device.
 
 use clap::Args;
-use lessen::device_with;
+use lessen::{device_with, widens_integers};
 use lessen_device::Backend;
 use lessen_run::Result;
+
+use crate::tell;
 
 /// The device to compute on.
 #[derive(Args)]
@@ -25,5 +27,19 @@ impl DeviceArgs {
     /// The device.
     pub fn open(&self) -> Result<Box<dyn Backend>> {
         device_with(&self.device, self.threads)
+    }
+
+    /// Warns where products of integers take longer than on other devices.
+    ///
+    /// # Errors
+    /// A device that is not known.
+    pub fn warn_of_integers(&self) -> Result<()> {
+        if widens_integers(&self.device)? {
+            tell(
+                "warning: this device has no instructions for products of integers (AVX-512 VNNI): results are the same, \
+                 and take longer",
+            );
+        }
+        Ok(())
     }
 }

@@ -50,7 +50,7 @@ impl Eval {
             .collect::<Result<_>>()?;
         let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
-        self.precision.set_and_warn(&mut run)?;
+        self.precision.set_and_warn(&mut run, &self.device)?;
         if !lengths.is_empty() {
             return self.at(&run, &lengths);
         }

@@ -107,7 +107,7 @@ impl Generate {
         };
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
-        self.precision.set(&mut run);
+        self.precision.set(&mut run, &self.device)?;
         let prompts = match &self.start.messages {
             _ if !self.chat.is_chat() => prompts,
             Some(path) => self.chat.prompts_of_file(&run, path)?,

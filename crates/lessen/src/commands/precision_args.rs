@@ -1,5 +1,6 @@
 //! The flag of the precision of a saved model.
 
+use super::device_args::DeviceArgs;
 use crate::tell;
 use clap::Args;
 use lessen_compile::Precision;
@@ -27,19 +28,32 @@ impl PrecisionArgs {
         })
     }
 
-    /// Sets the precision of a model.
-    pub fn set(&self, run: &mut SavedRun<'_>) {
+    /// Whether products of integers are asked for.
+    pub fn asks_for_integers(&self) -> bool {
+        matches!(self.given(), Some(Precision::Int8 | Precision::Int4))
+    }
+
+    /// Sets the precision of a model; warns where products of integers take longer than on other devices.
+    ///
+    /// # Errors
+    /// A device that is not known.
+    pub fn set(&self, run: &mut SavedRun<'_>, device: &DeviceArgs) -> Result<()> {
         if let Some(precision) = self.given() {
             run.set_precision(precision);
         }
+        if run.multiplies_integers() {
+            device.warn_of_integers()?;
+        }
+        Ok(())
     }
 
-    /// Sets the precision of a model that computes many rows at once; warns where another one would be faster.
+    /// [`PrecisionArgs::set`] of a model that computes many rows at once; warns where `f32` would be faster than
+    /// `bf16`, too.
     ///
     /// # Errors
     /// A device that cannot be opened.
-    pub fn set_and_warn(&self, run: &mut SavedRun<'_>) -> Result<()> {
-        self.set(run);
+    pub fn set_and_warn(&self, run: &mut SavedRun<'_>, device: &DeviceArgs) -> Result<()> {
+        self.set(run, device)?;
         if run.widens_bf16()? {
             self.warn();
         }

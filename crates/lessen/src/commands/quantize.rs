@@ -6,6 +6,7 @@ use super::quantize_onnx::QuantizeOnnx;
 use crate::{say, tell};
 use clap::Args;
 use lessen_compile::Precision;
+use lessen_nn::checkpoint::{Integers, gguf_file};
 use lessen_run::calibration::Method;
 use lessen_run::quantization::{QuantizedFolder, quantize_folder};
 use lessen_run::recipe::words::Word;
@@ -13,6 +14,9 @@ use lessen_run::saved_run::Evaluation;
 use lessen_run::{Error, Result};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+
+/// Inputs of a group of integers of 4 bits where nothing else is said.
+const GROUP: usize = 32;
 
 /// The method of this name.
 fn parse_method(word: &str) -> std::result::Result<Method, String> {
@@ -43,6 +47,14 @@ pub struct Quantize {
     /// (percentile), or the range whose levels lose the least information (entropy) [default: minmax]
     #[arg(long, value_name = "NAME", value_parser = parse_method, requires = "calibrate")]
     method: Option<Method>,
+    /// Integers that weights become: int8, with a scale for each row of a matrix or each kernel, or int4, matrices
+    /// alone, with a scale for each group of inputs [default: int8]
+    #[arg(long, value_name = "NAME", value_parser = ["int8", "int4"])]
+    weights: Option<String>,
+    /// Inputs of a group of int4; where it does not divide the inputs of a layer, the next smaller multiple of 32 that
+    /// does, or all of them [default: 32]
+    #[arg(long, value_name = "N", value_parser = ["32", "128"])]
+    group: Option<String>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -53,7 +65,7 @@ pub struct Quantize {
 impl Quantize {
     /// Quantizes; the exit code.
     pub fn run(self) -> Result<u8> {
-        if self.model.folder().is_file() {
+        if self.model.folder().is_file() && gguf_file(self.model.folder()).is_none() {
             return self.onnx();
         }
         let data = match &self.calibrate[..] {
@@ -65,13 +77,15 @@ impl Quantize {
                 ));
             }
         };
+        let integers = self.integers()?;
+        self.device.warn_of_integers()?;
         let added = self.model.added()?;
         let backend = || self.device.open();
         let found = quantize_folder(
             self.model.folder(),
             self.model.which(),
             self.model.adapters(&added),
-            data,
+            (integers, data),
             &self.out,
             &backend,
         )?;
@@ -79,6 +93,14 @@ impl Quantize {
             Some(_) => Some([self.scored(None)?, self.scored(Some(&self.out))?]),
             None => None,
         };
+        for (name, reason) in &found.left {
+            tell(&format!("{name} stays in f32: {reason}"));
+        }
+        for (name, size) in &found.smaller_groups {
+            tell(&format!(
+                "{name} has groups of {size}: its inputs are no multiple of the group"
+            ));
+        }
         if let Some([before, _]) = &scores {
             before.remarks.iter().for_each(|remark| tell(remark));
         }
@@ -90,8 +112,27 @@ impl Quantize {
         Ok(0)
     }
 
+    /// The integers that weights become.
+    fn integers(&self) -> Result<Integers> {
+        let group = self.group.as_deref().and_then(|size| size.parse().ok());
+        match (self.weights.as_deref(), group) {
+            (Some("int4"), group) => Ok(Integers::Four {
+                group: group.unwrap_or(GROUP),
+            }),
+            (_, None) => Ok(Integers::Eight),
+            (_, Some(_)) => Err(Error::user(
+                "--group goes with --weights int4; leave it out, or add that",
+            )),
+        }
+    }
+
     fn method(&self) -> Method {
         self.method.unwrap_or(Method::MinMax)
+    }
+
+    /// The word for the integers.
+    fn word(&self) -> &str {
+        self.weights.as_deref().unwrap_or("int8")
     }
 
     /// Quantizes an ONNX file.
@@ -99,6 +140,11 @@ impl Quantize {
         if self.data.is_some() {
             return Err(Error::user(
                 "--data scores models of runs; lessen run tells what an ONNX file answers to inputs",
+            ));
+        }
+        if self.integers()? != Integers::Eight {
+            return Err(Error::user(
+                "ONNX files get integers of 8 bits; leave out --weights int4, or name a folder of a run",
             ));
         }
         let quantize = QuantizeOnnx {
@@ -127,10 +173,11 @@ impl Quantize {
         let [before, after] = found.bytes.map(|bytes| bytes as f64 / (1 << 20) as f64);
         let [slow, fast] = found.milliseconds;
         let mut text = format!(
-            "{} is in {} with {} matrices as int8: {before:.1} MiB, now {after:.1} MiB\n",
+            "{} is in {} with {} weights as {}: {before:.1} MiB, now {after:.1} MiB\n",
             self.model.shown(&found.source),
             self.out.display(),
-            found.quantized.len()
+            found.quantized.len(),
+            self.word()
         );
         if let Some((layers, origin)) = &found.fixed {
             text += &format!("the inputs of {layers} layers have fixed ranges, {origin}\n");
@@ -143,7 +190,7 @@ impl Quantize {
         text += &format!("a batch of {} takes {fast:.1} ms, in f32 {slow:.1} ms\n", found.batch);
         if let Some([before, after]) = scores {
             text += &format!("on {} in f32: {}\n", before.scored, before.scores.show());
-            text += &format!("on {} in int8: {}\n", after.scored, after.scores.show());
+            text += &format!("on {} in {}: {}\n", after.scored, self.word(), after.scores.show());
         }
         text
     }
@@ -152,13 +199,16 @@ impl Quantize {
         let scores = scores.map(|[before, after]| {
             json!({
                 "f32": before.scores.to_json(&before.split),
-                "int8": after.scores.to_json(&after.split),
+                self.word(): after.scores.to_json(&after.split),
             })
         });
         json!({
             "source": found.source.display().to_string(),
             "out": self.out.display().to_string(),
+            "weights": self.word(),
             "quantized": found.quantized,
+            "left": found.left,
+            "smaller_groups": found.smaller_groups,
             "fixed": found.fixed.as_ref().map(|(layers, origin)| json!({"layers": layers, "origin": origin})),
             "bytes": found.bytes,
             "difference": found.difference,

@@ -104,7 +104,7 @@ impl Serve {
         } else {
             let mut run = self.model.open(&backend)?;
             run.set(&self.set)?;
-            self.precision.set_and_warn(&mut run)?;
+            self.precision.set_and_warn(&mut run, &self.device)?;
             tell_what_is_not_followed(&run, &limits);
             serve(Model::Run(&run))?;
         }
@@ -127,6 +127,9 @@ impl Serve {
             precision: self.precision.given(),
             ..EmbedOptions::default()
         };
+        if self.precision.asks_for_integers() {
+            self.device.warn_of_integers()?;
+        }
         let embedder = Embedder::open(self.model.folder(), &options, backend)?;
         embedder.notes().iter().for_each(|note| tell(&format!("note: {note}")));
         Ok(embedder)

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// A language model that has learned to go on with `abc`.
-fn trained(dir: &Path) {
+pub fn trained(dir: &Path) {
     fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
     let start = [
         "train",

@@ -7,6 +7,8 @@ use std::path::Path;
 use super::adapters::merge;
 use super::dtype::WeightDtype;
 use super::folder::ModelFolder;
+use super::names::{beside_packed, unpacked};
+use super::packed::Packed;
 use super::save::{Stored, create, write_config, write_stored};
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
@@ -15,10 +17,10 @@ use lessen_base::{Result, atomic};
 use safetensors::Dtype;
 
 /// Writes the `config.json` and the tensors of the folder `source` to the folder `target`, creating it if needed, with
-/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype; integers with scales beside become
-/// the numbers that they stand for. Blocks are read and written one after
-/// another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; to write the
-/// whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
+/// weights in `dtype`. Tensors keep their names, and integer tensors their dtype; integers with scales beside, and
+/// codes of 4 bits, become the numbers that they stand for. Blocks are read and written one after another, so at most
+/// a few MiB are in memory, or a matrix of 4 bits `[in, out]`. Shards become one file. Each file is written
+/// atomically; to write the whole folder atomically, use [`write_folder`](lessen_base::atomic::write_folder).
 ///
 /// Of a folder of adapters, and with the adapters of other folders, it writes the model that the adapters belong to,
 /// with the adapters' products added to its weights.
@@ -36,10 +38,15 @@ pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: Wei
     let mut checkpoint = Checkpoint::open(source)?;
     let mut tensors = checkpoint.tensors();
     let scales = scales_of(&mut checkpoint, &tensors)?;
-    let are_beside: BTreeSet<String> = scales.keys().flat_map(|name| beside(name)).collect();
+    let packed = packed_of(&mut checkpoint, &tensors)?;
+    let of_codes = packed.keys().flat_map(|name| beside_packed(name));
+    let are_beside: BTreeSet<String> = scales.keys().flat_map(|name| beside(name)).chain(of_codes).collect();
     tensors.retain(|tensor| !are_beside.contains(&tensor.name));
     for tensor in &mut tensors {
-        if !is_integer(tensor.dtype) || scales.contains_key(&tensor.name) {
+        let name = unpacked(&tensor.name).unwrap_or_default();
+        if let Some(own) = packed.get(name) {
+            (tensor.name, tensor.shape, tensor.dtype) = (name.to_string(), own.shape(), dtype.stored());
+        } else if !is_integer(tensor.dtype) || scales.contains_key(&tensor.name) {
             tensor.dtype = dtype.stored();
         }
     }
@@ -47,7 +54,12 @@ pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: Wei
     let path = target.join("model.safetensors");
     write_stored(&path, &tensors, |tensor, out| {
         let Stored { name, shape, .. } = tensor;
-        let (file, fail) = (checkpoint.file(name), |error| atomic::error_of(&path, error));
+        let fail = |error| atomic::error_of(&path, error);
+        if let Some(own) = packed.get(name) {
+            let mut put = |part: &[f32]| dtype.write(name, part, out).map_err(fail);
+            return own.numbers(&mut checkpoint, &mut put).map_err(io::Error::other);
+        }
+        let file = checkpoint.file(name);
         let copied = if let Some(scales) = scales.get(name) {
             let mut first = 0;
             file.visit(name, &mut |integers| {
@@ -63,6 +75,17 @@ pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: Wei
         copied.map_err(io::Error::other)
     })?;
     write_config(target, config, dtype)
+}
+
+/// The tensors in whose place there are codes of 4 bits, by their names.
+fn packed_of(checkpoint: &mut Checkpoint, tensors: &[Stored]) -> Result<BTreeMap<String, Packed>> {
+    let mut all = BTreeMap::new();
+    for name in tensors.iter().filter_map(|tensor| unpacked(&tensor.name)) {
+        if let Some(packed) = Packed::of(checkpoint, name, None)? {
+            all.insert(name.to_string(), packed);
+        }
+    }
+    Ok(all)
 }
 
 /// The scales of tensors of integers that have some beside.

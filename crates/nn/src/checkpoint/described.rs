@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::adapter_folder::AdapterFolder;
 use super::folder::ModelFolder;
 use super::names::{Tied, tied_head};
+use super::quantization_config::refuse_gguf;
 use super::weighted_adapter::WeightedAdapter;
 use crate::architecture::{Architecture, family};
 use crate::config::{Fields, OWN_LOSS};
@@ -264,5 +265,8 @@ fn has_config(dir: &Path) -> bool {
 }
 
 fn own_fields(dir: &Path) -> Result<Fields> {
+    if !dir.join("config.json").exists() {
+        refuse_gguf(dir)?;
+    }
     Fields::read(&dir.join("config.json"))
 }

@@ -5,14 +5,16 @@ use std::path::Path;
 
 use safetensors::Dtype;
 
-use super::names::{candidates, is_redundant};
+use super::names::{beside_packed, candidates, is_redundant, packed};
+use super::packed::Packed;
+use super::quantization_config::READ;
+use super::receive::{Receive, Take};
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
 use crate::params::ParamSpec;
+use crate::quantization::check_scale;
 use lessen_base::{Error, Result};
-
-/// Takes elements of a parameter, some after others, with the number of the first of them.
-pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
+use lessen_graph::ops::DequantizeGroups;
 
 /// Differences between a checkpoint and the parameters of a model.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -37,23 +39,31 @@ impl Found {
     /// # Errors
     /// A parameter that is missing and may not be, and files that are damaged.
     pub(super) fn of(dir: &Path, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool) -> Result<Found> {
-        let checkpoint = Checkpoint::open(dir)?;
+        let mut checkpoint = Checkpoint::open(dir)?;
         let (mut used, mut missing) = (BTreeMap::new(), Vec::new());
         for param in params {
             // A tensor of another parameter of the model is no copy of a tied one.
             let is_other = |name: &String| *name != param.name && params.iter().any(|other| other.name == *name);
             let found = candidates(&param.name)
                 .into_iter()
-                .find(|name| checkpoint.places.contains_key(name) && !is_other(name));
+                .find(|name| checkpoint.has(name) && !is_other(name));
             if found.is_none() && !may_lack(&param.name) {
+                let codes = format!("{}.qweight", param.name.trim_end_matches(".weight"));
+                if checkpoint.places.contains_key(&codes) {
+                    let what = format!("is of codes as GPTQ or AWQ have them; {READ}");
+                    return Err(checkpoint.file(&codes).wrong(&codes, &what));
+                }
                 return Err(Error::user(format!(
                     "{} has no tensor `{}`, which the model needs; is it of another model?",
                     checkpoint.path.display(),
                     param.name
                 )));
             }
-            let is_whole = |name: &String| !may_lack(&param.name) || checkpoint.has_shape(name, &param.shape);
-            if !found.as_ref().is_some_and(is_whole) {
+            let is_whole = match &found {
+                None => false,
+                Some(name) => !may_lack(&param.name) || has_shape(&mut checkpoint, name, &param.shape)?,
+            };
+            if !is_whole {
                 missing.push(param.name.clone());
             }
             used.extend(found.map(|name| (param.name.clone(), name)));
@@ -86,10 +96,14 @@ impl Found {
         };
         let mut first = 0;
         let mut put = |part: &[f32]| {
+            check_scale(&param.name, part)?;
             take(param, first, part)?;
             first += part.len();
             Ok(())
         };
+        if let Some(packed) = Packed::of(&mut self.checkpoint, name, Some(param.into()))? {
+            return packed.numbers(&mut self.checkpoint, &mut put);
+        }
         match Scales::of(&mut self.checkpoint, name, &param.shape)? {
             None => self.checkpoint.file(name).visit_f32(name, &param.shape, &mut put),
             Some(scales) => {
@@ -103,9 +117,41 @@ impl Found {
         }
     }
 
-    /// The tensors that these parameters are read from.
-    pub(super) fn tensors_of<'a>(&'a self, params: &'a BTreeSet<String>) -> impl Iterator<Item = String> + 'a {
-        params.iter().filter_map(|name| self.used.get(name).cloned())
+    /// Gives a parameter to a receiver: its codes of 4 bits where it stores them as they are, or its numbers.
+    ///
+    /// # Errors
+    /// As [`Found::visit`], and the errors of the receiver.
+    pub(super) fn give(&mut self, param: &ParamSpec, receiver: &mut dyn Receive) -> Result<()> {
+        if let Some((packed, op)) = self.packed(param)?
+            && receiver.groups(param) == Some(op)
+        {
+            return packed.codes(&mut self.checkpoint, op, &mut |row, codes, scales| {
+                receiver.codes(param, row, codes, scales)
+            });
+        }
+        self.visit(param, &mut |param, first, part| receiver.numbers(param, first, part))
+    }
+
+    /// The codes of 4 bits that a parameter has, and how a device stores them; none where it has none, or a device does
+    /// not store such groups.
+    ///
+    /// # Errors
+    /// Codes and scales that do not fit each other or the model.
+    pub(super) fn packed(&mut self, param: &ParamSpec) -> Result<Option<(Packed, DequantizeGroups)>> {
+        let is_missing = self.missing.contains(&param.name);
+        let Some(name) = self.used.get(&param.name).filter(|_| !is_missing) else {
+            return Ok(None);
+        };
+        let packed = Packed::of(&mut self.checkpoint, name, Some(param.into()))?;
+        Ok(packed.and_then(|packed| packed.op().map(|op| (packed, op))))
+    }
+
+    /// These parameters with the tensors that they are read from.
+    pub(super) fn tensors_of<'a>(
+        &'a self,
+        params: &'a BTreeSet<String>,
+    ) -> impl Iterator<Item = (&'a String, &'a String)> + 'a {
+        params.iter().filter_map(|name| Some((name, self.used.get(name)?)))
     }
 
     /// The files.
@@ -129,10 +175,15 @@ impl Found {
     pub(super) fn check_one(&mut self, param: &ParamSpec) -> Result<()> {
         let is_missing = self.missing.contains(&param.name);
         match self.used.get(&param.name).filter(|_| !is_missing) {
-            Some(name) => match Scales::of(&mut self.checkpoint, name, &param.shape)? {
-                Some(_) => Ok(()),
-                None => self.checkpoint.file(name).check_f32(name, &param.shape),
-            },
+            Some(name) => {
+                if Packed::of(&mut self.checkpoint, name, Some(param.into()))?.is_some() {
+                    return Ok(());
+                }
+                match Scales::of(&mut self.checkpoint, name, &param.shape)? {
+                    Some(_) => Ok(()),
+                    None => self.checkpoint.file(name).check_f32(name, &param.shape),
+                }
+            }
             None => Ok(()),
         }
     }
@@ -144,7 +195,17 @@ impl Found {
             used,
             missing,
         } = self;
-        let is_used = |name: &String| used.values().any(|used| used == name || beside(used).contains(name));
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        for name in used.into_values() {
+            if checkpoint.places.contains_key(&name) {
+                known.extend(beside(&name));
+            } else {
+                known.extend(beside_packed(&name));
+                known.insert(packed(&name));
+            }
+            known.insert(name);
+        }
+        let is_used = |name: &String| known.contains(name);
         let extra = checkpoint.places.into_keys();
         let extra = extra.filter(|name| !is_used(name) && !is_redundant(name)).collect();
         Rest { missing, extra }
@@ -157,4 +218,15 @@ impl Found {
     pub(super) fn check_tied(&mut self, params: &[ParamSpec]) -> Result<()> {
         self.checkpoint.check_tied(params, &self.missing, &self.used)
     }
+}
+
+/// Whether a tensor of the checkpoint has this shape, as numbers or as codes.
+///
+/// # Errors
+/// Codes that do not fit each other.
+fn has_shape(checkpoint: &mut Checkpoint, name: &str, shape: &[usize]) -> Result<bool> {
+    Ok(match Packed::of(checkpoint, name, None)? {
+        Some(packed) => packed.shape() == shape,
+        None => checkpoint.stored(name).is_some_and(|stored| stored.shape == shape),
+    })
 }

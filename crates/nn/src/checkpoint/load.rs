@@ -2,11 +2,13 @@
 
 use super::adapters::load_merged;
 use super::folder::ModelFolder;
-use super::found::{Found, Rest, Take};
+use super::found::{Found, Rest};
 use super::onnx_file::load_onnx;
+use super::receive::{Numbers, Receive, Take};
 use crate::params::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::Result;
+use std::collections::BTreeMap;
 
 /// The weights of a checkpoint, matched with the parameters of a model.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -62,7 +64,21 @@ pub fn load_with<'a>(
     allow_missing: &dyn Fn(&str) -> bool,
     take: &mut Take<'_>,
 ) -> Result<Rest> {
+    load_into(folder, params, allow_missing, &mut Numbers(take))
+}
+
+/// [`load_with`] for a receiver that may store codes of 4 bits as they are.
+///
+/// # Errors
+/// As [`load_with`], and the errors of the receiver.
+pub fn load_into<'a>(
+    folder: impl Into<ModelFolder<'a>>,
+    params: &[ParamSpec],
+    allow_missing: &dyn Fn(&str) -> bool,
+    receiver: &mut dyn Receive,
+) -> Result<Rest> {
     let folder = folder.into();
+    let take: &mut Take<'_> = &mut |param, first, part| receiver.numbers(param, first, part);
     if folder.is_onnx_file() {
         return load_onnx(folder.path(), params, allow_missing, take);
     }
@@ -71,6 +87,26 @@ pub fn load_with<'a>(
     }
     let mut found = Found::of(folder.path(), params, allow_missing)?;
     found.check(params)?;
-    params.iter().try_for_each(|param| found.visit(param, take))?;
+    params.iter().try_for_each(|param| found.give(param, receiver))?;
     Ok(found.rest())
+}
+
+/// The parameters that a folder has in codes of 4 bits with groups that devices store, and the elements of a group,
+/// which are a multiple of 32; none of adapted models, whose numbers are others.
+///
+/// # Errors
+/// A file that is missing or damaged, and codes that do not fit each other or the model.
+pub fn stored_groups<'a>(folder: impl Into<ModelFolder<'a>>, params: &[ParamSpec]) -> Result<BTreeMap<String, usize>> {
+    let folder = folder.into();
+    let mut groups = BTreeMap::new();
+    if folder.is_onnx_file() || folder.is_adapted() {
+        return Ok(groups);
+    }
+    let mut found = Found::of(folder.path(), params, &|_| true)?;
+    for param in params {
+        if let Some((_, op)) = found.packed(param)? {
+            groups.insert(param.name.clone(), op.group);
+        }
+    }
+    Ok(groups)
 }

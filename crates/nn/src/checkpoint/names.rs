@@ -106,3 +106,21 @@ pub(super) fn is_redundant(name: &str) -> bool {
         || name.ends_with(".num_batches_tracked")
         || tied().iter().any(|tied| tied.copy == name)
 }
+
+/// The ending of names of codes of 4 bits.
+const PACKED: &str = "_packed";
+
+/// The name of a tensor's codes of 4 bits.
+pub(super) fn packed(name: &str) -> String {
+    format!("{name}{PACKED}")
+}
+
+/// The name of the tensor whose codes these are.
+pub(super) fn unpacked(name: &str) -> Option<&str> {
+    name.strip_suffix(PACKED)
+}
+
+/// The names of what lies beside a tensor's codes: scales and extents.
+pub(super) fn beside_packed(name: &str) -> [String; 2] {
+    [format!("{name}_scale"), format!("{name}_shape")]
+}

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::found::{Rest, Take};
+use super::found::Rest;
+use super::receive::Take;
 use crate::params::ParamSpec;
 use lessen_base::{Error, Result};
 use lessen_onnx::NetworkFile;

@@ -1,9 +1,11 @@
 //! The field of `config.json` that says how weights are quantized.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use lessen_base::Result;
-use serde_json::{Value, json};
+use lessen_base::{Error, Result};
+use serde_json::{Map, Value, json};
 
 use crate::config::Fields;
 use crate::field_effect::is_empty;
@@ -12,8 +14,17 @@ use crate::field_effect::is_empty;
 pub(crate) const CONFIG: &str = "quantization_config";
 
 /// What Lessen reads, in words.
-pub(super) const READ: &str = "Lessen reads integers of 8 bits with scales beside, as compressed-tensors writes them in the \
-                    format int-quantized";
+pub(super) const READ: &str = "Lessen reads integers of 8 bits with scales beside and symmetric ones of 4 bits, as compressed-tensors \
+                    writes them in the formats int-quantized and pack-quantized";
+
+/// The method that writes them.
+const METHOD: &str = "compressed-tensors";
+
+/// The format of integers of 4 bits.
+const PACKED: &str = "pack-quantized";
+
+/// The field for the layers whose matrices of 4 bits are stored as transposes.
+const TURNED: &str = "turned";
 
 /// Checks what `config.json` says of quantized weights.
 ///
@@ -31,46 +42,123 @@ pub(crate) fn check_config(fields: &Fields) -> Result<()> {
             .to_string()
     };
     let method = text(config, "quant_method");
-    if method != "compressed-tensors" {
+    if method != METHOD {
         return Err(fields.error(CONFIG, format!("says the method {method}; {READ}")));
     }
     let format = text(config, "format");
-    if !["int-quantized", "naive-quantized"].contains(&format.as_str()) {
+    let is_packed = format == PACKED;
+    if !is_packed && !["int-quantized", "naive-quantized"].contains(&format.as_str()) {
         return Err(fields.error(CONFIG, format!("says the format {format}; {READ}")));
     }
-    let groups = config.get("config_groups").and_then(Value::as_object);
-    for (group, own) in groups.into_iter().flatten() {
-        let says = |part: &str, field: &str| own.get(part).and_then(|part| part.get(field));
-        let of_8 = says("weights", "num_bits").and_then(Value::as_u64) == Some(8)
-            && says("weights", "type").and_then(Value::as_str) == Some("int");
-        if !of_8 {
-            return Err(fields.error(
-                CONFIG,
-                format!("has weights of another type than int8 in {group}; {READ}"),
-            ));
-        }
-        let inputs = own.get("input_activations").filter(|inputs| !inputs.is_null());
-        let is_of = |field: &str, value: Value| inputs.and_then(|inputs| inputs.get(field)) == Some(&value);
-        let is_dynamic = is_of("dynamic", json!(true));
-        let is_fixed = is_of("strategy", json!("tensor"))
-            && is_of("symmetric", json!(true))
-            && is_of("num_bits", json!(8))
-            && is_of("type", json!("int"));
-        if inputs.is_some() && !is_dynamic && !is_fixed {
-            let what = format!(
-                "has fixed ranges of input_activations in {group} that are not one symmetric scale of 8 bits for each layer"
-            );
-            return Err(fields.error(CONFIG, what));
-        }
-        let others = groups.into_iter().flatten().count();
-        if is_fixed && !is_dynamic && others > 1 {
-            let what = format!(
-                "has fixed ranges of input_activations in {group} of {others} groups, and Lessen reads them of one"
-            );
-            return Err(fields.error(CONFIG, what));
+    for other in ["kv_cache_scheme", "sparsity_config", "transform_config"] {
+        if config.get(other).is_some_and(|value| !is_empty(value)) {
+            return Err(fields.error(CONFIG, format!("has a {other}, which Lessen does not follow; {READ}")));
         }
     }
+    let groups = config.get("config_groups").and_then(Value::as_object);
+    let count = groups.into_iter().flatten().count();
+    for (group, own) in groups.into_iter().flatten() {
+        let wrong = |what: String| fields.error(CONFIG, what);
+        check_weights(own.get("weights"), is_packed).map_err(|what| wrong(format!("{what} in {group}; {READ}")))?;
+        if own.get("output_activations").is_some_and(|outputs| !outputs.is_null()) {
+            return Err(wrong(format!(
+                "has output_activations in {group}, which Lessen does not follow"
+            )));
+        }
+        check_inputs(own.get("input_activations"), is_packed, count)
+            .map_err(|what| wrong(format!("has fixed ranges of input_activations in {group} {what}")))?;
+    }
     Ok(())
+}
+
+/// Checks what a group of layers says of its weights.
+///
+/// # Errors
+/// Weights that are not read, in words.
+fn check_weights(weights: Option<&Value>, is_packed: bool) -> std::result::Result<(), String> {
+    let says = |field: &str| weights.and_then(|weights| weights.get(field));
+    let wanted = if is_packed { 4 } else { 8 };
+    let bits = says("num_bits").and_then(Value::as_u64);
+    let of_integers = says("type").is_none_or(|ty| ty == "int");
+    if bits != Some(wanted) || !of_integers || (!is_packed && says("type").is_none()) {
+        return Err(format!("has weights of another type than int{wanted}"));
+    }
+    if !is_packed {
+        return Ok(());
+    }
+    if says("symmetric").is_some_and(|symmetric| *symmetric != json!(true)) {
+        return Err("has weights of 4 bits that are not symmetric".to_string());
+    }
+    // Codes and groups are those of the weight in its own order, however their values were found.
+    let order = says("actorder").filter(|order| ![json!(null), json!(false)].contains(order));
+    match order {
+        Some(order) if *order != json!("weight") && *order != json!("static") => {
+            Err(format!("has weights in another order of inputs (actorder {order})"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks what one of `count` groups of layers says of its layers' inputs.
+///
+/// # Errors
+/// Fixed ranges that are not read, in words.
+fn check_inputs(inputs: Option<&Value>, is_packed: bool, count: usize) -> std::result::Result<(), String> {
+    let Some(inputs) = inputs.filter(|inputs| !inputs.is_null()) else {
+        return Ok(());
+    };
+    let is_of = |field: &str, value: Value| inputs.get(field) == Some(&value);
+    let is_fixed = is_of("strategy", json!("tensor"))
+        && is_of("symmetric", json!(true))
+        && is_of("num_bits", json!(8))
+        && is_of("type", json!("int"));
+    if is_of("dynamic", json!(true)) {
+        Ok(())
+    } else if is_packed {
+        Err("beside weights of 4 bits, with which each row has its own".to_string())
+    } else if !is_fixed {
+        Err("that are not one symmetric scale of 8 bits for each layer".to_string())
+    } else if count > 1 {
+        Err(format!("of {count} groups, and Lessen reads them of one"))
+    } else {
+        Ok(())
+    }
+}
+
+/// The file of the format GGUF that a path is or, as a folder, has.
+pub fn gguf_file(path: &Path) -> Option<PathBuf> {
+    let within = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut all = within.map(|file| file.path()).chain([path.to_path_buf()]);
+    all.find(|path| path.extension().is_some_and(|ending| ending == "gguf"))
+}
+
+/// Refuses a file of the format GGUF, and a folder that has one.
+///
+/// # Errors
+/// Such a file, by its name.
+pub(super) fn refuse_gguf(path: &Path) -> Result<()> {
+    match gguf_file(path) {
+        None => Ok(()),
+        Some(file) => Err(Error::user(format!("{} is of the format GGUF; {READ}", file.display()))),
+    }
+}
+
+/// Whether the `config.json` of a folder says that weights are integers of 4 bits.
+pub fn has_packed_weights(dir: &Path) -> bool {
+    let fields = Fields::read(&dir.join("config.json"));
+    fields.is_ok_and(|fields| {
+        let format = fields.get(CONFIG).and_then(|config| config.get("format"));
+        format == Some(&json!(PACKED))
+    })
+}
+
+/// The layers whose matrices of 4 bits a folder has as transposes.
+pub(super) fn turned_layers(dir: &Path) -> BTreeSet<String> {
+    let fields = Fields::read(&dir.join("config.json")).ok();
+    let config = fields.as_ref().and_then(|fields| fields.get(CONFIG));
+    let turned = config.and_then(|config| config.get(TURNED)).and_then(Value::as_array);
+    let names = turned.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_string).collect()
 }
 
 /// Whether the `config.json` of a folder says that products take integers.
@@ -100,20 +188,69 @@ pub(crate) fn fixed_ranges(fields: &Fields) -> Option<Vec<String>> {
     Some(names.map(str::to_string).collect())
 }
 
-/// What `config.json` says of the model, whose layers have fixed scales of their inputs or not.
-pub(super) fn config_of(ignored: &[String], has_scales: bool) -> Value {
+/// What `config.json` says of weights of 8 bits, whose layers have fixed scales of their inputs or not.
+pub(super) fn config_of(targets: &BTreeSet<&str>, ignored: &[String], has_scales: bool) -> Value {
     let of_rows = |strategy: &str, dynamic: bool| json!({"num_bits": 8, "type": "int", "symmetric": true, "strategy": strategy, "dynamic": dynamic});
     json!({
-        "quant_method": "compressed-tensors",
+        "quant_method": METHOD,
         "format": "int-quantized",
         "quantization_status": "compressed",
         "config_groups": {
             "group_0": {
-                "targets": ["Linear"],
+                "targets": targets,
                 "weights": of_rows("channel", false),
                 "input_activations": if has_scales { of_rows("tensor", false) } else { of_rows("token", true) },
             },
         },
         "ignore": ignored,
     })
+}
+
+/// The layers of a folder with weights of 4 bits.
+#[derive(Default)]
+pub(super) struct PackedLayers {
+    /// Their names by the elements of a group.
+    pub of_groups: BTreeMap<usize, Vec<String>>,
+    /// Those whose matrices are stored as transposes.
+    pub turned: Vec<String>,
+    /// All others with a matrix.
+    pub ignored: Vec<String>,
+}
+
+/// What `config.json` says of weights of 4 bits. The layers of the largest groups are all of their class, of which a
+/// reader takes out those that another group names.
+pub(super) fn config_of_packed(layers: &PackedLayers) -> Value {
+    let is_turned = |name: &String| layers.turned.contains(name);
+    let group = |(number, (size, names)): (usize, (&usize, &Vec<String>))| {
+        let class = |name: &String| if is_turned(name) { "Conv1D" } else { "Linear" };
+        let targets: BTreeSet<&str> = match number {
+            0 => names.iter().map(class).collect(),
+            _ => names.iter().map(String::as_str).collect(),
+        };
+        let own = json!({
+            "targets": targets,
+            "weights": {
+                "num_bits": 4,
+                "type": "int",
+                "symmetric": true,
+                "strategy": "group",
+                "group_size": size,
+                "dynamic": false,
+            },
+            "input_activations": null,
+        });
+        (format!("group_{number}"), own)
+    };
+    let groups: Map<String, Value> = layers.of_groups.iter().rev().enumerate().map(group).collect();
+    let mut config = json!({
+        "quant_method": METHOD,
+        "format": PACKED,
+        "quantization_status": "compressed",
+        "config_groups": groups,
+        "ignore": layers.ignored,
+    });
+    if !layers.turned.is_empty() {
+        config[TURNED] = json!(layers.turned);
+    }
+    config
 }

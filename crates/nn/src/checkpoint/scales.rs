@@ -42,21 +42,7 @@ impl Scales {
             let what = format!("has the shape {:?}, which are no scales of {shape:?}", own.shape);
             return Err(checkpoint.file(&scale).wrong(&scale, &what));
         };
-        let mut scales = Vec::new();
-        let file = checkpoint.file(&scale);
-        file.visit_f32(&scale, &own.shape, &mut |part| {
-            scales.extend_from_slice(part);
-            Ok(())
-        })?;
-        // The farthest integer from a zero point is 255 away.
-        let is_scale = |scale: &f32| *scale > 0.0 && (255.0 * scale).is_finite();
-        if let Some(at) = scales.iter().position(|scale| !is_scale(scale)) {
-            let what = format!(
-                "has the scale {} at number {at}, and scales are positive numbers whose products with integers are finite; quantize the model again",
-                scales[at]
-            );
-            return Err(file.wrong(&scale, &what));
-        }
+        let scales = positive(checkpoint, &scale, &own.shape)?;
         let zeros = match checkpoint.stored(&zero) {
             None => None,
             Some(own) if own.dtype == Dtype::I8 && numel(&own.shape) == scales.len() => {
@@ -89,8 +75,33 @@ impl Scales {
     }
 }
 
+/// The numbers of a tensor of scales.
+///
+/// # Errors
+/// Scales that are not positive or too large, a tensor of another type or shape, a file that cannot be read.
+pub(super) fn positive(checkpoint: &mut Checkpoint, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+    let mut scales = Vec::new();
+    let file = checkpoint.file(name);
+    file.visit_f32(name, shape, &mut |part| {
+        scales.extend_from_slice(part);
+        Ok(())
+    })?;
+    // The farthest integer from a zero point is 255 away.
+    let is_scale = |scale: &f32| *scale > 0.0 && (255.0 * scale).is_finite();
+    match scales.iter().position(|scale| !is_scale(scale)) {
+        None => Ok(scales),
+        Some(at) => {
+            let what = format!(
+                "has the scale {} at number {at}, and scales are positive numbers whose products with integers are finite; quantize the model again",
+                scales[at]
+            );
+            Err(file.wrong(name, &what))
+        }
+    }
+}
+
 /// The elements of a tensor that share a scale: all, those of a row, or a part of a row.
-fn width(shape: &[usize], scales: &[usize]) -> Option<usize> {
+pub(super) fn width(shape: &[usize], scales: &[usize]) -> Option<usize> {
     let (all, count) = (numel(shape), numel(scales));
     let is_row = |rows: usize| scales.first() == Some(&rows) && scales[1..].iter().all(|extent| *extent == 1);
     match (shape, scales) {

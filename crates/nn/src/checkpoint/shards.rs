@@ -1,6 +1,6 @@
 //! The tensors of a folder: `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
 use super::file::TensorFile;
-use super::names::{Tied, tied};
+use super::names::{Tied, packed, tied};
+use super::quantization_config::{refuse_gguf, turned_layers};
 use super::save::Stored;
 use crate::params::ParamSpec;
 use lessen_base::{Error, Result};
@@ -19,6 +20,8 @@ pub(super) struct Checkpoint {
     pub(super) path: PathBuf,
     files: Vec<TensorFile>,
     pub(super) places: BTreeMap<String, usize>,
+    /// The layers whose matrices of 4 bits are stored as transposes.
+    turned: BTreeSet<String>,
 }
 
 impl Checkpoint {
@@ -32,6 +35,7 @@ impl Checkpoint {
                 path: single,
                 files: vec![file],
                 places,
+                turned: turned_layers(dir),
             });
         }
         if index.exists() {
@@ -46,6 +50,7 @@ impl Checkpoint {
                  .save_pretrained(d)\""
             )));
         }
+        refuse_gguf(dir)?;
         Err(Error::user(format!(
             "{shown} has no model.safetensors; {WANTED_FOLDER}"
         )))
@@ -62,13 +67,19 @@ impl Checkpoint {
         self.files[*self.places.get(name)?].stored(name)
     }
 
+    /// Whether the checkpoint has a tensor, or codes of 4 bits in its place.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name) || self.places.contains_key(&packed(name))
+    }
+
+    /// Whether the codes of 4 bits in place of a tensor are of its transpose.
+    pub(super) fn is_turned(&self, name: &str) -> bool {
+        self.turned.contains(name.trim_end_matches(".weight"))
+    }
+
     /// The file of a tensor that the checkpoint has.
     pub(super) fn file(&mut self, name: &str) -> &mut TensorFile {
         &mut self.files[self.places[name]]
-    }
-
-    pub(super) fn has_shape(&self, name: &str, shape: &[usize]) -> bool {
-        self.files[self.places[name]].shape(name) == Some(shape)
     }
 
     /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from
@@ -106,6 +117,11 @@ impl Checkpoint {
         const COUNT: usize = 1 << 16;
         for first in (0..shape.iter().product()).step_by(COUNT) {
             let mut bits = |name: &str| -> Result<Vec<u32>> {
+                if !self.places.contains_key(name) {
+                    let codes = packed(name);
+                    let what = "has a tied copy of numbers beside it, which no codes are; leave out the copy";
+                    return Err(self.file(&codes).wrong(&codes, what));
+                }
                 let part = self.file(name).read_part(name, shape, first, COUNT)?;
                 Ok(part.into_iter().map(f32::to_bits).collect())
             };
@@ -129,6 +145,7 @@ impl Checkpoint {
             path: index.clone(),
             files: Vec::new(),
             places: BTreeMap::new(),
+            turned: turned_layers(dir),
         };
         for (name, shard) in map {
             // A shard lies beside its index: a path would leave the folder.

@@ -215,7 +215,7 @@ impl<'g> Context<'g> {
     /// see [`names`](crate::names); if there are no such initial values.
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
-        self.declare(name, shape.into(), init, false)
+        self.declare(name, shape, false, init, false)
     }
 
     /// Returns the parameter `PREFIX.name` as [`Context::param`] does, which is a matrix `[in, out]`: products of rows
@@ -225,8 +225,7 @@ impl<'g> Context<'g> {
     /// As [`Context::param`].
     #[track_caller]
     pub fn turned_param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
-        let is_turned = true;
-        self.declare(name, Stored { shape, is_turned }, init, false)
+        self.declare(name, shape, true, init, false)
     }
 
     /// Returns the buffer `PREFIX.name`: an `f32` state that is declared, drawn, saved and loaded as a parameter is,
@@ -237,13 +236,17 @@ impl<'g> Context<'g> {
     /// As [`Context::param`], and if it was declared as a parameter.
     #[track_caller]
     pub fn buffer(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
-        self.declare(name, shape.into(), init, true)
+        self.declare(name, shape, false, init, true)
     }
 
     #[track_caller]
-    fn declare(&self, name: &str, stored: Stored<'_>, init: Init, is_buffer: bool) -> Tensor<'g> {
-        let shape = stored.shape;
+    fn declare(&self, name: &str, shape: &[usize], is_turned: bool, init: Init, is_buffer: bool) -> Tensor<'g> {
         let name = join(&self.prefix, name);
+        let stored = Stored {
+            name: &name,
+            shape,
+            is_turned,
+        };
         if let Some(value) = self.value_of(&name, shape) {
             return value;
         }
@@ -251,7 +254,7 @@ impl<'g> Context<'g> {
         if let Some(param) = found {
             self.check_same(&param, shape, init, is_buffer);
             let value = self.trace.tensor(param.value);
-            return self.read(&name, stored, value);
+            return self.read(stored, value);
         }
         if is_reserved(&name) {
             self.trace.fail(names::refusal(&name));
@@ -262,7 +265,7 @@ impl<'g> Context<'g> {
         let value = if self.averaged.contains(&name) {
             self.state(&average_of(&name), &Type::f32(shape))
         } else {
-            let specs = self.storage.specs(&name, stored);
+            let specs = self.storage.specs(stored);
             let states: Vec<_> = specs.iter().map(|spec| self.state(&spec.name, &spec.ty())).collect();
             match states[..] {
                 [state] => state,
@@ -276,17 +279,17 @@ impl<'g> Context<'g> {
             shape: shape.to_vec(),
             init,
             value: value.id(),
-            is_turned: stored.is_turned,
+            is_turned,
             is_buffer,
         });
         drop(declared);
-        self.read(&name, stored, value)
+        self.read(stored, value)
     }
 
     /// The value of a parameter, `f32`, from [`ParamSpec::value`].
     #[track_caller]
-    fn read(&self, name: &str, stored: Stored<'_>, value: Tensor<'g>) -> Tensor<'g> {
-        let is_state = self.storage.states(stored).len() == 1 && !self.averaged.contains(name);
+    fn read(&self, stored: Stored<'_>, value: Tensor<'g>) -> Tensor<'g> {
+        let is_state = self.storage.states(stored).len() == 1 && !self.averaged.contains(stored.name);
         if is_state {
             self.storage.value(stored, &[value])
         } else {

@@ -13,6 +13,7 @@ use lessen_onnx::{
 };
 
 use crate::builder::transformer;
+use crate::quantized;
 
 /// Mutations of a run: as many as `LESSEN_MUTATIONS` says.
 fn count() -> u64 {
@@ -128,6 +129,7 @@ fn damaged_files_cause_no_panic() {
     });
     let mut originals = vec![transformer(12).bytes(), transformer(18).bytes()];
     originals.extend(exported);
+    originals.extend(quantized::files());
     let folder = tempfile::tempdir().unwrap();
     let [path, new] = ["model.onnx", "new.onnx"].map(|name| folder.path().join(name));
     let (mut done, mut refused, mut most, mut longest) = (0, 0, 0, Duration::ZERO);

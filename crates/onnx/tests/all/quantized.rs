@@ -70,12 +70,17 @@ impl Case {
         self
     }
 
-    /// Runs it as a session and node by node. Returns the largest difference of floats; integers are compared to the
-    /// bit. All of it has to be one program.
-    fn check(mut self, shape: &[usize], outputs: &[&str]) -> f64 {
+    /// Declares the input `x` of this shape, and the outputs.
+    fn declare(&mut self, shape: &[usize], outputs: &[&str]) {
         let extents: Vec<Extent> = shape.iter().map(|extent| Extent::Size(*extent as i64)).collect();
         self.builder.input("x", F32, &extents);
         outputs.iter().for_each(|name| self.builder.output(name));
+    }
+
+    /// Runs it as a session and node by node. Returns the largest difference of floats; integers are compared to the
+    /// bit. All of it has to be one program.
+    fn check(mut self, shape: &[usize], outputs: &[&str]) -> f64 {
+        self.declare(shape, outputs);
         let x: Vec<f32> = (0..shape.iter().product())
             .map(|_| (self.random.unit() * 4.0 - 1.7) as f32)
             .collect();
@@ -195,8 +200,8 @@ fn convolutions_and_sums_of_integers_have_the_bits_of_their_definitions() {
     }
 }
 
-#[test]
-fn products_of_integers_have_the_bits_of_their_definitions() {
+/// Products of integers, and between them.
+fn of_integers() -> Case {
     let mut case = Case::new();
     with_grain(&mut case);
     case.integers("w", &[24, 17], false)
@@ -221,35 +226,44 @@ fn products_of_integers_have_the_bits_of_their_definitions() {
             vec![],
         )
         .node("", "DequantizeLinear", &["r", "t", "zu"], &["y"], vec![]);
-    assert_eq!(case.check(&[3, 5, 24], &["p", "r", "y"]), 0.0);
+    case
+}
+
+#[test]
+fn products_of_integers_have_the_bits_of_their_definitions() {
+    assert_eq!(of_integers().check(&[3, 5, 24], &["p", "r", "y"]), 0.0);
+}
+
+/// A product of integers of rows in their own range.
+fn dynamic(is_signed: bool) -> Case {
+    let mut case = Case::new();
+    with_grain(&mut case);
+    case.integers("w", &[24, 40], is_signed).scales("ws", 40).with(
+        "wz",
+        if is_signed {
+            HostTensor::scalar(0i8)
+        } else {
+            HostTensor::scalar(100u8)
+        },
+    );
+    case.node("", "DynamicQuantizeLinear", &["x"], &["q", "scale", "zero"], vec![])
+        .node("", "MatMulInteger", &["q", "w", "zero", "wz"], &["p"], vec![])
+        .node("", "Cast", &["p"], &["f"], vec![int("to", 1)])
+        .node("", "Mul", &["scale", "ws"], &["both"], vec![])
+        .node("", "Mul", &["f", "both"], &["y"], vec![]);
+    case
 }
 
 /// The scale and the zero point follow from the numbers, and the integers are results.
 #[test]
 fn products_of_numbers_in_their_own_range_are_exact() {
     for is_signed in [false, true] {
-        let mut case = Case::new();
-        with_grain(&mut case);
-        case.integers("w", &[24, 40], is_signed).scales("ws", 40).with(
-            "wz",
-            if is_signed {
-                HostTensor::scalar(0i8)
-            } else {
-                HostTensor::scalar(100u8)
-            },
-        );
-        case.node("", "DynamicQuantizeLinear", &["x"], &["q", "scale", "zero"], vec![])
-            .node("", "MatMulInteger", &["q", "w", "zero", "wz"], &["p"], vec![])
-            .node("", "Cast", &["p"], &["f"], vec![int("to", 1)])
-            .node("", "Mul", &["scale", "ws"], &["both"], vec![])
-            .node("", "Mul", &["f", "both"], &["y"], vec![]);
-        assert_eq!(case.check(&[7, 24], &["q", "p", "y"]), 0.0);
+        assert_eq!(dynamic(is_signed).check(&[7, 24], &["q", "p", "y"]), 0.0);
     }
 }
 
-/// Floats between integers: products of codes differ from those of floats by rounding alone.
-#[test]
-fn floats_between_integers_are_computed_from_integers() {
+/// A network of floats between integers.
+fn between_integers() -> Case {
     let mut case = Case::new();
     with_grain(&mut case);
     case.integers("w", &[12, 3, 3, 3], true)
@@ -270,7 +284,27 @@ fn floats_between_integers_are_computed_from_integers() {
         .node("", "DequantizeLinear", &["nq", "t", "zi"], &["nf"], vec![])
         .node("", "DequantizeLinear", &["v", "vs", "vz"], &["vf"], axis(1))
         .node("", "MatMul", &["nf", "vf"], &["y"], vec![]);
-    let difference = case.check(&[2, 3, 8, 9], &["c", "y"]);
+    case
+}
+
+/// Files of integers of each kind: between floats, alone, and in ranges of their own.
+pub fn files() -> Vec<Vec<u8>> {
+    let cases = [
+        (between_integers(), &[2, 3, 8, 9][..], &["c", "y"][..]),
+        (of_integers(), &[3, 5, 24], &["p", "r", "y"]),
+        (dynamic(true), &[7, 24], &["q", "p", "y"]),
+    ];
+    let file = |(mut case, shape, outputs): (Case, &[usize], &[&str])| {
+        case.declare(shape, outputs);
+        case.builder.bytes()
+    };
+    cases.into_iter().map(file).collect()
+}
+
+/// Products of codes differ from those of floats by rounding alone.
+#[test]
+fn floats_between_integers_are_computed_from_integers() {
+    let difference = between_integers().check(&[2, 3, 8, 9], &["c", "y"]);
     assert!(difference < 2e-4, "{difference}");
 }
 
@@ -297,4 +331,25 @@ fn two_products_read_the_same_integers() {
             vec![],
         );
     assert_eq!(case.check(&[4, 8], &["p", "r"]), 0.0);
+}
+
+/// Scales that do not depend on inputs are positive numbers in every operator that has some.
+#[test]
+fn scales_that_are_no_positive_numbers_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for scale in [0.0, -0.02, f32::NAN, f32::INFINITY] {
+        for mut case in [between_integers(), of_integers()] {
+            let initializers = &mut case.builder.graph.initializer;
+            let own = initializers.iter_mut().find(|tensor| tensor.name == "t").unwrap();
+            *own = HostTensor::scalar(scale).to_message("t");
+            case.declare(&[2, 3, 8, 9], &["y"]);
+            let refused = Model::open_to_run(&case.builder.write(folder.path(), "model.onnx")).unwrap_err();
+            assert_eq!(refused.exit_code(), 2);
+            let sentence = refused.to_string();
+            assert!(
+                sentence.contains(&format!("the initializer `t` has the scale {scale} at number 0")),
+                "{sentence}"
+            );
+        }
+    }
 }

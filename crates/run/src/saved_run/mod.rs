@@ -24,10 +24,12 @@ use crate::task::SavedModel;
 use crate::task::first_weights;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
-use lessen_nn::checkpoint::has_integer_products;
-use lessen_nn::{Model, Ranges, Task};
-use lessen_train::Session;
+use lessen_device::Backend;
+use lessen_nn::checkpoint::{has_integer_products, has_packed_weights};
+use lessen_nn::{Int4Storage, Int8Storage, Model, PackedStorage, ParamSpec, Ranges, Task, checkpoint};
+use lessen_train::{ParamCodec, Session};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use self::adapter_options::AdapterOptions;
 pub use self::answering::Answerer;
@@ -47,6 +49,8 @@ pub struct SavedRun<'a> {
     is_plain: bool,
     /// The precision of inference; none means the precision of training.
     precision: Option<Precision>,
+    /// Whether it is what the model's folder says, not what was asked for.
+    is_own_precision: bool,
     new_backend: NewBackend<'a>,
 }
 
@@ -78,13 +82,12 @@ impl<'a> SavedRun<'a> {
             )
         };
         let saved = SavedModel::read(&config, adapters.of(&dir)?)?;
-        // Products of a model that was quantized for them take integers.
-        let precision = has_integer_products(&dir).then_some(Precision::Int8);
         Ok(SavedRun {
             config,
             saved,
             is_plain,
-            precision,
+            precision: precision_of(&dir),
+            is_own_precision: true,
             new_backend,
         })
     }
@@ -93,6 +96,7 @@ impl<'a> SavedRun<'a> {
     /// the precision of training, and parameters are `f32`, or both are what the model was quantized for.
     pub fn set_precision(&mut self, precision: Precision) {
         self.precision = Some(precision);
+        self.is_own_precision = false;
     }
 
     /// Takes the model of another folder in place of its own, which was made from it: all other settings stay.
@@ -104,7 +108,8 @@ impl<'a> SavedRun<'a> {
         self.saved.dir = folder.to_path_buf();
         self.saved.base = None;
         self.saved.added = Vec::new();
-        self.precision = has_integer_products(folder).then_some(Precision::Int8);
+        self.precision = precision_of(folder);
+        self.is_own_precision = true;
         Ok(())
     }
 
@@ -114,6 +119,11 @@ impl<'a> SavedRun<'a> {
     /// A device that cannot be opened.
     pub fn widens_bf16(&self) -> Result<bool> {
         Ok(self.precision == Some(Precision::Bf16) && (self.new_backend)()?.widens_bf16())
+    }
+
+    /// Whether products take integers.
+    pub fn multiplies_integers(&self) -> bool {
+        matches!(self.precision, Some(Precision::Int8 | Precision::Int4))
     }
 
     /// Changes settings that say how data is read, as `--set` gives them: keys of `data`, and `train.batch`.
@@ -178,6 +188,7 @@ impl<'a> SavedRun<'a> {
         }
         let backend = (self.new_backend)()?;
         let mut session = match self.precision {
+            Some(Precision::Int4) => self.packed_session(backend, &parameters)?,
             Some(precision) => Session::for_inference(backend, parameters.clone(), precision)?,
             None => {
                 let mut session = Session::zeros(backend, parameters.clone())?;
@@ -187,6 +198,22 @@ impl<'a> SavedRun<'a> {
         };
         first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
         first_weights::convert_norms(&mut session, model)?;
+        Ok(session)
+    }
+
+    /// A session whose matrices are codes of 4 bits, those of the model's folder where it has some. All other matrices
+    /// have codes of 8 bits where the folder says the precision, and of 4 bits where that was asked for.
+    fn packed_session(&self, backend: Box<dyn Backend>, parameters: &[ParamSpec]) -> Result<Session> {
+        let groups = checkpoint::stored_groups(self.saved.folder(), parameters)?;
+        let codec: Arc<dyn ParamCodec> = if self.is_own_precision {
+            let rest = Int8Storage;
+            Arc::new(PackedStorage { groups, rest })
+        } else {
+            let rest = Int4Storage::default();
+            Arc::new(PackedStorage { groups, rest })
+        };
+        let mut session = Session::stored(backend, parameters.to_vec(), codec)?;
+        session.set_precision(Precision::Int4);
         Ok(session)
     }
 
@@ -212,6 +239,15 @@ impl<'a> SavedRun<'a> {
             .format
             .format()
             .goal_of(&self.saved.model, &self.config)
+    }
+}
+
+/// The precision that the folder of a model says: products of a model that was quantized take integers.
+fn precision_of(dir: &Path) -> Option<Precision> {
+    if has_packed_weights(dir) {
+        Some(Precision::Int4)
+    } else {
+        has_integer_products(dir).then_some(Precision::Int8)
     }
 }
 

@@ -10,13 +10,15 @@ use crate::recipe::words::Word;
 use crate::task::reader::max_length_of;
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
-use lessen_nn::checkpoint::ModelFolder;
+use lessen_nn::checkpoint::{ModelFolder, gguf_file};
 use std::path::Path;
 
 /// Whether a folder holds a model, but no run; a folder of sentence-transformers may hold it in a folder of its own.
 pub(super) fn is_plain(root: &Path) -> bool {
     let has = |name: &str| root.join(name).is_file();
     let has_model = has("config.json") || has("modules.json") || ModelFolder::from(root).has_adapters();
+    // Files of another format are refused as models, not as runs.
+    let has_model = has_model || gguf_file(root).is_some();
     has_model && !root.join("config.toml").is_file()
 }
 

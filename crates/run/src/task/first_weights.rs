@@ -1,8 +1,8 @@
 //! The first weights of a session: drawn, or read from a checkpoint in blocks, so that they are never in memory twice.
 
 use lessen_base::Result;
+use lessen_graph::ops::DequantizeGroups;
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::quantization::check_scale;
 use lessen_nn::{
     Model, NormKind, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes,
 };
@@ -110,19 +110,13 @@ pub(crate) fn read(
     may_lack: &dyn Fn(&str) -> bool,
     places: Option<&[usize]>,
 ) -> Result<checkpoint::Rest> {
-    let mut heads = Weights::new();
-    let rest = checkpoint::load_with(folder, parameters, may_lack, &mut |param, first, part| {
-        check_scale(&param.name, part)?;
-        if places.is_none() || !has_class_rows(&param.name) {
-            return session.set_part(&param.name, first, part);
-        }
-        let head = heads.entry(param.name.clone()).or_insert_with(|| Weight {
-            shape: param.shape.clone(),
-            data: Vec::new(),
-        });
-        head.data.extend_from_slice(part);
-        Ok(())
-    })?;
+    let mut filling = Filling {
+        session,
+        places,
+        heads: Weights::new(),
+    };
+    let rest = checkpoint::load_into(folder, parameters, may_lack, &mut filling)?;
+    let Filling { session, mut heads, .. } = filling;
     if let Some(places) = places {
         reorder_classes(&mut heads, places);
     }
@@ -130,4 +124,42 @@ pub(crate) fn read(
         session.set_part(name, 0, &head.data)?;
     }
     Ok(rest)
+}
+
+/// A session that gets its parameters from a checkpoint.
+struct Filling<'a> {
+    session: &'a mut Session,
+    /// Rows of the classifier to take for each class.
+    places: Option<&'a [usize]>,
+    /// Parameters whose rows are to be put in that order.
+    heads: Weights,
+}
+
+impl Filling<'_> {
+    fn is_ordered(&self, name: &str) -> bool {
+        self.places.is_some() && has_class_rows(name)
+    }
+}
+
+impl checkpoint::Receive for Filling<'_> {
+    fn numbers(&mut self, param: &ParamSpec, first: usize, part: &[f32]) -> Result<()> {
+        if !self.is_ordered(&param.name) {
+            return self.session.set_part(&param.name, first, part);
+        }
+        let head = self.heads.entry(param.name.clone()).or_insert_with(|| Weight {
+            shape: param.shape.clone(),
+            data: Vec::new(),
+        });
+        head.data.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn groups(&self, param: &ParamSpec) -> Option<DequantizeGroups> {
+        let is_ordered = self.is_ordered(&param.name);
+        (!is_ordered).then(|| self.session.groups(&param.name))?
+    }
+
+    fn codes(&mut self, param: &ParamSpec, row: usize, codes: &[u8], scales: &[f32]) -> Result<()> {
+        self.session.set_groups(&param.name, row, codes, scales)
+    }
 }

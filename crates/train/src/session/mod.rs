@@ -140,7 +140,7 @@ impl Session {
 
     /// Allocates the states of a parameter.
     fn allocate_param(&mut self, param: &ParamSpec) -> Result<()> {
-        for spec in self.view.storage().specs(&param.name, param.into()) {
+        for spec in self.view.storage().specs(param.into()) {
             if self.states.contains(&spec.name) {
                 return Err(Error::user(format!(
                     "two parameters have the state `{}`; give one of them another name",

@@ -3,8 +3,9 @@
 use super::Session;
 use crate::storage::decoded;
 use lessen_base::{Error, Result};
-use lessen_device::HostArray;
+use lessen_device::{Host, HostArray};
 use lessen_graph::numel;
+use lessen_graph::ops::DequantizeGroups;
 use lessen_nn::{ParamSpec, Stored, Weight, Weights};
 
 /// Elements that are converted and copied to the device at once, unless a unit of the storage has more.
@@ -102,12 +103,9 @@ impl Session {
         let Some(param) = self.params.iter().find(|param| param.name == name) else {
             return Err(Error::user(format!("the model has no parameter `{name}`")));
         };
-        let (shape, is_turned) = (param.shape.clone(), param.is_turned);
-        let stored = Stored {
-            shape: &shape,
-            is_turned,
-        };
-        let count = numel(&shape);
+        let param = param.clone();
+        let stored = Stored::from(&param);
+        let count = numel(&param.shape);
         if first.checked_add(values.len()).is_none_or(|end| end > count) {
             return Err(Error::user(format!(
                 "the parameter `{name}` has {count} elements, too few for {} from number {first} on",
@@ -116,12 +114,12 @@ impl Session {
         }
         let unit = self.view.codec().unit(stored).max(1);
         if unit == 1 {
-            return self.encode(name, stored, first, values);
+            return self.encode(stored, first, values);
         }
         let (first, values) = self.continued(name, unit, first, values)?;
         let whole = values.len() / unit * unit;
         if whole > 0 {
-            self.encode(name, stored, first, &values[..whole])?;
+            self.encode(stored, first, &values[..whole])?;
         }
         self.unfinished = (whole < values.len()).then(|| Unfinished {
             name: name.to_string(),
@@ -129,6 +127,35 @@ impl Session {
             values: values[whole..].to_vec(),
         });
         Ok(())
+    }
+
+    /// How rows of codes of 4 bits of a parameter are restored, where it is stored as such; see
+    /// [`Session::set_groups`].
+    pub fn groups(&self, name: &str) -> Option<DequantizeGroups> {
+        let param = self.params.iter().find(|param| param.name == name)?;
+        self.view.codec().groups(param.into())
+    }
+
+    /// Gives rows of codes of a parameter from number `row` on, and their scales, as [`DequantizeGroups`] has them: the
+    /// codes that products read.
+    ///
+    /// # Errors
+    /// A parameter that is not stored so, and rows that it does not have.
+    pub fn set_groups(&mut self, name: &str, row: usize, codes: &[u8], scales: &[f32]) -> Result<()> {
+        let param = self.params.iter().find(|param| param.name == name);
+        let stored = param.and_then(|param| Some((param, self.view.codec().groups(param.into())?)));
+        let Some((param, op)) = stored else {
+            return Err(Error::user(format!(
+                "`{name}` is no parameter that is stored in 4 bits"
+            )));
+        };
+        let [of_codes, of_scales] = op.types(1)?.map(|ty| ty.last());
+        let states = self.states_of_param(param.into());
+        let (Some(at_codes), Some(at_scales)) = (row.checked_mul(of_codes), row.checked_mul(of_scales)) else {
+            return Err(Error::user(format!("the parameter `{name}` has no row {row}")));
+        };
+        self.model.upload_part(&states[0], at_codes, Host::U8(codes))?;
+        self.model.upload_part(&states[1], at_scales, Host::F32(scales))
     }
 
     /// Joins a part of a parameter with the unfinished unit before it. Returns the number of the first element and the
@@ -146,9 +173,9 @@ impl Session {
     }
 
     /// Encodes whole units of a parameter into its states.
-    fn encode(&self, name: &str, param: Stored<'_>, first: usize, values: &[f32]) -> Result<()> {
+    fn encode(&self, param: Stored<'_>, first: usize, values: &[f32]) -> Result<()> {
         let codec = self.view.codec();
-        let states = self.states_of_param(name, param);
+        let states = self.states_of_param(param);
         let unit = codec.unit(param).max(1);
         let block = (BLOCK / unit).max(1) * unit;
         for (number, part) in values.chunks(block).enumerate() {
@@ -158,7 +185,7 @@ impl Session {
                 part,
                 &mut |state, first, host| match states.get(state) {
                     Some(name) => self.model.upload_part(name, first, host),
-                    None => Err(Error::internal(format!("`{name}` has no state number {state}"))),
+                    None => Err(Error::internal(format!("`{}` has no state number {state}", param.name))),
                 },
             )?;
         }
@@ -167,7 +194,7 @@ impl Session {
 
     /// Shows the values of a parameter to `visit`.
     fn show(&self, param: &ParamSpec, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
-        self.show_stored(&self.states_of_param(&param.name, param.into()), param.into(), visit)
+        self.show_stored(&self.states_of_param(param.into()), param.into(), visit)
     }
 
     /// Shows the values of a parameter, or of its average if functions read that.
@@ -195,8 +222,8 @@ impl Session {
     }
 
     /// The names of the states that store a parameter.
-    fn states_of_param(&self, name: &str, param: Stored<'_>) -> Vec<String> {
-        let specs = self.view.storage().specs(name, param);
+    fn states_of_param(&self, param: Stored<'_>) -> Vec<String> {
+        let specs = self.view.storage().specs(param);
         specs.into_iter().map(|spec| spec.name).collect()
     }
 

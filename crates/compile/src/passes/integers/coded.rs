@@ -3,7 +3,7 @@
 use lessen_graph::{Graph, Op, ValueId, ops};
 
 /// The order of axes that makes `[O, C, KH, KW]` of `[O, KH, KW, C]`.
-const CHANNELS_FIRST: [usize; 4] = [0, 3, 1, 2];
+pub(super) const CHANNELS_FIRST: [usize; 4] = [0, 3, 1, 2];
 
 /// The input of the operation that makes a value, where it is of this type.
 fn behind<O: Op + 'static>(graph: &Graph, value: ValueId) -> Option<(&O, ValueId)> {
@@ -53,6 +53,26 @@ pub(super) fn grouped(graph: &Graph, value: ValueId) -> Option<Grouped> {
 pub(super) fn matrix(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
     let restored = without_reshapes(graph, value);
     (graph.ty(restored) == graph.ty(value)).then(|| rows(graph, restored))?
+}
+
+/// A matrix whose rows are kernels `[C, KH, KW]` of codes that are stored in the order of taps first, as a patch
+/// embedding has it.
+pub(super) struct Flattened {
+    pub parts: [ValueId; 2],
+    /// The shape `[O, KH, KW, C]` of the codes.
+    pub shape: Vec<usize>,
+}
+
+/// The kernels whose elements a matrix has in its rows.
+pub(super) fn flattened(graph: &Graph, value: ValueId) -> Option<Flattened> {
+    let kernels_of = without_reshapes(graph, value);
+    let [o, c, height, width] = graph.ty(kernels_of).shape[..] else {
+        return None;
+    };
+    let is_flat = graph.ty(value).shape[..] == [o, c * height * width];
+    let parts = is_flat.then(|| kernels(graph, kernels_of))??;
+    let shape = vec![o, height, width, c];
+    Some(Flattened { parts, shape })
 }
 
 /// The codes of the kernels `[O, C / G, KH, KW]` of a convolution, which are rows `[O, KH KW C / G]`, and their scales.

@@ -33,19 +33,19 @@ pub(super) fn levels_of(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
     fits.then_some([levels, scale])
 }
 
-/// The codes `u8[.., K]` of rows of such levels, and a scale `f32[..]` for each row, as
+/// The codes of such levels, which are `u8` of the shape `rows`, and a scale `f32[..]` for each row, as
 /// [`QuantizeRows`](ops::QuantizeRows) has them: NaN for a row with NaN.
 pub(super) fn codes_of(
     graph: &Graph,
     [levels, scale]: [ValueId; 2],
+    rows: &[usize],
     node: &Node,
     rewriter: &mut Rewriter<'_>,
 ) -> [ValueId; 2] {
-    let ty = graph.ty(levels);
-    let rows = ty.shape.to_vec();
-    let lead = rows[..rows.len() - 1].to_vec();
     let last = rows.len() - 1;
-    let [levels, scale] = [levels, scale].map(|value| rewriter.get(value));
+    let lead = rows[..last].to_vec();
+    let has_rows = graph.ty(levels).shape[..] == *rows;
+    let [mut levels, scale] = [levels, scale].map(|value| rewriter.get(value));
     let mut push = |op: Arc<dyn Op>, inputs: &[ValueId]| rewriter.push(op, inputs, node.phase, &node.scope)[0];
     let number = |value| {
         let ty = Type::f32(&[]);
@@ -53,9 +53,12 @@ pub(super) fn codes_of(
     };
     let binary = |kind| Arc::new(ops::Binary { kind });
     let wide = |shape: &[usize]| Arc::new(ops::Broadcast { shape: shape.to_vec() });
+    if !has_rows {
+        levels = push(Arc::new(ops::Reshape { shape: rows.to_vec() }), &[levels]);
+    }
 
     let zero = push(number(ZERO), &[]);
-    let zero = push(wide(&rows), &[zero]);
+    let zero = push(wide(rows), &[zero]);
     let shifted = push(binary(ops::BinaryKind::Add), &[levels, zero]);
     let codes = push(Arc::new(ops::Cast { dtype: DType::U8 }), &[shifted]);
 

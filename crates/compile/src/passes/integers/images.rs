@@ -2,7 +2,7 @@
 
 use lessen_graph::{DType, Node, ValueId, ops};
 
-use super::{Codes, Writer, coded};
+use super::{Codes, Writer, coded, fixed_ranges};
 
 /// Channels of a pixel that a device reads at once.
 const WORD: usize = 4;
@@ -45,12 +45,38 @@ impl Writer<'_> {
         Some(self.push(node, op, &[images.codes, images.scale, weight, scale]))
     }
 
-    /// The codes of images by the largest magnitude of each. The scale of an image of zeros is the least number.
+    /// The codes of images: of the scale that the model rounds them to, or by the largest magnitude of each.
     fn images(&mut self, node: &Node, image: ValueId) -> Codes {
         let x = self.rewriter.get(image);
         if let Some(known) = self.codes.get(&(x, true)) {
             return *known;
         }
+        let codes = match fixed_ranges::levels_of(self.graph, image) {
+            Some(levels) => self.images_in_range(node, image, levels),
+            None => self.images_by_largest(node, image),
+        };
+        self.codes.insert((x, true), codes);
+        codes
+    }
+
+    /// The codes of images whose levels have one scale. An image with NaN has the scale NaN.
+    fn images_in_range(&mut self, node: &Node, image: ValueId, levels: [ValueId; 2]) -> Codes {
+        let shape = self.graph.ty(image).shape.to_vec();
+        let rows = [shape[0], shape[1] * shape[2], shape[3]];
+        let [codes, scales] = fixed_ranges::codes_of(self.graph, levels, &rows, node, &mut self.rewriter);
+        let largest = ops::Reduce {
+            kind: ops::ReduceKind::Max,
+            axes: vec![1],
+        };
+        let scale = self.push(node, largest, &[scales]);
+        let codes = self.push(node, ops::Reshape { shape }, &[codes]);
+        let zero = ops::QuantizedMatMul::default().zero;
+        Codes { codes, scale, zero }
+    }
+
+    /// The codes of images by the largest magnitude of each. The scale of an image of zeros is the least number.
+    fn images_by_largest(&mut self, node: &Node, image: ValueId) -> Codes {
+        let x = self.rewriter.get(image);
         let shape = self.graph.ty(image).shape.to_vec();
         let (n, pixels, channels) = (shape[0], shape[1] * shape[2], shape[3]);
         let binary = |kind| ops::Binary { kind };
@@ -82,9 +108,7 @@ impl Writer<'_> {
         let zero = ops::QuantizedMatMul::default().zero;
         let codes = self.push(node, ops::QuantizeLinear { scale: 1.0, zero }, &[levels]);
         let codes = self.push(node, ops::Reshape { shape }, &[codes]);
-        let codes = Codes { codes, scale, zero };
-        self.codes.insert((x, true), codes);
-        codes
+        Codes { codes, scale, zero }
     }
 }
 

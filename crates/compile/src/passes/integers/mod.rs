@@ -4,14 +4,15 @@
 //! | what | computed in |
 //! |---|---|
 //! | products with a matrix that [`DequantizeRows`](ops::DequantizeRows) restores | codes, sums as integers |
+//! | products with a matrix whose rows are such kernels, as of a patch embedding | codes, sums as integers |
 //! | convolutions with a kernel that it restores, other than depthwise ones | codes, sums as integers |
 //! | rows of such a matrix that are gathered | codes, which become `f32` after it |
 //! | everything else | as in the program |
 //!
 //! What [`DequantizeLinear`](ops::DequantizeLinear) restores has codes already. Other rows of activations get their
 //! codes by their own largest magnitude, as [`QuantizeRows`](ops::QuantizeRows) says, and images by that of the image,
-//! once for all products that read them. Rows that a model rounds to 127 levels of either sign of one scale, as
-//! [`FakeQuantize`](ops::FakeQuantize) does, are codes already; it is lowered before.
+//! once for all products that read them. Rows and images that a model rounds to 127 levels of either sign of one scale,
+//! as [`FakeQuantize`](ops::FakeQuantize) does, are codes already; it is lowered before.
 
 mod coded;
 mod fixed_ranges;

@@ -24,8 +24,7 @@ impl Writer<'_> {
             let adds_rows = matmul.transpose_b != grouped.is_turned;
             return adds_rows.then(|| self.grouped_product(node, rows, &grouped));
         }
-        let [codes, scale] = coded::matrix(graph, matrix)?;
-        let (weight, weight_scale) = (self.rewriter.get(codes), self.rewriter.get(scale));
+        let [weight, weight_scale] = self.matrix(node, matrix, matmul.transpose_b)?;
         let lead = &a.shape[..a.rank() - 1];
         if matmul.transpose_b {
             let of_rows = match self.restored(node, rows, lead) {
@@ -47,6 +46,22 @@ impl Writer<'_> {
         Some(self.multiplied(node, of_rows, [weight, ones]))
     }
 
+    /// The codes of a matrix and their scales in the new graph. Those of kernels are put in the order of its columns,
+    /// where the product adds up its rows.
+    fn matrix(&mut self, node: &Node, matrix: ValueId, adds_rows: bool) -> Option<[ValueId; 2]> {
+        if let Some(parts) = coded::matrix(self.graph, matrix) {
+            return Some(parts.map(|part| self.rewriter.get(part)));
+        }
+        let kernels = coded::flattened(self.graph, matrix).filter(|_| adds_rows)?;
+        let [codes, scale] = kernels.parts.map(|part| self.rewriter.get(part));
+        let shape = kernels.shape;
+        let codes = self.push(node, ops::Reshape { shape }, &[codes]);
+        let axes = coded::CHANNELS_FIRST.to_vec();
+        let codes = self.push(node, ops::Permute { axes }, &[codes]);
+        let shape = self.graph.ty(matrix).shape.to_vec();
+        Some([self.push(node, ops::Reshape { shape }, &[codes]), scale])
+    }
+
     /// The codes of rows of the old graph: of the scale that the model rounds them to, or by their largest magnitudes.
     fn rows_of(&mut self, node: &Node, rows: ValueId) -> Codes {
         let x = self.rewriter.get(rows);
@@ -56,7 +71,8 @@ impl Writer<'_> {
         if let Some(known) = self.codes.get(&(x, false)) {
             return *known;
         }
-        let [codes, scale] = fixed_ranges::codes_of(self.graph, levels, node, &mut self.rewriter);
+        let shape = self.graph.ty(rows).shape.to_vec();
+        let [codes, scale] = fixed_ranges::codes_of(self.graph, levels, &shape, node, &mut self.rewriter);
         let zero = ops::QuantizedMatMul::default().zero;
         let codes = Codes { codes, scale, zero };
         self.codes.insert((x, false), codes);

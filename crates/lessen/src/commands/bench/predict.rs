@@ -70,7 +70,7 @@ impl Predict {
     fn predictor(&self) -> Result<(Latencies, String, Option<usize>)> {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
-        self.precision.set_and_warn(&mut run)?;
+        self.precision.set_and_warn(&mut run, &self.device)?;
         let mut batches = run.random_batches(self.batch as usize, self.length.map(|length| length as usize))?;
         let latencies = measure(self.requests as usize, self.batch as usize, || batches.ask())?;
         Ok((latencies, self.model.shown(run.source()), batches.length()))

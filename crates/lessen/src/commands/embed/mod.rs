@@ -91,6 +91,9 @@ impl Embed {
         if embedder.widens_bf16() {
             self.precision.warn();
         }
+        if self.precision.asks_for_integers() {
+            self.device.warn_of_integers()?;
+        }
         let prompt = match (&self.prompt, &self.prompt_name) {
             (Some(text), _) => Prompt::Text(text),
             (None, Some(name)) => Prompt::Named(name),

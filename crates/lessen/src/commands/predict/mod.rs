@@ -102,7 +102,7 @@ impl Predict {
         if let Some(batch) = self.batch {
             run.set(&[format!("train.batch={batch}")])?;
         }
-        self.precision.set_and_warn(&mut run)?;
+        self.precision.set_and_warn(&mut run, &self.device)?;
         if !self.what.image.is_empty() {
             return self.images(&run).map(|()| 0);
         }

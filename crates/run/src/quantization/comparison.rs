@@ -1,0 +1,82 @@
+//! What a model answers on random inputs beside its quantized one, and how long both take.
+
+use std::time::Instant;
+
+use lessen_base::Result;
+
+use crate::saved_run::{RandomBatches, SavedRun};
+
+/// Examples of a batch on which the models are compared.
+pub(super) const BATCH: usize = 8;
+
+/// Batches that are timed, after one that is not.
+const TIMED: usize = 5;
+
+/// Answers of two models on the same inputs.
+pub(super) struct Comparison {
+    /// The largest difference of a logit, over the largest one of the first model.
+    pub difference: f64,
+    /// The share of rows of logits with the same largest one.
+    pub agreement: f64,
+    /// Milliseconds of a batch.
+    pub milliseconds: [f64; 2],
+}
+
+impl Comparison {
+    /// Asks both models.
+    ///
+    /// # Errors
+    /// A model that cannot be read, a failure of the device.
+    pub(super) fn of(before: &SavedRun<'_>, after: &SavedRun<'_>) -> Result<Comparison> {
+        let (before, after) = (asked(before)?, asked(after)?);
+        let logits = before.logits.iter();
+        let largest = logits.fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
+        let apart = before
+            .logits
+            .iter()
+            .zip(&after.logits)
+            .map(|(a, b)| (a - b).abs() / largest);
+        let rows = || {
+            before
+                .logits
+                .chunks(before.width)
+                .zip(after.logits.chunks(before.width))
+        };
+        let same = rows().filter(|(a, b)| largest_of(a) == largest_of(b)).count();
+        Ok(Comparison {
+            difference: f64::from(apart.fold(0.0, f32::max)),
+            agreement: same as f64 / rows().count().max(1) as f64,
+            milliseconds: [before.milliseconds, after.milliseconds],
+        })
+    }
+}
+
+/// The place of the largest number.
+fn largest_of(row: &[f32]) -> Option<usize> {
+    (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]))
+}
+
+/// What a model answers on random inputs, and how long that takes.
+struct Asked {
+    logits: Vec<f32>,
+    /// Logits of an input, or of a position of its text.
+    width: usize,
+    milliseconds: f64,
+}
+
+fn asked(run: &SavedRun<'_>) -> Result<Asked> {
+    let mut batches: RandomBatches<'_> = run.random_batches(BATCH, None)?;
+    let (logits, width) = batches.ask_for_logits()?;
+    let mut times = Vec::with_capacity(TIMED);
+    for _ in 0..TIMED {
+        let begun = Instant::now();
+        batches.ask()?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(Asked {
+        logits,
+        width: width.max(1),
+        milliseconds: times[TIMED / 2],
+    })
+}
