@@ -14,8 +14,11 @@ import argparse
 import datetime
 import json
 import os
+import re
 import statistics
+import subprocess
 import sys
+import time
 import tomllib
 
 import step
@@ -43,6 +46,10 @@ def settings(values, section):
     return found
 
 
+class Refused(Exception):
+    """What the program says where it ends with an error."""
+
+
 class Runs:
     """The folders of an experiment."""
 
@@ -53,27 +60,61 @@ class Runs:
         self.results = {}
 
     def wanted(self, name):
-        return self.args.only is None or self.args.only in name
+        return not self.args.no_run and (self.args.only is None or self.args.only in name)
 
     def call(self, arguments, what):
-        print(what, file=sys.stderr, flush=True)
-        return step.output_of([self.args.lessen, *arguments], what)
+        """The standard output of a command, whose other output goes to the log of the experiment."""
+        os.makedirs(self.folder, exist_ok=True)
+        began = time.monotonic()
+        if what:
+            print(what, end=" ... ", file=sys.stderr, flush=True)
+        with open(os.path.join(self.folder, "log.txt"), "a+", encoding="utf-8") as log:
+            at = log.seek(0, os.SEEK_END)
+            done = subprocess.run([self.args.lessen, *arguments], stdout=subprocess.PIPE, stderr=log, cwd=step.ROOT, text=True)
+            log.seek(at)
+            said = log.read()
+        if what:
+            print(f"{time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        if done.returncode == 2:
+            raise Refused(said.strip().splitlines()[-1])
+        if done.returncode != 0:
+            sys.exit(f"search: {what or arguments} ended with {done.returncode}: {said[-400:]}")
+        return done.stdout
+
+    def command(self, out, seed, keys, limit):
+        """The command of a search."""
+        plan = self.plan
+        command = ["search", plan["recipe"], "--data", plan["data"], "--seed", str(seed), "--out", out, "--json"]
+        command += ["--limit", f"{limit}mJ"] if limit else []
+        command += settings({**plan["common"], **keys}, "search")
+        return command + settings(plan.get("image", {}), "image")
+
+    def least(self, architecture, bits):
+        """The least cost of a network with some of these bits, as the refusal of a limit below it says."""
+        keys = {"method": "allocation", "architecture": architecture, "bits": bits}
+        try:
+            self.call(self.command(os.path.join(self.folder, "none"), 1, keys, 1e-9), None)
+        except Refused as refusal:
+            return float(re.search(r"takes is ([0-9.]+)mJ", str(refusal)).group(1))
+        sys.exit("search: a limit of 1e-9 mJ was met")
+
+    def limit(self, architecture, wish, share):
+        """The wish, where the network can have this cost with some bits; else a share of the way from 2 bits to 8."""
+        least, most = self.least(architecture, "2"), self.least(architecture, "8")
+        return wish if least <= wish <= most else least + share * (most - least)
 
     def search(self, name, seed, keys, limit=None):
-        """The report of a search; none where it is neither there nor wanted."""
+        """The report of a search; none where it is neither there nor wanted. `limit` is a number, or tells it."""
         out = os.path.join(self.folder, f"{name} seed {seed}".replace(" ", "-").replace(",", ""))
         report = os.path.join(out, "report.json")
         if not os.path.exists(report):
             if not self.wanted(name):
                 return None
-            plan = self.plan
             if os.path.exists(os.path.join(out, "search.toml")):
                 self.call(["search", "--resume", "--out", out, "--json"], f"{name}, seed {seed}: search goes on")
             else:
-                command = ["search", plan["recipe"], "--data", plan["data"], "--seed", str(seed), "--out", out, "--json"]
-                command += ["--limit", f"{limit}mJ"] if limit else []
-                all_keys = {**plan.get("common", {}), **keys}
-                self.call(command + settings(all_keys, "search"), f"{name}, seed {seed}: search")
+                limit = limit() if callable(limit) else limit
+                self.call(self.command(out, seed, keys, limit), f"{name}, seed {seed}: search")
         with open(report, encoding="utf-8") as file:
             found = json.load(file)
         found["folder"] = out
@@ -87,15 +128,14 @@ class Runs:
             if not self.wanted(name):
                 return
             recipe = os.path.join(found["folder"], "recipe.toml")
-            resume = ["--resume"] if os.path.isdir(out) else []
-            train = {"seed": seed, **self.plan["train"]}
-            command = ["train", recipe, "--data", self.plan["data"], "--out", out, "--json", *resume]
-            if not resume:
-                command += settings(train, "train") + settings(self.plan.get("image", {}), "image")
+            if os.path.isdir(out):
+                command = ["train", "--resume", "--out", out, "--json"]
+            else:
+                command = ["train", recipe, "--data", self.plan["data"], "--out", out, "--json"]
+                command += settings({"seed": seed, **self.plan["train"]}, "train")
             self.call(command, f"{name}, seed {seed}: training")
-            got = json.loads(self.call(["eval", out, "--split", "test", "--json"], f"{name}, seed {seed}: test"))
-            with open(scores, "w", encoding="utf-8") as file:
-                json.dump(got, file)
+            got = json.loads(self.call(["eval", out, "--split", "test", "--json"], None))
+            step.write_aside(scores, json.dumps(got))
         with open(scores, encoding="utf-8") as file:
             accuracy = json.load(file)["test_accuracy"]
         row = {
@@ -105,42 +145,43 @@ class Runs:
             "latency": found["latency_ms"],
             "b1": found["mean_bits_pointwise"],
             "b2": found["mean_bits_depthwise"],
+            "found": found,
         }
         self.results.setdefault(name, {})[seed] = row
 
     def all(self):
-        """Every search and training of the plan."""
+        """Every search and training of the plan, one seed after another."""
         plan = self.plan
         for seed in plan["seeds"]:
+            for size in plan["lambdas"]:
+                self.of_lambda(size, seed)
             for network, file in plan["networks"].items():
                 for bits in FIXED:
-                    name = f"{network}, {bits} bits"
-                    keys = {"method": "allocation", "architecture": file, "bits": str(bits), "epochs": 1}
-                    self.one(name, seed, keys, 1e6)
-            for size, lam in plan["lambdas"].items():
-                joint = self.one(f"joint, {size}", seed, {"lambda": lam, **plan["search"]})
-                if joint is None:
-                    continue
-                limit = joint["value"]
-                first = self.search(f"architecture, {size}", seed, {"method": "architecture", "lambda": lam, **plan["search"]})
-                fixed = plan["bits"]
-                if first is not None:
-                    file = os.path.join(first["folder"], "architecture.json")
-                    keys = {"architecture": file, **fixed}
-                    self.one(f"architecture, then exact, {size}", seed, {"method": "allocation", **keys}, limit)
-                    self.one(f"architecture, then HAQ, {size}", seed, {"method": "haq", **keys, **plan["haq"]}, limit)
-                keys = {"architecture": plan["networks"]["MobileNetV2"], **fixed}
-                self.one(f"exact, {size}", seed, {"method": "allocation", **keys}, limit)
-                self.one(f"HAQ, {size}", seed, {"method": "haq", **keys, **plan["haq"]}, limit)
+                    keys = {"method": "allocation", **plan["bits"], "architecture": file, "bits": str(bits), "epochs": 1}
+                    self.one(f"{network}, {bits} bits", seed, keys, 1e6)
         return self
 
+    def of_lambda(self, size, seed):
+        """The joint search at a lambda, and those that are compared with it."""
+        plan = self.plan
+        lam, share, fixed = plan["lambdas"][size], plan["shares"][size], plan["bits"]
+        joint = self.one(f"joint, {size}", seed, {"lambda": lam, **plan["search"]})
+        if joint is None:
+            return
+        methods = {"exact": {"method": "allocation"}, "HAQ": {"method": "haq", **plan["haq"]}}
+        keys = {"method": "architecture", "lambda": lam, **plan["search"]}
+        first = self.search(f"architecture, {size}", seed, keys)
+        files = {"": plan["networks"]["MobileNetV2"]}
+        if first is not None:
+            files["architecture, then "] = os.path.join(first["folder"], "architecture.json")
+        for method, own in methods.items():
+            for before, file in files.items():
+                keys = {"architecture": file, **fixed, **own}
+                self.one(f"{before}{method}, {size}", seed, keys, lambda: self.limit(file, joint["value"], share))
+
     def one(self, name, seed, keys, limit=None):
-        """A search, and the training of its network. A limit below the least cost leaves no network."""
-        try:
-            found = self.search(name, seed, keys, limit)
-        except SystemExit:
-            print(f"{name}, seed {seed}: no network keeps to {limit} mJ", file=sys.stderr)
-            return None
+        """A search, and the training of its network."""
+        found = self.search(name, seed, keys, limit)
         if found is not None:
             self.train(name, seed, found)
         return found
@@ -237,7 +278,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--out", default="runs/search")
-    parser.add_argument("--only")
+    parser.add_argument("--only", metavar="NAME")
+    parser.add_argument("--no-run", action="store_true", help="searches and trains nothing: tables of what is there")
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("--lessen", help="the program; built in release where it is left out")
     args = parser.parse_args()
