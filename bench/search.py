@@ -56,6 +56,7 @@ class Runs:
     def __init__(self, args, path):
         with open(path, "rb") as file:
             self.plan = tomllib.load(file)
+        self.plan["seeds"] = [seed for seed in self.plan["seeds"] if args.seeds is None or seed in args.seeds]
         self.args, self.folder = args, os.path.join(args.out, os.path.splitext(os.path.basename(path))[0])
         self.results = {}
 
@@ -279,6 +280,7 @@ def main():
     parser.add_argument("files", nargs="+")
     parser.add_argument("--out", default="runs/search")
     parser.add_argument("--only", metavar="NAME")
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="these of the files' seeds alone")
     parser.add_argument("--no-run", action="store_true", help="searches and trains nothing: tables of what is there")
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("--lessen", help="the program; built in release where it is left out")
