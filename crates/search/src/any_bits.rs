@@ -217,9 +217,9 @@ impl<'a> AnyBits<'a> {
         Ok([loss / batches as f64, right as f64 / (batches * batch) as f64])
     }
 
-    /// By how much the loss on these images rises over `before`, that of 8 bits, where the 1 x 1 layers of one block, or
-    /// its depthwise layer, have other bits: by block, layers, and place of the bits. Losses that were measured before
-    /// are `known`, in this order; `progress` hears of every other one.
+    /// By how much the loss on these images rises over `before`, that of 8 bits, where the 1 x 1 layers of one block,
+    /// or its depthwise layer, have other bits: by block, layers, and place of the bits. Losses that were measured
+    /// before are `known`, in this order; `progress` hears of every other one.
     ///
     /// # Errors
     /// As [`AnyBits::test`], and an error of `progress`.

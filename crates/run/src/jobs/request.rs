@@ -24,8 +24,8 @@ impl Request {
         }
     }
 
-    /// Resumes the job in a folder with its own settings, over which `change` puts flags. It must have the recipe called
-    /// `recipe`, if it is given.
+    /// Resumes the job in a folder with its own settings, over which `change` puts flags. It must have the recipe
+    /// called `recipe`, if it is given.
     ///
     /// # Errors
     /// A folder without such a job, one of another recipe, the errors of `change`.
