@@ -146,26 +146,30 @@ const NETWORK: &str = r#"{"stem": 4, "stem_stride": 2, "blocks": [
     {"out": 8, "stride": 1, "expansion": 2, "kernel": 5, "bits": [8, 8]}
 ], "last": 16, "bits": 8}"#;
 
-/// A search for the bits of that network by a method.
+/// A search for the bits of that network by a method, within a limit that all of its bits keep to.
 fn bits<'a>(method: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    bits_within("1000mJ", method, more)
+}
+
+/// A search for the bits of that network by a method, within a limit.
+fn bits_within<'a>(limit: &'a str, method: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let command = [
         "search",
         "mnist",
         "--data",
         "bars",
+        "--limit",
+        limit,
         "--set",
         "search.architecture=network.json",
-        "--set",
-    ];
-    let rest = [
         "--set",
         "search.batch=16",
         "--set",
         "search.bits=2,4,8",
-        "--limit",
-        "1000mJ",
+        "--set",
+        method,
     ];
-    [&command[..], &[method], &rest, more].concat()
+    [&command[..], more].concat()
 }
 
 /// Runs a command whole, and again killed after its first checkpoint whose count is at least `done`, and then resumed:
@@ -349,10 +353,14 @@ fn searches_that_cannot_be_are_refused_and_leave_nothing() {
     ];
     let sentence = refuse(dir, &allocation);
     assert!(sentence.contains("name it with --limit"), "{sentence}");
-    fs::write(dir.join("network.json"), NETWORK).unwrap();
+    for method in ["search.method=allocation", "search.method=haq"] {
+        fs::write(dir.join("network.json"), NETWORK).unwrap();
+        let sentence = refuse(dir, &bits_within("1nJ", method, &["--out", "none"]));
+        assert!(sentence.contains("the least that one takes is "), "{sentence}");
+        assert!(!dir.join("none").exists(), "{method}");
+    }
     for (more, expected) in [
-        (&["--limit", "1nJ"][..], "the least that one takes is "),
-        (&["--accelerator", "four.toml"], "bits"),
+        (&["--accelerator", "four.toml"][..], "bits"),
         (&["--set", "search.validation=0.001"], "to judge by"),
         (&["--set", "search.validation=0.05"], "are left to judge bits by"),
         (

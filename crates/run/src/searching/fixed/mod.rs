@@ -14,16 +14,18 @@ use crate::jobs::Checkpoint;
 use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
 use crate::training::progress::Progress;
+use crate::wording::tell;
 use lessen_base::{Error, Result};
 use lessen_condense::LabelledImages;
 use lessen_search::{AnyBits, Choice, allocate, haq, parted};
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Instant;
 
-/// An error once Ctrl-C was pressed.
-fn stop() -> Result<()> {
-    if interrupt::asked() {
+/// An error once Ctrl-C was pressed, which `stopped` tells from others.
+fn stop(stopped: &Cell<bool>) -> Result<()> {
+    stopped.set(interrupt::asked());
+    if stopped.get() {
         return Err(Error::internal("interrupted"));
     }
     Ok(())
@@ -36,6 +38,8 @@ struct Bits<'a, 'b, 'n> {
     kept: Kept,
     metrics: Metrics,
     clock: CheckpointClock,
+    /// Whether Ctrl-C is the reason of an error.
+    stopped: Cell<bool>,
 }
 
 impl Course<'_> {
@@ -47,7 +51,9 @@ impl Course<'_> {
         let (job, images) = (self.job, self.images);
         let choices = vec![[0; 5]; job.space.blocks.len()];
         if job.space.networks() == 1.0 {
+            tell("every block has one choice of bits, so that nothing is trained");
             self.manifest.write(&self.folder.manifest_file())?;
+            Metrics::open(&self.folder.metrics(), 0)?.sync()?;
             return self.ended(choices, json!({ "epochs": 0 }), 0);
         }
         let parts = parted(&images.train, &job.settings)?;
@@ -80,6 +86,7 @@ impl Course<'_> {
             kept,
             metrics,
             clock,
+            stopped: Cell::new(false),
         };
         match bits.run(&parts[1]) {
             Ok((choices, more)) => {
@@ -88,7 +95,7 @@ impl Course<'_> {
                 drop(bits);
                 self.ended(choices, more, allocated)
             }
-            Err(_) if interrupt::asked() => {
+            Err(_) if bits.stopped.get() => {
                 bits.save()?;
                 let done = bits.kept.done();
                 drop(bits);
@@ -160,13 +167,13 @@ impl Bits<'_, '_, '_> {
         let done = (self.kept.epochs * steps) as u64;
         let mut progress = Progress::new("step", (epochs * steps) as u64, done);
         while self.kept.epochs < epochs {
-            let epoch = self.kept.epochs;
+            let (epoch, stopped) = (self.kept.epochs, &self.stopped);
             let loss = self.network.epoch(eight, (epoch, epochs, rate), &mut |step, loss| {
                 progress.step(
                     (epoch * steps + step + 1) as u64,
                     format!("epoch {}/{epochs}  loss {loss:.3}", epoch + 1),
                 );
-                if step + 1 < steps { stop() } else { Ok(()) }
+                if step + 1 < steps { stop(stopped) } else { Ok(()) }
             })?;
             self.kept.network = self.network.state()?;
             self.kept.epochs += 1;
@@ -174,7 +181,7 @@ impl Bits<'_, '_, '_> {
             if let Some(guard) = self.course.guard.take() {
                 guard.keep();
             }
-            stop()?;
+            stop(&self.stopped)?;
             self.save_if_due()?;
         }
         progress.finish();
@@ -194,12 +201,13 @@ impl Bits<'_, '_, '_> {
             kept,
             metrics,
             clock,
+            stopped,
         } = self;
         let found = network.sensitivities((source, judges), bits, (before, &known), &mut |loss| {
             kept.numbers.push(loss);
             metrics.write(&json!({ "step": kept.done(), "validation_loss": loss }))?;
             progress.step(kept.numbers.len() as u64, format!("loss {loss:.4}"));
-            stop()?;
+            stop(stopped)?;
             save_if_due(course, kept, metrics, clock)
         })?;
         progress.finish();
@@ -230,6 +238,7 @@ impl Bits<'_, '_, '_> {
             kept,
             metrics,
             clock,
+            stopped,
         } = self;
         let (kept, mut judged) = (RefCell::new(kept), 0);
         let found = haq(
@@ -246,7 +255,7 @@ impl Bits<'_, '_, '_> {
                 let done = epochs + (judged - 1) * tunings;
                 network.begin_from((done * steps) as u64, &kept.borrow().network)?;
                 for epoch in 0..*tunings {
-                    network.epoch(&bits, (epoch, *tunings, *rate), &mut |_, _| stop())?;
+                    network.epoch(&bits, (epoch, *tunings, *rate), &mut |_, _| stop(stopped))?;
                 }
                 let [_, accuracy] = network.test(source, judges, &bits)?;
                 kept.borrow_mut().numbers.push(accuracy);
@@ -266,7 +275,7 @@ impl Bits<'_, '_, '_> {
                     "cost": episode.cost,
                     "best": episode.best,
                 }))?;
-                stop()?;
+                stop(stopped)?;
                 save_if_due(course, &mut kept.borrow_mut(), metrics, clock)
             },
         )?;
