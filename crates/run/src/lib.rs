@@ -18,6 +18,7 @@
 //!   sentence-transformers.
 //! - [`energy`] models the layers of a model on an accelerator.
 //! - [`condensing`] condenses the images of a recipe; [`searching`] searches for architecture and precision on them.
+//!   Both are [`jobs`]: their folders, requests and checkpoints are one mechanism.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
 //!   `planning`.
 //! - [`report`] makes a page of the folders of runs.
@@ -67,6 +68,7 @@ pub mod forecast;
 mod formats;
 pub mod generation_config;
 pub mod goal;
+pub mod jobs;
 pub mod lengths;
 mod logits_graph;
 mod models;

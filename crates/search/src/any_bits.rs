@@ -1,15 +1,15 @@
 //! A network whose bits are inputs: trained once, it is asked with any bits without being compiled anew.
 
-use crate::batches::Batches;
+use crate::batches::{Batches, largest};
 use crate::gates::Gates;
+use crate::kept::{of_params, read, restore};
 use crate::rounding::largest_code;
-use crate::searcher::{largest, parameters};
 use crate::settings::Settings;
 use crate::space::Space;
 use crate::steps::{CLASS_LOGITS, IMAGES, LOSS, TARGETS, WEIGHT_RATE, add_descent, momentum_of, soft_cross_entropy};
+use crate::supernet::parameters;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_condense::ImageSource;
-use lessen_data::images::Mixing;
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::MixedArchitecture;
@@ -96,77 +96,88 @@ impl<'a> AnyBits<'a> {
         self.session.reserve()
     }
 
-    /// Its weights.
+    /// Steps of an epoch.
+    pub fn steps(&self) -> usize {
+        self.source.labels().len() / self.settings.batch
+    }
+
+    /// Its weights and their momentum, by name.
     ///
     /// # Errors
     /// A device that fails.
-    pub fn weights(&self) -> Result<Weights> {
-        self.session.weights()
+    pub fn state(&self) -> Result<Weights> {
+        read(&self.session, of_params(&self.params))
     }
 
-    /// Gives it these weights, and forgets all momentum.
+    /// Continues after `steps` steps from the [`AnyBits::state`] after them.
     ///
     /// # Errors
-    /// Weights of another network.
-    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.session.set_weights(weights)?;
+    /// A state of another network; nothing has changed then.
+    pub fn resume(&mut self, steps: u64, state: &Weights) -> Result<()> {
+        restore(&mut self.session, of_params(&self.params), state)?;
+        self.done = steps;
+        Ok(())
+    }
+
+    /// As [`AnyBits::resume`] with the weights of a state, but without their momentum.
+    ///
+    /// # Errors
+    /// A state of another network; nothing has changed then.
+    pub fn begin_from(&mut self, steps: u64, state: &Weights) -> Result<()> {
+        let own = self
+            .params
+            .iter()
+            .map(|param| (param.name.clone(), param.shape.clone()));
+        restore(&mut self.session, own, state)?;
         for param in &self.params {
             let zeros = vec![0.0; param.shape.iter().product()];
             let name = momentum_of(&param.name);
             self.session.set_state(&name, &HostArray::F32(zeros))?;
         }
+        self.done = steps;
         Ok(())
     }
 
-    /// Trains for some epochs with these bits, at a learning rate that falls from `rate` to 0 by a cosine; `progress`
-    /// hears of the mean loss of each.
+    /// Trains for an epoch with these bits: the one numbered `epoch`, from 0, of `epochs`, over which the learning rate
+    /// falls from `rate` to 0 by a cosine. `progress` hears of the number of each step and its loss. Returns the mean
+    /// loss.
     ///
     /// # Errors
     /// An image that cannot be read, a device that fails, a loss that is not finite, an error of `progress`.
-    pub fn train(
+    pub fn epoch(
         &mut self,
         bits: &[[u32; 2]],
-        (epochs, rate): (usize, f64),
+        (epoch, epochs, rate): (usize, usize, f64),
         progress: &mut dyn FnMut(usize, f64) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<f64> {
         let codes = self.codes(bits)?;
-        let batches = Batches {
-            augment: self.settings.augment,
-            smoothing: self.settings.label_smoothing,
-            mixing: Mixing {
-                mixup: Some(self.settings.mixup).filter(|mixup| *mixup > 0.0),
-                cutmix: None,
-            },
-        };
+        let batches = Batches::training(&self.settings);
         let mut order: Vec<usize> = (0..self.source.labels().len()).collect();
-        let steps = order.len() / self.settings.batch;
-        for epoch in 0..epochs {
-            let mut random = SplitMix64::keyed(self.settings.seed, self.done);
-            random.shuffle(&mut order);
-            let mut sum = 0.0;
-            for (step, chosen) in order.chunks_exact(self.settings.batch).enumerate() {
-                let (images, targets) = batches.of(self.source, chosen, &mut random)?;
-                let part = (epoch * steps + step) as f64 / (epochs * steps) as f64;
-                let rate = [(0.5 * rate * (1.0 + (std::f64::consts::PI * part).cos())) as f32];
-                let inputs = [
-                    (IMAGES, Host::F32(&images)),
-                    (TARGETS, Host::F32(&targets)),
-                    (CODES, Host::F32(&codes)),
-                    (WEIGHT_RATE, Host::F32(&rate)),
-                ];
-                let loss = self.session.run(self.step, &inputs)?.scalar(LOSS)?;
-                if !loss.is_finite() {
-                    return Err(Error::user(format!(
-                        "the loss is not finite in epoch {} of a training; choose a smaller learning rate of the weights",
-                        epoch + 1
-                    )));
-                }
-                sum += loss;
-                self.done += 1;
+        let mut random = SplitMix64::keyed(self.settings.seed, self.done);
+        random.shuffle(&mut order);
+        let (steps, mut sum) = (self.steps(), 0.0);
+        for (step, chosen) in order.chunks_exact(self.settings.batch).enumerate() {
+            let (images, targets) = batches.of(self.source, chosen, &mut random)?;
+            let part = (epoch * steps + step) as f64 / (epochs * steps) as f64;
+            let rate = [(0.5 * rate * (1.0 + (std::f64::consts::PI * part).cos())) as f32];
+            let inputs = [
+                (IMAGES, Host::F32(&images)),
+                (TARGETS, Host::F32(&targets)),
+                (CODES, Host::F32(&codes)),
+                (WEIGHT_RATE, Host::F32(&rate)),
+            ];
+            let loss = self.session.run(self.step, &inputs)?.scalar(LOSS)?;
+            if !loss.is_finite() {
+                return Err(Error::user(format!(
+                    "the loss is not finite in epoch {} of a training; choose a smaller learning rate of the weights",
+                    epoch + 1
+                )));
             }
-            progress(epoch, sum / steps as f64)?;
+            sum += loss;
+            self.done += 1;
+            progress(step, loss)?;
         }
-        Ok(())
+        Ok(sum / steps as f64)
     }
 
     /// The mean loss and the accuracy on these images of a source with these bits; images that fill no batch are left
@@ -206,27 +217,38 @@ impl<'a> AnyBits<'a> {
         Ok([loss / batches as f64, right as f64 / (batches * batch) as f64])
     }
 
-    /// By how much the loss on these images rises over that of 8 bits, where the 1 x 1 layers of one block, or its
-    /// depthwise layer, have other bits: by block, layers, and place of the bits.
+    /// By how much the loss on these images rises over `before`, that of 8 bits, where the 1 x 1 layers of one block,
+    /// or its depthwise layer, have other bits: by block, layers, and place of the bits. Losses that were measured
+    /// before are `known`, in this order; `progress` hears of every other one.
     ///
     /// # Errors
-    /// As [`AnyBits::test`].
+    /// As [`AnyBits::test`], and an error of `progress`.
     pub fn sensitivities(
         &mut self,
-        source: &dyn ImageSource,
-        images: &[usize],
+        (source, images): (&dyn ImageSource, &[usize]),
         bits: &[u32],
+        (before, known): (f64, &[f64]),
+        progress: &mut dyn FnMut(f64) -> Result<()>,
     ) -> Result<Vec<[Vec<f64>; 2]>> {
         let blocks = self.space.blocks.len();
         let all = vec![[8; 2]; blocks];
-        let [before, _] = self.test(source, images, &all)?;
+        let mut known = known.iter();
         let mut found = vec![[Vec::new(), Vec::new()]; blocks];
         for (block, own) in found.iter_mut().enumerate() {
             for (which, rises) in own.iter_mut().enumerate() {
                 for other in bits {
                     let mut changed = all.clone();
                     changed[block][which] = *other;
-                    rises.push(self.test(source, images, &changed)?[0] - before);
+                    let loss = if changed == all {
+                        before
+                    } else if let Some(loss) = known.next() {
+                        *loss
+                    } else {
+                        let [loss, _] = self.test(source, images, &changed)?;
+                        progress(loss)?;
+                        loss
+                    };
+                    rises.push(loss - before);
                 }
             }
         }

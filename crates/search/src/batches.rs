@@ -1,5 +1,6 @@
 //! Batches of a search: images with shares of their classes.
 
+use crate::settings::Settings;
 use lessen_base::{Result, SplitMix64};
 use lessen_condense::ImageSource;
 use lessen_data::images::Mixing;
@@ -28,6 +29,18 @@ impl Batches {
             cutmix: None,
         },
     };
+
+    /// Batches that weights are trained on.
+    pub fn training(settings: &Settings) -> Batches {
+        Batches {
+            augment: settings.augment,
+            smoothing: settings.label_smoothing,
+            mixing: Mixing {
+                mixup: Some(settings.mixup).filter(|mixup| *mixup > 0.0),
+                cutmix: None,
+            },
+        }
+    }
 
     /// The images with these numbers, `[N, H, W, C]`, and the shares of their classes, `[N, classes]`.
     pub fn of(
@@ -69,4 +82,12 @@ fn shift_and_mirror(image: &mut [f32], [height, width, channels]: [usize; 3], ra
             }
         }
     }
+}
+
+/// The place of the greatest number; of equal ones the first.
+pub(crate) fn largest(numbers: &[f32]) -> usize {
+    (1..numbers.len()).fold(
+        0,
+        |best, place| if numbers[place] > numbers[best] { place } else { best },
+    )
 }

@@ -19,9 +19,11 @@
 use crate::gates::Gates;
 use crate::rounding::{Rounding, magnitudes, magnitudes_of_channels, mixed};
 use crate::space::{Aspect, BlockSpace, Space};
-use lessen_graph::{Array, Tensor};
+use lessen_base::Result;
+use lessen_condense::ImageSource;
+use lessen_graph::{Array, DType, Tensor, Trace};
 use lessen_nn::layers::{Convolution, Spread};
-use lessen_nn::{Context, Init};
+use lessen_nn::{Context, Init, ParamSpec};
 
 /// What is added to variances.
 const EPS: f64 = 1e-5;
@@ -149,4 +151,20 @@ fn centre(kernel: usize, largest: usize) -> Array {
     let is_in = |place: usize| (edge..edge + kernel).contains(&place);
     let ones = (0..largest * largest).map(|at| f64::from(u8::from(is_in(at / largest) && is_in(at % largest))));
     Array::f32(&[1, 1, largest, largest], ones.collect())
+}
+
+/// The weights of the supernet of a space.
+///
+/// # Errors
+/// Images that its networks cannot read.
+pub(crate) fn parameters(space: &Space, source: &dyn ImageSource) -> Result<Vec<ParamSpec>> {
+    let [height, width, channels] = source.shape();
+    let trace = Trace::new();
+    trace.attempt(|| {
+        let cx = Context::new(&trace, true);
+        let images = cx.input("images", DType::F32, &[2, height, width, channels]);
+        let gates = Gates::of_network(&trace, space, &vec![[0; 5]; space.blocks.len()]);
+        space.supernet(&cx, images, (source.classes(), Spread::default()), &gates);
+        cx.params()
+    })
 }

@@ -15,6 +15,7 @@ mod eval;
 mod experiment;
 mod export;
 mod generate;
+mod job_request;
 mod lines;
 mod man;
 mod model_args;

@@ -14,7 +14,7 @@ const PAGE: &str = "report.html";
 /// Flags of `lessen report`.
 #[derive(Args)]
 pub struct Report {
-    /// Folders of runs, or of condensed images
+    /// Folders of runs, of condensed images or of searches
     #[arg(required = true, add = candidates::runs())]
     run: Vec<PathBuf>,
     /// File for the page [default: report.html, in the folder of the run where it is a single one]

@@ -2,16 +2,14 @@
 
 use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
+use crate::commands::job_request::{budget, count, path, request, text};
 use crate::{say, tell};
 use clap::Args;
-use lessen_run::folder::names::{last_run, next_run};
-use lessen_run::recipe::settings::Settings;
-use lessen_run::recipe::value::SettingValue;
-use lessen_run::searching::{Request, search};
+use lessen_run::Result;
+use lessen_run::jobs::{Request, SEARCH};
+use lessen_run::searching::search;
 use lessen_run::training::interrupt;
-use lessen_run::{Error, Result, recipe};
 use lessen_search::CostKind;
-use lessen_train::parse_budget;
 use std::path::PathBuf;
 
 /// Flags of `lessen search`.
@@ -64,10 +62,10 @@ impl Search {
     /// Searches; the exit code.
     pub fn run(self) -> Result<u8> {
         let report = search(&self.request()?, &|| self.device.open())?;
-        if report.interrupted {
-            let (out, done) = (report.out.display(), &report.numbers["epochs"]);
+        if let Some(reached) = &report.interrupted {
+            let out = report.out.display();
             tell(&format!(
-                "stopped after epoch {done}; go on with `lessen search --resume --out {out}`"
+                "stopped after {reached}; go on with `lessen search --resume --out {out}`"
             ));
             return Ok(interrupt::EXIT_CODE);
         }
@@ -80,53 +78,21 @@ impl Search {
     }
 
     fn request(&self) -> Result<Request> {
-        let named = self.recipe.as_deref().map(recipe::load).transpose()?;
-        let name = named
-            .as_ref()
-            .and_then(|settings| settings.text("run.recipe"))
-            .map(str::to_string);
-        let folder = |name: Option<&str>| format!("search-{}", name.unwrap_or("recipe"));
-        if self.resume {
-            let found = self.out.clone().or_else(|| last_run(&folder(name.as_deref())));
-            let out = found.ok_or_else(|| {
-                Error::user("there is no search of this recipe in runs/ to resume; name its folder with --out")
-            })?;
-            return Request::resume(out, name.as_deref(), |settings| self.apply(settings));
-        }
-        let mut settings = named.ok_or_else(|| Error::internal("a recipe is required"))?;
-        let out = self.out.clone().unwrap_or_else(|| next_run(&folder(name.as_deref())));
-        self.apply(&mut settings)?;
-        Ok(Request::new(settings, out))
-    }
-
-    /// Puts the flags over the settings; `--set` goes over all others.
-    fn apply(&self, settings: &mut Settings) -> Result<()> {
-        let path = self.data.as_ref().map(|path| path.display().to_string());
-        let budget = self.budget.as_deref().map(|size| Ok((parse_budget(size)?, size)));
-        let budget = budget.transpose()?;
-        let text = |text: &String| (SettingValue::Text(text.clone()), text.clone());
-        let count = |count: u64| (SettingValue::Count(count), count.to_string());
-        for (flag, key, given) in [
-            ("--data", "data.path", path.as_ref().map(text)),
-            ("--cost", "search.cost", self.cost.as_ref().map(text)),
-            ("--limit", "search.limit", self.limit.as_ref().map(text)),
-            (
-                "--accelerator",
-                "search.accelerator",
-                self.accelerator.as_ref().map(text),
-            ),
-            ("--epochs", "search.epochs", self.epochs.map(count)),
-            ("--seed", "search.seed", self.seed.map(count)),
-            (
-                "--budget",
-                "run.budget",
-                budget.map(|(bytes, size)| (SettingValue::Size(bytes as u64), size.to_string())),
-            ),
-        ] {
-            if let Some((value, shown)) = given {
-                settings.set_named(key, value, format!("{flag} {shown}"))?;
-            }
-        }
-        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
+        let flags = [
+            path("--data", "data.path", self.data.as_ref()),
+            text("--cost", "search.cost", self.cost.as_ref()),
+            text("--limit", "search.limit", self.limit.as_ref()),
+            text("--accelerator", "search.accelerator", self.accelerator.as_ref()),
+            count("--epochs", "search.epochs", self.epochs),
+            count("--seed", "search.seed", self.seed),
+            budget(self.budget.as_ref())?,
+        ];
+        request(
+            SEARCH,
+            self.recipe.as_deref(),
+            (self.out.as_ref(), self.resume),
+            &flags,
+            &self.set,
+        )
     }
 }

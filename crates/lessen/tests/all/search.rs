@@ -139,21 +139,55 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     assert!(haq["value"].as_f64().unwrap() <= least + 0.1 * (most - least) * (1.0 + 1e-9));
 }
 
-#[test]
-fn a_killed_search_resumes_and_ends_with_the_same_bytes() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    bars(dir);
-    let often = ["--set", "search.checkpoint_minutes=1e-9", "--epochs", "8"];
-    let all = |out| tiny(&[&often[..], &["--out", out]].concat());
-    succeed(dir, &all("whole"));
-    let mut child = command(dir, &all("killed"))
+/// A network of three blocks whose bits are searched.
+const NETWORK: &str = r#"{"stem": 4, "stem_stride": 2, "blocks": [
+    {"out": 4, "stride": 1, "expansion": 2, "kernel": 3, "bits": [8, 8]},
+    {"out": 8, "stride": 2, "expansion": 2, "kernel": 3, "bits": [8, 8]},
+    {"out": 8, "stride": 1, "expansion": 2, "kernel": 5, "bits": [8, 8]}
+], "last": 16, "bits": 8}"#;
+
+/// A search for the bits of that network by a method, within a limit that all of its bits keep to.
+fn bits<'a>(method: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    bits_within("1000mJ", method, more)
+}
+
+/// A search for the bits of that network by a method, within a limit.
+fn bits_within<'a>(limit: &'a str, method: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let command = [
+        "search",
+        "mnist",
+        "--data",
+        "bars",
+        "--limit",
+        limit,
+        "--set",
+        "search.architecture=network.json",
+        "--set",
+        "search.batch=16",
+        "--set",
+        "search.bits=2,4,8",
+        "--set",
+        method,
+    ];
+    [&command[..], more].concat()
+}
+
+/// Runs a command whole, and again killed after its first checkpoint whose count is at least `done`, and then resumed:
+/// both folders have the same bytes.
+fn killed_and_resumed(dir: &Path, command_of: &dyn Fn(&str) -> Vec<String>, done: u64) {
+    let [whole, killed] = ["whole", "killed"].map(command_of);
+    succeed(dir, &whole.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut child = command(dir, &killed.iter().map(String::as_str).collect::<Vec<_>>())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let begun = Instant::now();
-    while !dir.join("killed/checkpoint").exists() {
+    let reached = || -> Option<u64> {
+        let text = fs::read_to_string(dir.join("killed/checkpoint/checkpoint.json")).ok()?;
+        serde_json::from_str::<Value>(&text).ok()?["done"].as_u64()
+    };
+    while reached().is_none_or(|reached| reached < done) {
         assert!(
             begun.elapsed() < Duration::from_secs(60),
             "no checkpoint after a minute"
@@ -166,15 +200,111 @@ fn a_killed_search_resumes_and_ends_with_the_same_bytes() {
     let output = lessen(dir, &["search", "--resume", "--out", "killed"]);
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
-    assert!(told.contains("resuming after epoch "), "{told}");
+    assert!(told.contains("resuming after "), "{told}");
     assert_eq!(results(&dir.join("killed")), results(&dir.join("whole")));
     assert_eq!(metrics(&dir.join("killed")), metrics(&dir.join("whole")));
+}
+
+#[test]
+fn a_killed_search_resumes_and_ends_with_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    let often = ["--set", "search.checkpoint_minutes=1e-9", "--epochs", "8"];
+    let all = |out: &str| owned(&tiny(&[&often[..], &["--out", out]].concat()));
+    killed_and_resumed(dir, &all, 1);
     // A finished one stays as it is, and other settings are another search.
     let before = results(&dir.join("killed"));
     succeed(dir, &["search", "--resume", "--out", "killed"]);
     assert_eq!(results(&dir.join("killed")), before);
     let sentence = refuse(dir, &["search", "--resume", "--out", "killed", "--seed", "7"]);
     assert!(sentence.contains("search.seed was"), "{sentence}");
+}
+
+fn owned(all: &[&str]) -> Vec<String> {
+    all.iter().map(|one| one.to_string()).collect()
+}
+
+#[test]
+fn killed_searches_for_bits_resume_and_end_with_the_same_bytes() {
+    // While the network is trained, and while its bits are tested.
+    for (method, done) in [
+        ("search.method=allocation", 1),
+        ("search.method=allocation", 5),
+        ("search.method=haq", 1),
+        ("search.method=haq", 26),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        bars(dir);
+        fs::write(dir.join("network.json"), NETWORK).unwrap();
+        let often = ["--set", "search.checkpoint_minutes=1e-9", "--epochs", "3"];
+        // The agent learns after 20 episodes, so that it must have learned the same in the process that resumes.
+        let haq = ["--set", "search.episodes=40"];
+        let haq = if method.ends_with("haq") { &haq[..] } else { &[] };
+        let all = |out: &str| owned(&bits(method, &[&often[..], haq, &["--out", out]].concat()));
+        killed_and_resumed(dir, &all, done);
+    }
+}
+
+#[test]
+fn a_network_with_one_choice_of_bits_is_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    fs::write(dir.join("network.json"), NETWORK).unwrap();
+    let only = ["--set", "search.bits=4", "--out", "only", "--json"];
+    let found = json(dir, &bits("search.method=allocation", &only));
+    assert_eq!(
+        (&found["epochs"], &found["mean_bits_depthwise"]),
+        (&0.into(), &4.0.into())
+    );
+    assert_eq!(found["value"], found["least"]);
+    assert!(!dir.join("only/checkpoint").exists(), "nothing was trained");
+}
+
+#[test]
+fn a_page_shows_searches_with_their_blocks_and_curves() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    fs::write(dir.join("network.json"), NETWORK).unwrap();
+    let found = json(dir, &tiny(&["--epochs", "2", "--out", "joint", "--json"]));
+    succeed(
+        dir,
+        &bits("search.method=allocation", &["--epochs", "1", "--out", "exact"]),
+    );
+    succeed(dir, &["report", "joint", "exact", "--out", "both.html"]);
+    let page = fs::read_to_string(dir.join("both.html")).unwrap();
+    for expected in [
+        "<td>joint</td><td>allocation</td>",
+        "<h2 id=\"network\">",
+        "<figure id=\"bits-0\"",
+        "<figure id=\"bits-1\"",
+        "<figure id=\"loss-0\"",
+        "<figure id=\"cost-0\"",
+        "<figure id=\"temperature-0\"",
+        "<figure id=\"loss-1\"",
+        "Blocks of the space, joint",
+        "<th scope=\"row\">search.limit</th>",
+        "<caption>Blocks of exact, after 4 channels and before 16</caption>",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    assert!(!page.contains("<figure id=\"temperature-1\"") && !page.contains("Blocks of the space, exact"));
+    let cost = found["value"].as_f64().unwrap();
+    let digits = format!("{cost:.9}");
+    assert!(page.contains(&digits[..5]), "{cost}");
+    fs::write(dir.join("joint/choices.json"), "[").unwrap();
+    fs::remove_file(dir.join("joint/report.json")).unwrap();
+    let told = json(dir, &["report", "joint", "--json"]);
+    let problems = told["problems"].to_string();
+    assert!(
+        problems.contains("has not ended") && problems.contains("choices.json is damaged"),
+        "{problems}"
+    );
+    let sentence = refuse(dir, &["report", "joint", "."]);
+    assert!(sentence.contains("make a page of each"), "{sentence}");
 }
 
 #[test]
@@ -223,6 +353,28 @@ fn searches_that_cannot_be_are_refused_and_leave_nothing() {
     ];
     let sentence = refuse(dir, &allocation);
     assert!(sentence.contains("name it with --limit"), "{sentence}");
+    for method in ["search.method=allocation", "search.method=haq"] {
+        fs::write(dir.join("network.json"), NETWORK).unwrap();
+        let sentence = refuse(dir, &bits_within("1nJ", method, &["--out", "none"]));
+        assert!(sentence.contains("the least that one takes is "), "{sentence}");
+        assert!(!dir.join("none").exists(), "{method}");
+    }
+    for (more, expected) in [
+        (&["--accelerator", "four.toml"][..], "bits"),
+        (&["--set", "search.validation=0.001"], "to judge by"),
+        (&["--set", "search.validation=0.05"], "are left to judge bits by"),
+        (
+            &["--set", "search.temperature=2"],
+            "has no part in search.method = \"allocation\"",
+        ),
+    ] {
+        let sentence = refuse(
+            dir,
+            &bits("search.method=allocation", &[more, &["--out", "none"]].concat()),
+        );
+        assert!(sentence.contains(expected), "{more:?}: {sentence}");
+        assert!(!dir.join("none").exists(), "{more:?}");
+    }
     let train = ["train", "mnist", "--data", "bars", "--out", "none", "--set"];
     let sentence = refuse(dir, &[&train[..], &["search.epochs=3"]].concat());
     assert!(sentence.contains("is for `lessen search`"), "{sentence}");

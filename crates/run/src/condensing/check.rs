@@ -1,7 +1,7 @@
 //! What can be wrong with a condensation, found without planning it.
 
-use super::recipe_images::RecipeImages;
 use super::settings::{Iterations, check_flags, check_network, condensation, iterations, network};
+use crate::jobs::RecipeImages;
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
 use crate::wording::counted;

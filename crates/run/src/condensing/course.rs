@@ -1,6 +1,5 @@
 //! A condensation under way: iterations, pictures, checkpoints.
 
-use super::checkpoint::Checkpoint;
 use super::folder::CondensedFolder;
 use super::log::{Distances, Log};
 use super::manifest::Manifest;
@@ -9,6 +8,7 @@ use super::settings::Iterations;
 use super::{arrays, pictures};
 use crate::folder::NewFolderGuard;
 use crate::folder::spent::Spent;
+use crate::jobs::Checkpoint;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
@@ -217,14 +217,7 @@ impl Course<'_> {
             planned: 0,
             measured: self.condensation.session().memory().used.total(),
         });
-        Spent {
-            sessions: self.before.sessions + 1,
-            seconds: self.before.seconds + self.begun.elapsed().as_secs_f64(),
-            compile_seconds: self.before.compile_seconds,
-            planned: self.before.planned.max(peak.planned),
-            measured: self.before.measured.max(peak.measured),
-            resident: self.before.resident.max(self.watch.resident()),
-        }
+        self.before.with_session(self.begun, &peak, self.watch.resident())
     }
 
     fn ending(&mut self, interrupted: bool, distances: Option<[f64; 2]>) -> Result<Ending> {

@@ -3,9 +3,9 @@
 
 use super::folder::CondensedFolder;
 use super::judging::Judges;
-use super::recipe_images::RecipeImages;
 use super::settings::network as own_network;
 use crate::device::NewBackend;
+use crate::jobs::RecipeImages;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;

@@ -18,70 +18,42 @@
 //! ```
 
 use super::manifest::Manifest;
-use crate::folder::check_free;
-use crate::folder::run_lock::RunLock;
 use crate::folder::{DIVERGED, NewFolderGuard};
+use crate::jobs::{CONDENSATION, JobFolder};
 use crate::recipe::config::Config;
-use crate::recipe::settings::Settings;
-use lessen_base::atomic::{recover, unwritable, write_file};
-use lessen_base::{Error, Result};
+use lessen_base::Result;
+use lessen_base::atomic::{unwritable, write_file};
 use lessen_condense::LabelledImages;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// The file of the settings.
-const SETTINGS: &str = "condense.toml";
 /// The folder of files that a method keeps between iterations.
 pub(super) const WORK: &str = "work";
-/// The file of the manifest.
-const MANIFEST: &str = "manifest.json";
 /// The folder of pictures, and the beginning and end of their names.
 const PICTURES: &str = "pictures";
 const PICTURE: (&str, &str) = ("iteration-", ".png");
 
-/// The folder of a condensation that has been created or opened.
+/// The folder of a condensation that has been created or opened: that of a job, with images and pictures.
 #[derive(Clone, Debug)]
-pub struct CondensedFolder {
-    root: PathBuf,
-    /// Keeps other processes from it; none where the folder is only read.
-    _lock: Option<Arc<RunLock>>,
+pub struct CondensedFolder(JobFolder);
+
+impl Deref for CondensedFolder {
+    type Target = JobFolder;
+
+    fn deref(&self) -> &JobFolder {
+        &self.0
+    }
 }
 
 impl CondensedFolder {
-    /// Refuses a folder that cannot become that of a new condensation, as far as reading tells.
+    /// Creates the folder of a new condensation; see [`JobFolder::create`].
     ///
     /// # Errors
-    /// A folder that holds something, or is read-only.
-    pub(super) fn check_free(root: &Path) -> Result<()> {
-        check_free(root)
-    }
-
-    /// Creates the folder of a new condensation, or takes an empty one, and locks it. Dropping the guard removes it
-    /// again.
-    ///
-    /// # Errors
-    /// As [`CondensedFolder::check_free`], and a folder that cannot be created or written to, or that another process
-    /// has locked.
+    /// As there.
     pub(super) fn create(root: &Path) -> Result<(CondensedFolder, NewFolderGuard)> {
-        check_free(root)?;
-        let guard = NewFolderGuard::new(root);
-        fs::create_dir_all(root).map_err(|error| unwritable(root, &error))?;
-        // Another process may have begun here since the folder was looked at.
-        match RunLock::take(root).and_then(|lock| check_free(root).map(|()| lock)) {
-            Ok(lock) => Ok((CondensedFolder::of(root, Some(lock)), guard)),
-            Err(error) => {
-                guard.keep();
-                Err(error)
-            }
-        }
-    }
-
-    fn of(root: &Path, lock: Option<RunLock>) -> CondensedFolder {
-        CondensedFolder {
-            root: root.to_path_buf(),
-            _lock: lock.map(Arc::new),
-        }
+        let (folder, guard) = JobFolder::create(CONDENSATION, root)?;
+        Ok((CondensedFolder(folder), guard))
     }
 
     /// Opens a folder for reading.
@@ -89,51 +61,20 @@ impl CondensedFolder {
     /// # Errors
     /// A folder without a condensation.
     pub fn open(root: &Path) -> Result<CondensedFolder> {
-        if CondensedFolder::is_at(root) {
-            return Ok(CondensedFolder::of(root, None));
-        }
-        let what = if root.exists() {
-            format!("holds no condensation (it has no {SETTINGS})")
-        } else {
-            "does not exist".to_string()
-        };
-        Err(Error::user(format!(
-            "the folder {} {what}; name the folder that `lessen condense` wrote",
-            root.display()
-        )))
+        JobFolder::open(CONDENSATION, root).map(CondensedFolder)
     }
 
     /// Whether a folder is that of a condensation.
     pub fn is_at(root: &Path) -> bool {
-        root.join(SETTINGS).is_file()
+        JobFolder::is_at(CONDENSATION, root)
     }
 
-    /// Opens the folder of a condensation to resume, locks it, and repairs it after a crash.
+    /// Opens the folder of a condensation to resume; see [`JobFolder::reopen`].
     ///
     /// # Errors
-    /// A folder without a condensation, that cannot be written to, or that another process has locked.
+    /// As there.
     pub(super) fn reopen(root: &Path) -> Result<CondensedFolder> {
-        CondensedFolder::open(root)?;
-        let folder = CondensedFolder::of(root, Some(RunLock::take(root)?));
-        recover(root)?;
-        Ok(folder)
-    }
-
-    /// The folder itself.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// The settings of the recipe.
-    ///
-    /// # Errors
-    /// A file that cannot be read or has a mistake.
-    pub fn settings(&self) -> Result<Settings> {
-        let path = self.root.join(SETTINGS);
-        let shown = path.display().to_string();
-        let text = fs::read_to_string(&path)
-            .map_err(|error| Error::user(format!("{shown} cannot be read ({error}); restore the file")))?;
-        Settings::parse(&text, &shown)
+        JobFolder::reopen(CONDENSATION, root).map(CondensedFolder)
     }
 
     /// The settings of the recipe with their types.
@@ -144,20 +85,12 @@ impl CondensedFolder {
         Config::new(self.settings()?)
     }
 
-    /// Writes the settings.
-    ///
-    /// # Errors
-    /// A folder that cannot be written to.
-    pub(super) fn write_settings(&self, settings: &Settings) -> Result<()> {
-        write_file(&self.root.join(SETTINGS), settings.to_toml().as_bytes())
-    }
-
     /// Writes why the condensation ended before its last iteration.
     ///
     /// # Errors
     /// A folder that cannot be written to.
     pub(super) fn write_divergence(&self, sentence: &str) -> Result<()> {
-        write_file(&self.root.join(DIVERGED), format!("{sentence}\n").as_bytes())
+        write_file(&self.root().join(DIVERGED), format!("{sentence}\n").as_bytes())
     }
 
     /// Removes what a process before left, since another one may come further.
@@ -165,7 +98,7 @@ impl CondensedFolder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(super) fn remove_divergence(&self) -> Result<()> {
-        let path = self.root.join(DIVERGED);
+        let path = self.root().join(DIVERGED);
         if !path.exists() {
             return Ok(());
         }
@@ -177,32 +110,12 @@ impl CondensedFolder {
     /// # Errors
     /// A file that cannot be read, or is none.
     pub fn manifest(&self) -> Result<Manifest> {
-        Manifest::read(&self.root.join(MANIFEST))
+        Manifest::read(&self.manifest_file())
     }
 
     /// Whether there is a manifest: a folder of a process that was killed at once has none.
     pub(crate) fn has_manifest(&self) -> bool {
         self.manifest_file().is_file()
-    }
-
-    /// The file of the manifest.
-    pub(super) fn manifest_file(&self) -> PathBuf {
-        self.root.join(MANIFEST)
-    }
-
-    /// The folder of the checkpoint.
-    pub(super) fn checkpoint(&self) -> PathBuf {
-        self.root.join("checkpoint")
-    }
-
-    /// The file of the distances.
-    pub(crate) fn metrics(&self) -> PathBuf {
-        self.root.join("metrics.jsonl")
-    }
-
-    /// The file of the time and memory of all sessions.
-    pub(crate) fn sessions(&self) -> PathBuf {
-        self.root.join("sessions.json")
     }
 
     /// Writes the names of the classes.
@@ -211,7 +124,7 @@ impl CondensedFolder {
     /// A folder that cannot be written to.
     pub(super) fn write_classes(&self, names: &[String]) -> Result<()> {
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
-        write_file(&self.root.join("classes.txt"), lines.as_bytes())
+        write_file(&self.root().join("classes.txt"), lines.as_bytes())
     }
 
     /// Writes the picture of the images.
@@ -219,7 +132,7 @@ impl CondensedFolder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(super) fn write_image(&self, png: &[u8]) -> Result<()> {
-        write_file(&self.root.join("images.png"), png)
+        write_file(&self.root().join("images.png"), png)
     }
 
     /// Writes the picture of the images, which is also kept as that after so many iterations.
@@ -227,7 +140,7 @@ impl CondensedFolder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(super) fn write_picture(&self, done: usize, png: &[u8]) -> Result<()> {
-        let dir = self.root.join(PICTURES);
+        let dir = self.root().join(PICTURES);
         fs::create_dir_all(&dir).map_err(|error| unwritable(&dir, &error))?;
         let (start, end) = PICTURE;
         write_file(&dir.join(format!("{start}{done}{end}")), png)?;
@@ -239,7 +152,7 @@ impl CondensedFolder {
     /// # Errors
     /// A folder that cannot be read.
     pub fn pictures(&self) -> Result<Vec<(usize, PathBuf)>> {
-        let dir = self.root.join(PICTURES);
+        let dir = self.root().join(PICTURES);
         if !dir.exists() {
             return Ok(Vec::new());
         }
@@ -271,7 +184,7 @@ impl CondensedFolder {
     /// Files that cannot be read, or do not go together.
     pub fn images(&self) -> Result<LabelledImages> {
         let manifest = self.manifest()?;
-        let images = super::arrays::read(&self.root, &manifest)?;
+        let images = super::arrays::read(self.root(), &manifest)?;
         Ok(match manifest.learned_rate {
             Some(rate) => images.with_learned_rate(rate),
             None => images,

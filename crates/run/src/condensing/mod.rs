@@ -6,7 +6,6 @@
 
 mod arrays;
 mod check;
-mod checkpoint;
 mod course;
 mod evaluation;
 mod folder;
@@ -16,24 +15,20 @@ mod manifest;
 mod pace;
 mod pictures;
 mod planning;
-mod recipe_images;
 mod report;
-mod request;
 mod settings;
 mod start;
 
 pub(crate) use self::check::check;
-pub(crate) use self::checkpoint::Checkpoint;
 pub(crate) use self::evaluation::evaluate_whole;
 pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
 pub use self::folder::CondensedFolder;
 pub use self::manifest::Manifest;
 pub(crate) use self::planning::within;
-pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::report::Report;
-pub use self::request::Request;
 pub use self::settings::{check_no_condensation, network};
 pub(crate) use self::settings::{is_read, without_unread};
+pub use crate::jobs::{PreparedSource, RecipeImages};
 
 use self::course::Course;
 use self::folder::WORK;
@@ -43,6 +38,7 @@ use self::settings::{Iterations, check_network};
 use self::start::Start;
 use crate::device::NewBackend;
 use crate::folder::spent::Spent;
+use crate::jobs::{CHECKPOINT_MINUTES, Request};
 use crate::planning::memory_watch::MemoryWatch;
 use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
@@ -52,9 +48,6 @@ use lessen_condense::{ImageSource, parameters};
 use lessen_nn::models::vision::VisionModel;
 use lessen_train::show_size;
 use std::time::Instant;
-
-/// Minutes between checkpoints where a recipe says nothing of them.
-const CHECKPOINT_MINUTES: f64 = 5.0;
 
 /// Condenses the images of a recipe. Ctrl-C stops after the present update of the images; the iteration that it
 /// belongs to is then made anew by the next process.

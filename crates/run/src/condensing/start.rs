@@ -1,20 +1,18 @@
 //! The start of a condensation: in a new folder, or after the checkpoint of one that was killed or interrupted, or that
 //! is to have more iterations.
 
-use super::checkpoint::Checkpoint;
 use super::folder::CondensedFolder;
 use super::manifest::Manifest;
-use super::recipe_images::RecipeImages;
-use super::request::Request;
 use super::settings::{Iterations, check_flags, condensation, iterations, resolved};
-use crate::folder::NewFolderGuard;
+use crate::folder::{NewFolderGuard, check_free};
+use crate::jobs::RecipeImages;
+use crate::jobs::{CONDENSATION, Checkpoint, Request, check_origin, origin, reading_the_same};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::wording::{counted, report};
 use lessen_base::{Error, Result};
 use lessen_condense::{Objective, Settings as Condensation};
-use lessen_data::images::condensed::Origin;
 use std::path::{Path, PathBuf};
 
 /// Keys that may change when a condensation is resumed: they change no image, or the manifest tells whether they do.
@@ -63,7 +61,7 @@ impl Start {
             checkpoint: None,
         };
         match &request.before {
-            None => CondensedFolder::check_free(&request.out)?,
+            None => check_free(&request.out)?,
             Some(before) => start.reopen(before)?,
         }
         Ok(start)
@@ -103,24 +101,15 @@ impl Start {
             }
             _ => {}
         }
-        report(&match &self.checkpoint {
-            Some(_) => format!("resuming after iteration {done} in {}", self.out.display()),
-            None => format!(
-                "{} has no checkpoint yet; starting from the first iteration",
-                self.out.display()
-            ),
-        });
+        let reached = self.checkpoint.as_ref().map(|_| format!("iteration {done}"));
+        report(&CONDENSATION.resuming(&self.out, reached.as_deref()));
         (self.folder, self.before) = (Some(folder), manifest);
         Ok(())
     }
 
     /// The error of a setting that is another one now.
     fn other(&self, key: &str, old: &str, new: &str) -> Error {
-        Error::user(format!(
-            "{key} was {old} in the condensation {} and is {new} now; resume with the same settings, or start another one \
-             with another --out",
-            self.out.display()
-        ))
+        CONDENSATION.changed(&self.out, (key, old, new))
     }
 
     /// Iterations that are done.
@@ -133,18 +122,9 @@ impl Start {
     /// # Errors
     /// Other images than the folder's; a file of an image that cannot be read.
     pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
-        let (keys, digest) = (&self.config.data, images.digest()?);
-        let data = Origin {
-            path: keys.path.clone().unwrap_or_default(),
-            dev: keys.dev.clone(),
-            test: keys.test.clone(),
-            held_out: images.held_out,
-            held_out_seed: keys.held_out_seed,
-            images: digest.size,
-            crc32c: digest.crc,
-        };
+        let data = origin(&self.config, images)?;
         if let Some(before) = &self.before {
-            self.check_data(&before.data, &data)?;
+            check_origin(CONDENSATION, &self.out, &before.data, &data)?;
             if before.classes != images.names {
                 return Err(self.other(
                     "the names of the classes",
@@ -175,9 +155,7 @@ impl Start {
     /// # Errors
     /// None, as long as a share is one that the key takes.
     pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
-        let mut settings = self.config.settings.clone();
-        let share = SettingValue::Number(images.held_out);
-        settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
+        let mut settings = reading_the_same(&self.config, images)?;
         let is_given = |key: &str| settings.get(key).is_some();
         let decides = self.settings.objective == Objective::Gradients && !is_given("condense.iterations");
         if decides && !is_given("condense.real_batch") {
@@ -185,25 +163,6 @@ impl Start {
             settings.set_named("condense.real_batch", batch, "the time to fill".to_string())?;
         }
         Ok(settings)
-    }
-
-    /// Refuses other data than was condensed before.
-    fn check_data(&self, before: &Origin, now: &Origin) -> Result<()> {
-        if (before.images, before.crc32c) == (now.images, now.crc32c) {
-            return Ok(());
-        }
-        let how = if before.images == now.images {
-            "its contents differ".to_string()
-        } else {
-            format!("{} then, {} now", counted(before.images, "training image"), now.images)
-        };
-        Err(Error::user(format!(
-            "the data {} is not what the condensation {} began with, {} ({how}); name that data, or start another \
-             condensation with another --out",
-            now.path.display(),
-            self.out.display(),
-            before.path.display()
-        )))
     }
 
     /// Whether nothing is left to do, as the folder has the images of the last iteration.

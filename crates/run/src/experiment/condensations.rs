@@ -7,11 +7,12 @@ use super::grid::{Grid, GridRun};
 use super::measure::{ACCURACY, DISTANCE, ITERATION_TIME, Measure, Moment, Outcome, PEAK, RELATIVE};
 use super::results::{Record, State, read_json};
 use crate::condensing::{
-    CondensedFolder, EvaluationRequest, Request, check, condense, evaluate_condensed, evaluate_whole, is_read,
+    CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole, is_read,
 };
 use crate::device::NewBackend;
 use crate::folder::metrics;
 use crate::folder::spent::Spent;
+use crate::jobs::{CONDENSATION, Request};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
@@ -418,7 +419,7 @@ fn stage_of(settings: &Settings, root: &Path, stage: usize) -> Result<Request> {
         ),
     };
     if CondensedFolder::is_at(root) {
-        return Request::resume(root.to_path_buf(), None, up_to);
+        return Request::resume(CONDENSATION, root.to_path_buf(), None, up_to);
     }
     let mut settings = settings.clone();
     up_to(&mut settings)?;

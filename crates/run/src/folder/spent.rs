@@ -3,9 +3,11 @@
 
 use lessen_base::Result;
 use lessen_base::atomic::write_file;
+use lessen_train::Peak;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 /// Time and memory of all sessions of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +32,18 @@ impl Spent {
     pub(crate) fn read(path: &Path) -> Spent {
         let text = fs::read_to_string(path).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// With the session that began then, up to now: its planned and measured peak, and what it has had resident.
+    pub(crate) fn with_session(&self, begun: Instant, peak: &Peak, resident: Option<usize>) -> Spent {
+        Spent {
+            sessions: self.sessions + 1,
+            seconds: self.seconds + begun.elapsed().as_secs_f64(),
+            compile_seconds: self.compile_seconds,
+            planned: self.planned.max(peak.planned),
+            measured: self.measured.max(peak.measured),
+            resident: self.resident.max(resident),
+        }
     }
 
     /// Writes the file.

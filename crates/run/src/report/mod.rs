@@ -12,16 +12,20 @@ pub(crate) mod html;
 pub(crate) mod memory;
 mod pictures;
 mod run;
+mod search;
 mod statistics;
 mod tables;
 
 use self::html::section;
 use self::run::Run;
-use crate::condensing::CondensedFolder;
+use crate::jobs::{CONDENSATION, JobFolder, SEARCH};
 use crate::wording::counted;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use std::path::{Path, PathBuf};
+
+/// What makes the page of folders with these names, and a sentence for everything that is missing or damaged.
+type PageOf = fn(&[PathBuf], Vec<String>) -> Result<(String, Vec<String>)>;
 
 /// A page that has been made.
 pub struct Page {
@@ -30,24 +34,30 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the folders of runs, or of condensations, and makes their page. Missing and damaged files are left out,
-    /// with a sentence here and on the page.
+    /// Reads the folders of runs, of condensations or of searches, and makes their page. Missing and damaged files are
+    /// left out, with a sentence here and on the page.
     ///
     /// # Errors
-    /// A folder without a run, and folders of both kinds.
+    /// A folder without a run, and folders of several kinds.
     pub fn of(folders: &[PathBuf]) -> Result<Page> {
         let names = names(folders);
-        let is_condensed = |folder: &PathBuf| CondensedFolder::is_at(folder);
-        if let Some(condensed) = folders.iter().find(|folder| is_condensed(folder)) {
-            if let Some(other) = folders.iter().find(|folder| !is_condensed(folder)) {
-                return Err(Error::user(format!(
-                    "{} has condensed images and {} has not; make a page of each",
-                    condensed.display(),
-                    other.display()
-                )));
+        let jobs = [
+            (CONDENSATION, "condensed images", condensation::page as PageOf),
+            (SEARCH, "a search", search::page),
+        ];
+        for (kind, what, page) in jobs {
+            let is_one = |folder: &PathBuf| JobFolder::is_at(kind, folder);
+            if let Some(one) = folders.iter().find(|folder| is_one(folder)) {
+                if let Some(other) = folders.iter().find(|folder| !is_one(folder)) {
+                    return Err(Error::user(format!(
+                        "{} has {what} and {} has not; make a page of each",
+                        one.display(),
+                        other.display()
+                    )));
+                }
+                let (html, problems) = page(folders, names)?;
+                return Ok(Page { html, problems });
             }
-            let (html, problems) = condensation::page(folders, names)?;
-            return Ok(Page { html, problems });
         }
         let runs = folders.iter().zip(names).map(|(folder, name)| Run::read(folder, name));
         let runs: Vec<Run> = runs.collect::<Result<_>>()?;

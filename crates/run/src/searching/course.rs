@@ -1,17 +1,18 @@
 //! A search under way: epochs, checkpoints, files.
 
 use super::curves::{curves, numbers};
-use super::folder::SearchFolder;
+use super::folder::CHOICES;
 use super::manifest::Manifest;
 use super::outcome::{Outcome, probabilities};
 use super::report::Report;
-use super::settings::Job;
-use crate::condensing::{Checkpoint, RecipeImages};
+use super::settings::{Job, reached};
 use crate::device::NewBackend;
 use crate::folder::NewFolderGuard;
 use crate::folder::events::Events;
 use crate::folder::metrics::Metrics;
 use crate::folder::spent::Spent;
+use crate::jobs::RecipeImages;
+use crate::jobs::{Checkpoint, JobFolder};
 use crate::planning::memory_watch::MemoryWatch;
 use crate::recipe::config::Config;
 use crate::training::checkpoint_clock::CheckpointClock;
@@ -28,7 +29,7 @@ pub(super) struct Course<'a> {
     pub job: &'a Job,
     pub config: &'a Config,
     pub images: &'a RecipeImages,
-    pub folder: SearchFolder,
+    pub folder: JobFolder,
     /// Removes the folder of a new search that fails before its first epoch.
     pub guard: Option<NewFolderGuard>,
     pub manifest: Manifest,
@@ -52,7 +53,7 @@ impl Course<'_> {
         if let Some(checkpoint) = checkpoint {
             searcher.resume(checkpoint.done, &checkpoint.state)?;
         }
-        self.manifest.write(&self.folder.manifest())?;
+        self.manifest.write(&self.folder.manifest_file())?;
         let done = searcher.done() as u64;
         let mut metrics = Metrics::open(&self.folder.metrics(), done)?;
         let mut events = Events::create(self.folder.root(), done)?;
@@ -130,12 +131,10 @@ impl Course<'_> {
         let outcome = Outcome::new(self.job, self.config, self.images, searcher.choices()?, more)?;
         outcome.write(&self.folder, self.job, self.config)?;
         let shares = probabilities(searcher.space(), searcher)?;
-        self.folder.write("choices.json", &format!("{shares:#}\n"))?;
-        self.folder.write(
-            "curves.svg",
-            &curves(&self.folder.metrics(), self.job.settings.cost.unit())?,
-        )?;
-        self.manifest.write(&self.folder.manifest())?;
+        self.folder.write(CHOICES, format!("{shares:#}\n").as_bytes())?;
+        let drawn = curves(&self.folder.metrics(), self.job.settings.cost.unit())?;
+        self.folder.write("curves.svg", drawn.as_bytes())?;
+        self.manifest.write(&self.folder.manifest_file())?;
         self.spent(searcher.session().memory().used.total())
             .write(&self.folder.sessions())?;
         if let Some(guard) = self.guard.take() {
@@ -144,23 +143,20 @@ impl Course<'_> {
         Ok(outcome)
     }
 
-    fn interrupted(&mut self, progress: &Progress, done: usize) -> Result<Report> {
+    pub(super) fn interrupted(&mut self, progress: &Progress, done: usize) -> Result<Report> {
         progress.finish();
         let spent = self.spent(0);
-        Ok(Report::interrupted(self.folder.root(), done, &spent))
+        Ok(Report::interrupted(
+            self.folder.root(),
+            reached(self.config, done),
+            &spent,
+        ))
     }
 
     /// Time and memory of all sessions up to now.
     pub(super) fn spent(&self, measured: usize) -> Spent {
         let peak = self.watch.peak(Peak { planned: 0, measured });
-        Spent {
-            sessions: self.before.sessions + 1,
-            seconds: self.before.seconds + self.begun.elapsed().as_secs_f64(),
-            compile_seconds: self.before.compile_seconds,
-            planned: self.before.planned.max(peak.planned),
-            measured: self.before.measured.max(peak.measured),
-            resident: self.before.resident.max(self.watch.resident()),
-        }
+        self.before.with_session(self.begun, &peak, self.watch.resident())
     }
 }
 

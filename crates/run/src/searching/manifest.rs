@@ -14,7 +14,7 @@ pub(super) struct Manifest {
     pub lessen: String,
     /// The name of the recipe.
     pub recipe: String,
-    /// Epochs that are done.
+    /// Epochs that are done, and tests of bits after them.
     pub done: usize,
     /// The training images.
     pub data: Origin,

@@ -1,7 +1,7 @@
 //! Search for architecture and precision on a recipe's images, in a folder of its own.
 //!
 //! [`search`] reads the images of a recipe, plans the memory of the whole process, and searches by [`lessen_search`].
-//! It leaves a [`SearchFolder`] with the network that it found, as a description and as a recipe that trains it, from
+//! It leaves a folder with the network that it found, as a description and as a recipe that trains it, from
 //! which a search that was killed is resumed, and ends with the same bytes.
 
 mod course;
@@ -13,21 +13,20 @@ mod manifest;
 mod outcome;
 mod planning;
 mod report;
-mod request;
 mod settings;
 mod start;
 
-pub use self::folder::SearchFolder;
+pub(crate) use self::folder::{ARCHITECTURE, CHOICES, REPORT};
 pub use self::report::Report;
-pub use self::request::Request;
 pub use self::settings::check_no_search;
 
 use self::course::Course;
 use self::settings::SearchMethod;
 use self::start::Start;
-use crate::condensing::RecipeImages;
 use crate::device::NewBackend;
 use crate::folder::spent::Spent;
+use crate::jobs::RecipeImages;
+use crate::jobs::Request;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::training::interrupt;
 use crate::wording::{counted, report as say, tell};
@@ -51,7 +50,7 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
     let manifest = start.manifest(&images)?;
     if start.has_ended() {
         let before = Spent::read(&start.folder()?.0.sessions());
-        say(&format!("{} has all of its epochs", start.out().display()));
+        say(&format!("{} has its network", start.out().display()));
         return Report::of_folder(start.out(), &before);
     }
     let (folder, guard) = start.folder()?;
@@ -92,7 +91,7 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
     interrupt::listen()?;
     let report = match job.method {
         SearchMethod::Joint | SearchMethod::Architecture => course.search(start.checkpoint.as_ref(), new_backend)?,
-        SearchMethod::Allocation | SearchMethod::Haq => course.fixed(new_backend)?,
+        SearchMethod::Allocation | SearchMethod::Haq => course.fixed(start.checkpoint, new_backend)?,
     };
     let peak = course.watch.account.total();
     if peak > 0 {

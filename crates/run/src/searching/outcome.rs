@@ -1,8 +1,9 @@
 //! What a search found, as files: the network, a recipe that trains it, probabilities, report.
 
-use super::folder::{ARCHITECTURE, SearchFolder};
+use super::folder::{ARCHITECTURE, REPORT};
 use super::settings::Job;
-use crate::condensing::RecipeImages;
+use crate::jobs::JobFolder;
+use crate::jobs::RecipeImages;
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;
 use lessen_base::{Error, Result};
@@ -83,14 +84,14 @@ impl Outcome {
     ///
     /// # Errors
     /// A folder that cannot be written to.
-    pub(super) fn write(&self, folder: &SearchFolder, job: &Job, config: &Config) -> Result<()> {
-        folder.write(ARCHITECTURE, &self.architecture.to_text())?;
-        folder.write("recipe.toml", &self.recipe(folder, config)?)?;
-        folder.write("report.md", &self.text(job))
+    pub(super) fn write(&self, folder: &JobFolder, job: &Job, config: &Config) -> Result<()> {
+        folder.write(ARCHITECTURE, self.architecture.to_text().as_bytes())?;
+        folder.write("recipe.toml", self.recipe(folder, config)?.as_bytes())?;
+        folder.write("report.md", self.text(job).as_bytes())
     }
 
     /// The recipe that trains the network.
-    fn recipe(&self, folder: &SearchFolder, config: &Config) -> Result<String> {
+    fn recipe(&self, folder: &JobFolder, config: &Config) -> Result<String> {
         let mut settings = config.settings.clone();
         settings
             .values
@@ -158,10 +159,10 @@ impl Outcome {
     ///
     /// # Errors
     /// A folder that cannot be written to.
-    pub(super) fn write_report(&self, folder: &SearchFolder) -> Result<()> {
+    pub(super) fn write_report(&self, folder: &JobFolder) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.numbers);
         let text = text.map_err(|error| Error::internal(format!("the report cannot be written ({error})")))?;
-        lessen_base::atomic::write_file(&folder.report(), format!("{text}\n").as_bytes())
+        folder.write(REPORT, format!("{text}\n").as_bytes())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Planning the memory of a search: plans under which the whole process keeps to a budget.
 
 use super::settings::Job;
-use crate::condensing::{RecipeImages, within};
+use crate::condensing::within;
 use crate::device::NewBackend;
+use crate::jobs::RecipeImages;
 use crate::planning::account::Account;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::process_baseline::ProcessBaseline;

@@ -1,6 +1,6 @@
 //! What a search says at its end.
 
-use super::folder::SearchFolder;
+use super::folder::REPORT;
 use crate::folder::spent::Spent;
 use crate::wording::show_duration;
 use lessen_base::{Error, Result};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Report {
     /// Its folder.
     pub out: PathBuf,
-    /// Whether Ctrl-C stopped it.
-    pub interrupted: bool,
+    /// After what Ctrl-C stopped it, such as `epoch 3`, if it did.
+    pub interrupted: Option<String>,
     /// The numbers of its `report.json`.
     pub numbers: Value,
     /// Seconds of all sessions.
@@ -30,7 +30,7 @@ impl Report {
     pub(super) fn new(out: &Path, numbers: Value, spent: &Spent) -> Report {
         Report {
             out: out.to_path_buf(),
-            interrupted: false,
+            interrupted: None,
             numbers,
             seconds: spent.seconds,
             planned: spent.planned,
@@ -38,11 +38,12 @@ impl Report {
         }
     }
 
-    /// The report of a search that was stopped after some epochs.
-    pub(super) fn interrupted(out: &Path, done: usize, spent: &Spent) -> Report {
+    /// The report of a search that was stopped after `reached`.
+    pub(super) fn interrupted(out: &Path, reached: String, spent: &Spent) -> Report {
+        let numbers = json!({ "reached": reached });
         Report {
-            interrupted: true,
-            ..Report::new(out, json!({ "epochs": done }), spent)
+            interrupted: Some(reached),
+            ..Report::new(out, numbers, spent)
         }
     }
 
@@ -51,7 +52,7 @@ impl Report {
     /// # Errors
     /// A file that cannot be read.
     pub(super) fn of_folder(out: &Path, spent: &Spent) -> Result<Report> {
-        let path = SearchFolder::open(out)?.report();
+        let path = out.join(REPORT);
         let text = fs::read_to_string(&path).map_err(|error| error.to_string());
         let numbers = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
         let numbers = numbers.map_err(|error| {
@@ -67,7 +68,7 @@ impl Report {
     pub fn to_json(&self) -> Value {
         let mut all = json!({
             "folder": self.out.display().to_string(),
-            "interrupted": self.interrupted,
+            "interrupted": self.interrupted.is_some(),
             "seconds": self.seconds,
             "peak_bytes": { "planned": self.planned, "measured": self.measured },
         });

@@ -2,7 +2,7 @@
 
 pub(super) use crate::recipe::keys::SearchMethod;
 
-use crate::condensing::RecipeImages;
+use crate::jobs::RecipeImages;
 use crate::recipe::config::Config;
 use crate::recipe::keys::SpaceKind;
 use crate::recipe::settings::Settings as RecipeSettings;
@@ -36,7 +36,7 @@ const READ: [&str; 9] = [
 const UNREAD: [&str; 3] = ["image.augment", "image.mixup", "image.cutmix"];
 
 /// Keys that have a part in some methods alone.
-const OF_SUPERNETS: [&str; 18] = [
+const OF_SUPERNETS: [&str; 17] = [
     "space",
     "width",
     "depth",
@@ -53,11 +53,21 @@ const OF_SUPERNETS: [&str; 18] = [
     "lambda",
     "cost_gradient",
     "cost_samples",
-    "checkpoint_minutes",
     "spread",
 ];
 const OF_NETWORKS: [&str; 3] = ["architecture", "episodes", "tune_epochs"];
 const OF_HAQ: [&str; 2] = ["episodes", "tune_epochs"];
+
+/// How far a search has come that has done so much, in words. Searches for bits have epochs, and then tests of bits.
+pub(super) fn reached(config: &Config, done: usize) -> String {
+    let keys = &config.search;
+    let epochs = keys.epochs.unwrap_or(Settings::default().epochs);
+    match keys.method {
+        Some(SearchMethod::Allocation) if done > epochs => format!("test {}", done - epochs),
+        Some(SearchMethod::Haq) if done > epochs => format!("episode {}", done - epochs),
+        _ => format!("epoch {done}"),
+    }
+}
 
 /// Whether a key has a part in a search.
 fn is_read(name: &str) -> bool {

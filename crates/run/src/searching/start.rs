@@ -1,18 +1,16 @@
 //! The start of a search: in a new folder, or after the checkpoint of one that was killed or interrupted.
 
-use super::folder::SearchFolder;
+use super::folder::REPORT;
 use super::hardware::hardware;
 use super::manifest::Manifest;
-use super::request::Request;
-use super::settings::{Job, check_flags, job};
-use crate::condensing::{Checkpoint, RecipeImages};
+use super::settings::{Job, check_flags, job, reached};
 use crate::folder::{NewFolderGuard, check_free};
+use crate::jobs::RecipeImages;
+use crate::jobs::{CHECKPOINT_MINUTES, Checkpoint, JobFolder, Request, SEARCH, check_origin, origin, reading_the_same};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
-use crate::recipe::value::SettingValue;
 use crate::wording::report;
-use lessen_base::{Error, Result};
-use lessen_data::images::condensed::Origin;
+use lessen_base::Result;
 use std::path::{Path, PathBuf};
 
 /// Keys that may change when a search is resumed: they change no result.
@@ -24,15 +22,12 @@ const FREE: [&str; 5] = [
     "data.test",
 ];
 
-/// Minutes between checkpoints where a recipe says nothing of them.
-const CHECKPOINT_MINUTES: f64 = 5.0;
-
 /// The start of a search.
 pub(super) struct Start {
     pub config: Config,
     out: PathBuf,
     /// The folder of a search that is resumed.
-    folder: Option<SearchFolder>,
+    folder: Option<JobFolder>,
     /// What the folder says of it.
     before: Option<Manifest>,
     /// The checkpoint to go on from.
@@ -62,24 +57,16 @@ impl Start {
 
     /// Opens the folder of a search with the settings `before`.
     fn reopen(&mut self, before: &Settings) -> Result<()> {
-        let folder = SearchFolder::reopen(&self.out)?;
+        let folder = JobFolder::reopen(SEARCH, &self.out)?;
         let changes = before.changes(&self.config.settings);
         if let Some((key, old, new)) = changes.into_iter().find(|(name, ..)| !FREE.contains(&&**name)) {
-            return Err(Error::user(format!(
-                "{key} was {old} in the search {} and is {new} now; resume with the same settings, or start another one with \
-                 another --out",
-                self.out.display()
-            )));
+            return Err(SEARCH.changed(&self.out, (&key, &old, &new)));
         }
         self.checkpoint = Checkpoint::read(&folder.checkpoint())?;
-        self.before = Manifest::read(&folder.manifest())?;
-        report(&match &self.checkpoint {
-            Some(own) => format!("resuming after epoch {} in {}", own.done, self.out.display()),
-            None => format!(
-                "{} has no checkpoint yet; starting from the first epoch",
-                self.out.display()
-            ),
-        });
+        self.before = Manifest::read(&folder.manifest_file())?;
+        let own = self.checkpoint.as_ref();
+        let reached = own.map(|own| reached(&self.config, own.done));
+        report(&SEARCH.resuming(&self.out, reached.as_deref()));
         self.folder = Some(folder);
         Ok(())
     }
@@ -97,26 +84,9 @@ impl Start {
     /// # Errors
     /// Other images than the folder's; a file of an image that cannot be read.
     pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
-        let (keys, digest) = (&self.config.data, images.digest()?);
-        let data = Origin {
-            path: keys.path.clone().unwrap_or_default(),
-            dev: keys.dev.clone(),
-            test: keys.test.clone(),
-            held_out: images.held_out,
-            held_out_seed: keys.held_out_seed,
-            images: digest.size,
-            crc32c: digest.crc,
-        };
-        if let Some(before) = self.before.as_ref().map(|before| &before.data)
-            && (before.images, before.crc32c) != (data.images, data.crc32c)
-        {
-            return Err(Error::user(format!(
-                "the data {} is not what the search {} began with, {}; name that data, or start another search with another \
-                 --out",
-                data.path.display(),
-                self.out.display(),
-                before.path.display()
-            )));
+        let data = origin(&self.config, images)?;
+        if let Some(before) = &self.before {
+            check_origin(SEARCH, &self.out, &before.data, &data)?;
         }
         Ok(Manifest {
             lessen: env!("CARGO_PKG_VERSION").to_string(),
@@ -133,25 +103,24 @@ impl Start {
     /// # Errors
     /// None, as long as a share is one that the key takes.
     pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
-        let mut settings = self.config.settings.clone();
-        let share = SettingValue::Number(images.held_out);
-        settings.set_named("data.held_out", share, "the test split of the data".to_string())?;
-        Ok(settings)
+        reading_the_same(&self.config, images)
     }
 
     /// Whether nothing is left to do.
     pub(super) fn has_ended(&self) -> bool {
-        self.folder.as_ref().is_some_and(|folder| folder.report().is_file())
+        self.folder
+            .as_ref()
+            .is_some_and(|folder| folder.root().join(REPORT).is_file())
     }
 
     /// The folder. A new one is removed when its guard is dropped.
     ///
     /// # Errors
     /// A folder that cannot be created or written to.
-    pub(super) fn folder(&self) -> Result<(SearchFolder, Option<NewFolderGuard>)> {
+    pub(super) fn folder(&self) -> Result<(JobFolder, Option<NewFolderGuard>)> {
         match &self.folder {
             Some(folder) => Ok((folder.clone(), None)),
-            None => SearchFolder::create(&self.out).map(|(folder, guard)| (folder, Some(guard))),
+            None => JobFolder::create(SEARCH, &self.out).map(|(folder, guard)| (folder, Some(guard))),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The checkpoint of a condensation or a search: the state after an iteration or epoch, as a folder that is replaced
-//! as a whole.
+//! The checkpoint of a job: the state after some of its iterations, epochs or tests, as a folder that is replaced as a
+//! whole.
 
 use crc32c::crc32c_append;
 use lessen_base::atomic::{write_file, write_folder};
@@ -14,7 +14,7 @@ use std::path::Path;
 /// The file with the state.
 const STATE: &str = "state.safetensors";
 
-/// The file that says after how many iterations.
+/// The file that says after how many.
 const MARK: &str = "checkpoint.json";
 
 /// What is said of a state.
@@ -26,7 +26,7 @@ struct Mark {
     crc32c: u32,
 }
 
-/// The state of a condensation after some iterations, or of a search after some epochs.
+/// The state of a job after some of its iterations, epochs or tests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Checkpoint {
     /// Iterations done.

@@ -1,21 +1,21 @@
-//! A condensation that is asked for.
+//! A job that is asked for.
 
-use super::folder::CondensedFolder;
+use super::{JobFolder, JobKind};
 use crate::recipe::settings::Settings;
 use lessen_base::{Error, Result};
 use std::path::PathBuf;
 
-/// A condensation that is asked for: its settings and its folder.
+/// A job that is asked for: its settings and its folder.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub(super) settings: Settings,
-    pub(super) out: PathBuf,
-    /// The settings of a condensation that is resumed, as they were.
-    pub(super) before: Option<Settings>,
+    pub(crate) settings: Settings,
+    pub(crate) out: PathBuf,
+    /// The settings of a job that is resumed, as they were.
+    pub(crate) before: Option<Settings>,
 }
 
 impl Request {
-    /// A new condensation with these settings in this folder.
+    /// A new job with these settings in this folder.
     pub fn new(settings: Settings, out: PathBuf) -> Request {
         Request {
             settings,
@@ -24,22 +24,23 @@ impl Request {
         }
     }
 
-    /// Resumes the condensation in a folder with its own settings, over which `change` puts flags. It must have the
-    /// recipe called `recipe`, if it is given.
+    /// Resumes the job in a folder with its own settings, over which `change` puts flags. It must have the recipe
+    /// called `recipe`, if it is given.
     ///
     /// # Errors
-    /// A folder without a condensation, one of another recipe, the errors of `change`.
+    /// A folder without such a job, one of another recipe, the errors of `change`.
     pub fn resume(
+        kind: JobKind,
         out: PathBuf,
         recipe: Option<&str>,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<Request> {
-        let before = CondensedFolder::open(&out)?.settings()?;
+        let before = JobFolder::open(kind, &out)?.settings()?;
         let own = before.text("run.recipe").unwrap_or_default();
         if let Some(recipe) = recipe.filter(|recipe| *recipe != own) {
             return Err(Error::user(format!(
-                "the condensation {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder \
-                 with --out",
+                "the {} {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder with --out",
+                kind.noun,
                 out.display()
             )));
         }

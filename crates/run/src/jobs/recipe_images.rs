@@ -1,4 +1,4 @@
-//! The images of a recipe: those that are condensed, and those by which a condensed set is judged.
+//! The images of a recipe: those that a job reads, and those by which its result is judged.
 
 use crate::folder::manifest::DataDigest;
 use crate::formats::KnownModel;

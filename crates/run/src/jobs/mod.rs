@@ -1,0 +1,19 @@
+//! Jobs: long computations beside trainings, each with a folder of its own from which it resumes to the same bytes.
+//! [`condensing`](crate::condensing) and [`searching`](crate::searching) are jobs; here is what they share.
+
+mod checkpoint;
+mod folder;
+mod kind;
+mod origin;
+mod recipe_images;
+mod request;
+
+pub(crate) use self::checkpoint::Checkpoint;
+pub use self::folder::JobFolder;
+pub use self::kind::{CONDENSATION, JobKind, SEARCH};
+pub(crate) use self::origin::{check_origin, origin, reading_the_same};
+pub use self::recipe_images::{PreparedSource, RecipeImages};
+pub use self::request::Request;
+
+/// Minutes between checkpoints where a recipe says nothing of them.
+pub(crate) const CHECKPOINT_MINUTES: f64 = 5.0;
