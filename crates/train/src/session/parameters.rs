@@ -116,15 +116,16 @@ impl Session {
         if unit == 1 {
             return self.encode(stored, first, values);
         }
-        let (first, values) = self.continued(name, unit, first, values)?;
+        let (first, mut values) = self.continued(name, unit, first, values)?;
         let whole = values.len() / unit * unit;
         if whole > 0 {
             self.encode(stored, first, &values[..whole])?;
+            values.drain(..whole);
         }
-        self.unfinished = (whole < values.len()).then(|| Unfinished {
+        self.unfinished = (!values.is_empty()).then(|| Unfinished {
             name: name.to_string(),
             first: first + whole,
-            values: values[whole..].to_vec(),
+            values,
         });
         Ok(())
     }
@@ -162,8 +163,9 @@ impl Session {
     /// elements, which begin with a unit.
     fn continued(&mut self, name: &str, unit: usize, first: usize, values: &[f32]) -> Result<(usize, Vec<f32>)> {
         match self.unfinished.take() {
-            Some(left) if left.name == name && left.first + left.values.len() == first => {
-                Ok((left.first, [&left.values, values].concat()))
+            Some(mut left) if left.name == name && left.first + left.values.len() == first => {
+                left.values.extend_from_slice(values);
+                Ok((left.first, left.values))
             }
             _ if first.is_multiple_of(unit) => Ok((first, values.to_vec())),
             _ => Err(Error::user(format!(
