@@ -80,7 +80,7 @@ impl CondensedFolder {
     /// The settings of the recipe with their types.
     ///
     /// # Errors
-    /// As [`CondensedFolder::settings`], and settings that do not go together.
+    /// As [`JobFolder::settings`], and settings that do not go together.
     pub fn config(&self) -> Result<Config> {
         Config::new(self.settings()?)
     }
