@@ -15,6 +15,7 @@ mod images;
 mod importer;
 mod indexing;
 mod inferred;
+mod integer_windows;
 mod integers;
 mod layout;
 mod memo;

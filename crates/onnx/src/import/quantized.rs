@@ -8,12 +8,14 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::{Order, Weight};
 use super::codes::Codes;
+use super::integer_windows::conv_integer;
 use super::layout::{channels_first, channels_last, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;
 use crate::host::Data;
 
 pub(crate) const OPERATORS: Operators = &[
+    ("ConvInteger", conv_integer),
     ("DequantizeLinear", dequantize),
     ("DynamicQuantizeLinear", quantize_by_range),
     ("MatMulInteger", matmul_integer),
@@ -71,7 +73,7 @@ fn dequantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The code of the zero point of codes.
-fn zero_of(call: &Call<'_, '_>, input: usize, codes: Codes<'_>) -> Result<u8> {
+pub(super) fn zero_of(call: &Call<'_, '_>, input: usize, codes: Codes<'_>) -> Result<u8> {
     if !call.has(input) {
         return Ok(if codes.is_signed { 128 } else { 0 });
     }
@@ -109,25 +111,45 @@ fn quantize_by_range<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     Ok(vec![codes(code), Value::Traced(scale), codes(zero.cast(DType::U8))])
 }
 
-/// The exact product of codes with a weight, less the zero point, which may be computed.
-fn integers<'g>(call: &mut Call<'_, 'g>, [zero, weight_zero]: [usize; 2]) -> Result<Tensor<'g>> {
+/// The exact product of rows of the first input's codes with a weight, less the zero point of an input, which may be
+/// computed.
+pub(super) fn integer_product<'g>(
+    call: &mut Call<'_, 'g>,
+    rows: Tensor<'g>,
+    weight: &Weight<'g>,
+    zero: usize,
+) -> Result<Tensor<'g>> {
     let a = call.codes(0)?;
-    let weight = call.weight(1, [None, Some(weight_zero)], Order::Rows)?;
-    let Some(Some(Value::Codes(computed))) = call.inputs.get(zero).cloned() else {
+    let Some(computed) = computed_zero(call, zero, a)? else {
         let op = IntegerMatMul {
             zero: zero_of(call, zero, a)?,
         };
-        return Ok(a.tensor.integer_matmul_t(weight.codes, None, op));
+        return Ok(rows.integer_matmul_t(weight.codes, None, op));
     };
-    if computed.is_signed != a.is_signed || computed.tensor.ty().numel() != 1 {
-        return call.unknown("a zero point of another type, or several");
-    }
     let levels: Vec<f64> = weight.levels.iter().map(|sum| f64::from(*sum)).collect();
     let levels = call.constant(Array::new(Type::new(DType::I32, &[levels.len()]), levels));
-    let zero = computed.tensor.reshape(&[1]).cast(DType::I32);
+    let zero = computed.reshape(&[1]).cast(DType::I32);
     let lacking = (zero.scalar_like(0.0) - zero) * levels;
     let op = IntegerMatMul { zero: 0 };
-    Ok(a.tensor.integer_matmul_t(weight.codes, Some(lacking), op))
+    Ok(rows.integer_matmul_t(weight.codes, Some(lacking), op))
+}
+
+/// The code of the zero point of codes, where the program computes it.
+pub(super) fn computed_zero<'g>(call: &Call<'_, 'g>, zero: usize, of: Codes<'g>) -> Result<Option<Tensor<'g>>> {
+    let Some(Some(Value::Codes(computed))) = call.inputs.get(zero) else {
+        return Ok(None);
+    };
+    if computed.is_signed != of.is_signed || computed.tensor.ty().numel() != 1 {
+        return call.unknown("a zero point of another type, or several");
+    }
+    Ok(Some(computed.tensor))
+}
+
+/// The exact product of two inputs.
+fn integers<'g>(call: &mut Call<'_, 'g>, [zero, weight_zero]: [usize; 2]) -> Result<Tensor<'g>> {
+    let rows = call.codes(0)?.tensor;
+    let weight = call.weight(1, [None, Some(weight_zero)], Order::Rows)?;
+    integer_product(call, rows, &weight, zero)
 }
 
 fn matmul_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {

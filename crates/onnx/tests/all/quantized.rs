@@ -262,6 +262,53 @@ fn products_of_numbers_in_their_own_range_are_exact() {
     }
 }
 
+/// A convolution of integers of images in their own range, with these windows, and one whose zero point is known.
+fn convolution(attributes: &[AttributeProto], is_signed: bool) -> Case {
+    let mut case = Case::new();
+    with_grain(&mut case);
+    case.integers("w", &[7, 3, 3, 2], is_signed).with(
+        "wz",
+        if is_signed {
+            HostTensor::scalar(0i8)
+        } else {
+            HostTensor::scalar(100u8)
+        },
+    );
+    case.node("", "DynamicQuantizeLinear", &["x"], &["q", "scale", "zero"], vec![])
+        .node(
+            "",
+            "ConvInteger",
+            &["q", "w", "zero", "wz"],
+            &["p"],
+            attributes.to_vec(),
+        )
+        .node("", "QuantizeLinear", &["x", "s", "zu"], &["k"], vec![])
+        .node("", "ConvInteger", &["k", "w", "zu", "wz"], &["r"], attributes.to_vec())
+        .node("", "Cast", &["p"], &["f"], vec![int("to", 1)])
+        .node("", "Mul", &["f", "scale"], &["y"], vec![]);
+    case
+}
+
+#[test]
+fn convolutions_of_images_in_their_own_range_are_exact() {
+    let windows = [
+        vec![],
+        vec![ints("strides", &[3, 2])],
+        vec![ints("pads", &[1, 0, 2, 1]), ints("strides", &[2, 1])],
+        vec![
+            ints("pads", &[2, 2, 2, 2]),
+            ints("dilations", &[2, 3]),
+            ints("strides", &[1, 2]),
+        ],
+    ];
+    for attributes in &windows {
+        for is_signed in [false, true] {
+            let case = convolution(attributes, is_signed);
+            assert_eq!(case.check(&[2, 3, 10, 9], &["q", "p", "r", "y"]), 0.0, "{attributes:?}");
+        }
+    }
+}
+
 /// A network of floats between integers.
 fn between_integers() -> Case {
     let mut case = Case::new();

@@ -1,0 +1,102 @@
+//! Convolutions of integers whose sums are the result: products of patches with the kernels.
+
+use lessen_base::Result;
+use lessen_graph::{Array, DType, Tensor, Type, concat};
+
+use super::Value;
+use super::call::Call;
+use super::coded_inputs::Order;
+use super::layout::{channels_first, channels_last};
+use super::quantized::{computed_zero, integer_product, zero_of};
+use super::windows::{Windows, options};
+
+/// The most taps of windows that overlap: each is a part of every patch.
+const MOST_TAPS: usize = 64;
+
+/// `ConvInteger(x, w, x_zero_point, w_zero_point)`.
+pub(super) fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let x = call.codes(0)?;
+    let taps = call.unchanging(1)?.shape().to_vec();
+    let size = x.tensor.shape();
+    if size.len() < 3 || taps.len() != size.len() {
+        return call.unknown("a convolution of other than one or two axes");
+    }
+    let windows = Windows::of(call, &size[2..], Some(&taps[2..]))?.of_two_axes();
+    if options(call, &windows)?.groups != 1 || taps[1] != size[1] {
+        return call.unknown("a convolution of integers in groups");
+    }
+    let weight = call.weight(1, [None, Some(3)], Order::Kernels)?;
+    let image = padded(call, channels_last(call, x.tensor)?, windows.padding())?;
+    let Some(patches) = patches(image, &windows) else {
+        return call.unknown("a convolution of integers with windows of this size");
+    };
+    let y = integer_product(call, patches, &weight, 2)?;
+    Ok(vec![Value::Integers(channels_first(y, size.len() - 2))])
+}
+
+/// Images with rows above and below them and columns left and right of them that have the zero point of an input.
+fn padded<'g>(
+    call: &mut Call<'_, 'g>,
+    image: Tensor<'g>,
+    [top, bottom, left, right]: [usize; 4],
+) -> Result<Tensor<'g>> {
+    let codes = call.codes(0)?;
+    if [top, bottom, left, right] == [0; 4] {
+        return Ok(image);
+    }
+    let with = |zero: u8| image.pad(1, top, bottom, zero.into()).pad(2, left, right, zero.into());
+    let Some(zero) = computed_zero(call, 2, codes)? else {
+        return Ok(with(zero_of(call, 2, codes)?));
+    };
+    let [_, height, width, _] = image.shape()[..] else {
+        return call.unknown("images of other than two axes");
+    };
+    let shape = [1, top + height + bottom, left + width + right, 1];
+    let is_inside = |at: &[usize]| (top..top + height).contains(&at[1]) && (left..left + width).contains(&at[2]);
+    let inside = Array::from_fn(Type::new(DType::Bool, &shape), |at| f64::from(u8::from(is_inside(at))));
+    Ok(call.constant(inside).select(with(0), zero.reshape(&[1, 1, 1, 1])))
+}
+
+/// The pixels of each window of images `[N, H, W, C]`, tap after tap: `[N, OH, OW, KH KW C]`; none where there are no
+/// windows, or too many taps.
+fn patches<'g>(image: Tensor<'g>, windows: &Windows) -> Option<Tensor<'g>> {
+    let [n, height, width, channels] = image.shape()[..] else {
+        return None;
+    };
+    let count = |axis: usize, extent: usize| {
+        let reach = (windows.kernel[axis] - 1)
+            .checked_mul(windows.dilation[axis])?
+            .checked_add(1)?;
+        Some(extent.checked_sub(reach)? / windows.stride[axis] + 1)
+    };
+    let [rows, columns] = [count(0, height)?, count(1, width)?];
+    let [kh, kw] = [windows.kernel[0], windows.kernel[1]];
+    let of_patch = kh.checked_mul(kw)?.checked_mul(channels)?;
+    if windows.stride == windows.kernel && windows.is_dense() {
+        let whole = image.slice(1, 0, rows * kh).slice(2, 0, columns * kw);
+        let taps = whole
+            .reshape(&[n, rows, kh, columns, kw * channels])
+            .permute(&[0, 1, 3, 2, 4]);
+        return Some(taps.reshape(&[n, rows, columns, of_patch]));
+    }
+    if kh * kw > MOST_TAPS {
+        return None;
+    }
+    // Each stride is whole, so that its first pixel can be taken.
+    let [down, right] = [windows.stride[0], windows.stride[1]];
+    let image = image.pad(1, 0, down - 1, 0.0).pad(2, 0, right - 1, 0.0);
+    let tap = |i: usize, j: usize| {
+        let lines = image.slice(1, i * windows.dilation[0], rows * down);
+        let part = lines.slice(2, j * windows.dilation[1], columns * right);
+        let apart = part.reshape(&[n, rows, down, columns, right, channels]);
+        apart
+            .slice(2, 0, 1)
+            .slice(4, 0, 1)
+            .reshape(&[n, rows, columns, channels])
+    };
+    let taps: Vec<Tensor<'g>> = (0..kh)
+        .flat_map(|i| (0..kw).map(move |j| (i, j)))
+        .map(|(i, j)| tap(i, j))
+        .collect();
+    Some(if taps.len() == 1 { taps[0] } else { concat(&taps, 3) })
+}
