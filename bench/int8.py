@@ -190,7 +190,7 @@ def markdown(args, table, speeds):
         "```",
         "",
         f"- Date: {datetime.date.today().isoformat()}",
-        f"- Machine: {step.machine()}, {step.instruction_sets()}",
+        f"- Machine: {step.machine()}",
         f"- Versions: {step.versions(sys.executable)}, onnxruntime {onnxruntime.__version__}",
         "- Random weights and inputs; the same file of integers for both engines, made by `onnxruntime.quantization`:"
         " Transformers of 128 tokens or 224 x 224 pixels with `quantize_dynamic`, ResNet-50 and MobileNetV2 with"
