@@ -179,6 +179,22 @@ def generated(args):
     return speeds
 
 
+def verdicts(table, speeds):
+    """What was asked, and where it did not hold."""
+    slow = [f"{row[0]} at batch {row[1]} {row[5].split()[0]}" for row in table if float(row[5].split()[0]) > LIMIT_INT8]
+    missed = f"did not hold for {len(slow)} of {len(table)}: {', '.join(slow)}" if slow else "held"
+    text = [f"- Integers take at most {LIMIT_INT8} of ONNX Runtime's time: {missed}."]
+    of_bert = [row for row in table if row[0] == "bert"]
+    if of_bert:
+        held = "held" if all(float(row[6]) <= LIMIT_F32 for row in of_bert) else "did not hold"
+        text.append(f"- BERT-base in integers takes at most {LIMIT_F32} of its time in f32: {held} ({', '.join(row[6] for row in of_bert)}).")
+    for precision, wanted in FASTER.items() if speeds else ():
+        found = speeds[precision] / speeds["f32"]
+        held = "held" if found >= wanted else "did not hold"
+        text.append(f"- GPT-2 small in {precision} is at least {wanted} times as fast as in f32: {held} ({found:.2f}).")
+    return text
+
+
 def markdown(args, table, speeds):
     text = [
         "# Inference in integers",
@@ -197,6 +213,8 @@ def markdown(args, table, speeds):
         " `quantize_static` (QDQ, a scale for each channel, four images)",
         f"- Ratios are Lessen's time over ONNX Runtime's, {args.runs} runs of each in turn: the median with the smallest and"
         f" largest; at most {LIMIT_INT8} is wanted of integers, and at most {LIMIT_F32} of Lessen's own f32 for BERT-base",
+        "",
+        *verdicts(table, speeds),
         "",
         "| model | batch | Lessen f32, ms | f32 ratio | Lessen int8, ms | int8 ratio | int8 / f32 | difference |",
         "|---|---|---|---|---|---|---|---|",
