@@ -4,17 +4,19 @@ use lessen_base::Result;
 use lessen_graph::{Array, DType, Tensor, Type, concat};
 
 use super::Value;
-use super::call::Call;
+use super::call::{Call, Operators};
 use super::coded_inputs::Order;
 use super::layout::{channels_first, channels_last};
 use super::quantized::{computed_zero, integer_product, zero_of};
 use super::windows::{Windows, options};
 
+pub(crate) const OPERATORS: Operators = &[("ConvInteger", conv_integer)];
+
 /// The most taps of windows that overlap: each is a part of every patch.
 const MOST_TAPS: usize = 64;
 
 /// `ConvInteger(x, w, x_zero_point, w_zero_point)`.
-pub(super) fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x = call.codes(0)?;
     let taps = call.unchanging(1)?.shape().to_vec();
     let size = x.tensor.shape();

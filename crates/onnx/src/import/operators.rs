@@ -7,8 +7,8 @@ use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
 use super::{
-    activation, attention, elementwise, images, indexing, integers, movement, norms, products, quantized, recurrent,
-    reductions, resizing,
+    activation, attention, elementwise, images, indexing, integer_windows, integers, movement, norms, products,
+    quantized, recurrent, reductions, resizing,
 };
 use crate::model::Node;
 
@@ -19,6 +19,7 @@ const GROUPS: &[Operators] = &[
     elementwise::OPERATORS,
     images::OPERATORS,
     indexing::OPERATORS,
+    integer_windows::OPERATORS,
     integers::OPERATORS,
     movement::ADDING,
     movement::OPERATORS,
@@ -45,7 +46,8 @@ pub(crate) fn moves_elements(node: &Node) -> bool {
 /// Whether a node's operator is one on integers of 8 bits with scales.
 pub(crate) fn is_of_integers(node: &Node) -> bool {
     let name = node.proto.op_type.as_str();
-    quantized::OPERATORS.iter().any(|(operator, _)| *operator == name)
+    let mut all = [quantized::OPERATORS, integer_windows::OPERATORS].into_iter().flatten();
+    all.any(|(operator, _)| *operator == name)
 }
 
 /// The function that traces a node.

@@ -8,14 +8,12 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::{Order, Weight};
 use super::codes::Codes;
-use super::integer_windows::conv_integer;
 use super::layout::{channels_first, channels_last, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;
 use crate::host::Data;
 
 pub(crate) const OPERATORS: Operators = &[
-    ("ConvInteger", conv_integer),
     ("DequantizeLinear", dequantize),
     ("DynamicQuantizeLinear", quantize_by_range),
     ("MatMulInteger", matmul_integer),
