@@ -154,7 +154,7 @@ def page(args, tasks, glue, cifar, texts, speeds):
         "",
         "```",
         "python3 bench/int8_accuracy.py"
-        + "".join(f" --{name} {value}" for name in ("glue", "tokenizer", "cifar", "text", "seeds") if (value := getattr(args, name))),
+        + "".join(f" --{name} {value}" for name in ("glue", "tokenizer", "cifar", "text", "seeds", "tasks") if (value := getattr(args, name))),
         "```",
         "",
         f"- Date: {datetime.date.today().isoformat()}",
