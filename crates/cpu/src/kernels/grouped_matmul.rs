@@ -11,9 +11,9 @@ use lessen_graph::ops;
 use super::kernel::{Kernel, Reads, RowKernel, Types};
 use super::nibbles::{BLOCK, LANES, Levels, ROWS, WORD, ZEROS, total};
 pub use super::nibbles::{Nibbles, scratch_bytes};
-#[cfg(target_arch = "x86_64")]
-use super::nibbles_vnni;
 use super::rows::Rows;
+#[cfg(target_arch = "x86_64")]
+use super::{nibbles_avx2, nibbles_vnni};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::CpuLevel;
 use crate::simd::{Level, dispatch};
@@ -78,10 +78,17 @@ pub unsafe fn grouped_matmul(n: usize, columns: Range<usize>, factors: Nibbles, 
             };
             let y = y.from(first);
             #[cfg(target_arch = "x86_64")]
-            if CpuLevel::current() >= CpuLevel::V4Bf16 {
-                // A machine of the level has VNNI.
-                nibbles_vnni::product(rows, columns.clone(), &some, levels, y);
-                continue;
+            match CpuLevel::current() {
+                CpuLevel::Baseline => {}
+                CpuLevel::V3 | CpuLevel::V4 => {
+                    nibbles_avx2::product(rows, columns.clone(), &some, levels, y);
+                    continue;
+                }
+                // A machine of these levels has VNNI.
+                CpuLevel::V4Bf16 | CpuLevel::Amx => {
+                    nibbles_vnni::product(rows, columns.clone(), &some, levels, y);
+                    continue;
+                }
             }
             plain(rows, columns.clone(), some, levels, y);
         }

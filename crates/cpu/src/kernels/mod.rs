@@ -14,6 +14,8 @@ pub mod bits;
 pub mod cast;
 mod coded_factors;
 pub(crate) mod coded_sums;
+#[cfg(target_arch = "x86_64")]
+mod codes_avx2;
 mod combine_rows;
 pub mod compressed_norm;
 pub mod copy;
@@ -35,6 +37,8 @@ pub mod matmul;
 mod moments;
 mod nibbles;
 #[cfg(target_arch = "x86_64")]
+mod nibbles_avx2;
+#[cfg(target_arch = "x86_64")]
 mod nibbles_vnni;
 pub mod norm;
 pub mod norm_from_output;
@@ -44,6 +48,7 @@ pub(crate) mod pairwise;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
 pub(crate) mod panels;
 pub mod quantize;
+mod quantize_by_range;
 mod quantize_linear;
 pub mod quantized_matmul;
 pub mod random;

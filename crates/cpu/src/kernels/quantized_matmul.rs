@@ -13,7 +13,7 @@ use super::coded_factors::{Operands, ZERO};
 use super::kernel::{Kernel, Reads, RowKernel, Types};
 use super::rows::Rows;
 #[cfg(target_arch = "x86_64")]
-use super::vnni;
+use super::{codes_avx2, vnni};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::CpuLevel;
 use crate::simd::{Level, dispatch};
@@ -29,7 +29,7 @@ dispatch! {
     ///
     /// # Safety
     /// The factors cover these elements; rows of `y` are runs of elements; `y` overlaps nothing.
-    pub(super) unsafe fn plain(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>) = plain_body;
+    unsafe fn plain(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>) = plain_body;
 }
 
 #[inline(always)]
@@ -86,16 +86,10 @@ unsafe fn dot_apart(k: usize, (a, zero): (*const u8, u8), (b, apart): (*const u8
     (0..k).map(product).sum()
 }
 
-/// Whether the machine multiplies codes by instructions of their own.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn has_instructions() -> bool {
-    CpuLevel::current() >= CpuLevel::V4Bf16
-}
-
 /// Bytes of scratch for rows of `k` codes, on machines of every kind.
 pub fn scratch_bytes(k: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
-    return vnni::scratch_bytes(k);
+    return vnni::scratch_bytes(k).max(codes_avx2::scratch_bytes(k));
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = k;
@@ -110,9 +104,17 @@ pub fn scratch_bytes(k: usize) -> usize {
 /// [`scratch_bytes`].
 pub unsafe fn quantized_matmul(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>, scratch: *mut u8) {
     #[cfg(target_arch = "x86_64")]
-    if has_instructions() && (factors.weight.col == 1 || (factors.weight.row == 1 && factors.zero == MIDDLE)) {
-        // SAFETY: passed on; a machine of the level has VNNI.
-        return unsafe { vnni::product(n, columns, factors, y, scratch) };
+    {
+        let (level, weight) = (CpuLevel::current(), factors.weight);
+        let (by_columns, by_rows) = (weight.col == 1, weight.row == 1);
+        if level >= CpuLevel::V4Bf16 && (by_columns || (by_rows && factors.zero == MIDDLE)) {
+            // SAFETY: passed on; a machine of the level has VNNI.
+            return unsafe { vnni::product(n, columns, factors, y, scratch) };
+        }
+        if level >= CpuLevel::V3 && (by_columns || by_rows) {
+            // SAFETY: passed on.
+            return unsafe { codes_avx2::product(n, columns, factors, y, scratch) };
+        }
     }
     let _ = scratch;
     // SAFETY: passed on.

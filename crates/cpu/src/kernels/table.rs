@@ -11,8 +11,8 @@ use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
     elementwise, fake_quantize, gather, grouped_matmul, histogram, images, join, matmul, moments, norm,
-    norm_from_output, norm_logits, optimizer, quantize, quantize_linear, quantized_matmul, random, recurrent,
-    reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
+    norm_from_output, norm_logits, optimizer, quantize, quantize_by_range, quantize_linear, quantized_matmul, random,
+    recurrent, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -84,6 +84,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::PackBits>(bits::pack_bits_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
+        entry::<ops::QuantizeByRange>(quantize_by_range::quantize_by_range_kernel),
         entry::<ops::QuantizeLinear>(quantize_linear::quantize_linear_kernel),
         entry::<ops::QuantizeRows>(quantize::quantize_rows_kernel),
         entry::<ops::QuantizedConv2d>(images::quantized_conv2d_kernel),

@@ -229,6 +229,7 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::PackBits, &[&[5, 70]]).with(0, DType::Bool),
         sample(ops::UnpackBits { width: 70 }, &[&[5, 3]]).with(0, DType::U32),
         sample(ops::QuantizeRows, &[&[5, 70]]),
+        sample(ops::QuantizeByRange, &[&[5, 70]]),
         sample(ops::QuantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]),
         sample(ops::DequantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]).with(0, DType::U8),
         sample(ops::FakeQuantize::symmetric(4, 1), &[&[5, 70], &[70]]),

@@ -314,6 +314,7 @@ fn structure(r: &mut Prng) -> Vec<Case> {
     });
     all.push(case(UnpackBits { width: 40 }, &[&words], No));
     all.push(case(QuantizeRows, &[&x], No));
+    all.push(case(QuantizeByRange, &[&x], No));
     all.push(case(
         QuantizeLinear {
             scale: 0.0625,

@@ -5,6 +5,7 @@ use lessen_graph::{DType, Tensor, concat};
 
 use super::Value;
 use super::call::{Call, Operators, one};
+use super::contributed_attention::projected;
 
 pub(crate) const OPERATORS: Operators = &[("Attention", attention), ("RotaryEmbedding", rotary)];
 
@@ -42,6 +43,9 @@ fn repeated<'g>(call: &Call<'_, 'g>, x: Tensor<'g>, count: usize) -> Result<Tens
 
 /// `softmax(scale Q K^T + mask) V`
 fn attention<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    if call.node.proto.domain == "com.microsoft" {
+        return projected(call);
+    }
     let is_wanted = |output: usize| call.node.proto.output.get(output).is_some_and(|name| !name.is_empty());
     if call.has(4) || call.has(5) || call.has(6) || (1..4).any(is_wanted) {
         return call.unknown("attention with a cache, or with its scores as a result");

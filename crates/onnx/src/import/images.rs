@@ -7,8 +7,8 @@ use lessen_graph::{Pool2d, Tensor};
 use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::Order;
+use super::coded_source::Source;
 use super::layout::{behind, channels_first, channels_last};
-use super::quantized::Source;
 use super::windows::{Windows, options};
 
 pub(crate) const OPERATORS: Operators = &[

@@ -1,13 +1,15 @@
-//! Convolutions of integers whose sums are the result: products of patches with the kernels.
+//! Convolutions of integers whose sums are the result: products of patches with the kernels, or, in groups whose sums
+//! are exact in `f32`, convolutions of codes.
 
 use lessen_base::Result;
-use lessen_graph::{Array, DType, Tensor, Type, concat};
+use lessen_graph::ops::QuantizedConv2d;
+use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Type, concat};
 
 use super::Value;
 use super::call::{Call, Operators};
-use super::coded_inputs::Order;
+use super::coded_inputs::{Order, Weight};
 use super::layout::{channels_first, channels_last};
-use super::quantized::{computed_zero, integer_product, zero_of};
+use super::quantized::{Zero, integer_product, kernels, lacking};
 use super::windows::{Windows, options};
 
 pub(crate) const OPERATORS: Operators = &[("ConvInteger", conv_integer)];
@@ -15,40 +17,87 @@ pub(crate) const OPERATORS: Operators = &[("ConvInteger", conv_integer)];
 /// The most taps of windows that overlap: each is a part of every patch.
 const MOST_TAPS: usize = 64;
 
+/// The most terms of sums that are below 2^24, so that they are exact in `f32`, and the most groups of longer sums.
+const MOST_TERMS: usize = (1 << 24) / (255 * 128);
+const MOST_GROUPS: usize = 64;
+
 /// `ConvInteger(x, w, x_zero_point, w_zero_point)`.
 fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x = call.codes(0)?;
+    let zero = call.zero(2, x)?;
     let taps = call.unchanging(1)?.shape().to_vec();
     let size = x.tensor.shape();
     if size.len() < 3 || taps.len() != size.len() {
         return call.unknown("a convolution of other than one or two axes");
     }
     let windows = Windows::of(call, &size[2..], Some(&taps[2..]))?.of_two_axes();
-    if options(call, &windows)?.groups != 1 || taps[1] != size[1] {
-        return call.unknown("a convolution of integers in groups");
+    let groups = options(call, &windows)?.groups;
+    if groups == 0 || taps[1].checked_mul(groups) != Some(size[1]) || !taps[0].is_multiple_of(groups) {
+        return call.unknown("a convolution of integers in these groups");
     }
     let weight = call.weight(1, [None, Some(3)], Order::Kernels)?;
-    let image = padded(call, channels_last(call, x.tensor)?, windows.padding())?;
-    let Some(patches) = patches(image, &windows) else {
-        return call.unknown("a convolution of integers with windows of this size");
+    let image = padded(call, (channels_last(call, x.tensor)?, zero), windows.padding())?;
+    let y = if groups == 1 {
+        product(call, image, &windows, (&weight, zero))?
+    } else if weight.codes.shape()[1] <= MOST_TERMS {
+        let kernels = kernels(call, &weight, &taps)?;
+        let (zero, bias) = match zero {
+            Zero::Fixed(zero) => (zero, None),
+            Zero::Computed(zero) => (0, Some(lacking(call, &weight, zero))),
+        };
+        let options = Conv2dOptions {
+            padding: [0; 4],
+            ..options(call, &windows)?
+        };
+        let [of_images, of_kernels] = [size[0], taps[0]].map(|count| call.trace.full(DType::F32, &[count], 1.0));
+        let op = QuantizedConv2d::new(options, zero);
+        let sums = image.quantized_conv2d(of_images, (kernels, of_kernels), bias, op);
+        sums.cast(DType::I32)
+    } else if groups <= MOST_GROUPS {
+        let outputs = taps[0] / groups;
+        let mut all = Vec::with_capacity(groups);
+        for group in 0..groups {
+            let of_group = Weight {
+                codes: weight.codes.slice(0, group * outputs, outputs),
+                scale: Vec::new(),
+                levels: weight.levels[group * outputs..(group + 1) * outputs].to_vec(),
+            };
+            let part = image.slice(3, group * taps[1], taps[1]);
+            all.push(product(call, part, &windows, (&of_group, zero))?);
+        }
+        concat(&all, 3)
+    } else {
+        return call.unknown("a convolution of integers in this many groups");
     };
-    let y = integer_product(call, patches, &weight, 2)?;
     Ok(vec![Value::Integers(channels_first(y, size.len() - 2))])
 }
 
-/// Images with rows above and below them and columns left and right of them that have the zero point of an input.
-fn padded<'g>(
+/// The sums of products of windows of images with a weight.
+fn product<'g>(
     call: &mut Call<'_, 'g>,
     image: Tensor<'g>,
+    windows: &Windows,
+    (weight, zero): (&Weight<'g>, Zero<'g>),
+) -> Result<Tensor<'g>> {
+    let Some(patches) = patches(image, windows) else {
+        return call.unknown("a convolution of integers with windows of this size");
+    };
+    Ok(integer_product(call, patches, weight, zero))
+}
+
+/// Images with rows above and below them and columns left and right of them that have the code of zero.
+fn padded<'g>(
+    call: &mut Call<'_, 'g>,
+    (image, zero): (Tensor<'g>, Zero<'g>),
     [top, bottom, left, right]: [usize; 4],
 ) -> Result<Tensor<'g>> {
-    let codes = call.codes(0)?;
     if [top, bottom, left, right] == [0; 4] {
         return Ok(image);
     }
     let with = |zero: u8| image.pad(1, top, bottom, zero.into()).pad(2, left, right, zero.into());
-    let Some(zero) = computed_zero(call, 2, codes)? else {
-        return Ok(with(zero_of(call, 2, codes)?));
+    let zero = match zero {
+        Zero::Fixed(zero) => return Ok(with(zero)),
+        Zero::Computed(zero) => zero,
     };
     let [_, height, width, _] = image.shape()[..] else {
         return call.unknown("images of other than two axes");

@@ -7,8 +7,8 @@ use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
 use super::{
-    activation, attention, elementwise, images, indexing, integer_windows, integers, movement, norms, products,
-    quantized, recurrent, reductions, resizing,
+    activation, attention, contributed_attention, elementwise, images, indexing, integer_windows, integers, movement,
+    norms, products, quantized, recurrent, reductions, resizing,
 };
 use crate::model::Node;
 
@@ -16,6 +16,7 @@ use crate::model::Node;
 const GROUPS: &[Operators] = &[
     activation::OPERATORS,
     attention::OPERATORS,
+    contributed_attention::OPERATORS,
     elementwise::OPERATORS,
     images::OPERATORS,
     indexing::OPERATORS,

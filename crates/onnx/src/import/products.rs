@@ -5,7 +5,7 @@ use lessen_base::Result;
 use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::Order;
-use super::quantized::Source;
+use super::coded_source::Source;
 
 pub(crate) const OPERATORS: Operators = &[("Gemm", gemm), ("MatMul", matmul)];
 

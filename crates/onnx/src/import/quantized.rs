@@ -1,21 +1,22 @@
 //! Operators on integers of 8 bits with scales and zero points, as products of codes.
 
 use lessen_base::Result;
-use lessen_graph::ops::{DequantizeLinear, IntegerMatMul, QuantizedConv2d, QuantizedMatMul};
+use lessen_graph::ops::{IntegerMatMul, QuantizedConv2d, QuantizedMatMul};
 use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Type};
 
 use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::{Order, Weight};
 use super::codes::Codes;
-use super::layout::{channels_first, channels_last, through, through_both};
+use super::layout::{behind, channels_first, channels_last, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;
 use crate::host::Data;
 
 pub(crate) const OPERATORS: Operators = &[
     ("DequantizeLinear", dequantize),
-    ("DynamicQuantizeLinear", quantize_by_range),
+    ("DynamicQuantizeLinear", dynamic_quantize),
+    ("DynamicQuantizeMatMul", dynamic_quantize_matmul),
     ("MatMulInteger", matmul_integer),
     ("MatMulIntegerToFloat", matmul_integer_to_float),
     ("QGemm", q_gemm),
@@ -81,91 +82,143 @@ pub(super) fn zero_of(call: &Call<'_, '_>, input: usize, codes: Codes<'_>) -> Re
     }
 }
 
-/// Bytes by the range of the elements and zero, with that scale and zero point.
-fn quantize_by_range<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+/// The codes of the first input by the range of its elements and zero, with that scale and code of zero.
+fn by_range<'g>(call: &mut Call<'_, 'g>) -> Result<[Tensor<'g>; 3]> {
     let x = call.tensor(0)?;
     if x.dtype() != DType::F32 || x.ty().numel() == 0 {
         return call.unknown("bytes of other than single precision");
     }
-    let all = x.reshape(&[x.ty().numel()]);
-    let [least, most] = [-((-all).max_axes(&[0])), all.max_axes(&[0])];
-    let [least, most] = [
-        least.minimum(least.scalar_like(0.0)),
-        most.maximum(most.scalar_like(0.0)),
-    ];
-    let is_flat = least.eq(most);
-    let scale = is_flat.select(least.scalar_like(1.0), (most - least) / 255.0);
-    let zero = ((-least) / scale).clamp(0.0, 255.0).round();
-    let code = through(x, |x| {
-        let levels = (x / scale).round() + zero;
-        levels.clamp(0.0, 255.0).cast(DType::U8)
-    });
-    let codes = |tensor| {
+    Ok(match behind(x) {
+        Some(image) => {
+            let [codes, scale, zero] = image.tensor.quantize_by_range();
+            [image.map(|_| codes), scale, zero]
+        }
+        None => x.quantize_by_range(),
+    })
+}
+
+/// `DynamicQuantizeLinear(x)`: bytes, their scale and their zero point.
+fn dynamic_quantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let [codes, scale, zero] = by_range(call)?;
+    let [codes, zero] = [codes, zero].map(|tensor| {
         Value::Codes(Codes {
             tensor,
             is_signed: false,
         })
-    };
-    Ok(vec![codes(code), Value::Traced(scale), codes(zero.cast(DType::U8))])
+    });
+    Ok(vec![codes, Value::Traced(scale), zero])
 }
 
-/// The exact product of rows of the first input's codes with a weight, less the zero point of an input, which may be
-/// computed.
+/// The code of the zero point of rows of codes.
+#[derive(Clone, Copy)]
+pub(super) enum Zero<'g> {
+    /// It never changes.
+    Fixed(u8),
+    /// The program computes it: one `u8`.
+    Computed(Tensor<'g>),
+}
+
+impl<'g> Call<'_, 'g> {
+    /// The code of the zero point of codes that an input is.
+    pub(super) fn zero(&self, input: usize, of: Codes<'g>) -> Result<Zero<'g>> {
+        let Some(Some(Value::Codes(computed))) = self.inputs.get(input) else {
+            return Ok(Zero::Fixed(zero_of(self, input, of)?));
+        };
+        if computed.is_signed != of.is_signed || computed.tensor.ty().numel() != 1 {
+            return self.unknown("a zero point of another type, or several");
+        }
+        Ok(Zero::Computed(computed.tensor))
+    }
+}
+
+/// The exact product of rows of codes with a weight, less their zero point.
 pub(super) fn integer_product<'g>(
     call: &mut Call<'_, 'g>,
     rows: Tensor<'g>,
     weight: &Weight<'g>,
-    zero: usize,
-) -> Result<Tensor<'g>> {
-    let a = call.codes(0)?;
-    let Some(computed) = computed_zero(call, zero, a)? else {
-        let op = IntegerMatMul {
-            zero: zero_of(call, zero, a)?,
-        };
-        return Ok(rows.integer_matmul_t(weight.codes, None, op));
-    };
+    zero: Zero<'g>,
+) -> Tensor<'g> {
+    match zero {
+        Zero::Fixed(zero) => rows.integer_matmul_t(weight.codes, None, IntegerMatMul { zero }),
+        Zero::Computed(zero) => {
+            let lacking = lacking(call, weight, zero);
+            rows.integer_matmul_t(weight.codes, Some(lacking), IntegerMatMul { zero: 0 })
+        }
+    }
+}
+
+/// What sums of products with the codes of rows lack for each column of a weight, where the code of zero is computed.
+pub(super) fn lacking<'g>(call: &mut Call<'_, 'g>, weight: &Weight<'g>, zero: Tensor<'g>) -> Tensor<'g> {
     let levels: Vec<f64> = weight.levels.iter().map(|sum| f64::from(*sum)).collect();
     let levels = call.constant(Array::new(Type::new(DType::I32, &[levels.len()]), levels));
-    let zero = computed.reshape(&[1]).cast(DType::I32);
-    let lacking = (zero.scalar_like(0.0) - zero) * levels;
-    let op = IntegerMatMul { zero: 0 };
-    Ok(rows.integer_matmul_t(weight.codes, Some(lacking), op))
-}
-
-/// The code of the zero point of codes, where the program computes it.
-pub(super) fn computed_zero<'g>(call: &Call<'_, 'g>, zero: usize, of: Codes<'g>) -> Result<Option<Tensor<'g>>> {
-    let Some(Some(Value::Codes(computed))) = call.inputs.get(zero) else {
-        return Ok(None);
-    };
-    if computed.is_signed != of.is_signed || computed.tensor.ty().numel() != 1 {
-        return call.unknown("a zero point of another type, or several");
-    }
-    Ok(Some(computed.tensor))
-}
-
-/// The exact product of two inputs.
-fn integers<'g>(call: &mut Call<'_, 'g>, [zero, weight_zero]: [usize; 2]) -> Result<Tensor<'g>> {
-    let rows = call.codes(0)?.tensor;
-    let weight = call.weight(1, [None, Some(weight_zero)], Order::Rows)?;
-    integer_product(call, rows, &weight, zero)
+    let zero = zero.reshape(&[1]).cast(DType::I32);
+    (zero.scalar_like(0.0) - zero) * levels
 }
 
 fn matmul_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    Ok(vec![Value::Integers(integers(call, [2, 3])?)])
+    let a = call.codes(0)?;
+    let zero = call.zero(2, a)?;
+    let weight = call.weight(1, [None, Some(3)], Order::Rows)?;
+    Ok(vec![Value::Integers(integer_product(call, a.tensor, &weight, zero))])
 }
 
-fn matmul_integer_to_float<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
-    let sums = integers(call, [4, 5])?.cast(DType::F32);
-    let (a_scale, b_scale) = (call.tensor(2)?, call.tensor(3)?);
-    if a_scale.ty().numel() != 1 || a_scale.dtype() != DType::F32 || b_scale.rank() > 1 || call.has_narrow_floats() {
+/// The numbers of the inputs that belong to a weight of integers `[K, N]`.
+pub(super) struct Scaled {
+    pub weight: usize,
+    /// Its scales, and its zero points.
+    pub scale: usize,
+    pub zero: usize,
+    /// A bias of floats.
+    pub bias: usize,
+}
+
+/// The product of rows of codes, with one scale and their zero point, and a weight, as floats.
+pub(super) fn scaled_product<'g>(
+    call: &mut Call<'_, 'g>,
+    (rows, scale, zero): (Tensor<'g>, Tensor<'g>, Zero<'g>),
+    of: &Scaled,
+) -> Result<Tensor<'g>> {
+    let b_scale = call.tensor(of.scale)?;
+    if scale.ty().numel() != 1 || scale.dtype() != DType::F32 || b_scale.rank() > 1 || call.has_narrow_floats() {
         return call.unknown("scales of other than columns");
     }
-    let y = sums * (a_scale * b_scale);
-    one(if call.has(6) { y + call.tensor(6)? } else { y })
+    let weight = call.weight(of.weight, [None, Some(of.zero)], Order::Rows)?;
+    let sums = integer_product(call, rows, &weight, zero).cast(DType::F32);
+    let y = sums * (scale * b_scale);
+    Ok(if call.has(of.bias) {
+        y + call.tensor(of.bias)?
+    } else {
+        y
+    })
+}
+
+/// `MatMulIntegerToFloat(A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)`.
+fn matmul_integer_to_float<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let a = call.codes(0)?;
+    let (scale, zero) = (call.tensor(2)?, call.zero(4, a)?);
+    let of = Scaled {
+        weight: 1,
+        scale: 3,
+        zero: 5,
+        bias: 6,
+    };
+    one(scaled_product(call, (a.tensor, scale, zero), &of)?)
+}
+
+/// `DynamicQuantizeMatMul(A, B, b_scale, b_zero_point, bias)`.
+fn dynamic_quantize_matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let [codes, scale, zero] = by_range(call)?;
+    let of = Scaled {
+        weight: 1,
+        scale: 2,
+        zero: 3,
+        bias: 4,
+    };
+    one(scaled_product(call, (codes, scale, Zero::Computed(zero)), &of)?)
 }
 
 /// The scales of a weight's columns, times a factor, as a value of the program.
-fn factors<'g>(call: &mut Call<'_, 'g>, weight: &Weight<'g>, of: impl Fn(f32) -> f32) -> Tensor<'g> {
+pub(super) fn factors<'g>(call: &mut Call<'_, 'g>, weight: &Weight<'g>, of: impl Fn(f32) -> f32) -> Tensor<'g> {
     let all = weight.scale.iter().map(|scale| f64::from(of(*scale)));
     call.constant(Array::f32(&[weight.scale.len()], all.collect()))
 }
@@ -291,94 +344,8 @@ fn binary<'g>(call: &mut Call<'_, 'g>, f: fn(Tensor<'g>, Tensor<'g>) -> Tensor<'
     result(call, through_both(a, b, f), [6, 7])
 }
 
-/// Codes of the program that numbers are restored from.
-#[derive(Clone, Copy)]
-pub(super) struct Source<'g> {
-    codes: Tensor<'g>,
-    scale: f32,
-    zero: u8,
-}
-
-impl<'g> Source<'g> {
-    /// What numbers are restored from, if they are.
-    pub fn of(x: Tensor<'g>) -> Option<Source<'g>> {
-        let trace = x.trace();
-        let (codes, op) = trace.with_graph(|graph| {
-            let node = &graph.nodes[graph.producer(x.id())?.index()];
-            Some((node.inputs[0], *node.op.downcast_ref::<DequantizeLinear>()?))
-        })?;
-        Some(Source {
-            codes: trace.tensor(codes),
-            scale: op.scale as f32,
-            zero: op.zero,
-        })
-    }
-
-    /// The same with the codes that a function makes of these.
-    pub fn map(self, f: impl FnOnce(Tensor<'g>) -> Result<Tensor<'g>>) -> Result<Source<'g>> {
-        Ok(Source {
-            codes: f(self.codes)?,
-            ..self
-        })
-    }
-
-    /// The product of rows with a weight, plus a bias that is an input of the node.
-    pub fn product(self, call: &mut Call<'_, 'g>, weight: &Weight<'g>, bias: Option<usize>) -> Result<Tensor<'g>> {
-        let (sums, numbers) = self.bias(call, weight, bias)?;
-        let shape = self.codes.shape();
-        let scale = call
-            .trace
-            .full(DType::F32, &shape[..shape.len() - 1], self.scale.into());
-        let of_weight = factors(call, weight, |scale| scale);
-        let op = QuantizedMatMul { zero: self.zero };
-        let y = self
-            .codes
-            .quantized_matmul_t(scale, (weight.codes, of_weight), sums, op);
-        Ok(numbers.map_or(y, |bias| y + bias))
-    }
-
-    /// The convolution of images with kernels `[O, C, ...]` of these taps, plus a bias that is an input of the node.
-    pub fn convolution(
-        self,
-        call: &mut Call<'_, 'g>,
-        weight: &Weight<'g>,
-        (taps, options): (&[usize], Conv2dOptions),
-        bias: Option<usize>,
-    ) -> Result<Tensor<'g>> {
-        let (sums, numbers) = self.bias(call, weight, bias)?;
-        let of_weight = factors(call, weight, |scale| scale);
-        let kernels = kernels(call, weight, taps)?;
-        let scale = call.trace.full(DType::F32, &self.codes.shape()[..1], self.scale.into());
-        let op = QuantizedConv2d::new(options, self.zero);
-        let y = self.codes.quantized_conv2d(scale, (kernels, of_weight), sums, op);
-        Ok(numbers.map_or(y, |bias| y + bias))
-    }
-
-    /// A bias as integers that are added to sums, where its scales are those of sums, or as numbers that are added to
-    /// the result.
-    fn bias(
-        &self,
-        call: &mut Call<'_, 'g>,
-        weight: &Weight<'g>,
-        input: Option<usize>,
-    ) -> Result<(Option<Tensor<'g>>, Option<Tensor<'g>>)> {
-        let Some(input) = input.filter(|input| call.has(*input)) else {
-            return Ok((None, None));
-        };
-        let integers = call.restored_bias((input, weight.scale.len()), |column| self.scale * weight.scale[column]);
-        match integers {
-            Some(bias) => {
-                let data = bias.into_iter().map(f64::from).collect();
-                let bias = Array::new(Type::new(DType::I32, &[weight.scale.len()]), data);
-                Ok((Some(call.constant(bias)), None))
-            }
-            None => Ok((None, Some(call.tensor(input)?))),
-        }
-    }
-}
-
 /// The codes of kernels `[O, C, ...]` of these taps as `[O, KH, KW, C]`.
-fn kernels<'g>(call: &Call<'_, 'g>, weight: &Weight<'g>, taps: &[usize]) -> Result<Tensor<'g>> {
+pub(super) fn kernels<'g>(call: &Call<'_, 'g>, weight: &Weight<'g>, taps: &[usize]) -> Result<Tensor<'g>> {
     match *taps {
         [o, c, width] => Ok(weight.codes.reshape(&[o, 1, width, c])),
         [o, c, height, width] => Ok(weight.codes.reshape(&[o, height, width, c])),

@@ -1,6 +1,8 @@
 //! Tests of ONNX files: models that the tests write, models of exporters, and damaged models.
 
 mod builder;
+mod case;
+mod contributed;
 mod control;
 mod conversion_checks;
 mod conversion_faults;

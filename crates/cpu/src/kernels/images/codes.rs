@@ -8,7 +8,7 @@ use super::super::coded_factors::Factors;
 use super::super::coded_sums::Code;
 use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
 use super::super::map::map;
-use super::super::quantized_matmul::plain;
+use super::super::quantized_matmul::{quantized_matmul, scratch_bytes};
 use super::super::rows::Rows;
 use super::super::to_code::ToCode;
 use super::super::zeros::zeros;
@@ -82,6 +82,7 @@ fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
     // Numbers that become codes lie behind the patches.
     let patches = (block * row).next_multiple_of(64);
     let numbers = of_codes.codes.map_or(0, |_| block * p.outputs * size_of::<f32>());
+    let levels = (patches + numbers).next_multiple_of(64);
     WholeKernel::rounds(move |_| {
         let read = of_windows(sizes);
         let run = move |w: &Work<'_>, task: usize| {
@@ -110,6 +111,7 @@ fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
                         },
                     };
                     let (count, all) = (pixels.len(), p.groups * p.outputs);
+                    let levels = w.scratch.add(levels);
                     let first = pixels.start * all + channel;
                     let Some(codes) = of_codes.codes else {
                         let y = Rows {
@@ -117,11 +119,11 @@ fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
                             row: all,
                             col: 1,
                         };
-                        plain(count, 0..p.outputs, factors, y);
+                        quantized_matmul(count, 0..p.outputs, factors, y, levels);
                         continue;
                     };
                     let from = Rows::dense(w.scratch.add(patches).cast::<f32>(), p.outputs);
-                    plain(count, 0..p.outputs, factors, from);
+                    quantized_matmul(count, 0..p.outputs, factors, from, levels);
                     let to = Rows {
                         ptr: w.outputs[0].add(first),
                         row: all,
@@ -136,7 +138,7 @@ fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
             run: Box::new(run),
         }]
     })
-    .with_scratch(patches + numbers)
+    .with_scratch(levels + scratch_bytes(row))
 }
 
 /// Writes the codes of a group that a pixel reads, tap after tap.

@@ -9,7 +9,7 @@ use super::tiles::{in_tiles, unrolled};
 use super::{VECTOR, WORD};
 
 /// The registers of a row of a tile.
-const REGISTERS: usize = 2;
+pub(super) const REGISTERS: usize = 2;
 
 /// Numbers of a register.
 const NUMBERS: usize = VECTOR / REGISTERS;
@@ -18,7 +18,7 @@ const NUMBERS: usize = VECTOR / REGISTERS;
 const ROWS: usize = 6;
 
 /// 16 numbers of a row.
-type Row = [__m256; REGISTERS];
+pub(super) type Row = [__m256; REGISTERS];
 
 /// Runs a block for each register of a row, with its number as a constant.
 macro_rules! both {
@@ -26,6 +26,7 @@ macro_rules! both {
         unrolled!(@ $i, REGISTERS, $body, 0, 1)
     };
 }
+pub(super) use both;
 
 /// Which of 8 numbers there are, where some of 16 are.
 #[inline]
@@ -42,7 +43,7 @@ fn mask(there: u16, register: usize) -> __m256i {
 /// They are readable.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn read(from: *const f32, there: u16) -> Row {
+pub(super) unsafe fn read(from: *const f32, there: u16) -> Row {
     let mut row = [_mm256_setzero_ps(); REGISTERS];
     both!(J, {
         // SAFETY: passed on.
@@ -97,7 +98,7 @@ unsafe fn add<const R: usize>(sums: &mut [Row; R], left: impl Fn(usize) -> *cons
 /// The elements are readable where the product is added to them, and the bias where there is one.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn begun<const R: usize>(to: &Place, accumulate: bool) -> [Row; R] {
+pub(super) unsafe fn begun<const R: usize>(to: &Place, accumulate: bool) -> [Row; R] {
     let mut sums = [[_mm256_setzero_ps(); REGISTERS]; R];
     // SAFETY: passed on.
     unsafe {
@@ -118,7 +119,7 @@ unsafe fn begun<const R: usize>(to: &Place, accumulate: bool) -> [Row; R] {
 /// The elements are writable.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn written<const R: usize>(to: &Place, sums: &[Row; R]) {
+pub(super) unsafe fn written<const R: usize>(to: &Place, sums: &[Row; R]) {
     unrolled!(I < R, {
         // SAFETY: passed on.
         unsafe { write(to.row(I), to.last, &sums[I]) };

@@ -2,7 +2,7 @@
 
 use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
-use super::{VECTOR, WORD, narrow};
+use super::{VECTOR, WORD, narrow, narrow_codes};
 use crate::kernels::cast::Bf16;
 use crate::kernels::coded_sums::Code;
 use crate::simd::CpuLevel;
@@ -52,6 +52,11 @@ pub(crate) trait Word: Copy + 'static {
             line += unsafe { Self::pack_first(lines.from(line), to, row) };
         }
     }
+}
+
+/// Whether kernels use AVX-512 VNNI.
+fn has_vnni() -> bool {
+    CpuLevel::current() >= CpuLevel::V4Bf16
 }
 
 /// Whether kernels use AVX-512.
@@ -130,25 +135,44 @@ impl Word for Bf16 {
 /// products are `i32`, in the place of `f32`.
 impl Word for Code {
     const NUMBERS: usize = 4;
-    const LEVEL: CpuLevel = CpuLevel::V4Bf16;
+    const LEVEL: CpuLevel = CpuLevel::V3;
 
     fn is_used() -> bool {
         CpuLevel::current() >= Self::LEVEL
     }
 
     unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-        // SAFETY: passed on; machines of the level have VNNI.
-        unsafe { products::rows_of_codes(rows, width, terms, to, accumulate) }
+        // SAFETY: passed on; the CPU has the level's instructions.
+        unsafe {
+            if has_vnni() {
+                products::rows_of_codes(rows, width, terms, to, accumulate);
+            } else {
+                narrow_codes::rows_of_codes(rows, width, terms, to, accumulate);
+            }
+        }
     }
 
     unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
         // SAFETY: as above.
-        unsafe { products::columns_of_codes(rows, width, terms, to, accumulate) }
+        unsafe {
+            if has_vnni() {
+                products::columns_of_codes(rows, width, terms, to, accumulate);
+            } else {
+                narrow_codes::columns_of_codes(rows, width, terms, to, accumulate);
+            }
+        }
     }
 
     unsafe fn pack_first(lines: Lines<Code>, to: *mut u8, row: usize) -> usize {
+        let lines = lines.at_most(VECTOR);
         // SAFETY: as above.
-        unsafe { pack::words_of_codes(lines.at_most(VECTOR), to, row) };
+        unsafe {
+            if is_wide() {
+                pack::words_of_codes(lines, to, row);
+            } else {
+                narrow_codes::words_of_codes(lines, to, row);
+            }
+        }
         VECTOR
     }
 }

@@ -21,6 +21,7 @@ mod optimizer;
 mod pools;
 mod product_cuts;
 mod quantize;
+mod quantize_by_range;
 mod quantize_linear;
 mod quantized_conv2d;
 mod quantized_matmul;

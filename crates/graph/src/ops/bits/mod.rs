@@ -4,6 +4,7 @@ pub mod fake_quantize;
 pub mod nibbles;
 pub mod pack;
 pub mod quantize;
+pub mod quantize_by_range;
 pub mod quantize_linear;
 
 operations! {
@@ -11,5 +12,6 @@ operations! {
     nibbles::{DequantizeGroups},
     pack::{PackBits, UnpackBits},
     quantize::{DequantizeRows, QuantizeRows},
+    quantize_by_range::{QuantizeByRange},
     quantize_linear::{DequantizeLinear, QuantizeLinear},
 }
