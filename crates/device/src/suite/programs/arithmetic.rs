@@ -95,7 +95,11 @@ impl<'g> Writer<'g> {
                         (y + sums.cast(DType::F32) / 16_129.0, false)
                     } else {
                         let [codes, scale] = y.quantize_rows();
-                        let y = codes.dequantize_rows(scale);
+                        let mut y = codes.dequantize_rows(scale);
+                        if y.ty().numel() > 0 {
+                            let [codes, scale, zero] = y.quantize_by_range();
+                            y = (codes.cast(DType::F32) - zero.cast(DType::F32)) * scale;
+                        }
                         (y.quantize_linear(0.25, 7).dequantize_linear(0.25, 7), false)
                     }
                 } else {
