@@ -135,23 +135,18 @@ unsafe fn tiles<const R: usize, const C: usize>(
                 std::array::from_fn(|j| factors.weight.at((column + j).min(columns.end - 1)).cast_const());
             let mut sums = [[_mm256_setzero_si256(); C]; R];
             let whole = factors.k / VECTOR * VECTOR;
+            let first = levels.rows.add(r * levels.row).cast_const();
             for at in (0..whole).step_by(VECTOR) {
-                add(
-                    &mut sums,
-                    levels.rows.add(r * levels.row + at),
-                    levels.row,
-                    right.map(|right| right.add(at)),
-                );
+                add(&mut sums, (first.add(at), levels.row), (&right, at));
             }
             if whole < factors.k {
                 let mut rest = [[0u8; VECTOR]; C];
                 for (rest, right) in rest.iter_mut().zip(right) {
-                    right
-                        .add(whole)
-                        .copy_to_nonoverlapping(rest.as_mut_ptr(), factors.k - whole);
+                    let right = right.add(whole);
+                    right.copy_to_nonoverlapping(rest.as_mut_ptr(), factors.k - whole);
                 }
                 let rest = rest.each_ref().map(|rest| rest.as_ptr());
-                add(&mut sums, levels.rows.add(r * levels.row + whole), levels.row, rest);
+                add(&mut sums, (first.add(whole), levels.row), (&rest, 0));
             }
             for (i, sums) in sums.into_iter().enumerate() {
                 for (j, sum) in sums.into_iter().enumerate().take(columns.end - column) {
@@ -163,7 +158,7 @@ unsafe fn tiles<const R: usize, const C: usize>(
     }
 }
 
-/// Adds the products of 32 levels of each row and 32 codes of each column.
+/// Adds the products of 32 levels of each row and 32 codes of each column, from a code of it on.
 ///
 /// # Safety
 /// The rows have the levels, and the columns the codes.
@@ -171,19 +166,21 @@ unsafe fn tiles<const R: usize, const C: usize>(
 #[target_feature(enable = "avx2,fma")]
 unsafe fn add<const R: usize, const C: usize>(
     sums: &mut [[__m256i; C]; R],
-    levels: *const i16,
-    row: usize,
-    right: [*const u8; C],
+    (levels, row): (*const i16, usize),
+    (right, at): (&[*const u8; C], usize),
 ) {
+    // No closure is called here: the compiler would pass it vectors through memory.
     for j in 0..C {
         // SAFETY: passed on.
-        let codes = unsafe { _mm256_loadu_si256(right[j].cast()) };
+        let codes = unsafe { _mm256_loadu_si256(right[j].add(at).cast()) };
         let even = _mm256_and_si256(codes, _mm256_set1_epi16(0x00ff));
         let odd = _mm256_srli_epi16::<8>(codes);
         for i in 0..R {
+            let of_row = levels.wrapping_add(i * row);
             // SAFETY: passed on.
-            let [evens, odds] =
-                [0, VECTOR / 2].map(|half| unsafe { _mm256_loadu_si256(levels.add(i * row + half).cast()) });
+            let evens = unsafe { _mm256_loadu_si256(of_row.cast()) };
+            // SAFETY: passed on.
+            let odds = unsafe { _mm256_loadu_si256(of_row.wrapping_add(VECTOR / 2).cast()) };
             let both = _mm256_add_epi32(_mm256_madd_epi16(even, evens), _mm256_madd_epi16(odd, odds));
             sums[i][j] = _mm256_add_epi32(sums[i][j], both);
         }
@@ -267,30 +264,19 @@ unsafe fn interleaved_tile<const R: usize, const C: usize>(
         for row in 0..2 {
             _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add((k + AHEAD + row) * apart).cast());
         }
+        let (count, next) = (columns.len().min(COLUMNS), if k + 1 < factors.k { 1 } else { 0 });
         for c in 0..C {
-            // SAFETY: passed on; levels beyond the last one are zeros.
+            let from = first.wrapping_add(k * apart + c * COLUMNS);
+            // SAFETY: passed on; behind the last row of codes there is none, and levels beyond the last one are zeros.
             unsafe {
-                let row = |i: usize| {
-                    let mut some = [0u8; COLUMNS];
-                    if k + i < factors.k {
-                        let from = first.wrapping_add((k + i) * apart + c * COLUMNS);
-                        if columns.len() == C * COLUMNS {
-                            return _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()));
-                        }
-                        from.copy_to_nonoverlapping(some.as_mut_ptr(), columns.len());
-                    }
-                    _mm256_cvtepu8_epi16(_mm_loadu_si128(some.as_ptr().cast()))
-                };
-                let (first, second) = (row(0), row(1));
-                let pairs = [
-                    _mm256_unpacklo_epi16(first, second),
-                    _mm256_unpackhi_epi16(first, second),
-                ];
+                let one = sixteen(from, count);
+                let other = sixteen(from.wrapping_add(next * apart), next * count);
+                let (low, high) = (_mm256_unpacklo_epi16(one, other), _mm256_unpackhi_epi16(one, other));
                 for i in 0..R {
                     let pair = levels.rows.add((r + i) * levels.row + k).cast::<i32>().read_unaligned();
-                    for (sum, codes) in sums[i][c].iter_mut().zip(pairs) {
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(codes, _mm256_set1_epi32(pair)));
-                    }
+                    let pair = _mm256_set1_epi32(pair);
+                    sums[i][c][0] = _mm256_add_epi32(sums[i][c][0], _mm256_madd_epi16(low, pair));
+                    sums[i][c][1] = _mm256_add_epi32(sums[i][c][1], _mm256_madd_epi16(high, pair));
                 }
             }
         }
@@ -314,5 +300,23 @@ unsafe fn interleaved_tile<const R: usize, const C: usize>(
                 unsafe { *y.at(r + i).add(column) = f32::from_bits(factors.element(r + i, column, sum)) };
             }
         }
+    }
+}
+
+/// At most 16 codes as numbers of 16 bits; the others are zeros.
+///
+/// # Safety
+/// There are the codes.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn sixteen(from: *const u8, count: usize) -> __m256i {
+    // SAFETY: passed on; the array has 16 codes.
+    unsafe {
+        if count == COLUMNS {
+            return _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()));
+        }
+        let mut some = [0u8; COLUMNS];
+        from.copy_to_nonoverlapping(some.as_mut_ptr(), count);
+        _mm256_cvtepu8_epi16(_mm_loadu_si128(some.as_ptr().cast()))
     }
 }
