@@ -18,7 +18,7 @@ pub enum CpuLevel {
     V4 = 3,
     /// The same with AVX-512 BF16 and VNNI.
     V4Bf16 = 4,
-    /// The same with AMX, tiles of `bf16`.
+    /// The same with AMX, tiles of `bf16` and of bytes.
     Amx = 5,
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn level_of(text: &str, highest: CpuLevel) -> Result<CpuLevel> {
     }
 }
 
-/// Whether the CPU has tiles of `bf16` and the system lets this process use them; asks the system for it.
+/// Whether the CPU has tiles of `bf16` and of bytes, and the system lets this process use them; asks the system for it.
 #[cfg(target_arch = "x86_64")]
 fn has_permitted_tiles() -> bool {
     #[cfg(target_os = "linux")]
@@ -163,8 +163,8 @@ fn has_permitted_tiles() -> bool {
         use std::arch::x86_64::__cpuid_count;
         use std::sync::LazyLock;
 
-        /// Bits of EDX in leaf 7: `AMX-BF16` and `AMX-TILE`.
-        const TILES: u32 = 1 << 22 | 1 << 24;
+        /// Bits of EDX in leaf 7: `AMX-BF16`, `AMX-TILE` and `AMX-INT8`.
+        const TILES: u32 = 1 << 22 | 1 << 24 | 1 << 25;
         /// From Linux's `asm/prctl.h`, and the number of the tiles' state.
         const REQUEST_PERMISSION: libc::c_long = 0x1023;
         const TILE_DATA: libc::c_long = 18;

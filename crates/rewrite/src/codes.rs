@@ -1,9 +1,9 @@
-//! Codes of 8 bits that are written by what computes their numbers: a convolution of codes whose numbers become codes
-//! alone writes these, and what only limits numbers within the range of their codes is left out.
+//! Codes of 8 bits that are written by what computes their numbers: a convolution or a product of codes whose numbers
+//! become codes alone writes these, and what only limits numbers within the range of their codes is left out.
 
 use std::sync::Arc;
 
-use lessen_graph::{Graph, ValueId, ops};
+use lessen_graph::{Graph, Node, Op, ValueId, ops};
 
 use crate::Rewriter;
 use crate::dead_code::without_dead_code;
@@ -11,7 +11,7 @@ use crate::dead_code::without_dead_code;
 /// How far from the middle between two codes a limit is that both `f32` and `f64` round to the same code.
 const MARGIN: f64 = 1e-3;
 
-/// The graph whose convolutions of codes write codes where these are all that is read of them.
+/// The graph whose convolutions and products of codes write codes where these are all that is read of them.
 pub fn write_codes(graph: &Graph) -> Graph {
     if !graph.nodes.iter().any(|node| node.op.is::<ops::QuantizeLinear>()) {
         return graph.clone();
@@ -50,7 +50,22 @@ fn before_limits(graph: &Graph, value: ValueId, codes: &ops::QuantizeLinear) -> 
     has_all.then(|| node.inputs[0])
 }
 
-/// Convolutions whose numbers are read as codes alone write the codes.
+/// An operation of codes that writes the codes of its numbers instead.
+fn with_codes(node: &Node, codes: ops::QuantizeLinear) -> Option<Arc<dyn Op>> {
+    let result = Some(codes);
+    if let Some(op) = node.op.downcast_ref::<ops::QuantizedConv2d>() {
+        return op
+            .result
+            .is_none()
+            .then(|| Arc::new(ops::QuantizedConv2d { result, ..*op }) as Arc<dyn Op>);
+    }
+    let op = node.op.downcast_ref::<ops::QuantizedMatMul>()?;
+    op.result
+        .is_none()
+        .then(|| Arc::new(ops::QuantizedMatMul { result, ..*op }) as Arc<dyn Op>)
+}
+
+/// Convolutions and products whose numbers are read as codes alone write the codes.
 fn fused(graph: &Graph) -> Graph {
     let mut uses = vec![0usize; graph.values.len()];
     let read = graph.nodes.iter().flat_map(|node| node.inputs.iter().copied());
@@ -61,24 +76,19 @@ fn fused(graph: &Graph) -> Graph {
         .for_each(|value| uses[value.index()] += 1);
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
-        let numbers = node.inputs.first().copied();
-        let convolution = numbers
-            .filter(|value| node.op.is::<ops::QuantizeLinear>() && uses[value.index()] == 1)
-            .and_then(|value| graph.producer(value))
-            .map(|id| &graph.nodes[id.index()]);
-        let of_codes = convolution.and_then(|conv| Some((conv, *conv.op.downcast_ref::<ops::QuantizedConv2d>()?)));
-        match (of_codes, node.op.downcast_ref::<ops::QuantizeLinear>()) {
-            (Some((conv, op)), Some(codes)) if op.result.is_none() => {
-                let inputs: Vec<ValueId> = conv.inputs.iter().map(|&input| rewriter.get(input)).collect();
-                let op = ops::QuantizedConv2d {
-                    result: Some(*codes),
-                    ..op
-                };
-                let new = rewriter.push(Arc::new(op), &inputs, conv.phase, &conv.scope)[0];
-                rewriter.set(node.outputs[0], new);
-            }
-            _ => rewriter.copy(node),
-        }
+        let fused = node.op.downcast_ref::<ops::QuantizeLinear>().and_then(|codes| {
+            let numbers = node.inputs[0];
+            let before = &graph.nodes[graph.producer(numbers)?.index()];
+            let op = with_codes(before, *codes).filter(|_| uses[numbers.index()] == 1)?;
+            Some((before, op))
+        });
+        let Some((before, op)) = fused else {
+            rewriter.copy(node);
+            continue;
+        };
+        let inputs: Vec<ValueId> = before.inputs.iter().map(|&input| rewriter.get(input)).collect();
+        let new = rewriter.push(op, &inputs, before.phase, &before.scope)[0];
+        rewriter.set(node.outputs[0], new);
     }
     without_dead_code(rewriter.finish())
 }

@@ -69,7 +69,7 @@ dispatch! {
     ///
     /// # Safety
     /// As for [`scaled`]; the codes lie apart from the sums.
-    pub(super) unsafe fn scaled_to_codes(
+    pub(crate) unsafe fn scaled_to_codes(
         columns: Range<usize>, scale: f32, sums: *const i32, scaling: Scaling, codes: ToCode, to: *mut u8,
     ) = scaled_to_codes_body;
 }

@@ -99,23 +99,52 @@ pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
     let before = op.before * chunk_bytes(output, op.axis + 1);
     let fill = encode(op.value, output.dtype);
     let chunk = outer_chunk(to);
+    let is_fourth = (before, from, to, fill.len()) == (0, 3, 4, 1);
     WholeKernel::dense(outer.div_ceil(chunk), move |w, task| {
-        for i in task * chunk..outer.min((task + 1) * chunk) {
+        let range = task * chunk..outer.min((task + 1) * chunk);
+        if is_fourth {
+            // SAFETY: see `Work`; the range has three bytes of the input and four of the output each.
+            return unsafe { with_fourth(range, w.inputs[0], fill[0], w.outputs[0]) };
+        }
+        for i in range {
             // SAFETY: see `Work`; the input's chunk lies within the output's.
             unsafe {
-                let out = std::slice::from_raw_parts_mut(w.outputs[0].add(i * to), to);
-                if fill.iter().all(|&b| b == 0) {
-                    out.fill(0);
-                } else {
-                    out.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill));
-                }
-                out.as_mut_ptr()
-                    .add(before)
+                let out = w.outputs[0].add(i * to);
+                filled(std::slice::from_raw_parts_mut(out, before), &fill);
+                out.add(before)
                     .copy_from_nonoverlapping(w.inputs[0].add(i * from), from);
+                let rest = to - before - from;
+                filled(std::slice::from_raw_parts_mut(out.add(before + from), rest), &fill);
             }
         }
     })
     .into()
+}
+
+/// Fills bytes with an element.
+fn filled(bytes: &mut [u8], element: &[u8]) {
+    if element.iter().all(|&b| b == element[0]) {
+        bytes.fill(element[0]);
+    } else {
+        bytes
+            .chunks_exact_mut(element.len())
+            .for_each(|e| e.copy_from_slice(element));
+    }
+}
+
+/// Writes some groups of three bytes with a fourth byte each.
+///
+/// # Safety
+/// The groups are readable, and there is room for four bytes for each, which nobody else accesses.
+unsafe fn with_fourth(groups: std::ops::Range<usize>, from: *const u8, fourth: u8, to: *mut u8) {
+    for i in groups {
+        // SAFETY: passed on.
+        unsafe {
+            let group = from.add(3 * i);
+            let bytes = [*group, *group.add(1), *group.add(2), fourth];
+            to.add(4 * i).cast::<[u8; 4]>().write(bytes);
+        }
+    }
 }
 
 /// The kernel of [`ops::UpdateSlice`]. The base is copied unless the output lies where it lies; then the update is

@@ -11,7 +11,9 @@ use lessen_graph::{numel, ops};
 pub use super::coded_factors::Factors;
 use super::coded_factors::{Operands, ZERO};
 use super::kernel::{Kernel, Reads, RowKernel, Types};
+use super::map::map;
 use super::rows::Rows;
+use super::to_code::ToCode;
 #[cfg(target_arch = "x86_64")]
 use super::{codes_avx2, vnni};
 #[cfg(target_arch = "x86_64")]
@@ -86,6 +88,17 @@ unsafe fn dot_apart(k: usize, (a, zero): (*const u8, u8), (b, apart): (*const u8
     (0..k).map(product).sum()
 }
 
+/// Rows whose numbers become codes at a time.
+const ROWS: usize = 16;
+
+/// Bytes for the sums of a product with a packed matrix that become codes.
+fn fixed_room() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    return super::words::fixed_codes::ROOM;
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
 /// Bytes of scratch for rows of `k` codes, on machines of every kind.
 pub fn scratch_bytes(k: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -123,17 +136,20 @@ pub unsafe fn quantized_matmul(n: usize, columns: Range<usize>, factors: Factors
 
 /// The kernel of [`ops::QuantizedMatMul`].
 pub(super) fn quantized_matmul_kernel(op: &ops::QuantizedMatMul, types: &Types<'_>) -> Option<Kernel> {
-    product_kernel(op.zero, types, Operands::SCALED).into()
+    product_kernel((op.zero, op.result.map(ToCode::of)), types, Operands::SCALED).into()
 }
 
 /// The kernel of [`ops::IntegerMatMul`].
 pub(super) fn integer_matmul_kernel(op: &ops::IntegerMatMul, types: &Types<'_>) -> Option<Kernel> {
-    product_kernel(op.zero, types, Operands::SUMS).into()
+    product_kernel((op.zero, None), types, Operands::SUMS).into()
 }
 
-/// The kernel of a product of rows with this code of zero and these operands.
-fn product_kernel(zero: u8, types: &Types<'_>, operands: Operands) -> RowKernel {
-    let k = types.inputs[0].last();
+/// The kernel of a product of rows with this code of zero and these operands, whose numbers become codes or stay.
+fn product_kernel((zero, codes): (u8, Option<ToCode>), types: &Types<'_>, operands: Operands) -> RowKernel {
+    let (k, all_columns) = (types.inputs[0].last(), types.inputs[operands.weight].shape[0]);
+    // Numbers that become codes lie behind the scratch of the product.
+    let numbers = scratch_bytes(k).next_multiple_of(64);
+    let room = codes.map_or(0, |_| (ROWS * all_columns * size_of::<f32>()).max(fixed_room()));
     let has_bias = types.inputs.len() > operands.bias;
     let kernel = RowKernel::even(TASKS.0, TASKS.1, move |r| {
         let weight = r.inputs[operands.weight];
@@ -156,11 +172,37 @@ fn product_kernel(zero: u8, types: &Types<'_>, operands: Operands) -> RowKernel 
                 std::ptr::null()
             },
         };
-        // SAFETY: see `Run`.
-        unsafe { quantized_matmul(r.n, r.columns.0..r.columns.1, factors, r.y(0), r.scratch) };
+        let columns = r.columns.0..r.columns.1;
+        let Some(codes) = codes else {
+            // SAFETY: see `Run`.
+            return unsafe { quantized_matmul(r.n, columns, factors, r.y(0), r.scratch) };
+        };
+        for first in (0..r.n).step_by(ROWS) {
+            let rows = ROWS.min(r.n - first);
+            // SAFETY: see `Run`; the scratch has room for the numbers of these rows.
+            unsafe {
+                let of_rows = Factors {
+                    codes: factors.codes.from(first),
+                    scale: factors.scale.from(first),
+                    ..factors
+                };
+                let room = Rows::dense(r.scratch.add(numbers).cast::<f32>(), all_columns);
+                quantized_matmul(rows, columns.clone(), of_rows, room, r.scratch);
+                let y = r.outputs[0].rows::<u8>();
+                let to = Rows {
+                    ptr: y.element(first, columns.start),
+                    ..y
+                };
+                let from = Rows {
+                    ptr: room.element(0, columns.start),
+                    ..room
+                };
+                map(codes, rows, columns.len(), from, to);
+            }
+        }
     })
     .tiled()
-    .with_scratch(scratch_bytes(k), 0)
+    .with_scratch(if room == 0 { scratch_bytes(k) } else { numbers + room }, 0)
     .reading(0, Reads::Matrix)
     .reading(operands.weight, Reads::Any);
     #[cfg(target_arch = "x86_64")]
@@ -169,11 +211,15 @@ fn product_kernel(zero: u8, types: &Types<'_>, operands: Operands) -> RowKernel 
         let shape = super::words::rows::Shape {
             rows,
             k,
-            columns: types.inputs[operands.weight].shape[0],
+            columns: all_columns,
             transposed: true,
             task_columns: 0,
         };
-        kernel.with_fixed(super::words::fixed_codes::fixed(shape, zero, operands, has_bias))
+        let becomes = super::words::fixed_codes::Becomes {
+            zero,
+            codes: codes.map(|codes| (codes, numbers)),
+        };
+        kernel.with_fixed(super::words::fixed_codes::fixed(shape, becomes, operands, has_bias))
     };
     kernel
 }

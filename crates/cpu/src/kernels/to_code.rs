@@ -12,7 +12,7 @@ const MOST: f32 = 512.0;
 /// rounded inverse, corrected by its exact remainder (Markstein 1990). Numbers and scale are multiplied by a power of
 /// two before, so that neither the inverse nor the remainder leaves the range of `f32`.
 #[derive(Clone, Copy)]
-pub(super) struct ToCode {
+pub(crate) struct ToCode {
     /// The power of two.
     up: f32,
     /// The greatest magnitude that counts, of numbers times the power of two.

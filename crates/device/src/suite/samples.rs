@@ -55,6 +55,19 @@ fn of_recurrent_networks() -> Vec<Sample> {
     all
 }
 
+/// A product of codes, whose numbers become codes or stay numbers.
+fn product_of_codes(result: Option<ops::QuantizeLinear>) -> Sample {
+    let op = ops::QuantizedMatMul {
+        result,
+        ..ops::QuantizedMatMul::default()
+    };
+    sample(op, &[&[5, 70], &[5], &[9, 70], &[9]])
+        .with(0, DType::U8)
+        .with(1, DType::F32)
+        .with(2, DType::U8)
+        .with(3, DType::F32)
+}
+
 fn of_images() -> Vec<Sample> {
     let mut all = Vec::new();
     for (groups, outputs) in [(1, 5), (2, 6), (6, 6)] {
@@ -237,11 +250,8 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::DequantizeRows, &[&[5, 70], &[5]])
             .with(0, DType::U8)
             .with(1, DType::F32),
-        sample(ops::QuantizedMatMul::default(), &[&[5, 70], &[5], &[9, 70], &[9]])
-            .with(0, DType::U8)
-            .with(1, DType::F32)
-            .with(2, DType::U8)
-            .with(3, DType::F32),
+        product_of_codes(None),
+        product_of_codes(Some(ops::QuantizeLinear { scale: 0.5, zero: 20 })),
         sample(ops::DequantizeGroups { group: 32, columns: 70 }, &[&[5, 64], &[5, 3]])
             .with(0, DType::U8)
             .with(1, DType::F32),

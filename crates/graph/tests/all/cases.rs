@@ -363,11 +363,7 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         No,
     ));
     let bias = Array::i32(&[5], &[-70_000, 3, 0, 2_000_000, -1]);
-    all.push(case(
-        QuantizedMatMul { zero: 9 },
-        &[&factors[..], &[&bias]].concat(),
-        Twice,
-    ));
+    all.push(case(QuantizedMatMul::new(9), &[&factors[..], &[&bias]].concat(), Twice));
     all.push(case(IntegerMatMul { zero: 128 }, &[&codes, &weight], No));
     all.push(case(IntegerMatMul { zero: 0 }, &[&codes, &weight, &bias], No));
     let sum = [r.normal(&[4, 3]), r.normal(&[4, 2]), r.normal(&[3, 2])];

@@ -64,6 +64,18 @@ fn metrics(root: &Path) -> Vec<Value> {
 }
 
 #[test]
+fn one_image_of_each_class_is_the_default() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    let of_each = TINY.iter().position(|flag| *flag == "--per-class").unwrap();
+    let mut arguments = TINY.to_vec();
+    arguments.drain(of_each..of_each + 2);
+    arguments.extend(["--iterations", "1", "--out", "few", "--json"]);
+    assert_eq!(json(dir, &arguments)["images"], 3);
+}
+
+#[test]
 fn a_folder_has_images_to_look_at_and_arrays_on_which_recipes_train() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -61,8 +61,6 @@ fn what_makes_no_sense_is_refused_with_its_place_and_a_remedy() {
         let sentence = told(more);
         assert!(sentence.contains(expected), "{more:?}: {sentence}");
     }
-    let sentence = refused(dir, &["condense", "mnist", "--data", "bars"]);
-    assert!(sentence.ends_with("name it with --per-class"), "{sentence}");
     let sentence = refused(dir, &["condense", "adder", "--per-class", "1"]);
     assert!(
         sentence.contains("the recipe adder is for data.format = adder, and images are condensed"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessen_base::Result;
-use lessen_graph::{DType, Tensor};
+use lessen_graph::{Array, DType, Tensor, Type};
 
 use super::Value;
 use super::call::Call;
@@ -31,6 +31,9 @@ pub(super) struct Weight<'g> {
     pub scale: Vec<f32>,
     /// The sum of the levels, code less 128, of each column.
     pub levels: Vec<i32>,
+    /// What the integers of each column, less their zero point, are more than the levels, where these integers take
+    /// more than 8 bits.
+    pub shift: Option<Vec<i32>>,
 }
 
 /// The type of integers of 8 bits with or without a sign; none of others.
@@ -92,8 +95,22 @@ impl<'g> Call<'_, 'g> {
         }
     }
 
-    /// The weight of an input that does not change, with its scales and zero points.
+    /// [`Call::shifted_weight`] without a shift.
     pub(super) fn weight(
+        &mut self,
+        input: usize,
+        scale_and_zero: [Option<usize>; 2],
+        order: Order,
+    ) -> Result<Weight<'g>> {
+        let weight = self.shifted_weight(input, scale_and_zero, order)?;
+        if weight.shift.is_some() {
+            return self.unknown("a weight whose differences from its zero point have more than 8 bits");
+        }
+        Ok(weight)
+    }
+
+    /// The weight of an input that does not change, with its scales and zero points.
+    pub(super) fn shifted_weight(
         &mut self,
         input: usize,
         [scale, zero]: [Option<usize>; 2],
@@ -154,6 +171,29 @@ impl<'g> Call<'_, 'g> {
         fits.then(|| bias.clone())
     }
 
+    /// The weight of `columns` columns of `k` codes of the level 1.
+    pub(super) fn ones(&mut self, columns: usize, k: usize) -> Weight<'g> {
+        let codes = Array::new(
+            Type::new(DType::U8, &[columns, k]),
+            vec![f64::from(MIDDLE + 1); columns * k],
+        );
+        Weight {
+            codes: self.constant(codes),
+            scale: vec![1.0; columns],
+            levels: vec![k as i32; columns],
+            shift: None,
+        }
+    }
+
+    /// The shift of a weight as a value of the program.
+    pub(super) fn shift(&mut self, shift: &[i32], dtype: DType) -> Tensor<'g> {
+        let shift = Array::new(
+            Type::new(dtype, &[shift.len()]),
+            shift.iter().map(|x| f64::from(*x)).collect(),
+        );
+        self.constant(shift)
+    }
+
     fn coded(
         &mut self,
         (name, array): (&str, &HostTensor),
@@ -182,25 +222,32 @@ impl<'g> Call<'_, 'g> {
             Some(Data::F32(v)) => v.clone(),
             Some(_) => return self.unknown("scales that are not f32"),
         };
-        let fits = |len: usize| len == 1 || len == columns;
-        if !fits(zeros.len()) || !fits(scales.len()) || k == 0 || columns == 0 {
+        let is_of_columns = |len: usize| len == 1 || len == columns;
+        if !is_of_columns(zeros.len()) || !is_of_columns(scales.len()) || k == 0 || columns == 0 {
             return self.unknown("scales of other than columns");
         }
+        let at = |column: usize, i: usize| match order {
+            Order::Columns => column * k + i,
+            Order::Rows => i * columns + column,
+            Order::Kernels => (column * rows + i % rows) * taps + i / rows,
+        };
+        let level = |column: usize, i: usize| all[at(column, i)] - zeros[column % zeros.len()];
+        let is_code = |level: i32| u8::try_from(level + MIDDLE).is_ok();
+        let fits = (0..columns).all(|column| (0..k).all(|i| is_code(level(column, i))));
+        // What makes any integer of the file a level.
+        let middle = if signed { 0 } else { MIDDLE };
+        let shift = (!fits).then(|| -> Vec<i32> {
+            (0..columns)
+                .map(|column| middle - zeros[column % zeros.len()])
+                .collect()
+        });
         let (mut codes, mut levels) = (Vec::with_capacity(all.len()), Vec::with_capacity(columns));
         for column in 0..columns {
-            let zero = zeros[column % zeros.len()];
+            let by = shift.as_ref().map_or(0, |shift| shift[column]);
             let mut sum = 0;
             for i in 0..k {
-                let at = match order {
-                    Order::Columns => column * k + i,
-                    Order::Rows => i * columns + column,
-                    Order::Kernels => (column * rows + i % rows) * taps + i / rows,
-                };
-                let level = all[at] - zero;
-                let Ok(code) = u8::try_from(level + MIDDLE) else {
-                    return self.unknown("a weight whose differences from its zero point have more than 8 bits");
-                };
-                codes.push(code);
+                let level = level(column, i) - by;
+                codes.push((level + MIDDLE) as u8);
                 sum += level;
             }
             levels.push(sum);
@@ -224,6 +271,11 @@ impl<'g> Call<'_, 'g> {
             }
         };
         let scale = (0..columns).map(|column| scales[column % scales.len()]).collect();
-        Ok(Weight { codes, scale, levels })
+        Ok(Weight {
+            codes,
+            scale,
+            levels,
+            shift,
+        })
     }
 }

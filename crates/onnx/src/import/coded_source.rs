@@ -6,7 +6,7 @@ use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Type};
 
 use super::call::Call;
 use super::coded_inputs::Weight;
-use super::quantized::{factors, kernels};
+use super::quantized::{Zero, factors, integer_product, kernels as coded_kernels};
 
 /// Codes of the program that numbers are restored from.
 #[derive(Clone, Copy)]
@@ -47,7 +47,13 @@ impl<'g> Source<'g> {
             .trace
             .full(DType::F32, &shape[..shape.len() - 1], self.scale.into());
         let of_weight = factors(call, weight, |scale| scale);
-        let op = QuantizedMatMul { zero: self.zero };
+        if weight.shift.is_some() {
+            let all = integer_product(call, self.codes, weight, Zero::Fixed(self.zero));
+            let all = sums.map_or(all, |bias| all + bias).cast(DType::F32);
+            let y = all * factors(call, weight, |scale| self.scale * scale);
+            return Ok(numbers.map_or(y, |bias| y + bias));
+        }
+        let op = QuantizedMatMul::new(self.zero);
         let y = self
             .codes
             .quantized_matmul_t(scale, (weight.codes, of_weight), sums, op);
@@ -64,10 +70,16 @@ impl<'g> Source<'g> {
     ) -> Result<Tensor<'g>> {
         let (sums, numbers) = self.bias(call, weight, bias)?;
         let of_weight = factors(call, weight, |scale| scale);
-        let kernels = kernels(call, weight, taps)?;
+        let kernels = coded_kernels(call, weight, taps)?;
         let scale = call.trace.full(DType::F32, &self.codes.shape()[..1], self.scale.into());
         let op = QuantizedConv2d::new(options, self.zero);
-        let y = self.codes.quantized_conv2d(scale, (kernels, of_weight), sums, op);
+        let mut y = self.codes.quantized_conv2d(scale, (kernels, of_weight), sums, op);
+        if let Some(shift) = &weight.shift {
+            let ones = call.ones(taps[0], weight.codes.shape()[1]);
+            let ones = coded_kernels(call, &ones, taps)?;
+            let shift = call.shift(shift, DType::F32);
+            y = y + self.codes.quantized_conv2d(scale, (ones, of_weight * shift), None, op);
+        }
         Ok(numbers.map_or(y, |bias| y + bias))
     }
 

@@ -35,24 +35,24 @@ fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     if groups == 0 || taps[1].checked_mul(groups) != Some(size[1]) || !taps[0].is_multiple_of(groups) {
         return call.unknown("a convolution of integers in these groups");
     }
-    let weight = call.weight(1, [None, Some(3)], Order::Kernels)?;
+    let weight = call.shifted_weight(1, [None, Some(3)], Order::Kernels)?;
     let image = padded(call, (channels_last(call, x.tensor)?, zero), windows.padding())?;
     let y = if groups == 1 {
         product(call, image, &windows, (&weight, zero))?
     } else if weight.codes.shape()[1] <= MOST_TERMS {
-        let kernels = kernels(call, &weight, &taps)?;
-        let (zero, bias) = match zero {
-            Zero::Fixed(zero) => (zero, None),
-            Zero::Computed(zero) => (0, Some(lacking(call, &weight, zero))),
-        };
         let options = Conv2dOptions {
             padding: [0; 4],
             ..options(call, &windows)?
         };
-        let [of_images, of_kernels] = [size[0], taps[0]].map(|count| call.trace.full(DType::F32, &[count], 1.0));
-        let op = QuantizedConv2d::new(options, zero);
-        let sums = image.quantized_conv2d(of_images, (kernels, of_kernels), bias, op);
-        sums.cast(DType::I32)
+        let sums = convolved(call, (image, zero), (&weight, &taps), options)?;
+        match &weight.shift {
+            None => sums,
+            Some(shift) => {
+                let ones = call.ones(taps[0], weight.codes.shape()[1]);
+                let of_pixels = convolved(call, (image, zero), (&ones, &taps), options)?;
+                sums + of_pixels * call.shift(shift, DType::I32)
+            }
+        }
     } else if groups <= MOST_GROUPS {
         let outputs = taps[0] / groups;
         let mut all = Vec::with_capacity(groups);
@@ -61,6 +61,7 @@ fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
                 codes: weight.codes.slice(0, group * outputs, outputs),
                 scale: Vec::new(),
                 levels: weight.levels[group * outputs..(group + 1) * outputs].to_vec(),
+                shift: (weight.shift.as_ref()).map(|shift| shift[group * outputs..(group + 1) * outputs].to_vec()),
             };
             let part = image.slice(3, group * taps[1], taps[1]);
             all.push(product(call, part, &windows, (&of_group, zero))?);
@@ -70,6 +71,24 @@ fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         return call.unknown("a convolution of integers in this many groups");
     };
     Ok(vec![Value::Integers(channels_first(y, size.len() - 2))])
+}
+
+/// The sums of a convolution of images with the levels of kernels of these taps, which are exact in `f32`.
+fn convolved<'g>(
+    call: &mut Call<'_, 'g>,
+    (image, zero): (Tensor<'g>, Zero<'g>),
+    (weight, taps): (&Weight<'g>, &[usize]),
+    options: Conv2dOptions,
+) -> Result<Tensor<'g>> {
+    let kernels = kernels(call, weight, taps)?;
+    let (zero, bias) = match zero {
+        Zero::Fixed(zero) => (zero, None),
+        Zero::Computed(zero) => (0, Some(lacking(call, weight, zero))),
+    };
+    let [of_images, of_kernels] = [image.shape()[0], taps[0]].map(|count| call.trace.full(DType::F32, &[count], 1.0));
+    let op = QuantizedConv2d::new(options, zero);
+    let sums = image.quantized_conv2d(of_images, (kernels, of_kernels), bias, op);
+    Ok(sums.cast(DType::I32))
 }
 
 /// The sums of products of windows of images with a weight.

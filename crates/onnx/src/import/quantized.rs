@@ -138,6 +138,17 @@ pub(super) fn integer_product<'g>(
     weight: &Weight<'g>,
     zero: Zero<'g>,
 ) -> Tensor<'g> {
+    let sums = product_of_levels(call, rows, weight, zero);
+    let Some(shift) = &weight.shift else {
+        return sums;
+    };
+    let ones = call.ones(1, weight.codes.shape()[1]);
+    let of_rows = product_of_levels(call, rows, &ones, zero);
+    sums + of_rows * call.shift(shift, DType::I32)
+}
+
+/// The exact product of rows of codes, less their zero point, with the levels of a weight.
+fn product_of_levels<'g>(call: &mut Call<'_, 'g>, rows: Tensor<'g>, weight: &Weight<'g>, zero: Zero<'g>) -> Tensor<'g> {
     match zero {
         Zero::Fixed(zero) => rows.integer_matmul_t(weight.codes, None, IntegerMatMul { zero }),
         Zero::Computed(zero) => {
@@ -158,7 +169,7 @@ pub(super) fn lacking<'g>(call: &mut Call<'_, 'g>, weight: &Weight<'g>, zero: Te
 fn matmul_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let a = call.codes(0)?;
     let zero = call.zero(2, a)?;
-    let weight = call.weight(1, [None, Some(3)], Order::Rows)?;
+    let weight = call.shifted_weight(1, [None, Some(3)], Order::Rows)?;
     Ok(vec![Value::Integers(integer_product(call, a.tensor, &weight, zero))])
 }
 
@@ -182,7 +193,7 @@ pub(super) fn scaled_product<'g>(
     if scale.ty().numel() != 1 || scale.dtype() != DType::F32 || b_scale.rank() > 1 || call.has_narrow_floats() {
         return call.unknown("scales of other than columns");
     }
-    let weight = call.weight(of.weight, [None, Some(of.zero)], Order::Rows)?;
+    let weight = call.shifted_weight(of.weight, [None, Some(of.zero)], Order::Rows)?;
     let sums = integer_product(call, rows, &weight, zero).cast(DType::F32);
     let y = sums * (scale * b_scale);
     Ok(if call.has(of.bias) {
@@ -258,7 +269,7 @@ fn multiplied<'g>(
 ) -> Tensor<'g> {
     let shape = rows.shape();
     let ones = rows.trace().full(DType::F32, &shape[..shape.len() - 1], 1.0);
-    rows.quantized_matmul_t(ones, weight, bias, QuantizedMatMul { zero })
+    rows.quantized_matmul_t(ones, weight, bias, QuantizedMatMul::new(zero))
 }
 
 /// `QGemm(A, a_scale, a_zero_point, B, b_scale, b_zero_point, C, y_scale, y_zero_point)`; floats without a scale of the

@@ -19,6 +19,7 @@ mod operators;
 mod quantized;
 mod recurrent;
 mod session;
+mod shifted;
 
 #[global_allocator]
 static ALLOCATOR: lessen_cpu::CountingAllocator = lessen_cpu::CountingAllocator;

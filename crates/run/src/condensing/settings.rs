@@ -120,15 +120,16 @@ const OF_TRAINING: [&str; 5] = [
     "precision",
 ];
 
+/// The default number of images of each class.
+const PER_CLASS: usize = 1;
+
 /// The settings of a condensation, for as many iterations as are named, or else for none.
 ///
 /// # Errors
-/// No number of images of a class, a number that makes no sense, a key that has no part in the method.
+/// A number that makes no sense, a key that has no part in the method.
 pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
     let keys = &config.condense;
-    let per_class = keys.per_class.ok_or_else(|| {
-        Error::user("how many images of a class are to be made is not said; name it with --per-class")
-    })?;
+    let per_class = keys.per_class.unwrap_or(PER_CLASS);
     let method = keys.method.unwrap_or(METHOD);
     let own = Condensation::published(method, per_class)?;
     check_method(config, method, own.objective)?;
@@ -210,10 +211,10 @@ fn unread(objective: Objective) -> Vec<&'static str> {
 /// Leaves out the keys that have no part in the method of these settings, as far as `may_go` says so by their names.
 ///
 /// # Errors
-/// No number of images of a class, a method that makes no sense.
+/// A method that makes no sense.
 pub(crate) fn without_unread(settings: &Settings, may_go: &dyn Fn(&str) -> bool) -> Result<Settings> {
     let keys = Config::new(settings.clone())?.condense;
-    let own = Condensation::published(keys.method.unwrap_or(METHOD), keys.per_class.unwrap_or(1))?;
+    let own = Condensation::published(keys.method.unwrap_or(METHOD), keys.per_class.unwrap_or(PER_CLASS))?;
     let mut found = settings.clone();
     for key in unread(own.objective) {
         let name = format!("condense.{key}");

@@ -90,7 +90,7 @@ impl Writer<'_> {
     }
 
     fn multiplied(&mut self, node: &Node, rows: Codes, [weight, scale]: [ValueId; 2]) -> ValueId {
-        let op = ops::QuantizedMatMul { zero: rows.zero };
+        let op = ops::QuantizedMatMul::new(rows.zero);
         self.push(node, op, &[rows.codes, rows.scale, weight, scale])
     }
 

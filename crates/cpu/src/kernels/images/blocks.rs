@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::reads::{Pixels, Reads};
 use crate::simd::{Level, dispatch};
 
-/// The most pixels of a block, a multiple of the rows of a product's register tiles.
-pub(super) const BLOCK: usize = 120;
+/// The most pixels of a block, a multiple of the rows of a product's register tiles and of tiles of AMX.
+pub(super) const BLOCK: usize = 96;
 
 /// Divisor of the pixels of all blocks but the last one: rows of register tiles of any width.
 const TILE: usize = 24;

@@ -1,6 +1,7 @@
 //! Tile products: 16 or 32 rows of a packed strip times 32 columns of a packed panel, by AMX.
 //!
-//! The tile registers are used by these functions alone, so they need no intrinsics, which stable Rust does not have.
+//! The tile registers are used by these functions and by the products of codes alone, so they need no intrinsics, which
+//! stable Rust does not have.
 
 use std::arch::asm;
 
@@ -93,7 +94,7 @@ macro_rules! one_strip {
     };
 }
 
-/// The tile registers of this thread, all of 16 rows of 64 bytes, until it is dropped.
+/// The tile registers of this thread, until it is dropped.
 pub(crate) struct Tiles(());
 
 /// The argument of `ldtilecfg`.
@@ -107,11 +108,20 @@ struct Configuration {
 }
 
 impl Tiles {
-    /// Configures the tile registers.
+    /// Configures tile registers of 16 rows of 64 bytes.
     ///
     /// # Safety
     /// The level is [`Amx`](crate::simd::CpuLevel::Amx).
     pub(super) unsafe fn configure() -> Tiles {
+        // SAFETY: passed on.
+        unsafe { Tiles::of([(STRIP as u8, 64); 8]) }
+    }
+
+    /// Configures tile registers of these rows and bytes of a row: at most 16, and 64.
+    ///
+    /// # Safety
+    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), and no extent is zero.
+    pub(crate) unsafe fn of(shapes: [(u8, u16); 8]) -> Tiles {
         let mut configuration = Configuration {
             palette: 1,
             start_row: 0,
@@ -119,8 +129,10 @@ impl Tiles {
             row_bytes: [0; 16],
             rows: [0; 16],
         };
-        configuration.row_bytes[..8].fill(64);
-        configuration.rows[..8].fill(STRIP as u8);
+        for (i, (rows, bytes)) in shapes.into_iter().enumerate() {
+            configuration.rows[i] = rows;
+            configuration.row_bytes[i] = bytes;
+        }
         // SAFETY: the configuration is valid, the CPU has tiles, and the system lets this process use them.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const configuration, options(nostack, preserves_flags)) };
         Tiles(())

@@ -9,7 +9,7 @@
 //! cannot hold are left to `faer`: blocks with an infinity, NaN or a number whose first part is infinite. Numbers below
 //! 2^-126, and terms of a product below it, count as zeros.
 
-mod amx;
+pub(super) mod amx;
 mod arrange;
 mod block;
 pub(super) mod both;

@@ -48,6 +48,8 @@ fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
         .inputs
         .get(2)
         .map_or(std::ptr::null(), |bias| bias.ptr.cast::<f32>().cast_const());
+    // SAFETY: `fixed` has seen that the level is used.
+    let held = unsafe { N::hold(r.n.min(ROWS), words.min(BLOCK)) };
     let mut pointers = [std::ptr::null::<u8>(); ROWS];
     for from in (0..r.n).step_by(ROWS) {
         let rows = ROWS.min(r.n - from);
@@ -78,7 +80,16 @@ fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
                     ..Place::panel(Begins::Apart(first, y.row), column, next)
                 };
                 // SAFETY: see `Run`; the factor is packed as `fixed` says, and the columns are this task's.
-                unsafe { N::rows(rows, (next - column).next_multiple_of(VECTOR), terms, to, word > 0) };
+                unsafe {
+                    N::rows(
+                        &held,
+                        rows,
+                        (next - column).next_multiple_of(VECTOR),
+                        terms,
+                        to,
+                        word > 0,
+                    )
+                };
                 column = next;
             }
         }

@@ -3,23 +3,36 @@
 
 use super::number::Word;
 use super::products::{Begins, Place, Runs};
-use super::right::Right;
+use super::right::{Right, words_at_once};
 use super::rows::Shape;
 use super::{PANEL, VECTOR, WORD, is_worth, width};
 use crate::kernels::coded_factors::Operands;
-use crate::kernels::coded_sums::{Code, Scaling, column_sums, scaled};
+use crate::kernels::coded_sums::{Code, Scaling, column_sums, scaled, scaled_to_codes};
 use crate::kernels::kernel::{Cut, Fixed, Prepare, Run};
 use crate::kernels::rows::Rows;
+use crate::kernels::to_code::ToCode;
 
 /// Rows that are multiplied with one panel after another.
 const ROWS: usize = 96;
+
+/// Bytes for the sums of these rows and a panel, where they become codes.
+pub(crate) const ROOM: usize = ROWS * PANEL * WORD;
+
+/// What the rows are, and what becomes of their products.
+#[derive(Clone, Copy)]
+pub(crate) struct Becomes {
+    /// The code of zero of the rows.
+    pub(crate) zero: u8,
+    /// The codes that numbers become, and where the worker's scratch has [`ROOM`] for sums.
+    pub(crate) codes: Option<(ToCode, usize)>,
+}
 
 /// The most columns of a task where all rows are one tile, in panels, and the most tasks for each thread.
 const TASK: (usize, usize) = (4, 4);
 
 /// The replacement of the kernel of a product of codes whose matrix never changes, if that is worth it. The operands
 /// are those of the operation; a row after them is added to each row of the result.
-pub(crate) fn fixed(shape: Shape, zero: u8, operands: Operands, has_bias: bool) -> Option<Fixed> {
+pub(crate) fn fixed(shape: Shape, becomes: Becomes, operands: Operands, has_bias: bool) -> Option<Fixed> {
     let Shape { rows, k, columns, .. } = shape;
     let right = Right::new::<Code>(1, k, columns)?;
     if !Code::is_used() || !is_worth(rows, k, columns) {
@@ -29,7 +42,7 @@ pub(crate) fn fixed(shape: Shape, zero: u8, operands: Operands, has_bias: bool) 
         words: k / Code::NUMBERS,
         columns,
         bytes: right.bytes(),
-        zero,
+        becomes,
         operands,
         has_bias,
     };
@@ -70,8 +83,7 @@ struct Product {
     columns: usize,
     /// Bytes of the packed matrix.
     bytes: usize,
-    /// The code of zero of the rows.
-    zero: u8,
+    becomes: Becomes,
     operands: Operands,
     has_bias: bool,
 }
@@ -83,7 +95,7 @@ impl Product {
         let pointer = |input: usize| r.inputs[input].ptr.cast_const();
         let count = operands.bias + usize::from(self.has_bias);
         Scaling {
-            zero: self.zero.into(),
+            zero: self.becomes.zero.into(),
             levels: pointer(operands.weight).wrapping_add(self.bytes).cast(),
             bias: if self.has_bias {
                 pointer(operands.bias).cast()
@@ -110,37 +122,64 @@ fn run(product: &Product, r: &Run<'_>) {
     } = *product;
     let (a, y, scaling) = (r.inputs[0], r.outputs[0], product.scaling(r));
     let packed = r.inputs[operands.weight].ptr.cast_const();
+    // SAFETY: `fixed` has seen that the level is used.
+    let held = unsafe { Code::hold(r.n.min(ROWS), words) };
     let mut pointers = [std::ptr::null::<u8>(); ROWS];
     for from in (0..r.n).step_by(ROWS) {
         let rows = ROWS.min(r.n - from);
         for (i, pointer) in pointers[..rows].iter_mut().enumerate() {
             *pointer = a.ptr.wrapping_add((from + i) * a.row);
         }
-        let first = y.ptr.cast::<f32>().wrapping_add(from * y.row);
+        // The sums are where their numbers will be, or, panel by panel, in the scratch.
+        let (first, apart) = match product.becomes.codes {
+            None => (y.ptr.cast::<f32>().wrapping_add(from * y.row), y.row),
+            Some((_, at)) => (r.scratch.wrapping_add(at).cast(), PANEL),
+        };
         let (mut column, end) = r.columns;
         while column < end {
             let panel = column / PANEL * PANEL;
             let panel_row = width(columns - panel) * WORD;
             let next = (panel + PANEL).min(end);
-            let terms = Runs {
-                runs: 1,
-                words,
-                pointers: pointers.as_ptr(),
-                apart: 0,
-                offset: 0,
-                zeros: std::ptr::null(),
-                panel: packed.wrapping_add(panel * words * WORD + (column - panel) * WORD),
-                panel_apart: 0,
-                panel_row,
+            let first = match product.becomes.codes {
+                None => first,
+                Some(_) => first.wrapping_sub(column),
             };
-            let to = Place::panel(Begins::Apart(first, y.row), column, next);
+            let to = Place::panel(Begins::Apart(first, apart), column, next);
+            let at_once = words_at_once(words, words * panel_row);
             // SAFETY: see `Run`; the matrix is packed as `fixed` says, and the columns are this task's.
             unsafe {
-                Code::rows(rows, (next - column).next_multiple_of(VECTOR), terms, to, false);
+                for word in (0..words).step_by(at_once) {
+                    let terms = Runs {
+                        runs: 1,
+                        words: at_once.min(words - word),
+                        pointers: pointers.as_ptr(),
+                        apart: 0,
+                        offset: word * WORD,
+                        zeros: std::ptr::null(),
+                        panel: packed.wrapping_add(panel * words * WORD + word * panel_row + (column - panel) * WORD),
+                        panel_apart: 0,
+                        panel_row,
+                    };
+                    Code::rows(
+                        &held,
+                        rows,
+                        (next - column).next_multiple_of(VECTOR),
+                        terms,
+                        to,
+                        word > 0,
+                    );
+                }
                 for i in 0..rows {
                     let scale = operands.scales.map_or(0.0, |[of, _]| *r.x(of).at(from + i));
-                    let row = first.add(i * y.row);
-                    scaled(column..next, scale, row.cast_const().cast(), scaling, row);
+                    let row = first.wrapping_add(i * apart);
+                    let sums = row.cast_const().cast();
+                    match product.becomes.codes {
+                        None => scaled(column..next, scale, sums, scaling, row),
+                        Some((codes, _)) => {
+                            let to = y.ptr.wrapping_add((from + i) * y.row);
+                            scaled_to_codes(column..next, scale, sums, scaling, codes, to);
+                        }
+                    }
                 }
             }
             column = next;

@@ -2,12 +2,13 @@
 //! is read in place.
 //!
 //! Factors are made of words: a word is one `f32`, or two `bf16`, which AVX-512 BF16 multiplies and adds up in `f32`,
-//! or four codes, which AVX-512 VNNI or AVX2 multiplies and adds up in `i32`. The right factor is packed into panels of
-//! 64 columns, the last one as wide as its columns take in vectors of 16: `[panel][word][64]`. An element of a product
-//! is one chain over its words, so its bits depend neither on how rows and columns are cut nor on the number of
-//! threads.
+//! or four codes, which AMX, AVX-512 VNNI or AVX2 multiplies and adds up in `i32`. The right factor is packed into
+//! panels of 64 columns, the last one as wide as its columns take in vectors of 16: `[panel][word][64]`. An element of
+//! a product is one chain over its words, so its bits depend neither on how rows and columns are cut nor on the number
+//! of threads.
 //! Instructions of `bf16` count numbers below 2^-126, and terms of a product below it, as zeros.
 
+mod code_tiles;
 mod extents;
 pub(super) mod fixed;
 pub(super) mod fixed_codes;

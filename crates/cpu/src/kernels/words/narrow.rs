@@ -126,98 +126,109 @@ pub(super) unsafe fn written<const R: usize>(to: &Place, sums: &[Row; R]) {
     });
 }
 
-/// The product of `rows` rows and `width` columns, as by AVX-512.
-///
-/// # Safety
-/// The CPU has AVX2 and FMA, the words are readable, and nobody else accesses the elements of the product.
-#[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn rows_of_f32(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-    const R: usize = ROWS;
-    for column in (0..width).step_by(VECTOR) {
-        let terms = Runs {
-            panel: terms.panel.wrapping_add(column * WORD),
-            ..terms
-        };
-        let to = to.vector(column, width);
-        // SAFETY: passed on.
-        unsafe {
-            in_tiles!(R, rows, |R, row| tile_of_rows::<R>(
-                terms.from(row),
-                to.from(row),
-                accumulate
-            ))
-        };
-    }
-}
+/// Defines the products of rows and of columns of a type of words, of at most `$most` rows at a time: `$add` adds the
+/// products of a word and a row of words to each row of a tile.
+macro_rules! narrow_products {
+    ($rows:ident, $columns:ident, $most:expr, $add:ident) => {
+        /// The product of `rows` rows and `width` columns, as by AVX-512.
+        ///
+        /// # Safety
+        /// The CPU has AVX2 and FMA, the words are readable, and nobody else accesses the elements of the product.
+        #[target_feature(enable = "avx2,fma")]
+        pub(super) unsafe fn $rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+            const R: usize = $most;
 
-#[target_feature(enable = "avx2,fma")]
-unsafe fn tile_of_rows<const R: usize>(terms: Runs, to: Place, accumulate: bool) {
-    const { assert!(R <= ROWS) };
-    // SAFETY: passed on.
-    unsafe {
-        let mut sums = begun::<R>(&to, accumulate);
-        for run in 0..terms.runs {
-            let mut left = [std::ptr::null::<u8>(); R];
-            let mut all_zeros = true;
-            unrolled!(I < R, {
-                let pointer = *terms.pointers.add(run * terms.apart + I);
-                all_zeros &= pointer == terms.zeros;
-                left[I] = pointer.add(terms.offset);
-            });
-            if all_zeros {
-                continue;
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn tile<const R: usize>(terms: Runs, to: Place, accumulate: bool) {
+                const { assert!(R <= $most) };
+                // SAFETY: passed on.
+                unsafe {
+                    let mut sums = begun::<R>(&to, accumulate);
+                    for run in 0..terms.runs {
+                        let mut left = [std::ptr::null::<u8>(); R];
+                        let mut all_zeros = true;
+                        unrolled!(I < R, {
+                            let pointer = *terms.pointers.add(run * terms.apart + I);
+                            all_zeros &= pointer == terms.zeros;
+                            left[I] = pointer.add(terms.offset);
+                        });
+                        if all_zeros {
+                            continue;
+                        }
+                        let mut panel = terms.panel.add(run * terms.panel_apart);
+                        for word in 0..terms.words {
+                            let right = read(panel.cast(), !0);
+                            panel = panel.add(terms.panel_row);
+                            $add(&mut sums, |i| left[i].wrapping_add(word * WORD), right);
+                        }
+                    }
+                    written(&to, &sums);
+                }
             }
-            let mut panel = terms.panel.add(run * terms.panel_apart);
-            for word in 0..terms.words {
-                let right = read(panel.cast(), !0);
-                panel = panel.add(terms.panel_row);
-                add(&mut sums, |i| left[i].wrapping_add(word * WORD), right);
+
+            for column in (0..width).step_by(VECTOR) {
+                let terms = Runs {
+                    panel: terms.panel.wrapping_add(column * WORD),
+                    ..terms
+                };
+                let to = to.vector(column, width);
+                // SAFETY: passed on.
+                unsafe {
+                    in_tiles!(R, rows, |R, row| tile::<R>(
+                        terms.from(row),
+                        to.from(row),
+                        accumulate
+                    ))
+                };
             }
         }
-        written(&to, &sums);
-    }
-}
 
-/// The product of columns, as by AVX-512.
-///
-/// # Safety
-/// As for [`rows_of_f32`].
-#[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn columns_of_f32(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
-    const R: usize = ROWS;
-    for column in (0..width).step_by(VECTOR) {
-        let terms = Columns {
-            right: terms.right.wrapping_add(column * WORD),
-            ..terms
-        };
-        let to = to.vector(column, width);
-        // SAFETY: passed on.
-        unsafe {
-            in_tiles!(R, rows, |R, row| tile_of_columns::<R>(
-                terms.from(row),
-                to.from(row),
-                accumulate
-            ))
-        };
-    }
-}
+        /// The product of columns, as by AVX-512.
+        ///
+        /// # Safety
+        /// As for the product of rows.
+        #[target_feature(enable = "avx2,fma")]
+        pub(super) unsafe fn $columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
+            const R: usize = $most;
 
-#[target_feature(enable = "avx2,fma")]
-unsafe fn tile_of_columns<const R: usize>(terms: Columns, to: Place, accumulate: bool) {
-    const { assert!(R <= ROWS) };
-    // SAFETY: passed on.
-    unsafe {
-        let mut sums = begun::<R>(&to, accumulate);
-        let mut right = terms.right;
-        for word in 0..terms.words {
-            let left = (*terms.pointers.add(word)).add(terms.offset);
-            let row = read(right.cast(), to.last);
-            right = right.add(terms.right_row);
-            add(&mut sums, |i| left.wrapping_add(i * WORD), row);
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn tile<const R: usize>(terms: Columns, to: Place, accumulate: bool) {
+                const { assert!(R <= $most) };
+                // SAFETY: passed on.
+                unsafe {
+                    let mut sums = begun::<R>(&to, accumulate);
+                    let mut right = terms.right;
+                    for word in 0..terms.words {
+                        let left = (*terms.pointers.add(word)).add(terms.offset);
+                        let row = read(right.cast(), to.last);
+                        right = right.add(terms.right_row);
+                        $add(&mut sums, |i| left.wrapping_add(i * WORD), row);
+                    }
+                    written(&to, &sums);
+                }
+            }
+
+            for column in (0..width).step_by(VECTOR) {
+                let terms = Columns {
+                    right: terms.right.wrapping_add(column * WORD),
+                    ..terms
+                };
+                let to = to.vector(column, width);
+                // SAFETY: passed on.
+                unsafe {
+                    in_tiles!(R, rows, |R, row| tile::<R>(
+                        terms.from(row),
+                        to.from(row),
+                        accumulate
+                    ))
+                };
+            }
         }
-        written(&to, &sums);
-    }
+    };
 }
+pub(super) use narrow_products;
+
+narrow_products!(rows_of_f32, columns_of_f32, ROWS, add);
 
 /// Writes a row of 16 words for each `k`, `row` bytes apart; lines that there are not are zeros.
 ///

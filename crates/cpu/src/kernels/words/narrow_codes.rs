@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::narrow::{REGISTERS, Row, begun, both, read, written};
+use super::narrow::{REGISTERS, Row, begun, both, narrow_products, read, written};
 use super::pack::Lines;
 use super::products::{Columns, Place, Runs};
 use super::tiles::{in_tiles, unrolled};
@@ -45,98 +45,7 @@ unsafe fn add<const R: usize>(sums: &mut [Row; R], left: impl Fn(usize) -> *cons
     });
 }
 
-/// The product of `rows` rows and `width` columns, as by AVX-512 VNNI.
-///
-/// # Safety
-/// The CPU has AVX2 and FMA, the words are readable, and nobody else accesses the elements of the product.
-#[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn rows_of_codes(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-    const R: usize = ROWS;
-    for column in (0..width).step_by(VECTOR) {
-        let terms = Runs {
-            panel: terms.panel.wrapping_add(column * WORD),
-            ..terms
-        };
-        let to = to.vector(column, width);
-        // SAFETY: passed on.
-        unsafe {
-            in_tiles!(R, rows, |R, row| tile_of_rows::<R>(
-                terms.from(row),
-                to.from(row),
-                accumulate
-            ))
-        };
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-unsafe fn tile_of_rows<const R: usize>(terms: Runs, to: Place, accumulate: bool) {
-    const { assert!(R <= ROWS) };
-    // SAFETY: passed on.
-    unsafe {
-        let mut sums = begun::<R>(&to, accumulate);
-        for run in 0..terms.runs {
-            let mut left = [std::ptr::null::<u8>(); R];
-            let mut all_zeros = true;
-            unrolled!(I < R, {
-                let pointer = *terms.pointers.add(run * terms.apart + I);
-                all_zeros &= pointer == terms.zeros;
-                left[I] = pointer.add(terms.offset);
-            });
-            if all_zeros {
-                continue;
-            }
-            let mut panel = terms.panel.add(run * terms.panel_apart);
-            for word in 0..terms.words {
-                let right = read(panel.cast(), !0);
-                panel = panel.add(terms.panel_row);
-                add(&mut sums, |i| left[i].wrapping_add(word * WORD), right);
-            }
-        }
-        written(&to, &sums);
-    }
-}
-
-/// The product of columns, as by AVX-512 VNNI.
-///
-/// # Safety
-/// As for [`rows_of_codes`].
-#[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn columns_of_codes(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
-    const R: usize = ROWS;
-    for column in (0..width).step_by(VECTOR) {
-        let terms = Columns {
-            right: terms.right.wrapping_add(column * WORD),
-            ..terms
-        };
-        let to = to.vector(column, width);
-        // SAFETY: passed on.
-        unsafe {
-            in_tiles!(R, rows, |R, row| tile_of_columns::<R>(
-                terms.from(row),
-                to.from(row),
-                accumulate
-            ))
-        };
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-unsafe fn tile_of_columns<const R: usize>(terms: Columns, to: Place, accumulate: bool) {
-    const { assert!(R <= ROWS) };
-    // SAFETY: passed on.
-    unsafe {
-        let mut sums = begun::<R>(&to, accumulate);
-        let mut right = terms.right;
-        for word in 0..terms.words {
-            let left = (*terms.pointers.add(word)).add(terms.offset);
-            let row = read(right.cast(), to.last);
-            right = right.add(terms.right_row);
-            add(&mut sums, |i| left.wrapping_add(i * WORD), row);
-        }
-        written(&to, &sums);
-    }
-}
+narrow_products!(rows_of_codes, columns_of_codes, ROWS, add);
 
 /// Writes a row of 16 words for each four `k`, `row` bytes apart: codes less 128. Absent numbers are zeros.
 ///

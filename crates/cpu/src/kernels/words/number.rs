@@ -1,5 +1,6 @@
 //! Numbers of factors.
 
+use super::code_tiles::{self, Held};
 use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
 use super::{VECTOR, WORD, narrow, narrow_codes};
@@ -21,11 +22,20 @@ pub(crate) trait Word: Copy + 'static {
         level >= Self::LEVEL && level != CpuLevel::Amx
     }
 
+    /// What a thread holds while it computes products of rows.
+    type Held;
+
+    /// What is held for products of so many rows whose runs have so many words.
+    ///
+    /// # Safety
+    /// [`Word::is_used`].
+    unsafe fn hold(rows: usize, words: usize) -> Self::Held;
+
     /// The product of rows and a panel.
     ///
     /// # Safety
     /// [`Word::is_used`]; the rest as for [`products`].
-    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool);
+    unsafe fn rows(held: &Self::Held, rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool);
 
     /// The product of columns.
     ///
@@ -67,8 +77,11 @@ fn is_wide() -> bool {
 impl Word for f32 {
     const NUMBERS: usize = 1;
     const LEVEL: CpuLevel = CpuLevel::V3;
+    type Held = ();
 
-    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+    unsafe fn hold(_: usize, _: usize) {}
+
+    unsafe fn rows(_: &(), rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
         // SAFETY: passed on; the CPU has the level's instructions.
         unsafe {
             if is_wide() {
@@ -107,8 +120,11 @@ impl Word for f32 {
 impl Word for Bf16 {
     const NUMBERS: usize = 2;
     const LEVEL: CpuLevel = CpuLevel::V4Bf16;
+    type Held = ();
 
-    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+    unsafe fn hold(_: usize, _: usize) {}
+
+    unsafe fn rows(_: &(), rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
         // SAFETY: passed on.
         unsafe { products::rows_of_bf16(rows, width, terms, to, accumulate) }
     }
@@ -136,15 +152,26 @@ impl Word for Bf16 {
 impl Word for Code {
     const NUMBERS: usize = 4;
     const LEVEL: CpuLevel = CpuLevel::V3;
+    type Held = Option<Held>;
 
     fn is_used() -> bool {
         CpuLevel::current() >= Self::LEVEL
     }
 
-    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+    unsafe fn hold(rows: usize, words: usize) -> Option<Held> {
+        if CpuLevel::current() < CpuLevel::Amx {
+            return None;
+        }
+        // SAFETY: the level has tiles.
+        unsafe { Held::new(rows, words) }
+    }
+
+    unsafe fn rows(held: &Option<Held>, rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
         // SAFETY: passed on; the CPU has the level's instructions.
         unsafe {
-            if has_vnni() {
+            if let Some(held) = held.as_ref().filter(|held| held.fits(rows, &terms)) {
+                code_tiles::rows_of_codes(held, rows, width, terms, to, accumulate);
+            } else if has_vnni() {
                 products::rows_of_codes(rows, width, terms, to, accumulate);
             } else {
                 narrow_codes::rows_of_codes(rows, width, terms, to, accumulate);

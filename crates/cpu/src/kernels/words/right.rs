@@ -11,6 +11,13 @@ use super::{PANEL, VECTOR, WORD, width};
 /// Bytes of a panel that stay in the first-level cache while all rows are multiplied with it.
 const CACHED: usize = 32 << 10;
 
+/// The words of a panel of so many words and bytes that are multiplied with all rows before the next ones: whole
+/// vectors of words, of about the same number each time.
+pub(super) fn words_at_once(words: usize, panel_bytes: usize) -> usize {
+    let parts = panel_bytes.div_ceil(CACHED).max(1);
+    words.div_ceil(parts).max(1).next_multiple_of(VECTOR)
+}
+
 /// A factor of `runs` runs of `k` numbers, `columns` columns each.
 #[derive(Clone, Copy)]
 pub(crate) struct Right {
@@ -88,7 +95,9 @@ impl Right {
     ) {
         let panel_bytes = self.words * width(self.columns) * WORD;
         let runs_at_once = (CACHED / panel_bytes.max(1)).max(1);
-        let words_at_once = self.words.div_ceil(panel_bytes.div_ceil(CACHED).max(1)).max(1);
+        let words_at_once = words_at_once(self.words, panel_bytes);
+        // SAFETY: passed on.
+        let held = unsafe { N::hold(left.rows, words_at_once.min(self.words)) };
         for run in (0..self.runs).step_by(runs_at_once) {
             for word in (0..self.words).step_by(words_at_once) {
                 for panel in columns.start / PANEL..columns.end.div_ceil(PANEL) {
@@ -110,7 +119,7 @@ impl Right {
                     let to = Place::panel(Begins::Listed(c), some.start, some.end);
                     let width = some.len().next_multiple_of(VECTOR);
                     // SAFETY: passed on.
-                    unsafe { N::rows(left.rows, width, terms, to, accumulate || run + word > 0) };
+                    unsafe { N::rows(&held, left.rows, width, terms, to, accumulate || run + word > 0) };
                 }
             }
         }

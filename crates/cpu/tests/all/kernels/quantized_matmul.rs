@@ -6,8 +6,8 @@ use lessen_cpu::CpuBackend;
 use lessen_cpu::kernels::Rows;
 use lessen_cpu::kernels::quantized_matmul::{Factors, quantized_matmul, scratch_bytes};
 use lessen_device::{Backend, Host};
-use lessen_graph::ops::{IntegerMatMul, QuantizedMatMul};
-use lessen_graph::{DType, Op, Trace, Type};
+use lessen_graph::ops::{IntegerMatMul, QuantizeLinear, QuantizedMatMul};
+use lessen_graph::{DType, Elementwise, Op, Trace, Type};
 
 /// Rows, `k` and columns: one of each, extents that fill no word, vector, panel or task, and many words.
 const SIZES: [(usize, usize, usize); 10] = [
@@ -175,6 +175,11 @@ fn integers_of_products_have_their_biases_at_all_levels() {
     for ((n, k, c), zero) in SIZES.into_iter().zip([0, 128, 255, 3, 200].into_iter().cycle()) {
         let case = case((n, k, c), false);
         let bias: Vec<i32> = (0..c as i32).map(|j| i32::MAX - 1_000_000 * j).collect();
+        // A power of two, so that quotients are exact.
+        let scale = f64::from(case.scale[0] * case.weight_scale[0] * 2f32.powi(25))
+            .log2()
+            .round()
+            .exp2();
         let trace = Trace::new();
         let codes = trace.input("codes", DType::U8, &[n, k]);
         let bias_input = trace.input("bias", DType::I32, &[c]);
@@ -194,9 +199,19 @@ fn integers_of_products_have_their_biases_at_all_levels() {
             scales[0],
             (again, scales[1]),
             Some(bias_input),
-            QuantizedMatMul { zero },
+            QuantizedMatMul::new(zero),
         );
         trace.output("scaled", scaled);
+        let (third, of_result) = (
+            trace.state("third", DType::U8, &[c, k]),
+            QuantizeLinear { scale, zero: 77 },
+        );
+        let op = QuantizedMatMul {
+            result: Some(of_result),
+            ..QuantizedMatMul::new(zero)
+        };
+        let coded = codes.quantized_matmul_t(scales[0], (third, scales[1]), Some(bias_input), op);
+        trace.output("coded", coded);
         let graph = trace.finish();
         let mut integers = Vec::new();
         for row in case.codes.chunks_exact(k) {
@@ -217,12 +232,16 @@ fn integers_of_products_have_their_biases_at_all_levels() {
             .zip(scales)
             .map(|(sum, scale)| (*sum as f32 * scale).to_bits())
             .collect();
+        let coded: Vec<f64> = expected
+            .iter()
+            .map(|y| of_result.element(&[f64::from(f32::from_bits(*y))]))
+            .collect();
         at_all_levels(|level| {
             let mut cpu = CpuBackend::new(2).unwrap();
             let model = cpu.add_model();
             let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
             let program = cpu.load(model, plan).unwrap();
-            for name in ["weight", "again"] {
+            for name in ["weight", "again", "third"] {
                 cpu.allocate(model, name, &Type::new(DType::U8, &[c, k])).unwrap();
                 cpu.upload(model, name, Host::U8(&case.weight)).unwrap();
             }
@@ -247,6 +266,13 @@ fn integers_of_products_have_their_biases_at_all_levels() {
                     .unwrap()
                     .to_vec();
                 assert_eq!(bits(&y), expected, "{n} x {k} x {c} at {level:?}, frozen: {is_frozen}");
+                let found: Vec<f64> = cpu
+                    .output(program, "coded")
+                    .expect("a result")
+                    .host()
+                    .elements()
+                    .collect();
+                assert_eq!(found, coded, "{n} x {k} x {c} at {level:?}, frozen: {is_frozen}");
             }
         });
     }

@@ -2,7 +2,9 @@
 
 use lessen_base::{Error, Result};
 
+use crate::attrs::Attrs;
 use crate::elementwise::Elementwise;
+use crate::named::AttrValue;
 use crate::op::Vjp;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
@@ -28,6 +30,37 @@ pub struct DequantizeLinear {
 
 named!("quantize_linear": QuantizeLinear { scale, zero });
 named!("dequantize_linear": DequantizeLinear { scale, zero });
+
+impl QuantizeLinear {
+    /// The attributes of an operation whose result becomes these codes, or stays numbers.
+    pub(crate) fn with_result(result: Option<QuantizeLinear>, attrs: Attrs) -> Attrs {
+        match result {
+            None => attrs,
+            Some(QuantizeLinear { scale, zero }) => attrs
+                .with("result_scale", scale.to_attr())
+                .with("result_zero", zero.to_attr()),
+        }
+    }
+
+    /// Reads what [`QuantizeLinear::with_result`] wrote.
+    pub(crate) fn read_result(attrs: &Attrs) -> Result<Option<QuantizeLinear>> {
+        if attrs.get("result_scale").is_none() {
+            return Ok(None);
+        }
+        Ok(Some(QuantizeLinear {
+            scale: AttrValue::read(attrs, "result_scale")?,
+            zero: AttrValue::read(attrs, "result_zero")?,
+        }))
+    }
+
+    /// The type of the result of an operation whose numbers become these codes, or stay numbers.
+    pub(crate) fn of_result(result: Option<QuantizeLinear>, numbers: Type) -> Result<Type> {
+        match result {
+            None => Ok(numbers),
+            Some(codes) => codes.output(&[numbers]),
+        }
+    }
+}
 
 /// The result's type, where the input and the scale are right.
 fn result(input: &Type, scale: f64, [from, to]: [DType; 2]) -> Result<Type> {

@@ -4,9 +4,10 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
-use crate::named::Named;
+use crate::elementwise::Elementwise;
+use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
-use crate::ops::bits::QuantizeRows;
+use crate::ops::bits::{QuantizeLinear, QuantizeRows};
 use crate::ops::rules::{arity, lead, rows};
 use crate::products::Products;
 use crate::trace::Tensor;
@@ -21,23 +22,44 @@ const ZERO: f64 = 128.0;
 /// [`QuantizeRows`], but for the code `zero` of zero, which is 128 there.
 ///
 /// The sum is an exact integer on every device, which wraps to 32 bits with its bias, is rounded to `f32`, and
-/// multiplied by the product of the scales. `K` is at most [`QuantizedMatMul::MOST`].
+/// multiplied by the product of the scales. `K` is at most [`QuantizedMatMul::MOST`]. With
+/// [`QuantizedMatMul::result`] the result is the codes of these numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QuantizedMatMul {
     /// The code of zero of the rows.
     pub zero: u8,
+    /// The codes that the result's numbers become; `None` where the result is the numbers.
+    pub result: Option<QuantizeLinear>,
 }
 
-named!("quantized_matmul": QuantizedMatMul { zero });
+impl Named for QuantizedMatMul {
+    const NAME: &'static str = "quantized_matmul";
+
+    fn to_attrs(&self) -> Attrs {
+        QuantizeLinear::with_result(self.result, Attrs::default().with("zero", self.zero.to_attr()))
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<QuantizedMatMul> {
+        Ok(QuantizedMatMul {
+            zero: AttrValue::read(attrs, "zero")?,
+            result: QuantizeLinear::read_result(attrs)?,
+        })
+    }
+}
 
 impl Default for QuantizedMatMul {
     /// Rows as of [`QuantizeRows`].
     fn default() -> QuantizedMatMul {
-        QuantizedMatMul { zero: ZERO as u8 }
+        QuantizedMatMul::new(ZERO as u8)
     }
 }
 
 impl QuantizedMatMul {
+    /// A product whose result is numbers.
+    pub fn new(zero: u8) -> QuantizedMatMul {
+        QuantizedMatMul { zero, result: None }
+    }
+
     /// The most terms of a sum: those of codes without their zero are below 2^31 in magnitude.
     pub const MOST: usize = 65_536;
 }
@@ -65,7 +87,8 @@ impl Op for QuantizedMatMul {
                 inputs[0], inputs[1], inputs[2], inputs[3]
             )));
         }
-        Ok(vec![product(codes, weight, inputs.get(4), DType::F32)?])
+        let numbers = product(codes, weight, inputs.get(4), DType::F32)?;
+        Ok(vec![QuantizeLinear::of_result(self.result, numbers)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -74,7 +97,10 @@ impl Op for QuantizedMatMul {
             .data
             .iter()
             .flat_map(|scale| inputs[3].data.iter().map(move |of| scale * of));
-        let y = sums.into_iter().zip(scales).map(|(sum, scale)| sum * scale).collect();
+        let numbers = sums.into_iter().zip(scales).map(|(sum, scale)| sum * scale);
+        let y = numbers
+            .map(|number| self.result.map_or(number, |codes| codes.element(&[number])))
+            .collect();
         vec![Array::new(outputs[0].clone(), y)]
     }
 
@@ -83,7 +109,8 @@ impl Op for QuantizedMatMul {
         let x = (codes.cast(DType::F32) - f64::from(self.zero)) * scale.unsqueeze(-1);
         let y = x.matmul_t(weight.dequantize_rows(weight_scale));
         let bias = |bias: &Tensor<'g>| scale.unsqueeze(-1) * (weight_scale * bias.cast(DType::F32));
-        Some(vec![inputs.get(4).map_or(y, |of| y + bias(of))])
+        let y = inputs.get(4).map_or(y, |of| y + bias(of));
+        Some(vec![self.result.map_or(y, |codes| y.trace().apply1(codes, &[y]))])
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
@@ -149,8 +176,8 @@ pub(super) fn sums(zero: u8, [codes, weight]: [&Array; 2], bias: Option<&Array>)
 }
 
 impl<'g> Tensor<'g> {
-    /// The product `f32[.., N]` of rows of codes `u8[.., K]` with a scale for each row and the transpose of such a
-    /// matrix `u8[N, K]`, with a bias `i32[N]` of the sums. See [`QuantizedMatMul`].
+    /// The product `f32[.., N]`, or its codes, of rows of codes `u8[.., K]` with a scale for each row and the transpose
+    /// of such a matrix `u8[N, K]`, with a bias `i32[N]` of the sums. See [`QuantizedMatMul`].
     ///
     /// # Panics
     /// If extents differ, or `K` is above [`QuantizedMatMul::MOST`].

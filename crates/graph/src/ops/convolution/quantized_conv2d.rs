@@ -40,25 +40,14 @@ impl Named for QuantizedConv2d {
 
     fn to_attrs(&self) -> Attrs {
         let attrs = self.options.to_attrs().with("zero", self.zero.to_attr());
-        match self.result {
-            None => attrs,
-            Some(QuantizeLinear { scale, zero }) => attrs
-                .with("result_scale", scale.to_attr())
-                .with("result_zero", zero.to_attr()),
-        }
+        QuantizeLinear::with_result(self.result, attrs)
     }
 
     fn from_attrs(attrs: &Attrs) -> Result<QuantizedConv2d> {
         Ok(QuantizedConv2d {
             options: Conv2dOptions::from_attrs(attrs)?,
             zero: AttrValue::read(attrs, "zero")?,
-            result: match attrs.get("result_scale") {
-                None => None,
-                Some(_) => Some(QuantizeLinear {
-                    scale: AttrValue::read(attrs, "result_scale")?,
-                    zero: AttrValue::read(attrs, "result_zero")?,
-                }),
-            },
+            result: QuantizeLinear::read_result(attrs)?,
         })
     }
 }
@@ -124,10 +113,7 @@ impl Op for QuantizedConv2d {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         let numbers = self.sizes(inputs)?.output(&Type::f32(&[]));
-        Ok(vec![match self.result {
-            None => numbers,
-            Some(codes) => Elementwise::output(&codes, &[numbers])?,
-        }])
+        Ok(vec![QuantizeLinear::of_result(self.result, numbers)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -229,9 +215,11 @@ impl<'g> Tensor<'g> {
                 unreachable!("an image has four axes")
             };
             let scale = scale.reshape(&[n, 1, 1]).broadcast_to(&[n, h, w]);
-            let product = QuantizedMatMul { zero: op.zero };
-            let y = self.quantized_matmul_t(scale, (matrix, weight_scale), bias, product);
-            return op.result.map_or(y, |codes| y.trace().apply1(codes, &[y]));
+            let product = QuantizedMatMul {
+                result: op.result,
+                ..QuantizedMatMul::new(op.zero)
+            };
+            return self.quantized_matmul_t(scale, (matrix, weight_scale), bias, product);
         }
         let more = sizes.inputs.next_multiple_of(WORD) - sizes.inputs;
         if op.options.groups == 1 && more > 0 {

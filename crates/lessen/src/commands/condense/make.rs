@@ -21,7 +21,7 @@ pub struct Make {
     /// File or folder of the data
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// Synthetic images of each class
+    /// Synthetic images of each class [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     per_class: Option<u64>,
     /// Settings by name: gradients of each class (baseline), of several levels (m), with their magnitude (md), the

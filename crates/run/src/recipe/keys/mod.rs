@@ -306,7 +306,7 @@ keys! {
     }
     /// Condensation of a data set of images (`lessen condense`).
     condense: CondenseKeys {
-        per_class: Option<usize> [ValueKind::Count(1)], "synthetic images of each class (--per-class)";
+        per_class: Option<usize> [ValueKind::Count(1)], "synthetic images of each class (--per-class; default: 1)";
         network: Option<Network> [ValueKind::Choice(&Network::NAMES)],
             "network that is matched (default: convnet-3)";
         width: Option<usize> [ValueKind::Count(1)], "channels of each convolution of convnet-3 (default: 128)";
