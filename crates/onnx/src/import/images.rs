@@ -159,17 +159,27 @@ fn average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 /// A function of each channel of an image.
 fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
     let x = call.tensor(0)?;
-    let mut shape = x.shape();
-    if shape.len() < 3 {
+    if x.rank() < 3 {
         return call.unknown("pooling of no axes");
     }
+    one(of_channels(x, f))
+}
+
+/// A function of each channel of an image, over all axes from the third on, which stay with one element.
+fn of_channels<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Tensor<'g> {
+    let mut shape = x.shape();
     let axes: Vec<usize> = (2..shape.len()).collect();
     axes.iter().for_each(|axis| shape[*axis] = 1);
     let reduced = match behind(x) {
         Some(image) => f(image.tensor, &[1, 2]),
         None => f(x, &axes),
     };
-    one(reduced.reshape(&shape))
+    reduced.reshape(&shape)
+}
+
+/// The average of each channel of an image.
+pub(super) fn averages(x: Tensor<'_>) -> Tensor<'_> {
+    of_channels(x, Tensor::mean_axes)
 }
 
 /// A number for each channel in the place of channels, which are axis 1 of `rank` axes.

@@ -8,6 +8,7 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::{Order, Weight};
 use super::codes::Codes;
+use super::images::averages;
 use super::layout::{behind, channels_first, channels_last, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;
@@ -22,6 +23,7 @@ pub(crate) const OPERATORS: Operators = &[
     ("QGemm", q_gemm),
     ("QLinearAdd", |call| binary(call, |a, b| a + b)),
     ("QLinearConv", q_linear_conv),
+    ("QLinearGlobalAveragePool", q_linear_global_average_pool),
     ("QLinearLeakyRelu", |call| {
         let slope = call.float("alpha", 0.01);
         unary(call, move |x| x.leaky_relu(slope))
@@ -353,6 +355,29 @@ fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> R
 fn binary<'g>(call: &mut Call<'_, 'g>, f: fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
     let (a, b) = (numbers(call, [0, 1, 2])?, numbers(call, [3, 4, 5])?);
     result(call, through_both(a, b, f), [6, 7])
+}
+
+/// The most pixels of which differences from a zero point have a sum that is exact in `f32`.
+const MOST_PIXELS: usize = (1 << 24) / 255;
+
+/// `QLinearGlobalAveragePool(X, x_scale, x_zero_point, y_scale, y_zero_point)`.
+fn q_linear_global_average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let x = call.codes(0)?;
+    let shape = x.tensor.shape();
+    if call.int("channels_last", 0) != 0 || shape.len() < 3 {
+        return call.unknown("averages over other axes");
+    }
+    let pixels = shape[2..]
+        .iter()
+        .try_fold(1usize, |all, extent| all.checked_mul(*extent));
+    if pixels.is_none_or(|pixels| !(1..=MOST_PIXELS).contains(&pixels)) {
+        return call.unknown("averages of this many pixels");
+    }
+    let factor = call.one_scale(1)? / call.one_scale(3)?;
+    let (x_zero, y_zero) = (zero_of(call, 2, x)?, zero_of(call, 4, x)?);
+    let differences = through(x.tensor, |codes| codes.dequantize_linear(1.0, x_zero));
+    let y = averages(differences) * f64::from(factor);
+    coded(y.quantize_linear(1.0, y_zero), x.is_signed)
 }
 
 /// The codes of kernels `[O, C, ...]` of these taps as `[O, KH, KW, C]`.
