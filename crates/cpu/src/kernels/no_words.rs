@@ -9,6 +9,11 @@ pub(crate) trait Word: Copy + 'static {
     fn is_used() -> bool {
         false
     }
+
+    /// Whether products with a factor that never changes are computed here.
+    fn is_packed(_rows: usize) -> bool {
+        false
+    }
 }
 
 impl<T: Copy + 'static> Word for T {}

@@ -276,11 +276,17 @@ pub(super) fn direct<N: Word>(
     let shared = direct.shared().max(other.scratch.shared);
     let own = Blocks::scratch(direct.runs()) + direct.sums.bytes(BLOCK);
     let worker = own.max(other.scratch.worker);
+    let fixed = read.clone();
     let kernel = if N::is_used() {
-        let fixed = read.clone();
-        WholeKernel::rounds(move |_| direct.rounds::<N>(read())).with_fixed(move || direct.fixed::<N>(fixed()))
+        WholeKernel::rounds(move |_| direct.rounds::<N>(read()))
     } else {
         other
+    };
+    // Tiles would have patches of any number of pixels written first.
+    let kernel = if N::is_packed(0) {
+        kernel.with_fixed(move || direct.fixed::<N>(fixed()))
+    } else {
+        kernel
     };
     kernel.with_shared(shared).with_scratch(worker)
 }

@@ -21,7 +21,7 @@ const TASK: (usize, usize) = (4, 4);
 pub(crate) fn fixed<N: Word>(shape: Shape) -> Option<Fixed> {
     let Shape { rows, k, columns, .. } = shape;
     let right = Right::new::<N>(1, k, columns)?;
-    if !N::is_used() || !is_worth(rows, k, columns) {
+    if !N::is_packed(rows) || !is_worth(rows, k, columns) {
         return None;
     }
     Some(Fixed {

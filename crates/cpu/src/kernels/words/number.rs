@@ -22,6 +22,12 @@ pub(crate) trait Word: Copy + 'static {
         level >= Self::LEVEL && level != CpuLevel::Amx
     }
 
+    /// Whether products of so many rows with a factor that never changes are computed here, so that it is packed once.
+    fn is_packed(rows: usize) -> bool {
+        let _ = rows;
+        Self::is_used()
+    }
+
     /// What a thread holds while it computes products of rows.
     type Held;
 
@@ -74,10 +80,17 @@ fn is_wide() -> bool {
     CpuLevel::current() >= CpuLevel::V4
 }
 
+/// The fewest rows whose products tiles compute faster, although they split both factors for each of them.
+const ROWS_OF_TILES: usize = 512;
+
 impl Word for f32 {
     const NUMBERS: usize = 1;
     const LEVEL: CpuLevel = CpuLevel::V3;
     type Held = ();
+
+    fn is_packed(rows: usize) -> bool {
+        Self::is_used() || (CpuLevel::current() >= Self::LEVEL && rows < ROWS_OF_TILES)
+    }
 
     unsafe fn hold(_: usize, _: usize) {}
 
