@@ -8,7 +8,7 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::Order;
 use super::coded_source::Source;
-use super::layout::{behind, channels_first, channels_last};
+use super::layout::{behind, channels_first, channels_last, of_channels};
 use super::windows::{Windows, options};
 
 pub(crate) const OPERATORS: Operators = &[
@@ -163,23 +163,6 @@ fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tenso
         return call.unknown("pooling of no axes");
     }
     one(of_channels(x, f))
-}
-
-/// A function of each channel of an image, over all axes from the third on, which stay with one element.
-fn of_channels<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Tensor<'g> {
-    let mut shape = x.shape();
-    let axes: Vec<usize> = (2..shape.len()).collect();
-    axes.iter().for_each(|axis| shape[*axis] = 1);
-    let reduced = match behind(x) {
-        Some(image) => f(image.tensor, &[1, 2]),
-        None => f(x, &axes),
-    };
-    reduced.reshape(&shape)
-}
-
-/// The average of each channel of an image.
-pub(super) fn averages(x: Tensor<'_>) -> Tensor<'_> {
-    of_channels(x, Tensor::mean_axes)
 }
 
 /// A number for each channel in the place of channels, which are axis 1 of `rank` axes.

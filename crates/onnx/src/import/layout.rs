@@ -74,6 +74,18 @@ pub(crate) fn restored(image: Tensor<'_>, rank: usize) -> Tensor<'_> {
     }
 }
 
+/// A function of each channel of an image, over all axes from the third on, which stay with one element.
+pub(super) fn of_channels<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Tensor<'g> {
+    let mut shape = x.shape();
+    let axes: Vec<usize> = (2..shape.len()).collect();
+    axes.iter().for_each(|axis| shape[*axis] = 1);
+    let reduced = match behind(x) {
+        Some(image) => f(image.tensor, &[1, 2]),
+        None => f(x, &axes),
+    };
+    reduced.reshape(&shape)
+}
+
 /// A function of single elements, on the image behind a value where there is one.
 pub(super) fn through<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
     match behind(x) {

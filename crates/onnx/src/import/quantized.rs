@@ -8,8 +8,7 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::{Order, Weight};
 use super::codes::Codes;
-use super::images::averages;
-use super::layout::{behind, channels_first, channels_last, through, through_both};
+use super::layout::{behind, channels_first, channels_last, of_channels, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;
 use crate::host::Data;
@@ -376,7 +375,7 @@ fn q_linear_global_average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value
     let factor = call.one_scale(1)? / call.one_scale(3)?;
     let (x_zero, y_zero) = (zero_of(call, 2, x)?, zero_of(call, 4, x)?);
     let differences = through(x.tensor, |codes| codes.dequantize_linear(1.0, x_zero));
-    let y = averages(differences) * f64::from(factor);
+    let y = of_channels(differences, Tensor::mean_axes) * f64::from(factor);
     coded(y.quantize_linear(1.0, y_zero), x.is_signed)
 }
 
