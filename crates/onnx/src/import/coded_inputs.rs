@@ -31,8 +31,8 @@ pub(super) struct Weight<'g> {
     pub scale: Vec<f32>,
     /// The sum of the levels, code less 128, of each column.
     pub levels: Vec<i32>,
-    /// What the integers of each column, less their zero point, are more than the levels, where these integers take
-    /// more than 8 bits.
+    /// The difference of each column between integers less their zero point and levels, where the former take more
+    /// than 8 bits.
     pub shift: Option<Vec<i32>>,
 }
 
@@ -234,7 +234,7 @@ impl<'g> Call<'_, 'g> {
         let level = |column: usize, i: usize| all[at(column, i)] - zeros[column % zeros.len()];
         let is_code = |level: i32| u8::try_from(level + MIDDLE).is_ok();
         let fits = (0..columns).all(|column| (0..k).all(|i| is_code(level(column, i))));
-        // What makes any integer of the file a level.
+        // The distance of an integer in the file from its level.
         let middle = if signed { 0 } else { MIDDLE };
         let shift = (!fits).then(|| -> Vec<i32> {
             (0..columns)
