@@ -4,6 +4,11 @@ use lessen_base::Result;
 use lessen_base::allocated::{self, Growth};
 use lessen_compile::Plan;
 use lessen_device::Backend;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether no program was loaded to measure it. The first one of a process makes tables of kernels that stay, which are
+/// no part of its size, so it is loaded once before it is measured.
+static IS_FIRST: AtomicBool = AtomicBool::new(true);
 
 /// Programs with more bytes of constants and results than this are not loaded to measure them.
 const LARGE: usize = 64 << 20;
@@ -57,9 +62,19 @@ impl ProgramSize {
             }
         } else {
             let model = backend.add_model();
+            let mut warm_up = |plan: &Plan| {
+                let program = backend.load(model, plan.clone())?;
+                backend.unload(program);
+                Ok(())
+            };
+            let warmed = match IS_FIRST.swap(false, Ordering::Relaxed) {
+                true => plans.iter().try_for_each(&mut warm_up),
+                false => Ok(()),
+            };
             let load = |plan| backend.load(model, plan);
             let (programs, loading) = allocated::growth(|| plans.into_iter().map(load).collect::<Result<Vec<_>>>());
             backend.remove_model(model);
+            warmed?;
             programs?;
             let transient = compiling.transient.saturating_sub(loading.lasting);
             Growth {
