@@ -175,7 +175,7 @@ def page(args, results, load):
         timed = ratios["architecture"]
         held = "not timed" if not timed else "held" if statistics.median(timed) <= REQUIRED_TIME else "not held"
         memory = "held" if statistics.median(ratios["memory"]) <= REQUIRED_MEMORY else "not held"
-        cells = [step.spread(values, 2) if values else "–" for values in ratios.values()]
+        cells = [step.spread(values, 2 if statistics.median(values) >= 0.1 else 4) if values else "–" for values in ratios.values()]
         lines.append(f"| {side} | " + " | ".join(cells) + f" | time {held}, memory {memory} |")
     return "\n".join(lines) + "\n"
 
