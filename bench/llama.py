@@ -7,8 +7,8 @@
 FOLDER gets the model with random weights of a fixed seed as transformers writes it, and the same weights as GGUF: in f32
 by llama.cpp's own converter, which its sources have, and from that file `Q8_0` and `Q4_0` by its quantizer. Files that are
 there are taken. Both sides continue the same prompt greedily with a key/value cache, in turns, each in a process of its
-own. A figure counts the tokens after the prompt: neither loading nor reading the prompt. Needs torch, transformers,
-sentencepiece, gguf and llama-cpp-python.
+own. Tokens in a second are those after the prompt; the whole command is beside, from its start to its last token. Needs
+torch, transformers, sentencepiece, gguf and llama-cpp-python.
 """
 
 import argparse
@@ -101,7 +101,9 @@ def rival(path, threads):
 def run_rival(args, path):
     """llama.cpp in a process of its own."""
     command = [sys.executable, os.path.abspath(__file__), args.folder, "--rival", path, "--threads", str(args.threads)]
-    return json.loads(step.output_of(command, "llama.cpp").strip().splitlines()[-1])
+    begun = time.perf_counter()
+    printed = step.output_of(command, "llama.cpp")
+    return {**json.loads(printed.strip().splitlines()[-1]), "whole": time.perf_counter() - begun}
 
 
 def run_lessen(args, model, precision):
@@ -115,10 +117,10 @@ def run_lessen(args, model, precision):
 
     short, _ = run(FEW)
     long, printed = run(FEW + TOKENS)
-    return {"text": json.loads(printed.splitlines()[-1]).get("text", ""), "speed": TOKENS / (long - short)}
+    return {"text": json.loads(printed.splitlines()[-1]).get("text", ""), "speed": TOKENS / (long - short), "whole": long}
 
 
-def markdown(args, speeds, agree):
+def markdown(args, speeds, wholes, agree):
     lines = [
         "# Generation beside llama.cpp",
         "",
@@ -139,13 +141,17 @@ def markdown(args, speeds, agree):
         f"- Medians of {args.rounds} runs in turn, with the smallest and largest; a ratio is taken within each round, and at"
         " least 1 is wanted of 8 and 4 bits",
         f"- In f32 both add the same {agree[0]:,} of {agree[1]:,} characters, until two tokens are about as likely",
+        f"- The whole command adds {FEW + TOKENS} tokens. Lessen's reads the weights in f32 and quantizes them each time, which"
+        " `lessen quantize` spares; llama.cpp's reads the quantized file and has Python's start in it",
         "",
-        "| Lessen | llama.cpp | Lessen, tokens in a second | llama.cpp, tokens in a second | Lessen / llama.cpp |",
-        "|---|---|---|---|---|",
+        "| Lessen | llama.cpp | Lessen, tokens in a second | llama.cpp, tokens in a second | Lessen / llama.cpp | Lessen, whole"
+        " command, s | llama.cpp, whole command, s |",
+        "|---|---|---|---|---|---|---|",
     ]
     for own, other in PAIRS:
         ratios = [first / second for first, second in zip(speeds[own], speeds[other])]
-        cells = [spread(values, digits) for values, digits in ((speeds[own], 1), (speeds[other], 1), (ratios, 2))]
+        cells = [spread(values, digits) for values, digits in (
+            (speeds[own], 1), (speeds[other], 1), (ratios, 2), (wholes[own], 2), (wholes[other], 2))]
         lines.append(f"| {own} | {other} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -172,14 +178,16 @@ def main():
     model = make(args)
     files = gguf_files(args, model)
     speeds, texts = {name: [] for pair in PAIRS for name in pair}, {}
+    wholes = {name: [] for name in speeds}
     for _ in range(args.rounds):
         for own, other in PAIRS:
             for name, found in ((own, run_lessen(args, model, own)), (other, run_rival(args, files[other]))):
                 speeds[name].append(found["speed"])
+                wholes[name].append(found["whole"])
                 texts[name] = found["text"]
         print({name: round(values[-1], 1) for name, values in speeds.items()}, flush=True)
     same = len(os.path.commonprefix([texts["f32"], texts["F32"]]))
-    page = markdown(args, speeds, (same, len(texts["F32"])))
+    page = markdown(args, speeds, wholes, (same, len(texts["F32"])))
     print(page)
     if args.write:
         step.write_aside(args.write, page)
