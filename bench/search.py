@@ -2,12 +2,14 @@
 """Writes docs/results/search.md: architecture and bits searched together, beside architecture first and bits then, exact
 allocation of bits, HAQ's search, and fixed bits.
 
-    python3 bench/search.py experiments/search/cifar10.toml [FILE..] [--out runs/search] [--only NAME] [--write PAGE]
+    python3 bench/search.py experiments/search/cifar10.toml [FILE..] [--out runs/search] [--only NAME] [--rows FILE]
+                            [--write PAGE]
 
 A file names data, space, epochs and seeds. Each network is a folder that `lessen search` wrote, and is then trained from
 scratch by the folder's own recipe with its bits; its error is on the test split. What is there already is not done again,
 so the same command goes on after a crash. --only does the searches and trainings whose name has this part, and --write
-writes the page of what is there: a cell without a run is a dash.
+writes the page of what is there: a cell without a run is a dash. --rows keeps the figures of each network and seed in a
+JSON file: what the file has is not run again, so that seeds can be added after the folders of earlier ones are gone.
 """
 
 import argparse
@@ -34,7 +36,9 @@ PUBLISHED = {
     "architecture, then HAQ, small": (22.34, 0.5, 1.04, None),
     "architecture, then HAQ, base": (21.58, 0.9, 1.28, None),
 }
+ROWS = "docs/results/search/rows.json"
 FIXED = (8, 4, 3, 2)
+METHODS = ("HAQ", "exact", "architecture, then HAQ", "architecture, then exact", "joint")
 
 
 def settings(values, section):
@@ -44,6 +48,14 @@ def settings(values, section):
         shown = json.dumps(value) if isinstance(value, (bool, list)) else str(value)
         found += ["--set", f"{section}.{name}={shown}"]
     return found
+
+
+def kept_rows(args):
+    """The figures that the file of --rows has: by experiment, network and seed."""
+    if not os.path.exists(args.rows):
+        return {}
+    with open(args.rows, encoding="utf-8") as file:
+        return json.load(file)
 
 
 class Refused(Exception):
@@ -59,9 +71,15 @@ class Runs:
         self.plan["seeds"] = [seed for seed in self.plan["seeds"] if args.seeds is None or seed in args.seeds]
         self.args, self.folder = args, os.path.join(args.out, os.path.splitext(os.path.basename(path))[0])
         self.results = {}
+        for name, rows in kept_rows(args).get(self.plan["title"], {}).items():
+            self.results[name] = {int(seed): row for seed, row in rows.items()}
 
     def wanted(self, name):
         return not self.args.no_run and (self.args.only is None or self.args.only in name)
+
+    def has(self, name, seed):
+        """Whether the figures of a network are there, or nobody wants them."""
+        return not self.wanted(name) or seed in self.results.get(name, {})
 
     def call(self, arguments, what):
         """The standard output of a command, whose other output goes to the log of the experiment."""
@@ -146,7 +164,7 @@ class Runs:
             "latency": found["latency_ms"],
             "b1": found["mean_bits_pointwise"],
             "b2": found["mean_bits_depthwise"],
-            "found": found,
+            "commit": commit(),
         }
         self.results.setdefault(name, {})[seed] = row
 
@@ -159,13 +177,16 @@ class Runs:
             for network, file in plan["networks"].items():
                 for bits in FIXED:
                     keys = {"method": "allocation", **plan["bits"], "architecture": file, "bits": str(bits), "epochs": 1}
-                    self.one(f"{network}, {bits} bits", seed, keys, 1e6)
+                    if not self.has(f"{network}, {bits} bits", seed):
+                        self.one(f"{network}, {bits} bits", seed, keys, 1e6)
         return self
 
     def of_lambda(self, size, seed):
         """The joint search at a lambda, and those that are compared with it."""
         plan = self.plan
         lam, share, fixed = plan["lambdas"][size], plan["shares"][size], plan["bits"]
+        if all(self.has(f"{name}, {size}", seed) for name in METHODS):
+            return
         joint = self.one(f"joint, {size}", seed, {"lambda": lam, **plan["search"]})
         if joint is None:
             return
@@ -284,7 +305,7 @@ def section(runs):
     plan, results = runs.plan, runs.results
     order = [f"{network}, {bits} bits" for network in plan["networks"] for bits in FIXED]
     for size in plan["lambdas"]:
-        order += [f"{name}, {size}" for name in ("HAQ", "exact", "architecture, then HAQ", "architecture, then exact", "joint")]
+        order += [f"{name}, {size}" for name in METHODS]
     results = {name: results[name] for name in order if name in results}
     lines = ["", f"## {plan['title']}", ""]
     lines += [line for part in plan["text"] for line in (part, "")]
@@ -313,8 +334,10 @@ def section(runs):
     return lines
 
 
-def page(all_runs, args, load):
-    ran = {seed for runs in all_runs for rows in runs.results.values() for seed in rows}
+def page(all_runs, args):
+    every = [(seed, row) for runs in all_runs for rows in runs.results.values() for seed, row in rows.items()]
+    ran, commits = {seed for seed, _ in every}, sorted({row["commit"] for _, row in every})
+    at = f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}"
     lines = [
         "# Search for architecture and precision",
         "",
@@ -328,9 +351,9 @@ def page(all_runs, args, load):
         f"python3 bench/search.py {' '.join(args.files)} --write docs/results/search.md",
         "```",
         "",
-        f"- {datetime.date.today()}, commit {commit()}, {step.machine()}",
-        f"- Seeds that were run, at least in part: {', '.join(map(str, sorted(ran))) or 'none'}. Results depend on no clock and "
-        "no load",
+        f"- {datetime.date.today()}, {step.machine()}",
+        f"- Seeds that were run, at least in part: {', '.join(map(str, sorted(ran))) or 'none'}, at {at}: "
+        "[the figures of each](search/rows.json). Results depend on no clock and no load",
         "- Spaces, methods and their choices: [search](../reference/search.md); a step beside PyTorch: [search_step](search_step.md)",
     ]
     lines += [line for runs in all_runs for line in section(runs)]
@@ -366,13 +389,19 @@ def main():
     parser.add_argument("--only", metavar="NAME")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="these of the files' seeds alone")
     parser.add_argument("--no-run", action="store_true", help="searches and trains nothing: tables of what is there")
+    parser.add_argument("--rows", metavar="FILE", default=ROWS)
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("--lessen", help="the program; built in release where it is left out")
     args = parser.parse_args()
-    load = step.load_before("search")
     if args.lessen is None:
         args.lessen = step.build_lessen()
-    text = page([Runs(args, path).all() for path in args.files], args, load)
+    all_runs = [Runs(args, path).all() for path in args.files]
+    rows = kept_rows(args)
+    for runs in all_runs:
+        rows[runs.plan["title"]] = {name: dict(sorted(of.items())) for name, of in sorted(runs.results.items())}
+    os.makedirs(os.path.dirname(os.path.abspath(args.rows)), exist_ok=True)
+    step.write_aside(args.rows, json.dumps(rows, indent=1) + "\n")
+    text = page(all_runs, args)
     if args.write:
         step.write_aside(args.write, text)
     print(text)
