@@ -38,6 +38,8 @@ PUBLISHED = {
 }
 ROWS = "docs/results/search/rows.json"
 FIXED = (8, 4, 3, 2)
+# What the program says of a loss that is NaN.
+DIVERGED = "is no number (NaN)"
 METHODS = ("HAQ", "exact", "architecture, then HAQ", "architecture, then exact", "joint")
 
 
@@ -152,13 +154,18 @@ class Runs:
             else:
                 command = ["train", recipe, "--data", self.plan["data"], "--out", out, "--json"]
                 command += settings({"seed": seed, **self.plan["train"]}, "train")
-            self.call(command, f"{name}, seed {seed}: training")
-            got = json.loads(self.call(["eval", out, "--split", "test", "--json"], None))
+            try:
+                self.call(command, f"{name}, seed {seed}: training")
+                got = json.loads(self.call(["eval", out, "--split", "test", "--json"], None))
+            except Refused as refusal:
+                if DIVERGED not in str(refusal):
+                    raise
+                got = {"test_accuracy": None}
             step.write_aside(scores, json.dumps(got))
         with open(scores, encoding="utf-8") as file:
             accuracy = json.load(file)["test_accuracy"]
         row = {
-            "error": 100 * (1 - accuracy),
+            "error": None if accuracy is None else 100 * (1 - accuracy),
             "size": found["size_mb"],
             "energy": found["energy_mj"],
             "latency": found["latency_ms"],
@@ -235,6 +242,12 @@ def table(results):
     return lines
 
 
+def diverged(results):
+    """The trainings that ended with a loss that is NaN, which no error counts."""
+    found = [f"{name} with seed {seed}" for name, rows in results.items() for seed in rows if rows[seed]["error"] is None]
+    return ["", f"Diverged in training, so without an error: {', '.join(found)}."] if found else []
+
+
 def figure(plan, results):
     """Figure 2.14 as a table: latency and error of constant and of mixed bits."""
     lines = ["| network | bits | ms | error, % |", "|---|---|---|---|"]
@@ -251,7 +264,7 @@ def figure(plan, results):
 def verdict(results, text, better, than, key="error"):
     """A claim: in the seeds that both have, the first mean is below the second by more than the pooled deviation."""
     rows, others = results.get(better, {}), results.get(than, {})
-    seeds = [seed for seed in rows if seed in others]
+    seeds = [seed for seed in rows if seed in others and None not in (rows[seed][key], others[seed][key])]
     if not seeds:
         return f"- {text} **Not run.**"
     pair = [[own[seed][key] for seed in seeds] for own in (rows, others)]
@@ -310,7 +323,7 @@ def section(runs):
     lines = ["", f"## {plan['title']}", ""]
     lines += [line for part in plan["text"] for line in (part, "")]
     lines += ["Lambda: " + ", ".join(f"{size} {value}" for size, value in plan["lambdas"].items()) + ".", ""]
-    lines += table(results) + ["", "Figure 2.14, latency and error:", ""] + figure(plan, results) + [""]
+    lines += table(results) + diverged(results) + ["", "Figure 2.14, latency and error:", ""] + figure(plan, results) + [""]
     for size in plan["lambdas"]:
         claims = [
             ("Joint search has less error than HAQ's bits of MobileNetV2", f"HAQ, {size}", "error"),

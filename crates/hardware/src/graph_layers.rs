@@ -56,36 +56,65 @@ impl Uncounted {
 /// # Errors
 /// A layer that [`LayerShape::check`] refuses, with its name in front.
 pub fn layers_of_graph(graph: &Graph, bits: Bits) -> Result<GraphLayers> {
-    let graph = described(graph);
-    let mut walk = Walk::new(&graph);
-    let mut found = GraphLayers::default();
-    let (mut without_model, mut without_products) = (BTreeMap::new(), BTreeMap::new());
-    let mut names: HashMap<String, usize> = HashMap::new();
-    for node in &graph.nodes {
-        let products = products_of(&graph, node);
-        let is_counted = node.phase == Phase::Forward && !walk.is_constant(node);
-        if is_counted {
-            for products in &products {
-                let name = unique(&mut names, walk.name(node, products));
-                let shape = walk.shape(node, products);
-                shape.check().map_err(|e| e.at(format_args!("layer {name}")))?;
-                found.layers.push(Layer { name, shape, bits });
-            }
-            if products.is_empty() {
-                let cost = cost_of(&graph, node);
-                let list = if cost.product_flops > 0.0 {
-                    &mut without_model
-                } else {
-                    &mut without_products
-                };
-                add(list, node, cost);
-            }
-        }
-        walk.pass(node, !products.is_empty());
+    layers_of_graphs(std::slice::from_ref(graph), bits)
+}
+
+/// The layers of graphs that are computed one after another, as [`layers_of_graph`] finds them.
+///
+/// # Errors
+/// As for [`layers_of_graph`].
+pub fn layers_of_graphs(graphs: &[Graph], bits: Bits) -> Result<GraphLayers> {
+    let mut all = Found::default();
+    for graph in graphs {
+        all.add(&described(graph), bits)?;
     }
-    found.without_model = without_model.into_values().collect();
-    found.without_products = without_products.into_values().collect();
-    Ok(found)
+    Ok(GraphLayers {
+        layers: all.layers,
+        without_model: all.without_model.into_values().collect(),
+        without_products: all.without_products.into_values().collect(),
+    })
+}
+
+/// Layers that have been found, with their names, and operations that are none, by name.
+#[derive(Default)]
+struct Found {
+    layers: Vec<Layer>,
+    names: HashMap<String, usize>,
+    without_model: BTreeMap<&'static str, Uncounted>,
+    without_products: BTreeMap<&'static str, Uncounted>,
+}
+
+impl Found {
+    /// Adds the layers of a graph whose operations describe their products.
+    fn add(&mut self, graph: &Graph, bits: Bits) -> Result<()> {
+        let mut walk = Walk::new(graph);
+        if !self.layers.is_empty() {
+            walk.follows_layers(graph);
+        }
+        for node in &graph.nodes {
+            let products = products_of(graph, node);
+            let is_counted = node.phase == Phase::Forward && !walk.is_constant(node);
+            if is_counted {
+                for products in &products {
+                    let name = unique(&mut self.names, walk.name(node, products));
+                    let shape = walk.shape(node, products);
+                    shape.check().map_err(|e| e.at(format_args!("layer {name}")))?;
+                    self.layers.push(Layer { name, shape, bits });
+                }
+                if products.is_empty() {
+                    let cost = cost_of(graph, node);
+                    let list = if cost.product_flops > 0.0 {
+                        &mut self.without_model
+                    } else {
+                        &mut self.without_products
+                    };
+                    add(list, node, cost);
+                }
+            }
+            walk.pass(node, !products.is_empty());
+        }
+        Ok(())
+    }
 }
 
 fn cost_of(graph: &Graph, node: &Node) -> Cost {
@@ -170,6 +199,13 @@ impl<'a> Walk<'a> {
             walk.parameter[input.value.index()] = Some(&input.name);
         }
         walk
+    }
+
+    /// Takes the data of the graph for results of layers before it.
+    fn follows_layers(&mut self, graph: &Graph) {
+        for input in graph.inputs.iter().filter(|input| input.kind == InputKind::Data) {
+            self.layered[input.value.index()] = true;
+        }
     }
 
     fn is_constant(&self, node: &Node) -> bool {

@@ -32,7 +32,7 @@ mod toml_text;
 
 pub use bit_serial::BitSerial;
 pub use cost::{CostModel, Energy, LayerCost, NetworkCost, network_cost};
-pub use graph_layers::{GraphLayers, Uncounted, layers_of_graph};
+pub use graph_layers::{GraphLayers, Uncounted, layers_of_graph, layers_of_graphs};
 pub use layer::{Bits, Layer, LayerKind, LayerShape};
 pub use lessen_base::{Error, Result};
 pub use network_file::{BitsByLayer, ReadNetwork, read_network};

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+mod declared;
 mod edit;
 mod element;
 pub mod export;
@@ -21,6 +22,7 @@ mod network;
 mod order;
 pub mod proto;
 pub mod quantize;
+mod random;
 mod scales;
 mod session;
 mod tensor;
@@ -31,6 +33,7 @@ pub use convert::{
     Converter, Difference, LeftAsItIs, NormOperators, Report, Work, bounded_sizes, difference, difference_of_files,
     difference_on,
 };
+pub use declared::{element_of, extents_of, is_unnamed};
 pub use element::Element;
 pub use host::{Data, HostTensor, HostValue, NarrowNumbers, run_node};
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
@@ -38,5 +41,6 @@ pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};
 pub use narrow::{Narrow, Narrowing, Powers};
 pub use network::{Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkParts, ParameterRole};
+pub use random::random_values;
 pub use session::Session;
 pub use tensor::{Elements, Tensor};

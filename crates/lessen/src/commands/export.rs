@@ -57,6 +57,12 @@ impl Export {
                 "there is no folder to write; name one, or a file with --onnx",
             ));
         };
+        if out.extension().is_some_and(|extension| extension == "onnx") {
+            return Err(Error::user(format!(
+                "{0} would be a folder; write --onnx {0} for an ONNX file, or name another folder",
+                out.display()
+            )));
+        }
         let dtype = self
             .dtype
             .as_deref()

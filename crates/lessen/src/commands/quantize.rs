@@ -68,6 +68,12 @@ impl Quantize {
         if self.model.folder().is_file() && gguf_file(self.model.folder()).is_none() {
             return self.onnx();
         }
+        if self.out.extension().is_some_and(|extension| extension == "onnx") {
+            return Err(Error::user(format!(
+                "{} would be a folder; for an ONNX file, write the model with lessen export --onnx FILE and quantize FILE",
+                self.out.display()
+            )));
+        }
         let data = match &self.calibrate[..] {
             [] => None,
             [data] => Some((data.as_path(), self.method())),
@@ -93,6 +99,7 @@ impl Quantize {
             Some(_) => Some([self.scored(None)?, self.scored(Some(&self.out))?]),
             None => None,
         };
+        found.remarks.iter().for_each(|remark| tell(remark));
         for (name, reason) in &found.left {
             tell(&format!("{name} stays in f32: {reason}"));
         }

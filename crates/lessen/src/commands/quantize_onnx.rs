@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use lessen::onnx::{Inputs, random_values};
+use lessen::onnx::Inputs;
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::quantize::{QuantizedModel, Ranges, observed, quantize};
-use lessen_onnx::{Data, HostValue, Model, Session};
+use lessen_onnx::{Data, HostValue, Model, Session, random_values};
 use lessen_run::calibration::{Magnitudes, Method};
 use lessen_run::{Error, Result};
 use serde_json::json;

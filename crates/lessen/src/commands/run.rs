@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use lessen::onnx::{Inputs, check, random_values, write};
-use lessen_onnx::{HostValue, Model, Session};
+use lessen::onnx::{Inputs, check, write};
+use lessen_onnx::{HostValue, Model, Session, random_values};
 use lessen_run::Result;
 use serde_json::{Value, json};
 

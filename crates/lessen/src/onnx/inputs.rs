@@ -7,7 +7,7 @@ use std::path::Path;
 use lessen_base::{Error, Result};
 use lessen_data::arrays::{Array, Dtype, npy, npz};
 use lessen_onnx::proto::{Dimension, DimensionProto, ValueInfoProto};
-use lessen_onnx::{Element, HostValue, Model, Sizes};
+use lessen_onnx::{HostValue, Model, Sizes, element_of, extents_of, is_unnamed};
 
 use super::elements::{dtype, taken};
 
@@ -119,7 +119,7 @@ impl Inputs {
         }
         for input in &model.inputs {
             let given = &self.arrays[&input.name];
-            let (Some(dims), Some(shape)) = (extents(input), given.shape()) else {
+            let (Some(dims), Some(shape)) = (extents_of(input), given.shape()) else {
                 continue;
             };
             given.check_shape(input, dims)?;
@@ -224,32 +224,16 @@ impl Given {
     }
 }
 
-/// Whether a name of an extent only says that the extent is not known: each such extent has a size of its own.
-pub(crate) fn is_unnamed(name: &str) -> bool {
-    name.is_empty() || name == "?" || name.parse::<i64>().is_ok_and(|number| number < 0)
-}
-
 /// The dtype that an array for an input of this name has; none for no input of numbers.
 pub fn dtype_of_input(model: &Model, name: &str) -> Option<Dtype> {
     let input = model.inputs.iter().find(|input| input.name == name)?;
     element_of(input).map(dtype)
 }
 
-/// The element type of an input of numbers.
-pub(crate) fn element_of(input: &ValueInfoProto) -> Option<Element> {
-    Element::of(input.r#type.as_ref()?.tensor_type.as_ref()?.elem_type)
-}
-
 /// The names of a model's inputs.
 fn names(model: &Model) -> String {
     let names: Vec<&str> = model.inputs.iter().map(|input| input.name.as_str()).collect();
     names.join(", ")
-}
-
-/// The extents that the file says of an input.
-pub(crate) fn extents(input: &ValueInfoProto) -> Option<&[DimensionProto]> {
-    let shape = input.r#type.as_ref()?.tensor_type.as_ref()?.shape.as_ref()?;
-    Some(&shape.dim)
 }
 
 /// Extents as `[batch, 8]`.

@@ -63,7 +63,7 @@ fn what_makes_no_sense_is_refused_with_its_place_and_a_remedy() {
     }
     let sentence = refused(dir, &["condense", "adder", "--per-class", "1"]);
     assert!(
-        sentence.contains("the recipe adder is for data.format = adder, and images are condensed"),
+        sentence.contains("the recipe adder is for data.format = adder, and this command needs images"),
         "{sentence}"
     );
     let sentence = refuse(

@@ -225,3 +225,25 @@ fn an_onnx_file_has_its_layers_and_what_has_no_model_is_named() {
     let refused = refuse(dir, &["energy", "relu.onnx", "--bits", "8"]);
     assert!(refused.contains("relu.onnx has no layers that multiply"), "{refused}");
 }
+
+#[test]
+fn an_onnx_file_of_integers_has_the_layers_of_its_floats() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let weight: Vec<f32> = (0..40).map(|i| (i as f32 - 20.0) / 10.0).collect();
+    Graph::default()
+        .input("x", F32, &[Extent::Named("batch"), Extent::Size(8)])
+        .floats("weight", &[8, 5], &weight)
+        .node("MatMul", "y", &["x", "weight"])
+        .output("y", F32)
+        .write(&dir.join("floats.onnx"));
+    succeed(dir, &["quantize", "floats.onnx", "-o", "integers.onnx"]);
+    let report = |file| energy(dir, file, &["--bits", "8", "--batch", "3"]);
+    let [floats, integers] = ["floats.onnx", "integers.onnx"].map(report);
+    for report in [&floats, &integers] {
+        assert_eq!(names(report).len(), 1);
+        assert_eq!(report["layers"][0]["macs"], 3 * 8 * 5);
+        assert!(report["without_model"].as_array().unwrap().is_empty(), "{report}");
+    }
+    assert_eq!(floats["layers"][0]["cycles"], integers["layers"][0]["cycles"]);
+}

@@ -70,7 +70,16 @@ fn a_quantized_model_is_scored_and_asked_as_its_source() {
     assert!(sentence.contains("--base nowhere"), "{sentence}");
     let sentence = refuse(dir, &["quantize", "run", "-o", "again", "--adapter", "run"]);
     assert!(sentence.contains("adapters"), "{sentence}");
-    assert!(!dir.join("again").exists());
+    for asked in [
+        ["quantize", "run", "-o", "again.onnx"],
+        ["export", "run", "again.onnx", "-q"],
+    ] {
+        let sentence = refuse(dir, &asked);
+        assert!(sentence.contains("again.onnx would be a folder"), "{sentence}");
+    }
+    let said = stderr(&lessen(dir, &["export", "small", "--onnx", "small.onnx"]));
+    assert!(said.contains("the file has the model's integers as floats"), "{said}");
+    assert!(!dir.join("again").exists() && !dir.join("again.onnx").exists());
     assert_eq!(first, fs::read_to_string(dir.join("small/config.json")).unwrap());
 }
 
@@ -167,6 +176,20 @@ fn kernels_of_convolutions_become_integers() {
         for model in [&small, &fixed] {
             json(dir, &["predict", model, "--image", text(&image), "--json"]);
         }
+        for class in ["top", "middle", "bottom"] {
+            fs::create_dir_all(dir.join("colours").join(class)).unwrap();
+            fs::copy(&image, dir.join("colours").join(class).join("1.png")).unwrap();
+        }
+        let asked = [
+            "quantize",
+            &run,
+            "-o",
+            &format!("{kind}-colours"),
+            "--calibrate",
+            "colours",
+        ];
+        let said = stderr(&lessen(dir, &asked));
+        assert!(said.contains("in colour; such images are converted to grey"), "{said}");
         let sentence = refuse(dir, &["quantize", &small, "-o", "again"]);
         assert!(sentence.contains("the model is quantized"), "{sentence}");
     }

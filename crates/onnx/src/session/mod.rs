@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use lessen_base::Result;
 use lessen_device::{Backend, ProgramId};
-use lessen_graph::Trace;
+use lessen_graph::{Graph, Trace};
 
 use self::builder::Builder;
 use self::constants::Constants;
@@ -81,13 +81,25 @@ impl<B: Backend + ?Sized> Session<B> {
     /// Calls a function with the device and the programs of the way that the last run went, in their order.
     pub fn with_programs<R>(&self, f: impl FnOnce(&mut B, &[ProgramId]) -> R) -> R {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut programs = Vec::new();
-        let mut section = Some(&state.first);
-        while let Some(alternative) = section.and_then(|section| section.alternatives.first()) {
-            programs.extend(alternative.program.as_ref().map(Program::id));
-            section = alternative.next.as_deref();
-        }
+        let programs: Vec<ProgramId> = last_way(&state.first)
+            .filter_map(|alternative| alternative.program.as_ref().map(Program::id))
+            .collect();
         f(state.backend.as_mut(), &programs)
+    }
+
+    /// What the last run computed: the graphs of its programs in their order, and the nodes that were computed in
+    /// memory.
+    pub fn last_run(&self) -> (Vec<Graph>, Vec<Arc<Node>>) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut graphs, mut in_memory) = (Vec::new(), Vec::new());
+        for alternative in last_way(&state.first) {
+            graphs.extend(alternative.program.as_ref().map(|program| program.graph.clone()));
+            in_memory.extend(alternative.items.iter().filter_map(|item| match item {
+                Item::Node(node) => Some(node.clone()),
+                Item::Decision(..) => None,
+            }));
+        }
+        (graphs, in_memory)
     }
 
     /// The model.
@@ -215,4 +227,11 @@ impl<B: Backend + ?Sized> Session<B> {
         };
         Ok((alternative, time))
     }
+}
+
+/// The alternatives that the last run took, from a section on.
+fn last_way(first: &Section) -> impl Iterator<Item = &Alternative> {
+    std::iter::successors(first.alternatives.first(), |alternative| {
+        alternative.next.as_deref()?.alternatives.first()
+    })
 }

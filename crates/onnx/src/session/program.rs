@@ -43,6 +43,8 @@ pub(super) struct Program {
     inputs: Vec<(String, Type)>,
     /// Names of its outputs with their types in the file and their extents.
     outputs: Vec<(String, Element, Vec<usize>)>,
+    /// What it computes.
+    pub graph: Graph,
 }
 
 impl Program {
@@ -63,8 +65,10 @@ impl Program {
             program,
             inputs: of_kind(&graph, InputKind::Data),
             outputs: outputs(&graph, &part.outputs),
+            graph,
         };
-        let filled = loaded.fill(backend, model, &part, of_kind(&graph, InputKind::State));
+        let states = of_kind(&loaded.graph, InputKind::State);
+        let filled = loaded.fill(backend, model, &part, states);
         match filled {
             Ok(()) => Ok((loaded, time)),
             Err(error) => {

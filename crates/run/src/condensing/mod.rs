@@ -139,8 +139,9 @@ fn announce(
         Iterations::Count(count) => format!(", {}", counted(count as u64, "iteration")),
         Iterations::Minutes(minutes) => format!(", as many iterations as fill {}", show_duration(60.0 * minutes)),
     };
+    let [height, width, channels] = images.train.shape();
     report(&format!(
-        "{}: {} of {} classes from {} by {}, {} with {elements} parameters{long}, peak memory {}, in {}",
+        "{}: {} of {height} x {width} x {channels} of {} classes from {} by {}, {} with {elements} parameters{long}, peak memory {}, in {}",
         start.config.recipe(),
         counted((per_class * classes) as u64, "image"),
         classes,

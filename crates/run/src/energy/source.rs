@@ -3,11 +3,13 @@
 use lessen_base::{Error, Result};
 use lessen_graph::{Graph, InputKind, Trace};
 use lessen_hardware::networks::{NETWORKS, PublishedNetwork};
-use lessen_hardware::{Bits, BitsByLayer, GraphLayers, Layer, Uncounted, layers_of_graph, read_network};
+use lessen_hardware::{Bits, BitsByLayer, GraphLayers, Layer, Uncounted, layers_of_graphs, read_network};
 use lessen_nn::{BatchShape, Context, Model};
-use lessen_onnx::{Imported, Sizes, fitting_sizes, size_names};
+use lessen_onnx::{Imported, Session, Sizes, fitting_sizes, random_values, size_names};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::device::NewBackend;
 use crate::folder::WhichModel;
@@ -72,7 +74,7 @@ impl LayerSource<'_> {
         } else if path.is_dir() {
             self.saved(path, new_backend)?
         } else if is("onnx") {
-            self.onnx(path)?
+            self.onnx(path, new_backend)?
         } else if let Some(text) = is("toml").then(|| listed(path)).flatten() {
             self.listed(path, &text)?
         } else {
@@ -130,8 +132,8 @@ impl LayerSource<'_> {
         })
     }
 
-    fn onnx(&self, path: &Path) -> Result<ModelLayers> {
-        let model = lessen_onnx::Model::open(path)?;
+    fn onnx(&self, path: &Path, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+        let model = Arc::new(lessen_onnx::Model::open(path)?);
         let names = size_names(&model);
         // The first extent with a name is the batch, the others lengths.
         let length = self.length.unwrap_or(LENGTH);
@@ -148,18 +150,30 @@ impl LayerSource<'_> {
         };
         let sizes = fitting_sizes(&model, &sizes, &free)?;
         let imported = Imported::of(&model, &sizes).map_err(|e| e.at(path.display()))?;
-        let mut found = self.traced(&imported.graph)?;
-        let mut missing: Vec<String> = Vec::new();
-        for (node, reason) in &imported.opaque {
-            let shown = model
-                .nodes
-                .get(*node)
-                .map_or_else(|| format!("node {node}"), lessen_onnx::Node::shown);
-            missing.push(format!(
-                "{shown} has no cost model ({reason}): it would be counted by the products of its own definition, which \
-                 are missing here"
-            ));
-        }
+        let opaque: Vec<(String, &String)> = imported
+            .opaque
+            .iter()
+            .filter_map(|(node, reason)| Some((model.nodes.get(*node)?.shown(), reason)))
+            .collect();
+        // Integers and what depends on elements are known when the model has run.
+        let ran = match opaque.is_empty() {
+            true => None,
+            false => run_once(&model, &sizes, new_backend).ok(),
+        };
+        let (graphs, in_memory) = ran.unwrap_or_else(|| {
+            let all = opaque.iter().map(|(node, _)| node.clone()).collect();
+            (vec![imported.graph.clone()], all)
+        });
+        let mut found = self.traced(&graphs)?;
+        let left = opaque.iter().filter(|(node, _)| in_memory.contains(node));
+        let mut missing: Vec<String> = left
+            .map(|(node, reason)| {
+                format!(
+                    "{node} has no cost model ({reason}): it would be counted by the products of its own definition, \
+                     which are missing here"
+                )
+            })
+            .collect();
         missing.append(&mut found.missing);
         let mut shown: Vec<String> = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect();
         shown.sort();
@@ -227,7 +241,7 @@ impl LayerSource<'_> {
         let cx = Context::new(&trace, false);
         trace.output("logits", model.logits(&cx, batch));
         drop(cx);
-        let found = self.traced(&trace.finish())?;
+        let found = self.traced(&[trace.finish()])?;
         Ok(ModelLayers {
             name: self.model.to_string(),
             source: format!("{source}, {shown}"),
@@ -235,12 +249,12 @@ impl LayerSource<'_> {
         })
     }
 
-    fn traced(&self, graph: &Graph) -> Result<ModelLayers> {
+    fn traced(&self, graphs: &[Graph]) -> Result<ModelLayers> {
         let GraphLayers {
             layers,
             without_model,
             without_products,
-        } = layers_of_graph(graph, self.default_bits())?;
+        } = layers_of_graphs(graphs, self.default_bits())?;
         Ok(ModelLayers {
             name: String::new(),
             source: String::new(),
@@ -250,6 +264,21 @@ impl LayerSource<'_> {
             without_products,
         })
     }
+}
+
+/// Runs a model on random inputs; the graphs of its programs, and the nodes that were computed in memory.
+///
+/// # Errors
+/// An operator that is not known, inputs whose extents are not known, memory that the device does not have.
+fn run_once(
+    model: &Arc<lessen_onnx::Model>,
+    sizes: &Sizes,
+    new_backend: NewBackend<'_>,
+) -> Result<(Vec<Graph>, HashSet<String>)> {
+    let session = Session::new(model.clone(), new_backend()?)?;
+    session.run(random_values(model, sizes, 1)?)?;
+    let (graphs, nodes) = session.last_run();
+    Ok((graphs, nodes.iter().map(|node| node.shown()).collect()))
 }
 
 /// The text of a TOML file that lists layers; none for a recipe, or a file that cannot be read.

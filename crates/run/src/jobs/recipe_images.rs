@@ -33,8 +33,8 @@ impl RecipeImages {
     pub fn read(config: &Config) -> Result<RecipeImages> {
         if config.data.format != DataFormat::Images {
             return Err(Error::user(format!(
-                "the recipe {} is for data.format = {}, and images are condensed; name one for images, such as mnist or \
-                 cifar10",
+                "the recipe {} is for data.format = {}, and this command needs images; name one for images, such as \
+                 mnist or cifar10",
                 config.recipe(),
                 config.data.format
             )));

@@ -7,7 +7,7 @@ use crate::saved_run::{SavedRun, model_dir};
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_graph::{InputKind, Tensor, Trace};
-use lessen_nn::{BatchShape, Context, Model, Task};
+use lessen_nn::{BatchShape, Context, Model, Task, checkpoint};
 use lessen_onnx::export::{ExportInput, InputForm, Sample, points};
 use lessen_train::Session;
 use serde_json::{Map, Value, json};
@@ -78,11 +78,13 @@ impl Function {
         }
         let mut run = SavedRun::open(root, options.which, options.adapters, new_backend)?;
         run.set_precision(Precision::F32);
+        let is_of_integers = checkpoint::check_unquantized(run.source()).is_err();
+        let note = "the file has the model's integers as floats; `lessen quantize FILE.onnx` writes one of integers";
         Ok(Function {
             session: run.session()?,
             outputs: Outputs::Logits(Box::new(run.saved().model.clone())),
             source: run.source().to_path_buf(),
-            notes: Vec::new(),
+            notes: is_of_integers.then(|| note.to_string()).into_iter().collect(),
         })
     }
 

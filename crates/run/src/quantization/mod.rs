@@ -35,6 +35,8 @@ pub struct QuantizedFolder {
     /// Names of parameters whose groups have fewer elements than was asked for, since those do not divide their rows,
     /// and the elements.
     pub smaller_groups: BTreeMap<String, usize>,
+    /// What there is to say of the data of a calibration, a sentence each.
+    pub remarks: Vec<String>,
     /// The number of layers whose inputs have a fixed scale, and what the scales are from, in words; none where each
     /// row has its own.
     pub fixed: Option<(usize, String)>,
@@ -92,19 +94,17 @@ pub fn quantize_folder(
         Ok(run)
     };
     let original = open(root, which, Some(Precision::F32))?;
-    let (scales, origin) = match calibration {
+    let (scales, origin, remarks) = match calibration {
         Some((data, method)) => {
-            let found = original.calibrate(data, method)?;
+            let (found, remarks) = original.calibrate(data, method)?;
             let shown = data.display();
-            (
-                found.scales,
-                format!("by {method} of {} examples of {shown}", found.examples),
-            )
+            let origin = format!("by {method} of {} examples of {shown}", found.examples);
+            (found.scales, origin, remarks)
         }
-        None => (
-            original.trained_scales()?.unwrap_or_default(),
-            "as it was trained".to_string(),
-        ),
+        None => {
+            let trained = original.trained_scales()?.unwrap_or_default();
+            (trained, "as it was trained".to_string(), Vec::new())
+        }
     };
     let is_integer = |layer: &String| weights.chosen.contains(&format!("{layer}.weight"));
     let (with, without): (Vec<String>, Vec<String>) = layers
@@ -142,6 +142,7 @@ pub fn quantize_folder(
         smaller_groups: smaller_groups(&model, &weights, integers),
         quantized: weights.chosen.into_iter().collect(),
         left: weights.left,
+        remarks,
         fixed,
         bytes,
         difference: compared.difference,

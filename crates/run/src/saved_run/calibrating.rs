@@ -16,19 +16,21 @@ use std::path::Path;
 const LAST: f32 = 127.0;
 
 impl SavedRun<'_> {
-    /// The scales of the inputs of all layers that follow from data: a file as a whole, or the split `dev` of a folder.
+    /// The scales of the inputs of all layers that follow from data: a file as a whole, or the split `dev` of a folder;
+    /// and what there is to say of the data, a sentence each.
     ///
     /// # Errors
     /// Data that is missing, damaged, or does not fit the model, and inputs that are not finite.
-    pub(crate) fn calibrate(&self, data: &Path, method: Method) -> Result<Calibrated> {
+    pub(crate) fn calibrate(&self, data: &Path, method: Method) -> Result<(Calibrated, Vec<String>)> {
         let settings = self.settings_for(Some(data))?;
         let config = Config::of(settings, self.config.phase.as_deref())?;
         let config = config.for_evaluation().for_whole_data();
         let task = CheckedTask::assemble(config, Some(self.saved.clone()))?;
         let source = task.evaluation(DEV)?;
         let mut session = self.session()?;
-        calibrate(&mut session, &self.saved.model, source.as_ref(), method, EXAMPLES)
-            .map_err(|error| Error::user(format!("{}: {}", data.display(), error.message())))
+        let found = calibrate(&mut session, &self.saved.model, source.as_ref(), method, EXAMPLES)
+            .map_err(|error| Error::user(format!("{}: {}", data.display(), error.message())))?;
+        Ok((found, task.data()?.corpus().remarks().to_vec()))
     }
 
     /// The scales of the inputs of layers that a training for integers of 8 bits has left; none for a model that has

@@ -31,22 +31,32 @@ pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
     }
 }
 
-/// What there is to say of classes that the model has no names for and the data has; nothing where both have names, or
-/// neither has.
+/// What there is to say of classes that have names on one side alone, the model's or the data's, and are the same by
+/// their numbers; nothing where both have names, or neither has.
 pub(crate) fn unnamed(model: &Model, names: &[String]) -> Option<String> {
     let known = model.labels();
-    let is_unnamed = !known.is_empty() && *known == numbered_labels(known.len()) && names != known;
-    (is_unnamed && !are_numbers(names)).then(|| {
-        let all: Vec<String> = known
-            .iter()
-            .zip(names)
-            .map(|(own, name)| format!("{own} is {name}"))
-            .collect();
-        format!(
-            "the model has no names for its classes, so they are taken in the data's order: {}",
-            some_of(&all)
-        )
-    })
+    let is_unnamed = |names: &[String]| are_numbers(names) || *names == numbered_labels(names.len());
+    if known.is_empty() || names.is_empty() || !are_same_by_number(names, known) {
+        return None;
+    }
+    let pairs = known.iter().zip(names);
+    let (whose, order, all): (_, _, Vec<String>) = match (is_unnamed(known), is_unnamed(names)) {
+        (true, false) => (
+            "model",
+            "data",
+            pairs.map(|(own, name)| format!("{own} is {name}")).collect(),
+        ),
+        (false, true) => (
+            "data",
+            "model",
+            pairs.map(|(own, name)| format!("{name} is {own}")).collect(),
+        ),
+        _ => return None,
+    };
+    Some(format!(
+        "the {whose} has no names for its classes, so they are taken in the {order}'s order: {}",
+        some_of(&all)
+    ))
 }
 
 /// Numbers the classes of a trained classifier in the order of `names`, the data's. Returns the old number of each
@@ -160,10 +170,19 @@ mod tests {
             remark.ends_with("taken in the data's order: LABEL_0 is good, LABEL_1 is bad"),
             "{remark}"
         );
+        let remark = unnamed(&model("0 1"), &names("good bad")).unwrap();
+        assert!(remark.ends_with("in the data's order: 0 is good, 1 is bad"), "{remark}");
+        let remark = unnamed(&model("good bad"), &names("0 1")).unwrap();
+        assert!(
+            remark
+                == "the data has no names for its classes, so they are taken in the model's order: 0 is good, 1 is bad",
+            "{remark}"
+        );
         for (labels, data) in [
             ("a b", "b a"),
             ("LABEL_0 LABEL_1", "0 1"),
             ("LABEL_0 LABEL_1", "LABEL_0 LABEL_1"),
+            ("1 2", "0 1"),
         ] {
             assert_eq!(unnamed(&model(labels), &names(data)), None, "{labels}; {data}");
         }

@@ -4,6 +4,7 @@ use super::Run;
 use super::unknown_tokens::UnknownTokens;
 use crate::cut_texts::{CutTexts, is_warning, remark};
 use crate::formats::images::network_of;
+use crate::task::class_names::unnamed;
 use crate::task::first_weights::{self, FirstWeights};
 use crate::wording::in_phase;
 use crate::wording::{counted, some_of};
@@ -25,8 +26,10 @@ impl Run {
         } else {
             format!(" ({trained} trained)")
         };
+        let image = self.phase.task.model().image();
+        let image = image.map_or(String::new(), |[h, w, c]| format!(" on images of {h} x {w} x {c}"));
         self.log.report(&format!(
-            "{}{phase_name}: {} with {count} parameters{trained}, {}, peak memory {}, in {}",
+            "{}{phase_name}: {} with {count} parameters{trained}{image}, {}, peak memory {}, in {}",
             self.recipe.name(),
             self.phase.task.model().architecture().name(),
             counted(self.phase.steps.total, "step"),
@@ -38,6 +41,8 @@ impl Run {
             && let Ok(data) = self.phase.task.data()
         {
             data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+            let unnamed = unnamed(self.phase.task.model(), self.phase.task.goal().class_names());
+            unnamed.iter().for_each(|remark| self.log.note(remark));
             self.announce_network();
             let unknown = UnknownTokens::of(&self.phase.sources).remark();
             unknown.iter().for_each(|remark| self.log.note(remark));

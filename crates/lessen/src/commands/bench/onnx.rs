@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use lessen::bench::onnx::{Beside, Measured, OperationTime, measure};
-use lessen::onnx::{Inputs, random_values};
-use lessen_onnx::Model;
+use lessen::onnx::Inputs;
+use lessen_onnx::{Model, random_values};
 use lessen_run::Result;
 use lessen_train::show_size;
 use serde_json::json;

@@ -1,11 +1,13 @@
-//! Random inputs.
+//! Random inputs of a model.
 
 use lessen_base::{Result, SplitMix64};
 use lessen_graph::Array;
-use lessen_onnx::proto::Dimension;
-use lessen_onnx::{Data, HostTensor, HostValue, Imported, Model, Sizes};
 
-use super::{element_of, extents, is_unnamed};
+use crate::declared::{element_of, extents_of, is_unnamed};
+use crate::host::{Data, HostTensor, HostValue};
+use crate::import::{Imported, Sizes};
+use crate::model::Model;
+use crate::proto::Dimension;
 
 /// The most elements of a random input.
 const MOST: usize = 1 << 32;
@@ -21,7 +23,7 @@ pub fn random_values(model: &Model, sizes: &Sizes, seed: u64) -> Result<Vec<(Str
     let traced = Imported::of(model, sizes).map(|imported| lessen_device::random_inputs(&imported.graph, seed));
     let traced = traced.unwrap_or_default();
     let values = model.inputs.iter().map(|input| {
-        let (Some(element), Some(dims)) = (element_of(input), extents(input)) else {
+        let (Some(element), Some(dims)) = (element_of(input), extents_of(input)) else {
             return Err(model.error(&format!(
                 "the input `{0}` is no array of numbers with extents; give it with --input {0}=FILE",
                 input.name
