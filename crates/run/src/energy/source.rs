@@ -170,7 +170,7 @@ impl LayerSource<'_> {
             .map(|(node, reason)| {
                 format!(
                     "{node} has no cost model ({reason}): it would be counted by the products of its own definition, \
-                     which are missing here"
+                     if it has any, which are missing here"
                 )
             })
             .collect();
