@@ -75,7 +75,7 @@ pub fn layers_of_graphs(graphs: &[Graph], bits: Bits) -> Result<GraphLayers> {
     })
 }
 
-/// Layers that have been found, with their names, and operations that are none, by name.
+/// The layers of the graphs so far, how often each name was taken, and the other operations by name.
 #[derive(Default)]
 struct Found {
     layers: Vec<Layer>,
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Takes the data of the graph for results of layers before it.
+    /// Marks the data inputs of the graph as results of earlier layers.
     fn follows_layers(&mut self, graph: &Graph) {
         for input in graph.inputs.iter().filter(|input| input.kind == InputKind::Data) {
             self.layered[input.value.index()] = true;

@@ -87,8 +87,7 @@ impl<B: Backend + ?Sized> Session<B> {
         f(state.backend.as_mut(), &programs)
     }
 
-    /// What the last run computed: the graphs of its programs in their order, and the nodes that were computed in
-    /// memory.
+    /// The graphs of the last run's programs, in their order, and the nodes that it computed in memory.
     pub fn last_run(&self) -> (Vec<Graph>, Vec<Arc<Node>>) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut graphs, mut in_memory) = (Vec::new(), Vec::new());

@@ -43,7 +43,7 @@ pub(super) struct Program {
     inputs: Vec<(String, Type)>,
     /// Names of its outputs with their types in the file and their extents.
     outputs: Vec<(String, Element, Vec<usize>)>,
-    /// What it computes.
+    /// The graph that was compiled.
     pub graph: Graph,
 }
 

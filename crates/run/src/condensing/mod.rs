@@ -141,7 +141,8 @@ fn announce(
     };
     let [height, width, channels] = images.train.shape();
     report(&format!(
-        "{}: {} of {height} x {width} x {channels} of {} classes from {} by {}, {} with {elements} parameters{long}, peak memory {}, in {}",
+        "{}: {} of {height} x {width} x {channels} of {} classes from {} by {}, {} with {elements} parameters{long}, \
+         peak memory {}, in {}",
         start.config.recipe(),
         counted((per_class * classes) as u64, "image"),
         classes,

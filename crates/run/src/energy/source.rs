@@ -155,7 +155,7 @@ impl LayerSource<'_> {
             .iter()
             .filter_map(|(node, reason)| Some((model.nodes.get(*node)?.shown(), reason)))
             .collect();
-        // Integers and what depends on elements are known when the model has run.
+        // A run resolves operations on integers and shapes that depend on elements.
         let ran = match opaque.is_empty() {
             true => None,
             false => run_once(&model, &sizes, new_backend).ok(),

@@ -35,7 +35,7 @@ pub struct QuantizedFolder {
     /// Names of parameters whose groups have fewer elements than was asked for, since those do not divide their rows,
     /// and the elements.
     pub smaller_groups: BTreeMap<String, usize>,
-    /// What there is to say of the data of a calibration, a sentence each.
+    /// Remarks on the data of a calibration, a sentence each.
     pub remarks: Vec<String>,
     /// The number of layers whose inputs have a fixed scale, and what the scales are from, in words; none where each
     /// row has its own.

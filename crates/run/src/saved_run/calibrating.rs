@@ -17,7 +17,7 @@ const LAST: f32 = 127.0;
 
 impl SavedRun<'_> {
     /// The scales of the inputs of all layers that follow from data: a file as a whole, or the split `dev` of a folder;
-    /// and what there is to say of the data, a sentence each.
+    /// and the remarks on the data, a sentence each.
     ///
     /// # Errors
     /// Data that is missing, damaged, or does not fit the model, and inputs that are not finite.

@@ -31,8 +31,8 @@ pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
     }
 }
 
-/// What there is to say of classes that have names on one side alone, the model's or the data's, and are the same by
-/// their numbers; nothing where both have names, or neither has.
+/// A remark on classes that are matched by number, since only the model or only the data names them; none where both
+/// have names, or neither has.
 pub(crate) fn unnamed(model: &Model, names: &[String]) -> Option<String> {
     let known = model.labels();
     let is_unnamed = |names: &[String]| are_numbers(names) || *names == numbered_labels(names.len());
