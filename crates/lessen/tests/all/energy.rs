@@ -216,6 +216,13 @@ fn an_onnx_file_has_its_layers_and_what_has_no_model_is_named() {
     assert_eq!((names(&report), &report["batch"]), (vec!["stem"], &Value::from(5)));
     assert_eq!(report["layers"][0]["macs"], 5 * 64 * 9 * 2 * 6);
     assert_eq!(report["without_model"].as_array().unwrap().len(), 1);
+    let notes = report["notes"].as_array().unwrap();
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.as_str().unwrap().contains("could not be run")),
+        "{notes:?}"
+    );
 
     Graph::default()
         .input("x", F32, &[Extent::Size(3)])

@@ -44,7 +44,11 @@ impl EnergyReport {
     pub fn new(network: ModelLayers, hardware: &dyn CostModel) -> Result<EnergyReport> {
         Ok(EnergyReport {
             accelerator: hardware.name().to_string(),
-            notes: hardware.notes(),
+            notes: hardware
+                .notes()
+                .into_iter()
+                .chain(network.notes.iter().cloned())
+                .collect(),
             cost: network_cost(hardware, &network.layers)?,
             mappings: None,
             network,

@@ -51,6 +51,8 @@ pub struct ModelLayers {
     pub layers: Vec<Layer>,
     /// Operations that multiply and are not among them, with the reason, a sentence each without a full stop.
     pub missing: Vec<String>,
+    /// How the layers were found, where the numbers rest on it, a sentence each without a full stop.
+    pub notes: Vec<String>,
     /// Operations without products.
     pub without_products: Vec<Uncounted>,
 }
@@ -114,6 +116,7 @@ impl LayerSource<'_> {
             batch: self.batch,
             layers: network.layers(self.batch as u64, self.default_bits())?,
             missing: Vec::new(),
+            notes: Vec::new(),
             without_products: Vec::new(),
         })
     }
@@ -128,6 +131,7 @@ impl LayerSource<'_> {
             batch: self.batch,
             layers: network.layers,
             missing: Vec::new(),
+            notes: Vec::new(),
             without_products: Vec::new(),
         })
     }
@@ -156,11 +160,18 @@ impl LayerSource<'_> {
             .filter_map(|(node, reason)| Some((model.nodes.get(*node)?.shown(), reason)))
             .collect();
         // A run resolves operations on integers and shapes that depend on elements.
-        let ran = match opaque.is_empty() {
+        let run = match opaque.is_empty() {
             true => None,
-            false => run_once(&model, &sizes, new_backend).ok(),
+            false => Some(run_once(&model, &sizes, new_backend)),
         };
-        let (graphs, in_memory) = ran.unwrap_or_else(|| {
+        let notes = match &run {
+            Some(Err(error)) => vec![format!(
+                "the file could not be run, by which operations on integers find their products: {}",
+                error.message()
+            )],
+            _ => Vec::new(),
+        };
+        let (graphs, in_memory) = run.and_then(Result::ok).unwrap_or_else(|| {
             let all = opaque.iter().map(|(node, _)| node.clone()).collect();
             (vec![imported.graph.clone()], all)
         });
@@ -189,6 +200,7 @@ impl LayerSource<'_> {
             source: format!("the ONNX file {} ({sizes})", path.display()),
             batch: batch.unwrap_or(1).max(1),
             missing,
+            notes,
             ..found
         })
     }
@@ -261,6 +273,7 @@ impl LayerSource<'_> {
             batch: self.batch,
             layers,
             missing: without_model.iter().map(Uncounted::sentence).collect(),
+            notes: Vec::new(),
             without_products,
         })
     }
