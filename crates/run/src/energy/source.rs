@@ -51,7 +51,7 @@ pub struct ModelLayers {
     pub layers: Vec<Layer>,
     /// Operations that multiply and are not among them, with the reason, a sentence each without a full stop.
     pub missing: Vec<String>,
-    /// How the layers were found, where the numbers rest on it, a sentence each without a full stop.
+    /// Remarks on how the layers were found, a sentence each without a full stop.
     pub notes: Vec<String>,
     /// Operations without products.
     pub without_products: Vec<Uncounted>,
@@ -166,7 +166,7 @@ impl LayerSource<'_> {
         };
         let notes = match &run {
             Some(Err(error)) => vec![format!(
-                "the file could not be run, by which operations on integers find their products: {}",
+                "the file could not be run, so products of operations on integers are not counted: {}",
                 error.message()
             )],
             _ => Vec::new(),
