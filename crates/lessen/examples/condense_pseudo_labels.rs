@@ -19,6 +19,12 @@ const LABELLED: usize = 10;
 const MEAN: f32 = 0.1307;
 const DEVIATION: f32 = 0.3081;
 
+/// Real images of a class in an update of the images.
+const REAL: usize = 64;
+
+/// Learning rate of the images: ten times the published one, since they have a twentieth of the published iterations.
+const IMAGE_RATE: f64 = 1.0;
+
 /// The images and labels of a split of MNIST.
 fn digits(folder: &Path, split: &str) -> Result<LabelledImages> {
     let file = |what: &str| {
@@ -46,18 +52,24 @@ fn digits(folder: &Path, split: &str) -> Result<LabelledImages> {
     )
 }
 
+/// The whole number that argument `place` says, if there is one.
+fn number(arguments: &[String], place: usize) -> Result<Option<usize>> {
+    let parse = |word: &String| {
+        word.parse()
+            .map_err(|_| Error::user(format!("'{word}' is not a whole number")).at(format!("argument {}", place + 1)))
+    };
+    arguments.get(place).map(parse).transpose()
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(folder) = arguments.first().map(Path::new) else {
         return Err(Error::user("name a folder with the files of MNIST"));
     };
-    let number = |place: usize, default: usize| {
-        arguments
-            .get(place)
-            .and_then(|word| word.parse().ok())
-            .unwrap_or(default)
-    };
-    let (per_class, iterations, networks) = (number(1, 1), number(2, 50), number(3, 5));
+    let per_class = number(&arguments, 1)?.unwrap_or(1);
+    let iterations = number(&arguments, 2)?.unwrap_or(50);
+    let networks = number(&arguments, 3)?.unwrap_or(5);
+    let epochs = number(&arguments, 4)?;
     let (train, test) = (digits(folder, "train")?, digits(folder, "t10k")?);
     let network: VisionModel = ConvNet::new(train.classes()).into();
 
@@ -85,6 +97,8 @@ fn main() -> Result<()> {
     for (name, source) in sources {
         let settings = Settings {
             iterations,
+            real_batch: REAL,
+            image_rate: IMAGE_RATE,
             ..Settings::published(Method::Md, per_class)?
         };
         let mut condenser = Condenser::new(device()?, &network, source, settings)?;
@@ -93,7 +107,7 @@ fn main() -> Result<()> {
         }
         let condensed = condenser.images()?;
         let judged = TrainingSettings {
-            epochs: arguments.get(4).and_then(|word| word.parse().ok()),
+            epochs,
             ..TrainingSettings::published(&network, train.shape(), true)?
         };
         let sets: [&dyn ImageSource; 1] = [&condensed];

@@ -143,18 +143,24 @@ fn learnt_table(all: &Titles, classes: usize) -> Result<Vec<f32>> {
     Ok(weights.remove("table").map_or(Vec::new(), |table| table.data))
 }
 
+/// The whole number that argument `place` says, if there is one.
+fn number(arguments: &[String], place: usize) -> Result<Option<usize>> {
+    let parse = |word: &String| {
+        word.parse()
+            .map_err(|_| Error::user(format!("'{word}' is not a whole number")).at(format!("argument {}", place + 1)))
+    };
+    arguments.get(place).map(parse).transpose()
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(folder) = arguments.first().map(Path::new) else {
         return Err(Error::user("name a folder with train.txt and dev.txt"));
     };
-    let number = |place: usize, default: usize| {
-        arguments
-            .get(place)
-            .and_then(|word| word.parse().ok())
-            .unwrap_or(default)
-    };
-    let (per_class, iterations, networks) = (number(1, 1), number(2, 100), number(3, 5));
+    let per_class = number(&arguments, 1)?.unwrap_or(1);
+    let iterations = number(&arguments, 2)?.unwrap_or(100);
+    let networks = number(&arguments, 3)?.unwrap_or(5);
+    let epochs = number(&arguments, 4)?;
     let [train, dev] = ["train.txt", "dev.txt"].map(|name| lines(&folder.join(name)));
     let (train, dev) = (train?, dev?);
     let vocabulary = vocabulary(&train);
@@ -182,7 +188,7 @@ fn main() -> Result<()> {
     }
     let condensed = condenser.images()?;
     let training = TrainingSettings {
-        epochs: arguments.get(4).and_then(|word| word.parse().ok()),
+        epochs,
         rate: 0.05,
         ..TrainingSettings::default()
     };

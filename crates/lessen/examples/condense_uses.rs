@@ -20,17 +20,23 @@ const STEPS: usize = 4;
 /// Real images of a class in an update of the memory.
 const REAL: usize = 16;
 
+/// The whole number that argument `place` says, if there is one.
+fn number(arguments: &[String], place: usize) -> Result<Option<usize>> {
+    let parse = |word: &String| {
+        word.parse()
+            .map_err(|_| Error::user(format!("'{word}' is not a whole number")).at(format!("argument {}", place + 1)))
+    };
+    arguments.get(place).map(parse).transpose()
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(folder) = arguments.first().map(Path::new) else {
         return Err(Error::user("name a folder that `lessen condense` wrote"));
     };
-    let number = |place: usize, default: usize| {
-        let given = arguments.get(place).and_then(|word| word.parse().ok());
-        given.unwrap_or(default)
-    };
-    let (epochs, whole_epochs) = (number(1, 300), number(2, 5));
-    let (networks, iterations) = (number(3, 2), number(4, 50));
+    let number = |place: usize, default: usize| Ok::<usize, Error>(number(&arguments, place)?.unwrap_or(default));
+    let (epochs, whole_epochs) = (number(1, 300)?, number(2, 5)?);
+    let (networks, iterations) = (number(3, 2)?, number(4, 50)?);
     let folder = CondensedFolder::open(folder)?;
     let (condensed, images) = (folder.images()?, RecipeImages::read(&folder.config()?)?);
     let device = SharedDevice::new(device()?);

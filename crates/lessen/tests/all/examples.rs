@@ -367,4 +367,13 @@ fn pseudo_labels_are_condensed_beside_all_labels() {
     let text = printed("condense_pseudo_labels", &[&[dir.path()][..], &numbers].concat());
     let begins: Vec<&str> = text.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(begins, ["labels", "a tenth", "pseudo-labels", "all labels"], "{text}");
+
+    let refused = run(
+        "condense_pseudo_labels",
+        &[dir.path(), Path::new("1"), Path::new("many")],
+    );
+    assert!(
+        stderr(&refused).contains("argument 3") && stderr(&refused).contains("'many'"),
+        "{refused:?}"
+    );
 }
