@@ -19,6 +19,9 @@ const LABELLED: usize = 10;
 const MEAN: f32 = 0.1307;
 const DEVIATION: f32 = 0.3081;
 
+/// Channels of each convolution of the ConvNet, a quarter of the published ones.
+const WIDTH: usize = 32;
+
 /// Real images of a class in an update of the images.
 const REAL: usize = 64;
 
@@ -71,7 +74,11 @@ fn main() -> Result<()> {
     let networks = number(&arguments, 3)?.unwrap_or(5);
     let epochs = number(&arguments, 4)?;
     let (train, test) = (digits(folder, "train")?, digits(folder, "t10k")?);
-    let network: VisionModel = ConvNet::new(train.classes()).into();
+    let network: VisionModel = ConvNet {
+        width: WIDTH,
+        ..ConvNet::new(train.classes())
+    }
+    .into();
 
     // Pseudo-labels: the predictions of a network that has seen a tenth of the images with their labels.
     let all: Vec<usize> = (0..train.labels().len()).collect();
