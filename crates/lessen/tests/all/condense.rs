@@ -76,6 +76,24 @@ fn one_image_of_each_class_is_the_default() {
 }
 
 #[test]
+fn images_that_leave_the_range_of_the_data_are_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    for (rate, warnings) in [("0.1", 0), ("100000", 1)] {
+        let rate_key = format!("condense.image_rate={rate}");
+        let output = lessen(dir, &tiny(&["--iterations", "2", "--set", &rate_key, "--out", rate]));
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(
+            stderr(&output).matches("root mean square").count(),
+            warnings,
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
 fn a_folder_has_images_to_look_at_and_arrays_on_which_recipes_train() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

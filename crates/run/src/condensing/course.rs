@@ -14,10 +14,13 @@ use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
 use crate::wording::counted;
 use lessen_base::{Error, Result};
-use lessen_condense::{Condensation, ImageSource};
+use lessen_condense::{Condensation, ImageSource, LabelledImages};
 use lessen_data::images::Preprocessing;
 use lessen_train::Peak;
 use std::time::Instant;
+
+/// The root mean square of the images' values from which on they are far from those of data, which is about 1.
+const FAR: f64 = 30.0;
 
 /// A condensation under way.
 pub(super) struct Course<'a> {
@@ -37,6 +40,8 @@ pub(super) struct Course<'a> {
     pub before: Spent,
     /// The error of the newest save, if it failed.
     pub unsaved: Option<Error>,
+    /// Whether a warning said that the images are far from data.
+    pub is_far: bool,
 }
 
 /// How a condensation ended.
@@ -173,8 +178,25 @@ impl Course<'_> {
             return Ok(());
         }
         let images = self.condensation.images()?;
+        self.warn_of_far(&images);
         let picture = pictures::png_of(&images, self.preprocessing);
         self.folder.write_picture(done, &picture)
+    }
+
+    /// Warns once where the values of the images have grown far beyond those of data.
+    fn warn_of_far(&mut self, images: &LabelledImages) {
+        let pixels = images.pixels();
+        let squares = pixels.iter().map(|pixel| f64::from(*pixel).powi(2)).sum::<f64>();
+        let size = (squares / pixels.len().max(1) as f64).sqrt();
+        if size < FAR || self.is_far {
+            return;
+        }
+        self.is_far = true;
+        self.log.note(&format!(
+            "warning: after iteration {} the values of the images have a root mean square of {size:.0}, and those of data \
+             about 1, so networks will hardly learn from them; choose a smaller condense.image_rate",
+            self.condensation.done()
+        ));
     }
 
     /// Saves state, images and manifest. Where saving fails, the condensation goes on; it ends with the error unless it

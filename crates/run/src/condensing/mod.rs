@@ -110,6 +110,7 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         begun,
         before,
         unsaved: None,
+        is_far: false,
     };
     let ending = course.run()?;
     let spent = course.spent();
