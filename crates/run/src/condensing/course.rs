@@ -19,7 +19,7 @@ use lessen_data::images::Preprocessing;
 use lessen_train::Peak;
 use std::time::Instant;
 
-/// The root mean square of the images' values from which on they are far from those of data, which is about 1.
+/// Root mean square of the images' values above which a warning is due; that of normalized data is about 1.
 const FAR: f64 = 30.0;
 
 /// A condensation under way.
@@ -40,7 +40,7 @@ pub(super) struct Course<'a> {
     pub before: Spent,
     /// The error of the newest save, if it failed.
     pub unsaved: Option<Error>,
-    /// Whether a warning said that the images are far from data.
+    /// Whether the warning about large values of the images was given.
     pub is_far: bool,
 }
 
@@ -183,7 +183,7 @@ impl Course<'_> {
         self.folder.write_picture(done, &picture)
     }
 
-    /// Warns once where the values of the images have grown far beyond those of data.
+    /// Warns once if the values of the images are far larger than those of data.
     fn warn_of_far(&mut self, images: &LabelledImages) {
         let pixels = images.pixels();
         let squares = pixels.iter().map(|pixel| f64::from(*pixel).powi(2)).sum::<f64>();
