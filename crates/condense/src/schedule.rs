@@ -7,14 +7,18 @@ use std::str::FromStr;
 /// Most epochs of [`InnerEpochs::UntilOverfit`] where no number is said.
 const UNTIL_OVERFIT: usize = 50;
 
+/// Epochs after the first update in equation 2.12.
+const FIRST: usize = 50;
+
 /// Epochs over the synthetic images between two updates of these, `zeta` of algorithm 1. They are epochs, not steps:
 /// with 500 images and batches of 256 an epoch has two steps of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InnerEpochs {
     /// As many each time.
     Fixed(usize),
-    /// As equation 2.12 says: 50 less 10 for each update of the images, then 10, and 5 from the tenth update on.
-    Adaptive,
+    /// As equation 2.12 says: 50 less 10 for each update of the images, then 10, and 5 from the tenth update on; scaled
+    /// so that there are this many epochs after the first update, and rounded up.
+    Adaptive(usize),
     /// Until the loss of a fixed batch of real images rises, or this many.
     UntilOverfit(usize),
 }
@@ -24,26 +28,34 @@ impl InnerEpochs {
     pub fn most(self, t: usize) -> usize {
         match self {
             InnerEpochs::Fixed(epochs) | InnerEpochs::UntilOverfit(epochs) => epochs,
-            InnerEpochs::Adaptive => match t {
-                0..4 => 50 - 10 * t,
-                4..10 => 10,
-                _ => 5,
-            },
+            InnerEpochs::Adaptive(first) => {
+                let published = match t {
+                    0..4 => FIRST - 10 * t,
+                    4..10 => 10,
+                    _ => 5,
+                };
+                // Divides first, so that no product of a large number overflows.
+                first / FIRST * published + (first % FIRST * published).div_ceil(FIRST)
+            }
         }
     }
 }
 
-/// In words: a number, `adaptive`, `until-overfit`, or `until-overfit:NUMBER`.
+/// In words: a number, `adaptive`, `adaptive:NUMBER`, `until-overfit`, or `until-overfit:NUMBER`.
 impl FromStr for InnerEpochs {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<InnerEpochs> {
         let number = |text: &str| text.parse::<usize>().ok();
-        let found = match (text, text.strip_prefix("until-overfit:")) {
-            ("adaptive", _) => Some(InnerEpochs::Adaptive),
-            ("until-overfit", _) => Some(InnerEpochs::UntilOverfit(UNTIL_OVERFIT)),
-            (_, Some(most)) => number(most).map(InnerEpochs::UntilOverfit),
-            (_, None) => number(text).map(InnerEpochs::Fixed),
+        let found = match text.split_once(':') {
+            Some(("adaptive", first)) => number(first).map(InnerEpochs::Adaptive),
+            Some(("until-overfit", most)) => number(most).map(InnerEpochs::UntilOverfit),
+            Some(_) => None,
+            None => match text {
+                "adaptive" => Some(InnerEpochs::Adaptive(FIRST)),
+                "until-overfit" => Some(InnerEpochs::UntilOverfit(UNTIL_OVERFIT)),
+                _ => number(text).map(InnerEpochs::Fixed),
+            },
         };
         found.ok_or_else(|| {
             Error::user(format!(
@@ -58,7 +70,8 @@ impl fmt::Display for InnerEpochs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InnerEpochs::Fixed(epochs) => write!(f, "{epochs}"),
-            InnerEpochs::Adaptive => f.write_str("adaptive"),
+            InnerEpochs::Adaptive(FIRST) => f.write_str("adaptive"),
+            InnerEpochs::Adaptive(first) => write!(f, "adaptive:{first}"),
             InnerEpochs::UntilOverfit(most) => write!(f, "until-overfit:{most}"),
         }
     }
@@ -67,7 +80,7 @@ impl fmt::Display for InnerEpochs {
 impl InnerEpochs {
     /// All forms of its words, for messages.
     pub fn words() -> String {
-        "a whole number, adaptive, until-overfit, until-overfit:NUMBER".to_string()
+        "a whole number, adaptive, adaptive:NUMBER, until-overfit, until-overfit:NUMBER".to_string()
     }
 }
 

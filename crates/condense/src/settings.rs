@@ -225,7 +225,7 @@ impl Settings {
                 distance: Distance::ANGLE_AND_MAGNITUDE,
                 epochs: match method {
                     Method::Mdo => InnerEpochs::UntilOverfit(50),
-                    Method::Mda => InnerEpochs::Adaptive,
+                    Method::Mda => InnerEpochs::Adaptive(50),
                     _ => baseline.epochs,
                 },
                 ..baseline

@@ -86,7 +86,8 @@ impl TrainingSettings {
             Some(rate) if rate.is_finite() && rate >= 0.0 => rate,
             Some(rate) => {
                 return Err(Error::user(format!(
-                    "the learning rate that was learned with the images is {rate}, and no network learns by it; condense                      anew with a smaller rate of that rate"
+                    "the learning rate that was learned with the images is {rate}, and no network learns by it; condense \
+                     anew with a smaller rate of that rate"
                 )));
             }
         };

@@ -210,7 +210,7 @@ fn settings_of_condensations_are_refused_for_coresets() {
         ),
         (
             Settings {
-                epochs: InnerEpochs::Adaptive,
+                epochs: InnerEpochs::Adaptive(50),
                 ..own()
             },
             "adaptive has no meaning for a coreset",

@@ -60,7 +60,7 @@ fn every_distance_and_schedule_condenses() {
     let (source, network) = (images(2, 6, [8, 8, 1], 2), small_network(2));
     for distance in ["d1", "d2", "d3", "d4", "d1+d2", "d1+d3", "d1+100*d4", "d1+0.1*d2"] {
         let distance: Distance = distance.parse().expect("a distance");
-        for epochs in [InnerEpochs::Adaptive, InnerEpochs::UntilOverfit(3)] {
+        for epochs in [InnerEpochs::Adaptive(50), InnerEpochs::UntilOverfit(3)] {
             let settings = Settings {
                 distance,
                 epochs,

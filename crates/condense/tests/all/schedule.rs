@@ -21,7 +21,11 @@ fn the_papers_schedules_have_their_number_of_epochs() {
 fn an_outer_iteration_has_the_epochs_of_its_schedule() {
     let (source, network) = (images(2, 4, [8, 8, 1], 1), small_network(2));
     for (epochs, expected) in [
-        (InnerEpochs::Adaptive, [50, 40, 30, 20, 10, 10, 10, 10, 10, 10, 5, 0]),
+        (
+            InnerEpochs::Adaptive(50),
+            [50, 40, 30, 20, 10, 10, 10, 10, 10, 10, 5, 0],
+        ),
+        (InnerEpochs::Adaptive(5), [5, 4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 0]),
         (InnerEpochs::Fixed(3), [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0]),
     ] {
         let settings = Settings {
@@ -38,4 +42,29 @@ fn an_outer_iteration_has_the_epochs_of_its_schedule() {
         iterated.expect("an iteration");
         assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn a_schedule_reads_the_words_it_writes() {
+    for text in ["7", "adaptive", "adaptive:5", "until-overfit:5"] {
+        let epochs: InnerEpochs = text.parse().expect("a schedule");
+        assert_eq!(epochs.to_string(), text);
+    }
+    assert_eq!(
+        "adaptive:50".parse::<InnerEpochs>().expect("a schedule"),
+        InnerEpochs::Adaptive(50)
+    );
+    for text in [
+        "",
+        "-1",
+        "5:5",
+        "adaptive:",
+        "adaptive:x",
+        "fixed:5",
+        "until-overfit:1:2",
+    ] {
+        let refusal = text.parse::<InnerEpochs>().expect_err(text).to_string();
+        assert!(refusal.contains("adaptive:NUMBER"), "{text}: {refusal}");
+    }
+    assert_eq!(InnerEpochs::Adaptive(usize::MAX).most(0), usize::MAX);
 }

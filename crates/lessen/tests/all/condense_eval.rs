@@ -43,6 +43,11 @@ fn networks_learn_from_condensed_images_and_threads_change_nothing() {
     let found = json(dir, &own);
     let with_more_threads = json(dir, &[&own[..], &["--threads", "2"]].concat());
     assert_eq!(found["networks"], with_more_threads["networks"]);
+    let without_learning = json(dir, &[&own[..], &["--learning-rate", "0"]].concat());
+    assert_ne!(
+        found["networks"][0]["accuracies"],
+        without_learning["networks"][0]["accuracies"]
+    );
     assert_eq!(
         (&found["images"], &found["tested"]),
         (&serde_json::json!([6, 6]), &21.into())
@@ -121,6 +126,7 @@ fn mistakes_of_evaluations_are_named() {
         ),
         (&["few-1", "--networks", "0"], "train at least one"),
         (&["few-1", "--epochs", "0"], "epochs = 0"),
+        (&["few-1", "--learning-rate", "-1"], "rate = -1"),
         (
             &["few-1", "--data", "other"],
             "have other classes than those of the data",

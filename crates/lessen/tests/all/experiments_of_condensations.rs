@@ -192,6 +192,14 @@ fn condensations_of_a_grid_are_judged_by_several_networks_each() {
         "error: the images in runs/bars/intra/seed-1 were judged with evaluation.epochs = 20, and the experiment says 5; \
          remove that folder, or name another for the experiment with --out"
     );
+    let sentence = refuse(
+        dir,
+        &["experiment", "bars.toml", "--set", "evaluation.learning_rate=0.02"],
+    );
+    assert!(
+        sentence.contains("were judged with evaluation.learning_rate = nothing, and the experiment says 0.02"),
+        "{sentence}"
+    );
     assert_eq!(
         refuse(dir, &["experiment", "bars.toml", "--set", "condense.real_batch=4"]),
         "error: the images in runs/bars/intra/seed-1 have condense.real_batch = 8, and the experiment says 4; remove that \
@@ -259,6 +267,11 @@ fn mistakes_in_condensations_are_told_before_the_first_one() {
             "networks = 3",
             "networks = 0",
             "evaluation.networks must be a whole number from 1, not 0",
+        ),
+        (
+            "networks = 3",
+            "learning_rate = 0",
+            "evaluation.learning_rate must be a number above 0, not 0",
         ),
         (
             "at = [2]",

@@ -71,6 +71,7 @@ fn published_networks_have_as_many_parameters_as_published() {
         ("lenet", DIGITS, 10, 61_706),
         ("alexnet-cifar", CIFAR, 10, 1_872_202),
         ("vgg11-cifar", CIFAR, 10, 9_231_114),
+        ("vgg11-cifar-bn", CIFAR, 10, 9_231_114),
     ] {
         let params = parameters(name, size, classes);
         let trained = params.iter().filter(|param| !param.is_buffer);
@@ -219,6 +220,7 @@ fn digits_of_28_pixels_become_32() {
         ("lenet", "fc_1.weight", 16 * 5 * 5),
         ("alexnet-cifar", "fc.weight", 192 * 4 * 4),
         ("vgg11-cifar", "classifier.weight", 512),
+        ("vgg11-cifar-bn", "classifier.weight", 512),
     ] {
         for size in [DIGITS, [32, 32, 1], CIFAR] {
             let params = parameters(network, size, 10);

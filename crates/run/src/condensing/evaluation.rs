@@ -38,6 +38,8 @@ pub struct EvaluationRequest {
     pub count: usize,
     /// Epochs over the images; the published number if `None`.
     pub epochs: Option<usize>,
+    /// Learning rate at first; the published one if `None`.
+    pub rate: Option<f64>,
     /// How images are changed; as published if `None`.
     pub augmentation: Option<Augmentation>,
     /// Dtype that products and convolutions read.
@@ -89,16 +91,18 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
     let (classes, test) = (sets.images.names.len(), &sets.images.test);
     let mut judges = Judges::new(&mut watch, request.budget, new_backend)?;
     let mut networks = Vec::new();
+    let published = TrainingSettings::default();
     for (name, network) in sets.networks(request)? {
         let settings = TrainingSettings {
             epochs: request.epochs,
+            rate: request.rate.unwrap_or(published.rate),
             augmentation: match request.augmentation {
                 Some(augmentation) => augmentation,
                 None => sets.augmentation(&network)?,
             },
             seed: request.seed,
             precision: request.precision,
-            ..TrainingSettings::default()
+            ..published.clone()
         };
         let what = format!(
             "{name}: {} on {}, {} with augmentation {}, tested on {} of {classes} classes",

@@ -269,6 +269,7 @@ impl Evaluation {
             networks: self.targets.clone(),
             count: self.networks,
             epochs: self.epochs,
+            rate: self.rate,
             augmentation: self.augmentation,
             precision: self.precision,
             whole_epochs: None,
@@ -295,6 +296,7 @@ impl Evaluation {
             let training = TrainingSettings {
                 epochs: Some(epochs),
                 precision: self.precision,
+                rate: self.rate.unwrap_or(TrainingSettings::default().rate),
                 ..TrainingSettings::default()
             };
             let name = self.name_of_whole(&config, epochs);
@@ -322,8 +324,11 @@ impl Evaluation {
         let data = config.data.path.as_deref().and_then(Path::file_name);
         let data = data.map_or("data".into(), |name| name.to_string_lossy());
         let resolved = self.resolved();
+        let rate = self
+            .rate
+            .map_or_else(String::new, |rate| format!(", learning rate {rate}"));
         format!(
-            "{network}{sizes} on {data}, {epochs} epochs, augmentation {}, {}",
+            "{network}{sizes} on {data}, {epochs} epochs, augmentation {}, {}{rate}",
             resolved["augment"], resolved["precision"]
         )
     }

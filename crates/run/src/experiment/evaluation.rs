@@ -24,6 +24,8 @@ pub(super) struct Evaluation {
     pub networks: usize,
     /// Epochs over the images; as published where there is no number.
     pub epochs: Option<usize>,
+    /// Learning rate at first; as published where there is no number.
+    pub rate: Option<f64>,
     /// How images are changed; as published where there is none.
     pub augmentation: Option<Augmentation>,
     /// Dtype that products and convolutions read.
@@ -41,6 +43,7 @@ impl Default for Evaluation {
         Evaluation {
             networks: NETWORKS,
             epochs: None,
+            rate: None,
             augmentation: None,
             precision: Precision::default(),
             at: Vec::new(),
@@ -82,6 +85,12 @@ impl Evaluation {
         let networks = count(&mut table, "networks")?.unwrap_or(self.networks);
         let epochs = count(&mut table, "epochs")?.or(self.epochs);
         let whole = count(&mut table, "whole")?.or(self.whole);
+        let rate = table.number("learning_rate")?;
+        if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return Err(table.error(&format!(
+                "evaluation.learning_rate must be a number above 0, not {rate}"
+            )));
+        }
         let augmentation = table.text("augment")?.map(|word| word.parse::<Augmentation>());
         let augmentation = augmentation
             .transpose()
@@ -101,6 +110,7 @@ impl Evaluation {
         Ok(Evaluation {
             networks,
             epochs,
+            rate: rate.or(self.rate),
             augmentation: augmentation.or(self.augmentation),
             precision,
             at,
@@ -131,14 +141,18 @@ impl Evaluation {
             0 => String::new(),
             _ => format!("; judged after iterations {:?}, too", self.at),
         };
+        let rate = match self.rate {
+            Some(rate) => format!("learning rate {rate}, "),
+            None => String::new(),
+        };
         let resolved = self.resolved();
         format!(
-            "{} networks{of} learn from each set, epochs {}, augmentation {}, {}{at}",
+            "{} networks{of} learn from each set, {rate}epochs {}, augmentation {}, {}{at}",
             self.networks, resolved["epochs"], resolved["augment"], resolved["precision"]
         )
     }
 
-    /// What decides the accuracies, in words, by the names of the keys.
+    /// What decides the accuracies, in words, by the names of the keys; a learning rate only where there is a number.
     pub(super) fn resolved(&self) -> BTreeMap<String, String> {
         let published = || "as published".to_string();
         let targets: Vec<&str> = self.targets.iter().map(|target| target.name()).collect();
@@ -161,7 +175,9 @@ impl Evaluation {
                 },
             ),
         ];
-        own.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        let rate = self.rate.map(|rate| ("learning_rate", rate.to_string()));
+        let all = own.into_iter().chain(rate);
+        all.map(|(name, value)| (name.to_string(), value)).collect()
     }
 }
 

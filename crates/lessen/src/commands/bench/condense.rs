@@ -42,7 +42,7 @@ pub struct Condense {
     /// Timed epochs of the network
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
-    /// Schedules of outer iterations to time: a number of epochs between updates, adaptive
+    /// Schedules of outer iterations to time: a number of epochs between updates, adaptive, adaptive:NUMBER
     #[arg(long, value_delimiter = ',')]
     outer: Vec<InnerEpochs>,
     /// Time each operation of all functions, too

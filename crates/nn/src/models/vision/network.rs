@@ -18,7 +18,7 @@ const RESNEXT: Block = Block::Bottleneck {
 const MIXED: &str = "mixed-mobilenet";
 
 /// Networks by name.
-const PRESETS: [(&str, Make); 29] = [
+const PRESETS: [(&str, Make); 30] = [
     ("convnet-3", |classes| ConvNet::new(classes).into()),
     ("mlp", |classes| mlp(classes).into()),
     ("lenet", |classes| lenet(classes).into()),
@@ -27,6 +27,7 @@ const PRESETS: [(&str, Make); 29] = [
     ("vgg11", |classes| vgg11(Norm::None, classes).into()),
     ("vgg11-bn", |classes| vgg11(Norm::default(), classes).into()),
     ("vgg11-cifar", |classes| small_vgg11(Norm::Instance, classes).into()),
+    ("vgg11-cifar-bn", |classes| small_vgg11(Norm::default(), classes).into()),
     ("resnet18", |classes| {
         ResNet::imagenet(Block::Basic, [2, 2, 2, 2], classes).into()
     }),
