@@ -5,10 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Most epochs of [`InnerEpochs::UntilOverfit`] where no number is said.
-const UNTIL_OVERFIT: usize = 50;
+pub(crate) const UNTIL_OVERFIT: usize = 50;
 
 /// Epochs after the first update in equation 2.12.
-const FIRST: usize = 50;
+pub(crate) const FIRST: usize = 50;
 
 /// Epochs over the synthetic images between two updates of these, `zeta` of algorithm 1. They are epochs, not steps:
 /// with 500 images and batches of 256 an epoch has two steps of the network.
@@ -16,8 +16,8 @@ const FIRST: usize = 50;
 pub enum InnerEpochs {
     /// As many each time.
     Fixed(usize),
-    /// As equation 2.12 says: 50 less 10 for each update of the images, then 10, and 5 from the tenth update on; scaled
-    /// so that there are this many epochs after the first update, and rounded up.
+    /// The schedule of equation 2.12, scaled so that this many epochs follow the first update, and rounded up. The
+    /// published one has 50 there, 10 fewer after each further update, then 10, and 5 from the tenth update on.
     Adaptive(usize),
     /// Until the loss of a fixed batch of real images rises, or this many.
     UntilOverfit(usize),

@@ -3,7 +3,7 @@
 use crate::coreset_method::Coreset;
 use crate::distance::Distance;
 use crate::objective::{Objective, Trajectories};
-use crate::schedule::{InnerEpochs, published};
+use crate::schedule::{FIRST, InnerEpochs, UNTIL_OVERFIT, published};
 use crate::siamese::Strategy;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
@@ -224,8 +224,8 @@ impl Settings {
                 level: Level::Multi,
                 distance: Distance::ANGLE_AND_MAGNITUDE,
                 epochs: match method {
-                    Method::Mdo => InnerEpochs::UntilOverfit(50),
-                    Method::Mda => InnerEpochs::Adaptive(50),
+                    Method::Mdo => InnerEpochs::UntilOverfit(UNTIL_OVERFIT),
+                    Method::Mda => InnerEpochs::Adaptive(FIRST),
                     _ => baseline.epochs,
                 },
                 ..baseline

@@ -135,6 +135,14 @@ fn mistakes_of_evaluations_are_named() {
         let sentence = refuse(dir, &eval(more));
         assert!(sentence.contains(expected), "{more:?}: {sentence}");
     }
+    let manifest = dir.join("few-2/manifest.json");
+    let mut learned: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    learned["learned_rate"] = 0.5.into();
+    fs::write(&manifest, learned.to_string()).unwrap();
+    assert_eq!(
+        refuse(dir, &eval(&["few-1", "few-2", "--learning-rate", "0.1"])),
+        "error: the learning rate 0.1 is not that of the images in few-2, 0.5, which was learned with them; leave it out"
+    );
     fs::remove_dir_all(dir.join("bars")).unwrap();
     let sentence = refuse(dir, &eval(&["few-1"]));
     assert!(sentence.contains("bars"), "{sentence}");

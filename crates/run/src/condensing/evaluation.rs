@@ -38,7 +38,8 @@ pub struct EvaluationRequest {
     pub count: usize,
     /// Epochs over the images; the published number if `None`.
     pub epochs: Option<usize>,
-    /// Learning rate at first; the published one if `None`.
+    /// Learning rate of the first half of the epochs; if `None`, the one that was learned with the images, or else the
+    /// published one.
     pub rate: Option<f64>,
     /// How images are changed; as published if `None`.
     pub augmentation: Option<Augmentation>,
@@ -84,10 +85,12 @@ pub struct Evaluation {
 ///
 /// # Errors
 /// A folder without condensed images, folders of different data, data that cannot be read or is normalized in another
-/// way, a network that does not fit the images, a loss that is no number.
+/// way, a learning rate for images that have one of their own, a network that does not fit the images, a loss that is
+/// infinite or NaN.
 pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'_>) -> Result<Evaluation> {
     let mut watch = MemoryWatch::begin();
     let sets = Sets::read(request)?;
+    sets.check_rate(request)?;
     let (classes, test) = (sets.images.names.len(), &sets.images.test);
     let mut judges = Judges::new(&mut watch, request.budget, new_backend)?;
     let mut networks = Vec::new();
@@ -253,6 +256,21 @@ impl Sets {
             sets,
             images,
         })
+    }
+
+    /// Refuses a learning rate for images that were condensed together with one.
+    fn check_rate(&self, request: &EvaluationRequest) -> Result<()> {
+        let Some(rate) = request.rate else { return Ok(()) };
+        for (set, folder) in self.sets.iter().zip(&request.folders) {
+            if let Some(learned) = set.learned_rate() {
+                return Err(Error::user(format!(
+                    "the learning rate {rate} is not that of the images in {}, {learned}, which was learned with them; leave \
+                     it out",
+                    folder.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The networks with their names; all of them fit the images.

@@ -30,10 +30,10 @@ pub struct Eval {
     /// Epochs over the condensed images [default: 300, and 1000 with augmentation]
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Learning rate at first, a tenth of it from the middle of the epochs on; a rate that was learned with the images
-    /// goes before it
-    #[arg(long, value_name = "RATE", default_value_t = 0.01, allow_negative_numbers = true)]
-    learning_rate: f64,
+    /// Learning rate of the first half of the epochs; the second half has a tenth of it [default: the one that was
+    /// learned with the images (mtt), else 0.01]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    learning_rate: Option<f64>,
     /// Augmentation in training: none, crop_scale_rotate, crop_noise, or operations of siamese augmentation such as
     /// color_crop_rotate [default: that of the condensation; else crop_noise for networks with batch normalization,
     /// crop_scale_rotate for the recipe mnist, none elsewhere (also none for published results on Fashion-MNIST)]
@@ -76,7 +76,7 @@ impl Eval {
             data: self.data,
             count: self.networks,
             epochs: self.epochs,
-            rate: Some(self.learning_rate),
+            rate: self.learning_rate,
             augmentation: self.augment,
             precision: match &self.precision[..] {
                 "bf16" => Precision::Bf16,
