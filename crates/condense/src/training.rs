@@ -105,7 +105,7 @@ impl TrainingSettings {
                 return Err(Error::user(format!("{name} = 0 makes no sense; choose at least 1")));
             }
         }
-        for (name, value) in [("rate", self.rate), ("weight_decay", self.weight_decay)] {
+        for (name, value) in [("learning rate", self.rate), ("weight_decay", self.weight_decay)] {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(Error::user(format!(
                     "{name} = {value} makes no sense; choose a finite number from 0"

@@ -126,7 +126,7 @@ fn mistakes_of_evaluations_are_named() {
         ),
         (&["few-1", "--networks", "0"], "train at least one"),
         (&["few-1", "--epochs", "0"], "epochs = 0"),
-        (&["few-1", "--learning-rate", "-1"], "rate = -1"),
+        (&["few-1", "--learning-rate", "-1"], "learning rate = -1"),
         (
             &["few-1", "--data", "other"],
             "have other classes than those of the data",
