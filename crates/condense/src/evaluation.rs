@@ -1,5 +1,6 @@
 //! How good are sets of images? Networks are trained on each of them from scratch and tested on other images.
 
+use crate::divergence::Divergence;
 use crate::images::ImageSource;
 use crate::learner::{Learner, Presented};
 use crate::network::Network;
@@ -21,7 +22,7 @@ impl Accuracy {
     /// No network.
     pub fn new(values: Vec<f64>) -> Result<Accuracy> {
         if values.is_empty() {
-            return Err(Error::user("there is no network to test; train at least one"));
+            return Err(nothing_to_test());
         }
         Ok(Accuracy { values })
     }
@@ -83,14 +84,23 @@ pub enum Evaluated {
         /// Its accuracy.
         accuracy: f64,
     },
+    /// The loss of a network has become infinite or NaN, so that it is not tested.
+    Diverged {
+        /// Number of the set.
+        set: usize,
+        /// Number of the network.
+        network: usize,
+        /// Epoch, loss and learning rate.
+        divergence: Divergence,
+    },
 }
 
 /// Trains `networks` networks on each of the sets, and tests each of them on `test`. All have initial values of their
 /// own. The accuracies are in the order of the sets, of each set in the order of its networks.
 ///
 /// # Errors
-/// No set or network, images of another size or number of classes, settings out of range, a loss that is no number, a
-/// budget below the floor, an error of `progress`.
+/// No set or network, images of another size or number of classes, settings out of range, a loss that is
+/// infinite or NaN, a budget below the floor, an error of `progress`.
 pub fn evaluate(
     device: impl Into<SharedDevice>,
     network: &dyn Network,
@@ -112,11 +122,32 @@ pub fn evaluate_by(
     networks: usize,
     progress: &mut dyn FnMut(Evaluated) -> Result<()>,
 ) -> Result<Accuracy> {
+    let found = evaluate_each(learner, (sets, test), networks, &mut |event| match event {
+        Evaluated::Diverged { divergence, .. } => Err(divergence.refusal()),
+        event => progress(event),
+    })?;
+    Accuracy::new(found.into_iter().filter_map(std::result::Result::ok).collect())
+}
+
+/// As [`evaluate_by`], but goes on with the next network where a loss becomes infinite or NaN. Returns the accuracy of
+/// each network, from 0 to 1, or its divergence, set by set.
+///
+/// # Errors
+/// As [`evaluate`], but for a loss that is infinite or NaN.
+pub fn evaluate_each(
+    learner: &mut Learner<'_>,
+    (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
+    networks: usize,
+    progress: &mut dyn FnMut(Evaluated) -> Result<()>,
+) -> Result<Vec<std::result::Result<f64, Divergence>>> {
+    if sets.is_empty() || networks == 0 {
+        return Err(nothing_to_test());
+    }
     let seed = learner.settings().seed;
-    let mut values = Vec::with_capacity(sets.len().saturating_mul(networks));
+    let mut found = Vec::with_capacity(sets.len().saturating_mul(networks));
     for (set, images) in sets.iter().enumerate() {
         for network in 0..networks {
-            learner.restart(seed_of(seed, values.len()))?;
+            learner.restart(seed_of(seed, found.len()))?;
             let mut epoch = |epoch: usize, loss: f64| {
                 progress(Evaluated::Epoch {
                     set,
@@ -125,13 +156,30 @@ pub fn evaluate_by(
                     loss,
                 })
             };
-            learner.train(*images, &mut by_epoch(images.labels().len(), &mut epoch))?;
-            let accuracy = learner.accuracy(test)?;
-            values.push(accuracy);
-            progress(Evaluated::Network { set, network, accuracy })?;
+            let end = learner.train_while_finite(*images, &mut by_epoch(images.labels().len(), &mut epoch))?;
+            match end {
+                None => {
+                    let accuracy = learner.accuracy(test)?;
+                    found.push(Ok(accuracy));
+                    progress(Evaluated::Network { set, network, accuracy })?;
+                }
+                Some(divergence) => {
+                    found.push(Err(divergence));
+                    progress(Evaluated::Diverged {
+                        set,
+                        network,
+                        divergence,
+                    })?;
+                }
+            }
         }
     }
-    Accuracy::new(values)
+    Ok(found)
+}
+
+/// The refusal of an evaluation of no network.
+fn nothing_to_test() -> Error {
+    Error::user("there is no network to test; train at least one")
 }
 
 /// The seed of a network by its number.

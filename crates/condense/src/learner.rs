@@ -1,5 +1,6 @@
 //! A network on a device that is trained on one set of images and asked about others.
 
+use crate::divergence::Divergence;
 use crate::functions::{parts, plans};
 use crate::images::ImageSource;
 use crate::learner_graph::{BATCH, CLASSES, LOGITS, LOSS, PREFIX, Question, RATE, StepShape, TARGETS};
@@ -199,6 +200,18 @@ impl<'a> Learner<'a> {
     /// Images of another size, a class that the network does not have, an image that cannot be read; a loss that is
     /// infinite or NaN; an error of `seen`.
     pub fn train(&mut self, set: &dyn ImageSource, seen: &mut dyn FnMut(&Presented<'_>) -> Result<()>) -> Result<()> {
+        match self.train_while_finite(set, seen)? {
+            None => Ok(()),
+            Some(divergence) => Err(divergence.refusal()),
+        }
+    }
+
+    /// Trains as [`train`](Learner::train) does, and ends at a loss that is infinite or NaN, which it returns.
+    pub(crate) fn train_while_finite(
+        &mut self,
+        set: &dyn ImageSource,
+        seen: &mut dyn FnMut(&Presented<'_>) -> Result<()>,
+    ) -> Result<Option<Divergence>> {
         self.check(set)?;
         let count = set.labels().len();
         let batch = self.settings.batch.min(count);
@@ -209,11 +222,8 @@ impl<'a> Learner<'a> {
             for images in order.chunks(batch) {
                 let (loss, predicted) = self.step(set, images, epoch, &mut random)?;
                 if !loss.is_finite() {
-                    return Err(Error::user(format!(
-                        "the loss is {loss} in epoch {} of a training; choose a learning rate below {}",
-                        epoch + 1,
-                        self.settings.rate_of(0, set.learned_rate())?
-                    )));
+                    let rate = self.settings.rate_of(0, set.learned_rate())?;
+                    return Ok(Some(Divergence { epoch, loss, rate }));
                 }
                 seen(&Presented {
                     epoch,
@@ -223,7 +233,7 @@ impl<'a> Learner<'a> {
                 })?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A step on these images; returns the loss and the predicted classes.

@@ -3,6 +3,7 @@
 use crate::support::{device, images, recorded, small_network};
 use lessen_condense::{
     Augmentation, Evaluated, FunctionNetwork, ImageSource, LabelledImages, Learner, TrainingSettings, evaluate,
+    evaluate_each,
 };
 use lessen_graph::Tensor;
 use lessen_nn::models::vision::{ConvNet, Norm, VisionModel};
@@ -141,6 +142,56 @@ fn threads_change_no_accuracy_and_sets_are_told_apart() {
             "{accuracy:?}"
         );
     }
+}
+
+#[test]
+fn a_network_that_diverges_has_no_accuracy_and_the_next_one_is_trained() {
+    let (network, test) = (small_network(3), images(3, 5, [8, 8, 1], 2));
+    let good = images(3, 6, [8, 8, 1], 1);
+    // Sums of these pixels are beyond f32.
+    let wild = LabelledImages::new(
+        [8, 8, 1],
+        3,
+        vec![f32::MAX; good.pixels().len()],
+        good.labels().to_vec(),
+    );
+    let wild = wild.expect("images");
+    let sets: [&dyn ImageSource; 3] = [&good, &wild, &good];
+    let settings = settings(6);
+    let mut learner = Learner::of_sets(device(1), &network, (&sets, &test), &settings, false).expect("a learner");
+    let mut diverged = Vec::new();
+    let found = evaluate_each(&mut learner, (&sets, &test), 2, &mut |event| {
+        if let Evaluated::Diverged {
+            set,
+            network,
+            divergence,
+        } = event
+        {
+            diverged.push((set, network, divergence));
+        }
+        Ok(())
+    });
+    let found = found.expect("an evaluation");
+    assert_eq!(
+        found.iter().map(Result::is_ok).collect::<Vec<_>>(),
+        [true, true, false, false, true, true]
+    );
+    let at: Vec<_> = diverged.iter().map(|(set, network, _)| (*set, *network)).collect();
+    assert_eq!(at, [(1, 0), (1, 1)]);
+    for (own, (_, _, told)) in found[2..4].iter().zip(&diverged) {
+        assert_eq!(format!("{own:?}"), format!("{:?}", Err::<f64, _>(*told)));
+        assert!(!told.loss.is_finite() && told.epoch == 0, "{told}");
+    }
+    // A network before the divergence does not depend on it.
+    let alone = evaluate(
+        device(1),
+        &network,
+        (&sets[..1], &test),
+        (&settings, 2),
+        &mut |_| Ok(()),
+    );
+    let before: Vec<f64> = found[..2].iter().filter_map(|own| own.as_ref().ok().copied()).collect();
+    assert_eq!(alone.expect("an evaluation").values(), before);
 }
 
 #[test]

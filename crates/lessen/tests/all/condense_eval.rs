@@ -128,6 +128,10 @@ fn mistakes_of_evaluations_are_named() {
         (&["few-1", "--epochs", "0"], "epochs = 0"),
         (&["few-1", "--learning-rate", "-1"], "learning rate = -1"),
         (
+            &["few-1", "--learning-rate", "1e30", "--epochs", "9"],
+            "no network has an accuracy, since the loss of each became infinite or NaN",
+        ),
+        (
             &["few-1", "--data", "other"],
             "have other classes than those of the data",
         ),

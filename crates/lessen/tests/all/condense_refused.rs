@@ -22,7 +22,7 @@ fn what_makes_no_sense_is_refused_with_its_place_and_a_remedy() {
     for (more, expected) in [
         (
             &["--set", "condense.per_class=33"][..],
-            "class 0 has 32 images, and 33 are to be made of them; ask for fewer",
+            "condense.per_class = 33 (--set condense.per_class=33): the class top has only 32 images; ask for no more",
         ),
         (
             &["--set", "condense.per_class=0"],
@@ -88,7 +88,7 @@ fn a_class_without_images_is_refused() {
     }
     let sentence = refused(dir, &tiny(&["--iterations", "1"]));
     assert!(
-        sentence.ends_with("there is no image of class 1; give images of every class"),
+        sentence.ends_with("the class 1 has no image to learn from; give images of every class"),
         "{sentence}"
     );
 }

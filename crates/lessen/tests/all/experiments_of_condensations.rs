@@ -208,6 +208,51 @@ fn condensations_of_a_grid_are_judged_by_several_networks_each() {
 }
 
 #[test]
+fn networks_that_diverge_are_counted_and_the_experiment_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    prepare(
+        dir,
+        &FILE
+            .replace("seeds = [1, 2]", "seeds = [1]")
+            .replace("whole = 2", "learning_rate = 1e30")
+            .replace("[[measure]]\nvalue = \"relative\"\n", ""),
+    );
+    let out = lessen(dir, &["experiment", "bars.toml"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let told = stderr(&out);
+    assert!(
+        told.contains("warning: 3 of 3 networks diverged (the loss is "),
+        "{told}"
+    );
+    let page = fs::read_to_string(dir.join("pages/bars.md")).unwrap();
+    assert!(
+        page.contains("| multi | 3 diverged | 90.9000 | 3 diverged | "),
+        "{page}"
+    );
+
+    // One network that diverged in the end, and not after step 2, is left out of the mean of the end alone.
+    let path = dir.join("runs/bars/multi/seed-1/evaluation.json");
+    let mut judged: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    judged["stages"][0]["accuracies"]["accuracy"] = serde_json::json!([0.5, 0.5, 0.5]);
+    judged["stages"][1]["accuracies"]["accuracy"] = serde_json::json!([0.75, null, 0.75]);
+    fs::write(&path, judged.to_string()).unwrap();
+    let found = json(dir, &["experiment", "bars.toml", "--json"]);
+    let page = fs::read_to_string(dir.join("pages/bars.md")).unwrap();
+    assert!(
+        page.contains("| multi | 75.0000 ± 0 (2, 1 diverged) | 90.9000 | 0.5000 ± 0 (3) | "),
+        "{page}"
+    );
+    let runs = found["runs"].as_array().unwrap();
+    let diverged: Vec<&Value> = runs
+        .iter()
+        .filter(|run| run["point"] == "multi")
+        .map(|run| &run["diverged"])
+        .collect();
+    assert_eq!(diverged, [false, true, false]);
+}
+
+#[test]
 fn points_that_are_not_asked_for_stay_empty() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -277,6 +322,11 @@ fn mistakes_in_condensations_are_told_before_the_first_one() {
             "at = [2]",
             "at = [9]",
             "evaluation.at has 9, and condense.iterations = 4",
+        ),
+        (
+            "at = [2]",
+            "network = [\"convnet-3\"]",
+            "evaluation.whole is of the network that was matched, and evaluation.network names others",
         ),
         (
             "at = [2]",

@@ -28,19 +28,28 @@ pub(crate) fn check(settings: &Settings, read: &mut ReadImages) -> Result<(Confi
     };
     let network = network(&config, images.names.len())?;
     check_network(&config, &network, images.train.shape())?;
-    let by_class = images.train.by_class();
-    if let Some(class) = by_class.iter().position(|own_class| own_class.len() < own.per_class) {
-        return Err(Error::user(format!(
-            "{}: the class {} has only {}; ask for no more",
-            config.place("condense.per_class"),
-            images.names[class],
-            counted(by_class[class].len() as u64, "image")
-        )));
-    }
+    check_classes(&config, &images, own.per_class)?;
     *read = Some((named, images));
     let count = match iterations(&config.condense, &own) {
         Iterations::Count(count) => Some(count),
         Iterations::Minutes(_) => None,
     };
     Ok((config, count))
+}
+
+/// Refuses a class with fewer images to learn from than are asked for, by its name.
+pub(super) fn check_classes(config: &Config, images: &RecipeImages, per_class: usize) -> Result<()> {
+    let by_class = images.train.by_class();
+    let mut named = by_class.iter().map(Vec::len).zip(&images.names);
+    match named.find(|(count, _)| *count < per_class) {
+        None => Ok(()),
+        Some((0, name)) => Err(Error::user(format!(
+            "the class {name} has no image to learn from; give images of every class"
+        ))),
+        Some((count, name)) => Err(Error::user(format!(
+            "{}: the class {name} has only {}; ask for no more",
+            config.place("condense.per_class"),
+            counted(count as u64, "image")
+        ))),
+    }
 }

@@ -2,7 +2,7 @@
 //! recipe.
 
 use super::folder::CondensedFolder;
-use super::judging::Judges;
+use super::judging::{Judged, Judges};
 use super::settings::network as own_network;
 use crate::device::NewBackend;
 use crate::jobs::RecipeImages;
@@ -60,8 +60,11 @@ pub struct EvaluatedNetwork {
     pub name: String,
     /// How it was trained.
     pub settings: TrainingSettings,
-    /// The accuracies, set by set.
-    pub accuracy: Accuracy,
+    /// What became of each network, set by set: its accuracy from 0 to 1, or `None` where its loss became infinite or
+    /// NaN.
+    pub networks: Vec<Option<f64>>,
+    /// The accuracies of those that have one; `None` if all diverged.
+    pub accuracy: Option<Accuracy>,
     /// The accuracy after the whole training split.
     pub whole: Option<Accuracy>,
 }
@@ -85,8 +88,8 @@ pub struct Evaluation {
 ///
 /// # Errors
 /// A folder without condensed images, folders of different data, data that cannot be read or is normalized in another
-/// way, a learning rate for images that have one of their own, a network that does not fit the images, a loss that is
-/// infinite or NaN.
+/// way, a learning rate for images that have one of their own, a network that does not fit the images, a network on the
+/// whole training split whose loss is infinite or NaN.
 pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'_>) -> Result<Evaluation> {
     let mut watch = MemoryWatch::begin();
     let sets = Sets::read(request)?;
@@ -116,7 +119,7 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
             test.labels().len()
         );
         let found: Vec<&dyn ImageSource> = sets.sets.iter().map(|set| set as &dyn ImageSource).collect();
-        let accuracy = judges.accuracy(&network, (&found, test), (&settings, request.count), &what)?;
+        let judged = judges.judged(&network, (&found, test), (&settings, request.count), &what)?;
         let whole = match request.whole_epochs {
             None => None,
             Some(epochs) => {
@@ -129,15 +132,10 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
                     epochs: Some(epochs),
                     ..settings.clone()
                 };
-                Some(judges.accuracy(&network, (&[&sets.images.train], test), (&of_whole, 1), &what)?)
+                Some(judges.accuracy_of_one(&network, (&sets.images.train, test), &of_whole, &what)?)
             }
         };
-        networks.push(EvaluatedNetwork {
-            name,
-            settings,
-            accuracy,
-            whole,
-        });
+        networks.push(EvaluatedNetwork::new((name, settings), judged, whole));
     }
     Ok(Evaluation {
         folders: request.folders.clone(),
@@ -152,7 +150,8 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
 /// Augmentation is as published where none is given.
 ///
 /// # Errors
-/// Data that cannot be read, a network that does not fit the images, a loss that is no number, Ctrl-C.
+/// Data that cannot be read, a network that does not fit the images, a loss that is infinite or NaN,
+/// Ctrl-C.
 pub(crate) fn evaluate_whole(
     config: &Config,
     (settings, augmentation): (TrainingSettings, Option<Augmentation>),
@@ -178,7 +177,7 @@ pub(crate) fn evaluate_whole(
         counted(settings.epochs() as u64, "epoch")
     );
     let mut judges = Judges::new(&mut watch, config.run.budget, new_backend)?;
-    let accuracy = judges.accuracy(&network, (&[&images.train], &images.test), (&settings, 1), &what)?;
+    let accuracy = judges.accuracy_of_one(&network, (&images.train, &images.test), &settings, &what)?;
     Ok(accuracy.mean())
 }
 
@@ -329,6 +328,19 @@ impl Evaluation {
         })
     }
 
+    /// Refuses an evaluation in which every network diverged.
+    ///
+    /// # Errors
+    /// No network with an accuracy.
+    pub fn check_learned(&self) -> Result<()> {
+        if self.networks.iter().any(|network| network.accuracy.is_some()) {
+            return Ok(());
+        }
+        Err(Error::user(
+            "no network has an accuracy, since the loss of each became infinite or NaN; choose a smaller learning rate",
+        ))
+    }
+
     /// A line for each network.
     pub fn to_text(&self) -> String {
         self.networks.iter().map(EvaluatedNetwork::to_text).collect()
@@ -336,31 +348,58 @@ impl Evaluation {
 }
 
 impl EvaluatedNetwork {
+    fn new((name, settings): (String, TrainingSettings), judged: Vec<Judged>, whole: Option<Accuracy>) -> Self {
+        let networks: Vec<Option<f64>> = judged.into_iter().map(std::result::Result::ok).collect();
+        EvaluatedNetwork {
+            name,
+            settings,
+            accuracy: Accuracy::new(networks.iter().flatten().copied().collect()).ok(),
+            networks,
+            whole,
+        }
+    }
+
+    /// Networks whose loss became infinite or NaN.
+    fn diverged(&self) -> usize {
+        self.networks.iter().filter(|network| network.is_none()).count()
+    }
+
+    /// The mean accuracy as a share of that after the whole training split.
+    fn relative(&self) -> Option<f64> {
+        Some(self.accuracy.as_ref()?.relative_to(self.whole.as_ref()?))
+    }
+
     fn to_json(&self) -> Value {
         json!({
             "network": self.name,
             "augmentation": self.settings.augmentation.to_string(),
             "epochs": self.settings.epochs(),
-            "accuracies": self.accuracy.values(),
-            "mean": self.accuracy.mean(),
-            "deviation": self.accuracy.deviation(),
+            "accuracies": self.networks,
+            "diverged": self.diverged(),
+            "mean": self.accuracy.as_ref().map(Accuracy::mean),
+            "deviation": self.accuracy.as_ref().and_then(Accuracy::deviation),
             "whole": self.whole.as_ref().map(Accuracy::mean),
-            "relative": self.whole.as_ref().map(|whole| self.accuracy.relative_to(whole)),
+            "relative": self.relative(),
         })
     }
 
     fn to_text(&self) -> String {
-        let whole = self.whole.as_ref().map_or(String::new(), |whole| {
-            format!(
+        let count = self.networks.len();
+        let accuracy = match (&self.accuracy, self.diverged()) {
+            (None, _) => format!("no accuracy, {} diverged", counted(count as u64, "network")),
+            (Some(accuracy), 0) => format!("accuracy {accuracy} % over {}", counted(count as u64, "network")),
+            (Some(accuracy), diverged) => format!(
+                "accuracy {accuracy} % over {}, {diverged} diverged",
+                counted((count - diverged) as u64, "network")
+            ),
+        };
+        let whole = match (&self.whole, self.relative()) {
+            (Some(whole), Some(relative)) => format!(
                 ", {:.1} % of the {whole} % after the whole training split",
-                100.0 * self.accuracy.relative_to(whole)
-            )
-        });
-        format!(
-            "{}: accuracy {} % over {}{whole}\n",
-            self.name,
-            self.accuracy,
-            counted(self.accuracy.values().len() as u64, "network")
-        )
+                100.0 * relative
+            ),
+            _ => String::new(),
+        };
+        format!("{}: {accuracy}{whole}\n", self.name)
     }
 }

@@ -8,11 +8,16 @@ use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::session_account::BesideSession;
 use crate::training::interrupt;
 use crate::training::progress::Progress;
-use crate::wording::report;
+use crate::wording::{report, tell};
 use lessen_base::{Error, Result, allocated};
-use lessen_condense::{Accuracy, Evaluated, ImageSource, Learner, Network, TrainingSettings, evaluate_by};
+use lessen_condense::{
+    Accuracy, Divergence, Evaluated, ImageSource, Learner, Network, TrainingSettings, evaluate_each,
+};
 use lessen_device::SharedDevice;
 use lessen_train::{Peak, show_size};
+
+/// What became of a network that learned from a set: its accuracy from 0 to 1, or its divergence.
+pub(super) type Judged = std::result::Result<f64, Divergence>;
 
 /// What judges sets of images: the device and the memory of the process.
 pub(super) struct Judges<'w> {
@@ -42,18 +47,37 @@ impl<'w> Judges<'w> {
         })
     }
 
-    /// The accuracies of this number of networks after each set, with progress on stderr. `what` says it in words, and
+    /// The accuracy of a single network after a set, as [`judged`](Judges::judged) finds it.
+    ///
+    /// # Errors
+    /// As [`judged`](Judges::judged), and a loss that is infinite or NaN.
+    pub(super) fn accuracy_of_one(
+        &mut self,
+        network: &dyn Network,
+        (set, test): (&dyn ImageSource, &dyn ImageSource),
+        settings: &TrainingSettings,
+        what: &str,
+    ) -> Result<Accuracy> {
+        let judged = self.judged(network, (&[set], test), (settings, 1), what)?;
+        let values: Result<Vec<f64>> = judged
+            .into_iter()
+            .map(|one| one.map_err(|divergence| divergence.refusal()))
+            .collect();
+        Accuracy::new(values?)
+    }
+
+    /// What became of this number of networks after each set, with progress on stderr. `what` says it in words, and
     /// the peak is announced behind.
     ///
     /// # Errors
-    /// What evaluations refuse, a budget that is too small, Ctrl-C.
-    pub(super) fn accuracy(
+    /// What evaluations refuse but a loss that is infinite or NaN, a budget that is too small, Ctrl-C.
+    pub(super) fn judged(
         &mut self,
         network: &dyn Network,
         (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
         (settings, count): (&TrainingSettings, usize),
         what: &str,
-    ) -> Result<Accuracy> {
+    ) -> Result<Vec<Judged>> {
         let attempt = |budget: Option<usize>, tightest: bool| {
             let settings = TrainingSettings {
                 budget,
@@ -109,13 +133,12 @@ fn shown(
     learner: &mut Learner<'_>,
     (sets, test): (&[&dyn ImageSource], &dyn ImageSource),
     count: usize,
-) -> Result<Accuracy> {
-    let all = (learner.settings().epochs() as u64)
-        .saturating_mul(sets.len() as u64)
-        .saturating_mul(count as u64);
+) -> Result<Vec<Judged>> {
+    let epochs = learner.settings().epochs() as u64;
+    let all = epochs.saturating_mul(sets.len() as u64).saturating_mul(count as u64);
     let mut progress = Progress::new("epoch", all, 0);
     let mut done = 0;
-    let accuracy = evaluate_by(learner, (sets, test), count, &mut |event| {
+    let judged = evaluate_each(learner, (sets, test), count, &mut |event| {
         if interrupt::asked() {
             return Err(Error::user("the evaluation was stopped; it begins anew"));
         }
@@ -130,9 +153,28 @@ fn shown(
                 network + 1,
                 100.0 * accuracy
             )),
+            Evaluated::Diverged {
+                set,
+                network,
+                divergence,
+            } => {
+                // Counts the epochs that the network does not have.
+                done += epochs.saturating_sub(divergence.epoch as u64);
+                progress.report(&format!("set {} network {}: {divergence}", set + 1, network + 1));
+            }
         }
         Ok(())
     });
     progress.finish();
-    accuracy
+    let judged = judged?;
+    let diverged: Vec<&Divergence> = judged.iter().filter_map(|one| one.as_ref().err()).collect();
+    if let Some(first) = diverged.first() {
+        tell(&format!(
+            "warning: {} of {} networks diverged ({first}) and have no accuracy; a learning rate below {} may help",
+            diverged.len(),
+            judged.len(),
+            first.rate
+        ));
+    }
+    Ok(judged)
 }

@@ -30,6 +30,7 @@ pub use self::settings::{check_no_condensation, network};
 pub(crate) use self::settings::{is_read, without_unread};
 pub use crate::jobs::{PreparedSource, RecipeImages};
 
+use self::check::check_classes;
 use self::course::Course;
 use self::folder::WORK;
 use self::log::Log;
@@ -68,6 +69,7 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     }
     let network = network(&start.config, images.names.len())?;
     check_network(&start.config, &network, images.train.shape())?;
+    check_classes(&start.config, &images, start.settings.per_class)?;
     let (folder, guard) = start.folder()?;
     let before = Spent::read(&folder.sessions());
     let settings = start.settings_of(&images)?;

@@ -4,14 +4,13 @@
 
 use super::evaluation::Evaluation;
 use super::grid::{Grid, GridRun};
-use super::measure::{ACCURACY, DISTANCE, ITERATION_TIME, Measure, Moment, Outcome, PEAK, RELATIVE};
-use super::results::{Record, State, read_json};
+use super::judgements::{JUDGEMENTS, Judgements, Stage};
+use super::measure::{ACCURACY, DISTANCE, ITERATION_TIME, Measure, Moment, PEAK, RELATIVE};
+use super::results::{State, read_json};
 use crate::condensing::{
     CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole, is_read,
 };
 use crate::device::NewBackend;
-use crate::folder::metrics;
-use crate::folder::spent::Spent;
 use crate::jobs::{CONDENSATION, Request};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
@@ -21,8 +20,7 @@ use crate::wording::tell;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_condense::TrainingSettings;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -36,54 +34,8 @@ const ITERATIONS: &str = "condense.iterations";
 /// Settings in which a folder may differ from the experiment: more iterations go on from the last ones.
 const FREE: [&str; 3] = [ITERATIONS, "data.held_out", "condense.checkpoint_minutes"];
 
-/// The file of the accuracies in the folder of a condensation.
-const EVALUATED: &str = "evaluation.json";
-
 /// The file of the accuracies after whole training splits in the folder of an experiment.
 const WHOLE: &str = "whole.json";
-
-/// What was found of the images of a run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Evaluated {
-    /// How the networks learned.
-    settings: BTreeMap<String, String>,
-    stages: Vec<Stage>,
-    /// Seconds of all evaluations.
-    seconds: f64,
-}
-
-/// The accuracies of networks that learned from the images after some iterations.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Stage {
-    iterations: usize,
-    /// The accuracy of each network, by the name of the accuracies.
-    accuracies: BTreeMap<String, Vec<f64>>,
-}
-
-impl Evaluated {
-    /// What a folder has; nothing where it has none.
-    fn read(root: &Path) -> Result<Evaluated> {
-        let path = root.join(EVALUATED);
-        if !path.is_file() {
-            return Ok(Evaluated::default());
-        }
-        serde_json::from_value(read_json(&path)?).map_err(|error| {
-            let shown = path.display();
-            Error::user(format!(
-                "{shown} is no file of accuracies ({error}); remove it, so that it is written anew"
-            ))
-        })
-    }
-
-    fn write(&self, root: &Path) -> Result<()> {
-        let text = json!(self);
-        write_file(&root.join(EVALUATED), format!("{text}\n").as_bytes())
-    }
-
-    fn has(&self, iterations: usize) -> bool {
-        self.stages.iter().any(|stage| stage.iterations == iterations)
-    }
-}
 
 impl Evaluation {
     /// Checks every run, and says how far each has got.
@@ -121,6 +73,12 @@ impl Evaluation {
                 ))));
             }
             states.push(self.state(&out.join(&run.folder), (&config, iterations))?);
+        }
+        if let (Some(_), [_, ..]) = (self.whole, &self.targets[..]) {
+            return Err(Error::user(
+                "evaluation.whole is of the network that was matched, and evaluation.network names others; leave one of \
+                 them out",
+            ));
         }
         for measure in measures {
             self.check_measure(measure, last)?;
@@ -184,12 +142,12 @@ impl Evaluation {
         if State::has_diverged(root) {
             return Ok(State::Diverged);
         }
-        let evaluated = Evaluated::read(root)?;
+        let evaluated = Judgements::read(root)?;
         let wanted = self.resolved();
         let differs = |(name, value): &(&String, &String)| evaluated.settings.get(*name) != Some(value);
         if let (false, Some((name, value))) = (evaluated.stages.is_empty(), wanted.iter().find(differs)) {
             let remedy = if self.at.is_empty() {
-                format!("remove the file {EVALUATED} there, so that they are judged anew")
+                format!("remove the file {JUDGEMENTS} there, so that they are judged anew")
             } else {
                 "remove that folder, or name another for the experiment with --out".to_string()
             };
@@ -224,9 +182,9 @@ impl Evaluation {
     /// # Errors
     /// What condensations and evaluations refuse, but for a distance that is not finite.
     pub(super) fn run(&self, settings: &Settings, root: &Path, new_backend: NewBackend<'_>) -> Result<bool> {
-        let mut evaluated = Evaluated {
+        let mut evaluated = Judgements {
             settings: self.resolved(),
-            ..Evaluated::read(root)?
+            ..Judgements::read(root)?
         };
         let (config, iterations) = check(settings, &mut None)?;
         for stage in self.stages(iterations.unwrap_or(0)) {
@@ -248,10 +206,7 @@ impl Evaluation {
                 Err(_) if interrupt::asked() => return Ok(true),
                 found => found?,
             };
-            let networks = found
-                .networks
-                .into_iter()
-                .map(|network| network.accuracy.values().to_vec());
+            let networks = found.networks.into_iter().map(|network| network.networks);
             evaluated.stages.push(Stage {
                 iterations: stage,
                 accuracies: self.accuracies().into_iter().zip(networks).collect(),
@@ -331,73 +286,6 @@ impl Evaluation {
             "{network}{sizes} on {data}, {epochs} epochs, augmentation {}, {}{rate}",
             resolved["augment"], resolved["precision"]
         )
-    }
-
-    /// The records of a run: one for each network, of which the first has the numbers of the images, too. A run that
-    /// diverged has a single one.
-    ///
-    /// # Errors
-    /// Files that cannot be read.
-    pub(super) fn records(
-        &self,
-        (root, run): (&Path, &GridRun),
-        whole: Option<f64>,
-        measures: &[Measure],
-        wants_course: &dyn Fn(&Measure) -> bool,
-    ) -> Result<Vec<Record>> {
-        let (point, seed) = (run.point, run.seed);
-        if State::has_diverged(root) {
-            return Ok(vec![Record::diverged((point, seed), measures.len())]);
-        }
-        let (evaluated, folder) = (Evaluated::read(root)?, CondensedFolder::open(root)?);
-        let spent = Spent::read(&folder.sessions());
-        let lines = metrics::lines(&folder.metrics())?;
-        let last = evaluated.stages.iter().map(|stage| stage.iterations).max().unwrap_or(0);
-        let of_network = |network: usize| {
-            let mut own: Vec<Value> = Vec::new();
-            if network == 0 {
-                own.extend(
-                    lines
-                        .iter()
-                        .filter(|line| line["step"].as_u64() <= Some(last as u64))
-                        .cloned(),
-                );
-            }
-            for stage in &evaluated.stages {
-                let mut line = json!({ "step": stage.iterations });
-                for (name, accuracies) in &stage.accuracies {
-                    line[name] = json!(accuracies.get(network));
-                }
-                let first = stage.accuracies.values().next().and_then(|own| own.get(network));
-                if let Some((whole, accuracy)) = whole.zip(first) {
-                    line[RELATIVE] = json!(accuracy / whole);
-                }
-                own.push(line);
-            }
-            own.sort_by_key(|line| line["step"].as_u64());
-            Outcome {
-                metrics: own,
-                report: match network {
-                    0 => json!({ PEAK: { "planned": spent.planned } }),
-                    _ => Value::Null,
-                },
-                lengths: Value::Null,
-            }
-        };
-        let records = (0..self.networks).map(|network| {
-            let outcome = of_network(network);
-            Record::read(&outcome, (point, seed, network as u64), measures, wants_course)
-        });
-        Ok(records.collect())
-    }
-
-    /// Seconds that a run took to make its images, and to judge them.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub(super) fn seconds(root: &Path) -> Result<[f64; 2]> {
-        let spent = Spent::read(&CondensedFolder::open(root)?.sessions());
-        Ok([spent.seconds, Evaluated::read(root)?.seconds])
     }
 }
 

@@ -95,7 +95,7 @@ impl Experiment {
             "point": self.grid.points[record.point].name,
             "seed": record.seed,
             "folder": run.folder,
-            "diverged": record.diverged,
+            "diverged": record.diverged.contains(&true),
             "measures": numbers,
         });
         if self.condenses() {

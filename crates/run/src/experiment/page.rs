@@ -194,7 +194,7 @@ impl Experiment {
         let measure = &self.measures[number];
         let diverged = records
             .iter()
-            .filter(|record| record.point == point && record.diverged)
+            .filter(|record| record.point == point && record.diverged[number])
             .count();
         let diverged = if diverged > 0 {
             format!("{diverged} diverged")
@@ -294,7 +294,7 @@ mod tests {
             network: 0,
             numbers: numbers.iter().copied().map(Some).collect(),
             courses: vec![Vec::new(); numbers.len()],
-            diverged: false,
+            diverged: vec![false; numbers.len()],
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
                 &[1.5 + 0.017 * by, 0.60 + 0.03 * by, 5.5 - 0.1 * by, 2.5e-7 * by],
             ));
         }
-        records[5].diverged = true;
+        records[5].diverged = vec![true; 4];
         records[5].numbers = vec![None; 4];
         let links = [Link {
             title: "A plot".to_string(),

@@ -250,7 +250,7 @@ mod tests {
             network: 0,
             numbers: vec![Some(number)],
             courses: vec![course.to_vec()],
-            diverged: false,
+            diverged: vec![false],
         }
     }
 

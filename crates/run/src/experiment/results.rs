@@ -28,8 +28,8 @@ pub(super) struct Record {
     pub numbers: Vec<Option<f64>>,
     /// The course of every measure over the steps; empty where no plot shows it.
     pub courses: Vec<Vec<(u64, f64)>>,
-    /// Whether its loss was no number at some step.
-    pub diverged: bool,
+    /// Whether every measure lacks its number because a loss was no number at some step.
+    pub diverged: Vec<bool>,
 }
 
 /// How far a run has got.
@@ -97,7 +97,7 @@ impl Record {
         let mut record = Record::read(&outcome, (point, seed, 0), measures, wants_course);
         if diverged {
             record.numbers.fill(None);
-            record.diverged = true;
+            record.diverged.fill(true);
         }
         Ok(record)
     }
@@ -119,7 +119,7 @@ impl Record {
             network,
             numbers: measures.iter().map(|measure| measure.of(outcome)).collect(),
             courses: measures.iter().map(course).collect(),
-            diverged: false,
+            diverged: vec![false; measures.len()],
         }
     }
 
@@ -131,7 +131,7 @@ impl Record {
             network: 0,
             numbers: vec![None; measures],
             courses: vec![Vec::new(); measures],
-            diverged: true,
+            diverged: vec![true; measures],
         }
     }
 }

@@ -87,6 +87,7 @@ impl Eval {
             seed: self.seed,
         };
         let evaluation = evaluate_condensed(&request, &|| self.device.open())?;
+        evaluation.check_learned()?;
         say(&if self.json {
             format!("{}\n", evaluation.to_json())
         } else {
