@@ -15,7 +15,7 @@ pub struct Divergence {
 }
 
 impl Divergence {
-    /// The error of a training that was to end otherwise.
+    /// The error of a training that does not allow a divergence.
     pub fn refusal(&self) -> Error {
         Error::user(format!(
             "{self} of a training; choose a learning rate below {}",

@@ -2,7 +2,7 @@
 //! recipe.
 
 use super::folder::CondensedFolder;
-use super::judging::{Judged, Judges};
+use super::judging::{Judged, Judges, warn_of_divergence};
 use super::settings::network as own_network;
 use crate::device::NewBackend;
 use crate::jobs::RecipeImages;
@@ -60,10 +60,9 @@ pub struct EvaluatedNetwork {
     pub name: String,
     /// How it was trained.
     pub settings: TrainingSettings,
-    /// What became of each network, set by set: its accuracy from 0 to 1, or `None` where its loss became infinite or
-    /// NaN.
+    /// The accuracy of each network from 0 to 1, set by set; `None` where its loss became infinite or NaN.
     pub networks: Vec<Option<f64>>,
-    /// The accuracies of those that have one; `None` if all diverged.
+    /// The accuracies of the networks that did not diverge; `None` if all diverged.
     pub accuracy: Option<Accuracy>,
     /// The accuracy after the whole training split.
     pub whole: Option<Accuracy>,
@@ -120,6 +119,7 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
         );
         let found: Vec<&dyn ImageSource> = sets.sets.iter().map(|set| set as &dyn ImageSource).collect();
         let judged = judges.judged(&network, (&found, test), (&settings, request.count), &what)?;
+        warn_of_divergence(&judged);
         let whole = match request.whole_epochs {
             None => None,
             Some(epochs) => {

@@ -8,7 +8,7 @@ use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::session_account::BesideSession;
 use crate::training::interrupt;
 use crate::training::progress::Progress;
-use crate::wording::{report, tell};
+use crate::wording::{counted, report, tell};
 use lessen_base::{Error, Result, allocated};
 use lessen_condense::{
     Accuracy, Divergence, Evaluated, ImageSource, Learner, Network, TrainingSettings, evaluate_each,
@@ -16,7 +16,7 @@ use lessen_condense::{
 use lessen_device::SharedDevice;
 use lessen_train::{Peak, show_size};
 
-/// What became of a network that learned from a set: its accuracy from 0 to 1, or its divergence.
+/// The accuracy of a network that learned from a set, from 0 to 1, or its divergence.
 pub(super) type Judged = std::result::Result<f64, Divergence>;
 
 /// What judges sets of images: the device and the memory of the process.
@@ -66,8 +66,8 @@ impl<'w> Judges<'w> {
         Accuracy::new(values?)
     }
 
-    /// What became of this number of networks after each set, with progress on stderr. `what` says it in words, and
-    /// the peak is announced behind.
+    /// The accuracy or divergence of `count` networks after each set, with progress on stderr. `what` describes the
+    /// evaluation, and the peak is announced after it.
     ///
     /// # Errors
     /// What evaluations refuse but a loss that is infinite or NaN, a budget that is too small, Ctrl-C.
@@ -158,7 +158,7 @@ fn shown(
                 network,
                 divergence,
             } => {
-                // Counts the epochs that the network does not have.
+                // Counts the epochs that the network skips.
                 done += epochs.saturating_sub(divergence.epoch as u64);
                 progress.report(&format!("set {} network {}: {divergence}", set + 1, network + 1));
             }
@@ -166,15 +166,18 @@ fn shown(
         Ok(())
     });
     progress.finish();
-    let judged = judged?;
+    judged
+}
+
+/// Warns of networks that diverged.
+pub(super) fn warn_of_divergence(judged: &[Judged]) {
     let diverged: Vec<&Divergence> = judged.iter().filter_map(|one| one.as_ref().err()).collect();
     if let Some(first) = diverged.first() {
         tell(&format!(
-            "warning: {} of {} networks diverged ({first}) and have no accuracy; a learning rate below {} may help",
+            "warning: {} of {} diverged ({first}), without an accuracy; a learning rate below {} may help",
             diverged.len(),
-            judged.len(),
+            counted(judged.len() as u64, "network"),
             first.rate
         ));
     }
-    Ok(judged)
 }

@@ -1,4 +1,4 @@
-//! What networks that learned from condensed images were found to be: the file `evaluation.json` in the images' folder.
+//! The accuracies of networks that learned from condensed images: the file `evaluation.json` in the images' folder.
 
 use super::results::read_json;
 use lessen_base::atomic::write_file;
@@ -11,10 +11,10 @@ use std::path::Path;
 /// The name of the file.
 pub(super) const JUDGEMENTS: &str = "evaluation.json";
 
-/// What was found of the images of a run.
+/// The accuracies of all evaluations of a run's images.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Judgements {
-    /// How the networks learned.
+    /// Settings of the networks' trainings.
     pub settings: BTreeMap<String, String>,
     pub stages: Vec<Stage>,
     /// Seconds of all evaluations.
@@ -30,7 +30,7 @@ pub(super) struct Stage {
 }
 
 impl Judgements {
-    /// What a folder has; nothing where it has none.
+    /// Reads the file of a folder; no accuracies where there is no file.
     ///
     /// # Errors
     /// A file that is no file of accuracies.

@@ -28,7 +28,7 @@ pub(super) struct Record {
     pub numbers: Vec<Option<f64>>,
     /// The course of every measure over the steps; empty where no plot shows it.
     pub courses: Vec<Vec<(u64, f64)>>,
-    /// Whether every measure lacks its number because a loss was no number at some step.
+    /// For every measure, whether its number is missing because a loss was infinite or NaN.
     pub diverged: Vec<bool>,
 }
 
