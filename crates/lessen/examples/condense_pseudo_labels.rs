@@ -4,6 +4,9 @@
 //!
 //! A ConvNet that is trained on the tenth gives the pseudo-labels.
 
+mod arguments;
+
+use arguments::number;
 use lessen::condense::{
     Condensation, Condenser, ImageSource, LabelledImages, Learner, Method, Settings, TrainingSettings, evaluate,
 };
@@ -53,15 +56,6 @@ fn digits(folder: &Path, split: &str) -> Result<LabelledImages> {
         pixels,
         labels.into_iter().map(u32::from).collect(),
     )
-}
-
-/// The whole number that argument `place` says, if there is one.
-fn number(arguments: &[String], place: usize) -> Result<Option<usize>> {
-    let parse = |word: &String| {
-        word.parse()
-            .map_err(|_| Error::user(format!("'{word}' is not a whole number")).at(format!("argument {}", place + 1)))
-    };
-    arguments.get(place).map(parse).transpose()
 }
 
 fn main() -> Result<()> {

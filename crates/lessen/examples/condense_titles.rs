@@ -5,6 +5,9 @@
 //! FOLDER has `train.txt` and `dev.txt` with a title, a tab and the number of a class on each line. A first encoder
 //! learns the embeddings of the characters from all titles; they stay as they are from then on.
 
+mod arguments;
+
+use arguments::number;
 use lessen::condense::{
     Condensation, Condenser, Coreset, FunctionNetwork, ImageSource, LabelledImages, Method, Settings, TrainingSettings,
     coreset, evaluate,
@@ -141,15 +144,6 @@ fn learnt_table(all: &Titles, classes: usize) -> Result<Vec<f32>> {
     }
     let mut weights = trainer.weights()?;
     Ok(weights.remove("table").map_or(Vec::new(), |table| table.data))
-}
-
-/// The whole number that argument `place` says, if there is one.
-fn number(arguments: &[String], place: usize) -> Result<Option<usize>> {
-    let parse = |word: &String| {
-        word.parse()
-            .map_err(|_| Error::user(format!("'{word}' is not a whole number")).at(format!("argument {}", place + 1)))
-    };
-    arguments.get(place).map(parse).transpose()
 }
 
 fn main() -> Result<()> {

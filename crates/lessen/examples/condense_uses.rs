@@ -5,6 +5,9 @@
 //! from the whole training split. Then classes come in four steps, and of each a memory of as many images of a class
 //! stays: condensed ones, or real ones that are chosen at random.
 
+mod arguments;
+
+use arguments::number;
 use lessen::condense::experiments::{Remember, continual, proxy, small_convnets};
 use lessen::condense::{
     Condensation, Condenser, Coreset, ImageSource, LabelledImages, Method, Network, Settings, TrainingSettings, coreset,
@@ -19,15 +22,6 @@ const STEPS: usize = 4;
 
 /// Real images of a class in an update of the memory.
 const REAL: usize = 16;
-
-/// The whole number that argument `place` says, if there is one.
-fn number(arguments: &[String], place: usize) -> Result<Option<usize>> {
-    let parse = |word: &String| {
-        word.parse()
-            .map_err(|_| Error::user(format!("'{word}' is not a whole number")).at(format!("argument {}", place + 1)))
-    };
-    arguments.get(place).map(parse).transpose()
-}
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
