@@ -111,6 +111,7 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Gra
         Precision::Bf16 => checked(passes::mixed(&graph, target)),
         Precision::Int8 | Precision::Int4 => checked(passes::integers(&graph)),
     };
+    let graph = checked(passes::fill_words(&graph, target));
     let graph = checked(lessen_rewrite::without_dead_code(graph));
     let graph = checked(lessen_rewrite::write_codes(&graph));
     let graph = checked(lessen_rewrite::fold_constants(&graph));

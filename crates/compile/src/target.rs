@@ -43,6 +43,8 @@ pub struct Limits {
     /// Bytes of the caches of all workers together. An array that the steps right before a step have touched is read
     /// from these caches, not from memory, as long as it fits there.
     pub cache_bytes: usize,
+    /// Codes of 8 bits that kernels read at once. Runs of codes that are no multiple of it get more elements.
+    pub word_codes: usize,
 }
 
 impl Default for Limits {
@@ -52,6 +54,7 @@ impl Default for Limits {
             widest_row: usize::MAX,
             slice_rows: usize::MAX,
             cache_bytes: 0,
+            word_codes: 1,
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::times::Times;
 /// Bytes of the private second-level cache of present server cores; plans must not depend on the machine.
 const CACHE_BYTES: usize = 1 << 20;
 
+/// Codes in the 32 bits that an instruction for products of codes adds up.
+const WORD_CODES: usize = 4;
+
 /// Blocks that a group is cut into at least, so that every thread has work.
 const BLOCKS: usize = 16;
 
@@ -33,6 +36,7 @@ impl Target for CpuTarget {
             widest_row: 1 << 13,
             slice_rows: SLICE_ROWS,
             cache_bytes: CACHE_BYTES * self.workers(),
+            word_codes: WORD_CODES,
         }
     }
 

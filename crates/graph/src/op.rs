@@ -136,6 +136,19 @@ pub enum OnSlices {
     Roles(Arc<dyn Op>, Vec<Role>, Vec<OutRole>),
 }
 
+/// Elements behind the last ones of an axis of an input. Those of all inputs together change no result.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Filling {
+    /// The position of the input.
+    pub input: usize,
+    /// The axis.
+    pub axis: usize,
+    /// How many there are.
+    pub count: usize,
+    /// Their value.
+    pub value: f64,
+}
+
 /// The input of an operation that holds indices, and which values are valid there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndexInput {
@@ -307,6 +320,13 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
             RowWise::No => OnSlices::No,
             RowWise::Elementwise | RowWise::Rows { .. } => OnSlices::Same,
         }
+    }
+
+    /// The elements that fill words of `word` codes, where a kernel reads runs of codes and the inputs have shorter
+    /// ones. By default none.
+    fn fillings(&self, inputs: &[Type], word: usize) -> Vec<Filling> {
+        let _ = (inputs, word);
+        Vec::new()
     }
 
     /// The operation without the numbers that tell its random bits apart, where it has any: it takes as long.

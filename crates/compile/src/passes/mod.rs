@@ -14,6 +14,7 @@ mod slices;
 mod sparse;
 mod storage_format;
 mod updates;
+mod words;
 
 pub use bits::{Hoisted, hoist};
 pub use clones::recompute;
@@ -29,3 +30,4 @@ pub(crate) use slices::by_slices;
 pub use sparse::sparsify;
 pub use storage_format::StorageFormat;
 pub use updates::{Update, updates};
+pub use words::fill_words;

@@ -58,6 +58,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["write_codes"] => lessen_rewrite::write_codes(graph),
         ["sparsify"] => passes::sparsify(graph, &TARGET),
         ["mixed"] => passes::mixed(graph, &TARGET),
+        ["fill_words"] => passes::fill_words(graph, &TARGET),
         ["integers"] => lessen_rewrite::eliminate_dead_code(&passes::integers(graph)),
         ["read_narrow"] => lessen_rewrite::eliminate_dead_code(&passes::read_narrow(graph, &TARGET)),
         ["materialize"] => passes::materialize(graph, &TARGET),

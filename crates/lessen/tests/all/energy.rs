@@ -254,3 +254,34 @@ fn an_onnx_file_of_integers_has_the_layers_of_its_floats() {
     }
     assert_eq!(floats["layers"][0]["cycles"], integers["layers"][0]["cycles"]);
 }
+
+#[test]
+fn images_of_integers_have_the_channels_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let weight: Vec<f32> = (0..5 * 3 * 9).map(|i| (i as f32 - 60.0) / 100.0).collect();
+    let image = || [1, 3, 8, 8].map(Extent::Size);
+    Graph::default()
+        .input("random", F32, &image())
+        .node("Relu", "x", &["random"])
+        .output("x", F32)
+        .write(&dir.join("images.onnx"));
+    succeed(dir, &["run", "images.onnx", "-o", "images.npz"]);
+    Graph::default()
+        .input("x", F32, &image())
+        .floats("weight", &[5, 3, 3, 3], &weight)
+        .node("Conv", "y", &["x", "weight"])
+        .output("y", F32)
+        .write(&dir.join("floats.onnx"));
+    let calibrated = ["--calibrate", "images.npz"];
+    succeed(
+        dir,
+        &[&["quantize", "floats.onnx", "-o", "integers.onnx"], &calibrated[..]].concat(),
+    );
+    let [floats, integers] = ["floats.onnx", "integers.onnx"].map(|file| energy(dir, file, &["--bits", "8"]));
+    for report in [&floats, &integers] {
+        assert_eq!(names(report).len(), 1);
+        assert_eq!(report["layers"][0]["macs"], 6 * 6 * 5 * 3 * 9);
+    }
+    assert_eq!(floats["layers"][0]["cycles"], integers["layers"][0]["cycles"]);
+}

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::elementwise::Elementwise;
 use crate::named::{AttrValue, Named};
-use crate::op::{Cost, Op};
+use crate::op::{Cost, Filling, Op};
 use crate::ops::bits::QuantizeLinear;
 use crate::ops::contraction::QuantizedMatMul;
 use crate::ops::rules::arity;
@@ -91,8 +91,7 @@ impl QuantizedConv2d {
         }
         let floats = [Type::f32(&codes.shape), Type::f32(&[o, c, kh, kw])];
         let sizes = self.options.sizes(&floats[0], &floats[1])?;
-        let terms = [c, kh, kw].into_iter().try_fold(1usize, usize::checked_mul);
-        if terms.is_none_or(|terms| terms > QuantizedMatMul::MOST) {
+        if !adds_up_exactly(c, [kh, kw]) {
             return Err(Error::user(format!(
                 "the weight {weight} has sums of more than {} terms, which do not fit 32 bits",
                 QuantizedMatMul::MOST
@@ -100,6 +99,12 @@ impl QuantizedConv2d {
         }
         Ok(sizes)
     }
+}
+
+/// Whether a sum over so many channels and taps fits 32 bits.
+fn adds_up_exactly(channels: usize, taps: [usize; 2]) -> bool {
+    let terms = taps.into_iter().try_fold(channels, usize::checked_mul);
+    terms.is_some_and(|terms| terms <= QuantizedMatMul::MOST)
 }
 
 impl Op for QuantizedConv2d {
@@ -171,6 +176,26 @@ impl Op for QuantizedConv2d {
         true
     }
 
+    fn fillings(&self, inputs: &[Type], word: usize) -> Vec<Filling> {
+        let Ok(sizes) = self.sizes(inputs) else {
+            return Vec::new();
+        };
+        let taps = [sizes.rows.taps, sizes.columns.taps];
+        let filled = sizes.inputs.checked_next_multiple_of(word);
+        let filled = filled.filter(|&filled| adds_up_exactly(filled, taps));
+        let count = filled.map_or(0, |filled| filled - sizes.inputs);
+        if sizes.groups != 1 || count == 0 {
+            return Vec::new();
+        }
+        let of = |input, value| Filling {
+            input,
+            axis: 3,
+            count,
+            value,
+        };
+        vec![of(0, self.zero.into()), of(2, ZERO)]
+    }
+
     fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
         let of = |sizes: &Conv2dSizes| Products {
             groups: sizes.groups,
@@ -185,13 +210,10 @@ impl Op for QuantizedConv2d {
     }
 }
 
-/// Channels of a pixel that a device reads at once.
-const WORD: usize = 4;
-
 impl<'g> Tensor<'g> {
     /// The convolution `[N, OH, OW, O]` of images of codes `u8[N, H, W, C]` with a scale for each image and a weight
-    /// `u8[O, KH, KW, C / G]`. See [`QuantizedConv2d`]. Pixels of one group whose channels do not fill words get more
-    /// channels, of zeros; a convolution of single pixels is traced as a product with a matrix.
+    /// `u8[O, KH, KW, C / G]`. See [`QuantizedConv2d`]. A convolution of single pixels is traced as a product with
+    /// a matrix.
     ///
     /// # Panics
     /// If the extents do not fit.
@@ -220,13 +242,6 @@ impl<'g> Tensor<'g> {
                 ..QuantizedMatMul::new(op.zero)
             };
             return self.quantized_matmul_t(scale, (matrix, weight_scale), bias, product);
-        }
-        let more = sizes.inputs.next_multiple_of(WORD) - sizes.inputs;
-        if op.options.groups == 1 && more > 0 {
-            let mut inputs = inputs;
-            inputs[0] = self.pad(3, 0, more, op.zero.into());
-            inputs[2] = weight.pad(3, 0, more, ZERO);
-            return self.trace().apply1(op, &inputs);
         }
         self.trace().apply1(op, &inputs)
     }

@@ -1,0 +1,32 @@
+//! Words of codes: a kernel that reads several codes at once has no rests to read where runs of codes fill words.
+
+use std::sync::Arc;
+
+use lessen_graph::{Graph, ops};
+
+use crate::target::Target;
+use lessen_rewrite::Rewriter;
+
+/// The graph whose operations get the elements that fill words of codes, which change no result; see
+/// [`fillings`](lessen_graph::Op::fillings).
+pub fn fill_words(graph: &Graph, target: &dyn Target) -> Graph {
+    let word = target.limits().word_codes;
+    let mut rewriter = Rewriter::new(graph);
+    for node in &graph.nodes {
+        let fillings = node.op.fillings(&graph.input_types(node), word);
+        rewriter.stage = node.stage;
+        let mut inputs: Vec<_> = node.inputs.iter().map(|&input| rewriter.get(input)).collect();
+        for filling in fillings {
+            let pad = ops::Pad {
+                axis: filling.axis,
+                before: 0,
+                after: filling.count,
+                value: filling.value,
+            };
+            let input = &mut inputs[filling.input];
+            *input = rewriter.push(Arc::new(pad), &[*input], node.phase, &node.scope)[0];
+        }
+        rewriter.copy_with(node, &inputs, node.phase);
+    }
+    rewriter.finish()
+}
