@@ -43,7 +43,7 @@ pub struct Limits {
     /// Bytes of the caches of all workers together. An array that the steps right before a step have touched is read
     /// from these caches, not from memory, as long as it fits there.
     pub cache_bytes: usize,
-    /// Codes of 8 bits that kernels read at once. Runs of codes that are no multiple of it get more elements.
+    /// Codes of 8 bits in a word, which a kernel reads at once. Runs of codes are padded to whole words.
     pub word_codes: usize,
 }
 

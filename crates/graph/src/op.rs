@@ -136,16 +136,16 @@ pub enum OnSlices {
     Roles(Arc<dyn Op>, Vec<Role>, Vec<OutRole>),
 }
 
-/// Elements behind the last ones of an axis of an input. Those of all inputs together change no result.
+/// Elements that pad an axis of an input at its end. The fillings of all inputs of an operation change no result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Filling {
     /// The position of the input.
     pub input: usize,
     /// The axis.
     pub axis: usize,
-    /// How many there are.
+    /// Number of elements.
     pub count: usize,
-    /// Their value.
+    /// Value of the elements.
     pub value: f64,
 }
 
@@ -322,8 +322,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         }
     }
 
-    /// The elements that fill words of `word` codes, where a kernel reads runs of codes and the inputs have shorter
-    /// ones. By default none.
+    /// The elements that pad runs of codes to whole words of `word` codes, which a kernel reads at once. By default
+    /// none.
     fn fillings(&self, inputs: &[Type], word: usize) -> Vec<Filling> {
         let _ = (inputs, word);
         Vec::new()

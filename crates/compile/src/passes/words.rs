@@ -1,4 +1,4 @@
-//! Words of codes: a kernel that reads several codes at once has no rests to read where runs of codes fill words.
+//! Words of codes: pads runs of codes to whole words, so that a kernel that reads a word at once has no remainder.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use lessen_graph::{Graph, ops};
 use crate::target::Target;
 use lessen_rewrite::Rewriter;
 
-/// The graph whose operations get the elements that fill words of codes, which change no result; see
-/// [`fillings`](lessen_graph::Op::fillings).
+/// Pads the inputs of operations with their [`fillings`](lessen_graph::Op::fillings), which change no result.
 pub fn fill_words(graph: &Graph, target: &dyn Target) -> Graph {
     let word = target.limits().word_codes;
     let mut rewriter = Rewriter::new(graph);

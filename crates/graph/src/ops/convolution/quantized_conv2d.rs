@@ -101,7 +101,7 @@ impl QuantizedConv2d {
     }
 }
 
-/// Whether a sum over so many channels and taps fits 32 bits.
+/// Whether a sum over the channels and taps has at most [`QuantizedMatMul::MOST`] terms, which fit 32 bits.
 fn adds_up_exactly(channels: usize, taps: [usize; 2]) -> bool {
     let terms = taps.into_iter().try_fold(channels, usize::checked_mul);
     terms.is_some_and(|terms| terms <= QuantizedMatMul::MOST)
