@@ -3,7 +3,7 @@
 use super::folder::CondensedFolder;
 use super::log::{Distances, Log};
 use super::manifest::Manifest;
-use super::pace::Pace;
+use super::pace::{Left, Pace};
 use super::settings::Iterations;
 use super::{arrays, pictures};
 use crate::folder::NewFolderGuard;
@@ -65,7 +65,7 @@ impl Course<'_> {
         }
         self.picture()?;
         let mut pace = match self.iterations {
-            Iterations::Minutes(minutes) => Some(Pace::new(minutes)),
+            Iterations::Minutes(minutes) => Some(Pace::new(60.0 * minutes - self.before.seconds)),
             Iterations::Count(_) => None,
         };
         while self
@@ -83,9 +83,14 @@ impl Course<'_> {
             let time = begun.elapsed();
             self.log.iteration(self.condensation.done(), &distances, time)?;
             found = Some([found.map_or(distances.total(), |[first, _]| first), distances.total()]);
-            if let Some(more) = pace.as_mut().and_then(|pace| pace.add(time)) {
-                pace = None;
-                self.decide(self.condensation.done() + more)?;
+            let done = self.condensation.done();
+            match pace.as_mut().map(|pace| pace.add(time)) {
+                None => {}
+                Some(Left::About(more)) => self.log.expect_about(done.saturating_add(more)),
+                Some(Left::Exactly(more)) => {
+                    pace = None;
+                    self.decide(done.saturating_add(more))?;
+                }
             }
             self.picture()?;
             if interrupt::asked() {

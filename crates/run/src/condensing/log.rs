@@ -98,7 +98,13 @@ impl Log {
     /// Sets the number of iterations.
     pub(super) fn expect(&mut self, iterations: usize) {
         self.iterations = Some(iterations);
-        self.progress.expect((iterations * self.updates) as u64);
+        self.progress.expect(iterations.saturating_mul(self.updates) as u64);
+    }
+
+    /// Sets an estimate of the number of iterations.
+    pub(super) fn expect_about(&mut self, iterations: usize) {
+        self.progress
+            .expect_about(iterations.saturating_mul(self.updates) as u64);
     }
 
     /// Shows a part of what precedes the first iteration, if the last one was not shown a moment ago.

@@ -1,12 +1,9 @@
-//! The number of iterations that fill a time, by the time that the first ones take.
+//! The number of iterations that fill a time, by the time that those before take.
 
 use std::time::Duration;
 
-/// The share of the time after which the number is decided, by two iterations at least.
-const MEASURED: f64 = 0.02;
-
-/// The share of the time after which one iteration must do.
-const LONG: f64 = 0.1;
+/// The share of the time after which the number is settled: the speed of a shared machine varies within a minute.
+const MEASURED: f64 = 0.5;
 
 /// The time to fill.
 #[derive(Clone, Copy, Debug)]
@@ -18,18 +15,27 @@ pub(super) struct Pace {
     later: (f64, usize),
 }
 
+/// How many iterations are still to come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Left {
+    /// About so many.
+    About(usize),
+    /// So many, which later iterations do not change.
+    Exactly(usize),
+}
+
 impl Pace {
-    /// So many minutes to fill.
-    pub(super) fn new(minutes: f64) -> Pace {
+    /// So many seconds to fill.
+    pub(super) fn new(seconds: f64) -> Pace {
         Pace {
-            time: 60.0 * minutes,
+            time: seconds.max(0.0),
             first: 0.0,
             later: (0.0, 0),
         }
     }
 
-    /// Counts an iteration; the number of further iterations that fill the time, once that is known.
-    pub(super) fn add(&mut self, time: Duration) -> Option<usize> {
+    /// Counts an iteration; the number of further iterations that fill the time.
+    pub(super) fn add(&mut self, time: Duration) -> Left {
         let time = time.as_secs_f64();
         if self.first == 0.0 {
             self.first = time.max(f64::MIN_POSITIVE);
@@ -38,14 +44,15 @@ impl Pace {
         }
         let taken = self.first + self.later.0;
         let each = match self.later {
-            (_, 0) if taken < LONG * self.time => return None,
             (_, 0) => self.first,
             (later, count) => later / count as f64,
         };
+        let more = ((self.time - taken).max(0.0) / each.max(1e-9)) as usize;
         if taken < MEASURED * self.time {
-            return None;
+            Left::About(more)
+        } else {
+            Left::Exactly(more)
         }
-        Some(((self.time - taken).max(0.0) / each.max(1e-9)) as usize)
     }
 }
 
@@ -53,24 +60,28 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn decided(minutes: f64, seconds: &[f64]) -> Option<usize> {
-        let mut pace = Pace::new(minutes);
-        let mut found = None;
-        for time in seconds {
-            assert_eq!(found, None, "decided too early");
-            found = pace.add(Duration::from_secs_f64(*time));
-        }
-        found
+    /// What iterations that take `seconds` leave of the time `fill`, after each of them.
+    fn left(fill: f64, seconds: &[f64]) -> Vec<Left> {
+        let mut pace = Pace::new(fill);
+        let add = |time: &f64| pace.add(Duration::from_secs_f64(*time));
+        seconds.iter().map(add).collect()
     }
 
     #[test]
-    fn the_first_iterations_decide_how_many_fill_the_time() {
-        // The first one takes longer than the others.
-        assert_eq!(decided(5.0, &[5.0, 4.0]), Some(72));
-        assert_eq!(decided(5.0, &[1.0, 1.0]), None);
-        assert_eq!(decided(5.0, &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), Some(294));
-        assert_eq!(decided(5.0, &[90.0]), Some(2));
-        assert_eq!(decided(5.0, &[400.0]), Some(0));
-        assert_eq!(decided(0.0, &[1.0]), Some(0));
+    fn half_of_the_time_settles_how_many_iterations_fill_it() {
+        use Left::{About, Exactly};
+        // The first one takes longer than the others and does not count for them.
+        assert_eq!(left(50.0, &[5.0, 4.0, 4.0]), [About(9), About(10), About(9)]);
+        assert_eq!(left(50.0, &[5.0, 10.0, 10.0]), [About(9), About(3), Exactly(2)]);
+        // Slow iterations at the beginning say little about all.
+        let slow_then_fast = [vec![2.0; 25], vec![1.0; 100]].concat();
+        let found = left(300.0, &slow_then_fast);
+        assert_eq!((found[24], found[123]), (About(125), About(125)));
+        assert_eq!(found[124], About(124));
+        assert_eq!(left(300.0, &[90.0, 90.0]), [About(2), Exactly(1)]);
+        assert_eq!(left(300.0, &[400.0]), [Exactly(0)]);
+        // No time, or none that sessions before left.
+        assert_eq!(left(0.0, &[1.0]), [Exactly(0)]);
+        assert_eq!(left(-20.0, &[1.0]), [Exactly(0)]);
     }
 }

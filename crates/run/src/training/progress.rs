@@ -14,6 +14,8 @@ pub(crate) struct Progress {
     /// What is counted: steps, iterations.
     unit: &'static str,
     total: u64,
+    /// Whether `total` is an estimate.
+    is_about: bool,
     start: Instant,
     first: u64,
     said: Option<Instant>,
@@ -34,6 +36,7 @@ impl Progress {
             bar,
             unit,
             total,
+            is_about: false,
             start: Instant::now(),
             first: done,
             said: None,
@@ -42,7 +45,16 @@ impl Progress {
 
     /// Sets the number of steps of the run.
     pub fn expect(&mut self, total: u64) {
-        self.total = total;
+        self.set(total, false);
+    }
+
+    /// Sets an estimate of the number of steps of the run.
+    pub fn expect_about(&mut self, total: u64) {
+        self.set(total, true);
+    }
+
+    fn set(&mut self, total: u64, is_about: bool) {
+        (self.total, self.is_about) = (total, is_about);
         if let Some(bar) = &self.bar {
             bar.set_length(total);
         }
@@ -53,11 +65,14 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.set_message(message);
             bar.set_position(done);
-        } else if self.said.is_none_or(|said| said.elapsed() >= PAUSE) || done == self.total {
+        } else if self.said.is_none_or(|said| said.elapsed() >= PAUSE) || (done == self.total && !self.is_about) {
             self.said = Some(Instant::now());
             let unit = self.unit;
             report(&match self.total {
                 0 => format!("{unit} {done}  {message}"),
+                total if self.is_about => {
+                    format!("{unit} {done} of about {total}  {message}  {} left", self.left(done))
+                }
                 total => format!("{unit} {done}/{total}  {message}  {} left", self.left(done)),
             });
         }

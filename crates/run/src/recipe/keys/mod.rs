@@ -318,9 +318,9 @@ keys! {
              (dsa), means of features (dm), and ways of networks that are trained on the real images (mtt); or real images that are \
              chosen (random, herding, k-center, forgetting; default: mda)";
         iterations: Option<usize> [ValueKind::Count(1)],
-            "outer iterations, each with a new network (--iterations; default: as many as condense.minutes allow, by the time of the \
-             first ones)";
-        minutes: Option<f64> [NOT_NEGATIVE], "time to fill where no number of iterations is given (default: 5)";
+            "outer iterations, each with a new network (--iterations; default: as many as fill condense.minutes, settled after half \
+             of them)";
+        minutes: Option<f64> [NOT_NEGATIVE], "minutes to fill where no number of iterations is given (default: 5)";
         updates: Option<usize> [ValueKind::Count(1)],
             "updates of the images in an outer iteration (default: those of the papers for the number of images of a class)";
         epochs: Option<InnerEpochs> [INNER_EPOCHS],
@@ -367,7 +367,7 @@ keys! {
         precision: Option<Precision> [ValueKind::Choice(Precision::WORDS)],
             "dtype that products and convolutions read (default: f32)";
         checkpoint_minutes: Option<f64> [NOT_NEGATIVE],
-            "time between checkpoints, of which the first comes after half a minute (default: 5)";
+            "minutes between checkpoints, the first after half a minute at most; 0 is none of them (default: 5)";
     }
     /// Search for architecture and precision on a data set of images (`lessen search`).
     search: SearchKeys {
@@ -437,7 +437,7 @@ keys! {
         precision: Option<Precision> [ValueKind::Choice(Precision::WORDS)],
             "dtype that products and convolutions read (default: f32)";
         checkpoint_minutes: Option<f64> [NOT_NEGATIVE],
-            "time between checkpoints, of which the first comes after half a minute (default: 5)";
+            "minutes between checkpoints, the first after half a minute at most; 0 is none of them (default: 5)";
     }
 }
 
