@@ -17,7 +17,7 @@ pub struct Manifest {
     pub recipe: String,
     /// Outer iterations that are done.
     pub done: usize,
-    /// Outer iterations of the whole condensation; none in the first half of a time that is to be filled.
+    /// Outer iterations of the whole condensation; none before the number is settled, where a time is to be filled.
     pub iterations: Option<usize>,
     /// The settings as they were followed, defaults among them.
     pub settings: BTreeMap<String, String>,

@@ -1,8 +1,9 @@
-//! The number of iterations that fill a time, by the time that those before take.
+//! The number of iterations that fill a time, from the mean time of the iterations that are done.
 
 use std::time::Duration;
 
-/// The share of the time after which the number is settled: the speed of a shared machine varies within a minute.
+/// The share of the time after which the number of iterations is settled: the speed of a shared machine varies within
+/// a minute.
 const MEASURED: f64 = 0.5;
 
 /// The time to fill.
@@ -15,17 +16,17 @@ pub(super) struct Pace {
     later: (f64, usize),
 }
 
-/// How many iterations are still to come.
+/// The number of iterations that are still to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Left {
-    /// About so many.
+    /// An estimate, which later iterations may change.
     About(usize),
-    /// So many, which later iterations do not change.
+    /// The settled number.
     Exactly(usize),
 }
 
 impl Pace {
-    /// So many seconds to fill.
+    /// A time of `seconds`; a negative one is 0.
     pub(super) fn new(seconds: f64) -> Pace {
         Pace {
             time: seconds.max(0.0),
@@ -34,7 +35,7 @@ impl Pace {
         }
     }
 
-    /// Counts an iteration; the number of further iterations that fill the time.
+    /// Counts an iteration of the duration `time`, and returns the number of further iterations that fill the time.
     pub(super) fn add(&mut self, time: Duration) -> Left {
         let time = time.as_secs_f64();
         if self.first == 0.0 {
@@ -60,7 +61,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// What iterations that take `seconds` leave of the time `fill`, after each of them.
+    /// The number of further iterations after each iteration of `seconds`, where the time is `fill` seconds.
     fn left(fill: f64, seconds: &[f64]) -> Vec<Left> {
         let mut pace = Pace::new(fill);
         let add = |time: &f64| pace.add(Duration::from_secs_f64(*time));
@@ -70,10 +71,10 @@ mod tests {
     #[test]
     fn half_of_the_time_settles_how_many_iterations_fill_it() {
         use Left::{About, Exactly};
-        // The first one takes longer than the others and does not count for them.
+        // The first iteration takes longer than the others, so the mean leaves it out.
         assert_eq!(left(50.0, &[5.0, 4.0, 4.0]), [About(9), About(10), About(9)]);
         assert_eq!(left(50.0, &[5.0, 10.0, 10.0]), [About(9), About(3), Exactly(2)]);
-        // A slow beginning: 250 s at 2 s, 151 s at (24 * 2 + 99) / 123 s, 150 s at (24 * 2 + 100) / 124 s.
+        // After a slow beginning 250, 151 and 150 s are left, at means of 2, 147 / 123 and 148 / 124 s.
         let slow_then_fast = [vec![2.0; 25], vec![1.0; 100]].concat();
         let found = left(300.0, &slow_then_fast);
         assert_eq!(
@@ -82,7 +83,7 @@ mod tests {
         );
         assert_eq!(left(300.0, &[90.0, 90.0]), [About(2), Exactly(1)]);
         assert_eq!(left(300.0, &[400.0]), [Exactly(0)]);
-        // No time, or none that sessions before left.
+        // No time is given, or earlier sessions took all of it.
         assert_eq!(left(0.0, &[1.0]), [Exactly(0)]);
         assert_eq!(left(-20.0, &[1.0]), [Exactly(0)]);
     }
