@@ -6,7 +6,7 @@ use lessen_graph::{Layout, Op, Type};
 
 use crate::costs::CostModel;
 use crate::offsets::aligned;
-use crate::place::row_layout;
+use crate::place::{RowLayout, row_layout};
 
 /// The part of a device that plans depend on. Two devices with equal answers get equal plans.
 ///
@@ -64,7 +64,7 @@ impl Default for Limits {
 pub struct Lowering {
     /// How the operation runs: by rows, by itself, or by its reference evaluation.
     pub kind: KernelKind,
-    /// Layouts of each input that the kernel reads besides dense ones; an input in another layout is copied first.
+    /// Layouts of each input that the kernel reads; an input in another layout is copied first.
     pub reads: Vec<Reads>,
     /// Scratch memory of the kernel while it runs.
     pub scratch: Scratch,
@@ -89,36 +89,57 @@ impl Lowering {
 
     /// Whether the kernel reads input `input`, of shape `shape`, in the layout `layout` of a base array.
     pub fn accepts(&self, input: usize, shape: &[usize], layout: &Layout) -> bool {
-        layout.is_dense(shape) || self.reads.get(input).is_some_and(|reads| reads.admits(shape, layout))
+        let reads = self.reads.get(input).copied().unwrap_or(Reads::Dense);
+        reads.admits(shape, layout)
     }
 }
 
-/// Layouts in which a kernel reads an input, besides dense ones.
+/// Layouts in which a kernel reads an input. Dense ones are always among them, and strides along axes of one element do
+/// not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reads {
-    /// No other layouts.
+    /// Dense layouts.
     Dense,
     /// Matrices with the given number of rows, whose columns lie one stride apart.
     Rows(usize),
+    /// Such matrices whose columns follow each other: each row is a run of elements.
+    Runs(usize),
     /// Matrices with the given number of rows, whose rows lie one stride apart and whose columns lie one stride apart.
     Matrix(usize),
+    /// Such matrices whose columns follow each other.
+    MatrixOfRuns(usize),
+    /// Such matrices whose columns follow each other or whose rows do.
+    RowsOrColumns(usize),
     /// Layouts whose last axis is dense.
     DenseLastAxis,
-    /// Matrices whose rows or columns are dense.
-    Runs,
     /// All layouts.
     Any,
 }
 
 impl Reads {
-    /// Whether the layout `layout`, which is not dense, of an array of shape `shape` is among the layouts.
+    /// Whether the layout `layout` of an array of shape `shape` is among the layouts.
     pub fn admits(self, shape: &[usize], layout: &Layout) -> bool {
+        if layout.is_dense(shape) {
+            return true;
+        }
+        let rows_are = |rows: usize, wanted: fn(&RowLayout) -> bool| {
+            row_layout(shape, layout, rows).is_some_and(|found| wanted(&found))
+        };
         match self {
             Reads::Dense => false,
-            Reads::Rows(rows) => row_layout(shape, layout, rows).is_some(),
-            Reads::Matrix(rows) => row_layout(shape, layout, rows).is_some_and(|found| found.lead.len() <= 1),
-            Reads::DenseLastAxis => layout.strides.last() == Some(&1),
-            Reads::Runs => layout.strides.contains(&1),
+            Reads::Rows(rows) => rows_are(rows, |_| true),
+            Reads::Runs(rows) => rows_are(rows, |found| found.step == 1),
+            Reads::Matrix(rows) => rows_are(rows, |found| found.lead.len() <= 1),
+            Reads::MatrixOfRuns(rows) => rows_are(rows, |found| found.lead.len() <= 1 && found.step == 1),
+            Reads::RowsOrColumns(rows) => rows_are(rows, |found| match found.lead.as_slice() {
+                [] => found.step == 1,
+                [(_, row)] => found.step == 1 || *row == 1,
+                _ => false,
+            }),
+            Reads::DenseLastAxis => match (shape.last(), layout.strides.last()) {
+                (Some(1), _) => true,
+                (_, last) => last == Some(&1),
+            },
             Reads::Any => true,
         }
     }

@@ -12,10 +12,10 @@ use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 use crate::clock::{Clock, Timed};
 use crate::group::{Context, Group, GroupScratch, RowNode, RowOutput, Sum};
 use crate::index_errors::IndexErrors;
-use crate::kernels::kernel::{FixInput, FixedInput, Kernel, MAX_OPERANDS, Round, RowKernel, Types, Work};
+use crate::kernels::kernel::{FixInput, FixedInput, Input, Kernel, MAX_OPERANDS, Reads, Round, RowKernel, Types, Work};
 use crate::kernels::reference::reference;
 use crate::kernels::table;
-use crate::operand::{Location, RowOperand, location};
+use crate::operand::{Location, RowOperand, location, strides};
 use crate::pool::Pool;
 
 /// A step bound to kernels.
@@ -48,7 +48,8 @@ pub(crate) struct Whole {
     rounds: Vec<Round>,
     /// The replacement of the rounds where an input never changes, if there is one.
     pub(crate) fixed: Option<FixInput>,
-    inputs: Vec<Location>,
+    /// Where inputs are, with the layouts that the kernel has declared.
+    inputs: Vec<(Location, Reads)>,
     outputs: Vec<Location>,
     pub(crate) timed: Timed,
 }
@@ -141,32 +142,32 @@ impl Binder<'_> {
     fn accepts(&self, kernel: &Kernel, node: &Node, types: Types<'_>) -> bool {
         let reads = kernel.reads(node.op.as_ref(), types);
         let values = node.inputs.iter().zip(types.inputs).zip(reads);
-        values.into_iter().all(|((&value, ty), reads)| {
-            let layout = &self.plan.place(value).layout;
-            layout.is_dense(&ty.shape) || reads.admits(&ty.shape, layout)
-        })
+        values
+            .into_iter()
+            .all(|((&value, ty), reads)| reads.admits(&ty.shape, &self.plan.place(value).layout))
     }
 
     fn whole(&self, step: &PlannedStep) -> Result<Whole> {
         let node = self.node(step.nodes[0]);
-        let strides: Vec<Vec<usize>> = node
-            .inputs
-            .iter()
-            .map(|&v| self.plan.place(v).layout.strides.clone())
-            .collect();
+        let strides: Vec<Vec<usize>> = node.inputs.iter().map(|&v| strides(self.plan, v)).collect();
         let node_types = self.types(node);
         let types = node_types.types();
-        let locations = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
-        let (rounds, fixed) = match table::kernel(node.op.as_ref(), &types) {
+        let inputs = |reads: &dyn Fn(usize) -> Reads| {
+            let inputs = node.inputs.iter().enumerate();
+            inputs.map(|(i, &v)| (self.location(v), reads(i))).collect()
+        };
+        let (rounds, fixed, inputs) = match table::kernel(node.op.as_ref(), &types) {
             None => {
                 check_evaluation(types.inputs.iter().chain(types.outputs))?;
-                (reference(node.op.clone(), types, &strides), None)
+                let rounds = reference(node.op.clone(), types, &strides);
+                (rounds, None, inputs(&|_| Reads::Any))
             }
             Some(kernel) => {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {
                     Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => {
-                        ((kernel.rounds)(&strides), kernel.fixed)
+                        let inputs = inputs(&|i| kernel.reads(i));
+                        ((kernel.rounds)(&strides), kernel.fixed, inputs)
                     }
                     _ => return Err(of_another_target(node)),
                 }
@@ -175,8 +176,8 @@ impl Binder<'_> {
         Ok(Whole {
             rounds,
             fixed,
-            inputs: locations(&node.inputs),
-            outputs: locations(&node.outputs),
+            inputs,
+            outputs: node.outputs.iter().map(|&v| self.location(v)).collect(),
             timed: Timed::of(self.plan, step.nodes[0]),
         })
     }
@@ -208,25 +209,31 @@ impl Binder<'_> {
             RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
             _ => node_types.inputs[i].rank() == 0 && node_types.outputs[0].rank() > 0,
         };
-        let by_rows = |v: ValueId| {
-            RowOperand::rows(self.plan, self.constants, v, rows.rows).ok_or_else(|| of_another_target(node))
+        let refused = || of_another_target(node);
+        let by_rows = |v: ValueId, reads: Reads| {
+            RowOperand::rows(self.plan, self.constants, v, rows.rows, reads).ok_or_else(refused)
         };
         let inputs = node.inputs.iter().enumerate().map(|(i, &v)| {
+            let role = match row_wise {
+                RowWise::Rows { inputs, .. } => inputs[i],
+                _ => Role::Rows,
+            };
+            let reads = kernel.reads(i, role);
             if whole(i) {
-                Ok(RowOperand::whole(self.plan, self.constants, v))
+                RowOperand::whole(self.plan, self.constants, v, reads).ok_or_else(refused)
             } else {
-                by_rows(v)
+                by_rows(v, reads)
             }
         });
         let sum = |k: usize| matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);
         let outputs = node.outputs.iter().enumerate().map(|(k, &v)| {
             if !sum(k) {
-                return by_rows(v).map(RowOutput::Rows);
+                return by_rows(v, Reads::Dense).map(RowOutput::Rows);
             }
             let partial = step.partials.iter().find(|p| p.value == v);
             let parts = partial.map(|p| (p.offset, p.parts));
             if parts.map_or(1, |p| p.1) < rows.rows.div_ceil(rows.tile) {
-                return Err(of_another_target(node));
+                return Err(refused());
             }
             Ok(RowOutput::Sum(Sum {
                 to: self.location(v),
@@ -234,10 +241,11 @@ impl Binder<'_> {
                 parts,
             }))
         });
+        let (inputs, outputs) = (inputs.collect::<Result<_>>()?, outputs.collect::<Result<_>>()?);
         Ok(RowNode {
             kernel,
-            inputs: inputs.collect::<Result<_>>()?,
-            outputs: outputs.collect::<Result<_>>()?,
+            inputs,
+            outputs,
             shared: 0,
             timed: Timed::of(self.plan, id),
         })
@@ -316,12 +324,13 @@ impl Bound {
 impl Whole {
     /// Packs an input from its memory to other memory, and reads it packed from now on.
     pub(crate) fn freeze(&mut self, pool: &Pool, fixed: FixedInput, from: *mut u8, to: *mut u8) {
-        let mut operands = vec![std::ptr::null_mut(); self.inputs.len()];
-        operands[fixed.input] = from;
-        let (operands, to) = (Operands(&operands), Address(to));
+        let mut inputs = vec![Input::NONE; self.inputs.len()];
+        let reads = std::mem::replace(&mut self.inputs[fixed.input].1, Reads::Packed);
+        inputs[fixed.input] = Input::new(from, reads);
+        let (inputs, to) = (Shared(&inputs), Address(to));
         pool.run(fixed.pack.tasks, &|task, _| {
             let work = Work {
-                inputs: operands.get(),
+                inputs: inputs.get(),
                 outputs: &[],
                 scratch: std::ptr::null_mut(),
                 shared: to.get(),
@@ -335,23 +344,27 @@ impl Whole {
 
     fn run(&self, pool: &Pool, context: &Context<'_>, scratch: impl Fn(usize) -> *mut u8 + Sync, shared: Address) {
         let at = |l: &Location| context.bases.at(*l, std::ptr::null_mut());
-        let all = self.inputs.iter().chain(&self.outputs).map(at);
-        let mut few = [std::ptr::null_mut(); MAX_OPERANDS];
-        let many: Vec<*mut u8>;
-        let n = self.inputs.len() + self.outputs.len();
-        let operands = if n <= MAX_OPERANDS {
-            few.iter_mut().zip(all).for_each(|(to, from)| *to = from);
-            Operands(&few[..n])
+        let all_inputs = self
+            .inputs
+            .iter()
+            .map(|(location, reads)| Input::new(at(location), *reads));
+        let all_outputs = self.outputs.iter().map(at);
+        let mut few = ([Input::NONE; MAX_OPERANDS], [std::ptr::null_mut(); MAX_OPERANDS]);
+        let many: (Vec<Input>, Vec<*mut u8>);
+        let (inputs, outputs) = if self.inputs.len().max(self.outputs.len()) <= MAX_OPERANDS {
+            few.0.iter_mut().zip(all_inputs).for_each(|(to, from)| *to = from);
+            few.1.iter_mut().zip(all_outputs).for_each(|(to, from)| *to = from);
+            (&few.0[..self.inputs.len()], &few.1[..self.outputs.len()])
         } else {
-            many = all.collect();
-            Operands(&many)
+            many = (all_inputs.collect(), all_outputs.collect());
+            (&many.0[..], &many.1[..])
         };
+        let (inputs, outputs) = (Shared(inputs), Shared(outputs));
         for round in &self.rounds {
             pool.run(round.tasks, &|task, worker| {
-                let (inputs, outputs) = operands.get().split_at(self.inputs.len());
                 let work = Work {
-                    inputs,
-                    outputs,
+                    inputs: inputs.get(),
+                    outputs: outputs.get(),
                     scratch: scratch(worker),
                     shared: shared.get(),
                     index_errors: context.index_errors,
@@ -363,15 +376,15 @@ impl Whole {
     }
 }
 
-/// Addresses that the tasks of a step share.
+/// Operands that the tasks of a step share.
 #[derive(Clone, Copy)]
-struct Operands<'a>(&'a [*mut u8]);
+struct Shared<'a, T>(&'a [T]);
 
 // SAFETY: the addresses are only dereferenced by kernels, on the parts of memory that belong to their task.
-unsafe impl Sync for Operands<'_> {}
+unsafe impl<T> Sync for Shared<'_, T> {}
 
-impl<'a> Operands<'a> {
-    fn get(&self) -> &'a [*mut u8] {
+impl<'a, T> Shared<'a, T> {
+    fn get(&self) -> &'a [T] {
         self.0
     }
 }
@@ -380,7 +393,7 @@ impl<'a> Operands<'a> {
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
-// SAFETY: as for `Operands`.
+// SAFETY: as for `Shared`.
 unsafe impl Sync for Address {}
 
 impl Address {

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use lessen_compile::{Plan, Storage};
 use lessen_device::ProgramId;
 use lessen_graph::ops::{Binary, BinaryKind};
-use lessen_graph::{NodeId, ValueId};
+use lessen_graph::{Layout, NodeId, ValueId};
 
 use crate::arena::Arena;
 use crate::bind::Bound;
@@ -42,7 +42,7 @@ impl Executable {
             self.packed[state] = Some(program);
         }
         for node in self.bound.iter_mut().filter_map(Bound::row_nodes).flatten() {
-            let Some((state, bytes)) = packable(&self.plan, &uses, node) else {
+            let Some(Packable { state, bytes, inputs }) = packable(&self.plan, &uses, node) else {
                 continue;
             };
             let name = &self.plan.graph().inputs[state].name;
@@ -53,6 +53,7 @@ impl Executable {
             pack(device, node, state, from.memory.ptr(), memory.ptr());
             store.pack(name, program, memory);
             self.packed[state] = Some(program);
+            node.inputs = inputs;
             node.kernel.freeze();
         }
         let uses = uses_of_values(&self.plan);
@@ -123,34 +124,62 @@ fn added_row(plan: &Plan, uses: &[usize], product: &RowNode, sum: &RowNode) -> O
     (is_free && is_apart && fits).then_some(row)
 }
 
-/// The state that a node can read packed, and the bytes of the packed state.
-fn packable(plan: &Plan, uses: &[usize], node: &RowNode) -> Option<(usize, usize)> {
+/// A state that a node can read packed.
+struct Packable {
+    state: usize,
+    /// Bytes of the packed state.
+    bytes: usize,
+    /// The inputs of the node as the kernel reads them then.
+    inputs: Vec<RowOperand>,
+}
+
+/// The state that a node can read packed, if there is one.
+fn packable(plan: &Plan, uses: &[usize], node: &RowNode) -> Option<Packable> {
     let fixed = node.kernel.fixed.as_ref()?;
-    let others = node.inputs.iter().enumerate().filter(|(i, _)| *i != fixed.input);
-    let outputs = node.outputs.iter().map(|output| match output {
+    let are_runs = node.outputs.iter().all(|output| match output {
         RowOutput::Rows(operand) => operand.has_dense_rows(),
         RowOutput::Sum(_) => false,
     });
-    if !others
-        .map(|(_, operand)| operand.has_dense_rows())
-        .chain(outputs)
-        .all(|x| x)
-    {
-        return None;
-    }
+    let inputs = node.inputs.iter().enumerate();
+    let inputs = inputs.map(|(i, operand)| {
+        if i == fixed.input {
+            Some(operand.packed())
+        } else {
+            operand.of_runs()
+        }
+    });
+    let inputs = inputs.collect::<Option<_>>()?;
     let state = frozen_state(plan, uses, node.timed.node, fixed.input)?;
-    Some((state, fixed.bytes))
+    are_runs.then_some(Packable {
+        state,
+        bytes: fixed.bytes,
+        inputs,
+    })
 }
 
-/// The state that an input of a node is all of, if nothing else reads it.
+/// The state that an input of a node is all of, each element once, if nothing else reads it.
 fn frozen_state(plan: &Plan, uses: &[usize], node: NodeId, input: usize) -> Option<usize> {
     let value = plan.graph().nodes[node.index()].inputs[input];
     let place = plan.place(value);
     let Storage::State(state) = plan.storage(place.base) else {
         return None;
     };
-    let is_whole = plan.graph().ty(value).numel() == plan.graph().ty(place.base).numel();
-    (is_whole && uses[state] == 1).then_some(state)
+    let elements = plan.graph().ty(place.base).numel();
+    (is_all_of(elements, &plan.graph().ty(value).shape, &place.layout) && uses[state] == 1).then_some(state)
+}
+
+/// Whether an array of this shape and layout has each of the elements of its base once.
+fn is_all_of(elements: usize, shape: &[usize], layout: &Layout) -> bool {
+    let axes = shape
+        .iter()
+        .zip(&layout.strides)
+        .map(|(&extent, &stride)| (stride, extent));
+    let mut axes: Vec<(usize, usize)> = axes.filter(|axis| axis.1 != 1).collect();
+    axes.sort_unstable();
+    let within = axes.iter().try_fold(1usize, |within, &(stride, extent)| {
+        (stride == within).then_some(within.checked_mul(extent)?)
+    });
+    within == Some(elements)
 }
 
 /// Packs the state of a node.

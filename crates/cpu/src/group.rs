@@ -7,7 +7,8 @@ use lessen_compile::RowsPlan;
 
 use crate::clock::{Clock, Timed};
 use crate::index_errors::IndexErrors;
-use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, RowKernel, Run};
+use crate::kernels::Rows;
+use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, Reads, RowKernel, Run};
 use crate::operand::{Bases, Location, RowOperand};
 use crate::pool::Pool;
 use crate::slices::{COLUMNS, SliceSums};
@@ -247,7 +248,7 @@ impl RowNode {
             let memory = scratch.of(0);
             let mut args = [Arg::NONE; MAX_OPERANDS];
             for (arg, operand) in args.iter_mut().zip(&self.inputs) {
-                if rows > 0 || operand.is_whole() {
+                if operand.is_whole() || (rows > 0 && operand.is_matrix()) {
                     *arg = operand.arg(context.bases, memory.local, 0, 0);
                 }
             }
@@ -330,11 +331,7 @@ impl Sum {
             ptr.add(columns.start * self.to.size)
                 .write_bytes(0, columns.len() * self.to.size);
         }
-        Arg {
-            ptr,
-            row: 0,
-            col: 1,
-            columns: self.len,
-        }
+        let sums = Rows { ptr, row: 0, col: 1 };
+        Arg::new(sums, self.len, Reads::Dense)
     }
 }

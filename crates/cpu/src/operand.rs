@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use lessen_compile::{Plan, Storage, row_layout};
-use lessen_graph::ValueId;
+use lessen_graph::{ValueId, numel};
 
-use crate::kernels::kernel::Arg;
+use crate::kernels::Rows;
+use crate::kernels::kernel::{Arg, Reads};
 
 /// Where the memory of a value begins at run time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +73,20 @@ pub(crate) fn location(plan: &Plan, constant_offsets: &[usize], value: ValueId) 
     }
 }
 
+/// The strides of a value. Along axes of one element they are those of a value that is dense from there on.
+pub(crate) fn strides(plan: &Plan, value: ValueId) -> Vec<usize> {
+    let shape = &plan.graph().ty(value).shape;
+    let mut strides = plan.place(value).layout.strides.clone();
+    let mut next = 1;
+    for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
+        if extent == 1 {
+            *stride = next;
+        }
+        next = stride.saturating_mul(extent);
+    }
+    strides
+}
+
 /// An operand of a node of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RowOperand {
@@ -80,42 +95,76 @@ pub(crate) struct RowOperand {
     lead: Vec<(usize, usize)>,
     columns: usize,
     step: usize,
-    /// For an operand read whole, the step between its rows if it is a matrix.
+    /// For an operand read whole, the step between the rows of the matrix that it is.
     whole_row: Option<usize>,
+    /// The layouts that the kernel has declared, of which the operand has one.
+    reads: Reads,
 }
 
 impl RowOperand {
-    /// An operand whose row `r` is read for row `r`; none where its value does not lie in `rows` rows.
-    pub(crate) fn rows(plan: &Plan, constants: &[usize], value: ValueId, rows: usize) -> Option<RowOperand> {
-        let shape = &plan.graph().ty(value).shape;
-        let layout = row_layout(shape, &plan.place(value).layout, rows)?;
-        let location = location(plan, constants, value);
+    /// An operand whose row `r` is read for row `r`; none where its value does not lie in `rows` rows in one of these
+    /// layouts.
+    pub(crate) fn rows(
+        plan: &Plan,
+        constants: &[usize],
+        value: ValueId,
+        rows: usize,
+        reads: Reads,
+    ) -> Option<RowOperand> {
+        let (shape, layout) = (&plan.graph().ty(value).shape, &plan.place(value).layout);
+        if !reads.planned(rows).admits(shape, layout) {
+            return None;
+        }
+        let layout = row_layout(shape, layout, rows)?;
         Some(RowOperand {
-            location,
+            location: location(plan, constants, value),
             lead: layout.lead,
             columns: layout.columns,
             step: layout.step,
             whole_row: None,
+            reads,
         })
     }
 
-    /// An operand that every row reads whole.
-    pub(crate) fn whole(plan: &Plan, constants: &[usize], value: ValueId) -> RowOperand {
+    /// An operand that every row reads whole; none where its value does not lie in one of these layouts, or is no
+    /// matrix.
+    pub(crate) fn whole(plan: &Plan, constants: &[usize], value: ValueId, reads: Reads) -> Option<RowOperand> {
         let ty = plan.graph().ty(value);
-        let strides = &plan.place(value).layout.strides;
-        let (whole_row, step) = if ty.rank() == 2 {
-            (strides[0], strides[1])
-        } else {
-            (0, 1)
+        let rows = numel(&ty.shape[..ty.rank().saturating_sub(1)]);
+        let matrix = RowOperand::rows(plan, constants, value, rows, reads)?;
+        let row = match matrix.lead.as_slice() {
+            [] => matrix.columns,
+            [(_, row)] => *row,
+            _ => return None,
         };
-        let location = location(plan, constants, value);
-        RowOperand {
-            location,
+        Some(RowOperand {
             lead: Vec::new(),
             columns: ty.numel(),
-            step,
-            whole_row: Some(whole_row),
+            whole_row: Some(row),
+            ..matrix
+        })
+    }
+
+    /// The operand, of whose layouts the kernel reads only those in which rows are runs of elements; none where it
+    /// lies otherwise.
+    pub(crate) fn of_runs(&self) -> Option<RowOperand> {
+        (self.step == 1).then(|| RowOperand {
+            reads: self.reads.with_runs(),
+            ..self.clone()
+        })
+    }
+
+    /// The operand, which the kernel has packed.
+    pub(crate) fn packed(&self) -> RowOperand {
+        RowOperand {
+            reads: Reads::Packed,
+            ..self.clone()
         }
+    }
+
+    /// Whether one stride leads from row to row.
+    pub(crate) fn is_matrix(&self) -> bool {
+        self.reads.are_among(Reads::Matrix)
     }
 
     /// Whether every row reads all of it.
@@ -154,6 +203,7 @@ impl RowOperand {
         let is_one = !self.is_whole() && self.has_dense_rows() && self.lead.iter().all(|(_, stride)| *stride == 0);
         is_one.then(|| RowOperand {
             lead: vec![(usize::MAX, 0)],
+            reads: Reads::MatrixOfRuns,
             ..self.clone()
         })
     }
@@ -168,11 +218,7 @@ impl RowOperand {
         if self.is_whole() {
             return arg;
         }
-        Arg {
-            ptr: arg.ptr.wrapping_add(first * arg.col * self.location.size),
-            columns,
-            ..arg
-        }
+        arg.cut(first * self.step * self.location.size, columns)
     }
 
     /// How many rows from `row` on one stride describes.
@@ -202,11 +248,11 @@ impl RowOperand {
             }
         }
         let ptr = base.wrapping_add(self.location.byte + elements * self.location.size);
-        Arg {
+        let rows = Rows {
             ptr,
             row: self.lead.last().map_or(self.whole_row.unwrap_or(0), |l| l.1),
             col: self.step,
-            columns: self.columns,
-        }
+        };
+        Arg::new(rows, self.columns, self.reads)
     }
 }

@@ -63,7 +63,8 @@ unsafe fn unpack_bits_body<L: Level>(n: usize, c: usize, x: Rows<u32>, y: Rows<u
 /// The kernel of [`ops::PackBits`].
 pub(super) fn pack_bits_kernel(_: &ops::PackBits, _: &Types<'_>) -> Option<Kernel> {
     // SAFETY: see `Run`.
-    RowKernel::rows(|r| unsafe { pack_bits(r.n, r.inputs[0].columns, r.inputs[0].rows(), r.outputs[0].rows()) }).into()
+    RowKernel::rows(|r| unsafe { pack_bits(r.n, r.inputs[0].columns(), r.inputs[0].rows(), r.outputs[0].rows()) })
+        .into()
 }
 
 /// The kernel of [`ops::UnpackBits`].

@@ -29,7 +29,7 @@ pub(super) fn combine_rows_kernel(op: &ops::CombineRows, types: &Types<'_>) -> O
         let first: TaskFn = Box::new(move |w, _| {
             // SAFETY: see `Work`; the scratch has `before` numbers and one for each id.
             let (all, shared) = unsafe {
-                let all = std::slice::from_raw_parts(w.inputs[0].cast::<i32>(), ids);
+                let all = std::slice::from_raw_parts(w.dense::<i32>(0), ids);
                 (
                     all,
                     std::slice::from_raw_parts_mut(w.shared.cast::<i32>(), before + ids),
@@ -49,7 +49,7 @@ pub(super) fn combine_rows_kernel(op: &ops::CombineRows, types: &Types<'_>) -> O
             // SAFETY: see `Work`; the round before has written positions, and tasks write columns of their own.
             unsafe {
                 let first = w.shared.cast::<i32>().add(before).cast_const();
-                let (updates, y) = (Rows::dense(w.inputs[1].cast(), width), Rows::dense(w.y(0), width));
+                let (updates, y) = (Rows::dense(w.x(1).cast_mut(), width), Rows::dense(w.y(0), width));
                 scatter_add(ids, first, updates, y, 0..ids, columns);
             }
         });

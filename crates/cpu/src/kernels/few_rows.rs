@@ -274,13 +274,13 @@ pub(super) fn few_rows_kernel<W: Float>(op: &ops::MatMul, types: &Types<'_>) -> 
     let parts = if transposed { 4 } else { 1 };
     let width = LEAST.div_ceil(k).next_multiple_of(WIDTH);
     RowKernel::even(parts, width, move |r| {
-        let b = r.inputs[1].rows::<W>();
+        let b = r.inputs[1].rows_or_columns::<W>();
         let b = if transposed { b.exchanged() } else { b };
         // SAFETY: see `Run`; the columns are within the columns of `b` and `y`.
-        unsafe { few_rows(r.n, k, r.columns.0..r.columns.1, r.x(0), b, r.y(0)) }
+        unsafe { few_rows(r.n, k, r.columns.0..r.columns.1, r.inputs[0].runs(), b, r.y(0)) }
     })
     // All rows at once, so that the matrix is read once.
     .tiled()
-    .reading(0, Reads::DenseLastAxis)
-    .reading(1, Reads::Runs)
+    .reading(0, Reads::Runs)
+    .reading(1, Reads::RowsOrColumns)
 }

@@ -99,10 +99,10 @@ pub(super) fn gather_kernel(_: &ops::Gather, types: &Types<'_>) -> Option<Kernel
         // SAFETY: see `Run`; rows are only copied if all indices are rows of the table.
         RowKernel::rows(move |r| unsafe {
             let ids = r.indices(1);
-            let c = r.c() / r.inputs[1].columns.max(1);
+            let c = r.c() / r.inputs[1].columns().max(1);
             if r.index_errors.check(ids, limit) {
-                let y = Rows::dense(r.outputs[0].ptr.cast::<T>(), c);
-                gather(ids.len(), c, r.inputs[0].ptr.cast::<T>(), ids.as_ptr(), y);
+                let y = Rows::dense(r.outputs[0].dense::<T>(), c);
+                gather(ids.len(), c, r.inputs[0].dense::<T>(), ids.as_ptr(), y);
             }
         })
         .dense([1])
@@ -113,7 +113,7 @@ pub(super) fn gather_kernel(_: &ops::Gather, types: &Types<'_>) -> Option<Kernel
         // Of a table without rows no index is valid; else there is nothing to copy.
         return WholeKernel::dense(1, move |w, _| {
             // SAFETY: see `Work`.
-            let ids = unsafe { std::slice::from_raw_parts(w.inputs[1].cast::<i32>(), ids) };
+            let ids = unsafe { std::slice::from_raw_parts(w.dense::<i32>(1), ids) };
             w.index_errors.check(ids, limit);
         })
         .into();
@@ -142,8 +142,7 @@ pub(super) fn scatter_add_kernel(op: &ops::ScatterAdd, types: &Types<'_>) -> Opt
         return WholeKernel::dense(1, move |w, _| {
             // SAFETY: see `Work`.
             unsafe {
-                w.index_errors
-                    .check(std::slice::from_raw_parts(w.inputs[0].cast(), ids), rows);
+                w.index_errors.check(std::slice::from_raw_parts(w.dense(0), ids), rows);
                 w.outputs[0].write_bytes(0, zeros);
             }
         })
@@ -153,12 +152,12 @@ pub(super) fn scatter_add_kernel(op: &ops::ScatterAdd, types: &Types<'_>) -> Opt
         let first = (r.first - r.columns.0) / width;
         // SAFETY: see `Run`; an id that is no row of the table is in no range.
         unsafe {
-            let all = std::slice::from_raw_parts(r.inputs[0].ptr.cast::<i32>(), ids);
+            let all = std::slice::from_raw_parts(r.inputs[0].dense::<i32>(), ids);
             if first == 0 && r.columns.0 == 0 {
                 r.index_errors.check(all, rows);
             }
-            let updates = Rows::dense(r.inputs[1].ptr.cast(), width);
-            let y = Rows::dense(r.outputs[0].ptr.cast(), width);
+            let updates = Rows::dense(r.inputs[1].dense(), width);
+            let y = Rows::dense(r.outputs[0].dense(), width);
             scatter_add(
                 ids,
                 all.as_ptr(),

@@ -102,9 +102,9 @@ pub(super) fn grouped_matmul_kernel(op: &ops::GroupedMatMul, types: &Types<'_>) 
         let factors = Nibbles {
             k,
             group,
-            codes: r.inputs[0].rows(),
+            codes: r.inputs[0].runs(),
             scale: r.x(1),
-            weight: r.inputs[2].ptr.cast_const(),
+            weight: r.inputs[2].dense::<u8>().cast_const(),
             weight_scale: r.whole(3),
         };
         // SAFETY: see `Run`.
@@ -112,7 +112,7 @@ pub(super) fn grouped_matmul_kernel(op: &ops::GroupedMatMul, types: &Types<'_>) 
     })
     .tiled()
     .with_scratch(scratch_bytes(k), 0)
-    .reading(0, Reads::Matrix)
+    .reading(0, Reads::MatrixOfRuns)
     .into()
 }
 
@@ -148,7 +148,9 @@ pub(super) fn dequantize_groups_kernel(op: &ops::DequantizeGroups, _: &Types<'_>
     let op = *op;
     RowKernel::rows(move |r| {
         // SAFETY: see `Run`.
-        unsafe { restore(r.n, op, r.inputs[0].rows(), r.x(1), r.y(0)) };
+        unsafe { restore(r.n, op, r.inputs[0].runs(), r.inputs[1].runs(), r.y(0)) };
     })
+    .reading(0, Reads::Runs)
+    .reading(1, Reads::Runs)
     .into()
 }

@@ -56,7 +56,7 @@ pub(super) fn histogram_kernel(op: &ops::Histogram, types: &Types<'_>) -> Option
     let bins = *op;
     // SAFETY: see `Run`; the sum has an element for each bin.
     let kernel = RowKernel::sums(move |r| unsafe {
-        histogram(bins, r.n, r.inputs[0].columns, r.x(0), r.column(0));
+        histogram(bins, r.n, r.inputs[0].columns(), r.x(0), r.column(0));
     });
     types.floats_are_f32().then_some(Kernel::Rows(kernel))
 }

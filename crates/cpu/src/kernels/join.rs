@@ -31,8 +31,9 @@ pub(super) fn identity_kernel(_: &ops::Identity, types: &Types<'_>) -> Option<Ke
                 let range = task * chunk..rows.min((task + 1) * chunk);
                 // SAFETY: see `Work`; tasks write disjoint rows.
                 unsafe {
-                    if !std::ptr::eq(w.inputs[0], w.outputs[0]) {
-                        plan.copy(bytes, w.inputs[0], w.outputs[0], range);
+                    let from = w.strided::<u8>(0);
+                    if !std::ptr::eq(from, w.outputs[0]) {
+                        plan.copy(bytes, from, w.outputs[0], range);
                     }
                 }
             }),
@@ -64,11 +65,11 @@ pub(super) fn concat_kernel(op: &ops::Concat, types: &Types<'_>) -> Option<Kerne
     WholeKernel::dense(outer.div_ceil(chunk), move |w, task| {
         for i in task * chunk..outer.min((task + 1) * chunk) {
             let mut at = i * total;
-            for (&from, &bytes) in w.inputs.iter().zip(&chunks) {
+            for (input, &bytes) in chunks.iter().enumerate() {
                 // SAFETY: see `Work`; the chunks of one outer index fill its part of the output.
                 unsafe {
                     let to = w.outputs[0].add(at);
-                    to.copy_from_nonoverlapping(from.add(i * bytes), bytes);
+                    to.copy_from_nonoverlapping(w.dense::<u8>(input).add(i * bytes), bytes);
                 }
                 at += bytes;
             }
@@ -78,11 +79,11 @@ pub(super) fn concat_kernel(op: &ops::Concat, types: &Types<'_>) -> Option<Kerne
 }
 
 fn concat_rows<T: Element>(r: &Run<'_>) {
-    let mut to = r.outputs[0];
+    let mut to = r.outputs[0].rows();
     for &from in r.inputs {
         // SAFETY: see `Run`; the inputs' columns fill the columns of the output.
-        unsafe { copy::<T>(r.n, from.columns, from.rows(), to.rows()) };
-        to.ptr = to.ptr.wrapping_add(from.columns * to.col * size_of::<T>());
+        unsafe { copy::<T>(r.n, from.columns(), from.rows(), to) };
+        to.ptr = to.element(0, from.columns());
     }
 }
 
@@ -104,7 +105,7 @@ pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
         let range = task * chunk..outer.min((task + 1) * chunk);
         if is_fourth {
             // SAFETY: see `Work`; the range has three bytes of the input and four of the output each.
-            return unsafe { with_fourth(range, w.inputs[0], fill[0], w.outputs[0]) };
+            return unsafe { with_fourth(range, w.dense(0), fill[0], w.outputs[0]) };
         }
         for i in range {
             // SAFETY: see `Work`; the input's chunk lies within the output's.
@@ -112,7 +113,7 @@ pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
                 let out = w.outputs[0].add(i * to);
                 filled(std::slice::from_raw_parts_mut(out, before), &fill);
                 out.add(before)
-                    .copy_from_nonoverlapping(w.inputs[0].add(i * from), from);
+                    .copy_from_nonoverlapping(w.dense::<u8>(0).add(i * from), from);
                 let rest = to - before - from;
                 filled(std::slice::from_raw_parts_mut(out.add(before + from), rest), &fill);
             }
@@ -160,16 +161,16 @@ pub(super) fn update_slice_kernel(op: &ops::UpdateSlice, types: &Types<'_>) -> O
         // SAFETY: see `Work`; there is one index or one for each row, and the position is clamped so that the update
         // lies within the base's chunk.
         unsafe {
-            let index = w.inputs[2].cast::<i32>().add(task * indices / outer);
+            let index = w.dense::<i32>(2).add(task * indices / outer);
             let position = (*index).max(0) as usize;
             let position = position.min(room);
             let out = w.outputs[0].add(task * base);
-            let from = w.inputs[0].add(task * base);
+            let from = w.dense::<u8>(0).add(task * base);
             if !std::ptr::eq(out, from) {
                 out.copy_from_nonoverlapping(from, base);
             }
             out.add(position * step)
-                .copy_from_nonoverlapping(w.inputs[1].add(task * update), update);
+                .copy_from_nonoverlapping(w.dense::<u8>(1).add(task * update), update);
         }
     })
     .into()

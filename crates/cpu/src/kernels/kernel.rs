@@ -5,7 +5,7 @@ use lessen_graph::{DType, Op, Role, RowWise, Type, numel};
 
 pub(crate) use super::layouts::Reads;
 pub(crate) use super::row_kernel::{Arg, Cut, Fixed, MAX_OPERANDS, Prepare, RowKernel, Run};
-pub(crate) use super::whole::{FixInput, FixedInput, Round, TaskFn, WholeKernel, Work};
+pub(crate) use super::whole::{FixInput, FixedInput, Input, Round, TaskFn, WholeKernel, Work};
 
 /// The types that an operation is applied to.
 #[derive(Clone, Copy)]
@@ -66,32 +66,23 @@ impl From<WholeKernel> for Option<Kernel> {
 }
 
 impl Kernel {
-    /// Layouts of each input that the kernel of an operation on these types reads besides dense layouts.
+    /// Layouts in which the kernel of an operation on these types reads each input, as the planner knows them.
     pub(crate) fn reads(&self, op: &dyn Op, types: Types<'_>) -> Vec<lessen_compile::Reads> {
         let row_wise = match self {
             Kernel::Rows(_) => op.row_wise(types.inputs, types.outputs),
             _ => RowWise::No,
         };
         let of_input = |(input, ty): (usize, &Type)| {
-            let (reads, rows) = match (self, &row_wise) {
-                (Kernel::Nothing, _) => (Reads::Dense, 0),
-                (Kernel::Whole(kernel), _) => {
-                    let exception = kernel.reads.iter().find(|(i, _)| *i == input);
-                    let rows = numel(&ty.shape[..ty.rank().saturating_sub(1)]);
-                    (exception.map_or(Reads::Dense, |e| e.1), rows)
-                }
+            let own_rows = numel(&ty.shape[..ty.rank().saturating_sub(1)]);
+            match (self, &row_wise) {
+                (Kernel::Nothing, _) => lessen_compile::Reads::Dense,
+                (Kernel::Whole(kernel), _) => kernel.reads(input).planned(own_rows),
                 (Kernel::Rows(kernel), RowWise::Rows { rows, inputs, .. }) => {
-                    (kernel.reads(input, inputs[input]), *rows)
+                    let role = inputs[input];
+                    let rows = if role == Role::Whole { own_rows } else { *rows };
+                    kernel.reads(input, role).planned(rows)
                 }
-                (Kernel::Rows(kernel), _) => (kernel.reads(input, Role::Rows), natural_rows(ty)),
-            };
-            match reads {
-                Reads::Dense => lessen_compile::Reads::Dense,
-                Reads::Rows => lessen_compile::Reads::Rows(rows),
-                Reads::Matrix => lessen_compile::Reads::Matrix(rows),
-                Reads::DenseLastAxis => lessen_compile::Reads::DenseLastAxis,
-                Reads::Runs => lessen_compile::Reads::Runs,
-                Reads::Any => lessen_compile::Reads::Any,
+                (Kernel::Rows(kernel), _) => kernel.reads(input, Role::Rows).planned(natural_rows(ty)),
             }
         };
         types.inputs.iter().enumerate().map(of_input).collect()

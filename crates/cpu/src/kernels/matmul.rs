@@ -53,8 +53,8 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     let rows = types.outputs[0].numel() / columns;
     let (transposed, of_bf16, cut) = (op.transpose_b, op.widens, column_cut(rows, k, columns));
     let kernel = RowKernel::columns(cut, move |r| {
-        let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
-        let (b_row, b_col) = if transposed { (b.col, b.row) } else { (b.row, b.col) };
+        let (a, b, y) = (r.inputs[0], r.inputs[1].matrix::<u8>(), r.y(0));
+        let b = if transposed { b.exchanged() } else { b };
         let (first, end) = r.columns;
         let tile = match column_tile(columns) {
             // A part narrower than a tile is one product, with the columns that the last part has besides.
@@ -66,29 +66,29 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
             if of_bf16 {
                 // SAFETY: see `Run`; the tile's columns are within the columns of `b` and `y`.
                 unsafe {
+                    let b = b.cast::<Bf16>();
                     let b = Rows {
-                        ptr: b.ptr.cast::<Bf16>().add(j * b_col),
-                        row: b_row,
-                        col: b_col,
+                        ptr: b.element(0, j),
+                        ..b
                     };
                     let y = Rows {
-                        ptr: y.ptr.cast::<f32>().add(j * y.col),
-                        row: y.row,
-                        col: y.col,
+                        ptr: y.element(0, j),
+                        ..y
                     };
-                    gemm_bf16((r.n, k, width), a.rows(), b, y, false, r.scratch.cast());
+                    gemm_bf16((r.n, k, width), a.matrix(), b, y, false, r.scratch.cast());
                 }
                 continue;
             }
             // SAFETY: as above.
             unsafe {
+                let (a, b) = (a.matrix::<f32>(), b.cast::<f32>());
                 gemm(
                     r.n,
                     k,
                     width,
-                    (a.ptr.cast(), a.row as isize, a.col as isize),
-                    (b.ptr.cast::<f32>().add(j * b_col), b_row as isize, b_col as isize),
-                    (y.ptr.cast::<f32>().add(j * y.col), y.row as isize, y.col as isize),
+                    (a.ptr, a.row as isize, a.col as isize),
+                    (b.element(0, j), b.row as isize, b.col as isize),
+                    (y.element(0, j), y.row as isize, y.col as isize),
                     false,
                 );
             }
@@ -96,7 +96,7 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     })
     .tiled()
     .reading(0, Reads::Matrix)
-    .reading(1, Reads::Any);
+    .reading(1, Reads::Matrix);
     let kernel = if of_bf16 {
         kernel.with_scratch(widened_bytes(rows, columns), 0)
     } else {

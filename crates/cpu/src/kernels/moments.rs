@@ -148,9 +148,9 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
                 for row in rows_of.clone().step_by(tile) {
                     // SAFETY: see `Work`; there is room for the sums.
                     unsafe {
-                        let x = w.inputs[0].cast::<T>().add((block * rows + row) * c);
+                        let x = w.dense::<T>(0).add((block * rows + row) * c);
                         let to = sums(to, index, row - rows_of.start);
-                        add_tile(tile.min(rows_of.end - row), c, x.cast_const(), to);
+                        add_tile(tile.min(rows_of.end - row), c, x, to);
                     }
                 }
             };

@@ -67,7 +67,7 @@ pub(super) fn quantize_by_range_kernel(_: &ops::QuantizeByRange, types: &Types<'
                 scale: scale.into(),
                 zero,
             });
-            let x = Rows::dense(w.inputs[0].cast::<f32>().add(some.start), some.len());
+            let x = Rows::dense(w.x(0).add(some.start).cast_mut(), some.len());
             let codes = Rows::dense(w.outputs[0].add(some.start), some.len());
             map(to_code, 1, some.len(), x, codes);
         }

@@ -152,22 +152,17 @@ fn product_kernel((zero, codes): (u8, Option<ToCode>), types: &Types<'_>, operan
     let room = codes.map_or(0, |_| (ROWS * all_columns * size_of::<f32>()).max(fixed_room()));
     let has_bias = types.inputs.len() > operands.bias;
     let kernel = RowKernel::even(TASKS.0, TASKS.1, move |r| {
-        let weight = r.inputs[operands.weight];
         let factors = Factors {
             k,
             zero,
-            codes: r.inputs[0].rows(),
+            codes: r.inputs[0].runs(),
             scale: operands
                 .scales
                 .map_or(Rows::scalar(std::ptr::null_mut()), |[scale, _]| r.x(scale)),
-            weight: Rows {
-                ptr: weight.ptr,
-                row: weight.row,
-                col: weight.col,
-            },
+            weight: r.inputs[operands.weight].matrix(),
             weight_scale: operands.scales.map_or(std::ptr::null(), |[_, scale]| r.whole(scale)),
             bias: if has_bias {
-                r.inputs[operands.bias].ptr.cast::<i32>().cast_const()
+                r.inputs[operands.bias].dense::<i32>().cast_const()
             } else {
                 std::ptr::null()
             },
@@ -203,8 +198,8 @@ fn product_kernel((zero, codes): (u8, Option<ToCode>), types: &Types<'_>, operan
     })
     .tiled()
     .with_scratch(if room == 0 { scratch_bytes(k) } else { numbers + room }, 0)
-    .reading(0, Reads::Matrix)
-    .reading(operands.weight, Reads::Any);
+    .reading(0, Reads::MatrixOfRuns)
+    .reading(operands.weight, Reads::Matrix);
     #[cfg(target_arch = "x86_64")]
     let kernel = {
         let rows = numel(&types.inputs[0].shape[..types.inputs[0].rank() - 1]);

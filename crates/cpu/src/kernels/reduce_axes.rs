@@ -21,7 +21,7 @@ pub(super) fn reduce_kernel(op: &ops::Reduce, types: &Types<'_>) -> Option<Kerne
     if op.axes.len() == input.rank() {
         // SAFETY: see `Run`; the sum has one element.
         return RowKernel::sums(|r| unsafe {
-            *r.column(0) += sum_all(r.n, r.inputs[0].columns, r.x(0));
+            *r.column(0) += sum_all(r.n, r.inputs[0].columns(), r.x(0));
         })
         .into();
     }
@@ -37,7 +37,7 @@ pub(super) fn reduce_kernel(op: &ops::Reduce, types: &Types<'_>) -> Option<Kerne
         .into();
     }
     // SAFETY: see `Run`.
-    RowKernel::rows(move |r| unsafe { reduce_rows(kind, r.n, r.inputs[0].columns, r.x(0), r.column(0)) }).into()
+    RowKernel::rows(move |r| unsafe { reduce_rows(kind, r.n, r.inputs[0].columns(), r.x(0), r.column(0)) }).into()
 }
 
 /// Columns of one task of a reduction of `n` rows: at least some work, and few tasks.

@@ -16,8 +16,9 @@ pub(crate) fn reference(op: Arc<dyn Op>, types: Types<'_>, strides: &[Vec<usize>
         let arrays: Vec<Array> = inputs
             .iter()
             .zip(&strides)
-            .zip(w.inputs)
-            .map(|((ty, strides), &from)| {
+            .enumerate()
+            .map(|(input, (ty, strides))| {
+                let from = w.strided::<u8>(input);
                 Array::from_fn(ty.clone(), |index| {
                     let at: usize = index.iter().zip(strides).map(|(i, s)| i * s).sum();
                     // SAFETY: the plan gives the input the elements of its type at these strides.

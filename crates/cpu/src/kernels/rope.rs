@@ -90,7 +90,7 @@ pub(super) fn rope_kernel(op: &ops::Rope, types: &Types<'_>) -> Option<Kernel> {
     let frequencies: Vec<f64> = op.frequencies(width).into_iter().map(|f| sign * f).collect();
     let kernel = RowKernel::rows(move |r| {
         // SAFETY: the operation's second input is one number for each token, which the entry reads densely.
-        let positions = unsafe { std::slice::from_raw_parts(r.inputs[1].ptr.cast::<i32>(), tokens) };
+        let positions = unsafe { std::slice::from_raw_parts(r.inputs[1].dense::<i32>(), tokens) };
         let rotation = Rotation {
             frequencies: &frequencies,
             heads,

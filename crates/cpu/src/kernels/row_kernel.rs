@@ -37,7 +37,7 @@ type PrepareFn = Box<dyn Fn(&Run<'_>, usize) + Send + Sync>;
 pub(crate) struct Prepare {
     /// Tasks, which run in any order.
     pub(crate) tasks: usize,
-    /// Runs a task. It gets all rows where they are one tile, else only the inputs that are read whole.
+    /// Runs a task. It gets the inputs that are read whole and, where all rows are one tile, matrices of rows.
     pub(crate) run: PrepareFn,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Fixed {
     pub(crate) bytes: usize,
     /// Packs the input into the memory that a run calls shared.
     pub(crate) pack: Prepare,
-    /// The loop that reads the packed input, and other operands whose columns follow each other. A row after the
+    /// The loop that reads the packed input, and other operands whose rows are runs of elements. A row after the
     /// operation's inputs is added to each row of the result.
     pub(crate) run: RowLoop,
     pub(crate) cut: Cut,
@@ -161,7 +161,8 @@ impl RowKernel {
             .fold(self, |kernel, input| kernel.reading(input, Reads::Dense))
     }
 
-    pub(super) fn reads(&self, input: usize, role: Role) -> Reads {
+    /// The layouts in which it reads an input.
+    pub(crate) fn reads(&self, input: usize, role: Role) -> Reads {
         let exception = self.reads.iter().find(|(i, _)| *i == input);
         match (exception, role) {
             (Some(&(_, reads)), _) => reads,
@@ -171,33 +172,81 @@ impl RowKernel {
     }
 }
 
-/// One operand of a row kernel on a run of rows.
+/// One operand of a row kernel on a run of rows. An input is given by accessors, which panic where the kernel has
+/// declared other layouts; an output is dense.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arg {
-    pub(crate) ptr: *mut u8,
-    /// Elements from row to row.
-    pub(crate) row: usize,
-    /// Elements from column to column.
-    pub(crate) col: usize,
-    /// Columns.
-    pub(crate) columns: usize,
+    rows: Rows<u8>,
+    columns: usize,
+    reads: Reads,
 }
 
 impl Arg {
     pub(crate) const NONE: Arg = Arg {
-        ptr: std::ptr::null_mut(),
-        row: 0,
-        col: 0,
+        rows: Rows {
+            ptr: std::ptr::null_mut(),
+            row: 0,
+            col: 0,
+        },
         columns: 0,
+        reads: Reads::Packed,
     };
 
-    /// The operand as rows of `T`.
-    pub(crate) fn rows<T>(self) -> Rows<T> {
-        Rows {
-            ptr: self.ptr.cast(),
-            row: self.row,
-            col: self.col,
+    /// Rows of this many columns, for which these layouts are declared. Strides count elements of the operand's type.
+    pub(crate) fn new(rows: Rows<u8>, columns: usize, reads: Reads) -> Arg {
+        Arg { rows, columns, reads }
+    }
+
+    /// Some columns, which begin this many bytes later.
+    pub(crate) fn cut(self, bytes: usize, columns: usize) -> Arg {
+        Arg {
+            rows: Rows {
+                ptr: self.rows.ptr.wrapping_add(bytes),
+                ..self.rows
+            },
+            columns,
+            ..self
         }
+    }
+
+    /// Columns.
+    pub(crate) fn columns(self) -> usize {
+        self.columns
+    }
+
+    fn asked<T>(self, asked: Reads) -> Rows<T> {
+        self.reads.admit(asked);
+        self.rows.cast()
+    }
+
+    /// Rows whose columns lie one stride apart.
+    pub(crate) fn rows<T>(self) -> Rows<T> {
+        self.asked(Reads::Rows)
+    }
+
+    /// Rows that are runs of elements.
+    pub(crate) fn runs<T>(self) -> Rows<T> {
+        self.asked(Reads::Runs)
+    }
+
+    /// A matrix of which all rows lie one stride apart.
+    pub(crate) fn matrix<T>(self) -> Rows<T> {
+        self.asked(Reads::Matrix)
+    }
+
+    /// Such a matrix whose rows are runs of elements, or whose columns are.
+    pub(crate) fn rows_or_columns<T>(self) -> Rows<T> {
+        self.asked(Reads::RowsOrColumns)
+    }
+
+    /// All elements, which follow each other.
+    pub(crate) fn dense<T>(self) -> *mut T {
+        self.asked(Reads::Dense).ptr
+    }
+
+    /// An input that the kernel has packed.
+    pub(crate) fn packed<T>(self) -> *const T {
+        self.asked::<T>(Reads::Packed).ptr.cast_const()
     }
 }
 
@@ -238,32 +287,71 @@ impl Run<'_> {
         self.outputs[i].rows()
     }
 
-    /// An input that is read whole.
+    /// An input that is dense.
     pub(crate) fn whole(&self, i: usize) -> *const f32 {
-        self.inputs[i].ptr.cast()
+        self.inputs[i].dense()
     }
 
     /// An output with one element for each row, or a sum over rows.
     pub(crate) fn column(&self, i: usize) -> *mut f32 {
-        self.outputs[i].ptr.cast()
+        self.outputs[i].dense()
     }
 
     /// An input of one element.
     pub(crate) fn scalar(&self, i: usize) -> f32 {
+        assert_eq!(self.inputs[i].columns, 1, "a scalar is one element");
         // SAFETY: the entry's operation has a scalar there, and a scalar has one element.
-        unsafe { *self.whole(i) }
+        unsafe { *self.inputs[i].rows.ptr.cast() }
     }
 
     /// The key of random numbers.
     pub(crate) fn key(&self, i: usize) -> [u32; 2] {
         // SAFETY: the entry's operation has a key there, which is two dense numbers.
-        unsafe { *self.inputs[i].ptr.cast() }
+        unsafe { *self.inputs[i].dense() }
     }
 
     /// Dense `i32` rows.
     pub(crate) fn indices(&self, i: usize) -> &[i32] {
         let arg = self.inputs[i];
-        // SAFETY: the entry accepts dense layouts only here, and the plan gives `n` rows of `columns` elements.
-        unsafe { std::slice::from_raw_parts(arg.ptr.cast(), self.n * arg.columns) }
+        // SAFETY: the plan gives `n` rows of `columns` elements, and they are dense.
+        unsafe { std::slice::from_raw_parts(arg.dense(), self.n * arg.columns) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn an_input_is_given_only_as_it_is_declared() {
+        let mut element = 1f32;
+        let rows = Rows::scalar(std::ptr::from_mut(&mut element).cast());
+        for declared in [
+            Reads::Dense,
+            Reads::Rows,
+            Reads::Runs,
+            Reads::Matrix,
+            Reads::MatrixOfRuns,
+            Reads::RowsOrColumns,
+            Reads::DenseLastAxis,
+            Reads::Any,
+            Reads::Packed,
+        ] {
+            let arg = Arg::new(rows, 1, declared);
+            let ways: [(Reads, &dyn Fn()); 6] = [
+                (Reads::Rows, &|| drop(arg.rows::<f32>())),
+                (Reads::Runs, &|| drop(arg.runs::<f32>())),
+                (Reads::Matrix, &|| drop(arg.matrix::<f32>())),
+                (Reads::RowsOrColumns, &|| drop(arg.rows_or_columns::<f32>())),
+                (Reads::Dense, &|| drop(arg.dense::<f32>())),
+                (Reads::Packed, &|| drop(arg.packed::<f32>())),
+            ];
+            for (asked, get) in ways {
+                let is_given = catch_unwind(AssertUnwindSafe(get)).is_ok();
+                assert_eq!(is_given, declared.are_among(asked), "{declared:?} as {asked:?}");
+            }
+        }
     }
 }

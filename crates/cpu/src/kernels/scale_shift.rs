@@ -120,7 +120,7 @@ pub(super) fn scale_shift_sums_kernel(_: &ops::ScaleShiftSums, types: &Types<'_>
     fn of<X: Float>() -> Option<Kernel> {
         // SAFETY: see `Run`.
         RowKernel::sums(move |r| unsafe {
-            let (c, x) = (r.inputs[0].columns, r.inputs[0].rows::<X>());
+            let (c, x) = (r.inputs[0].columns(), r.inputs[0].rows::<X>());
             scale_shift_sums(r.n, c, x, r.whole(1), r.x(2), r.column(0), r.column(1));
         })
         .dense([0, 2])

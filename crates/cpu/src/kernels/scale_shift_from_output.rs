@@ -121,7 +121,7 @@ pub(super) fn scale_shift_sums_kernel(_: &ops::ScaleShiftSumsFromOutput, types: 
     }
     // SAFETY: see `Run`.
     RowKernel::sums(|r| unsafe {
-        let (c, scale, shift) = (r.inputs[0].columns, r.whole(1), r.whole(2));
+        let (c, scale, shift) = (r.inputs[0].columns(), r.whole(1), r.whole(2));
         scale_shift_sums_from_output(r.n, c, r.x(0), scale, shift, r.x(3), r.column(0), r.column(1));
     })
     .dense([0, 3])

@@ -258,13 +258,13 @@ impl Product {
                 // SAFETY: see `Work`; the tile lies within the result, tiles do not overlap.
                 unsafe {
                     if widens {
-                        let rows = |ptr: *mut u8, at: usize, row: isize, col: isize| Rows {
-                            ptr: ptr.cast::<Bf16>().add(at),
+                        let rows = |ptr: *const Bf16, at: usize, row: isize, col: isize| Rows {
+                            ptr: ptr.add(at).cast_mut(),
                             row: row as usize,
                             col: col as usize,
                         };
-                        let a = rows(w.inputs[0], a_at, a_row, a_col);
-                        let b = rows(w.inputs[1], b_at, b_row, b_col);
+                        let a = rows(w.strided(0), a_at, a_row, a_col);
+                        let b = rows(w.strided(1), b_at, b_row, b_col);
                         let y = Rows::dense(w.y(0).add(at + i * n + j), n);
                         gemm_bf16((m, k, n_of_tile), a, b, y, accumulate, w.scratch.cast());
                         continue;
@@ -273,8 +273,8 @@ impl Product {
                         m,
                         k,
                         n_of_tile,
-                        (w.x(0).add(a_at), a_row, a_col),
-                        (w.x(1).add(b_at), b_row, b_col),
+                        (w.strided::<f32>(0).add(a_at), a_row, a_col),
+                        (w.strided::<f32>(1).add(b_at), b_row, b_col),
                         (w.y(0).add(at + i * n + j), n as isize, 1),
                         accumulate,
                     );
@@ -298,7 +298,7 @@ fn moved(round: Round, bytes: [usize; 2]) -> Round {
     Round {
         tasks,
         run: Box::new(move |w, task| {
-            let inputs = [0, 1].map(|i| w.inputs[i].wrapping_add(bytes[i]));
+            let inputs = [0, 1].map(|i| w.inputs[i].from(bytes[i]));
             run(&Work { inputs: &inputs, ..*w }, task);
         }),
     }

@@ -44,7 +44,7 @@ pub(crate) struct WholeKernel {
     /// How it cuts its work, as far as bits depend on it and it depends on the number of rows.
     pub(crate) cut: usize,
     /// Exceptions from [`Reads::Dense`].
-    pub(super) reads: Vec<(usize, Reads)>,
+    reads: Vec<(usize, Reads)>,
 }
 
 impl WholeKernel {
@@ -105,16 +105,51 @@ impl WholeKernel {
         self.reads.push((input, reads));
         self
     }
+
+    /// The layouts in which it reads an input.
+    pub(crate) fn reads(&self, input: usize) -> Reads {
+        let exception = self.reads.iter().find(|(i, _)| *i == input);
+        exception.map_or(Reads::Dense, |(_, reads)| *reads)
+    }
+}
+
+/// An input of a kernel that computes whole values.
+#[derive(Clone, Copy)]
+pub(crate) struct Input {
+    /// First element, its view's offset included.
+    ptr: *mut u8,
+    /// The layouts that the kernel has declared.
+    reads: Reads,
+}
+
+impl Input {
+    pub(crate) const NONE: Input = Input {
+        ptr: std::ptr::null_mut(),
+        reads: Reads::Packed,
+    };
+
+    /// An input that begins here, for which these layouts are declared.
+    pub(crate) fn new(ptr: *mut u8, reads: Reads) -> Input {
+        Input { ptr, reads }
+    }
+
+    /// An input that begins this many bytes later.
+    pub(crate) fn from(self, bytes: usize) -> Input {
+        Input {
+            ptr: self.ptr.wrapping_add(bytes),
+            ..self
+        }
+    }
 }
 
 /// The memory of one task of a whole kernel.
 ///
 /// Calls from table entries are sound for this reason: the plan gives every operand the elements of its type at strides
 /// that the entry accepts, outputs overlap no input but where [`Op::in_place`](lessen_graph::Op::in_place) allows it,
-/// and tasks write disjoint elements.
+/// and tasks write disjoint elements. Inputs are given by accessors, which panic where the entry has declared other
+/// layouts.
 pub(crate) struct Work<'a> {
-    /// First element of each input, its view's offset included.
-    pub(crate) inputs: &'a [*mut u8],
+    pub(crate) inputs: &'a [Input],
     /// First element of each output.
     pub(crate) outputs: &'a [*mut u8],
     /// The worker's scratch.
@@ -126,8 +161,35 @@ pub(crate) struct Work<'a> {
 }
 
 impl Work<'_> {
+    fn input<T>(&self, i: usize, asked: Reads) -> *const T {
+        let Input { ptr, reads } = self.inputs[i];
+        reads.admit(asked);
+        ptr.cast::<T>().cast_const()
+    }
+
+    /// A dense input.
+    pub(crate) fn dense<T>(&self, i: usize) -> *const T {
+        self.input(i, Reads::Dense)
+    }
+
+    /// The first element of an input whose elements lie at the strides that its rounds were made for.
+    pub(crate) fn strided<T>(&self, i: usize) -> *const T {
+        self.input(i, Reads::Any)
+    }
+
+    /// The first element of an input with such strides and a dense last axis.
+    pub(crate) fn dense_along<T>(&self, i: usize) -> *const T {
+        self.input(i, Reads::DenseLastAxis)
+    }
+
+    /// An input that the kernel has packed.
+    pub(crate) fn packed<T>(&self, i: usize) -> *const T {
+        self.input(i, Reads::Packed)
+    }
+
+    /// A dense input of `f32`.
     pub(crate) fn x(&self, i: usize) -> *const f32 {
-        self.inputs[i].cast()
+        self.dense(i)
     }
 
     pub(crate) fn y(&self, i: usize) -> *mut f32 {
@@ -137,6 +199,6 @@ impl Work<'_> {
     /// The key of random numbers.
     pub(crate) fn key(&self, i: usize) -> [u32; 2] {
         // SAFETY: the entry's operation has a key there, which is two dense numbers.
-        unsafe { *self.inputs[i].cast() }
+        unsafe { *self.dense(i) }
     }
 }

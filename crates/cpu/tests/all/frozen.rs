@@ -6,9 +6,9 @@ use lessen_base::SplitMix64;
 use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
 use lessen_cpu::simd::CpuLevel;
-use lessen_device::{Backend, Host, ModelId, ProgramId};
-use lessen_graph::ops::Conv2dGradInput;
-use lessen_graph::{Array, Conv2dOptions, DType, Graph, Trace, Type, evaluate_exactly};
+use lessen_device::{Backend, Host, HostArray, ModelId, ProgramId};
+use lessen_graph::ops::{Conv2dGradInput, IntegerMatMul};
+use lessen_graph::{Array, Conv2dOptions, DType, Graph, Tensor, Trace, Type, evaluate_exactly};
 
 /// Rows, `k` and columns of products: of one tile and of many, with columns that fill no vector, panel or task.
 const SIZES: [(usize, usize, usize); 7] = [
@@ -261,6 +261,63 @@ fn frozen_convolutions_are_near_exact_ones_and_have_the_bits_of_others_but_by_ti
         for (i, (found, expected)) in plain.iter().chain(&frozen[0]).zip(expected.iter().cycle()).enumerate() {
             let is_near = (f64::from(*found) - expected).abs() < 1e-4;
             assert!(is_near, "{what}, element {i}: {found}, not {expected}");
+        }
+    }
+}
+
+/// Views of a state `w` of shape `[64, 48]` as `[64, 48]`: turned, its first row, its last one or a number for all.
+fn views<'g>(w: Tensor<'g>) -> [Tensor<'g>; 4] {
+    [
+        w.reshape(&[48, 64]).transpose(0, 1),
+        w.slice(0, 0, 1).broadcast_to(&[64, 48]),
+        w.slice(0, 63, 1).broadcast_to(&[64, 48]),
+        w.slice(0, 63, 1).slice(1, 47, 1).broadcast_to(&[64, 48]),
+    ]
+}
+
+#[test]
+fn a_row_of_a_state_that_is_repeated_is_not_read_as_the_whole_state() {
+    for of_codes in [false, true] {
+        for view in 0..4 {
+            let trace = Trace::new();
+            let dtype = if of_codes { DType::U8 } else { DType::F32 };
+            let x = trace.input("x", dtype, &[40, 48]);
+            let w = views(trace.state("w", dtype, &[64, 48]))[view];
+            if of_codes {
+                trace.output("y", trace.apply1(IntegerMatMul { zero: 7 }, &[x, w]));
+            } else {
+                trace.output("y", x.matmul_t(w));
+            }
+            let graph = trace.finish();
+            let mut random = SplitMix64::new(5);
+            let mut given = HashMap::new();
+            for (name, shape) in [("x", [40, 48]), ("w", [64, 48])] {
+                let ty = Type::new(dtype, &shape);
+                let data = (0..ty.numel()).map(|_| random.below(200) as f64).collect();
+                given.insert(name.to_string(), Array::new(ty, data));
+            }
+            let host = |name: &str| HostArray::of(dtype, &given[name].data);
+            let expected = &evaluate_exactly(&graph, &given).unwrap()["y"].data;
+            let mut cpu = CpuBackend::new(2).unwrap();
+            let model = cpu.add_model();
+            let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
+            let program = cpu.load(model, plan).unwrap();
+            let state = graph.inputs.iter().find(|input| input.name == "w").unwrap();
+            cpu.allocate(model, "w", graph.ty(state.value)).unwrap();
+            cpu.upload(model, "w", host("w").host()).unwrap();
+            for is_frozen in [false, true] {
+                if is_frozen {
+                    cpu.freeze(program).unwrap();
+                }
+                cpu.run(program, &[("x", host("x").host())]).unwrap();
+                let found = cpu.output(program, "y").unwrap();
+                let found: Vec<f64> = found.host().elements().collect();
+                // Sums of products of whole numbers are exact in `f32`, too.
+                assert!(
+                    &found == expected,
+                    "codes: {of_codes}, view {view}, frozen: {is_frozen}"
+                );
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use lessen_compile::{
     CostModel, KernelKind, Limits, Lowering, Plan, Reads, RowBlocks, RowGroup, Scratch, Target, compile,
 };
 use lessen_cpu::{CpuBackend, CpuTarget, Device, Executable, Store};
+use lessen_device::suite::samples;
 use lessen_device::{Backend, Host};
 use lessen_graph::ops::{AttentionOptions, attention};
 use lessen_graph::{
@@ -307,6 +308,55 @@ fn an_operation_that_lies_is_refused_or_gives_results_of_the_right_size() {
             assert!(found.values().all(|values| values.len() == 130 * 9), "{wrong:?}");
         }
     }
+}
+
+#[test]
+fn a_plan_without_a_copy_of_what_a_kernel_cannot_read_is_refused() {
+    let (mut refused, mut loaded) = (0, 0);
+    for sample in samples() {
+        let inputs = sample.inputs.iter();
+        let types: Vec<Type> = inputs
+            .map(|(own, shape)| Type::new(own.unwrap_or(DType::F32), shape))
+            .collect();
+        let Ok(outputs) = sample.op.infer(&types) else {
+            continue;
+        };
+        let honest = HONEST.lower(sample.op.as_ref(), &types, &outputs);
+        for reversed in (0..types.len()).filter(|&i| types[i].rank() > 1) {
+            let trace = Trace::new();
+            let inputs = types.iter().enumerate().map(|(i, ty)| {
+                let name = format!("x{i}");
+                if i != reversed {
+                    return trace.input(&name, ty.dtype, &ty.shape);
+                }
+                let back: Vec<usize> = (0..ty.rank()).rev().collect();
+                let shape: Vec<usize> = back.iter().map(|&axis| ty.shape[axis]).collect();
+                trace.input(&name, ty.dtype, &shape).permute(&back)
+            });
+            let inputs: Vec<_> = inputs.collect();
+            for (k, y) in trace.apply_shared(sample.op.clone(), &inputs).into_iter().enumerate() {
+                trace.output(&format!("y{k}"), y);
+            }
+            let graph = trace.finish();
+            let options = lessen_compile::Options::default();
+            let plan = compile(&graph, &options, &Liar(Lie::EveryLayout)).unwrap();
+            let reads_all = plan.steps().iter().flat_map(|step| &step.nodes).all(|id| {
+                let node = &plan.graph().nodes[id.index()];
+                let types = plan.graph().input_types(node);
+                let lowering = HONEST.lower(node.op.as_ref(), &types, &plan.graph().output_types(node));
+                let mut inputs = node.inputs.iter().zip(&types).enumerate();
+                inputs.all(|(i, (&v, ty))| lowering.accepts(i, &ty.shape, &plan.place(v).layout))
+            });
+            let loads = Executable::new(plan).is_ok();
+            let is_reference = honest.kind == KernelKind::Reference;
+            assert_eq!(loads, reads_all || is_reference, "{:?}: input {reversed}", sample.op);
+            if loads { loaded += 1 } else { refused += 1 }
+        }
+    }
+    assert!(
+        loaded > 50 && refused > 50,
+        "{loaded} plans are loaded, {refused} are not"
+    );
 }
 
 #[test]

@@ -13,17 +13,19 @@ pub(super) const CHECKS: &[Check] = &[Check {
     run: every_operation,
 }];
 
-/// The samples, in each dtype that their type rule admits, with the types of their inputs.
-fn admitted() -> Vec<(Sample, Vec<Type>)> {
+/// Samples in each of these dtypes that their type rule admits, with the types of their inputs.
+pub(super) fn admitted(samples: impl IntoIterator<Item = Sample>, dtypes: &[DType]) -> Vec<(Sample, Vec<Type>)> {
     let mut all = Vec::new();
-    for dtype in [DType::F32, DType::I32, DType::U32, DType::U8, DType::Bool] {
-        for sample in samples() {
+    for sample in samples {
+        let mut tried = Vec::new();
+        for &dtype in dtypes {
             let inputs = sample.inputs.iter();
             let inputs: Vec<Type> = inputs.map(|(own, s)| Type::new(own.unwrap_or(dtype), s)).collect();
-            if sample.op.infer(&inputs).is_ok() {
-                all.push((sample, inputs));
+            if sample.op.infer(&inputs).is_ok() && !tried.contains(&inputs) {
+                tried.push(inputs);
             }
         }
+        all.extend(tried.into_iter().map(|inputs| (sample.clone(), inputs)));
     }
     all
 }
@@ -45,7 +47,8 @@ fn graph(sample: &Sample, inputs: &[Type]) -> Graph {
 fn every_operation(new: NewDevice<'_>) -> Found {
     let mut random = Random::new(11);
     let mut device = new(2);
-    for (sample, types) in admitted() {
+    let dtypes = [DType::F32, DType::I32, DType::U32, DType::U8, DType::Bool];
+    for (sample, types) in admitted(samples(), &dtypes) {
         let graph = graph(&sample, &types);
         let mut inputs = Arrays::new();
         for (i, ty) in types.iter().enumerate() {

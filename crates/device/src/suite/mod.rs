@@ -21,6 +21,8 @@ mod random_programs;
 mod runner;
 mod safety;
 mod samples;
+mod view_samples;
+mod views;
 
 pub use plan_checker::check as check_plan;
 pub use random::Random;
@@ -46,6 +48,9 @@ pub struct Check {
 /// Checks of every standard operation against the reference evaluator.
 pub const KERNELS: &[Check] = kernels::CHECKS;
 
+/// Checks of every standard operation on views, against the reference evaluator.
+pub const VIEWS: &[Check] = views::CHECKS;
+
 /// Checks of random programs, forward and backward, against the reference evaluator.
 pub const PROGRAMS: &[Check] = random_programs::CHECKS;
 
@@ -63,7 +68,7 @@ pub const DETERMINISM: &[Check] = determinism::CHECKS;
 
 /// All checks.
 pub fn all() -> impl Iterator<Item = Check> {
-    let groups = [KERNELS, PROGRAMS, BUDGETS, SAFETY, MODELS, DETERMINISM];
+    let groups = [KERNELS, VIEWS, PROGRAMS, BUDGETS, SAFETY, MODELS, DETERMINISM];
     groups.into_iter().flatten().copied()
 }
 
@@ -98,6 +103,11 @@ macro_rules! device_suite {
         #[test]
         fn every_standard_operation_computes_what_the_reference_does() {
             $crate::suite::assert_passes($crate::suite::KERNELS, &new_device);
+        }
+
+        #[test]
+        fn every_standard_operation_reads_views_as_the_reference_does() {
+            $crate::suite::assert_passes($crate::suite::VIEWS, &new_device);
         }
 
         #[test]

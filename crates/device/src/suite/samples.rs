@@ -7,6 +7,7 @@ use lessen_graph::ops::{self, BinaryKind, CompareKind, ReduceKind, UnaryKind};
 use lessen_graph::{Array, DType, Op, Type};
 
 /// An operation and its inputs: shapes, each with a dtype or with the dtype that is tried out.
+#[derive(Clone)]
 pub struct Sample {
     /// The operation.
     pub op: Arc<dyn Op>,
@@ -14,7 +15,7 @@ pub struct Sample {
     pub inputs: Vec<(Option<DType>, Vec<usize>)>,
 }
 
-fn sample(op: impl Op, shapes: &[&[usize]]) -> Sample {
+pub(super) fn sample(op: impl Op, shapes: &[&[usize]]) -> Sample {
     Sample {
         op: Arc::new(op),
         inputs: shapes.iter().map(|shape| (None, shape.to_vec())).collect(),
@@ -22,7 +23,7 @@ fn sample(op: impl Op, shapes: &[&[usize]]) -> Sample {
 }
 
 impl Sample {
-    fn with(mut self, input: usize, dtype: DType) -> Sample {
+    pub(super) fn with(mut self, input: usize, dtype: DType) -> Sample {
         self.inputs[input].0 = Some(dtype);
         self
     }

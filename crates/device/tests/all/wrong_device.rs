@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lessen_base::Result;
 use lessen_compile::{Plan, Target};
-use lessen_device::suite::{self, BUDGETS, Check, DETERMINISM, KERNELS, MODELS, PROGRAMS, SAFETY};
+use lessen_device::suite::{self, BUDGETS, Check, DETERMINISM, KERNELS, MODELS, PROGRAMS, SAFETY, VIEWS};
 use lessen_device::{Backend, DeviceMemory, Host, HostArray, ModelId, ProgramId, ReferenceBackend};
 use lessen_graph::Type;
 
@@ -227,6 +227,7 @@ fn the_device_without_a_fault_passes() {
 #[test]
 fn wrong_rounding_is_caught() {
     assert_caught(Fault::RoundsResults, KERNELS);
+    assert_caught(Fault::RoundsResults, VIEWS);
     assert_caught(Fault::RoundsResults, PROGRAMS);
 }
 

@@ -99,6 +99,58 @@ fn products_of_integers_have_the_bits_of_their_definitions() {
     assert_eq!(of_integers().check(&[3, 5, 24], &["p", "r", "y"]), 0.0);
 }
 
+/// Products of integers that are every other row or column of an array, a range of it, or one of its rows, columns or
+/// numbers for all: of shape `[6, 24]`.
+#[test]
+fn products_of_integers_that_lie_apart_or_repeat_have_the_bits_of_their_definitions() {
+    let whole = |values: &[i64]| HostTensor::new(&[values.len()], values.to_vec()).unwrap();
+    // The input's shape, and starts, ends and steps of a slice along both axes.
+    let slices = [
+        ([6, 48], [0, 0], [6, 48], [1, 2]),
+        ([12, 24], [1, 0], [12, 24], [2, 1]),
+        ([13, 49], [1, 1], [13, 49], [2, 2]),
+        ([9, 30], [2, 5], [8, 29], [1, 1]),
+    ];
+    let repeated = [[1, 24], [6, 1], [1, 1]];
+    let sliced = slices.map(|(shape, start, end, step)| {
+        let mut case = Case::new();
+        case.with("start", whole(&start))
+            .with("end", whole(&end))
+            .with("axes", whole(&[0, 1]))
+            .with("step", whole(&step));
+        case.node("", "QuantizeLinear", &["x", "s", "zu"], &["all"], vec![])
+            .node("", "Slice", &["all", "start", "end", "axes", "step"], &["q"], vec![]);
+        (case, shape)
+    });
+    let repeated = repeated.map(|shape| {
+        let mut case = Case::new();
+        case.with("shape", whole(&[6, 24]));
+        case.node("", "QuantizeLinear", &["x", "s", "zu"], &["all"], vec![])
+            .node("", "Expand", &["all", "shape"], &["q"], vec![]);
+        (case, shape)
+    });
+    let turned = {
+        let mut case = Case::new();
+        case.node("", "QuantizeLinear", &["x", "s", "zu"], &["all"], vec![])
+            .node("", "Transpose", &["all"], &["q"], vec![ints("perm", &[1, 0])]);
+        (case, [24, 6])
+    };
+    for (mut case, shape) in sliced.into_iter().chain(repeated).chain([turned]) {
+        with_grain(&mut case);
+        case.integers("w", &[24, 17], false)
+            .scales("ws", 1)
+            .with("wz", HostTensor::scalar(100u8));
+        let operands = ["q", "s", "zu", "w", "ws", "wz", "t", "zi"];
+        case.node("", "QLinearMatMul", &operands, &["p"], vec![])
+            .node("", "MatMulInteger", &["q", "w", "zu", "wz"], &["i"], vec![])
+            .node("", "DequantizeLinear", &["q", "s", "zu"], &["f"], vec![])
+            .node("", "DequantizeLinear", &["w", "ws", "wz"], &["fw"], vec![])
+            .node("", "MatMul", &["f", "fw"], &["y"], vec![]);
+        let difference = case.check(&shape, &["p", "i", "y"]);
+        assert!(difference < 1e-4, "{shape:?}: {difference}");
+    }
+}
+
 /// A product of integers of rows in their own range.
 fn dynamic(is_signed: bool) -> Case {
     let mut case = Case::new();

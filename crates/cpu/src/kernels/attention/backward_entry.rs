@@ -79,7 +79,7 @@ impl OwnHead {
     ) -> [Rows<f32>; 2] {
         let columns = [sizes.head, sizes.value];
         [0, 1].map(|which| {
-            let from = head_of(w.inputs[1 + which], &strides[1 + which], at);
+            let from = head_of(w.dense_along(1 + which), &strides[1 + which], at);
             let to = Rows::dense(
                 self.ptr.wrapping_add(which * self.keys * self.rows[0]),
                 self.rows[which],
@@ -225,12 +225,12 @@ impl Backward {
             Some(own) if self.parts.direct => own.zeros(which),
             _ => self.parts.zeros(w, which, pair, part),
         });
-        let d_o = w.inputs[2 + self.between];
+        let d_o = w.x(2 + self.between);
         for h in kv * (heads / kv_heads)..(kv + 1) * (heads / kv_heads) {
-            let at = |ptr: *mut u8| head_of(ptr, &self.out, (b, h));
-            let dq = head_of(w.outputs[0], &self.dq, (b, h));
+            let at = |ptr: *const f32| head_of(ptr, &self.out, (b, h));
+            let dq = head_of(w.y(0), &self.dq, (b, h));
             let (o, lse) = match self.between {
-                3 => (at(w.inputs[3]), w.x(4).wrapping_add((b * heads + h) * queries)),
+                3 => (at(w.x(3)), w.x(4).wrapping_add((b * heads + h) * queries)),
                 _ => (at(d_o), std::ptr::null()),
             };
             let mut dweight = 0.0;

@@ -66,7 +66,7 @@ impl Copies {
             let (at, n) = ((pair / kv_heads, pair % kv_heads), ROWS.min(keys - first));
             let columns = [this.sizes.head, this.sizes.value];
             for (which, to) in this.of(w, at).into_iter().enumerate() {
-                let from = head_of(w.inputs[1 + which], &strides[1 + which], at).from(first);
+                let from = head_of(w.dense_along(1 + which), &strides[1 + which], at).from(first);
                 // SAFETY: see `Work`; each task writes rows of its own.
                 unsafe { copy_rows(n, columns[which], from, to.from(first)) };
             }

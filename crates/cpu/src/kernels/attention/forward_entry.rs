@@ -66,7 +66,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                 // Later queries see more keys: they come first, so that no task is long at the end.
                 let first = (groups - 1 - group) * size;
                 let tokens = first..queries.min(first + size);
-                let o = head_of(w.outputs[0], &out, (b, h));
+                let o = head_of(w.y(0), &out, (b, h));
                 let lse = if softmax {
                     w.y(1).wrapping_add(pair * queries)
                 } else {

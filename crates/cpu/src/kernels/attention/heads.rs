@@ -133,7 +133,7 @@ impl Heads {
         let run: TaskFn = Box::new(move |w, task| {
             let (pair, first) = (task / chunks, task % chunks * NORMS);
             let rows = first..keys.min(first + NORMS);
-            let k = head_of(w.inputs[1], &strides, (pair / kv_heads, pair % kv_heads));
+            let k = head_of(w.dense_along(1), &strides, (pair / kv_heads, pair % kv_heads));
             let to = w.shared.cast::<f32>().wrapping_add(this.norms + pair * keys);
             // SAFETY: see `Work`; each task writes norms of its own.
             unsafe { row_norms(rows, head, k, to) };
@@ -172,9 +172,9 @@ impl Heads {
         } = self.sizes;
         let kv = self.sizes.kv_head(h);
         let [q, k, v] =
-            [(0, h), (1, kv), (2, kv)].map(|(i, h)| head_of(w.inputs[i], &strides[i], (b, h)).from(segment.start));
+            [(0, h), (1, kv), (2, kv)].map(|(i, h)| head_of(w.dense_along(i), &strides[i], (b, h)).from(segment.start));
         let mask = self.extras.mask.map_or(std::ptr::null(), |input| {
-            w.inputs[input].wrapping_add(b * keys + segment.start).cast_const()
+            w.dense::<u8>(input).wrapping_add(b * keys + segment.start)
         });
         let dropout = self.extras.key.map(|input| WeightDropout {
             p: self.op.p,
@@ -190,7 +190,7 @@ impl Heads {
             (queries, keys)
         };
         // SAFETY: see `Work`; there is one offset or one for each sequence.
-        let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>().add(b.min(self.offsets - 1)) });
+        let offset = |input: usize| i64::from(unsafe { *w.dense::<i32>(input).add(b.min(self.offsets - 1)) });
         Head {
             keys,
             d: head,
@@ -251,7 +251,7 @@ impl Heads {
             return run(0..self.sizes.queries, tokens.clone());
         };
         // SAFETY: see `Work`; the starts are dense.
-        let starts = unsafe { std::slice::from_raw_parts(w.inputs[input].cast::<i32>(), self.starts) };
+        let starts = unsafe { std::slice::from_raw_parts(w.dense::<i32>(input), self.starts) };
         w.index_errors.check(starts, self.sizes.keys + 1);
         for segment in segments(starts, self.sizes.keys) {
             let queries = queries_among(&segment, tokens);
@@ -265,7 +265,7 @@ impl Heads {
     pub(super) fn for_each_gap(&self, w: &Work<'_>, tokens: &Range<usize>, mut run: impl FnMut(usize)) {
         let Some(input) = self.extras.starts else { return };
         // SAFETY: see `Work`; the starts are dense.
-        let starts = unsafe { std::slice::from_raw_parts(w.inputs[input].cast::<i32>(), self.starts) };
+        let starts = unsafe { std::slice::from_raw_parts(w.dense::<i32>(input), self.starts) };
         let mut from = tokens.start;
         for segment in segments(starts, self.sizes.keys).chain(std::iter::once(tokens.end..tokens.end)) {
             (from..segment.start.min(tokens.end)).for_each(&mut run);
@@ -275,9 +275,9 @@ impl Heads {
 }
 
 /// A head of a tensor `[B, T, H, D]` with these strides.
-pub(super) fn head_of(ptr: *mut u8, strides: &[usize], (b, h): (usize, usize)) -> Rows<f32> {
+pub(super) fn head_of(ptr: *const f32, strides: &[usize], (b, h): (usize, usize)) -> Rows<f32> {
     Rows {
-        ptr: ptr.cast::<f32>().wrapping_add(b * strides[0] + h * strides[2]),
+        ptr: ptr.wrapping_add(b * strides[0] + h * strides[2]).cast_mut(),
         row: strides[1],
         col: strides[3],
     }

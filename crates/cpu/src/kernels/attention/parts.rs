@@ -72,7 +72,7 @@ impl Parts {
     /// A head of an output.
     pub(super) fn output(&self, w: &Work<'_>, which: usize, pair: usize) -> Rows<f32> {
         let at = (pair / self.kv_heads, pair % self.kv_heads);
-        head_of(w.outputs[1 + which], &self.outputs[which], at)
+        head_of(w.y(1 + which), &self.outputs[which], at)
     }
 
     /// Where a part of a head adds gradients of keys (0) or values (1).

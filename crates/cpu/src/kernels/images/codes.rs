@@ -95,19 +95,19 @@ fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
                 unsafe {
                     for (i, pixel) in pixels.clone().enumerate() {
                         let to = w.scratch.add(i * row);
-                        write_patch(&read, p, (pixel, group), w.inputs[0], of_codes.zero, to);
+                        write_patch(&read, p, (pixel, group), w.dense(0), of_codes.zero, to);
                     }
                     let factors = Factors {
                         k: row,
                         zero: of_codes.zero,
                         codes: Rows::dense(w.scratch, row),
                         scale: Rows::scalar(w.x(1).add(image).cast_mut()),
-                        weight: Rows::dense(w.inputs[2].add(group * p.group_stride), row),
+                        weight: Rows::dense(w.dense::<u8>(2).add(group * p.group_stride).cast_mut(), row),
                         weight_scale: w.x(3).add(channel),
                         bias: if of_codes.has_bias {
-                            w.inputs[4].cast::<i32>().add(channel)
+                            w.dense::<i32>(4).add(channel)
                         } else {
-                            std::ptr::null_mut()
+                            std::ptr::null()
                         },
                     };
                     let (count, all) = (pixels.len(), p.groups * p.outputs);

@@ -131,7 +131,7 @@ pub(super) fn depthwise(sizes: Conv2dSizes, of_codes: OfCodes) -> Option<WholeKe
                 unsafe {
                     let to = w.shared.cast::<f32>();
                     for (c, tap) in (0..channels).flat_map(|c| (0..taps).map(move |tap| (c, tap))) {
-                        let level = i32::from(*w.inputs[2].add(c * taps + tap)) - ZERO;
+                        let level = i32::from(*w.dense::<u8>(2).add(c * taps + tap)) - ZERO;
                         to.add(tap * channels + c).write(level as f32);
                     }
                 }
@@ -142,7 +142,7 @@ pub(super) fn depthwise(sizes: Conv2dSizes, of_codes: OfCodes) -> Option<WholeKe
             unsafe {
                 let operands = Operands {
                     width,
-                    x: w.inputs[0].add(row.image),
+                    x: w.dense::<u8>(0).add(row.image),
                     weight: w.shared.cast(),
                     zero: of_codes.zero.into(),
                 };

@@ -69,7 +69,7 @@ impl Vnni {
         let turn = Round {
             tasks: 1,
             // SAFETY: see `Work`; the shared scratch has room for the words and the sums.
-            run: Box::new(move |w, _| unsafe { self.arrange(w.inputs[2], w.shared) }),
+            run: Box::new(move |w, _| unsafe { self.arrange(w.dense(2), w.shared) }),
         };
         let pixels = of_windows(self.sizes);
         let width = self.sizes.columns.taps;
@@ -86,7 +86,7 @@ impl Vnni {
             // SAFETY: see `Work`; the round before has arranged the weight, the scratch has room for the words of a
             // row, and the machine has the instructions.
             unsafe {
-                self.words(&row, w.inputs[0].add(row.image), w.scratch);
+                self.words(&row, w.dense::<u8>(0).add(row.image), w.scratch);
                 let scale = *w.x(1).add(row.to / image);
                 self.sums(w, scale, row.to, &read);
             }

@@ -98,7 +98,7 @@ pub(super) fn depthwise<X: Float, Y: Float>(sizes: Conv2dSizes, read: fn(Conv2dS
                 for c in 0..channels {
                     // SAFETY: see `Work`; the shared scratch has as many elements as the weight.
                     unsafe {
-                        let weight = *w.inputs[1].cast::<X>().add(c * taps + tap);
+                        let weight = *w.dense::<X>(1).add(c * taps + tap);
                         *w.shared.cast::<f32>().add(tap * channels + c) = weight.wide();
                     }
                 }
@@ -107,7 +107,7 @@ pub(super) fn depthwise<X: Float, Y: Float>(sizes: Conv2dSizes, read: fn(Conv2dS
         let rows = read(sizes).round(move |w, row| {
             // SAFETY: see `Work`; the round before has written the weights.
             unsafe {
-                let x = w.inputs[0].cast::<X>().add(row.image).cast_const();
+                let x = w.dense::<X>(0).add(row.image);
                 let y = w.outputs[0].cast::<Y>().add(row.to);
                 depthwise_row(&row, width, x, w.shared.cast(), y);
             }

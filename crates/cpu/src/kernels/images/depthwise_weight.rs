@@ -140,10 +140,9 @@ pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
                         let lines = Lines {
                             columns,
                             channels,
-                            x: w.inputs[0]
-                                .cast::<X>()
+                            x: w.dense::<X>(0)
                                 .add((image * rows.input + row) * columns.input * channels),
-                            dy: w.inputs[1].cast::<X>().add(line * columns.windows * channels),
+                            dy: w.dense::<X>(1).add(line * columns.windows * channels),
                         };
                         add_taps(&lines, sums.add(tap * columns.taps * channels));
                     }

@@ -153,7 +153,7 @@ impl Direct {
             run: Box::new(move |w, task| match task.checked_sub(taps) {
                 Some(block) => (fill.run)(w, block),
                 // SAFETY: see `Work`; the shared scratch has room for the zeros and the weight.
-                None => unsafe { self.pack::<N>(task, w.inputs[self.weight()].cast::<N>().cast_const(), w.shared) },
+                None => unsafe { self.pack::<N>(task, w.dense::<N>(self.weight()), w.shared) },
             }),
         };
         vec![pack, self.multiply::<N>(blocks, Weight::Shared)]
@@ -169,7 +169,7 @@ impl Direct {
                 tasks: self.pack_tasks(),
                 // SAFETY: see `Work`; the packed weight has memory of its own.
                 run: Box::new(move |w, task| unsafe {
-                    self.pack::<N>(task, w.inputs[self.weight()].cast::<N>().cast_const(), w.shared);
+                    self.pack::<N>(task, w.dense::<N>(self.weight()), w.shared);
                 }),
             },
             rounds: vec![
@@ -224,12 +224,12 @@ impl Direct {
             let block = self.cut.block(task);
             let zeros = match weight {
                 Weight::Shared => w.shared.cast_const(),
-                Weight::Input => w.inputs[self.weight()].cast_const(),
+                Weight::Input => w.packed(self.weight()),
             };
             for group in 0..p.groups {
                 // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the weight is packed.
                 unsafe {
-                    let x = w.inputs[0].cast::<N>().add(group * p.inputs).cast_const();
+                    let x = w.dense::<N>(0).add(group * p.inputs);
                     let of_block = Block {
                         pixels: block.clone(),
                         group,

@@ -183,7 +183,7 @@ pub(in super::super) fn max_pool2d_scatter_kernel(op: &ops::MaxPool2dScatter, ty
         vec![pixels.round(move |w, row| {
             // SAFETY: see `Work`.
             unsafe {
-                let taps = w.inputs[1].cast::<i32>().add(row.image);
+                let taps = w.dense::<i32>(1).add(row.image);
                 scatter_row(&row, columns.taps, w.x(0).add(row.image), taps, w.y(0).add(row.to));
             }
         })]
@@ -200,7 +200,7 @@ pub(in super::super) fn max_pool2d_gather_kernel(op: &ops::MaxPool2dGather, type
         vec![of_windows(slides, &shape).round(move |w, row| {
             // SAFETY: see `Work`.
             unsafe {
-                let taps = w.inputs[1].cast::<i32>().add(row.to);
+                let taps = w.dense::<i32>(1).add(row.to);
                 gather_row(&row, width, w.x(0).add(row.image), taps, w.y(0).add(row.to));
             }
         })]

@@ -124,7 +124,7 @@ pub(super) fn patches<N: Factor>(
                 // SAFETY: see `Work`; the shared scratch has as many elements as the weight.
                 unsafe {
                     let to = w.shared.cast::<N>().add(task * weight);
-                    p.turn(task / taps, task % taps, w.inputs[1].cast::<N>(), to);
+                    p.turn(task / taps, task % taps, w.dense::<N>(1), to);
                 }
             }),
         };
@@ -165,7 +165,7 @@ pub(super) fn patches<N: Factor>(
                             block.clone(),
                             chunk.taps.clone(),
                             channels,
-                            w.inputs[0].cast::<N>(),
+                            w.dense::<N>(0),
                             to,
                         );
                         let of_block = Block {

@@ -182,7 +182,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                 // SAFETY: see `Work`; the scratch has room for the words of a block, pointers to them and the words of
                 // its cotangents, the shared one for sums.
                 unsafe {
-                    let x = w.inputs[0].cast::<Bf16>().cast_const();
+                    let x = w.dense::<Bf16>(0);
                     let read = w.scratch.add(of_pairs[0]).cast::<*const u8>();
                     let words = w.scratch.add(of_pairs[0] + of_pairs[1]);
                     let sums = w.shared.cast::<f32>().add(part * weight + at);
@@ -193,7 +193,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                         let block = pairs.block(number);
                         let pixels = pairs.pixels_of(&block);
                         pairs.pack(&block, (group * inputs + first, count), x, w.scratch);
-                        let dy = w.inputs[1].cast::<N>().add(pixels.start * row + group * outputs);
+                        let dy = w.dense::<N>(1).add(pixels.start * row + group * outputs);
                         let outer = Outer {
                             pixels: pixels.len(),
                             inputs: count,
@@ -218,10 +218,10 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                     // SAFETY: see `Work`; the scratch has room for pointers, the numbers that they point to and words,
                     // and the shared scratch for sums.
                     unsafe {
-                        let x = w.inputs[0].cast::<N>().cast_const();
+                        let x = w.dense::<N>(0);
                         let (read_at, len) = (w.scratch.cast::<*const N>(), block.len());
                         let behind = w.scratch.add(pointers).cast::<N>();
-                        let dy = w.inputs[1].cast::<N>().add(from * row + group * outputs);
+                        let dy = w.dense::<N>(1).add(from * row + group * outputs);
                         let sums = w.shared.cast::<f32>().add(part * weight + at);
                         if few {
                             write_patches(&read, width, block, 0..taps, channels, x, behind);
@@ -252,9 +252,9 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                 // SAFETY: see `Work`; the scratch has room for the patches of a block, the shared scratch for the sums.
                 unsafe {
                     let patches = w.scratch.cast::<N>();
-                    let x = w.inputs[0].cast::<N>();
+                    let x = w.dense::<N>(0);
                     write_patches(&read, width, block.clone(), 0..taps, channels, x, patches);
-                    let dy = w.inputs[1].cast::<N>().add(from * row + group * outputs);
+                    let dy = w.dense::<N>(1).add(from * row + group * outputs);
                     let sums = w.shared.cast::<f32>().add(part * weight + at);
                     let both = Both {
                         m: k,
@@ -262,7 +262,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                         n: outputs,
                     };
                     let behind = w.scratch.add(patch_bytes);
-                    let (a, b) = ((patches.cast_const(), 1, k), (dy.cast_const(), 1, row));
+                    let (a, b) = ((patches.cast_const(), 1, k), (dy, 1, row));
                     if on_tiles && both.multiply(a, b, (sums, outputs), from > begin, behind) {
                         continue;
                     }
@@ -273,7 +273,11 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                             row: 1,
                             col: k,
                         },
-                        Rows { ptr: dy, row, col: 1 },
+                        Rows {
+                            ptr: dy.cast_mut(),
+                            row,
+                            col: 1,
+                        },
                         Rows::dense(sums, outputs),
                         from > begin,
                         behind,

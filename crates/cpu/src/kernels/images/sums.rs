@@ -40,7 +40,7 @@ impl OfCodes {
             zero: self.zero.into(),
             levels,
             bias: if self.has_bias {
-                w.inputs[4].cast::<i32>().cast_const().wrapping_add(first)
+                w.dense::<i32>(4).wrapping_add(first)
             } else {
                 std::ptr::null()
             },

@@ -254,12 +254,11 @@ pub(in crate::kernels) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'
     // SAFETY: `at` has the ids and `g` a row for each; the rest is passed on.
     let run = move |rows: Range<usize>,
                     c: usize,
-                    (at, g): (*mut u8, *const f32),
+                    (at, g): (*const i32, *const f32),
                     arrays,
                     lr,
                     t,
                     errors: &IndexErrors| unsafe {
-        let at = at.cast::<i32>();
         if rows.start == 0 {
             errors.check(std::slice::from_raw_parts(at, ids), table);
         }
@@ -276,7 +275,7 @@ pub(in crate::kernels) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'
             run(
                 0..table,
                 c,
-                (w.inputs[1], w.x(2)),
+                (w.dense(1), w.x(2)),
                 arrays,
                 *w.x(5),
                 *w.x(6),
@@ -291,7 +290,7 @@ pub(in crate::kernels) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'
             old: [0, 3, 4].map(|i| r.whole(i)),
             new: [0, 1, 2].map(|i| r.column(i)),
         };
-        let gradient = (r.inputs[1].ptr, r.whole(2));
+        let gradient = (r.inputs[1].dense::<i32>().cast_const(), r.whole(2));
         run(
             first..first + r.n,
             c,

@@ -194,7 +194,7 @@ pub(in crate::kernels) fn adamw_8bit_kernel(op: &ops::AdamW8bit, types: &Types<'
     };
     if n.is_multiple_of(BLOCK) {
         return RowKernel::rows(move |r| {
-            let (inputs, outputs) = (from_fn(|i| r.inputs[i].ptr), from_fn(|i| r.outputs[i].ptr));
+            let (inputs, outputs) = (from_fn(|i| r.inputs[i].dense()), from_fn(|i| r.outputs[i].dense()));
             run((0, r.n * BLOCK), inputs, outputs);
         })
         .dense([0, 1, 2, 3, 4, 5])
@@ -202,7 +202,7 @@ pub(in crate::kernels) fn adamw_8bit_kernel(op: &ops::AdamW8bit, types: &Types<'
     }
     WholeKernel::dense(blocks(n).div_ceil(TASK), move |w, task| {
         let first = task * TASK * BLOCK;
-        let (inputs, outputs) = (from_fn(|i| w.inputs[i]), from_fn(|i| w.outputs[i]));
+        let (inputs, outputs) = (from_fn(|i| w.dense::<u8>(i).cast_mut()), from_fn(|i| w.outputs[i]));
         run((first, (TASK * BLOCK).min(n - first)), inputs, outputs);
     })
     .into()

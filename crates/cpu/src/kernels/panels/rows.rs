@@ -108,14 +108,14 @@ impl Shape {
     }
 
     fn right<N: Number>(&self, r: &Run<'_>) -> Factor<N> {
-        let b = r.inputs[1];
+        let b = r.inputs[1].matrix::<N>();
         let (line, k) = if self.transposed {
             (b.row, b.col)
         } else {
             (b.col, b.row)
         };
         Factor {
-            ptr: b.ptr.cast(),
+            ptr: b.ptr,
             line,
             k,
             lines: self.columns,
@@ -124,9 +124,9 @@ impl Shape {
     }
 
     fn left<N: Number>(&self, r: &Run<'_>) -> Factor<N> {
-        let a = r.inputs[0];
+        let a = r.inputs[0].matrix::<N>();
         Factor {
-            ptr: a.ptr.cast(),
+            ptr: a.ptr,
             line: a.row,
             k: a.col,
             lines: r.n,
@@ -169,11 +169,9 @@ impl Shape {
             return false;
         }
         let (first, end) = r.columns;
-        let y = r.outputs[0];
-        // SAFETY: the columns belong to the product.
-        let ptr = unsafe { y.ptr.cast::<f32>().add(first * y.col) };
+        let y = r.y(0);
         let c = Product {
-            ptr,
+            ptr: y.element(0, first),
             row: y.row,
             col: y.col,
         };

@@ -99,11 +99,10 @@ impl StepBlock {
     fn rounds<N: Number>(self) -> [Round; 2] {
         let Extents { m, n, .. } = self.extents;
         let (rows, columns) = (m.div_ceil(TASK.0), n.div_ceil(TASK.1));
-        let pack: TaskFn =
-            Box::new(move |w, task| self.pack::<N>((w.inputs[0].cast(), w.inputs[1].cast()), w.shared, task));
+        let pack: TaskFn = Box::new(move |w, task| self.pack::<N>((w.strided(0), w.strided(1)), w.shared, task));
         let compute: TaskFn = Box::new(move |w, task| {
             let (i, j) = (task / columns * TASK.0, task % columns * TASK.1);
-            self.compute::<N>((w.inputs[0], w.inputs[1]), w.shared, (i, j), w.y(0));
+            self.compute::<N>((w.strided(0), w.strided(1)), w.shared, (i, j), w.y(0));
         });
         [
             Round {

@@ -42,19 +42,17 @@ pub(crate) fn fixed<N: Word>(shape: Shape) -> Option<Fixed> {
 /// Computes some rows and columns, which begin at a vector. The rows' numbers follow each other. A third operand, if
 /// there is one, is a row that the sums begin with.
 fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
-    let (a, y) = (r.inputs[0], r.outputs[0]);
-    let packed = r.inputs[1].ptr.cast_const();
-    let bias = r
-        .inputs
-        .get(2)
-        .map_or(std::ptr::null(), |bias| bias.ptr.cast::<f32>().cast_const());
+    let (a, y) = (r.inputs[0].runs::<N>(), r.y(0));
+    let packed = r.inputs[1].packed::<u8>();
+    let bias = r.inputs.get(2);
+    let bias = bias.map_or(std::ptr::null(), |bias| bias.runs::<f32>().ptr.cast_const());
     // SAFETY: `fixed` has seen that the level is used.
     let held = unsafe { N::hold(r.n.min(ROWS), words.min(BLOCK)) };
     let mut pointers = [std::ptr::null::<u8>(); ROWS];
     for from in (0..r.n).step_by(ROWS) {
         let rows = ROWS.min(r.n - from);
         for (i, pointer) in pointers[..rows].iter_mut().enumerate() {
-            *pointer = a.ptr.cast::<N>().wrapping_add((from + i) * a.row).cast();
+            *pointer = a.at(from + i).cast_const().cast();
         }
         for word in (0..words).step_by(BLOCK) {
             let (mut column, end) = r.columns;
@@ -74,7 +72,7 @@ fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
                     panel_apart: 0,
                     panel_row,
                 };
-                let first = y.ptr.cast::<f32>().wrapping_add(from * y.row);
+                let first = y.at(from);
                 let to = Place {
                     bias,
                     ..Place::panel(Begins::Apart(first, y.row), column, next)

@@ -9,7 +9,6 @@ use super::{PANEL, VECTOR, WORD, is_worth, width};
 use crate::kernels::coded_factors::Operands;
 use crate::kernels::coded_sums::{Code, Scaling, column_sums, scaled, scaled_to_codes};
 use crate::kernels::kernel::{Cut, Fixed, Prepare, Run};
-use crate::kernels::rows::Rows;
 use crate::kernels::to_code::ToCode;
 
 /// Rows that are multiplied with one panel after another.
@@ -52,19 +51,14 @@ pub(crate) fn fixed(shape: Shape, becomes: Becomes, operands: Operands, has_bias
         pack: Prepare {
             tasks: right.panels(),
             run: Box::new(move |r, panel| {
-                let b = r.inputs[operands.weight];
+                let b = r.inputs[operands.weight].matrix::<u8>();
                 let some = panel * PANEL..columns.min((panel + 1) * PANEL);
                 // SAFETY: see `Run`; the packed matrix and the sums behind it have memory of their own, and each task
                 // writes its own columns.
                 unsafe {
                     let from = b.ptr.cast::<Code>().cast_const();
                     right.pack((0, panel..panel + 1), (0, k), from, (b.col, b.row), r.shared);
-                    let weight = Rows {
-                        ptr: b.ptr,
-                        row: b.row,
-                        col: b.col,
-                    };
-                    column_sums(some, k, weight, r.shared.add(right.bytes()).cast());
+                    column_sums(some, k, b, r.shared.add(right.bytes()).cast());
                 }
             }),
         },
@@ -92,22 +86,20 @@ impl Product {
     /// What becomes of the sums.
     fn scaling(&self, r: &Run<'_>) -> Scaling {
         let operands = self.operands;
-        let pointer = |input: usize| r.inputs[input].ptr.cast_const();
+        let inputs = r.inputs;
         let count = operands.bias + usize::from(self.has_bias);
         Scaling {
             zero: self.becomes.zero.into(),
-            levels: pointer(operands.weight).wrapping_add(self.bytes).cast(),
+            levels: inputs[operands.weight].packed::<u8>().wrapping_add(self.bytes).cast(),
             bias: if self.has_bias {
-                pointer(operands.bias).cast()
+                inputs[operands.bias].dense::<i32>().cast_const()
             } else {
                 std::ptr::null()
             },
-            scale: operands.scales.map_or(std::ptr::null(), |[_, of]| pointer(of).cast()),
-            added: if r.inputs.len() > count {
-                pointer(count).cast()
-            } else {
-                std::ptr::null()
-            },
+            scale: operands.scales.map_or(std::ptr::null(), |[_, of]| r.whole(of)),
+            added: inputs
+                .get(count)
+                .map_or(std::ptr::null(), |row| row.runs::<f32>().ptr.cast_const()),
         }
     }
 }
@@ -120,19 +112,19 @@ fn run(product: &Product, r: &Run<'_>) {
         operands,
         ..
     } = *product;
-    let (a, y, scaling) = (r.inputs[0], r.outputs[0], product.scaling(r));
-    let packed = r.inputs[operands.weight].ptr.cast_const();
+    let (a, y, scaling) = (r.inputs[0].runs::<u8>(), r.outputs[0], product.scaling(r));
+    let packed = r.inputs[operands.weight].packed::<u8>();
     // SAFETY: `fixed` has seen that the level is used.
     let held = unsafe { Code::hold(r.n.min(ROWS), words) };
     let mut pointers = [std::ptr::null::<u8>(); ROWS];
     for from in (0..r.n).step_by(ROWS) {
         let rows = ROWS.min(r.n - from);
         for (i, pointer) in pointers[..rows].iter_mut().enumerate() {
-            *pointer = a.ptr.wrapping_add((from + i) * a.row);
+            *pointer = a.at(from + i);
         }
         // The sums are where their numbers will be, or, panel by panel, in the scratch.
         let (first, apart) = match product.becomes.codes {
-            None => (y.ptr.cast::<f32>().wrapping_add(from * y.row), y.row),
+            None => (y.rows::<f32>().at(from), y.rows::<f32>().row),
             Some((_, at)) => (r.scratch.wrapping_add(at).cast(), PANEL),
         };
         let (mut column, end) = r.columns;
@@ -176,7 +168,7 @@ fn run(product: &Product, r: &Run<'_>) {
                     match product.becomes.codes {
                         None => scaled(column..next, scale, sums, scaling, row),
                         Some((codes, _)) => {
-                            let to = y.ptr.wrapping_add((from + i) * y.row);
+                            let to = y.rows::<u8>().at(from + i);
                             scaled_to_codes(column..next, scale, sums, scaling, codes, to);
                         }
                     }

@@ -53,7 +53,7 @@ impl Shape {
 
     /// Elements of the shared matrix from one `k` to the next, and from column to column.
     fn strides(&self, r: &Run<'_>) -> (usize, usize) {
-        let b = r.inputs[1];
+        let b = r.inputs[1].matrix::<u8>();
         if self.transposed {
             (b.col, b.row)
         } else {
@@ -69,12 +69,12 @@ impl Shape {
         } else {
             r.n <= tile_rows(self.rows) && r.columns.0.is_multiple_of(PANEL) && r.columns.1 == self.columns
         };
-        fits && r.inputs[0].col == 1 && r.outputs[0].col == 1
+        fits && r.inputs[0].matrix::<u8>().col == 1 && r.outputs[0].rows::<u8>().col == 1
     }
 
     /// Computes a tile, or a task's columns of it.
     fn run<N: Word>(&self, right: Right, r: &Run<'_>) {
-        let (a, y) = (r.inputs[0], r.outputs[0]);
+        let (a, y) = (r.inputs[0].matrix::<N>(), r.y(0));
         let (first, end) = r.columns;
         let (k, column) = self.strides(r);
         let (read, written) = (
@@ -91,8 +91,8 @@ impl Shape {
         // the panels of all columns, and the tile's columns are this task's.
         unsafe {
             for i in 0..r.n {
-                read.add(i).write(a.ptr.cast::<N>().add(i * a.row).cast());
-                written.add(i).write(y.ptr.cast::<f32>().add(i * y.row));
+                read.add(i).write(a.at(i).cast_const().cast());
+                written.add(i).write(y.at(i));
             }
             if !self.one_tile() {
                 return right.multiply::<N>(left, (r.shared, first..self.columns), written, false);
@@ -105,7 +105,7 @@ impl Shape {
                 let Some(block) = Right::new::<N>(1, (self.k - from).min(BLOCK), end - first) else {
                     unreachable!("blocks of whole words");
                 };
-                let b = r.inputs[1].ptr.cast::<N>().add(from * k + first * column);
+                let b = r.inputs[1].matrix::<N>().ptr.add(from * k + first * column);
                 let count = (self.k - from).min(BLOCK);
                 block.pack((0, 0..block.panels()), (0, count), b.cast_const(), (k, column), packed);
                 block.multiply::<N>(left, (packed, 0..end - first), written, from > 0);
@@ -118,7 +118,7 @@ impl Shape {
 
     /// Packs a panel before the tiles.
     pub(super) fn prepare<N: Word>(&self, right: Right, r: &Run<'_>, panel: usize) {
-        let b = r.inputs[1].ptr.cast::<N>().cast_const();
+        let b = r.inputs[1].matrix::<N>().ptr.cast_const();
         // SAFETY: see `Run`; the plan gives the product its shared memory, and each task writes its own part of it.
         unsafe { right.pack((0, panel..panel + 1), (0, self.k), b, self.strides(r), r.shared) };
     }

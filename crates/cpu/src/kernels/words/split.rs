@@ -64,11 +64,11 @@ impl Split {
                 // SAFETY: see `Work`; the shared scratch has room for each part, that of the worker for the pointers
                 // and words of a block.
                 unsafe {
-                    let (a, b) = (w.inputs[0].cast::<N>(), w.inputs[1].cast::<N>());
+                    let (a, b) = (w.strided::<N>(0), w.strided::<N>(1));
                     let read = w.scratch.cast::<*const N>();
                     (0..len).for_each(|i| read.add(i).write(a.add((from + i) * a_row)));
                     let words = w.scratch.add(BLOCK * size_of::<usize>());
-                    let right = Cotangents::new(self.outer(len), b.add(from * b_row).cast_const(), b_row, words);
+                    let right = Cotangents::new(self.outer(len), b.add(from * b_row), b_row, words);
                     let sums = w.shared.cast::<f32>().add(part * m * n);
                     right.add(std::slice::from_raw_parts(read, len), sums, from > begin);
                 }

@@ -88,10 +88,10 @@ impl WordBlock {
             // it.
             unsafe {
                 if task < rows {
-                    packed.pack::<N>(0, (task, m), w.inputs[0].cast(), w.shared);
+                    packed.pack::<N>(0, (task, m), w.strided(0), w.shared);
                 } else {
                     let to = w.shared.add(packed.left_bytes());
-                    packed.pack::<N>(1, (task - rows, n), w.inputs[1].cast(), to);
+                    packed.pack::<N>(1, (task - rows, n), w.strided(1), to);
                 }
             }
         });
