@@ -135,6 +135,6 @@ pub use squad::Squad;
 pub use tagged::Tagged;
 pub use tagged_batches::TaggedBatches;
 pub use text::{Text, TextOptions, TextSplit};
-pub use tokenizer::{StopStrings, Tokenizer};
+pub use tokenizer::{StopStrings, TextStream, Tokenizer};
 pub use tokens::Tokens;
 pub use window_batches::WindowBatches;

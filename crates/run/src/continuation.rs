@@ -2,8 +2,8 @@
 
 use crate::task::SavedModel;
 use lessen_base::{Error, Result};
-use lessen_data::StopStrings;
-use lessen_train::{Generator, Sampling, TextStream};
+use lessen_data::{StopStrings, TextStream};
+use lessen_train::{Generator, Sampling};
 
 /// The most tokens of a text whose keys and values are kept where a model's positions are unlimited.
 const MOST_KEPT: usize = 1 << 14;
@@ -60,10 +60,12 @@ pub(crate) fn generate(
     }
     let longest = prompts.iter().map(Vec::len).max().unwrap_or(1);
     let mut generator = generator(longest.saturating_add(how.sampling.tokens).min(MOST_KEPT))?;
-    let decode = |tokens: &[i32]| tokenizer.decode(tokens);
-    let stream = |_| TextStream::new(&decode, &[]);
-    let mut streams: Vec<TextStream<'_>> = (0..prompts.len() * how.samples).map(stream).collect();
     let prompts: Vec<&[i32]> = prompts.iter().map(Vec::as_slice).collect();
+    let texts = prompts
+        .iter()
+        .flat_map(|prompt| std::iter::repeat_n(prompt, how.samples));
+    let streams = texts.map(|prompt| TextStream::new(tokenizer, prompt, &[]));
+    let mut streams: Vec<TextStream<'_>> = streams.collect::<Result<_>>()?;
     let stops = StopStrings::new(tokenizer, &how.stops)?;
     let is_complete = |tokens: &[i32], _| stops.are_completed(tokens);
     let mut each = |number: usize, tokens: &[i32]| show(number, streams[number].push(tokens)?);

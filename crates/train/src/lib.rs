@@ -12,7 +12,7 @@
 //! - **Saving and resuming**: [`Trainer::save_checkpoint`] and [`Trainer::resume_checkpoint`]; [`Trainer::save`] writes
 //!   a Hugging Face folder.
 //! - **Predicting** in another program: [`Session::open`]; [`Session::embed`] gives vectors of texts.
-//! - **Generating** text: [`Generator`] continues texts as a [`Sampling`] says, [`TextStream`] shows them as they grow.
+//! - **Generating** text: [`Generator`] continues texts as a [`Sampling`] says.
 //! - **Memory**: [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`Trainer::peak`] what it has
 //!   taken, [`memory`] by how much the process grows.
 //!
@@ -62,7 +62,6 @@ mod sequences;
 mod session;
 mod statistics;
 mod storage;
-mod text_stream;
 mod trainer;
 mod view;
 
@@ -77,5 +76,4 @@ pub use sequences::{IsBeamComplete, Next, Sequences};
 pub use session::{Function, FunctionOptions, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
 pub use storage::{ParamCodec, Put};
-pub use text_stream::TextStream;
 pub use trainer::{Part, Peak, StepReport, Trainer};

@@ -3,11 +3,14 @@
 mod added;
 mod chat_files;
 mod class;
+mod decoding;
+mod detokenizer;
 mod max_length;
 mod shortcut;
 mod spans;
 mod special;
 mod stop_strings;
+mod text_stream;
 
 use std::path::Path;
 
@@ -22,6 +25,7 @@ use crate::parallel::in_parallel;
 use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_MASK, UNKNOWN};
 pub(crate) use special::AroundPair;
 pub use stop_strings::StopStrings;
+pub use text_stream::TextStream;
 
 use added::{ADDED, Beside, ROLES};
 use chat_files::ChatFiles;
@@ -339,15 +343,6 @@ impl Tokenizer {
 
     fn encoding(&self, text: &str) -> Result<Encoding> {
         self.inner.encode_fast(text, false).map_err(not_encoded)
-    }
-
-    /// Decodes token ids, skipping special tokens (padding, `[CLS]` and so on) and invalid ids.
-    ///
-    /// # Errors
-    /// A failure of the tokenizer's decoder.
-    pub fn decode(&self, ids: &[i32]) -> Result<String> {
-        let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
-        self.inner.decode(&ids, true).map_err(not_decoded)
     }
 
     /// Returns the size of the vocabulary: the largest id plus one.

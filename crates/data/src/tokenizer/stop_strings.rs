@@ -1,11 +1,10 @@
 //! Stop strings as transformers finds them: in what tokens write, not in the decoded text.
 
-use lessen_base::{Error, Result};
-use serde_json::Value;
+use lessen_base::Result;
 use std::collections::HashMap;
-use tokenizers::Decoder;
 
 use super::Tokenizer;
+use super::decoding::parts;
 
 /// What a token is decoded behind, as it may be written differently at the start of a text.
 const PREFIX: &str = "abcdef";
@@ -96,8 +95,10 @@ impl<'a> StopStrings<'a> {
         if let Some(bytes) = self.form.bytes(&name) {
             return Ok(Some(bytes));
         }
-        let before = self.decoded(self.before.clone())?;
-        let whole = self.decoded(self.before.iter().cloned().chain([name.clone()]).collect())?;
+        let before = self.tokenizer.joined(self.before.clone())?;
+        let whole = self
+            .tokenizer
+            .joined(self.before.iter().cloned().chain([name.clone()]).collect())?;
         let added = match whole.find(PREFIX) {
             Some(start) => Some(&whole[start + PREFIX.len()..]),
             // A vocabulary without these letters writes something else in their place.
@@ -105,24 +106,17 @@ impl<'a> StopStrings<'a> {
         };
         Ok(Some(added.unwrap_or(&name).as_bytes().to_vec()))
     }
-
-    fn decoded(&self, tokens: Vec<String>) -> Result<String> {
-        match self.tokenizer.inner.get_decoder() {
-            Some(decoder) => decoder.decode(tokens).map_err(super::not_decoded),
-            None => Ok(tokens.join(" ")),
-        }
-    }
 }
 
 impl Form {
     fn of(tokenizer: &Tokenizer) -> Result<Form> {
-        let decoder = serde_json::to_value(tokenizer.inner.get_decoder())
-            .map_err(|error| Error::internal(format!("the decoder of a tokenizer cannot be described ({error})")))?;
+        let decoder = tokenizer.decoder()?;
+        let has = |kind: &str| parts(&decoder).iter().any(|part| part["type"] == kind);
         Ok(if decoder["type"] == "ByteLevel" {
             Form::ByteLevel(bytes_of_characters())
-        } else if has_type(&decoder, "ByteFallback") {
+        } else if has("ByteFallback") {
             Form::ByteFallback
-        } else if has_type(&decoder, "ByteLevel") {
+        } else if has("ByteLevel") {
             Form::ByteLevel(bytes_of_characters())
         } else {
             Form::Characters
@@ -141,17 +135,6 @@ impl Form {
             }
             Form::Characters => None,
         }
-    }
-}
-
-/// Whether a decoder, or one within it, has a type.
-fn has_type(decoder: &Value, kind: &str) -> bool {
-    match decoder {
-        Value::Object(fields) => {
-            fields.get("type").is_some_and(|own| own == kind) || fields.values().any(|value| has_type(value, kind))
-        }
-        Value::Array(all) => all.iter().any(|value| has_type(value, kind)),
-        _ => false,
     }
 }
 

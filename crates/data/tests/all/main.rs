@@ -3,4 +3,5 @@
 mod image_files;
 mod mutations;
 mod properties;
+mod text_of_tokens;
 mod tokenizer_fields;

@@ -81,7 +81,7 @@ impl Goal for NextToken {
             start.push(tokenizer.pad_id());
         }
         let mut generator = new_generator(start.len() + TOKENS)?;
-        let text = tokenizer.decode(&generator.generate(&start, &sampling)?)?;
+        let text = tokenizer.decode_after(&start, &generator.generate(&start, &sampling)?)?;
         Ok(text.lines().map(str::to_string).collect())
     }
 }

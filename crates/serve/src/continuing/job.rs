@@ -98,6 +98,11 @@ impl Begun {
         self.job.sampling.beams.map_or(1, |_| self.job.samples)
     }
 
+    /// The number of the prompt that a text continues.
+    pub(super) fn prompt_of(&self, text: usize) -> usize {
+        text / self.job.samples
+    }
+
     /// Whether every turn has begun.
     pub(super) fn has_all_begun(&self) -> bool {
         self.next * self.texts_of_turn() >= self.prompts.len() * self.job.samples

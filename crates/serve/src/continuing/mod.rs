@@ -9,8 +9,8 @@ use crate::metrics::Metrics;
 use crate::queue::{Queue, Waiting};
 use crate::refusal::Refusal;
 use lessen_base::{Error, Result};
-use lessen_data::{StopStrings, Tokenizer};
-use lessen_train::{Next, Sampling, Sequences, TextStream};
+use lessen_data::{StopStrings, TextStream, Tokenizer};
+use lessen_train::{Next, Sampling, Sequences};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
@@ -36,11 +36,9 @@ pub fn run(
     metrics: &Metrics,
     seconds: f64,
 ) {
-    let decode = |tokens: &[i32]| tokenizer.decode(tokens);
     let mut worker = Worker {
         sequences,
         tokenizer,
-        decode: &decode,
         metrics,
         seconds,
         requests: BTreeMap::new(),
@@ -64,7 +62,6 @@ pub fn run(
 struct Worker<'a> {
     sequences: &'a mut Sequences,
     tokenizer: &'a Tokenizer,
-    decode: &'a dyn Fn(&[i32]) -> Result<String>,
     metrics: &'a Metrics,
     seconds: f64,
     /// Requests by number.
@@ -156,14 +153,13 @@ impl Worker<'_> {
             return Ok(());
         };
         let text = begun.next * begun.texts_of_turn();
-        let prompt = text / begun.job.samples;
-        let stops = &begun.job.stops;
+        let (prompt, stops) = (begun.prompt_of(text), &begun.job.stops);
         let running = Running {
             request: id,
             text,
             tokens: Vec::new(),
             most: begun.most[prompt],
-            stream: TextStream::new(self.decode, stops),
+            stream: TextStream::new(self.tokenizer, &begun.prompts[prompt], stops)?,
             stops: StopStrings::new(self.tokenizer, stops)?,
         };
         let sampling = Sampling {
@@ -263,9 +259,9 @@ impl Worker<'_> {
         let Some(begun) = self.requests.get(&running.request) else {
             return Ok(());
         };
-        let (samples, stops) = (begun.job.samples, begun.job.stops.clone());
-        for (number, tokens) in found.iter().take(samples).enumerate() {
-            let mut stream = TextStream::new(self.decode, &stops);
+        let prompt = &begun.prompts[begun.prompt_of(running.text)];
+        for (number, tokens) in found.iter().take(begun.job.samples).enumerate() {
+            let mut stream = TextStream::new(self.tokenizer, prompt, &begun.job.stops)?;
             let text = stream.finish(tokens)?.to_string();
             let is_stopped = stream.is_stopped() || running.stops.are_completed(tokens)?;
             let finish = match tokens.len() < running.most || is_stopped {

@@ -4,9 +4,11 @@ use crate::support::*;
 use lessen_run::continuation::Continuation;
 use lessen_run::folder::WhichModel;
 use lessen_run::saved_run::{AdapterOptions, SavedRun};
-use lessen_train::{Rules, Sampling};
+use lessen_train::{Beams, Rules, Sampling};
 use serde_json::{Value, json};
+use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -240,4 +242,89 @@ fn a_client_that_goes_away_makes_room() {
     let generated: u64 = generated.unwrap().parse().unwrap();
     assert!(generated < 20 * 100 * 60, "{generated} tokens in {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+/// The language model of the tests with words of a letter in place of letters, as SentencePiece writes them.
+fn words() -> PathBuf {
+    let file = language_model().join("model/tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let vocab = tokenizer["model"]["vocab"].as_object().unwrap().clone();
+    let word = |token: String| match token.as_str() {
+        "\n" => "<0x0A>".to_string(),
+        letter if letter.len() == 1 => format!("▁{letter}"),
+        special => special.to_string(),
+    };
+    tokenizer["model"]["vocab"] = vocab.into_iter().map(|(token, id)| (word(token), id)).collect();
+    tokenizer["pre_tokenizer"] =
+        json!({ "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true });
+    let space = json!({ "type": "Replace", "pattern": { "String": "▁" }, "content": " " });
+    let strip = json!({ "type": "Strip", "content": " ", "start": 1, "stop": 0 });
+    let parts = [
+        space,
+        json!({ "type": "ByteFallback" }),
+        json!({ "type": "Fuse" }),
+        strip,
+    ];
+    tokenizer["decoder"] = json!({ "type": "Sequence", "decoders": parts });
+    let template = r#"{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}"#;
+    language_model_with(&[
+        ("tokenizer.json", &tokenizer.to_string()),
+        ("tokenizer_config.json", template),
+    ])
+}
+
+#[test]
+fn what_is_added_begins_with_the_space_of_its_first_word() {
+    let server = Server::start(&words(), |_| {});
+    let ask = |path: &str, more: Value| {
+        let mut body = json!({ "max_tokens": 4, "temperature": 0 });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post(path, &body.to_string())
+    };
+    let text = |more: Value| {
+        let choice = &ask(PATH, more).ok()["choices"][0];
+        (
+            choice["text"].as_str().unwrap().to_string(),
+            choice["finish_reason"].clone(),
+        )
+    };
+    let (whole, _) = text(json!({ "prompt": "a" }));
+    assert!(whole.starts_with(" b c a"), "{whole:?}");
+    assert_eq!(
+        text(json!({ "prompt": "a", "stop": " b" })),
+        (String::new(), "stop".into())
+    );
+    assert_eq!(text(json!({ "prompt": "a", "stop": "b" })), (" ".into(), "stop".into()));
+    assert_eq!(
+        text(json!({ "prompt": "a", "stop": [" c"] })),
+        (" b".into(), "stop".into())
+    );
+    let streamed = ask(PATH, json!({ "prompt": "a", "stream": true })).events();
+    let pieces = streamed.iter().filter_map(|event| event["choices"][0]["text"].as_str());
+    assert_eq!(pieces.collect::<String>(), whole);
+    let said = json!({ "messages": [{ "role": "user", "content": "a" }] });
+    let answer = ask("/v1/chat/completions", said).ok();
+    assert_eq!(answer["choices"][0]["message"]["content"], whole.as_str());
+    // What the library adds, drawn and searched.
+    let run = SavedRun::open(&words(), WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    for beams in [None, Some(Beams::new(2))] {
+        let sampling = Sampling {
+            beams,
+            ..Sampling::greedy(4)
+        };
+        let how = Continuation {
+            samples: 2,
+            ..Continuation::new(sampling)
+        };
+        let mut pieces = vec![String::new(); 4];
+        let mut show = |text: usize, piece: &str| {
+            pieces[text] += piece;
+            Ok(())
+        };
+        let texts = run
+            .generate(&["a".to_string(), "b".to_string()], &how, &mut show)
+            .unwrap();
+        assert_eq!((&texts[0], texts[2].starts_with(" c a")), (&whole, true), "{texts:?}");
+        assert_eq!(pieces, texts);
+    }
 }
