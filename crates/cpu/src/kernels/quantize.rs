@@ -164,7 +164,7 @@ pub(super) fn quantize_rows_kernel(_: &ops::QuantizeRows, types: &Types<'_>) -> 
 pub(super) fn dequantize_rows_kernel(_: &ops::DequantizeRows, _: &Types<'_>) -> Option<Kernel> {
     // SAFETY: see `Run`.
     RowKernel::rows(|r| unsafe {
-        dequantize_rows(r.n, r.c(), r.inputs[0].rows(), r.whole(1), r.y(0));
+        dequantize_rows(r.n, r.c(), r.inputs[0].runs(), r.whole(1), r.y(0));
     })
     .dense([0, 1])
     .into()

@@ -341,12 +341,12 @@ mod tests {
         ] {
             let arg = Arg::new(rows, 1, declared);
             let ways: [(Reads, &dyn Fn()); 6] = [
-                (Reads::Rows, &|| drop(arg.rows::<f32>())),
-                (Reads::Runs, &|| drop(arg.runs::<f32>())),
-                (Reads::Matrix, &|| drop(arg.matrix::<f32>())),
-                (Reads::RowsOrColumns, &|| drop(arg.rows_or_columns::<f32>())),
-                (Reads::Dense, &|| drop(arg.dense::<f32>())),
-                (Reads::Packed, &|| drop(arg.packed::<f32>())),
+                (Reads::Rows, &|| _ = arg.rows::<f32>()),
+                (Reads::Runs, &|| _ = arg.runs::<f32>()),
+                (Reads::Matrix, &|| _ = arg.matrix::<f32>()),
+                (Reads::RowsOrColumns, &|| _ = arg.rows_or_columns::<f32>()),
+                (Reads::Dense, &|| _ = arg.dense::<f32>()),
+                (Reads::Packed, &|| _ = arg.packed::<f32>()),
             ];
             for (asked, get) in ways {
                 let is_given = catch_unwind(AssertUnwindSafe(get)).is_ok();

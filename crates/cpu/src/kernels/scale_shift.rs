@@ -103,7 +103,7 @@ pub(super) fn scale_shift_kernel(_: &ops::ScaleShift, types: &Types<'_>) -> Opti
                 scale: r.whole(2),
                 shift: r.whole(3),
             };
-            scale_shift::<X>(r.n, r.c(), r.inputs[0].rows(), by, r.y(0));
+            scale_shift::<X>(r.n, r.c(), r.inputs[0].runs(), by, r.y(0));
         })
         .dense([0])
         .into()
@@ -120,8 +120,8 @@ pub(super) fn scale_shift_sums_kernel(_: &ops::ScaleShiftSums, types: &Types<'_>
     fn of<X: Float>() -> Option<Kernel> {
         // SAFETY: see `Run`.
         RowKernel::sums(move |r| unsafe {
-            let (c, x) = (r.inputs[0].columns(), r.inputs[0].rows::<X>());
-            scale_shift_sums(r.n, c, x, r.whole(1), r.x(2), r.column(0), r.column(1));
+            let (c, x) = (r.inputs[0].columns(), r.inputs[0].runs::<X>());
+            scale_shift_sums(r.n, c, x, r.whole(1), r.inputs[2].runs(), r.column(0), r.column(1));
         })
         .dense([0, 2])
         .into()

@@ -108,7 +108,7 @@ pub(super) fn scale_shift_kernel(_: &ops::ScaleShiftFromOutput, types: &Types<'_
     // SAFETY: see `Run`.
     RowKernel::rows(|r| unsafe {
         let [scale, shift, by, plus] = [1, 2, 3, 4].map(|i| r.whole(i));
-        scale_shift_from_output(r.n, r.c(), r.x(0), scale, shift, by, plus, r.y(0));
+        scale_shift_from_output(r.n, r.c(), r.inputs[0].runs(), scale, shift, by, plus, r.y(0));
     })
     .dense([0])
     .into()
@@ -122,7 +122,8 @@ pub(super) fn scale_shift_sums_kernel(_: &ops::ScaleShiftSumsFromOutput, types: 
     // SAFETY: see `Run`.
     RowKernel::sums(|r| unsafe {
         let (c, scale, shift) = (r.inputs[0].columns(), r.whole(1), r.whole(2));
-        scale_shift_sums_from_output(r.n, c, r.x(0), scale, shift, r.x(3), r.column(0), r.column(1));
+        let [y, dy] = [0, 3].map(|i| r.inputs[i].runs());
+        scale_shift_sums_from_output(r.n, c, y, scale, shift, dy, r.column(0), r.column(1));
     })
     .dense([0, 3])
     .into()

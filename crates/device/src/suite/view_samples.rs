@@ -2,7 +2,7 @@
 //! products that are large enough for kernels that pack their factors.
 
 use lessen_graph::DType;
-use lessen_graph::ops::norm::temperature::Temperature;
+use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::ops::{self, Divisor, ReduceKind, Weighting};
 
 use super::samples::{Sample, sample};
@@ -162,7 +162,11 @@ fn attentions(([queries, keys], [heads, kv_heads], [d, dv]): ([usize; 2], [usize
         Weighting::Softmax,
         Weighting::Sigmoid(Divisor::Keys),
         Weighting::Relu(Divisor::Keys),
-        Weighting::Norm(Temperature::default()),
+        // A floor, so that equal scores are not divided by their rounding.
+        Weighting::Norm(Temperature {
+            clip: Clip::AtLeast(0.5),
+            ..Temperature::default()
+        }),
     ] {
         for causal in [false, true] {
             let op = ops::Attention {

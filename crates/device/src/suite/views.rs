@@ -79,7 +79,7 @@ impl View {
                 state(&[&shape[last..], &shape[..last]].concat()).permute(&axes)
             }
             View::FirstSwapped if shape.len() > 2 => {
-                let swapped = [&[shape[1], shape[0]], &shape[2..]].concat();
+                let swapped = [&[shape[1], shape[0]][..], &shape[2..]].concat();
                 state(&swapped).transpose(0, 1)
             }
             View::Apart => second(state(&[shape, &[2]].concat()), shape.len(), shape),
@@ -123,8 +123,8 @@ fn graph(sample: &Sample, types: &[Type], views: &[View]) -> Option<Graph> {
     (!are_dense).then_some(graph)
 }
 
-/// States of these types. Floats have few bits and are not zero, so that sums of equal ones have no rounding, of which a
-/// deviation of zero would make anything.
+/// The states of a graph. Floats have few bits and are not zero, so that sums of equal ones are not rounded: where a
+/// deviation is zero, it is exactly zero.
 fn states(random: &mut Random, sample: &Sample, graph: &Graph) -> Arrays {
     let mut states = Arrays::new();
     for (i, (input, (own, _))) in graph.inputs.iter().zip(&sample.inputs).enumerate() {
