@@ -116,6 +116,14 @@ impl Columns {
         given.peek().is_some() && given.all(|name| Columns::number(name).is_some())
     }
 
+    /// The names of the columns of a table with these cells in its first line.
+    pub(crate) fn names_of(&self, first: Vec<String>) -> Vec<String> {
+        if self.are_numbers() {
+            return (1..=first.len()).map(|number| number.to_string()).collect();
+        }
+        first
+    }
+
     /// The positions in a file without a header line and with `count` columns.
     pub(crate) fn numbered(&self, path: &Path, count: usize, with_label: bool) -> Result<Positions> {
         let position = |name: &Option<String>, key: &str| -> Result<Option<usize>> {

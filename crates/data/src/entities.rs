@@ -31,7 +31,10 @@ impl EntityCounts {
     }
 }
 
-/// Whether labels mark entities: `O`, and others that begin with `B-`, `I-`, `E-` or `S-`.
+/// The type of entities whose labels are `B`, `I`, `E` or `S` alone, as `seqeval` calls it.
+const NO_TYPE: &str = "_";
+
+/// Whether labels mark entities: `O`, and others that begin with `B-`, `I-`, `E-` or `S-`, or are these letters alone.
 pub fn are_entities(names: &[String]) -> bool {
     let is_part = |name: &String| split(name).0 != 'O';
     names.iter().any(is_part) && names.iter().all(|name| name == "O" || is_part(name))
@@ -39,11 +42,13 @@ pub fn are_entities(names: &[String]) -> bool {
 
 /// Position in its entity (`O` for none) and entity type of a label.
 fn split(label: &str) -> (char, &str) {
-    match label.split_once('-') {
-        Some(("B", kind)) => ('B', kind),
-        Some(("I", kind)) => ('I', kind),
-        Some(("E", kind)) => ('E', kind),
-        Some(("S", kind)) => ('S', kind),
+    let (letter, kind) = label.split_once('-').unwrap_or((label, NO_TYPE));
+    let kind = if kind.is_empty() { NO_TYPE } else { kind };
+    match letter {
+        "B" => ('B', kind),
+        "I" => ('I', kind),
+        "E" => ('E', kind),
+        "S" => ('S', kind),
         _ => ('O', ""),
     }
 }
@@ -106,6 +111,11 @@ mod tests {
         );
         assert_eq!(of("O O"), []);
         assert_eq!(of("O I-A O I-A"), [("A", 1, 1), ("A", 3, 3)]);
+        // Labels without a type have one of their own.
+        assert_eq!(
+            of("B I O I B-X I B- I"),
+            [("_", 0, 1), ("_", 3, 3), ("X", 4, 4), ("_", 5, 5), ("_", 6, 7)]
+        );
         let spans = entity_spans(&["O", "B-PER", "I-PER"]);
         assert_eq!(
             (spans.len(), spans[0].kind.as_str(), spans[0].words.clone()),
@@ -122,7 +132,10 @@ mod tests {
         assert_eq!(counts.f1(), 0.4);
         assert_eq!(EntityCounts::default().f1(), 0.0);
         let names = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
-        assert!(are_entities(&names("O B-PER I-PER")));
+        assert!(are_entities(&names("O B-PER I-PER")) && are_entities(&names("B I O")) && are_entities(&names("B I")));
+        let mut bare = EntityCounts::default();
+        bare.add(&["B", "I", "O", "B"], &["B", "I", "I", "B"]);
+        assert_eq!((bare.predicted, bare.labelled, bare.right), (2, 2, 1));
         assert!(!are_entities(&names("NOUN VERB")) && !are_entities(&names("O")) && !are_entities(&names("O X B-Y")));
     }
 }

@@ -55,6 +55,7 @@ mod class_names;
 mod classes;
 mod columns;
 mod confusion;
+mod csv_rows;
 mod documents;
 mod encoded;
 mod encoded_rows;

@@ -10,6 +10,9 @@ use crate::files::{is_parquet, quoted};
 use crate::raw_label::RawLabel;
 use crate::record::Record;
 
+/// Rows one after another.
+pub(crate) type RowIter = Box<dyn Iterator<Item = Result<Row>>>;
+
 /// A text, or a pair of texts, with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -134,6 +137,14 @@ impl Table {
         });
         Ok(RawLabel::Columns(self.labels.clone(), flags.collect::<Result<_>>()?))
     }
+}
+
+/// The refusal of a row with another number of cells than the first one.
+pub(crate) fn other_count(file: &Path, line: usize, (found, wanted): (usize, usize), remedy: &str) -> Error {
+    Error::user(format!(
+        "{} line {line} has {found} columns instead of {wanted}; {remedy}",
+        file.display()
+    ))
 }
 
 /// Whether a word in a column of 0 and 1 is 1.

@@ -4,18 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use csv::{ByteRecord, ReaderBuilder};
 use lessen_base::{Error, Result};
 
 use crate::columns::{Columns, LabelAt};
+use crate::csv_rows::csv_rows;
 use crate::files::{PARQUET, empty, is_parquet, quoted, read_text};
 use crate::glue::GlueTask;
 use crate::json_object::{self, Object};
-use crate::lines::{Lines, not_utf8, open};
+use crate::lines::Lines;
 use crate::parquet_rows::{names_of_classes, parquet_rows};
 use crate::raw_label::RawLabel;
 use crate::record::Record;
-use crate::row::{Row, Table};
+use crate::row::{Row, RowIter, Table, other_count};
 
 /// Files with rows, and their format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,6 @@ pub(crate) struct Rows {
     /// Whether every row must have a label.
     pub(crate) with_label: bool,
 }
-
-type RowIter = Box<dyn Iterator<Item = Result<Row>>>;
 
 impl Rows {
     /// Reads the rows in order. After an error there are none.
@@ -169,22 +167,6 @@ fn titles(path: &Path, with_label: bool) -> Result<impl Iterator<Item = Result<R
     }))
 }
 
-/// The refusal of a row with another number of cells than the first one.
-fn other_count(file: &Arc<Path>, line: usize, (found, wanted): (usize, usize), remedy: &str) -> Error {
-    Error::user(format!(
-        "{} line {line} has {found} columns instead of {wanted}; {remedy}",
-        file.display()
-    ))
-}
-
-/// The names of the columns of a table with these cells in its first line.
-fn names_of(columns: &Columns, first: Vec<String>) -> Vec<String> {
-    if columns.are_numbers() {
-        return (1..=first.len()).map(|number| number.to_string()).collect();
-    }
-    first
-}
-
 /// Cells between tabs, without quotes.
 fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
     let (file, mut lines): (Arc<Path>, _) = (path.into(), Lines::open(path)?.peekable());
@@ -204,7 +186,7 @@ fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
     let table = if with_label {
         table
     } else {
-        table.keeping(names_of(columns, first))
+        table.keeping(columns.names_of(first))
     };
     Ok(Box::new(lines.map(move |line| {
         let (line, text) = line?;
@@ -214,56 +196,6 @@ fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
             return Err(other_count(&file, line, (cells.len(), wanted), remedy));
         }
         table.row(line, |column| cells[column].clone())
-    })))
-}
-
-/// Cells between commas, quoted where they contain commas, quotes or line ends (RFC 4180).
-fn csv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
-    let file: Arc<Path> = path.into();
-    let reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(open(path)?);
-    let place = file.clone();
-    let mut records = reader
-        .into_byte_records()
-        .map(move |record| -> Result<(usize, ByteRecord)> {
-            let record = record.map_err(|error| {
-                Error::user(format!(
-                    "{} cannot be read ({error}); restore the file",
-                    place.display()
-                ))
-            })?;
-            let line = record.position().map_or(0, |position| position.line() as usize);
-            if record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
-                Ok((line, record))
-            } else {
-                Err(not_utf8(&place, line))
-            }
-        });
-    let (line, first) = records.next().unwrap_or_else(|| Err(empty(path)))?;
-    let text = |record: &ByteRecord, column: usize| String::from_utf8_lossy(&record[column]).into_owned();
-    let names: Vec<String> = (0..first.len()).map(|column| text(&first, column)).collect();
-    let wanted = first.len();
-    let (table, head) = if columns.are_numbers() {
-        let at = columns.numbered(path, wanted, with_label)?;
-        (Table::new(file.clone(), at, &[]), Some(Ok((line, first.clone()))))
-    } else {
-        let at = columns.named(path, line, &names, with_label)?;
-        (Table::new(file.clone(), at, &names), None)
-    };
-    let table = if with_label {
-        table
-    } else {
-        table.keeping(names_of(columns, names))
-    };
-    Ok(Box::new(head.into_iter().chain(records).map(move |record| {
-        let (line, record) = record?;
-        if record.len() != wanted {
-            let remedy = "put texts with commas or line ends between double quotes";
-            return Err(other_count(&file, line, (record.len(), wanted), remedy));
-        }
-        table.row(line, |column| text(&record, column))
     })))
 }
 

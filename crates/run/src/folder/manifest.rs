@@ -28,11 +28,21 @@ pub const BEST: &str = "best.json";
 pub struct Best {
     /// Steps done when it was reached.
     pub step: u64,
-    /// Its score; greater is better.
+    /// The score that decides.
     pub score: f64,
+    /// Whether less of the score is better. Earlier versions wrote the negative of such a score.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_error: bool,
     /// Its training phase; none in a run without phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+}
+
+impl Best {
+    /// Its score such that greater is better.
+    pub(crate) fn gain(&self) -> f64 {
+        if self.is_error { -self.score } else { self.score }
+    }
 }
 
 /// The training phase of a checkpoint.
@@ -325,6 +335,7 @@ mod tests {
             let best = Best {
                 step: 10,
                 score,
+                is_error: score > 0.5,
                 phase: None,
             };
             write_best(dir.path(), &best).unwrap();

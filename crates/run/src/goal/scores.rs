@@ -47,7 +47,7 @@ impl Score {
     }
 
     /// The value such that greater is better.
-    fn gain(&self) -> f64 {
+    pub(crate) fn gain(&self) -> f64 {
         if self.is_error { -self.value } else { self.value }
     }
 
@@ -93,15 +93,20 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The score that decides which model is best, such that greater is better: the one called `name`, without a name
-    /// the first one. Where there is none, and for the name `loss`, it is the negative loss.
-    pub fn deciding(&self, name: Option<&str>) -> f64 {
+    /// The score that decides which model is best: the one called `name`, without a name the first one. Where there is
+    /// none, and for the name `loss`, it is the loss.
+    pub fn deciding(&self, name: Option<&str>) -> Score {
         let found = match name {
             Some(LOSS) => None,
             Some(name) => self.named.iter().find(|score| score.name == name),
             None => self.named.first(),
         };
-        found.map_or(-self.loss, Score::gain)
+        found.copied().unwrap_or(Score {
+            name: LOSS,
+            value: self.loss,
+            is_share: false,
+            is_error: true,
+        })
     }
 
     /// The keys of a JSON object: `dev_loss`, `dev_accuracy`.
@@ -144,12 +149,12 @@ mod tests {
             r#"{"dev_accuracy":0.875,"dev_loss":0.5}"#
         );
         assert_eq!(
-            (scores.deciding(None), scores.show().as_str()),
+            (scores.deciding(None).gain(), scores.show().as_str()),
             (0.875, "accuracy 87.50 %, loss 0.5000")
         );
         assert_eq!(
-            (scores.deciding(Some("loss")), scores.deciding(Some("accuracy"))),
-            (-0.5, 0.875)
+            [Some("loss"), Some("accuracy")].map(|name| scores.deciding(name).gain()),
+            [-0.5, 0.875]
         );
         let error = Scores {
             named: vec![
@@ -158,14 +163,16 @@ mod tests {
             ],
             ..scores.clone()
         };
-        assert_eq!((error.deciding(None), error.deciding(Some("pearson"))), (-0.25, 0.5));
+        let deciding = [None, Some("pearson")].map(|name| error.deciding(name));
+        assert_eq!(deciding.map(|score| score.gain()), [-0.25, 0.5]);
+        assert_eq!(deciding.map(|score| score.value), [0.25, 0.5]);
         let text = Scores {
             named: vec![],
             perplexity: Some(1.6487),
             ..scores
         };
         assert_eq!(
-            (text.deciding(None), text.show().as_str()),
+            (text.deciding(None).gain(), text.show().as_str()),
             (-0.5, "loss 0.5000, perplexity 1.649")
         );
         assert_eq!(

@@ -16,9 +16,13 @@ impl Run {
     /// before.
     pub(super) fn keep_best(&mut self, step: u64, scores: &Scores) {
         let score = scores.deciding(self.phase.task.config().train.best.as_deref());
-        if self.best.as_ref().is_none_or(|best| score > best.score) {
-            let phase = self.phase.task.config().phase.clone();
-            let best = Best { step, score, phase };
+        if self.best.as_ref().is_none_or(|best| score.gain() > best.gain()) {
+            let best = Best {
+                step,
+                score: score.value,
+                is_error: score.is_error,
+                phase: self.phase.task.config().phase.clone(),
+            };
             match self.save_model(&self.folder.best(), Some(&best)) {
                 Ok(()) => self.best = Some(best),
                 Err(error) => self.log.note(&format!(
@@ -34,7 +38,7 @@ impl Run {
         if train.patience == 0 {
             return;
         }
-        let score = scores.deciding(train.best.as_deref());
+        let score = scores.deciding(train.best.as_deref()).gain();
         let waiting = match self.waiting {
             Some(waiting) if score <= waiting.score => Waiting {
                 evaluations: waiting.evaluations + 1,
