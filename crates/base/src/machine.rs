@@ -4,6 +4,13 @@
 use crate::process::{bytes_of_row, status_bytes};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+
+/// Bytes of address space that the stack of a thread takes, with the page that guards it.
+const STACK: usize = (2 << 20) + (64 << 10);
+
+/// Threads that a program may still start beside one for each core: those that read data, answer and listen.
+const THREADS: usize = 2;
 
 /// Bytes that this process can have at most: the least limit of its control groups, or else the machine's memory. None
 /// where the system does not tell.
@@ -33,7 +40,8 @@ pub fn limit_of_group(group: &Path) -> Option<usize> {
 }
 
 /// Bytes that can still be allocated without swapping: the bytes that the system has available, and no more than the
-/// control groups and the limits of this process allow. None where the system does not tell.
+/// control groups and the limits of this process allow. A limit of the address space (`ulimit -v`) also has to hold the
+/// stacks of threads that are still to come. None where the system does not tell.
 pub fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let available = bytes_of_row(&meminfo, "MemAvailable")?;
@@ -42,9 +50,13 @@ pub fn available_bytes() -> Option<usize> {
         .into_iter()
         .filter_map(|group| group_bytes(&group));
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let of_limits = [("Max data size", "VmData"), ("Max address space", "VmSize")].map(|(limit, used)| {
+    // Mapped memory counts there also where nothing touches it, such as most of a stack.
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let stacks = STACK * (THREADS + cores);
+    let of_limits = [("Max data size", "VmData", 0), ("Max address space", "VmSize", stacks)];
+    let of_limits = of_limits.map(|(limit, used, to_come)| {
         let left = limit_of_row(&limits, limit)?.saturating_sub(status_bytes(used)?);
-        Some(left)
+        Some(left.saturating_sub(to_come))
     });
     Some(
         of_groups

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, machine, show_size};
 use lessen_compile::{Options, Plan, compile};
 use lessen_graph::Graph;
 
@@ -23,6 +23,8 @@ pub struct CpuTarget {
 pub struct Device {
     pub(crate) pool: Pool,
     pub(crate) arena: Arena,
+    /// Whether threads have their workspace of products.
+    has_workspace: bool,
 }
 
 impl Device {
@@ -36,6 +38,7 @@ impl Device {
         Ok(Device {
             pool,
             arena: Arena::new(0)?,
+            has_workspace: false,
         })
     }
 
@@ -49,6 +52,7 @@ impl Device {
         Ok(Device {
             pool: Pool::from_env()?,
             arena: Arena::new(0)?,
+            has_workspace: false,
         })
     }
 
@@ -66,7 +70,19 @@ impl Device {
     pub(crate) fn reserve(&mut self, arena: usize) -> Result<()> {
         /// Rows and columns of a product that takes as much workspace as any.
         const SIDE: usize = 384;
-        let (factor, threads) = (vec![0.0f32; SIDE * SIDE], self.threads());
+        /// Bytes of a thread's workspace of products.
+        const WORKSPACE: usize = 4 << 20;
+        let threads = self.threads();
+        let needed = threads * WORKSPACE + (threads + 1) * size_of::<f32>() * SIDE * SIDE;
+        if let Some(available) = machine::available_bytes().filter(|left| *left < needed && !self.has_workspace) {
+            return Err(Error::user(format!(
+                "products of matrices on {threads} threads need {} of memory, but only {} are available to this process; \
+                 give it more, or set LESSEN_THREADS lower",
+                show_size(needed),
+                show_size(available)
+            )));
+        }
+        let factor = vec![0.0f32; SIDE * SIDE];
         let all_here = Barrier::new(threads);
         self.pool.run(threads, &|_, _| {
             // Nobody takes a second task before every thread has its first.
@@ -88,6 +104,7 @@ impl Device {
             };
         });
         drop(factor);
+        self.has_workspace = true;
         // Not sooner, so that the arena and these matrices are not in memory together.
         self.arena.grow(arena)
     }

@@ -37,7 +37,11 @@ pub(crate) fn within<T>(
 ) -> Result<(T, Account)> {
     let least = attempt(None)?;
     if least.1.total() > budget {
-        return Err(too_small(budget, &least.1));
+        return Err(too_small(
+            budget,
+            &least.1,
+            "take smaller images, a smaller batch or a smaller network",
+        ));
     }
     let mut for_plans = budget.saturating_sub(least.1.beside_plans());
     drop(least);

@@ -6,9 +6,9 @@ use super::measure::{Measure, Moment, known_keys};
 use super::results::State;
 use crate::folder::Folder;
 use crate::lengths::Length;
-use crate::planning::budget_search::BudgetSearch;
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::{ProcessBaseline, ProcessStart};
+use crate::planning::remedies;
 use crate::recipe::phases::{Recipe, in_phase_of};
 use crate::recipe::settings::Settings;
 use crate::task::{CheckedTask, recording};
@@ -107,7 +107,7 @@ fn planned(
                 shapes: task.assumed_shapes(),
                 batches: None,
             };
-            BudgetSearch::new(backend, (baseline, 0), work)?.under_recipe_budget()?;
+            remedies::planned(work, backend, (baseline, 0))?;
             Ok(task)
         });
         tasks.push(task.map_err(|error| in_phase_of(config, error))?);

@@ -168,7 +168,7 @@ impl Forecast {
             return None;
         }
         let short = self.phases.iter().find(|forecast| forecast.chosen.is_none())?;
-        let error = too_small(short.budget.unwrap_or_default(), &short.floor);
+        let error = too_small(short.budget.unwrap_or_default(), &short.floor, &short.remedy);
         Some(in_phase_of(&short.config, error))
     }
 

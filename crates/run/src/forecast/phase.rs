@@ -7,6 +7,7 @@ use crate::planning::account::Account;
 use crate::planning::budget_search::BudgetSearch;
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::ProcessBaseline;
+use crate::planning::remedies::remedy;
 use crate::recipe::config::Config;
 use crate::recipe::words::Word;
 use crate::wording::counted;
@@ -46,6 +47,8 @@ pub(super) struct PhaseForecast {
     pub unbounded: Account,
     /// The account of the plans under the budget; none where the budget is below the floor.
     pub chosen: Option<Account>,
+    /// What to do about a budget below the floor but to allow more.
+    pub remedy: String,
     /// The plans under the budget, or the plans without a budget where it is below the floor.
     pub plans: StepPlans,
     /// The plans under other budgets, if they were asked for.
@@ -79,7 +82,7 @@ impl PhaseForecast {
             allocated::apart(|| Sweep::new(&config, work, beside, backend))
         });
         let sweep = sweep.transpose()?;
-        let mut search = BudgetSearch::new(backend, beside, work)?;
+        let mut search = BudgetSearch::new(backend, beside, work.clone())?;
         let unbounded = search.without_budget()?.account;
         let floor = search.floor()?;
         let within = budget.map(|budget| search.within(budget)).transpose()?;
@@ -92,6 +95,10 @@ impl PhaseForecast {
             Some(planned) => (Some(planned.account), planned.plans),
             None => (None, search.without_budget()?.plans),
         };
+        let remedy = match budget {
+            Some(budget) if chosen.is_none() => remedy(budget, &work, backend, beside),
+            _ => String::new(),
+        };
         let sizes = plans.params.iter().map(|param| param.shape.iter().product::<usize>());
         Ok(PhaseForecast {
             parameters: sizes.sum(),
@@ -103,6 +110,7 @@ impl PhaseForecast {
             floor,
             unbounded,
             chosen,
+            remedy,
             plans,
             sweep,
         })

@@ -85,16 +85,18 @@ impl<'a> BudgetSearch<'a> {
         })
     }
 
-    /// The plans under the recipe's budget, if it has one.
+    /// The plans under the recipe's budget, if it has one, or the account of the tightest plans where none keep to it.
     ///
     /// # Errors
-    /// A budget that is too small, with the smallest one, and a run that the machine's memory cannot hold.
-    pub(crate) fn under_recipe_budget(&mut self) -> Result<PhasePlans> {
+    /// Steps that cannot be compiled, and a run that the machine's memory cannot hold.
+    pub(crate) fn under_recipe_budget(&mut self) -> Result<std::result::Result<PhasePlans, Account>> {
         let found = match self.work.options.budget {
-            None => self.without_budget()?,
-            Some(budget) => self.within(budget)?.map_err(|floor| too_small(budget, &floor))?,
+            None => Ok(self.without_budget()?),
+            Some(budget) => self.within(budget)?,
         };
-        self.check_machine(&found)?;
+        if let Ok(found) = &found {
+            self.check_machine(found)?;
+        }
         Ok(found)
     }
 
@@ -320,12 +322,11 @@ impl<'a> BudgetSearch<'a> {
     }
 }
 
-/// The error of a budget below the floor, whose account is `floor`.
-pub(crate) fn too_small(budget: usize, floor: &Account) -> Error {
+/// The error of a budget below the floor, whose account is `floor`; `remedy` says what to do but to allow more.
+pub(crate) fn too_small(budget: usize, floor: &Account, remedy: &str) -> Error {
     let smallest = floor.smallest_budget();
     Error::user(format!(
-        "the budget of {} is below the floor of {} ({smallest} bytes): {}; allow at least that, or take a smaller batch \
-         or model",
+        "the budget of {} is below the floor of {} ({smallest} bytes): {}; allow at least that, or {remedy}",
         show_size(budget),
         show_size(smallest),
         floor.show()

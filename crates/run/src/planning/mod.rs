@@ -11,6 +11,7 @@ pub(crate) mod memory_watch;
 pub(crate) mod phase_work;
 pub(crate) mod process_baseline;
 mod program_size;
+pub(crate) mod remedies;
 pub(crate) mod session_account;
 pub(crate) mod sources;
 pub(crate) mod steps;

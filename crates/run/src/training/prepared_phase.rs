@@ -3,9 +3,10 @@
 use super::recording::Recordings;
 use super::starting_point::StartingPoint;
 use crate::folder::manifest::PhaseMark;
-use crate::planning::budget_search::{BudgetSearch, PhasePlans};
+use crate::planning::budget_search::PhasePlans;
 use crate::planning::phase_work::{PhaseBatches, PhaseWork};
 use crate::planning::process_baseline::ProcessBaseline;
+use crate::planning::remedies::planned;
 use crate::planning::sources::Sources;
 use crate::planning::steps::Steps;
 use crate::task::evaluation::Functions;
@@ -67,7 +68,7 @@ impl PreparedPhase {
             shapes: self.shapes,
             batches: Some(PhaseBatches::of(sources, range, &self.task, done.max(self.begun))),
         };
-        BudgetSearch::new(backend, beside, work)?.under_recipe_budget()
+        planned(work, backend, beside)
     }
 
     /// The last step of the training phase, counted from the beginning of the run.
