@@ -116,6 +116,26 @@ pub(crate) fn class_folders(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(classes)
 }
 
+/// The name of a class, that of its folder.
+///
+/// # Errors
+/// A name that is no text, or that takes several lines: names of classes are listed one to a line.
+pub(crate) fn class_name(folder: &Path) -> Result<String> {
+    let name = folder.file_name().unwrap_or_default();
+    let refused = |what: &str| {
+        Error::user(format!(
+            "the name of the folder {} {what}, so that it cannot name a class; give it another one",
+            folder.display().to_string().escape_debug()
+        ))
+    };
+    match name.to_str() {
+        None => Err(refused("is not valid UTF-8")),
+        Some(name) if name.contains(['\n', '\r']) => Err(refused("has a line end")),
+        Some(name) if name.trim() != name => Err(refused("begins or ends with white space")),
+        Some(name) => Ok(name.to_string()),
+    }
+}
+
 /// The files of a split: `SPLIT.EXTENSION`, or else the parts `SPLIT-*.EXTENSION`, or else what is in the folder
 /// `SPLIT`.
 fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
@@ -157,7 +177,7 @@ fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
 fn classes(dir: &Path) -> Result<Option<Place>> {
     let (mut texts, mut empty) = (Vec::new(), None);
     for class in class_folders(dir)? {
-        let name = class.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = class_name(&class)?;
         let before = texts.len();
         for_each_file(&class, &mut |file| {
             if file

@@ -68,6 +68,7 @@ pub mod forecast;
 mod formats;
 pub mod generation_config;
 pub mod goal;
+mod input_files;
 pub mod jobs;
 pub mod lengths;
 mod logits_graph;

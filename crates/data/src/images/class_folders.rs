@@ -8,7 +8,7 @@ use super::decode::is_image;
 use super::parts::{Part, PartLabels, Parts};
 use super::set::Pixels;
 use crate::folders::{for_each_file, hidden_in};
-use crate::places::{DEV, class_folders, is_split};
+use crate::places::{DEV, class_folders, class_name, is_split};
 
 /// Endings of images in other formats, which are left out.
 const OTHERS: [&str; 7] = ["gif", "webp", "bmp", "tif", "tiff", "heic", "avif"];
@@ -118,7 +118,7 @@ pub(super) fn part(dir: &Path, left_out: &mut LeftOut) -> Result<Option<Part>> {
             .hidden
             .extend(hidden_in(&class)?.into_iter().filter(|path| is_image(path)));
         places.resize(files.len(), names.len() as u32);
-        names.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        names.push(class_name(&class)?);
     }
     Ok((!files.is_empty()).then(|| Part {
         pixels: Pixels::InFiles(files.into()),
@@ -233,5 +233,33 @@ mod tests {
         let empty = refused(&["train/a/1.png", "train/b/2.gif"]);
         assert!(empty.contains("train/b has no PNG or JPEG file; add some"), "{empty}");
         assert!(read(folder(&["1.png", "a/x.txt"]).path()).unwrap().is_none());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn names_that_are_no_lines_of_text_are_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        for (name, how) in [
+            (&b"caf\xe9"[..], "is not valid UTF-8"),
+            (b"two\nlines", "has a line end"),
+            (b"end ", "begins or ends with white space"),
+        ] {
+            let dir = folder(&["caf\u{fffd}/1.png"]);
+            let class = dir.path().join(std::ffi::OsStr::from_bytes(name));
+            fs::create_dir(&class).unwrap();
+            fs::write(class.join("2.png"), "x").unwrap();
+            let sentence = read(dir.path()).err().unwrap().to_string();
+            let expected = format!("{how}, so that it cannot name a class; give it another one");
+            assert!(sentence.ends_with(&expected) && !sentence.contains('\n'), "{sentence}");
+            // Folders of texts name classes, too.
+            fs::rename(class.join("2.png"), class.join("2.txt")).unwrap();
+            fs::rename(
+                dir.path().join("caf\u{fffd}/1.png"),
+                dir.path().join("caf\u{fffd}/1.txt"),
+            )
+            .unwrap();
+            let sentence = crate::places::Places::of(dir.path()).unwrap_err().to_string();
+            assert!(sentence.ends_with(&expected), "{sentence}");
+        }
     }
 }

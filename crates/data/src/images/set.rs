@@ -8,9 +8,14 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 
 use super::decode;
+use super::files_digest::FilesDigest;
 use super::image::Image;
 use super::normalization::Normalization;
 use crate::files::unreadable;
+use crate::parallel::in_parallel;
+
+/// The most digests of the files of a set.
+const MOST_DIGESTS: usize = 1024;
 
 /// One split of a data set: images, with the number of a class each. Images of files are decoded when they are asked
 /// for, each time.
@@ -221,6 +226,17 @@ impl ImageSet {
             }
         }
         Ok(crc)
+    }
+
+    /// Digests of the contents of images in files, in order: of each one, or of as many in turn as leave
+    /// [`MOST_DIGESTS`]; none of images in memory.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more.
+    pub fn file_digests(&self) -> Result<Vec<FilesDigest>> {
+        let files: Vec<&PathBuf> = (0..self.len()).filter_map(|number| self.file(number)).collect();
+        let parts: Vec<&[&PathBuf]> = files.chunks(files.len().div_ceil(MOST_DIGESTS).max(1)).collect();
+        in_parallel(&parts, |files| FilesDigest::of(files))
     }
 
     /// The place of an image in `pixels`.

@@ -18,8 +18,12 @@ pub fn text(flag: &'static str, key: &'static str, given: Option<&String>) -> Fl
 }
 
 /// A flag of a path.
-pub fn path(flag: &'static str, key: &'static str, given: Option<&PathBuf>) -> Flag {
-    text(flag, key, given.map(|path| path.display().to_string()).as_ref())
+///
+/// # Errors
+/// A path that is no text.
+pub fn path(flag: &'static str, key: &'static str, given: Option<&PathBuf>) -> Result<Flag> {
+    let value = given.map(|path| Ok((SettingValue::of_path(path)?, path.display().to_string())));
+    Ok((flag, key, value.transpose()?))
 }
 
 /// A flag of a number.

@@ -56,8 +56,7 @@ impl RecipeArgs {
             ("--base", "model.base", &self.base),
         ] {
             if let Some(path) = path {
-                let path = path.display().to_string();
-                settings.set_named(key, SettingValue::Text(path.clone()), format!("{flag} {path}"))?;
+                settings.set_named(key, SettingValue::of_path(path)?, format!("{flag} {}", path.display()))?;
             }
         }
         if let Some(steps) = steps {

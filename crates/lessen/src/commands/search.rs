@@ -79,7 +79,7 @@ impl Search {
 
     fn request(&self) -> Result<Request> {
         let flags = [
-            path("--data", "data.path", self.data.as_ref()),
+            path("--data", "data.path", self.data.as_ref())?,
             text("--cost", "search.cost", self.cost.as_ref()),
             text("--limit", "search.limit", self.limit.as_ref()),
             text("--accelerator", "search.accelerator", self.accelerator.as_ref()),

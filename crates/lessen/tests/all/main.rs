@@ -39,6 +39,7 @@ mod onnx_export;
 mod onnx_file;
 mod onnx_training;
 mod optimizers;
+mod other_inputs;
 mod parquet;
 mod phases;
 mod phases_resume;

@@ -219,8 +219,7 @@ impl Sets {
         if let Some(data) = &request.data {
             let shown = data.display().to_string();
             let path = std::path::absolute(data).unwrap_or_else(|_| data.clone());
-            let value = SettingValue::Text(path.display().to_string());
-            settings.set_named("data.path", value, format!("--data {shown}"))?;
+            settings.set_named("data.path", SettingValue::of_path(&path)?, format!("--data {shown}"))?;
         }
         let config = Config::new(settings)?;
         let images = RecipeImages::read(&config)?;

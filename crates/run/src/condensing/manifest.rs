@@ -1,5 +1,6 @@
 //! `manifest.json` of a folder with condensed images: what they were made of and how.
 
+use crate::input_files::InputFiles;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_data::images::condensed::Origin;
@@ -26,6 +27,9 @@ pub struct Manifest {
     pub learned_rate: Option<f32>,
     /// The data set that was condensed.
     pub data: Origin,
+    /// The files that its settings name; none in a manifest of an earlier version.
+    #[serde(default, skip_serializing_if = "InputFiles::is_empty")]
+    pub(crate) inputs: InputFiles,
     /// Height, width and channels of an image.
     pub shape: [usize; 3],
     /// The names of the classes in the order of their numbers.

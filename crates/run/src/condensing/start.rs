@@ -122,9 +122,10 @@ impl Start {
     /// # Errors
     /// Other images than the folder's; a file of an image that cannot be read.
     pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
-        let data = origin(&self.config, images)?;
+        let (data, inputs) = (origin(&self.config, images)?, images.inputs(&self.config)?);
         if let Some(before) = &self.before {
             check_origin(CONDENSATION, &self.out, &before.data, &data)?;
+            before.inputs.check(&inputs, CONDENSATION.noun, &self.out)?;
             if before.classes != images.names {
                 return Err(self.other(
                     "the names of the classes",
@@ -145,6 +146,7 @@ impl Start {
             settings: settings.map(|(name, value)| (name.to_string(), value)).collect(),
             learned_rate: self.before.as_ref().and_then(|before| before.learned_rate),
             data,
+            inputs,
             shape: images.preprocessing().shape(),
             classes: images.names.clone(),
         })

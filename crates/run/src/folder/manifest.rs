@@ -5,15 +5,14 @@
 //! The manifest is written last and lists all other files: one that is missing, short or changed is an error.
 //! `best.json` is written and removed together with its model, so the two never disagree.
 
-use crc32c::crc32c_append;
+use crate::input_files::{self, InputFiles};
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_nn::Joined;
 use lessen_nn::checkpoint::{Entry, TensorFile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::Path;
 
 /// The file with the states of training.
@@ -111,6 +110,9 @@ pub struct Manifest {
     /// The step after which the optimizer's state began: that of the last checkpoint without it, else 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) optimizer_since: u64,
+    /// The files that its settings name; none in a checkpoint of an earlier version.
+    #[serde(default, skip_serializing_if = "InputFiles::is_empty")]
+    pub(crate) inputs: InputFiles,
     /// Dtype and shape of every state, such as `f32[2, 3]`.
     states: BTreeMap<String, String>,
     /// Length and CRC-32C of every other file.
@@ -140,6 +142,7 @@ impl Manifest {
             stopped: false,
             without_optimizer: false,
             optimizer_since: 0,
+            inputs: InputFiles::default(),
             states: BTreeMap::new(),
             files: BTreeMap::new(),
         }
@@ -246,20 +249,7 @@ pub(crate) const REMEDY: &str = "; remove the checkpoint or restore it";
 
 /// Length and checksum of a file.
 fn digest(path: &Path) -> Result<(u64, u32)> {
-    let read = || -> std::io::Result<(u64, u32)> {
-        let mut file = File::open(path)?;
-        let mut block = vec![0; 1 << 20];
-        let (mut length, mut crc) = (0, 0);
-        loop {
-            let count = file.read(&mut block)?;
-            if count == 0 {
-                return Ok((length, crc));
-            }
-            length += count as u64;
-            crc = crc32c_append(crc, &block[..count]);
-        }
-    };
-    read().map_err(|error| unreadable(path, &error.to_string()))
+    input_files::digest(path).map_err(|error| unreadable(path, &error.to_string()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::recipe::keys::CHARACTERS;
 use crate::recipe::value::Origin;
 use crate::task::reader::{Reader, tokenizer_of};
 use lessen_base::{Error, Result};
+use lessen_data::images::FilesDigest;
 use lessen_data::{Documents, Order, Source, Tokenizer, is_pattern};
 use lessen_nn::BatchShape;
 use lessen_nn::checkpoint::ModelFolder;
@@ -53,6 +54,14 @@ pub(crate) trait Corpus: Send + Sync {
     /// # Errors
     /// Files that cannot be read any more.
     fn digests(&self) -> Result<DataDigests>;
+
+    /// The digests of images in files, which the digests of the data know by name and size.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more.
+    fn image_files(&self) -> Result<Vec<FilesDigest>> {
+        Ok(Vec::new())
+    }
 
     /// The unit of the size of a digest.
     fn unit(&self) -> &'static str {

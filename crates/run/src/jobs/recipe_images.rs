@@ -3,6 +3,7 @@
 use crate::folder::manifest::DataDigest;
 use crate::formats::KnownModel;
 use crate::formats::images::{data_of, digest_of, preprocessing_for};
+use crate::input_files::InputFiles;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::Origin;
@@ -71,6 +72,16 @@ impl RecipeImages {
     /// A file that cannot be read any more.
     pub(crate) fn digest(&self) -> Result<DataDigest> {
         digest_of(self.train.images.images())
+    }
+
+    /// The files that the settings of a job name, those of images among them.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more.
+    pub(crate) fn inputs(&self, config: &Config) -> Result<InputFiles> {
+        let images = [&self.train, &self.test].map(|source| source.images.images().file_digests());
+        let [train, test] = images;
+        Ok(InputFiles::of(&config.settings)?.with_images(config, [train?, test?].concat()))
     }
 }
 

@@ -69,7 +69,8 @@ impl Settings {
         for leaf in found {
             let value = leaf
                 .value
-                .map(|value| from_folder(&leaf.name, value, document.folder()));
+                .map(|value| from_folder(&leaf.name, value, document.folder()))
+                .transpose()?;
             set(&mut self.values, "", &leaf.name, value, document.origin(leaf.at))?;
         }
         if let Some(listed) = listed {
@@ -148,6 +149,16 @@ impl Settings {
         format!("{name}{value} ({})", self.origin(name))
     }
 
+    /// The values of a key: its own, and those of training phases.
+    pub(crate) fn all_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a SettingValue> {
+        let of_phases = self.phases.iter().filter_map(move |phase| phase.changes.get(name));
+        self.values
+            .get(name)
+            .into_iter()
+            .chain(of_phases)
+            .map(|(value, _)| value)
+    }
+
     /// The value of a key that is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
@@ -165,8 +176,9 @@ impl Settings {
                 && !words.contains(&path.as_str())
                 && (Path::new(path).exists() || is_pattern(Path::new(path)))
                 && let Ok(absolute) = std::path::absolute(&*path)
+                && let Some(absolute) = absolute.to_str()
             {
-                *path = absolute.display().to_string();
+                *path = absolute.to_string();
             }
         }
         self
@@ -221,17 +233,20 @@ impl Settings {
 }
 
 /// The value of a key in a file: a relative path starts at the folder of the file.
-fn from_folder(name: &str, value: SettingValue, folder: Option<&Path>) -> SettingValue {
+///
+/// # Errors
+/// A path that is no text.
+fn from_folder(name: &str, value: SettingValue, folder: Option<&Path>) -> Result<SettingValue> {
     let Some((folder, ValueKind::Path(words))) = folder.zip(keys::find(name).ok().map(|key| key.kind)) else {
-        return value;
+        return Ok(value);
     };
-    match fit(ValueKind::Path(words), value) {
+    Ok(match fit(ValueKind::Path(words), value) {
         Some(SettingValue::Text(path)) if !path.is_empty() && !words.contains(&path.as_str()) => {
-            SettingValue::Text(folder.join(path).display().to_string())
+            SettingValue::of_path(&folder.join(path))?
         }
         Some(value) => value,
         None => SettingValue::Text(String::new()),
-    }
+    })
 }
 
 #[cfg(test)]

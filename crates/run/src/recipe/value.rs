@@ -1,8 +1,10 @@
 //! Values of settings: the values that a key takes, given values, and their origins.
 
+use lessen_base::{Error, Result};
 use lessen_train::{parse_budget, parse_size};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -91,6 +93,20 @@ pub enum SettingValue {
 }
 
 impl SettingValue {
+    /// The path of a file or folder.
+    ///
+    /// # Errors
+    /// A path that is no text, as settings are written as texts.
+    pub fn of_path(path: &Path) -> Result<SettingValue> {
+        let text = path.to_str().ok_or_else(|| {
+            Error::user(format!(
+                "the path {} is not valid UTF-8, as settings are written; give it another name, or make a link with one",
+                path.display()
+            ))
+        })?;
+        Ok(SettingValue::Text(text.to_string()))
+    }
+
     /// The items of a list, or the value itself, as texts with commas between.
     pub(crate) fn joined(&self) -> String {
         match self {

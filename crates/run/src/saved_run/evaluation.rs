@@ -93,7 +93,7 @@ impl SavedRun<'_> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
-            settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--data {text}"))?;
+            settings.set_named("data.path", SettingValue::of_path(path)?, format!("--data {text}"))?;
             for key in ["data.dev", "data.test"] {
                 // Files of the run's splits do not belong to other data.
                 if !matches!(settings.origin(key), Origin::Flag(_)) {

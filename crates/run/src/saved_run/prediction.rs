@@ -114,8 +114,8 @@ impl SavedRun<'_> {
     pub fn glue_task(&self, dir: &Path) -> Result<GlueTask> {
         let mut settings = self.config.settings.clone();
         if self.is_plain {
-            let text = dir.display().to_string();
-            settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--glue {text}"))?;
+            let flag = format!("--glue {}", dir.display());
+            settings.set_named("data.path", SettingValue::of_path(dir)?, flag)?;
         } else if self.config.data.format != DataFormat::Glue {
             return Err(Error::user(format!(
                 "--glue is for models of tasks of GLUE; {} is of a run on data.format = {}",

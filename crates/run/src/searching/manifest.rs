@@ -1,5 +1,6 @@
 //! `manifest.json` of a search: the data that it reads, and how far it has come.
 
+use crate::input_files::InputFiles;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_data::images::condensed::Origin;
@@ -18,6 +19,9 @@ pub(super) struct Manifest {
     pub done: usize,
     /// The training images.
     pub data: Origin,
+    /// The files that its settings name; none in a manifest of an earlier version.
+    #[serde(default, skip_serializing_if = "InputFiles::is_empty")]
+    pub inputs: InputFiles,
     /// Height, width and channels of an image.
     pub shape: [usize; 3],
     /// The names of the classes in the order of their numbers.

@@ -84,15 +84,17 @@ impl Start {
     /// # Errors
     /// Other images than the folder's; a file of an image that cannot be read.
     pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
-        let data = origin(&self.config, images)?;
+        let (data, inputs) = (origin(&self.config, images)?, images.inputs(&self.config)?);
         if let Some(before) = &self.before {
             check_origin(SEARCH, &self.out, &before.data, &data)?;
+            before.inputs.check(&inputs, SEARCH.noun, &self.out)?;
         }
         Ok(Manifest {
             lessen: env!("CARGO_PKG_VERSION").to_string(),
             recipe: self.config.recipe().to_string(),
             done: self.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.done),
             data,
+            inputs,
             shape: images.preprocessing().shape(),
             classes: images.names.clone(),
         })

@@ -38,6 +38,7 @@ use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::memory::{PhaseMemory, RunMemory};
 use crate::folder::{Folder, NewFolderGuard};
+use crate::input_files::InputFiles;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::phase_work::batches_ahead;
 use crate::recipe::phases::Recipe;
@@ -88,6 +89,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let mut run = Run {
         reader: phase.task.data()?.reader.clone(),
         data: phase.task.data()?.digests()?,
+        inputs: remaining.inputs,
         timing: Timing::new(compile_time, start.spent()),
         clock: CheckpointClock::new(phase.task.config().train.checkpoint_minutes, start.step() > 0),
         waiting: start.waiting().filter(|_| phase.begun < start.step()),
@@ -156,6 +158,7 @@ struct Run {
     total: u64,
     reader: Arc<Reader>,
     data: DataDigests,
+    inputs: InputFiles,
     folder: Folder,
     /// Removes the folder of a new run that fails before its first step.
     guard: Option<NewFolderGuard>,

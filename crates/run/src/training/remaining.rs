@@ -4,6 +4,7 @@
 use super::prepared_phase::PreparedPhase;
 use super::start::Start;
 use super::starting_point::StartingPoint;
+use crate::input_files::InputFiles;
 use crate::planning::budget_search::PhasePlans;
 use crate::planning::joined::joined_after;
 use crate::planning::memory_watch::MemoryWatch;
@@ -21,6 +22,8 @@ use lessen_train::{StepPlans, TrainerOptions};
 pub(super) struct RemainingPhases {
     /// The training phases with their plans, in order: at least one, which may have no steps left.
     pub phases: Vec<(PreparedPhase, StepPlans)>,
+    /// The files that the run's settings name.
+    pub inputs: InputFiles,
     /// The number of steps of the whole run.
     pub total: u64,
     /// The device for the first of them.
@@ -47,7 +50,7 @@ impl RemainingPhases {
         watch: &mut MemoryWatch,
         new_backend: impl FnOnce() -> Result<Box<dyn Backend>>,
     ) -> Result<RemainingPhases> {
-        let (mut phases, from) = prepared(start)?;
+        let (mut phases, from, inputs) = prepared(start)?;
         let total = phases.last().map_or(0, PreparedPhase::end);
         let mut backend = new_backend()?;
         let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
@@ -66,6 +69,7 @@ impl RemainingPhases {
         planned.reverse();
         Ok(RemainingPhases {
             phases: planned,
+            inputs,
             total,
             backend,
             from,
@@ -73,11 +77,13 @@ impl RemainingPhases {
     }
 }
 
-/// The training phases that are left, and the starting point of the first of them.
-fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
+/// The training phases that are left, the starting point of the first of them, and the files that settings name.
+fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint, InputFiles)> {
     let mut tasks = tasks(start)?;
     let data = tasks[0].data()?;
     start.check_data(data.digests()?, data.corpus().unit())?;
+    let inputs = InputFiles::of(&start.recipe.settings)?.with_images(tasks[0].config(), data.corpus().image_files()?);
+    start.check_inputs(&inputs)?;
     let mut sources = sources_of(&tasks)?;
     let steps = tasks.iter().zip(&sources);
     let steps = steps.map(|(task, sources)| Steps::of(&task.config().train, sources.training.as_ref()));
@@ -113,7 +119,7 @@ fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint)> {
         steps.remove(0);
         sources.remove(0);
     }
-    Ok((in_order(start, tasks, &steps, sources, done), from))
+    Ok((in_order(start, tasks, &steps, sources, done), from, inputs))
 }
 
 /// Steps, batches and joined parameters before the first training phase that is left.

@@ -78,6 +78,7 @@ impl Run {
         let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
         let mut manifest = Manifest::new(step, self.phase.steps.total, self.data);
         manifest.phase = self.phase.mark();
+        manifest.inputs = self.inputs.clone();
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {

@@ -10,6 +10,7 @@ use crate::folder::manifest::{
 };
 use crate::folder::spent::Spent;
 use crate::folder::{Folder, NewFolderGuard};
+use crate::input_files::InputFiles;
 use crate::planning::steps::Steps;
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
@@ -246,6 +247,14 @@ impl Start {
         };
         self.check_split("training", before.train, now.train, unit)?;
         self.check_split("validation", before.dev, now.dev, unit)
+    }
+
+    /// Refuses other files of settings than the run had. Runs of earlier versions have not noted them.
+    pub(crate) fn check_inputs(&self, now: &InputFiles) -> Result<()> {
+        match &self.checkpoint {
+            Some(from) => from.manifest.inputs.check(now, "run", &self.out),
+            None => Ok(()),
+        }
     }
 
     fn check_split(&self, split: &str, before: DataDigest, now: DataDigest, unit: &str) -> Result<()> {

@@ -79,7 +79,7 @@ impl Make {
 
     fn request(&self) -> Result<Request> {
         let flags = [
-            path("--data", "data.path", self.data.as_ref()),
+            path("--data", "data.path", self.data.as_ref())?,
             count("--per-class", "condense.per_class", self.per_class),
             text("--method", "condense.method", self.method.as_ref()),
             count("--iterations", "condense.iterations", self.iterations),

@@ -17,7 +17,9 @@ use crate::recipe::keys::{DataKeys, Transformer};
 use crate::task::reader::Reader;
 use crate::wording::counted;
 use lessen_base::{Error, Result};
-use lessen_data::images::{ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images};
+use lessen_data::images::{
+    FilesDigest, ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images,
+};
 use lessen_data::{Metric, Order, Source, Tokenizer};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
@@ -254,6 +256,10 @@ impl Corpus for LabelledImages {
             train: digest_of(&self.0.train)?,
             dev: digest_of(&self.0.dev)?,
         })
+    }
+
+    fn image_files(&self) -> Result<Vec<FilesDigest>> {
+        Ok([self.0.train.file_digests()?, self.0.dev.file_digests()?].concat())
     }
 
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {

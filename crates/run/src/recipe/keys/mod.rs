@@ -392,7 +392,7 @@ keys! {
              every cost counts)";
         lambda: Option<f64> [NOT_NEGATIVE],
             "weight of the mean cost beyond the limit in the loss of the architecture, for a cost in mJ, ms or MB (default: 0.1)";
-        accelerator: Option<String> [ValueKind::Text],
+        accelerator: Option<String> [ValueKind::Path(&["bf_e", "bf_s", "haq"])],
             "hardware (--accelerator): bf_e or bf_s, which are BitFusion in two sizes, haq, the bit-serial latencies of HAQ's code, or a \
              TOML file of an accelerator (default: bf_e)";
         depthwise: Option<String> [ValueKind::Text],
