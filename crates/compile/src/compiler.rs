@@ -20,7 +20,8 @@ use crate::target::Target;
 /// Compiles a graph into a plan for a device.
 ///
 /// # Errors
-/// A malformed graph; arrays that no machine can hold; a budget below the floor, which is named.
+/// A malformed graph, or one with an operation whose answers do not fit its types; arrays that no machine can hold; a
+/// budget below the floor, which is named.
 pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Plan> {
     let start = Instant::now();
     let target: &dyn Target = &Memo::new(target);
@@ -46,6 +47,7 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
         Err(error) => error,
     })?;
     bytes::check_peak(plan.peak_bytes())?;
+    graph.check_answers()?;
     plan.compile_time = start.elapsed();
     Ok(plan)
 }
@@ -99,7 +101,7 @@ pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Targ
 /// Runs the passes that decide nothing about memory.
 ///
 /// # Errors
-/// Arrays that no machine can hold.
+/// An operation whose answers do not fit its types; arrays that no machine can hold.
 fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Graph> {
     let takes_codes = matches!(options.precision, Precision::Int8 | Precision::Int4);
     // What only the derivative knows is gone, and levels of products are codes.
@@ -120,6 +122,7 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Gra
     let graph = checked(lessen_rewrite::without_dead_code(graph));
     let graph = checked(passes::sparsify(&graph, target));
     let graph = checked(passes::materialize(&graph, target));
+    graph.check_answers()?;
     bytes::check_arrays(&graph)?;
     Ok(graph)
 }
@@ -344,6 +347,6 @@ fn selection(recomputed: Vec<Recompute>) -> Selection<'static> {
 
 /// A graph that a pass returned; verified in debug builds.
 fn checked(graph: Graph) -> Graph {
-    debug_assert_eq!(verify(&graph), Ok(()));
+    debug_assert!(verify(&graph) == Ok(()) || graph.check_answers().is_err());
     graph
 }

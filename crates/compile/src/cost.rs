@@ -83,7 +83,7 @@ impl Costed<'_> {
     /// Seconds of the computation of a node, by the rates.
     fn by_rates(&self, id: NodeId, rates: &Rates) -> f64 {
         let (inputs, outputs) = self.types.of_node(id.index());
-        let cost = self.node(id).op.cost(inputs, outputs);
+        let cost = self.graph.ask(self.node(id), inputs, outputs).cost();
         let is_narrow = inputs.iter().any(|ty| ty.dtype == DType::BF16);
         let products = if is_narrow {
             rates.narrow_products

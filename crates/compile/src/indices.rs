@@ -46,7 +46,8 @@ pub(crate) fn index_uses_of(graph: &Graph, places: &[Place], types: &NodeTypes) 
     let mut uses = Vec::new();
     let mut seen = HashSet::new();
     for (i, node) in graph.nodes.iter().enumerate() {
-        let Some(index) = node.op.index_input(types.of_node(i).0) else {
+        let (inputs, outputs) = types.of_node(i);
+        let Some(index) = graph.ask(node, inputs, outputs).index_input() else {
             continue;
         };
         let value = node.inputs[index.input];
@@ -93,7 +94,6 @@ fn origin(graph: &Graph, places: &[Place], mut value: ValueId) -> (ValueId, Layo
 /// Whether a node returns its first input unchanged, whatever that is.
 fn copies(graph: &Graph, node: &Node) -> bool {
     let known = vec![None; node.inputs.len()];
-    node.op
-        .fold(&known, &graph.input_types(node), &graph.output_types(node))
-        == Fold::Input(0)
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    graph.ask(node, &inputs, &outputs).fold(&known) == Fold::Input(0)
 }

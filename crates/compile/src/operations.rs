@@ -40,7 +40,7 @@ impl Operation {
         let mut own = Own {
             graph,
             places,
-            new: Graph::default(),
+            new: Graph::with_operations_of(graph),
             values: HashMap::new(),
         };
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| own.value(v)).collect();
@@ -73,7 +73,9 @@ impl Operation {
     }
 
     fn seconds(&self, rates: &Rates) -> f64 {
-        let cost = self.op.cost(&self.inputs, &self.outputs);
+        // The operation is the last node of its own graph.
+        let node = self.graph.nodes.last().expect("the operation's node");
+        let cost = self.graph.ask(node, &self.inputs, &self.outputs).cost();
         cost.product_flops / rates.products + cost.vector_flops / rates.others + cost.bytes / rates.memory
     }
 }

@@ -34,17 +34,11 @@ pub(crate) fn places_of(graph: &Graph, types: &NodeTypes) -> Vec<Place> {
         let view = node.inputs.first().and_then(|input| {
             let from = &places[input.index()];
             let (inputs, outputs) = types.of_node(id.index());
-            let layouts = node.op.view(&from.layout, inputs, outputs)?;
-            let layout = layouts[k].clone();
-            assert!(
-                layout.fits(&value.ty.shape, graph.ty(from.base).numel())
-                    && value.ty.dtype == graph.ty(from.base).dtype,
-                "the view `{}` must stay within what it looks at",
-                node.op.name()
-            );
+            let base = graph.ty(from.base).numel();
+            let layouts = graph.ask(node, inputs, outputs).view(&from.layout, base)?;
             Some(Place {
                 base: from.base,
-                layout,
+                layout: layouts[k].clone(),
             })
         });
         places.push(view.unwrap_or(own));

@@ -44,7 +44,7 @@ fn kernels(graph: &Graph, types: &NodeTypes, target: &dyn Target) -> Kernels {
             KernelKind::Rows { tiled } => {
                 // Values without elements have no rows to cut: such an operation runs by itself.
                 if inputs.iter().chain(outputs).all(|ty| ty.numel() > 0) {
-                    kernels.row_wise[i] = node.op.row_wise(inputs, outputs);
+                    kernels.row_wise[i] = graph.ask(node, inputs, outputs).row_wise();
                     kernels.tiled[i] = tiled;
                 }
             }

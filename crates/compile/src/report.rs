@@ -60,9 +60,8 @@ impl Plan {
         for step in &self.steps {
             for id in &step.nodes {
                 let node = &self.graph.nodes[id.index()];
-                let cost = node
-                    .op
-                    .cost(&self.graph.input_types(node), &self.graph.output_types(node));
+                let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+                let cost = self.graph.ask(node, &inputs, &outputs).cost();
                 products += cost.product_flops;
                 others += cost.vector_flops;
             }

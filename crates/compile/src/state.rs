@@ -121,7 +121,7 @@ impl Writers<'_> {
                 let whole = place.layout.offset == 0
                     && place.layout.is_dense(&inputs[i].shape)
                     && inputs[i].numel() == graph.ty(assign.target).numel();
-                if !whole || !node.op.in_place(i, k, inputs, outputs) {
+                if !whole || !graph.ask(node, inputs, outputs).in_place(i, k) {
                     return None;
                 }
             }

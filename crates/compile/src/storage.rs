@@ -304,7 +304,7 @@ impl StorageAssigner<'_> {
             let dies = self.last[base.index()] == s && self.buffers[buffer.0].last == s;
             let earlier = self.first[base.index()] < s && graph.producer(base).is_some();
             let same = graph.ty(base).bytes() == outputs[k].bytes();
-            let fits = dies && earlier && same && node.op.in_place(i, k, inputs, outputs);
+            let fits = dies && earlier && same && graph.ask(node, inputs, outputs).in_place(i, k);
             (fits && self.only_read_in_line(step, position, k, base)).then_some(buffer)
         })
     }
@@ -327,7 +327,7 @@ impl StorageAssigner<'_> {
             };
             let here = p != position || {
                 let (inputs, outputs) = program.types.of_node(id.index());
-                node.op.in_place(i, k, inputs, outputs)
+                program.graph.ask(node, inputs, outputs).in_place(i, k)
             };
             p <= position && dense && by_rows && here
         })

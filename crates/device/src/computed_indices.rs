@@ -16,7 +16,9 @@ pub fn computed_index_error(plan: &Plan, step: usize, index: i64, limit: usize) 
     let nodes = plan.steps().get(step).into_iter().flat_map(|step| &step.nodes);
     let mut nodes = nodes.map(|id| &graph.nodes[id.index()]);
     let reads = |node: &&Node| {
-        let input = node.op.index_input(&graph.input_types(node));
+        let input = graph
+            .ask(node, &graph.input_types(node), &graph.output_types(node))
+            .index_input();
         input.is_some_and(|input| input.limit == limit)
     };
     match nodes.find(reads) {
@@ -28,7 +30,9 @@ pub fn computed_index_error(plan: &Plan, step: usize, index: i64, limit: usize) 
 /// The error of an index that is not below `limit` and that a node of a graph reads.
 pub(crate) fn index_error_of_node(graph: &Graph, node: &Node, index: i64, limit: usize) -> Error {
     let gap = if node.scope.is_empty() { "" } else { " " };
-    let input = node.op.index_input(&graph.input_types(node));
+    let input = graph
+        .ask(node, &graph.input_types(node), &graph.output_types(node))
+        .index_input();
     let names = input.map(|input| inputs_of(graph, node.inputs[input.input]));
     let names: Vec<String> = names.into_iter().flatten().take(NAMED).collect();
     let of = if names.is_empty() {

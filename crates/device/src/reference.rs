@@ -88,7 +88,7 @@ fn evaluate(plan: &Plan, inputs: Vec<Array>) -> Result<HashMap<ValueId, Array>> 
     for node in &graph.nodes {
         let types = graph.output_types(node);
         let operands: Vec<&Array> = node.inputs.iter().map(|value| &values[value]).collect();
-        if let Some(index) = node.op.index_input(&graph.input_types(node)) {
+        if let Some(index) = graph.ask(node, &graph.input_types(node), &types).index_input() {
             let mut given = operands[index.input].data.iter();
             if let Some(wrong) = given.find(|x| !index.admits(**x as i64)) {
                 return Err(index_error_of_node(graph, node, *wrong as i64, index.limit));

@@ -64,6 +64,7 @@ fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -
         )));
     }
     let graph = &*lower(graph, &<dyn Op>::is_standard);
+    graph.check_answers()?;
     graph.values.iter().try_for_each(|value| check_elements(&value.ty))?;
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
@@ -89,7 +90,7 @@ fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -
         uses[value.index()] += 1;
     }
     for node in &graph.nodes {
-        for (&id, mut array) in node.outputs.iter().zip(evaluate_node(graph, node, &values)) {
+        for (&id, mut array) in node.outputs.iter().zip(evaluate_node(graph, node, &values)?) {
             finish(&mut array);
             values[id.index()] = Some(array);
         }
@@ -110,20 +111,27 @@ fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -
 }
 
 /// The outputs of a node, whose inputs are there.
-fn evaluate_node(graph: &Graph, node: &Node, values: &[Option<Array>]) -> Vec<Array> {
+fn evaluate_node(graph: &Graph, node: &Node, values: &[Option<Array>]) -> Result<Vec<Array>> {
     let args: Vec<&Array> = node
         .inputs
         .iter()
         .map(|v| values[v.index()].as_ref().expect("defined before use"))
         .collect();
     let types = graph.output_types(node);
-    let outputs = node.op.eval(&args, &types);
-    assert!(
-        outputs.iter().map(|array| &array.ty).eq(&types),
-        "{} evaluates to other types than {types:?}",
-        node.op.name()
-    );
-    outputs
+    checked_eval(node.op.as_ref(), &args, &types)
+}
+
+/// The outputs of [`Op::eval`], which have these types and all elements of them.
+fn checked_eval(op: &dyn Op, args: &[&Array], types: &[Type]) -> Result<Vec<Array>> {
+    let outputs = op.eval(args, types);
+    let is_whole = |array: &Array| array.data.len() == array.ty.numel();
+    if outputs.iter().map(|array| &array.ty).eq(types) && outputs.iter().all(is_whole) {
+        return Ok(outputs);
+    }
+    Err(Error::user(format!(
+        "the operation `{}` breaks the contract of `eval`: it gives other arrays than {types:?}; correct the operation",
+        op.name()
+    )))
 }
 
 /// Applies one operation to arrays as [`evaluate_exactly`] does.
@@ -135,7 +143,7 @@ pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
     let outputs = op.infer_checked(&types)?;
     outputs.iter().try_for_each(check_elements)?;
     if op.is_standard() {
-        return Ok(op.eval(inputs, &outputs));
+        return checked_eval(op, inputs, &outputs);
     }
     let trace = Trace::new();
     let names: Vec<String> = (0..inputs.len().max(outputs.len())).map(|i| i.to_string()).collect();
@@ -145,7 +153,7 @@ pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
             .map(|(ty, name)| trace.input(name, ty.dtype, &ty.shape))
             .collect();
         let Some(results) = op.decompose(&tensors) else {
-            return Ok(op.eval(inputs, &outputs));
+            return checked_eval(op, inputs, &outputs);
         };
         results.iter().zip(&names).for_each(|(y, name)| trace.output(name, *y));
         results.len()

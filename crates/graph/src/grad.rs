@@ -8,6 +8,7 @@ use crate::builder::GraphBuilder;
 use crate::graph::{Phase, ValueId};
 use crate::op::{Op, Vjp};
 use crate::trace::{Tensor, Trace};
+use crate::types::Type;
 
 impl<'g> Tensor<'g> {
     /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without influence
@@ -173,6 +174,16 @@ fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<
             op.name()
         ));
     };
+    let (given, expected): (Vec<Type>, Vec<Type>) = (
+        outputs.iter().map(|y| y.ty()).collect(),
+        cx.outputs.iter().map(|y| y.ty()).collect(),
+    );
+    if given != expected {
+        let name = op.name();
+        trace.fail(format!(
+            "the decomposition of `{name}` gives {given:?}, its type rule {expected:?}"
+        ));
+    }
     // A second decomposition would draw other random numbers than the forward pass did.
     if trace.streams() != before {
         trace.fail(format!(

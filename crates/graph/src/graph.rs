@@ -3,7 +3,7 @@
 use lessen_base::{Error, Result};
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::op::Op;
 use crate::types::Type;
@@ -133,13 +133,16 @@ pub struct Graph {
     pub assigns: Vec<Assign>,
     /// The type of the operation of each name that [`Graph::add_node`] has met.
     pub(crate) op_types: Arc<HashMap<&'static str, TypeId>>,
+    /// The first answer of an operation that does not fit its types, of all graphs that were made of this one.
+    pub(crate) faults: Arc<OnceLock<Error>>,
 }
 
 impl Graph {
-    /// A graph without nodes and values that knows the names of another graph's operations.
+    /// A graph without nodes and values that knows the names and the faults of another graph's operations.
     pub fn with_operations_of(other: &Graph) -> Graph {
         Graph {
             op_types: other.op_types.clone(),
+            faults: other.faults.clone(),
             ..Graph::default()
         }
     }

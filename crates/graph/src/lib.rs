@@ -46,6 +46,7 @@ mod named;
 
 mod along;
 mod array;
+mod asked;
 mod attrs;
 mod builder;
 mod elementwise;
@@ -70,6 +71,7 @@ mod verify;
 
 pub use along::{Along, AlongQuery, Contraction, WhenCentred};
 pub use array::Array;
+pub use asked::Asked;
 pub use attrs::{Attr, Attrs};
 pub use builder::GraphBuilder;
 pub use elementwise::Elementwise;

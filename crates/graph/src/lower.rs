@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::graph::{Graph, InputKind, ValueId};
+use crate::graph::{Graph, InputKind, Node, ValueId};
 use crate::op::Op;
 use crate::trace::{Tensor, Trace};
 
@@ -11,8 +11,7 @@ use crate::trace::{Tensor, Trace};
 /// without a decomposition stays. Random numbers that a decomposition draws come from streams after the streams of the
 /// graph, in the order of the nodes.
 ///
-/// # Panics
-/// If a decomposition gives other types than the operation's type rule.
+/// An operation whose decomposition gives other types than its type rule stays, too; see [`Graph::check_answers`].
 pub fn lower<'a>(graph: &'a Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Cow<'a, Graph> {
     let mut lowered = Cow::Borrowed(graph);
     let mut streams = None;
@@ -49,18 +48,13 @@ fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut 
         trace.set_scope(node.scope.clone());
         let outputs = trace.in_phase(node.phase, || {
             if !supported(node.op.as_ref())
-                && let Some(outputs) = node.op.decompose(&inputs)
+                && let Some(outputs) = decomposed(graph, node, &inputs)
             {
                 changed = true;
                 return outputs;
             }
             trace.apply_shared(node.op.clone(), &inputs)
         });
-        assert!(
-            outputs.iter().map(|y| y.ty()).eq(graph.output_types(node)),
-            "the decomposition of `{}` gives other types than its type rule",
-            node.op.name()
-        );
         for (&old, new) in node.outputs.iter().zip(outputs) {
             map[old.index()] = Some(new);
         }
@@ -74,5 +68,13 @@ fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut 
     }
     drop(map);
     *streams = trace.streams();
-    (trace.finish(), changed)
+    let mut lowered = trace.finish();
+    lowered.faults = graph.faults.clone();
+    (lowered, changed)
+}
+
+/// The outputs of a node's decomposition.
+fn decomposed<'g>(graph: &Graph, node: &Node, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    let (types, outputs) = (graph.input_types(node), graph.output_types(node));
+    graph.ask(node, &types, &outputs).decompose(inputs)
 }

@@ -237,6 +237,7 @@ fn renumbered(graph: Graph, ids: &HashMap<u32, ValueId>) -> Graph {
         .collect::<Vec<Value>>();
     Graph {
         op_types: graph.op_types,
+        faults: graph.faults,
         nodes: graph
             .nodes
             .into_iter()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use crate::builder::GraphBuilder;
+use crate::builder::{GraphBuilder, Mark};
 use crate::graph::{Graph, Phase, ValueId};
 use crate::op::Op;
 use crate::types::{DType, Type};
@@ -254,6 +254,16 @@ impl Trace {
     pub fn new_stream(&self) -> u32 {
         let stream = self.builder.borrow_mut().new_stream();
         self.expect(stream)
+    }
+
+    /// The point that the construction has reached.
+    pub(crate) fn mark(&self) -> Mark {
+        self.builder.borrow().mark()
+    }
+
+    /// Takes back the nodes that were appended since a mark; no input, output or assignment was.
+    pub(crate) fn take_back(&self, mark: Mark) {
+        self.builder.borrow_mut().take_back(mark);
     }
 
     /// The next stream of random bits.

@@ -6,11 +6,13 @@ use std::collections::HashSet;
 use crate::graph::{Def, Graph, InputKind};
 
 /// Checks that a graph is well formed: definitions come before uses, types follow from the operations' rules,
-/// every size can be counted, names are unique, assignments keep types and target each state once at most.
+/// every size can be counted, names are unique, assignments keep types and target each state once at most, and no
+/// operation's answer broke its contract so far; see [`Graph::check_answers`].
 ///
 /// # Errors
 /// A sentence that names the first node, value or input at fault.
 pub fn verify(graph: &Graph) -> Result<()> {
+    graph.check_answers()?;
     if let Some((i, value)) = (graph.values.iter().enumerate()).find(|(_, value)| !value.ty.fits()) {
         return Err(Error::user(format!("the type {} of %{i} is too large", value.ty)));
     }

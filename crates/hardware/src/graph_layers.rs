@@ -118,7 +118,9 @@ impl Found {
 }
 
 fn cost_of(graph: &Graph, node: &Node) -> Cost {
-    node.op.cost(&graph.input_types(node), &graph.output_types(node))
+    graph
+        .ask(node, &graph.input_types(node), &graph.output_types(node))
+        .cost()
 }
 
 fn products_of(graph: &Graph, node: &Node) -> Vec<Products> {

@@ -38,7 +38,12 @@ pub fn eliminate_common_subexpressions(graph: &Graph) -> Graph {
     for node in &graph.nodes {
         let inputs = node.inputs.iter().map(|&v| rewriter.get(v)).collect();
         let others = seen.entry(Key::of(node, inputs)).or_default();
-        match others.iter().find(|other| other.op.same(node.op.as_ref())) {
+        let same = |other: &&&Node| {
+            let has_types = |(a, b): (&ValueId, &ValueId)| graph.ty(*a) == graph.ty(*b);
+            let is_same = other.op.same(node.op.as_ref()) && other.outputs.len() == node.outputs.len();
+            is_same && other.outputs.iter().zip(&node.outputs).all(has_types)
+        };
+        match others.iter().find(same) {
             Some(first) => {
                 for (&old, &same) in node.outputs.iter().zip(&first.outputs) {
                     let new = rewriter.get(same);

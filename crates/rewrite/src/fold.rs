@@ -17,7 +17,7 @@ pub fn fold_constants(graph: &Graph) -> Graph {
     for node in &graph.nodes {
         let known: Vec<Option<f64>> = node.inputs.iter().map(|v| splat[v.index()]).collect();
         let outputs = graph.output_types(node);
-        match node.op.fold(&known, &graph.input_types(node), &outputs) {
+        match graph.ask(node, &graph.input_types(node), &outputs).fold(&known) {
             Fold::Splat(value) => {
                 splat[node.outputs[0].index()] = Some(value);
                 let new = filled(&mut rewriter, node, &outputs[0], value);

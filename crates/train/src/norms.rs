@@ -2,7 +2,7 @@
 //! are kept recentred for them.
 
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, Graph, InputKind, Tensor, Trace, Type, ValueId};
+use lessen_graph::{DType, Graph, InputKind, Node, Tensor, Trace, Type, ValueId};
 use lessen_nn::optimizer::mean_along;
 use lessen_nn::{Centred, NormKind, ParamSpec};
 use lessen_rewrite::{Means, NormOptions, NormTarget, ParameterStep, convert_norms_in_place};
@@ -130,10 +130,11 @@ fn contains(all: &Centred, needed: &Centred) -> bool {
 
 /// Names of the states that are read by indices.
 fn tables(graph: &Graph) -> BTreeSet<String> {
-    let readers = graph
-        .nodes
-        .iter()
-        .filter(|node| node.op.index_input(&graph.input_types(node)).is_some());
+    let reads_indices = |node: &&Node| {
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        graph.ask(node, &inputs, &outputs).index_input().is_some()
+    };
+    let readers = graph.nodes.iter().filter(reads_indices);
     let states = readers
         .flat_map(|node| &node.inputs)
         .filter_map(|value| graph.input(*value));

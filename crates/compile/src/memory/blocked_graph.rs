@@ -288,7 +288,8 @@ impl BlockedGraph {
 pub(super) fn report(graph: &Graph, value: ValueId) -> Recompute {
     let producer = graph.producer(value).expect("a node's output");
     let node = &graph.nodes[producer.index()];
-    let cost = node.op.cost(&graph.input_types(node), &graph.output_types(node));
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    let cost = graph.ask(node, &inputs, &outputs).cost();
     Recompute {
         value,
         name: describe(graph, value).0,

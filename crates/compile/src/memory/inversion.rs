@@ -74,10 +74,11 @@ fn inverted(
     }
     nodes.iter().find_map(|id| {
         let node = &graph.nodes[id.index()];
-        let (output, inputs) = (node.outputs[0], graph.input_types(node));
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
         let input = node.inputs.iter().position(|&v| v == value)?;
-        let rule = node.op.inverse(input, &inputs).filter(|_| passed.contains(&output))?;
-        let is_admitted = rule.error <= allowed && rule.condition.is_none();
+        let output = node.outputs[0];
+        let rule = graph.ask(node, &inputs, &outputs).inverse(input)?;
+        let is_admitted = rule.error <= allowed && rule.condition.is_none() && passed.contains(&output);
         let operands: Option<Vec<ValueId>> = rule.operands.iter().map(|o| o.value(node, node)).collect();
         let operands = operands.filter(|_| is_admitted)?;
         let is_known = |(operand, v): (&Operand, &ValueId)| {

@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
         let graph = self.forward.graph;
         let mut maker = Maker {
             old: self.forward,
-            new: Graph::default(),
+            new: Graph::with_operations_of(graph),
             map: HashMap::new(),
         };
         let entered = self.entered(block);
@@ -346,16 +346,17 @@ impl Sample {
             add(&|h| (type_of(node), &node.inputs, node.phase).hash(h));
             let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
             let op = node.op.as_ref();
-            let cost = op.cost(&inputs, &outputs);
+            let asked = self.graph.ask(node, &inputs, &outputs);
+            let cost = asked.cost();
             let costs = [cost.product_flops, cost.vector_flops, cost.bytes].map(f64::to_bits);
             let lowering = target.lower(op, &inputs, &outputs);
             let scratch = lowering.scratch;
             add(&|h| (costs, scratch.worker, scratch.shared).hash(h));
             let view = inputs.first().and_then(|first| {
                 let dense = Layout::dense(&first.shape);
-                op.view(&dense, &inputs, &outputs)
+                asked.view(&dense, first.numel())
             });
-            let ways = (op.row_wise(&inputs, &outputs), lowering.kind, outputs, view);
+            let ways = (asked.row_wise(), lowering.kind, outputs, view);
             add(&|h| format!("{ways:?}").hash(h));
         }
         let results: Vec<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();

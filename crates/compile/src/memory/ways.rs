@@ -147,7 +147,7 @@ fn sets(sample: &Sample) -> Vec<Vec<usize>> {
         let producer = graph.producer(sample.candidates[i][0]).expect("a candidate has a node");
         let node = &graph.nodes[producer.index()];
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-        !node.op.is_contraction() && node.op.row_wise(&inputs, &outputs) != RowWise::No
+        !node.op.is_contraction() && graph.ask(node, &inputs, &outputs).row_wise() != RowWise::No
     };
     let cheap: Vec<usize> = others.iter().copied().filter(by_rows).collect();
     let subset = |bits: usize| (0..order.len()).filter(move |i| bits >> i & 1 == 1);

@@ -355,7 +355,7 @@ fn derived(forward: &Forward<'_>) -> Vec<bool> {
     {
         let elementwise = || {
             let (inputs, outputs) = forward.types.of_node(i);
-            node.op.row_wise(inputs, outputs) == RowWise::Elementwise || is_view(&forward.places, node)
+            graph.ask(node, inputs, outputs).row_wise() == RowWise::Elementwise || is_view(&forward.places, node)
         };
         let before = |v: &ValueId| match graph.producer(*v) {
             Some(id) => graph.nodes[id.index()].phase == Phase::Forward || derived[id.index()],

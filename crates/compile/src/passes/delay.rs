@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use lessen_base::{Error, Result};
 use lessen_graph::{Assign, Graph, Input, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
 
+use super::sparse::{combined, on_rows};
 use super::updates::Groups;
 use crate::bytes;
 use crate::place::{Place, is_view, places};
@@ -378,10 +379,10 @@ impl<'a> Split<'a> {
         let mut others = readers.iter().map(|id| (id, self.node(*id)));
         let by_rows = |(reader, other): (&NodeId, &Node)| {
             let marked: Vec<bool> = other.inputs.iter().map(|&input| input == value).collect();
-            let on_rows = other.op.on_rows(&marked, &self.graph.input_types(other));
+            let on_rows = on_rows(self.graph, other, &marked);
             self.delayed[reader.index()] || !matches!(on_rows, OnRows::No)
         };
         let is_read = readers.iter().any(|id| !self.delayed[id.index()]);
-        node.op.sparse_rows().is_some() && self.pending.contains_key(&value) && is_read && others.all(by_rows)
+        combined(self.graph, node).is_some() && self.pending.contains_key(&value) && is_read && others.all(by_rows)
     }
 }

@@ -17,12 +17,14 @@ pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {
     for node in &graph.nodes {
         rewriter.stage = node.stage;
         let (in_types, out_types) = (graph.input_types(node), graph.output_types(node));
+        let asked = graph.ask(node, &in_types, &out_types);
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for (i, &input) in node.inputs.iter().enumerate() {
             let place = &places[input.index()];
             let dense = Layout::dense(&in_types[i].shape);
-            let as_view = i == 0 && node.op.view(&place.layout, &in_types, &out_types).is_some();
-            let could_view = i == 0 && node.op.view(&dense, &in_types, &out_types).is_some();
+            let base = graph.ty(place.base).numel();
+            let as_view = i == 0 && asked.view(&place.layout, base).is_some();
+            let could_view = i == 0 && asked.view(&dense, in_types[i].numel()).is_some();
             let copy = if could_view {
                 !as_view
             } else {

@@ -32,7 +32,8 @@ pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
             .iter()
             .map(|&input| narrow_base(graph, &places, input).is_some());
         let is_narrow: Vec<bool> = is_narrow.collect();
-        let Some(op) = node.op.of_bf16(&graph.input_types(node), &is_narrow) else {
+        let (types, outputs) = (graph.input_types(node), graph.output_types(node));
+        let Some(op) = graph.ask(node, &types, &outputs).of_bf16(&is_narrow) else {
             rewriter.copy(node);
             continue;
         };
@@ -82,7 +83,7 @@ fn rounds_itself(graph: &Graph, node: &Node, target: &dyn Target) -> bool {
         types
     };
     let (inputs, outputs) = (narrow(graph.input_types(node)), narrow(graph.output_types(node)));
-    node.op.infer(&inputs).is_ok_and(|found| found == outputs)
+    node.op.infer_checked(&inputs).is_ok_and(|found| found == outputs)
         && target.lower(node.op.as_ref(), &inputs, &outputs).kind != KernelKind::Reference
 }
 

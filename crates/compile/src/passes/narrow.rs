@@ -14,9 +14,15 @@ use lessen_rewrite::{Rewriter, without_dead_code};
 /// The value that a value is widened from: the input of a cast from `bf16` to `f32`.
 pub(crate) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
     let node = &graph.nodes[graph.producer(value)?.index()];
-    let from = node.op.is_cast().then(|| node.inputs[0])?;
+    let from = is_cast(graph, node).then(|| node.inputs[0])?;
     let dtypes = (graph.ty(from).dtype, graph.ty(value).dtype);
     (dtypes == (DType::BF16, DType::F32)).then_some(from)
+}
+
+/// Whether a node's result is its input in another dtype.
+fn is_cast(graph: &Graph, node: &Node) -> bool {
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    node.op.is_cast() && graph.ask(node, &inputs, &outputs).is_cast()
 }
 
 /// The nodes that lead from a base to a view of it, in order.
@@ -62,12 +68,13 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
             let Some(narrow) = widened_from(graph, base) else {
                 continue;
             };
+            let copies = graph.ask(node, &types, &outputs).copies() == Some(i);
             let wide = std::mem::replace(&mut types[i].dtype, DType::BF16);
             let mut found = outputs.clone();
-            if node.op.copies() == Some(i) {
+            if copies {
                 found.iter_mut().for_each(|ty| ty.dtype = DType::BF16);
             }
-            let is_one = node.op.infer(&types).is_ok_and(|inferred| inferred == found);
+            let is_one = node.op.infer_checked(&types).is_ok_and(|inferred| inferred == found);
             if is_one && target.lower(node.op.as_ref(), &types, &found).kind != KernelKind::Reference {
                 let from = rewriter.get(narrow);
                 inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), from, node);

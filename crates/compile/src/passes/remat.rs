@@ -95,14 +95,11 @@ impl Forward<'_> {
         let id = self.graph.producer(base)?;
         let (node, (inputs, outputs)) = (&self.graph.nodes[id.index()], self.types.of_node(id.index()));
         let product = node.op.is_contraction();
-        if product && !products || node.op.row_wise(inputs, outputs) == RowWise::No {
+        let asked = self.graph.ask(node, inputs, outputs);
+        if product && !products || asked.row_wise() == RowWise::No {
             return None;
         }
-        let own = if product {
-            node.op.cost(inputs, outputs).flops()
-        } else {
-            0.0
-        };
+        let own = if product { asked.cost().flops() } else { 0.0 };
         node.inputs.iter().try_fold(own, |sum, &input| {
             let input = self.base(input);
             if self.available(input) {
@@ -175,7 +172,8 @@ pub(crate) fn tempo_values(forward: &Forward<'_>) -> Vec<Recompute> {
     let graph = forward.graph;
     let mut is_side = vec![false; graph.values.len()];
     for backward in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
-        let Some(rule) = backward.op.from_output(&graph.input_types(backward)) else {
+        let (inputs, outputs) = (graph.input_types(backward), graph.output_types(backward));
+        let Some(rule) = graph.ask(backward, &inputs, &outputs).from_output() else {
             continue;
         };
         let before = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);

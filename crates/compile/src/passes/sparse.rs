@@ -37,7 +37,7 @@ pub fn sparsify(graph: &Graph, target: &dyn Target) -> Graph {
     for node in &graph.nodes {
         let marked: Vec<bool> = node.inputs.iter().map(|v| sparse.is(*v)).collect();
         let found = node.inputs.iter().find_map(|input| rows[input.index()]);
-        if let Some(rows_of) = combined(node).filter(|_| sparse.is(node.outputs[0])) {
+        if let Some(rows_of) = combined(graph, node).filter(|_| sparse.is(node.outputs[0])) {
             let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| rewriter.get(v)).collect();
             let made = rewriter.push(rows_of, &inputs, node.phase, &node.scope)[0];
             let ids = inputs[0];
@@ -50,7 +50,7 @@ pub fn sparsify(graph: &Graph, target: &dyn Target) -> Graph {
         };
         let shape = rewriter.new.ty(found.rows).shape.clone();
         let mut inputs = Vec::with_capacity(node.inputs.len() + 1);
-        let on_rows = node.op.on_rows(&marked, &graph.input_types(node));
+        let on_rows = on_rows(graph, node, &marked);
         for (&input, &is_sparse) in node.inputs.iter().zip(&marked) {
             match (&on_rows, is_sparse.then(|| rows[input.index()]).flatten()) {
                 (OnRows::By(_), Some(Rows { ids, rows })) => inputs.extend([ids, rows]),
@@ -92,8 +92,15 @@ fn filled(rewriter: &mut Rewriter<'_>, sparse: &Sparse<'_>, node: &Node, value: 
 }
 
 /// The operation that computes the rows of a node's only output, if that is sparse.
-fn combined(node: &Node) -> Option<Arc<dyn Op>> {
-    node.op.sparse_rows().filter(|_| node.outputs.len() == 1)
+pub(super) fn combined(graph: &Graph, node: &Node) -> Option<Arc<dyn Op>> {
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    graph.ask(node, &inputs, &outputs).sparse_rows()
+}
+
+/// The rule of a node for the sparse inputs that are marked.
+pub(super) fn on_rows(graph: &Graph, node: &Node, marked: &[bool]) -> OnRows {
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    graph.ask(node, &inputs, &outputs).on_rows(marked)
 }
 
 /// The values that are computed as rows.
@@ -130,7 +137,7 @@ impl Sparse<'_> {
 
     /// Marks a node's output if it is sparse.
     fn mark(&mut self, node: &Node, target: &dyn Target) {
-        if let Some(rows_of) = combined(node) {
+        if let Some(rows_of) = combined(self.graph, node) {
             let (output, operands) = (node.outputs[0], self.graph.input_types(node));
             let whole = self.graph.ty(output).bytes();
             let few = bytes::sum(operands.iter().map(|ty| ty.bytes())).saturating_mul(RATIO) <= whole;
@@ -158,7 +165,7 @@ impl Sparse<'_> {
             return OnRows::No;
         }
         let dense = node.inputs.iter().filter(|input| !self.is(**input));
-        match node.op.on_rows(&marked, &self.graph.input_types(node)) {
+        match on_rows(self.graph, node, &marked) {
             OnRows::Rows if !dense.clone().all(|input| self.is_filled(*input)) => OnRows::No,
             OnRows::Whole if dense.count() > 0 => OnRows::No,
             on_rows => on_rows,

@@ -12,7 +12,8 @@ pub fn fill_words(graph: &Graph, target: &dyn Target) -> Graph {
     let word = target.limits().word_codes;
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
-        let fillings = node.op.fillings(&graph.input_types(node), word);
+        let (types, outputs) = (graph.input_types(node), graph.output_types(node));
+        let fillings = graph.ask(node, &types, &outputs).fillings(word);
         rewriter.stage = node.stage;
         let mut inputs: Vec<_> = node.inputs.iter().map(|&input| rewriter.get(input)).collect();
         for filling in fillings {

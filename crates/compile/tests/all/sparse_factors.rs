@@ -116,6 +116,7 @@ fn rows_that_are_not_there_stay_zeros_times_nan_and_infinities() {
 fn a_product_with_a_number_is_a_rule_of_rows() {
     let graph = graph();
     let product = &graph.nodes[2];
-    let rule = product.op.on_rows(&[true, false], &graph.input_types(product));
+    let (inputs, outputs) = (graph.input_types(product), graph.output_types(product));
+    let rule = graph.ask(product, &inputs, &outputs).on_rows(&[true, false]);
     assert!(matches!(rule, OnRows::Rows), "{rule:?}");
 }

@@ -13,7 +13,7 @@ use lessen_device::suite::samples;
 use lessen_device::{Backend, Host};
 use lessen_graph::ops::{AttentionOptions, attention};
 use lessen_graph::{
-    Array, DType, Graph, IndexInput, Layout, Op, OutRole, Role, RowWise, Tensor, Trace, Type, evaluate,
+    Array, DType, Fold, Graph, IndexInput, Layout, Op, OutRole, Role, RowWise, Tensor, Trace, Type, evaluate,
 };
 
 use crate::plans::runner;
@@ -210,6 +210,7 @@ enum Wrong {
     ShortResults,
     IndexInputBeyond,
     IndicesAreFloats,
+    Folds,
 }
 
 impl Op for Dishonest {
@@ -257,6 +258,14 @@ impl Op for Dishonest {
         Some(vec![Layout { offset, strides }; 2])
     }
 
+    fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        if self.wrong == Wrong::Folds {
+            Fold::Input(0)
+        } else {
+            Fold::No
+        }
+    }
+
     fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
         self.wrong == Wrong::InPlace
     }
@@ -278,19 +287,20 @@ impl Op for Dishonest {
 #[test]
 fn an_operation_that_lies_is_refused_or_gives_results_of_the_right_size() {
     let outcomes = [
-        (Wrong::RowWise, true),
-        (Wrong::Elementwise, true),
-        (Wrong::ViewBeyond, false),
-        (Wrong::ViewOfAnotherRank, false),
-        (Wrong::ViewOfAnotherDType, false),
-        (Wrong::TooFewViews, false),
-        (Wrong::InPlace, true),
-        (Wrong::TooFewResults, false),
-        (Wrong::ShortResults, false),
-        (Wrong::IndexInputBeyond, false),
-        (Wrong::IndicesAreFloats, false),
+        (Wrong::RowWise, true, None),
+        (Wrong::Elementwise, true, None),
+        (Wrong::ViewBeyond, false, Some("view")),
+        (Wrong::ViewOfAnotherRank, false, Some("view")),
+        (Wrong::ViewOfAnotherDType, false, Some("view")),
+        (Wrong::TooFewViews, false, Some("view")),
+        (Wrong::InPlace, true, None),
+        (Wrong::TooFewResults, false, None),
+        (Wrong::ShortResults, false, None),
+        (Wrong::IndexInputBeyond, false, Some("index_input")),
+        (Wrong::IndicesAreFloats, false, Some("index_input")),
+        (Wrong::Folds, false, Some("fold")),
     ];
-    for (wrong, runs) in outcomes {
+    for (wrong, runs, hook) in outcomes {
         let mut random = Random::new(1);
         let inputs = HashMap::from([("x".to_string(), random.array(&[130, 9], 1.0))]);
         let plan = || {
@@ -302,12 +312,54 @@ fn an_operation_that_lies_is_refused_or_gives_results_of_the_right_size() {
             }
             compile(&trace.finish(), &lessen_compile::Options::default(), &HONEST)
         };
+        if let Some(hook) = hook {
+            let error = plan().map(|_| ()).unwrap_err();
+            let sentence = format!("`test.dishonest` breaks the contract of `{hook}`");
+            assert!(error.message().contains(&sentence), "{wrong:?}: {error}");
+        }
         let found = results(plan, &inputs);
         assert_eq!(found.is_some(), runs, "{wrong:?}");
         if let Some(found) = found {
             assert!(found.values().all(|values| values.len() == 130 * 9), "{wrong:?}");
         }
     }
+}
+
+/// An operation from outside that returns its second input, which is larger than its result.
+#[derive(PartialEq, Debug)]
+struct Enlarging;
+
+impl Op for Enlarging {
+    fn name(&self) -> &'static str {
+        "test.enlarging"
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn eval(&self, inputs: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![inputs[0].clone()]
+    }
+
+    fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        Fold::Input(1)
+    }
+}
+
+#[test]
+fn a_result_that_folds_to_a_larger_input_is_refused_before_anything_is_planned() {
+    let trace = Trace::new();
+    let (small, large) = (
+        trace.input("small", DType::F32, &[8]),
+        trace.input("large", DType::F32, &[4 << 20]),
+    );
+    trace.output("y", trace.apply1(Enlarging, &[small, large]));
+    let error = compile(&trace.finish(), &lessen_compile::Options::default(), &HONEST).map(|_| ());
+    let error = error.unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    let begin = "the operation `test.enlarging` breaks the contract of `fold`: it returns an input f32[4194304]";
+    assert!(error.message().starts_with(begin), "{error}");
 }
 
 #[test]

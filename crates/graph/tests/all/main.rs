@@ -18,6 +18,7 @@ mod fake_quantize;
 mod from_output;
 mod hardware_products;
 mod helu;
+mod hooks;
 mod images;
 mod inverse;
 mod layouts;

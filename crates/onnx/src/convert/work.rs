@@ -20,7 +20,7 @@ impl Work {
     pub fn of(graph: &Graph) -> Work {
         let operations = graph.nodes.iter().map(|node| {
             let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-            node.op.cost(&inputs, &outputs).flops()
+            graph.ask(node, &inputs, &outputs).cost().flops()
         });
         Work {
             operations: operations.sum(),

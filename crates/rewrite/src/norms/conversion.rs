@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lessen_graph::{NodeId, ValueId};
+use lessen_graph::{Graph, Node, NodeId, ValueId, WhenCentred};
 
 use super::centring::{Candidate, Centring, Centrings, Method, worthwhile};
 use super::facts::{Facts, Lines, NodeInput, Obstacle};
@@ -194,7 +194,7 @@ impl Conversion {
                 ty.shape[term.axis] = ty.shape[term.axis].saturating_sub(1);
             }
         }
-        if node.op.infer(&types).is_ok() {
+        if node.op.infer_checked(&types).is_ok() {
             return;
         }
         let shape = &facts.graph.ty(lines.value).shape;
@@ -227,7 +227,7 @@ impl Conversion {
     /// Records the conversion of a norm whose input has mean zero.
     fn convert(&mut self, facts: &Facts<'_>, node: NodeId) {
         let norm = &facts.graph.nodes[node.index()];
-        let centred = norm.op.when_centred().expect("a norm");
+        let centred = when_centred(facts.graph, norm).expect("a norm");
         let [scale, shift] = [centred.scale, centred.shift].map(|input| norm.inputs[input]);
         let last = facts.graph.ty(norm.outputs[0]).rank() - 1;
         let linear_readers = linear_readers(facts, Lines::of(norm.outputs[0], last));
@@ -316,10 +316,16 @@ fn has_no_statistic(facts: &Facts<'_>, node: NodeId) -> bool {
     !facts.graph.nodes[node.index()].outputs[1..].iter().any(is_read)
 }
 
+/// The replacement of a node where its input has mean zero, if it is a norm.
+pub(super) fn when_centred(graph: &Graph, node: &Node) -> Option<WhenCentred> {
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    graph.ask(node, &inputs, &outputs).when_centred()
+}
+
 /// The norms with a mean, and the lines that they normalize.
 fn norms(facts: &Facts<'_>) -> Vec<(NodeId, Lines)> {
     let nodes = facts.graph.nodes.iter().enumerate();
-    let norms = nodes.filter(|(_, node)| node.op.when_centred().is_some());
+    let norms = nodes.filter(|(_, node)| when_centred(facts.graph, node).is_some());
     norms
         .map(|(i, node)| {
             let input = node.inputs[0];

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{Along, AlongQuery, Def, Fold, Graph, InputKind, Layout, Node, NodeId, Type, ValueId};
+use lessen_graph::{Along, Asked, Def, Fold, Graph, InputKind, Layout, Node, NodeId, Type, ValueId};
 
 /// The lines of a value along one of its axes: its one-dimensional sections, such as the rows of a matrix along the
 /// last axis.
@@ -113,7 +113,8 @@ impl<'g> Facts<'g> {
         }
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
         let known: Vec<Option<f64>> = node.inputs.iter().map(|v| self.known[v.index()]).collect();
-        let number = match node.op.fold(&known, &inputs, &outputs) {
+        let asked = self.graph.ask(node, &inputs, &outputs);
+        let number = match asked.fold(&known) {
             Fold::Splat(number) => Some(number),
             Fold::Input(input) => known[input],
             Fold::No => None,
@@ -122,7 +123,7 @@ impl<'g> Facts<'g> {
         let mut rules = Vec::with_capacity(outputs.len());
         for (output, value) in node.outputs.iter().enumerate() {
             let axes = 0..outputs[output].rank().min(64);
-            let rule = |axis| self.rule(node, output, axis, &known, &inputs, &outputs);
+            let rule = |axis| self.rule(node, asked, (output, axis), &known, &inputs, &outputs[output]);
             let along: Vec<Along> = axes.map(rule).collect();
             for (axis, rule) in along.iter().enumerate() {
                 let is_constant = match rule {
@@ -148,24 +149,16 @@ impl<'g> Facts<'g> {
     fn rule(
         &self,
         node: &Node,
-        output: usize,
-        axis: usize,
+        asked: Asked<'_>,
+        (output, axis): (usize, usize),
         known: &[Option<f64>],
         inputs: &[Type],
-        outputs: &[Type],
+        result: &Type,
     ) -> Along {
-        let is_constant = |(value, ty): (&ValueId, &Type)| {
-            ty.shape == outputs[output].shape && self.is_constant(Lines::of(*value, axis))
-        };
+        let is_constant =
+            |(value, ty): (&ValueId, &Type)| ty.shape == result.shape && self.is_constant(Lines::of(*value, axis));
         let constant: Vec<bool> = node.inputs.iter().zip(inputs).map(is_constant).collect();
-        node.op.along(AlongQuery {
-            output,
-            axis,
-            constant: &constant,
-            known,
-            inputs,
-            outputs,
-        })
+        asked.along(output, axis, (&constant, known))
     }
 
     /// Whether each line of a value is constant.
@@ -296,12 +289,12 @@ impl<'g> Facts<'g> {
         let Some(first) = inputs.first() else {
             return false;
         };
-        let is_view = || node.op.view(&Layout::dense(&first.shape), &inputs, &outputs).is_some();
+        let asked = self.graph.ask(node, &inputs, &outputs);
         let nothing_known = vec![None; inputs.len()];
-        node.op.is_cast()
-            || node.op.copies() == Some(0)
-            || node.op.fold(&nothing_known, &inputs, &outputs) == Fold::Input(0)
-            || is_view()
+        asked.is_cast()
+            || asked.copies() == Some(0)
+            || asked.fold(&nothing_known) == Fold::Input(0)
+            || asked.view(&Layout::dense(&first.shape), first.numel()).is_some()
     }
 
     /// Whether a value is scalable: all states that its lines are linear in, and the values between, have no other

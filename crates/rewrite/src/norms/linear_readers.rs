@@ -27,10 +27,10 @@ pub(crate) fn linear_readers(facts: &Facts<'_>, lines: Lines) -> Option<Vec<Line
         }
         for &at in &facts.uses[lines.value.index()] {
             let node = &facts.graph.nodes[at.node.index()];
-            let types = facts.graph.input_types(node);
             let mut path = path.clone();
             path.push((lines, at));
-            let contraction = node.op.contraction(at.input, &types);
+            let (inputs, outputs) = (facts.graph.input_types(node), facts.graph.output_types(node));
+            let contraction = facts.graph.ask(node, &inputs, &outputs).contraction(at.input);
             if let Some(contraction) = contraction.filter(|contraction| contraction.axis == lines.axis) {
                 let (input, inner) = contraction.other;
                 let operand = Lines::of(node.inputs[input], inner);
@@ -68,7 +68,8 @@ fn bias_of(facts: &Facts<'_>, mut lines: Lines) -> Option<Lines> {
     loop {
         let at = facts.only_use(lines.value)?;
         let node = &facts.graph.nodes[at.node.index()];
-        if node.op.is_sum() {
+        let (inputs, outputs) = (facts.graph.input_types(node), facts.graph.output_types(node));
+        if facts.graph.ask(node, &inputs, &outputs).is_sum() {
             let other = node.inputs[1 - at.input];
             let bias = facts.own_state_of(Lines::of(other, lines.axis))?;
             let is_vector = facts.graph.ty(bias.value).numel() == facts.graph.ty(lines.value).shape[lines.axis];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use lessen_graph::ops::Full;
 use lessen_graph::{Graph, InputKind, Node, NodeId, Tensor, Trace, Type, ValueId, concat};
 
-use super::conversion::{Conversion, ConvertedNorm, NormShift, NormTarget};
+use super::conversion::{Conversion, ConvertedNorm, NormShift, NormTarget, when_centred};
 use super::facts::{Lines, NodeInput};
 
 /// Builds the converted graph, without states that nothing reads any more.
@@ -122,7 +122,7 @@ impl<'g> Rewriting<'_, 'g> {
 
     /// The values that a converted norm reads.
     fn inputs_of(&self, node: &Node, norm: &ConvertedNorm) -> Vec<ValueId> {
-        let centred = node.op.when_centred().expect("a norm");
+        let centred = when_centred(self.graph, node).expect("a norm");
         let mut inputs = vec![node.inputs[0]];
         if !norm.is_compressed {
             inputs.push(node.inputs[centred.scale]);
@@ -219,7 +219,7 @@ impl<'g> Rewriting<'_, 'g> {
 
     /// The result of a converted norm.
     fn norm(&mut self, id: NodeId, node: &Node, norm: &ConvertedNorm) -> Tensor<'g> {
-        let centred = node.op.when_centred().expect("a norm");
+        let centred = when_centred(self.graph, node).expect("a norm");
         let x = self.operand(NodeInput { node: id, input: 0 });
         let scale = |this: &Self| this.get(node.inputs[centred.scale]);
         let y = match self.conversion.target {

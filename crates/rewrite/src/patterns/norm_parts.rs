@@ -56,9 +56,8 @@ pub fn known_numbers(graph: &Graph) -> Vec<Option<f64>> {
     let mut numbers = vec![None; graph.values.len()];
     for node in &graph.nodes {
         let known: Vec<Option<f64>> = node.inputs.iter().map(|v| numbers[v.index()]).collect();
-        let fold = node
-            .op
-            .fold(&known, &graph.input_types(node), &graph.output_types(node));
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        let fold = graph.ask(node, &inputs, &outputs).fold(&known);
         numbers[node.outputs[0].index()] = match fold {
             Fold::Splat(number) => Some(number),
             Fold::Input(input) => known[input],

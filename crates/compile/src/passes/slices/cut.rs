@@ -65,11 +65,9 @@ impl Division {
 
 /// The rows of a sum that can be accumulated slice by slice; none for another node.
 fn rows_added(graph: &Graph, node: &Node, target: &dyn Target) -> Option<usize> {
-    let inputs = graph.input_types(node);
-    node.op.accumulating(&inputs)?;
-    let adds = target
-        .lower(node.op.as_ref(), &inputs, &graph.output_types(node))
-        .adds_slices;
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    graph.ask(node, &inputs, &outputs).accumulating()?;
+    let adds = target.lower(node.op.as_ref(), &inputs, &outputs).adds_slices;
     adds.then(|| inputs[0].shape[0])
 }
 
@@ -176,9 +174,10 @@ impl<'a> Slicing<'a> {
 
     fn kind(&self, id: NodeId, division: Division) -> Execution {
         let node = self.node(id);
-        let inputs = self.graph.input_types(node);
         if rows_added(self.graph, node, self.target) == Some(division.rows) {
-            return Execution::Accumulated(node.op.accumulating(&inputs).expect("it has rows to add"));
+            let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+            let op = self.graph.ask(node, &inputs, &outputs).accumulating();
+            return Execution::Accumulated(op.expect("it has rows to add"));
         }
         match self.on_slices(node, division) {
             Some((ops, roles)) => Execution::BySlices(ops, roles),
@@ -190,10 +189,11 @@ impl<'a> Slicing<'a> {
     fn on_slices(&self, node: &Node, division: Division) -> Option<(Vec<Arc<dyn Op>>, Roles)> {
         let Division { rows, slices } = division;
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
-        if node.op.index_input(&inputs).is_some() || inputs.is_empty() {
+        let asked = self.graph.ask(node, &inputs, &outputs);
+        if asked.index_input().is_some() || inputs.is_empty() {
             return None;
         }
-        let on_slice = |number: usize| match node.op.on_slices((number, slices), &inputs, &outputs) {
+        let on_slice = |number: usize| match asked.on_slices((number, slices)) {
             OnSlices::No => None,
             OnSlices::Same => Some(node.op.clone()),
             OnSlices::By(op) | OnSlices::Roles(op, ..) => Some(op),
@@ -211,7 +211,8 @@ impl<'a> Slicing<'a> {
             types.iter().zip(is_whole).map(part).collect()
         };
         let (part_inputs, part_outputs) = (parts(&inputs, &roles.whole)?, parts(&outputs, &roles.sums)?);
-        let is_same = op.infer(&part_inputs).is_ok_and(|types| types == part_outputs);
+        let makes_parts = |op: &Arc<dyn Op>| op.infer_checked(&part_inputs).is_ok_and(|types| types == part_outputs);
+        let is_same = ops.iter().all(makes_parts);
         let is_slow = self.target.lower(op.as_ref(), &part_inputs, &part_outputs).kind == KernelKind::Reference;
         let cut = |op: &dyn Op, inputs: &[Type], outputs: &[Type]| self.target.lower(op, inputs, outputs).cut;
         let is_cut_alike = || cut(op.as_ref(), &part_inputs, &part_outputs) == cut(node.op.as_ref(), &inputs, &outputs);

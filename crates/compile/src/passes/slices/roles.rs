@@ -16,10 +16,8 @@ impl Roles {
     /// Roles of a node; none where the node cannot work on `slices` slices.
     pub fn of(graph: &Graph, node: &Node, slices: usize) -> Option<Roles> {
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-        let (rows, reads, writes) = match (
-            node.op.on_slices((0, slices), &inputs, &outputs),
-            node.op.row_wise(&inputs, &outputs),
-        ) {
+        let asked = graph.ask(node, &inputs, &outputs);
+        let (rows, reads, writes) = match (asked.on_slices((0, slices)), asked.row_wise()) {
             (OnSlices::No, _) => return None,
             (OnSlices::Roles(_, reads, writes), _) => (None, reads, writes),
             (_, RowWise::Rows { rows, inputs, outputs }) => (Some(rows), inputs, outputs),
