@@ -14,7 +14,7 @@ const PAGE: &str = "report.html";
 /// Flags of `lessen report`.
 #[derive(Args)]
 pub struct Report {
-    /// Folders of runs, of condensed images or of searches
+    /// Folders of runs, of condensed images, of searches or of experiments
     #[arg(required = true, add = candidates::runs())]
     run: Vec<PathBuf>,
     /// File for the page [default: report.html, in the folder of the run where it is a single one]
@@ -36,7 +36,7 @@ impl Report {
         page.write(&out)?;
         let shown = out.display().to_string();
         if self.json {
-            let object = json!({ "page": shown, "runs": self.run.len(), "problems": page.problems() });
+            let object = json!({ "page": shown, "runs": page.runs(), "problems": page.problems() });
             say(&format!("{object}\n"))?;
         } else {
             page.problems()

@@ -6,10 +6,14 @@ use crate::recipe::phase_tables::is_name;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, SettingValue};
 use lessen_base::{Error, Result};
+use std::ffi::OsStr;
 
 /// The key that the seeds of trainings give, and that of condensations.
 const SEED: &str = "train.seed";
 pub(super) const CONDENSATION_SEED: &str = "condense.seed";
+
+/// What the name of a run's folder begins with, within that of its point.
+const OF_SEED: &str = "seed-";
 
 /// Most runs of an experiment.
 const MOST: usize = 1 << 12;
@@ -174,7 +178,7 @@ impl Grid {
                 runs.push(GridRun {
                     point: number,
                     seed,
-                    folder: format!("{}/seed-{seed}", slug(&point.name)),
+                    folder: format!("{}/{OF_SEED}{seed}", slug(&point.name)),
                     settings,
                 });
             }
@@ -262,6 +266,11 @@ fn number(value: &SettingValue) -> Option<f64> {
         SettingValue::Number(number) => Some(*number),
         SettingValue::Switch(_) | SettingValue::Text(_) | SettingValue::List(_) => None,
     }
+}
+
+/// Whether a folder is called as that of a seed within the folder of its point.
+pub(crate) fn of_seed(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(OF_SEED)
 }
 
 /// A name as that of a folder or file.

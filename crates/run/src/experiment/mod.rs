@@ -29,6 +29,7 @@ use self::check::check;
 use self::claim::{Claim, check_name, find};
 use self::clock::Clock;
 use self::evaluation::Evaluation;
+pub(crate) use self::grid::of_seed;
 use self::grid::{Grid, GridRun};
 use self::measure::Measure;
 use self::page::check_place;

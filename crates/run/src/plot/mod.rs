@@ -15,8 +15,16 @@ use std::fmt::Write;
 pub(crate) const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#888888",
 ];
-/// Dashes, for more lines than there are colours.
-pub(crate) const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
+/// The dashes of the line number `index`, for more lines than there are colours; empty for the first ones. No two lines
+/// have the same colour and the same dashes.
+pub(crate) fn dashes(index: usize) -> String {
+    match index / COLOURS.len() {
+        0 => String::new(),
+        1 => "7 4".to_string(),
+        2 => "2 3".to_string(),
+        more => format!("9 3{}", " 2 3".repeat(more - 2)),
+    }
+}
 
 /// The path of a line through these points.
 pub(crate) fn path(points: impl Iterator<Item = (f64, f64)>, x: &Scale, y: &Scale) -> String {

@@ -1,7 +1,7 @@
 //! Plots as SVG: axes with ticks, lines with bands, a legend. The file needs nothing else, and its colours suit light
 //! and dark surroundings: it has a ground of its own, which follows the reader's scheme.
 
-use super::{COLOURS, DASHES, Scale, escaped, path};
+use super::{COLOURS, Scale, dashes, escaped, path};
 use std::fmt::Write;
 
 /// A line of a plot.
@@ -43,6 +43,9 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 52.0;
 /// Height of a row of the legend.
 const ROW: f64 = 18.0;
+/// Letters of a name for which half a row of the legend has room, and a whole one.
+const HALF_ROW: usize = 40;
+const WHOLE_ROW: usize = 84;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}.title{font-size:14px;font-weight:600}\
                      .ground{fill:#fff}.grid{stroke:#ddd}.axis{stroke:#555}\
@@ -52,8 +55,9 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}.title{font-s
 impl Chart {
     /// The whole file.
     pub(crate) fn to_svg(&self) -> String {
+        let columns = columns(&self.series);
         let legend = if self.series.len() > 1 {
-            self.series.len().div_ceil(2) as f64 * ROW + 8.0
+            self.series.len().div_ceil(columns) as f64 * ROW + 8.0
         } else {
             0.0
         };
@@ -123,18 +127,25 @@ impl Chart {
         }
         if self.series.len() > 1 {
             for (index, series) in self.series.iter().enumerate() {
-                let (column, row) = ((index % 2) as f64, (index / 2) as f64);
-                let (left, at) = (LEFT + column * (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT + row * ROW + 4.0);
+                let (column, row) = ((index % columns) as f64, (index / columns) as f64);
+                let (left, at) = (
+                    LEFT + column * (WIDTH - LEFT - RIGHT) / columns as f64,
+                    HEIGHT + row * ROW + 4.0,
+                );
                 let (right, text) = (left + 26.0, left + 34.0);
                 line(format!(
                     "<line x1=\"{left}\" y1=\"{at}\" x2=\"{right}\" y2=\"{at}\" {}/>",
                     stroke(index)
                 ));
                 let base = at + 4.0;
-                line(format!(
-                    "<text x=\"{text}\" y=\"{base}\">{}</text>",
-                    escaped(&series.name)
-                ));
+                let name = escaped(&series.name);
+                let short = escaped(&shortened(&series.name));
+                let whole = if short == name {
+                    String::new()
+                } else {
+                    format!("<title>{name}</title>")
+                };
+                line(format!("<text x=\"{text}\" y=\"{base}\">{whole}{short}</text>"));
             }
         }
         svg.push_str("</svg>\n");
@@ -192,16 +203,28 @@ impl Chart {
 }
 
 fn stroke(index: usize) -> String {
-    let (colour, dash) = (
-        COLOURS[index % COLOURS.len()],
-        DASHES[index / COLOURS.len() % DASHES.len()],
-    );
-    let dash = if dash.is_empty() {
-        String::new()
-    } else {
-        format!(" stroke-dasharray=\"{dash}\"")
+    let colour = COLOURS[index % COLOURS.len()];
+    let dash = match dashes(index) {
+        dash if dash.is_empty() => dash,
+        dash => format!(" stroke-dasharray=\"{dash}\""),
     };
     format!("stroke=\"{colour}\" stroke-width=\"1.8\"{dash}")
+}
+
+/// The columns of a legend with these names: two, unless a name is too long for that.
+fn columns(series: &[Series]) -> usize {
+    let fits = |series: &Series| series.name.chars().count() <= HALF_ROW;
+    if series.iter().all(fits) { 2 } else { 1 }
+}
+
+/// The text of a name in the legend: the whole one, or its beginning and end where it is longer than a row.
+fn shortened(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= WHOLE_ROW {
+        return name.to_string();
+    }
+    let (first, last) = (WHOLE_ROW / 2, letters.len() - (WHOLE_ROW - WHOLE_ROW / 2 - 1));
+    letters[..first].iter().chain(&['…']).chain(&letters[last..]).collect()
 }
 
 #[cfg(test)]
@@ -251,6 +274,33 @@ mod tests {
         let single = chart(vec![line("only", &[(0.0, 1.0, 0.0)])]).to_svg();
         assert!(!single.contains("only") && !single.contains("NaN"), "{single}");
         assert!(!chart(vec![]).to_svg().contains("NaN"));
+    }
+
+    #[test]
+    fn no_two_of_many_lines_look_the_same() {
+        let looks: std::collections::BTreeSet<String> = (0..100).map(stroke).collect();
+        assert_eq!(looks.len(), 100);
+    }
+
+    #[test]
+    fn long_names_have_room_in_the_legend() {
+        let of = |length: usize| {
+            let names = [format!("a{}z", "b".repeat(length - 2)), "other".to_string()];
+            chart(names.iter().map(|name| line(name, &[(0.0, 1.0, 0.0)])).collect()).to_svg()
+        };
+        let places = |svg: &str| svg.matches("<text x=\"106\"").count();
+        // Names beside each other, then below each other, then with a gap and the whole name under the pointer.
+        assert_eq!((places(&of(HALF_ROW)), places(&of(HALF_ROW + 1))), (1, 2));
+        let svg = of(WHOLE_ROW + 1);
+        let short = format!(
+            "a{}…{}z</text>",
+            "b".repeat(WHOLE_ROW / 2 - 1),
+            "b".repeat(WHOLE_ROW / 2 - 2)
+        );
+        assert!(
+            svg.contains(&short) && svg.contains("<text x=\"106\" y=\"428\"><title>ab"),
+            "{svg}"
+        );
     }
 
     #[test]

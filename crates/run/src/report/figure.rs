@@ -2,7 +2,7 @@
 //! 1,000 units either way and is stretched; ticks are texts beside it, placed in percent.
 
 use super::html::{self, number, script_json};
-use crate::plot::{DASHES, Scale, escaped, path};
+use crate::plot::{self, Scale, escaped, path};
 use serde_json::{Value, json};
 
 /// Units of the drawing either way.
@@ -84,7 +84,7 @@ pub(crate) struct Frame<'a> {
     pub note: &'a str,
     pub along: &'a str,
     pub axes: &'a Axes,
-    /// The legend: names, colours (classes) and looks.
+    /// The legend: names, and as HTML the [`key`] of each.
     pub legend: &'a [(String, String)],
     pub marks: &'a [(f64, String)],
     /// The drawing, as SVG.
@@ -100,11 +100,47 @@ pub(crate) fn colour(index: usize) -> String {
     format!("c{}", index % crate::plot::COLOURS.len())
 }
 
-/// The dashes of a line beyond the number of colours.
-fn dashes(index: usize) -> String {
-    match DASHES[index / crate::plot::COLOURS.len() % DASHES.len()] {
+/// The attribute with the dashes of a line; empty for a line without.
+fn dashed(dashes: &str) -> String {
+    match dashes {
         "" => String::new(),
         dashes => format!(" stroke-dasharray=\"{dashes}\""),
+    }
+}
+
+/// The mark of a name in the legend, by its classes.
+pub(crate) fn key(look: &str) -> String {
+    format!("<i class=\"key {look}\"></i>")
+}
+
+/// The points of a curve, as a path: each is a line of no length with round ends, which stretching does not change. The
+/// points of lines beyond the number of colours are hollow.
+fn dots(index: usize, points: &str) -> String {
+    let mut dots = format!("<path class=\"dots {}\" d=\"{points}\"/>", colour(index));
+    if !plot::dashes(index).is_empty() {
+        dots += &format!("<path class=\"hollow\" d=\"{points}\"/>");
+    }
+    dots
+}
+
+impl Line {
+    /// The mark of its name in the legend. It is a drawing where the colour does not say which line it is.
+    fn key(&self) -> String {
+        let (colour, dashes) = (colour(self.colour), plot::dashes(self.colour));
+        let marked = self.look == Look::Marked;
+        if dashes.is_empty() {
+            return key(&format!("{} {colour}", if marked { "dot" } else { "line" }));
+        }
+        let dots = if marked {
+            dots(self.colour, "M24 6h0")
+        } else {
+            String::new()
+        };
+        format!(
+            "<svg class=\"key\" viewBox=\"0 0 48 12\" aria-hidden=\"true\"><path class=\"curve {colour}\"{} \
+             d=\"M1 6H47\"/>{dots}</svg>",
+            dashed(&dashes)
+        )
     }
 }
 
@@ -124,12 +160,7 @@ impl Figure {
             drawing += &drawn(line, &points, &axes);
         }
         let legend = self.lines.iter().filter(|line| line.look != Look::Faint);
-        let mut legend: Vec<(String, String)> = legend
-            .map(|line| {
-                let look = if line.look == Look::Marked { "dot" } else { "line" };
-                (line.name.clone(), format!("{look} {}", colour(line.colour)))
-            })
-            .collect();
+        let mut legend: Vec<(String, String)> = legend.map(|line| (line.name.clone(), line.key())).collect();
         if legend.len() == 1 && self.lines.len() == 1 {
             legend.clear();
         }
@@ -164,17 +195,18 @@ pub(crate) fn rounded(value: f64) -> f64 {
 }
 
 fn drawn(line: &Line, points: &[(f64, f64)], axes: &Axes) -> String {
-    let (class, dashes) = (colour(line.colour), dashes(line.colour));
+    let (class, dashes) = (colour(line.colour), plot::dashes(line.colour));
     let curve = axes.path(points);
     match line.look {
-        Look::Solid => format!("<path class=\"curve {class}\"{dashes} d=\"{curve}\"/>\n"),
+        Look::Solid => format!("<path class=\"curve {class}\"{} d=\"{curve}\"/>\n", dashed(&dashes)),
         Look::Faint => format!("<path class=\"curve faint {class}\" d=\"{curve}\"/>\n"),
         Look::Marked => {
-            // A point is a line of no length with round ends, which stretching does not change.
             let point = |(a, b): &(f64, f64)| format!("M{:.1} {:.1}h0", axes.x.place(*a), axes.y.place(*b));
-            let dots: String = points.iter().map(point).collect();
+            let places: String = points.iter().map(point).collect();
+            let joined = dashed(if dashes.is_empty() { "2 4" } else { &dashes });
             format!(
-                "<path class=\"curve joined {class}\" d=\"{curve}\"/>\n<path class=\"dots {class}\" d=\"{dots}\"/>\n"
+                "<path class=\"curve joined {class}\"{joined} d=\"{curve}\"/>\n{}\n",
+                dots(line.colour, &places)
             )
         }
     }
@@ -213,7 +245,7 @@ pub(crate) fn frame(parts: &Frame<'_>) -> String {
         )
     });
     let legend = parts.legend.iter();
-    let legend = legend.map(|(name, look)| format!("<li><i class=\"key {look}\"></i>{}</li>", escaped(name)));
+    let legend = legend.map(|(name, key)| format!("<li>{key}{}</li>", escaped(name)));
     let legend: String = legend.collect();
     let legend = if legend.is_empty() {
         String::new()
@@ -312,6 +344,35 @@ mod tests {
             !html.contains("beyond") && html.contains("\"y\":[1.0,3.0,2.0]"),
             "{html}"
         );
+    }
+
+    #[test]
+    fn lines_beyond_the_number_of_colours_are_told_apart_in_plot_and_legend() {
+        for look in [Look::Solid, Look::Marked] {
+            let mut drawn = figure(&[], false);
+            let line = |index: usize| Line {
+                name: format!("run {index}"),
+                colour: index,
+                look,
+                points: vec![(0.0, 1.0), (50.0, 3.0)],
+                told: true,
+            };
+            drawn.lines = (0..40).map(line).collect();
+            let html = drawn.to_html();
+            let legend = html.split_once("<ul class=\"legend\">").unwrap().1;
+            let (legend, plot) = legend.split_once("</ul>").unwrap();
+            let keys: std::collections::BTreeSet<&str> = legend
+                .split("<li>")
+                .skip(1)
+                .map(|item| item.split_once("run ").unwrap().0)
+                .collect();
+            assert_eq!(keys.len(), 40, "{legend}");
+            let curves: std::collections::BTreeSet<&str> = plot
+                .lines()
+                .filter(|line| line.starts_with("<path class=\"curve"))
+                .collect();
+            assert_eq!(curves.len(), 40, "{plot}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Memory over the plan steps of a training step, as planned.
 
-use super::figure::{Axes, Frame, frame, rounded};
+use super::figure::{Axes, Frame, frame, key, rounded};
 use super::html::{folded, table};
 use super::run::Run;
 use crate::folder::memory::PhaseMemory;
@@ -110,7 +110,7 @@ pub(crate) fn figure(index: usize, title: &str, phase: &PhaseMemory, most: usize
         let mut outline = stairs(&above);
         outline.extend(stairs(&below).into_iter().rev());
         drawing += &format!("<path class=\"area a{number}\" d=\"{}Z\"/>\n", axes.path(&outline));
-        legend.push((name.to_string(), format!("block a{number}")));
+        legend.push((name.to_string(), key(&format!("block a{number}"))));
         series.push(json!({
             "name": name,
             "colour": format!("a{number}"),
@@ -121,7 +121,7 @@ pub(crate) fn figure(index: usize, title: &str, phase: &PhaseMemory, most: usize
     }
     let planned = axes.y.place(phase.planned as f64 / size);
     drawing += &format!("<path class=\"limit\" d=\"M0 {planned:.1}H1000\"/>\n");
-    legend.push(("planned peak of the run".to_string(), "limit".to_string()));
+    legend.push(("planned peak of the run".to_string(), key("limit")));
     legend.reverse();
     let note = format!(
         "The peak of the step is {} at operation {peak} of {} ({}); with evaluation and gaps the plan takes {}.",

@@ -13,15 +13,18 @@ pub(crate) mod memory;
 mod pictures;
 mod run;
 mod search;
+mod sizes;
 mod statistics;
 mod tables;
 
 use self::html::section;
 use self::run::Run;
+use crate::experiment::of_seed;
 use crate::jobs::{CONDENSATION, JobFolder, SEARCH};
 use crate::wording::counted;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What makes the page of folders with these names, and a sentence for everything that is missing or damaged.
@@ -30,16 +33,18 @@ type PageOf = fn(&[PathBuf], Vec<String>) -> Result<(String, Vec<String>)>;
 /// A page that has been made.
 pub struct Page {
     html: String,
+    runs: usize,
     problems: Vec<String>,
 }
 
 impl Page {
-    /// Reads the folders of runs, of condensations or of searches, and makes their page. Missing and damaged files are
-    /// left out, with a sentence here and on the page.
+    /// Reads the folders of runs, of condensations or of searches, and makes their page; the folder of an experiment
+    /// stands for those in it. Missing and damaged files are left out, with a sentence here and on the page.
     ///
     /// # Errors
     /// A folder without a run, and folders of several kinds.
     pub fn of(folders: &[PathBuf]) -> Result<Page> {
+        let folders = &folders.iter().flat_map(|folder| runs_in(folder)).collect::<Vec<_>>()[..];
         let names = names(folders);
         let jobs = [
             (CONDENSATION, "condensed images", condensation::page as PageOf),
@@ -56,7 +61,8 @@ impl Page {
                     )));
                 }
                 let (html, problems) = page(folders, names)?;
-                return Ok(Page { html, problems });
+                let runs = folders.len();
+                return Ok(Page { html, runs, problems });
             }
         }
         let runs = folders.iter().zip(names).map(|(folder, name)| Run::read(folder, name));
@@ -64,6 +70,7 @@ impl Page {
         let problems: Vec<String> = runs.iter().flat_map(|run| run.problems.clone()).collect();
         Ok(Page {
             html: page(&runs, &problems),
+            runs: runs.len(),
             problems,
         })
     }
@@ -71,6 +78,11 @@ impl Page {
     /// The HTML.
     pub fn html(&self) -> &str {
         &self.html
+    }
+
+    /// The number of runs on it.
+    pub fn runs(&self) -> usize {
+        self.runs
     }
 
     /// A sentence for everything that is missing or damaged.
@@ -87,18 +99,47 @@ impl Page {
     }
 }
 
-/// Names of the runs: the last parts of their paths, or the whole paths where these are not unique.
+/// Whether a folder is that of a run or of a job.
+fn is_run(folder: &Path) -> bool {
+    folder.join("config.toml").is_file()
+        || [CONDENSATION, SEARCH]
+            .iter()
+            .any(|&kind| JobFolder::is_at(kind, folder))
+}
+
+/// The runs of a folder: those of an experiment, which has a folder for each point and in it one for each seed, in the
+/// order of their names; for any other folder itself.
+fn runs_in(folder: &Path) -> Vec<PathBuf> {
+    let below = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+    };
+    let points = if is_run(folder) { Vec::new() } else { below(folder) };
+    let mut found: Vec<PathBuf> = points.iter().flat_map(|point| below(point)).collect();
+    found.retain(|path| path.file_name().is_some_and(of_seed) && is_run(path));
+    found.sort();
+    if found.is_empty() {
+        found.push(folder.to_path_buf());
+    }
+    found
+}
+
+/// Names of the runs: the last parts of their paths, as many as tell each from all others; the path as it was given
+/// where the same folder is named twice.
 fn names(folders: &[PathBuf]) -> Vec<String> {
-    let last = |folder: &PathBuf| {
-        let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        whole.file_name().map(|name| name.to_string_lossy().into_owned())
+    let whole = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let whole: Vec<PathBuf> = folders.iter().map(whole).collect();
+    let last = |path: &Path, count: usize| -> PathBuf {
+        let parts: Vec<_> = path.components().collect();
+        parts[parts.len().saturating_sub(count)..].iter().collect()
     };
-    let short: Vec<Option<String>> = folders.iter().map(last).collect();
-    let name = |(folder, name): (&PathBuf, &Option<String>)| match name {
-        Some(name) if short.iter().filter(|other| other.as_ref() == Some(name)).count() == 1 => name.clone(),
-        _ => folder.display().to_string(),
+    let is_single = |name: &PathBuf, count| whole.iter().filter(|path| last(path, count) == *name).count() == 1;
+    let name = |(folder, path): (&PathBuf, &PathBuf)| {
+        let mut tails = (1..=path.components().count()).map(|count| (last(path, count), count));
+        let found = tails.find(|(name, count)| is_single(name, *count));
+        found.map_or_else(|| folder.display().to_string(), |(name, _)| name.display().to_string())
     };
-    folders.iter().zip(&short).map(name).collect()
+    folders.iter().zip(&whole).map(name).collect()
 }
 
 fn page(runs: &[Run], problems: &[String]) -> String {
@@ -142,7 +183,6 @@ mod tests {
     use super::*;
     use crate::recipe;
     use std::fmt::Write;
-    use std::fs;
 
     /// A folder with settings and these metrics.
     fn run(root: &Path, metrics: &str) {
@@ -306,13 +346,56 @@ mod tests {
             .iter()
             .for_each(|folder| run(folder, "{\"step\": 1, \"loss\": 2.5}\n"));
         let page = Page::of(&folders).unwrap();
-        let whole = folders[0].display().to_string();
-        assert!(page.html().contains(&format!("<th scope=\"col\">{whole}</th>")));
+        assert!(
+            page.html()
+                .contains("<th scope=\"col\">x/one</th><th scope=\"col\">y/one</th>")
+        );
         assert!(page.html().contains("<th scope=\"col\">{{script}}</th>") && page.html().ends_with("</html>\n"));
         for place in ["{{title}}", "{{style}}", "{{sections}}", "{{problems}}"] {
             assert!(!page.html().contains(place), "{place}");
         }
         assert!(page.html().contains("All settings are the same."));
+    }
+
+    #[test]
+    fn the_folder_of_an_experiment_stands_for_its_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let metrics = "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"loss\": 1.5}\n";
+        for of_point in ["plain", "warm"] {
+            for seed in [1, 2] {
+                run(&dir.path().join(format!("grid/{of_point}/seed-{seed}")), metrics);
+            }
+        }
+        run(&dir.path().join("alone"), metrics);
+        let page = Page::of(&[dir.path().join("grid"), dir.path().join("alone")]).unwrap();
+        let names = ["plain/seed-1", "plain/seed-2", "warm/seed-1", "warm/seed-2", "alone"];
+        let heads = names.map(|name| format!("<th scope=\"col\">{name}</th>")).concat();
+        assert!(page.html().contains(&heads), "{}", page.html());
+        assert_eq!(page.runs(), 5);
+        // A folder without runs is refused as before.
+        fs::create_dir_all(dir.path().join("empty/within")).unwrap();
+        let refused = Page::of(&[dir.path().join("empty")]).err().unwrap().to_string();
+        assert!(refused.contains("empty holds no run"), "{refused}");
+    }
+
+    #[test]
+    fn a_run_from_a_checkpoint_has_the_sizes_of_its_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let (init, root) = (dir.path().join("init"), dir.path().join("run"));
+        run(&root, "{\"step\": 1, \"loss\": 2.5}\n");
+        let settings = format!(
+            "run.recipe = \"x\"\n[model]\ninit = {:?}\nlayers = 12\nffn = 3072\n",
+            init.display()
+        );
+        fs::write(root.join("config.toml"), settings).unwrap();
+        let shown = || Page::of(std::slice::from_ref(&root)).unwrap().html().to_string();
+        // Nothing is known of a checkpoint that is gone.
+        assert!(!shown().contains(">model.layers<") && shown().contains(">model.init<"));
+        fs::create_dir(&init).unwrap();
+        fs::write(init.join("config.json"), "{\"n_layer\": 6, \"n_inner\": null}").unwrap();
+        let page = shown();
+        assert!(page.contains("<th scope=\"row\">model.layers</th><td>6</td>"), "{page}");
+        assert!(!page.contains(">model.ffn<"));
     }
 
     #[test]

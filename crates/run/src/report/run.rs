@@ -1,5 +1,6 @@
 //! The folder of a run, read for a page. Missing and damaged files are left out and named in a sentence.
 
+use super::sizes::follow_init;
 use crate::folder::memory::{MEMORY, PhaseMemory, RunMemory};
 use crate::folder::metrics;
 use crate::folder::pictures::{PICTURES, Pictures};
@@ -124,7 +125,10 @@ impl Run {
             problems: Vec::new(),
         };
         match folder.settings() {
-            Ok(settings) => run.settings = Some(settings),
+            Ok(mut settings) => {
+                follow_init(&mut settings, &folder);
+                run.settings = Some(settings);
+            }
             Err(error) => run.problems.push(format!("{error}.")),
         }
         run.read_metrics(&folder.metrics());
