@@ -15,6 +15,7 @@ use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network as VisionNetwork};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
 use lessen_nn::{Activation, Context, Model, ParamSpec, initialize, numbered_labels};
+use lessen_run::training::median;
 
 /// Columns of the elements that are timed: the width inside the feed-forward layers of BERT-base.
 const WIDTH: usize = 3072;
@@ -171,7 +172,7 @@ pub struct Times(Vec<f64>);
 impl Times {
     /// The median.
     pub fn median_ms(&self) -> f64 {
-        self.0[self.0.len() / 2]
+        median(self.0.clone())
     }
 
     /// The shortest and the longest.

@@ -9,6 +9,7 @@ use lessen_cpu::{Device, Executable, Store, TileCounts, peak_flops};
 use lessen_graph::ops::{Attention, AttentionBias};
 use lessen_graph::{DType, Graph, Op, Tensor, Trace, Type, vjp};
 use lessen_run::op_sample::OpSample;
+use lessen_run::training::median;
 use serde_json::{Value, json};
 
 /// Width of the hidden layer of FIRE in random inputs.
@@ -47,7 +48,7 @@ pub struct Measured {
 impl Measured {
     /// The median time in milliseconds.
     pub fn median_ms(&self) -> f64 {
-        self.ms[self.ms.len() / 2]
+        median(self.ms.clone())
     }
 }
 

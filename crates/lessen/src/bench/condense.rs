@@ -12,6 +12,7 @@ use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_device::{Backend, Host, SharedDevice};
 use lessen_graph::{DType, InputKind, Type};
 use lessen_nn::models::vision::VisionModel;
+use lessen_run::training::median;
 use lessen_train::memory::ResidentGrowth;
 use serde_json::{Map, Value, json};
 
@@ -99,11 +100,6 @@ impl Planned {
             "schedule": self.schedule.iter().map(Scheduled::to_json).collect::<Vec<_>>(),
         })
     }
-}
-
-/// The median of ascending times.
-pub fn median(times: &[f64]) -> f64 {
-    times[times.len() / 2]
 }
 
 impl Condensing {
@@ -206,10 +202,10 @@ impl Condensing {
             "peak_gflops": peak / 1e9,
             "threads": threads,
             "compile_ms": m.compile_ms,
-            "update_ms": median(&m.update_ms),
+            "update_ms": median(m.update_ms.clone()),
             "update_ms_min": m.update_ms[0],
             "update_ms_max": last(&m.update_ms),
-            "epoch_ms": median(&m.epoch_ms),
+            "epoch_ms": median(m.epoch_ms.clone()),
             "epoch_ms_min": m.epoch_ms[0],
             "epoch_ms_max": last(&m.epoch_ms),
             "outer_s": outer,

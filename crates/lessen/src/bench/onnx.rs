@@ -14,6 +14,7 @@ use lessen_device::Backend;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
 use lessen_onnx::{HostValue, Model, Session};
+use lessen_run::training::median;
 use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};
@@ -72,7 +73,7 @@ pub struct Measured {
 impl Measured {
     /// The median run in milliseconds.
     pub fn median_ms(&self) -> f64 {
-        self.run_ms[self.run_ms.len() / 2]
+        median(self.run_ms.clone())
     }
 
     /// The part of the machine's peak that products reach in a run of `run_ms` milliseconds.
@@ -121,7 +122,7 @@ impl Measured {
 
 /// Median, least and greatest of ascending numbers.
 fn of_sorted(numbers: &[f64]) -> Value {
-    json!({ "median": numbers[numbers.len() / 2], "min": numbers[0], "max": numbers[numbers.len() - 1] })
+    json!({ "median": median(numbers.to_vec()), "min": numbers[0], "max": numbers[numbers.len() - 1] })
 }
 
 /// Runs a model on inputs: twice to warm up, `runs` timed runs, then two that are profiled; where one run is timed, one

@@ -11,6 +11,7 @@ use lessen_graph::{DType, Type};
 use lessen_nn::names::{KEY, LOSS, lr_input, steps_input};
 use lessen_nn::{NormKind, initialize};
 use lessen_run::recipe::words::Word;
+use lessen_run::training::median;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};
@@ -87,7 +88,7 @@ impl Scheduled {
 impl Measured {
     /// The median step in milliseconds.
     pub fn median_ms(&self) -> f64 {
-        self.step_ms[self.step_ms.len() / 2]
+        median(self.step_ms.clone())
     }
 
     /// Floating-point operations of matrix products per second of step time.

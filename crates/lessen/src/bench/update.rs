@@ -11,6 +11,7 @@ use lessen_graph::{InputKind, Type};
 use lessen_nn::OptimizerConfig;
 use lessen_nn::names::is_reserved;
 use lessen_run::recipe::words::Word;
+use lessen_run::training::median;
 use lessen_train::{StepGraphs, Trainer, TrainerOptions};
 use serde_json::{Value, json};
 
@@ -169,6 +170,5 @@ fn measured(case: &Case, options: TrainerOptions, steps: usize) -> Result<(f64, 
             times.push(1e3 * start.elapsed().as_secs_f64());
         }
     }
-    times.sort_by(f64::total_cmp);
-    Ok((times[times.len() / 2], trainer.peak().planned))
+    Ok((median(times), trainer.peak().planned))
 }

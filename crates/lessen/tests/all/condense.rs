@@ -381,6 +381,8 @@ fn the_page_shows_the_images_as_they_developed_and_the_distances() {
     succeed(dir, &["report", "few", "one", "--out", "both.html"]);
     let both = fs::read_to_string(dir.join("both.html")).unwrap();
     assert!(both.contains("2 condensations") && both.contains("one, after 1 iteration<"));
+    let heads = "<tr><th scope=\"col\"></th><th scope=\"col\">few</th><th scope=\"col\">one</th></tr>";
+    assert_eq!(both.matches(heads).count(), 2, "of results and of settings");
     succeed(dir, &tiny_adder(&["--steps", "2", "--out", "adder"]));
     let sentence = refuse(dir, &["report", "adder", "few"]);
     assert!(

@@ -277,6 +277,8 @@ fn a_page_shows_searches_with_their_blocks_and_curves() {
     succeed(dir, &["report", "joint", "exact", "--out", "both.html"]);
     let page = fs::read_to_string(dir.join("both.html")).unwrap();
     for expected in [
+        "<tr><th scope=\"col\"></th><th scope=\"col\">joint</th><th scope=\"col\">exact</th></tr>",
+        "<tr><th scope=\"col\">block</th><th scope=\"col\">channels</th>",
         "<td>joint</td><td>allocation</td>",
         "<h2 id=\"network\">",
         "<figure id=\"bits-0\"",

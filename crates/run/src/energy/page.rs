@@ -29,17 +29,17 @@ fn page(report: &EnergyReport) -> String {
         "{}, batches of {}.",
         report.network.source, report.network.batch
     ));
-    let whole = intro + &table("The whole network", &words(&["", "on this accelerator"]), &totals);
+    let whole = intro + &table("The whole network", "", &words(&["on this accelerator"]), &totals);
     let mappings = report.mapping_rows();
     let mappings = match mappings.is_empty() {
         true => String::new(),
         false => table(
             "Ways to compute groups",
-            &words(&["groups", "cycles", "ms", "mJ", "computed as"]),
+            "groups",
+            &words(&["cycles", "ms", "mJ", "computed as"]),
             &mappings,
         ),
     };
-    let heads: Vec<String> = std::iter::once("layer").chain(COLUMNS).map(str::to_string).collect();
     let mut rows: Vec<(String, Vec<String>)> = report
         .network
         .layers
@@ -52,7 +52,7 @@ fn page(report: &EnergyReport) -> String {
     let sections = [
         section("overview", "The whole network", &whole),
         section("groups", "Convolutions with groups", &mappings),
-        section("layers", "Layers", &table("Layers", &heads, &rows)),
+        section("layers", "Layers", &table("Layers", "layer", &words(&COLUMNS), &rows)),
         section("notes", "What the numbers rest on", &remarks),
     ];
     document("Lessen energy", &report.title(), report.missing(), &sections.concat())

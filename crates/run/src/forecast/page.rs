@@ -58,7 +58,7 @@ fn overview(phases: &[PhaseForecast]) -> String {
     let names = phases
         .iter()
         .map(|phase| phase.config.phase.clone().unwrap_or_default());
-    let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let heads: Vec<String> = names.collect();
     let row = |name: &str, of: &dyn Fn(&PhaseForecast) -> Option<String>| {
         let cells = phases.iter().map(|phase| of(phase).unwrap_or_else(|| "–".to_string()));
         (name.to_string(), cells.collect::<Vec<_>>())
@@ -82,7 +82,7 @@ fn overview(phases: &[PhaseForecast]) -> String {
             Some(phase.plans.step.steps().len().to_string())
         }),
     ];
-    table("Overview", &heads, &rows)
+    table("Overview", "", &heads, &rows)
 }
 
 /// Values that are recomputed, inverted from outputs, rounded, and kept as bits: by operation, and each value folded
@@ -118,9 +118,9 @@ fn choices(phase: &PhaseForecast) -> String {
     let packed = plan.packed().iter();
     let packed = packed.map(|choice| value(&choice.name, "kept as bits", choice.freed));
     let values: Vec<(String, Vec<String>)> = chosen.chain(packed).collect();
-    let heads = ["", "way", "places", "not kept"].map(str::to_string);
-    let each = ["", "way", "not kept"].map(str::to_string);
-    table("Choices by operation", &heads, &rows) + &folded("Each value", &table("Each value", &each, &values))
+    let heads = ["way", "places", "not kept"].map(str::to_string);
+    let each = ["way", "not kept"].map(str::to_string);
+    table("Choices by operation", "", &heads, &rows) + &folded("Each value", &table("Each value", "", &each, &values))
 }
 
 /// Time and peak over the budget, as curves and as a table.
@@ -155,7 +155,7 @@ fn curves(index: usize, phase: &PhaseForecast, sweep: &Sweep) -> String {
     let times = rows().map(|row| (in_mib(row.budget), row.step_ms)).collect();
     let peaks = rows().map(|row| (in_mib(row.budget), in_mib(row.peak))).collect();
     let figures = figure("time", "Estimated step", "ms", times) + &figure("peak", "Peak memory", "MiB", peaks);
-    let heads = ["budget", "peak", "step", "ratio to the fastest", "recomputed", "values"].map(str::to_string);
+    let heads = ["peak", "step", "ratio to the fastest", "recomputed", "values"].map(str::to_string);
     let cells = rows().map(|row| {
         let (values, bytes) = row.recomputed;
         let cells = vec![
@@ -167,12 +167,12 @@ fn curves(index: usize, phase: &PhaseForecast, sweep: &Sweep) -> String {
         ];
         (show_mib(row.budget), cells)
     });
-    grid(&figures) + &table("Steps under budgets", &heads, &cells.collect::<Vec<_>>())
+    grid(&figures) + &table("Steps under budgets", "budget", &heads, &cells.collect::<Vec<_>>())
 }
 
 /// The table of batch sizes.
 fn batches(sizes: &BatchSizes) -> String {
-    let heads = ["batch", "peak", "floor", "step", "for each example", ""].map(str::to_string);
+    let heads = ["peak", "floor", "step", "for each example", ""].map(str::to_string);
     let row = |row: &super::batch_sizes::SizeRow| {
         let shown = |ms: Option<f64>| ms.map_or("–".to_string(), show_ms);
         let best = if sizes.best() == Some(row.batch) {
@@ -190,5 +190,5 @@ fn batches(sizes: &BatchSizes) -> String {
         (row.batch.to_string(), cells)
     };
     let rows: Vec<(String, Vec<String>)> = sizes.rows.iter().map(row).collect();
-    table("Batch sizes", &heads, &rows)
+    table("Batch sizes", "batch", &heads, &rows)
 }

@@ -134,7 +134,7 @@ fn results(all: &[Shown]) -> String {
         .into_iter()
         .map(|(name, cell)| (name.to_string(), all.iter().map(cell).collect()))
         .collect();
-    table("Results", &heads, &rows)
+    table("Results", "", &heads, &rows)
 }
 
 /// The images after the last iteration, and folded away those of earlier ones.
@@ -225,5 +225,5 @@ fn settings(all: &[Shown]) -> String {
             )
         })
         .collect();
-    table("Settings", &heads, &rows)
+    table("Settings", "", &heads, &rows)
 }

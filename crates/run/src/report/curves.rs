@@ -314,7 +314,7 @@ pub(super) fn phases(runs: &[Run]) -> Vec<(f64, String)> {
 
 /// First, last, least and greatest value of each curve, folded away.
 fn extremes_of(title: &str, curves: &[RunCurve<'_>]) -> String {
-    let heads = ["", "values", "first", "last", "least", "at step", "greatest", "at step"].map(str::to_string);
+    let heads = ["values", "first", "last", "least", "at step", "greatest", "at step"].map(str::to_string);
     let rows: Vec<(String, Vec<String>)> = curves
         .iter()
         .filter_map(|curve| {
@@ -335,6 +335,6 @@ fn extremes_of(title: &str, curves: &[RunCurve<'_>]) -> String {
         .collect();
     folded(
         "Figures",
-        &table(&format!("{title}: figures of the curves"), &heads, &rows),
+        &table(&format!("{title}: figures of the curves"), "", &heads, &rows),
     )
 }

@@ -34,19 +34,21 @@ fn trimmed(text: &str) -> &str {
     }
 }
 
-/// A table that can be scrolled where it is too wide: a heading for each column and for each row, of texts.
-pub(crate) fn table(caption: &str, heads: &[String], rows: &[(String, Vec<String>)]) -> String {
+/// A table that can be scrolled where it is too wide: a heading for each row and for each column of cells, and in the
+/// `corner` what the rows are, of texts.
+pub(crate) fn table(caption: &str, corner: &str, heads: &[String], rows: &[(String, Vec<String>)]) -> String {
     let cell = |text: &String| format!("<td>{}</td>", escaped(text));
-    let head = |text: &String| format!("<th scope=\"col\">{}</th>", escaped(text));
+    let head = |text: &str| format!("<th scope=\"col\">{}</th>", escaped(text));
     let row = |(name, cells): &(String, Vec<String>)| {
         let cells: String = cells.iter().map(cell).collect();
         format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escaped(name))
     };
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption>\n\
-         <thead><tr>{1}</tr></thead>\n<tbody>\n{2}</tbody></table></div>\n",
+         <thead><tr>{1}{2}</tr></thead>\n<tbody>\n{3}</tbody></table></div>\n",
         escaped(caption),
-        heads.iter().map(head).collect::<String>(),
+        head(corner),
+        heads.iter().map(|text| head(text)).collect::<String>(),
         rows.iter().map(row).collect::<String>()
     )
 }
@@ -154,9 +156,13 @@ mod tests {
 
     #[test]
     fn texts_cannot_break_out() {
-        let heads = ["<b>".to_string(), "x".to_string()];
-        let found = table("\"a\"", &heads, &[("r&".to_string(), vec!["</td>".to_string()])]);
-        assert!(found.contains("&lt;b&gt;") && found.contains("&lt;/td&gt;") && found.contains("aria-label=\"&quot;a"));
+        let heads = ["<b>".to_string()];
+        let found = table("\"a\"", "<c>", &heads, &[("r&".to_string(), vec!["</td>".to_string()])]);
+        assert!(
+            found.contains("<tr><th scope=\"col\">&lt;c&gt;</th><th scope=\"col\">&lt;b&gt;</th></tr>")
+                && found.contains("&lt;/td&gt;")
+                && found.contains("aria-label=\"&quot;a")
+        );
         let json = script_json(&serde_json::json!("</script><script>alert(1)</script>"));
         assert!(!json.contains('<'), "{json}");
     }

@@ -165,7 +165,7 @@ fn marks(phase: &PhaseMemory) -> Vec<(f64, String)> {
 
 /// The table of the largest values.
 pub(crate) fn largest(title: &str, phase: &PhaseMemory) -> String {
-    let heads = ["", "size", "type", "from operation", "to"].map(str::to_string);
+    let heads = ["size", "type", "from operation", "to"].map(str::to_string);
     let row = |value: &crate::folder::memory::LargeValue| {
         let (first, last) = (value.first_step.to_string(), value.last_step.to_string());
         (
@@ -174,7 +174,7 @@ pub(crate) fn largest(title: &str, phase: &PhaseMemory) -> String {
         )
     };
     let rows: Vec<(String, Vec<String>)> = phase.largest.iter().map(row).collect();
-    table(&format!("{title}: largest values"), &heads, &rows)
+    table(&format!("{title}: largest values"), "", &heads, &rows)
 }
 
 #[cfg(test)]

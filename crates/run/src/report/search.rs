@@ -205,7 +205,7 @@ fn results(all: &[Shown]) -> String {
         .into_iter()
         .map(|(name, cell)| (name.to_string(), all.iter().map(cell).collect()))
         .collect();
-    table("Results", &heads, &rows)
+    table("Results", "", &heads, &rows)
 }
 
 /// The blocks of a network, and the bits of each as a picture.
@@ -257,7 +257,7 @@ fn network(index: usize, one: &Shown) -> String {
         "Blocks of {}, after {} channels and before {}",
         one.name, network.stem, network.last
     );
-    grid(&picture.to_html()) + &table(&caption, &heads.map(str::to_string), &rows)
+    grid(&picture.to_html()) + &table(&caption, "block", &heads.map(str::to_string), &rows)
 }
 
 /// The course of a search: a figure for each thing that it has numbers of.
@@ -337,7 +337,7 @@ fn choices(_: usize, one: &Shown) -> String {
         })
         .collect();
     let caption = format!("Blocks of the space, {}", one.name);
-    folded(&caption, &table(&caption, &heads, &rows))
+    folded(&caption, &table(&caption, "block", &heads, &rows))
 }
 
 /// The settings of the searches, as the recipe and its flags have them.
@@ -355,5 +355,5 @@ fn settings(all: &[Shown]) -> String {
         .into_iter()
         .map(|key| (key.to_string(), all.iter().map(|one| cell(one, key)).collect()))
         .collect();
-    table("Settings", &heads, &rows)
+    table("Settings", "", &heads, &rows)
 }

@@ -12,9 +12,7 @@ const CLASSES: usize = 64;
 
 /// The results: a row for each figure, a column for each run.
 pub(super) fn results(runs: &[Run]) -> String {
-    let heads: Vec<String> = std::iter::once(String::new())
-        .chain(runs.iter().map(|run| run.name.clone()))
-        .collect();
+    let heads: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     let mut row = |name: &str, of: &dyn Fn(&Run) -> Option<String>| {
         let cells: Vec<Option<String>> = runs.iter().map(of).collect();
@@ -65,7 +63,7 @@ pub(super) fn results(runs: &[Run]) -> String {
     };
     let figures = match runs {
         [_] => tiles(&rows),
-        _ => table("Results", &heads, &rows),
+        _ => table("Results", "", &heads, &rows),
     };
     figures + &explained
 }
@@ -132,23 +130,22 @@ pub(super) fn settings(runs: &[Run]) -> String {
         return String::new();
     }
     if runs.len() == 1 {
-        let heads = [String::new(), runs[0].name.clone()];
-        return folded("All settings", &table("All settings", &heads, &equal));
+        let heads = [runs[0].name.clone()];
+        return folded("All settings", &table("All settings", "", &heads, &equal));
     }
     let html = if differing.is_empty() {
         "<p>All settings are the same.</p>\n".to_string()
     } else {
         let names = runs.iter().map(|run| run.name.clone());
-        let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
-        table("Settings that differ", &heads, &differing)
+        table("Settings that differ", "", &names.collect::<Vec<_>>(), &differing)
     };
     if equal.is_empty() {
         return html;
     }
     equal.iter_mut().for_each(|(_, values)| values.truncate(1));
-    let heads = [String::new(), "all runs".to_string()];
+    let heads = ["all runs".to_string()];
     let title = "Settings that are the same in all runs";
-    html + &folded(title, &table(title, &heads, &equal))
+    html + &folded(title, &table(title, "", &heads, &equal))
 }
 
 /// The confusion matrices of the runs that have one.
@@ -227,12 +224,12 @@ pub(super) fn labels(runs: &[Run]) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let tables = own.map(|(run, file)| {
         let title = format!("{}, after step {}", run.name, file.step);
-        let heads = [title.as_str(), "Precision", "Recall", "F1", "Texts"].map(str::to_string);
+        let heads = ["Precision", "Recall", "F1", "Texts"].map(str::to_string);
         let rows = file.labels.iter().map(|row| {
             let cells = [row.precision, row.recall, row.f1].map(percent).into_iter();
             (row.name.clone(), cells.chain([number(row.support)]).collect())
         });
-        table(&title, &heads, &rows.collect::<Vec<_>>())
+        table(&title, &title, &heads, &rows.collect::<Vec<_>>())
     });
     tables.collect()
 }

@@ -23,7 +23,7 @@ mod timing;
 mod unknown_tokens;
 
 pub use self::request::Request;
-pub(crate) use self::timing::median;
+pub use self::timing::median;
 
 use self::checkpoint_clock::CheckpointClock;
 use self::log::Log;

@@ -78,7 +78,7 @@ pub(super) fn show_rate((unit, rate): (&str, f64)) -> String {
 }
 
 /// The median; 0 for an empty list.
-pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
+pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {
         0 => 0.0,

@@ -1,10 +1,11 @@
 //! `lessen bench condense`
 
 use clap::Args;
-use lessen::bench::condense::{Condensing, Measured, median};
+use lessen::bench::condense::{Condensing, Measured};
 use lessen_compile::Precision;
 use lessen_condense::{InnerEpochs, Method};
 use lessen_run::Result;
+use lessen_run::training::median;
 use lessen_train::{parse_size, show_size};
 
 use crate::say;
@@ -87,7 +88,7 @@ impl Condense {
 fn table(condensing: &Condensing, m: &Measured) -> String {
     let spread = |times: &[f64]| {
         let (least, most) = (times[0], times[times.len() - 1]);
-        format!("{:>9.1} ms   ({least:.1} .. {most:.1})", median(times))
+        format!("{:>9.1} ms   ({least:.1} .. {most:.1})", median(times.to_vec()))
     };
     let mut lines = format!(
         "{}, {} classes of {} real and {} synthetic images\n",

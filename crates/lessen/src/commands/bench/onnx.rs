@@ -8,6 +8,7 @@ use lessen::bench::onnx::{Beside, Measured, OperationTime, measure};
 use lessen::onnx::Inputs;
 use lessen_onnx::{Model, random_values};
 use lessen_run::Result;
+use lessen_run::training::median;
 use lessen_train::show_size;
 use serde_json::json;
 
@@ -74,7 +75,7 @@ fn to_text(m: &Measured) -> String {
             run_ms,
             ratios,
         })) => {
-            let [middle, ratio] = [run_ms, ratios].map(|all| all[all.len() / 2]);
+            let [middle, ratio] = [run_ms, ratios].map(|all| median(all.clone()));
             let (least, most) = (run_ms[0], run_ms[run_ms.len() - 1]);
             format!(
                 "   ONNX Runtime   {middle:>9.2} ms   ({least:.2} .. {most:.2}; version {version}); Lessen's time is \
