@@ -9,6 +9,7 @@ use lessen_graph::{DType, Tensor};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{embedding, mean_pool, positions};
+use crate::names;
 use crate::observations::NO_LABEL;
 
 /// The layout of a batch: sequences with padding, or without, or images.
@@ -96,7 +97,7 @@ impl BatchShape {
         match self {
             BatchShape::Images { size, image, .. } => {
                 let [height, width, channels] = image;
-                cx.input("images", DType::F32, &[size, height, width, channels])
+                cx.input(names::IMAGES, DType::F32, &[size, height, width, channels])
             }
             _ => cx.trace().fail("a model of images cannot read a batch of texts"),
         }
@@ -207,8 +208,8 @@ impl BatchShape {
     /// batches.
     pub(crate) fn token_labels<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
         match self {
-            BatchShape::Masked { masked, .. } => cx.input("labels", DType::I32, &[masked]),
-            _ => self.ids(cx, "labels"),
+            BatchShape::Masked { masked, .. } => cx.input(names::LABELS, DType::I32, &[masked]),
+            _ => self.ids(cx, names::LABELS),
         }
     }
 

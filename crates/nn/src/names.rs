@@ -20,6 +20,18 @@ pub const LOSS: &str = "@loss";
 /// Result of a step that clips: the norm of the gradient before it is clipped, `f32[]`.
 pub const GRADIENT_NORM: &str = "@gradient_norm";
 
+/// Data input with the images of a batch.
+pub(crate) const IMAGES: &str = "images";
+
+/// Data input with the classes of a batch.
+pub(crate) const LABELS: &str = "labels";
+
+/// Data input with the numbers that a batch is to be given, or shares of classes.
+pub(crate) const TARGETS: &str = "targets";
+
+/// Data input with the weights of a batch's examples in its loss.
+pub(crate) const WEIGHTS: &str = "weights";
+
 /// First part of the names of optimizer states, gradient sums and moving averages.
 const PREFIXES: [&str; 3] = ["@optimizer.", "@gradient.", "@ema."];
 
@@ -62,6 +74,12 @@ pub fn optimizer_state(state: &str, param: &str) -> String {
 /// Whether a name belongs to training, and so to no model function.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with(RESERVED)
+}
+
+/// Whether a parameter of a network of images cannot have a name: it belongs to training, or to a data input of models
+/// of images.
+pub fn is_taken(name: &str) -> bool {
+    is_reserved(name) || [IMAGES, LABELS, TARGETS, WEIGHTS].contains(&name)
 }
 
 /// Whether a state belongs to an optimizer, or is a moving average.

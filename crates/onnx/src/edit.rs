@@ -8,7 +8,8 @@ use prost::Message;
 
 use crate::element::Element;
 use crate::model::Model;
-use crate::proto::{GraphProto, NodeProto};
+use crate::order::each_graph;
+use crate::proto::NodeProto;
 use crate::tensor::Tensor;
 
 /// The elements of a changed initializer, computed when they are written.
@@ -55,21 +56,8 @@ pub(crate) struct Edits<'a> {
 impl Edits<'_> {
     /// No changes of a model.
     pub fn of(model: &Model) -> Edits<'static> {
-        let mut taken: HashSet<String> = model.initializers.keys().cloned().collect();
-        taken.extend(model.opaque.keys().cloned());
-        taken.extend(model.inputs.iter().map(|input| input.name.clone()));
-        for node in &model.nodes {
-            taken.extend(node.reads().map(str::to_string));
-            taken.extend(node.proto.output.iter().cloned());
-            each_graph(&node.proto, &mut |graph| {
-                taken.extend(graph.input.iter().chain(&graph.output).map(|value| value.name.clone()));
-                taken.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
-                let names = graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output));
-                taken.extend(names.cloned());
-            });
-        }
         Edits {
-            taken,
+            taken: model.names(),
             ..Edits::default()
         }
     }
@@ -129,6 +117,23 @@ impl Edits<'_> {
         node
     }
 
+    /// Gives new nodes names that no other node has.
+    pub fn name_nodes(&mut self, model: &Model) {
+        let mut taken = HashSet::new();
+        for (position, node) in model.nodes.iter().enumerate() {
+            if !self.replaced.contains_key(&position) {
+                taken.insert(node.proto.name.clone());
+            }
+            each_graph(&node.proto, &mut |graph| {
+                taken.extend(graph.node.iter().map(|node| node.name.clone()));
+            });
+        }
+        for node in self.new_nodes().filter(|node| !node.name.is_empty()) {
+            node.name = unused(&node.name, &taken);
+            taken.insert(node.name.clone());
+        }
+    }
+
     /// All nodes that are not the model's own.
     pub fn new_nodes(&mut self) -> impl Iterator<Item = &mut NodeProto> {
         let positions = [&mut self.before, &mut self.replaced, &mut self.behind];
@@ -145,19 +150,6 @@ pub(crate) fn unused(wanted: &str, taken: &HashSet<String>) -> String {
     let numbered = (2..).map(|number: u64| format!("{wanted}_{number}"));
     let mut free = numbered.filter(|name| !taken.contains(name));
     free.next().unwrap_or_default()
-}
-
-/// Calls `each` with every graph in a node's attributes, and in the nodes of those graphs.
-pub(crate) fn each_graph(node: &NodeProto, each: &mut dyn FnMut(&GraphProto)) {
-    let mut open: Vec<&NodeProto> = vec![node];
-    while let Some(node) = open.pop() {
-        for attribute in &node.attribute {
-            for graph in attribute.g.iter().chain(&attribute.graphs) {
-                each(graph);
-                open.extend(&graph.node);
-            }
-        }
-    }
 }
 
 /// A node without attributes.

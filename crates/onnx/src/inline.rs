@@ -47,6 +47,7 @@ impl Model {
         model.nodes.splice(0..0, constants);
         model.order()?;
         model.check()?;
+        model.check_names()?;
         model.check_scales()?;
         Ok(model)
     }
@@ -86,6 +87,7 @@ impl Model {
         let mut inliner = Inliner {
             functions: HashMap::new(),
             calls: 0,
+            taken: self.names(),
             bytes: MOST_BYTES.saturating_add(self.source.all().len.saturating_mul(4)),
             open: Vec::new(),
         };
@@ -126,6 +128,8 @@ struct Inliner {
     functions: HashMap<Key, Arc<(FunctionProto, u64)>>,
     /// Calls so far, which tell names of one from names of another.
     calls: usize,
+    /// The names of the file's values.
+    taken: HashSet<String>,
     /// Bytes that functions may still take.
     bytes: u64,
     /// The functions that are being replaced.
@@ -154,18 +158,29 @@ impl Inliner {
             [] => opsets.clone(),
             all => all.to_vec().into(),
         };
-        self.calls += 1;
+        let prefix = self.prefix(&function.name);
         let Some(left) = self.bytes.checked_sub(bytes + 64) else {
             return Err(Error::user("its functions are too large where they are written out"));
         };
         self.bytes = left;
-        let nodes = written_out(function, &node, self.calls)?;
+        let nodes = written_out(function, &node, prefix)?;
         self.open.push(key);
         for node in nodes {
             self.expand(node, &own, out)?;
         }
         self.open.pop();
         Ok(())
+    }
+
+    /// What the names of a call begin with, and no name of the file or of another call.
+    fn prefix(&mut self, function: &str) -> String {
+        loop {
+            self.calls += 1;
+            let prefix = format!("{function}#{}/", self.calls);
+            if !self.taken.iter().any(|name| name.starts_with(&prefix)) {
+                return prefix;
+            }
+        }
     }
 
     /// Replaces the calls in a graph inside of a node, whose nodes all are of one version.
@@ -191,7 +206,7 @@ impl Inliner {
 }
 
 /// The nodes of a function for a call, with names that no other call has.
-fn written_out(function: &FunctionProto, call: &NodeProto, number: usize) -> Result<Vec<NodeProto>> {
+fn written_out(function: &FunctionProto, call: &NodeProto, prefix: String) -> Result<Vec<NodeProto>> {
     for (what, given, has) in [
         ("inputs", call.input.len(), function.input.len()),
         ("outputs", call.output.len(), function.output.len()),
@@ -205,7 +220,7 @@ fn written_out(function: &FunctionProto, call: &NodeProto, number: usize) -> Res
     }
     let mut names = Names {
         known: HashMap::new(),
-        prefix: format!("{}#{number}/", function.name),
+        prefix,
     };
     for (i, name) in function.input.iter().enumerate() {
         names.known.insert(name, call.input.get(i).map_or("", String::as_str));

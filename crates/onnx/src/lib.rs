@@ -17,6 +17,7 @@ mod host;
 mod import;
 mod inline;
 mod model;
+mod names;
 mod narrow;
 mod network;
 mod order;

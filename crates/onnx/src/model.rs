@@ -8,6 +8,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use prost::Message;
 
+use crate::names::is_own;
 use crate::order;
 use crate::proto::{AttributeProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use crate::tensor::Tensor;
@@ -92,7 +93,7 @@ pub struct Model {
     pub(crate) opaque: HashMap<String, (u32, Span)>,
     /// Inputs that the caller gives, in order.
     pub inputs: Vec<ValueInfoProto>,
-    /// Inputs that the caller may give in place of the initializers of their names.
+    /// Inputs with initializers of their names; see [`Model::may_be_given`].
     pub overridable: Vec<ValueInfoProto>,
     /// Outputs, in order.
     pub outputs: Vec<ValueInfoProto>,
@@ -149,6 +150,7 @@ impl Model {
         (model.overridable, model.inputs) = (overridable, inputs);
         model.order()?;
         model.check()?;
+        model.check_names()?;
         Ok(model)
     }
 
@@ -169,6 +171,12 @@ impl Model {
             Some(Payload::Number(version)) => version,
             _ => 0,
         }
+    }
+
+    /// Whether a run may give another value in place of an initializer. Before version 4 of the format, every
+    /// initializer is among the inputs, and none may be given.
+    pub fn may_be_given(&self, initializer: &str) -> bool {
+        self.format_version() >= 4 && self.overridable.iter().any(|input| input.name == initializer)
     }
 
     /// The error of a model that cannot be used.
@@ -276,6 +284,37 @@ impl Model {
             .filter_map(|position| nodes[position].take())
             .collect();
         Ok(())
+    }
+
+    /// The names of all values, in the graphs inside of nodes as well.
+    pub(crate) fn names(&self) -> HashSet<String> {
+        let inputs = self.inputs.iter().chain(&self.overridable);
+        let values = inputs.chain(&self.outputs).map(|value| &value.name);
+        let mut names: HashSet<String> = values.cloned().collect();
+        names.extend(self.initializers.keys().chain(self.opaque.keys()).cloned());
+        for node in &self.nodes {
+            names.extend(node.reads().map(str::to_string));
+            names.extend(node.proto.output.iter().cloned());
+            order::each_graph(&node.proto, &mut |graph| {
+                names.extend(graph.input.iter().chain(&graph.output).map(|value| value.name.clone()));
+                names.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
+                let inner = graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output));
+                names.extend(inner.cloned());
+            });
+        }
+        names
+    }
+
+    /// Checks that no value has a name that Lessen makes.
+    pub(crate) fn check_names(&self) -> Result<()> {
+        match self.names().iter().filter(|name| is_own(name)).min() {
+            Some(name) => Err(self.error(&format!(
+                "the name of the value `{}` begins with a control character that Lessen keeps for names of its own; rename \
+                 it",
+                name.escape_debug()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Checks that each value is defined once, before it is read.

@@ -167,6 +167,19 @@ pub(crate) fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
         .flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
 }
 
+/// Calls `each` with every graph in a node's attributes, and in the nodes of those graphs.
+pub(crate) fn each_graph(node: &NodeProto, each: &mut dyn FnMut(&GraphProto)) {
+    let mut open: Vec<&NodeProto> = vec![node];
+    while let Some(node) = open.pop() {
+        for attribute in &node.attribute {
+            for graph in attribute.g.iter().chain(&attribute.graphs) {
+                each(graph);
+                open.extend(&graph.node);
+            }
+        }
+    }
+}
+
 /// The graphs of an attribute, to change them.
 pub(crate) fn graphs_mut(attribute: &mut AttributeProto) -> impl Iterator<Item = &mut GraphProto> {
     attribute.g.iter_mut().chain(&mut attribute.graphs)

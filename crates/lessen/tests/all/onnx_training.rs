@@ -271,3 +271,53 @@ fn what_does_not_go_together_is_refused() {
         "{sentence}"
     );
 }
+
+/// Initializers may be called as the data inputs of models are, and as states of training are.
+#[test]
+fn initializers_may_have_the_names_of_data_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (bars(dir), recipe(dir, ""));
+    let [height, width] = sides();
+    let pads: &[(&str, &[u64])] = &[("pads", &[1, 1, 1, 1])];
+    let windows: &[(&str, &[u64])] = &[("kernel_shape", &[4, 4]), ("strides", &[4, 4])];
+    Graph::default()
+        .input("input", F32, &[Extent::Named("batch"), Extent::Size(1), height, width])
+        .floats("images", &[4, 1, 3, 3], &numbers(36, 0.0))
+        .floats("targets", &[4], &numbers(4, 0.0))
+        .floats("@lr", &[4, 4, 3, 3], &numbers(144, 0.0))
+        .floats("labels", &[3, 16], &numbers(48, 0.0))
+        .floats("weights", &[3], &numbers(3, 0.0))
+        .node_with("Conv", "one", &["input", "images", "targets"], pads)
+        .node("Relu", "relu", &["one"])
+        .node_with("Conv", "two", &["relu", "@lr"], pads)
+        .node_with("AveragePool", "halves", &["two"], windows)
+        .node("Flatten", "features", &["halves"])
+        .node_with(
+            "Gemm",
+            "scores",
+            &["features", "labels", "weights"],
+            &[("transB", &[1])],
+        )
+        .output("scores", F32)
+        .write(&dir.join("net.onnx"));
+    let flags = ["--init", "net.onnx", "--steps", "3", "--out", "run", "-q"];
+    succeed(dir, &train_on(&recipe, &data, &flags));
+    let scores = json(dir, &["eval", "run", "--split", "test", "--json"]);
+    succeed(dir, &["export", "run", "--onnx", "again.onnx"]);
+    let flags = [
+        "--init",
+        "again.onnx",
+        "--steps",
+        "1",
+        "--set",
+        "train.lr=0",
+        "--out",
+        "second",
+        "-q",
+    ];
+    succeed(dir, &train_on(&recipe, &data, &flags));
+    let again = json(dir, &["eval", "second", "--split", "test", "--json"]);
+    let difference = again["test_loss"].as_f64().unwrap() - scores["test_loss"].as_f64().unwrap();
+    assert!(difference.abs() < 1e-4, "{again} {scores}");
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::found::Rest;
 use super::receive::Take;
+use crate::names::is_taken;
 use crate::params::ParamSpec;
 use lessen_base::{Error, Result};
 use lessen_onnx::NetworkFile;
@@ -18,7 +19,7 @@ pub(super) fn load_onnx(
     may_lack: &dyn Fn(&str) -> bool,
     take: &mut Take<'_>,
 ) -> Result<Rest> {
-    let file = NetworkFile::open(path)?;
+    let file = NetworkFile::open(path, &is_taken)?;
     let has = |param: &&ParamSpec| file.shape(&param.name) == Some(&param.shape[..]);
     let lacking: Vec<&ParamSpec> = params.iter().filter(|param| !has(param)).collect();
     if let Some(param) = lacking.iter().find(|param| !may_lack(&param.name)) {

@@ -17,6 +17,7 @@ use lessen_graph::{DType, Tensor};
 pub use crate::batch::BatchShape;
 use crate::context::Context;
 use crate::loss::{cross_entropy, cross_entropy_of_shares};
+use crate::names;
 use crate::observations;
 
 /// The outputs of a model.
@@ -51,8 +52,8 @@ fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> O
 /// `weights`.
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>, multi_label: bool) -> Outputs<'g> {
     if batch.is_mixed() {
-        let targets = cx.input("targets", DType::F32, &[batch.size(), logits.dim(-1)]);
-        let weights = cx.input("weights", DType::F32, &[batch.size()]);
+        let targets = cx.input(names::TARGETS, DType::F32, &[batch.size(), logits.dim(-1)]);
+        let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);
         observations::logits(cx, logits, || weights.gt(weights.scalar_like(0.0)));
         return Outputs {
             loss: cross_entropy_of_shares(cx, logits, targets, weights),
@@ -60,8 +61,8 @@ fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>, 
         };
     }
     if multi_label {
-        let targets = cx.input("targets", DType::F32, &[batch.size(), logits.dim(-1)]);
-        let weights = cx.input("weights", DType::F32, &[batch.size()]);
+        let targets = cx.input(names::TARGETS, DType::F32, &[batch.size(), logits.dim(-1)]);
+        let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);
         let zero = logits.scalar_like(0.0);
         let losses = logits.maximum(zero) - logits * targets + ((-logits.maximum(-logits)).exp() + 1.0).log();
         let count = weights.sum().maximum(weights.scalar_like(1.0));
@@ -72,12 +73,12 @@ fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>, 
         };
     }
     if logits.dim(-1) > 1 {
-        let labels = cx.input("labels", DType::I32, &[batch.size()]);
+        let labels = cx.input(names::LABELS, DType::I32, &[batch.size()]);
         return class_loss(cx, logits, labels);
     }
     let prediction = logits.reshape(&[batch.size()]);
-    let targets = cx.input("targets", DType::F32, &[batch.size()]);
-    let weights = cx.input("weights", DType::F32, &[batch.size()]);
+    let targets = cx.input(names::TARGETS, DType::F32, &[batch.size()]);
+    let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);
     let error = prediction - targets;
     let count = weights.sum().maximum(weights.scalar_like(1.0));
     Outputs {

@@ -18,6 +18,7 @@ use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{BatchNorm, batch_norm_of};
 use crate::loss::Loss;
 use crate::model::class::{ModelClass, settings_in_config};
+use crate::names::is_taken;
 use crate::norm_kind::NormKind;
 use crate::quantization::Quantization;
 
@@ -75,7 +76,9 @@ impl OnnxClassifierConfig {
     /// A field that is missing or wrong, a file that is no such network, and images or classes that do not fit it.
     pub fn from_fields(fields: &Fields) -> Result<OnnxClassifierConfig> {
         if let Some(path) = fields.beside(UNTRAINED)? {
-            return Ok(OnnxClassifierConfig::of(NetworkFile::open(&path)?.into_network()));
+            return Ok(OnnxClassifierConfig::of(
+                NetworkFile::open(&path, &is_taken)?.into_network(),
+            ));
         }
         let Some(path) = fields.beside(FIELD)? else {
             return Err(fields.error(

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::edit::{Edits, each_graph, unused};
+use crate::edit::Edits;
 use crate::model::Model;
 use crate::proto::NodeProto;
 
@@ -45,7 +45,7 @@ pub(super) fn settle(model: &Model, shortened: &[(String, String)], edits: &mut 
         .map(|(old, short)| (short.as_str(), old.as_str()))
         .collect();
     rename(model, &old, edits);
-    name_nodes(model, edits);
+    edits.name_nodes(model);
 }
 
 /// Gives values the names in `old`, which nothing else has any more.
@@ -85,23 +85,6 @@ fn rename(model: &Model, old: &HashMap<&str, &str>, edits: &mut Edits<'_>) {
         }
     }
     edits.retyped.extend(old.values().map(|name| name.to_string()));
-}
-
-/// Gives new nodes names that no other node has.
-fn name_nodes(model: &Model, edits: &mut Edits<'_>) {
-    let mut taken = HashSet::new();
-    for (position, node) in model.nodes.iter().enumerate() {
-        if !edits.replaced.contains_key(&position) {
-            taken.insert(node.proto.name.clone());
-        }
-        each_graph(&node.proto, &mut |graph| {
-            taken.extend(graph.node.iter().map(|node| node.name.clone()));
-        });
-    }
-    for node in edits.new_nodes().filter(|node| !node.name.is_empty()) {
-        node.name = unused(&node.name, &taken);
-        taken.insert(node.name.clone());
-    }
 }
 
 /// The names that outputs of the model follow from.

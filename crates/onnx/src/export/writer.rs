@@ -99,8 +99,9 @@ impl Writer {
             format!("/{}/{op_type}", self.scope)
         };
         let name = self.fresh(&place);
-        let output: Vec<String> = (0..outputs).map(|i| format!("{name}_output_{i}")).collect();
-        self.names.extend(output.iter().cloned());
+        let output: Vec<String> = (0..outputs)
+            .map(|i| self.fresh(&format!("{name}_output_{i}")))
+            .collect();
         self.nodes.push(NodeProto {
             input: inputs.iter().map(ToString::to_string).collect(),
             output: output.clone(),

@@ -10,6 +10,7 @@ use super::{CodeStates, HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
 use crate::element::Element;
 use crate::host::{HostTensor, HostValue};
 use crate::model::Node;
+use crate::names::OwnName;
 use crate::tensor::Tensor as Stored;
 use crate::wire::Source;
 
@@ -178,7 +179,7 @@ impl<'g> Call<'_, 'g> {
         }
         match &mut self.constants {
             Some(constants) if array.data.len() > MOST_INLINE => {
-                let name = format!("constant {}", constants.len());
+                let name = OwnName::Constant(constants.len()).to_string();
                 let tensor = self.trace.state(&name, array.ty.dtype, &array.ty.shape);
                 constants.insert(name, Arc::new(array));
                 tensor

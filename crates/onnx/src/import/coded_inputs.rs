@@ -1,5 +1,6 @@
 //! Inputs of nodes on integers of 8 bits: codes, scales, zero points, and weights as rows of codes.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use lessen_base::Result;
@@ -7,23 +8,13 @@ use lessen_graph::{Array, DType, Tensor, Type};
 
 use super::Value;
 use super::call::Call;
-use super::codes::Codes;
+use super::codes::{Codes, CodesKey, Order};
 use crate::element::Element;
 use crate::host::{Data, HostTensor};
+use crate::names::OwnName;
 
 /// The code of zero of a weight.
 const MIDDLE: i32 = 128;
-
-/// How a weight lies in a file; its codes are rows, one for each column of the product.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Columns `[N, K]`.
-    Columns,
-    /// Rows `[K, N]`.
-    Rows,
-    /// Kernels `[O, C, KH, KW]` or `[O, C, KW]`, whose codes are `[O, KH KW C]`.
-    Kernels,
-}
 
 /// A weight's codes as a state, and a scale for each of its columns.
 pub(super) struct Weight<'g> {
@@ -252,21 +243,21 @@ impl<'g> Call<'_, 'g> {
             }
             levels.push(sum);
         }
-        let tag = match order {
-            Order::Columns => "columns",
-            Order::Rows => "rows",
-            Order::Kernels => "kernels",
-        };
-        let name = format!("codes of {name}, {tag}");
         let Some(states) = &mut self.codes else {
             return self.unknown("a weight of integers");
         };
-        let codes = match states.get(&name) {
-            Some((tensor, _)) => *tensor,
-            None => {
-                let tensor = self.trace.state(&name, DType::U8, &[columns, k]);
+        let key = CodesKey {
+            name: name.to_string(),
+            order,
+            zeros,
+        };
+        let own = OwnName::Codes(states.len()).to_string();
+        let codes = match states.entry(key) {
+            Entry::Occupied(found) => found.get().1,
+            Entry::Vacant(place) => {
+                let tensor = self.trace.state(&own, DType::U8, &[columns, k]);
                 let array = HostTensor::new(&[columns, k], codes)?;
-                states.insert(name, (tensor, Arc::new(array)));
+                place.insert((own, tensor, Arc::new(array)));
                 tensor
             }
         };

@@ -43,5 +43,26 @@ pub(crate) struct Restored {
     pub values: Arc<HostTensor>,
 }
 
-/// States of codes by name.
-pub(crate) type CodeStates<'g> = BTreeMap<String, (Tensor<'g>, Arc<HostTensor>)>;
+/// How a weight lies in a file; its codes are rows, one for each column of the product.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Order {
+    /// Columns `[N, K]`.
+    Columns,
+    /// Rows `[K, N]`.
+    Rows,
+    /// Kernels `[O, C, KH, KW]` or `[O, C, KW]`, whose codes are `[O, KH KW C]`.
+    Kernels,
+}
+
+/// What the codes of a weight depend on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct CodesKey {
+    /// The name of its integers.
+    pub name: String,
+    pub order: Order,
+    /// What is taken from the integers of each column, or of all.
+    pub zeros: Vec<i32>,
+}
+
+/// States of codes: names, values and elements.
+pub(crate) type CodeStates<'g> = BTreeMap<CodesKey, (String, Tensor<'g>, Arc<HostTensor>)>;

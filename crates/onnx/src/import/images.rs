@@ -6,8 +6,8 @@ use lessen_graph::{Pool2d, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::coded_inputs::Order;
 use super::coded_source::Source;
+use super::codes::Order;
 use super::layout::{behind, channels_first, channels_last, of_channels};
 use super::windows::{Windows, options};
 

@@ -13,6 +13,7 @@ use super::sizes::Sizes;
 use super::{Imported, MOST_INLINE, MOST_KNOWN, MOST_KNOWN_TOGETHER, Value, extents, inferred, known};
 use crate::element::Element;
 use crate::model::{Model, Node};
+use crate::names::OwnName;
 use crate::proto::ValueInfoProto;
 use crate::tensor::Tensor;
 
@@ -349,7 +350,7 @@ impl<'m, 'g> Importer<'m, 'g> {
 
     /// Makes a value an output of the graph that is none of the model.
     fn probe(&mut self, name: &str, tensor: Traced<'g>) {
-        let probe = format!("read by an opaque node: {name}");
+        let probe = OwnName::Read(name).to_string();
         if !self.probes.contains(&probe) {
             self.trace.output(&probe, tensor);
             self.probes.push(probe);

@@ -7,7 +7,8 @@ use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Type, concat};
 
 use super::Value;
 use super::call::{Call, Operators};
-use super::coded_inputs::{Order, Weight};
+use super::coded_inputs::Weight;
+use super::codes::Order;
 use super::layout::{channels_first, channels_last};
 use super::quantized::{Zero, integer_product, kernels, lacking};
 use super::windows::{Windows, options};

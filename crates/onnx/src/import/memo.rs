@@ -17,8 +17,8 @@ const SMALL: usize = 64;
 /// Type and bits of a small constant.
 type Bits = (DType, Vec<usize>, Vec<u64>);
 
-/// The operator and the addresses of inputs.
-type Call<'m> = (&'m str, Vec<usize>);
+/// The operator, its version and the addresses of inputs.
+type Call<'m> = (&'m str, i64, Vec<usize>);
 
 /// Nodes with the outputs that they gave.
 type Given<'m> = Vec<(&'m Node, Vec<Arc<Array>>)>;
@@ -63,26 +63,28 @@ impl<'m> Memo<'m> {
         let Some(known) = known.collect::<Option<Vec<Option<Arc<Array>>>>>() else {
             return Ok(None);
         };
-        if let Some(outputs) = self.get(node, &known) {
+        if let Some(outputs) = self.get((node, opset), &known) {
             return Ok(Some((outputs, false)));
         }
         let outputs = evaluated(node, opset, operator, &known, source)?;
         let outputs: Vec<Arc<Array>> = outputs.into_iter().map(|array| self.shared(array)).collect();
-        self.insert(node, &known, &outputs);
+        self.insert((node, opset), &known, &outputs);
         Ok(Some((outputs, true)))
     }
 
     /// The outputs that an equal node gave for the same inputs.
-    fn get(&self, node: &Node, inputs: &[Option<Arc<Array>>]) -> Option<Vec<Arc<Array>>> {
-        let found = self.results.get(&(node.proto.op_type.as_str(), addresses(inputs)))?;
+    fn get(&self, (node, opset): (&Node, i64), inputs: &[Option<Arc<Array>>]) -> Option<Vec<Arc<Array>>> {
+        let found = self
+            .results
+            .get(&(node.proto.op_type.as_str(), opset, addresses(inputs)))?;
         let (_, outputs) = found.iter().find(|(other, _)| is_same(node, other))?;
         Some(outputs.clone())
     }
 
     /// Remembers the outputs of a node.
-    fn insert(&mut self, node: &'m Node, inputs: &[Option<Arc<Array>>], outputs: &[Arc<Array>]) {
+    fn insert(&mut self, (node, opset): (&'m Node, i64), inputs: &[Option<Arc<Array>>], outputs: &[Arc<Array>]) {
         self.kept.extend(inputs.iter().flatten().cloned());
-        let key = (node.proto.op_type.as_str(), addresses(inputs));
+        let key = (node.proto.op_type.as_str(), opset, addresses(inputs));
         self.results.entry(key).or_default().push((node, outputs.to_vec()));
     }
 }

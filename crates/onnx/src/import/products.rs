@@ -4,8 +4,8 @@ use lessen_base::Result;
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::coded_inputs::Order;
 use super::coded_source::Source;
+use super::codes::Order;
 
 pub(crate) const OPERATORS: Operators = &[("Gemm", gemm), ("MatMul", matmul)];
 

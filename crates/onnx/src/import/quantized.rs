@@ -6,8 +6,8 @@ use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Type};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::coded_inputs::{Order, Weight};
-use super::codes::Codes;
+use super::coded_inputs::Weight;
+use super::codes::{Codes, Order};
 use super::layout::{behind, channels_first, channels_last, of_channels, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;

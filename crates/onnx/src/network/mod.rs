@@ -22,6 +22,7 @@ use lessen_graph::{DType, Tensor, Trace};
 
 use self::head::Head;
 use crate::model::Model;
+use crate::names::OwnName;
 use crate::proto::{Dimension, ValueInfoProto};
 use crate::wire::Source;
 
@@ -292,7 +293,11 @@ impl Network {
     /// The logits of a trial, with states as parameters.
     fn trial<'g>(&self, trace: &'g Trace, [height, width]: [usize; 2], classes: Option<usize>) -> Result<Tensor<'g>> {
         let traced = trace.attempt_described(|| {
-            let images = trace.input("images", DType::F32, &[TRIED, height, width, self.channels]);
+            let images = trace.input(
+                &OwnName::Images.to_string(),
+                DType::F32,
+                &[TRIED, height, width, self.channels],
+            );
             tracer::traced(self, &Trial { trace }, images, classes)
         });
         traced?

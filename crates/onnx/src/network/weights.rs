@@ -53,15 +53,15 @@ pub struct NetworkFile {
 }
 
 impl NetworkFile {
-    /// Opens a file.
+    /// Opens a file. A parameter whose name `is_taken` has another one, `file.` and its own.
     ///
     /// # Errors
     /// A file that cannot be read or lacks the file of its elements, is no classifier of images, or has operators that
     /// are not trained.
-    pub fn open(path: &Path) -> Result<NetworkFile> {
+    pub fn open(path: &Path, is_taken: &dyn Fn(&str) -> bool) -> Result<NetworkFile> {
         let model = Model::open_to_run(path)?;
         refusals::check_values(&model)?;
-        let mut draft = Draft::of(&model);
+        let mut draft = Draft::of(&model, is_taken);
         let mut remarks: Vec<String> = draft.without_probabilities().into_iter().collect();
         refusals::check_nodes(&model, &draft.live())?;
         draft.claim_weights()?;
@@ -145,6 +145,8 @@ struct Draft<'m> {
     output: String,
     producers: HashMap<String, usize>,
     claims: Vec<Claim>,
+    /// Names that no parameter can have.
+    is_taken: &'m dyn Fn(&str) -> bool,
     /// Names that no further parameter can have.
     taken: HashSet<String>,
     /// The names of all values.
@@ -152,7 +154,7 @@ struct Draft<'m> {
 }
 
 impl<'m> Draft<'m> {
-    fn of(model: &'m Model) -> Draft<'m> {
+    fn of(model: &'m Model, is_taken: &'m dyn Fn(&str) -> bool) -> Draft<'m> {
         let nodes: Vec<NodeProto> = model.nodes.iter().map(|node| node.proto.clone()).collect();
         let outputs = nodes.iter().enumerate();
         let outputs = outputs.flat_map(|(place, node)| node.output.iter().map(move |name| (name.clone(), place)));
@@ -164,6 +166,7 @@ impl<'m> Draft<'m> {
             producers: outputs.filter(|(name, _)| !name.is_empty()).collect(),
             nodes,
             claims: Vec::new(),
+            is_taken,
             taken: HashSet::new(),
         }
     }
@@ -301,7 +304,9 @@ impl<'m> Draft<'m> {
     /// Adds a parameter; its name, which is like the wanted one.
     fn add(&mut self, wanted: &str, tensor: Tensor, [is_statistic, is_term]: [bool; 2]) -> String {
         let is_free = self.taken.insert(wanted.to_string());
-        let name = if is_free {
+        let name = if (self.is_taken)(wanted) {
+            unused(&format!("file.{wanted}"), &self.names)
+        } else if is_free {
             wanted.to_string()
         } else {
             unused(wanted, &self.names)

@@ -22,8 +22,9 @@ pub(super) struct Writer<'m> {
     /// their scale and zero point.
     restored: HashMap<String, String>,
     integers: HashMap<String, [String; 3]>,
-    /// The integers of weights: their names, and those of their scales and zero points.
-    weights: HashMap<(String, bool), [String; 3]>,
+    /// The integers of weights: their names, and those of their scales and zero points, by the weight's name, how its
+    /// columns lie, and whether it is turned.
+    weights: HashMap<(String, Layout, bool), [String; 3]>,
 }
 
 impl<'m> Writer<'m> {
@@ -58,6 +59,7 @@ impl<'m> Writer<'m> {
                 self.edits.dropped.insert(name.to_string());
             }
         }
+        self.edits.name_nodes(self.model);
         self.edits
     }
 
@@ -89,7 +91,7 @@ impl<'m> Writer<'m> {
     /// Makes a product one of integers in the range of its input; none, or why it stays as it is.
     pub fn in_own_range(&mut self, product: &Product<'_>) -> Result<Option<String>> {
         let proto = &product.node.proto;
-        if product.weight.layout == Layout::Kernels {
+        if matches!(product.weight.layout, Layout::Kernels | Layout::TransposedKernels) {
             return Ok(Some("images need ranges from data (--calibrate)".to_string()));
         }
         let is_one = |name: &str| product.node.attribute(name).is_none_or(|attribute| attribute.f == 1.0);
@@ -167,7 +169,7 @@ impl<'m> Writer<'m> {
     /// The integers of a weight as initializers; `as_rows` as `[K, N]`.
     fn weight(&mut self, product: &Product<'_>, as_rows: bool) -> Result<[String; 3]> {
         let (weight, turns) = (&product.weight, as_rows && product.weight.layout == Layout::Columns);
-        let key = (weight.name().to_string(), turns);
+        let key = (weight.name().to_string(), weight.layout, turns);
         if let Some(names) = self.weights.get(&key) {
             return Ok(names.clone());
         }

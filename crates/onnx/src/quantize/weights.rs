@@ -12,7 +12,7 @@ use crate::tensor::{Elements, Tensor};
 const LEVELS: f64 = 127.0;
 
 /// How a weight lies: the axis that columns of the product are along.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Layout {
     /// `[K, N]`, of `MatMul`, and of `Gemm` that does not turn it.
     Rows,
@@ -20,6 +20,8 @@ pub(super) enum Layout {
     Columns,
     /// `[O, C, ...]`, of `Conv`.
     Kernels,
+    /// `[C, O / groups, ...]`, of `ConvTranspose`; groups share the scales of columns.
+    TransposedKernels,
 }
 
 /// A weight in single precision that never changes.
@@ -47,14 +49,18 @@ impl<'m> Weight<'m> {
             "Gemm" if turns("transB") => (Layout::Columns, 2..3),
             "Gemm" => (Layout::Rows, 2..3),
             "Conv" => (Layout::Kernels, 3..5),
+            "ConvTranspose" => (Layout::TransposedKernels, 3..5),
             _ => return None,
         };
         let name = node.input(1)?;
         let tensor = model.initializers.get(name);
-        let is_fixed = !model.overridable.iter().any(|input| input.name == name);
-        let Some(tensor) = tensor.filter(|_| is_fixed) else {
-            return Some(Err("its second factor is computed".to_string()));
+        let Some(tensor) = tensor else {
+            return Some(Err("its weight is computed".to_string()));
         };
+        if model.may_be_given(name) {
+            let reason = format!("its weight is the default of the input `{name}`, which a run may give");
+            return Some(Err(reason));
+        }
         if tensor.element != Element::F32 {
             return Some(Err(format!("its weight is {}", tensor.element)));
         }
@@ -74,7 +80,7 @@ impl<'m> Weight<'m> {
     /// The axis of columns.
     pub fn axis(&self) -> i64 {
         match self.layout {
-            Layout::Rows => 1,
+            Layout::Rows | Layout::TransposedKernels => 1,
             Layout::Columns | Layout::Kernels => 0,
         }
     }

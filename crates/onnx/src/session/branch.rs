@@ -7,6 +7,7 @@ use lessen_base::{Error, Result};
 
 use crate::host::HostTensor;
 use crate::model::Node;
+use crate::names::OwnName;
 use crate::order::captured;
 use crate::proto::{GraphProto, NodeProto};
 
@@ -30,12 +31,16 @@ pub(super) fn inlined(node: &Node, condition: bool) -> Result<Inlined> {
         )));
     }
     let own = node.proto.output.iter().find(|output| !output.is_empty());
-    let prefix = format!("{}/{name}", own.map_or("", String::as_str));
+    let output = own.map_or("", String::as_str);
+    let named = |value: &str| {
+        let branch = name;
+        OwnName::InBranch { output, branch, value }.to_string()
+    };
     let mut names = HashMap::new();
     let defined = graph.node.iter().flat_map(|inner| &inner.output);
     let defined = defined.chain(graph.initializer.iter().map(|tensor| &tensor.name));
     for inner in defined.filter(|inner| !inner.is_empty()) {
-        names.insert(inner.clone(), format!("{prefix}/{inner}"));
+        names.insert(inner.clone(), named(inner));
     }
     let mut initializers = Vec::with_capacity(graph.initializer.len());
     for tensor in &graph.initializer {
@@ -52,7 +57,7 @@ pub(super) fn inlined(node: &Node, condition: bool) -> Result<Inlined> {
                 NodeProto {
                     input: vec![renamed(&inner.name, &names)],
                     output: vec![outer.clone()],
-                    name: format!("{prefix}/{}", inner.name),
+                    name: named(&inner.name),
                     op_type: "Identity".to_string(),
                     ..NodeProto::default()
                 },

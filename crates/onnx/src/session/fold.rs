@@ -9,6 +9,7 @@ use super::constants::bytes;
 use crate::element::Element;
 use crate::host::{Data, HostTensor, HostValue};
 use crate::model::{Model, Node};
+use crate::names::OwnName;
 
 /// The nodes of a model and new weights by name.
 type Folded = (Vec<Arc<Node>>, HashMap<String, HostValue>);
@@ -117,7 +118,7 @@ fn merged(
         return Ok(None);
     };
     let mut both = convolution.clone();
-    let names = [format!("{output}/folded weight"), format!("{output}/folded bias")];
+    let names = ["weight", "bias"].map(|part| OwnName::Folded(part, output).to_string());
     both.proto.input.truncate(1);
     both.proto.input.extend(names.iter().cloned());
     both.proto.output = vec![output.clone()];

@@ -52,7 +52,7 @@ pub fn residual(first_axis: Extent) -> Builder {
 /// Writes a file with an output, and opens it.
 pub fn opened(folder: &Path, mut b: Builder, output: &str) -> lessen_base::Result<NetworkFile> {
     b.output(output);
-    NetworkFile::open(&b.write(folder, "model.onnx"))
+    NetworkFile::open(&b.write(folder, "model.onnx"), &|_| false)
 }
 
 /// Norms with statistics of the batch where `training`, else with the running ones.
@@ -364,4 +364,43 @@ fn nodes_of_training_are_known() {
     );
     assert_ne!(found["logits"], plain["logits"], "values are dropped");
     assert!(file.network().is_of_head("fc.weight"));
+}
+
+/// Names that others have in a graph are not those of parameters; all else of the network is the same.
+#[test]
+fn parameters_have_other_names_where_theirs_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [
+        ("conv1.weight", "images"),
+        ("bn1.weight", "labels"),
+        ("bn1.running_mean", "@lr"),
+        ("fc.bias", "@ema.images"),
+    ];
+    let own = opened(folder.path(), residual(Extent::Named("n")), "scores").unwrap();
+    let mut b = residual(Extent::Named("n"));
+    for (old, new) in names {
+        let tensors = b.graph.initializer.iter_mut().map(|tensor| &mut tensor.name);
+        let read = b.graph.node.iter_mut().flat_map(|node| &mut node.input);
+        tensors
+            .chain(read)
+            .filter(|name| *name == old)
+            .for_each(|name| *name = new.to_string());
+    }
+    b.output("scores");
+    let is_taken = |name: &str| name == "images" || name == "labels" || name.starts_with('@');
+    let file = NetworkFile::open(&b.write(folder.path(), "other.onnx"), &is_taken).unwrap();
+    let other = file.network();
+    assert!(other.parameters().iter().all(|own| !is_taken(&own.name)));
+    let expected = computed(own.network(), &given(&own), false);
+    let found = computed(other, &given(&file), false);
+    assert_eq!(found["logits"], expected["logits"]);
+    for (old, new) in names.into_iter().filter(|(old, _)| *old != "bn1.running_mean") {
+        assert_eq!(
+            found[&format!("by file.{new}")],
+            expected[&format!("by {old}")],
+            "{new}"
+        );
+    }
+    let again = Network::read(other.bytes().clone(), Path::new("kept.onnx")).unwrap();
+    assert_eq!(again.parameters(), other.parameters());
 }

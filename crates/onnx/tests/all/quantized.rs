@@ -317,3 +317,84 @@ fn scales_that_are_no_positive_numbers_are_refused_by_name() {
         }
     }
 }
+
+/// The names of the nodes by which a test reads one weight with a zero point of its own.
+const READERS: [&str; 3] = ["MatMulInteger", "QLinearMatMul", "DequantizeLinear"];
+
+/// Appends nodes that multiply the input by the weight `w` with a zero point.
+fn read_with(case: &mut Case, operator: &str, zero: &str, y: &str) {
+    let name = |part: &str| format!("{y}.{part}");
+    match operator {
+        "MatMulInteger" => case.node("", operator, &["q", "w", "zu", zero], &[y], vec![]),
+        "QLinearMatMul" => case.node(
+            "",
+            operator,
+            &["q", "s", "zu", "w", "ws", zero, "t", "zu"],
+            &[y],
+            vec![],
+        ),
+        _ => case
+            .node("", operator, &["w", "ws", zero], &[&name("restored")], vec![])
+            .node("", "MatMul", &["x_restored", &name("restored")], &[y], vec![]),
+    };
+}
+
+#[test]
+fn a_weight_that_is_read_with_two_zero_points_has_the_codes_of_each() {
+    for first in READERS {
+        for second in READERS {
+            for is_signed in [false, true] {
+                let mut case = Case::new();
+                with_grain(&mut case);
+                // Differences from either zero point have 8 bits.
+                let of_bytes = |shape: &[usize], bytes: Vec<u8>| match is_signed {
+                    true => HostTensor::new(shape, bytes.iter().map(|x| (*x as i8) - 100).collect::<Vec<i8>>()),
+                    false => HostTensor::new(shape, bytes),
+                };
+                let bytes = (0..480u32).map(|i| 40 + (i * 37 % 80) as u8).collect();
+                case.with("w", of_bytes(&[24, 20], bytes).unwrap())
+                    .with("one", of_bytes(&[], vec![45]).unwrap())
+                    .with("two", of_bytes(&[], vec![110]).unwrap())
+                    .scales("ws", 1);
+                case.node("", "QuantizeLinear", &["x", "s", "zu"], &["q"], vec![]).node(
+                    "",
+                    "DequantizeLinear",
+                    &["q", "s", "zu"],
+                    &["x_restored"],
+                    vec![],
+                );
+                read_with(&mut case, first, "one", "a");
+                read_with(&mut case, second, "two", "b");
+                let difference = case.check(&[5, 24], &["a", "b"]);
+                assert!(difference < 1e-3, "{first}, {second}, {is_signed}: {difference}");
+            }
+        }
+    }
+}
+
+/// Names that Lessen gave to states of its own once are names of the file's values, and so are those of today without
+/// their first character.
+#[test]
+fn values_may_have_the_names_of_constants_and_codes_of_programs() {
+    for name in [
+        "constant 0",
+        "constant 1",
+        "codes of w, rows",
+        "codes 0",
+        "w codes",
+        "images",
+    ] {
+        let mut case = Case::new();
+        with_grain(&mut case);
+        case.integers("w", &[24, 40], true)
+            .scales("ws", 40)
+            .with("wz", HostTensor::scalar(0i8))
+            .with("v", HostTensor::new(&[24, 40], vec![0.25f32; 960]).unwrap())
+            .scales(name, 40);
+        case.node("", "DynamicQuantizeLinear", &["x"], &["q", "scale", "zero"], vec![])
+            .node("", "MatMulInteger", &["q", "w", "zero", "wz"], &["p"], vec![])
+            .node("", "Cast", &["p"], &["f"], vec![int("to", 1)])
+            .node("", "Mul", &["f", name], &["y"], vec![]);
+        assert_eq!(case.check(&[7, 24], &["y"]), 0.0, "{name}");
+    }
+}

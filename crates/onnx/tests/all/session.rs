@@ -125,3 +125,76 @@ fn threads_share_a_session() {
         }
     });
 }
+
+/// The outputs of nodes on `x`, `f32[1, 1, 1, 2]`.
+fn outputs_of(
+    nodes: Vec<NodeProto>,
+    floats: &[(&str, &[i64], f32)],
+    outputs: &[&str],
+) -> lessen_base::Result<Vec<f32>> {
+    let mut b = Builder::new(17);
+    for (name, shape, x) in floats {
+        let count = shape.iter().product::<i64>() as usize;
+        b.floats(name, shape, vec![*x; count]);
+    }
+    b.truth("true", true);
+    b.graph.node = nodes;
+    b.graph.input = vec![value("x", F32)];
+    b.graph.output = outputs.iter().map(|name| value(name, F32)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::open_to_run(&b.write(folder.path(), "model.onnx"))?;
+    let session = Session::new(Arc::new(model), Box::new(CpuBackend::new(1)?))?;
+    let x = HostTensor::new(&[1, 1, 1, 2], vec![1.0f32, 2.0])?;
+    let found = session.run(vec![("x".to_string(), x.into())])?;
+    let numbers = found
+        .iter()
+        .flat_map(|(_, value)| value.tensor().unwrap().data().to_f64());
+    Ok(numbers.map(|x| x as f32).collect())
+}
+
+#[test]
+fn values_may_have_the_names_of_folded_weights_and_of_values_in_branches() {
+    let one: &[i64] = &[1];
+    for taken in ["y/folded weight", "y/folded bias", "folded weight of y"] {
+        let nodes = vec![
+            node("Conv", &["x", "w"], "c", vec![]),
+            node(
+                "BatchNormalization",
+                &["c", "scale", "zero", "zero", "variance"],
+                "y",
+                vec![],
+            ),
+            node("Mul", &["x", taken], "z", vec![]),
+        ];
+        let floats: [(&str, &[i64], f32); 5] = [
+            ("w", &[1, 1, 1, 1], 3.0),
+            ("scale", one, 2.0),
+            ("zero", one, 0.0),
+            ("variance", one, 1.0 - 1e-5),
+            (taken, &[1, 1, 1, 2], 7.0),
+        ];
+        let found = outputs_of(nodes, &floats, &["y", "z"]).unwrap();
+        assert_eq!(found, [6.0, 12.0, 7.0, 14.0], "{taken}");
+    }
+    for taken in ["y/then_branch/inner", "then_branch of 1 y/inner"] {
+        let branches = vec![
+            branch("then_branch", "", ("Add", &["x", "x"]), "inner"),
+            branch("else_branch", "", ("Sub", &["x", "x"]), "inner"),
+        ];
+        let nodes = vec![
+            node("Mul", &["x", "seven"], taken, vec![]),
+            node("If", &["true"], "y", branches),
+        ];
+        let found = outputs_of(nodes, &[("seven", &[1, 1, 1, 2], 7.0)], &["y", taken]).unwrap();
+        assert_eq!(found, [2.0, 4.0, 7.0, 14.0], "{taken}");
+    }
+}
+
+#[test]
+fn a_name_that_begins_as_those_of_lessen_do_is_refused() {
+    let nodes = vec![node("Mul", &["x", "\u{1}constant 0"], "y", vec![])];
+    let refused = outputs_of(nodes, &[("\u{1}constant 0", &[2], 7.0)], &["y"]).unwrap_err();
+    let expected = "the name of the value `\\u{1}constant 0` begins with a control character that Lessen keeps for names of \
+                    its own; rename it";
+    assert!(refused.to_string().contains(expected), "{refused}");
+}

@@ -274,7 +274,7 @@ fn added_where_hidden(e: &mut Emitter<'_>, visible: &str, dtype: DType) -> Strin
 
 /// The sum of added scores, of which the first have an axis of heads.
 fn sum_with_heads(e: &mut Emitter<'_>, a: &str, b: &str) -> Result<String> {
-    let sum = e.once(format!("sum {a} {b}"), |e| Ok(e.writer.one("Add", &[a, b], vec![])))?;
+    let sum = e.once(format!("sum {a:?} {b:?}"), |e| Ok(e.writer.one("Add", &[a, b], vec![])))?;
     e.shared.insert(format!("has heads {sum}"), String::new());
     Ok(sum)
 }

@@ -134,8 +134,8 @@ impl<'a, 'g> Builder<'a, 'g> {
             elements: held.is_read().then(|| HostValue::Tensor(held.tensor.clone())),
         });
         let guards = guards.collect();
-        let codes = self.codes.into_iter();
-        let codes = codes.map(|(name, (_, array))| (name, StateSource::Computed(array)));
+        let codes = self.codes.into_values();
+        let codes = codes.map(|(name, _, array)| (name, StateSource::Computed(array)));
         Ok(Built {
             items: self.items,
             guards,

@@ -4,6 +4,7 @@ use crate::recipe::config::Config;
 use crate::task::reader::preprocessing_of;
 use lessen_base::Result;
 use lessen_data::images::Preprocessing;
+use lessen_nn::names::is_taken;
 use lessen_onnx::NetworkFile;
 
 /// Number of channels that settings ask for: the channels for which mean and deviation are given, or the channels of
@@ -25,7 +26,7 @@ pub(super) fn given_channels(config: &Config) -> Result<Option<usize>> {
 /// A file that is no classifier of images.
 pub(crate) fn network_of(config: &Config) -> Result<Option<NetworkFile>> {
     let file = config.init().filter(|init| init.is_onnx_file());
-    file.map(|file| NetworkFile::open(file.path())).transpose()
+    file.map(|file| NetworkFile::open(file.path(), &is_taken)).transpose()
 }
 
 /// How images become what the checkpoint to start from sees, where it says so.
