@@ -26,6 +26,22 @@ pub fn unwritable(path: &Path, error: &io::Error) -> Error {
     ))
 }
 
+/// Refuses a path that is a link to something that does not exist: what is written there would take the place of the
+/// link, and not that of what it names.
+///
+/// # Errors
+/// Such a link.
+pub fn check_link(path: &Path) -> Result<()> {
+    match fs::read_link(path) {
+        Ok(target) if !path.exists() => Err(Error::user(format!(
+            "{} is a link to {}, which does not exist; remove the link, or name another place",
+            path.display(),
+            target.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn beside(path: &Path, prefix: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{prefix}{name}"))
@@ -40,8 +56,9 @@ pub fn error_of(path: &Path, error: io::Error) -> Error {
 /// Writes a file atomically through `fill`, whose error may be an [`Error`] in an [`io::Error`].
 ///
 /// # Errors
-/// The error of `fill`, and a folder that cannot be written to; the unfinished file is removed.
+/// The error of `fill`, a folder that cannot be written to, and that of [`check_link`]; the unfinished file is removed.
 pub fn write_with(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    check_link(path)?;
     let aside = beside(path, ASIDE);
     replace(path, &aside, fill).map_err(|e| {
         // The first error is reported; the unfinished file may not exist.
@@ -87,8 +104,9 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Writes or replaces a folder atomically: `fill` writes into an empty folder that then takes the place of `path`.
 ///
 /// # Errors
-/// The error of `fill`; a folder that cannot be written to, a full disk.
+/// The error of `fill`; a folder that cannot be written to, a full disk; that of [`check_link`].
 pub fn write_folder(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    check_link(path)?;
     let aside = beside(path, ASIDE);
     let replaced = beside(path, REPLACED);
     let io = |result: io::Result<()>| result.map_err(|error| unwritable(path, &error));
@@ -214,6 +232,23 @@ mod tests {
         // A file cannot be renamed over a folder: the last step fails after the content was written.
         assert!(write_file(&folder, b"x").is_err());
         assert_eq!(names(dir.path()), ["d"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_to_nothing_is_refused_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        for refused in [write_file(&link, b"x"), write_folder(&link, fill("x"))] {
+            let refused = refused.unwrap_err().to_string();
+            assert!(
+                refused.contains("link is a link to nowhere, which does not exist"),
+                "{refused}"
+            );
+        }
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("nowhere"));
+        assert_eq!(names(dir.path()), ["link"]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod machine;
 pub mod process;
 mod random;
 mod size;
+mod sources;
 
 pub use bucket::{bucket, prompt_bucket};
 pub use budget::parse_budget;
@@ -29,3 +30,4 @@ pub use cases::cases;
 pub use error::{Error, Result};
 pub use random::SplitMix64;
 pub use size::{parse_size, show_size};
+pub use sources::keep_sources;

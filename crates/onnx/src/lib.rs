@@ -7,12 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+mod aside;
 mod convert;
 mod declared;
 mod edit;
 mod element;
 pub mod export;
 mod external;
+mod files;
 mod host;
 mod import;
 mod inline;
@@ -45,3 +47,4 @@ pub use network::{Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkPa
 pub use random::random_values;
 pub use session::Session;
 pub use tensor::{Elements, Tensor};
+pub use write::beside;

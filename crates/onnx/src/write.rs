@@ -96,7 +96,7 @@ struct Pieces<'a> {
 }
 
 /// The name of the file of elements beside a model.
-pub(crate) fn beside(path: &Path) -> PathBuf {
+pub fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}.data"))
 }
@@ -112,6 +112,13 @@ pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64
     let is_external = |tensor: &Tensor| matches!(tensor.elements, Elements::There(_));
     let moves_elements = model.initializers.values().any(is_external);
     let beside = moves_elements.then_some(beside.as_str());
+    let nodes = model.graph_fields.iter();
+    let nodes = nodes.filter(|entry| entry.number == number::GRAPH_NODES).count();
+    if nodes != model.nodes.len() {
+        return Err(Error::internal(
+            "a model whose functions are written out is no longer its file",
+        ));
+    }
     let mut pieces = Pieces::default();
     let mut position = 0;
     let front = edits

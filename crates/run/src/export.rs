@@ -4,7 +4,7 @@ use crate::folder::WhichModel;
 use crate::generation_config::GenerationConfig;
 use crate::saved_run::{AdapterOptions, model_dir};
 use crate::task::reader::Reader;
-use lessen_base::atomic::{unwritable, write_folder};
+use lessen_base::atomic::{check_link, unwritable, write_folder};
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
 use lessen_nn::checkpoint::{self, WeightDtype};
@@ -60,6 +60,7 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
 /// # Errors
 /// A file, or a folder that holds something.
 pub(crate) fn must_be_empty(out: &Path) -> Result<()> {
+    check_link(out)?;
     let is_empty = |out: &Path| fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
     if out.exists() && !is_empty(out) {
         let what = if out.is_dir() { "is not empty" } else { "is a file" };

@@ -172,6 +172,7 @@ impl Convert {
         let converter = Converter::of(&model, &checked.sizes, target, operators)?;
         let report = converter.report();
         let output = self.output.as_deref().filter(|_| !self.dry_run);
+        output.map_or(Ok(()), |path| model.check_place(path))?;
         let written = output.map(|path| {
             let check = |written: &Model| match self.no_verify {
                 true => Ok(None),

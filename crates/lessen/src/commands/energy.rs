@@ -2,6 +2,7 @@
 
 use super::candidates;
 use super::device_args::DeviceArgs;
+use super::output_place::{check_place, files_of};
 use crate::{say, tell};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
@@ -54,6 +55,11 @@ pub struct Energy {
 impl Energy {
     /// Models the layers; the exit code.
     pub fn run(self) -> Result<u8> {
+        if let Some(page) = &self.html {
+            let mut read = files_of(Path::new(&self.model))?;
+            read.extend([&self.bits, &self.accelerator].map(PathBuf::from));
+            check_place(page, &read, &[])?;
+        }
         let source = LayerSource {
             model: &self.model,
             batch: self.batch,

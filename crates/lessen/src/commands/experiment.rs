@@ -2,6 +2,7 @@
 
 use super::candidates;
 use super::device_args::DeviceArgs;
+use super::output_place::check_place;
 use crate::{say, tell};
 use clap::Args;
 use lessen_run::condensing::check_no_condensation;
@@ -64,6 +65,9 @@ impl Experiment {
             check_no_condensation(settings)?;
             check_no_search(settings)
         };
+        if let Some(page) = &self.page {
+            check_place(page, std::slice::from_ref(&self.file), &[])?;
+        }
         let options = Options {
             out: self.out.clone().unwrap_or_else(|| Path::new("runs").join(name)),
             page: self.page.clone(),

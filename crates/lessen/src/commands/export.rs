@@ -6,6 +6,7 @@ use crate::{say, tell};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use lessen_nn::checkpoint::WeightDtype;
+use lessen_onnx::beside;
 use lessen_run::export::{ExportOptions, export};
 use lessen_run::onnx_export::{OnnxOptions, export_onnx};
 use lessen_run::{Error, Result};
@@ -82,6 +83,9 @@ impl Export {
 
     /// Writes an ONNX file; the exit code.
     fn onnx(&self, file: &Path) -> Result<u8> {
+        for place in [file.to_path_buf(), beside(file)] {
+            self.model.check_output(&place, &[])?;
+        }
         let added = self.model.added()?;
         let default = OnnxOptions::default();
         let options = OnnxOptions {

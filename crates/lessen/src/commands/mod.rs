@@ -20,6 +20,7 @@ mod lines;
 mod man;
 mod model_args;
 mod model_sizes;
+mod output_place;
 mod plan;
 mod precision_args;
 mod predict;

@@ -1,5 +1,6 @@
 //! The flags that name a saved model.
 
+use super::output_place::check_place;
 use super::{adapter_arg, candidates};
 use clap::{Args, ValueHint};
 use lessen_nn::checkpoint::WeightedAdapter;
@@ -78,6 +79,17 @@ impl ModelArgs {
             added if added.is_empty() => source.display().to_string(),
             added => format!("{} with {added}", source.display()),
         }
+    }
+
+    /// Checks that a file can be written without overwriting what is read: the model, its adapters, or `files`.
+    ///
+    /// # Errors
+    /// A file that is read, a link to nothing, and a weight that is no number.
+    pub fn check_output(&self, out: &Path, files: &[PathBuf]) -> Result<()> {
+        let added = self.added()?;
+        let folders = added.iter().map(|adapter| adapter.dir.clone()).chain(self.base.clone());
+        let folders: Vec<PathBuf> = folders.chain([self.run_dir.clone()]).collect();
+        check_place(out, files, &folders)
     }
 
     /// Which of its models is meant.

@@ -2,6 +2,7 @@
 
 use super::candidates;
 use super::device_args::DeviceArgs;
+use super::output_place::check_place;
 use super::recipe_args::RecipeArgs;
 use crate::say;
 use clap::{Args, ValueEnum};
@@ -70,6 +71,10 @@ impl Plan {
             sweep: self.sweep || self.html.is_some(),
             batches: sizes(&self.batches)?,
         };
+        if let Some(page) = &self.html {
+            let read = self.over.read().chain([PathBuf::from(&self.recipe)]);
+            check_place(page, &[], &read.collect::<Vec<PathBuf>>())?;
+        }
         let forecast = Forecast::new(settings, &beside, &|| self.device.open())?;
         if let Some(path) = &self.html {
             forecast.write_html(path)?;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lessen::onnx::Inputs;
+use lessen_base::keep_sources;
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::quantize::{QuantizedModel, Ranges, observed, quantize};
-use lessen_onnx::{Data, HostValue, Model, Session, random_values};
+use lessen_onnx::{Data, HostValue, Model, Session, beside, random_values};
 use lessen_run::calibration::{Magnitudes, Method};
 use lessen_run::{Error, Result};
 use serde_json::json;
@@ -50,19 +51,25 @@ impl QuantizeOnnx<'_> {
                 self.out.display()
             )));
         }
-        let model = Model::open_to_run(self.file)?;
+        let model = Model::open(self.file)?;
+        model.check_place(self.out)?;
+        for place in [self.out.to_path_buf(), beside(self.out)] {
+            keep_sources(&place, self.calibrate)?;
+        }
         let ranges = if self.calibrate.is_empty() {
             None
         } else {
             Some(self.ranges()?)
         };
-        let written = quantize(&model, ranges.as_ref(), self.out)?;
+        let (written, [before, after]) = quantize(&model, ranges.as_ref(), self.out, |written| {
+            let original = Model::open_to_run(self.file)?;
+            let inputs = random_values(&original, &sizes(&original, &[])?, 1)?;
+            let before = self.answer(original, &inputs)?;
+            Ok([before, self.answer(Model::open_to_run(written)?, &inputs)?])
+        })?;
         for (node, reason) in &written.left {
             tell(&format!("{node} stays in f32: {reason}"));
         }
-        let inputs = random_values(&model, &sizes(&model, &[])?, 1)?;
-        let before = self.answer(model, &inputs)?;
-        let after = self.answer(Model::open_to_run(self.out)?, &inputs)?;
         let difference = difference(&before.outputs, &after.outputs);
         let [slow, fast] = [before.milliseconds, after.milliseconds];
         if self.json {

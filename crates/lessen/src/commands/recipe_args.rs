@@ -48,6 +48,11 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
+    /// The files and folders that are read.
+    pub fn read(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        [&self.data, &self.init, &self.base].into_iter().flatten().cloned()
+    }
+
     /// Puts the flags over the settings; `--set` goes over all others.
     pub fn apply(&self, settings: &mut Settings, steps: Option<u64>) -> Result<()> {
         for (flag, key, path) in [

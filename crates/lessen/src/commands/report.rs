@@ -1,6 +1,7 @@
 //! `lessen report`
 
 use super::candidates;
+use super::output_place::check_place;
 use crate::{say, tell};
 use clap::Args;
 use lessen_run::Result;
@@ -28,11 +29,12 @@ pub struct Report {
 impl Report {
     /// Writes the page; the exit code.
     pub fn run(self) -> Result<u8> {
-        let page = Page::of(&self.run)?;
         let out = self.out.clone().unwrap_or_else(|| match &self.run[..] {
             [run] => run.join(PAGE),
             _ => Path::new(PAGE).to_path_buf(),
         });
+        let page = Page::of(&self.run)?;
+        check_place(&out, &[], &self.run)?;
         page.write(&out)?;
         let shown = out.display().to_string();
         if self.json {

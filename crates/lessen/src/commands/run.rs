@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use lessen::onnx::{Inputs, check, write};
+use lessen::onnx::{Inputs, check, places, write};
 use lessen_onnx::{HostValue, Model, Session, random_values};
 use lessen_run::Result;
 use serde_json::{Value, json};
 
 use super::device_args::DeviceArgs;
 use super::model_sizes::{given_sizes, sizes};
+use super::output_place::check_place;
 use crate::say;
 
 /// Flags of `lessen run`.
@@ -54,6 +55,14 @@ impl Run {
         let model = Arc::new(Model::open_to_run(&self.file)?);
         if let Some(path) = &self.output {
             check(path, &model)?;
+            let inputs = self.input.iter().flat_map(|word| {
+                let named = word.split_once('=').map(|(_, file)| PathBuf::from(file));
+                [PathBuf::from(word)].into_iter().chain(named)
+            });
+            let read: Vec<PathBuf> = model.files()?.into_iter().chain(inputs).collect();
+            places(path, &model)
+                .iter()
+                .try_for_each(|place| check_place(place, &read, &[]))?;
         }
         let inputs = if self.input.is_empty() {
             random_values(&model, &sizes(&model, &self.size)?, self.seed)?

@@ -6,4 +6,4 @@ mod outputs;
 
 pub(crate) use elements::array;
 pub use inputs::{Inputs, dtype_of_input};
-pub use outputs::{check, write};
+pub use outputs::{check, places, write};

@@ -1,7 +1,7 @@
 //! The outputs of a model as files: NumPy's, or ONNX's own.
 
 use std::fs;
-use std::path::{MAIN_SEPARATOR, Path};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
@@ -61,10 +61,7 @@ fn folder(path: &Path, model: &Model, outputs: &[(String, HostValue)]) -> Result
     for (number, (name, value)) in outputs.iter().enumerate() {
         let declared = model.outputs.get(number).and_then(|output| output.r#type.as_ref());
         let is_optional = declared.is_some_and(|ty| ty.optional_type.is_some());
-        write_file(
-            &path.join(format!("output_{number}.pb")),
-            &value.to_file(name, is_optional),
-        )?;
+        write_file(&file_of(path, number), &value.to_file(name, is_optional))?;
     }
     Ok(())
 }
@@ -87,6 +84,19 @@ fn form(path: &Path, model: &Model) -> Result<Form> {
             "-o {shown}: outputs are written as .npz or .npy, or to a folder whose name ends with /; choose such a name"
         ))),
     }
+}
+
+/// The files that a model's outputs are written to.
+pub fn places(path: &Path, model: &Model) -> Vec<PathBuf> {
+    match form(path, model) {
+        Ok(Form::Folder) => (0..model.outputs.len()).map(|number| file_of(path, number)).collect(),
+        _ => vec![path.to_path_buf()],
+    }
+}
+
+/// The file of an output in a folder.
+fn file_of(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("output_{number}.pb"))
 }
 
 /// Checks that a model's outputs can be written to a path.

@@ -39,6 +39,23 @@ impl Graph {
         self
     }
 
+    /// An initializer whose elements are in a file of their own.
+    pub fn floats_in(mut self, file: &Path, name: &str, shape: &[u64], data: &[f32]) -> Graph {
+        let raw: Vec<u8> = data.iter().flat_map(|x| x.to_le_bytes()).collect();
+        std::fs::write(file, raw).unwrap();
+        let location = file.file_name().unwrap().to_string_lossy();
+        let dims = shape.iter().map(|size| number(1, *size));
+        let parts = [
+            dims.collect::<Vec<_>>().concat(),
+            number(2, F32),
+            text(8, name),
+            field(13, &[text(1, "location"), text(2, &location)].concat()),
+            number(14, 1),
+        ];
+        self.0.extend(field(5, &parts.concat()));
+        self
+    }
+
     /// A node with one output, which is called as the node.
     pub fn node(self, operator: &str, name: &str, inputs: &[&str]) -> Graph {
         self.node_with(operator, name, inputs, &[])

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use lessen::data::arrays::{Array, npy};
 use lessen::data::images::{Image, png};
 use serde_json::Value;
 
 use crate::generate::trained;
 use crate::images::bars;
+use crate::onnx_file::{Extent, F32, Graph};
 use crate::support::{classifier, command, json, lessen, refuse, stderr, succeed, text, titles, train_on};
 
 #[test]
@@ -374,4 +376,63 @@ fn an_onnx_file_becomes_one_of_integers() {
     );
     assert!(sentence.contains("small.npz"), "{sentence}");
     assert!(!dir.join("again.onnx").exists());
+}
+
+/// A model of one product, with its elements in another file.
+fn product(dir: &Path, name: &str, elements: &str) {
+    let weight: Vec<f32> = (0..128u8).map(|i| f32::from(i % 7) - 3.0).collect();
+    Graph::default()
+        .input("x", F32, &[Extent::Size(4), Extent::Size(16)])
+        .floats_in(&dir.join(elements), "w", &[16, 8], &weight)
+        .node("MatMul", "y", &["x", "w"])
+        .output("y", F32)
+        .write(&dir.join(name));
+}
+
+#[test]
+fn files_that_a_model_reads_survive_all_commands_that_write_onnx_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    product(dir, "model.onnx", "out.onnx.data");
+    let before = contents(dir);
+    for command in ["quantize", "convert"] {
+        let sentence = refuse(dir, &[command, "model.onnx", "-o", "out.onnx"]);
+        assert!(
+            sentence.contains("out.onnx.data would overwrite what is read"),
+            "{sentence}"
+        );
+    }
+    let sentence = refuse(dir, &["convert", "model.onnx", "-o", "model.onnx"]);
+    assert!(sentence.contains("would overwrite what is read"), "{sentence}");
+    npy::write(&dir.join("x.npy"), &Array::new(&[4, 16], vec![1.0f32; 64])).unwrap();
+    let sentence = refuse(dir, &["run", "model.onnx", "--input", "x=x.npy", "-o", "./x.npy"]);
+    assert!(sentence.contains("would overwrite what is read"), "{sentence}");
+    fs::remove_file(dir.join("x.npy")).unwrap();
+    assert_eq!(contents(dir), before);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("nowhere", dir.join("link")).unwrap();
+        for args in [
+            &["quantize", "model.onnx", "-o", "link"][..],
+            &["convert", "model.onnx", "-o", "link"],
+            &["train", "adder", "--steps", "1", "--out", "link", "-q"],
+        ] {
+            let sentence = refuse(dir, args);
+            assert!(
+                sentence.contains("link is a link to nowhere, which does not exist"),
+                "{sentence}"
+            );
+        }
+        assert_eq!(fs::read_link(dir.join("link")).unwrap(), Path::new("nowhere"));
+    }
+}
+
+/// The files of a folder with what they hold.
+fn contents(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let mut all: Vec<_> = entries
+        .map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap()))
+        .collect();
+    all.sort();
+    all
 }

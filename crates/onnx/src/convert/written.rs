@@ -1,37 +1,14 @@
 //! Checks a converted model as it is in its file, before the file takes its place.
 
 use std::collections::HashSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use lessen_base::{Result, atomic};
+use lessen_base::Result;
 
 use super::Converter;
+use crate::aside::write_checked;
 use crate::import::{Imported, Sizes, extents};
 use crate::model::Model;
-use crate::tensor::Elements;
-use crate::write;
-
-/// A folder for files that are not finished, which vanishes with it.
-struct Aside(PathBuf);
-
-impl Aside {
-    /// A new folder beside a file.
-    fn beside(path: &Path) -> Result<Aside> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let folder = path.with_file_name(format!("{}{name}.folder", atomic::ASIDE));
-        // A killed run may have left it.
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).map_err(|error| atomic::unwritable(path, &error))?;
-        Ok(Aside(folder))
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 impl Converter<'_> {
     /// Writes the converted model; the number of bytes written, a file beside it included, and what `check` finds,
@@ -40,54 +17,18 @@ impl Converter<'_> {
     /// # Errors
     /// A file that cannot be read or written; a written model that does not fit the original one.
     pub fn write_checked<T>(&self, path: &Path, check: impl FnOnce(&Model) -> Result<T>) -> Result<(u64, T)> {
-        self.keep_sources(path)?;
-        let aside = Aside::beside(path)?;
-        let unfinished = aside.0.join(path.file_name().unwrap_or_default());
-        let bytes = write::write(self.model, &self.edits()?, &unfinished)?;
-        let written = Model::open(&unfinished)?;
-        let found = self.check_types(&written).and_then(|()| check(&written)).map_err(|why| {
-            self.model.error(&format!(
-                "the converted model does not pass its check, and is not written ({}); convert to another norm, or report the \
-                 file",
-                why.message()
-            ))
-        })?;
-        let beside = write::beside(&unfinished);
-        let moves = [(beside.clone(), write::beside(path)), (unfinished, path.to_path_buf())];
-        for (from, to) in moves.iter().filter(|(from, _)| *from != beside || from.exists()) {
-            fs::rename(from, to).map_err(|error| atomic::unwritable(to, &error))?;
-        }
-        atomic::sync_folder(path).map_err(|error| atomic::unwritable(path, &error))?;
-        Ok((bytes, found))
-    }
-
-    /// Checks that no file of the model would be overwritten.
-    fn keep_sources(&self, path: &Path) -> Result<()> {
-        let real = |path: &Path| path.canonicalize().ok();
-        let own = self.model.source.path();
-        let folder = own.parent().unwrap_or(Path::new(""));
-        let mut sources = vec![own.to_path_buf()];
-        sources.extend(
-            self.model
-                .initializers
-                .values()
-                .filter_map(|tensor| match &tensor.elements {
-                    Elements::There(external) => Some(folder.join(&external.file)),
-                    _ => None,
-                }),
-        );
-        let sources: HashSet<PathBuf> = sources.iter().filter_map(|source| real(source)).collect();
-        let overwritten = [path.to_path_buf(), write::beside(path)];
-        match overwritten
-            .iter()
-            .find(|path| real(path).is_some_and(|path| sources.contains(&path)))
-        {
-            Some(path) => Err(self.model.error(&format!(
-                "{} would be read and written at once; write another file with -o",
-                path.display()
-            ))),
-            None => Ok(()),
-        }
+        write_checked(self.model, &self.edits()?, path, |unfinished| {
+            let written = Model::open(unfinished)?;
+            self.check_types(&written)
+                .and_then(|()| check(&written))
+                .map_err(|why| {
+                    self.model.error(&format!(
+                    "the converted model does not pass its check, and is not written ({}); convert to another norm, or \
+                     report the file",
+                    why.message()
+                ))
+                })
+        })
     }
 
     /// Checks that what is known of the original model is known of the written one, and that the written one has the

@@ -4,7 +4,7 @@
 //! | node | activations in given ranges | in their own ranges |
 //! |---|---|---|
 //! | `MatMul`, `Gemm` | `QuantizeLinear` and `DequantizeLinear` before it | `DynamicQuantizeLinear`, `MatMulInteger` |
-//! | `Conv` | the same | stays as it is |
+//! | `Conv`, `ConvTranspose` | the same | stays as it is |
 
 mod nodes;
 mod weights;
@@ -14,16 +14,19 @@ use std::path::Path;
 
 use lessen_base::{Error, Result};
 
+use crate::aside::write_checked;
 use crate::edit::Edits;
 use crate::import::is_of_integers;
 use crate::model::{Model, Node};
 use crate::tensor::Tensor;
-use crate::write::write;
 use nodes::Writer;
 use weights::Weight;
 
 /// The first version of ONNX's operators that has scales for each column.
 const LEAST_OPSET: i64 = 13;
+
+/// Why there is nothing in a model without nodes that could have integers.
+const NONE: &str = "it has no MatMul, Gemm, Conv or ConvTranspose";
 
 /// The least and the greatest number of values by name.
 pub type Ranges = HashMap<String, [f32; 2]>;
@@ -61,11 +64,17 @@ pub fn observed(model: &Model) -> Result<Vec<String>> {
 }
 
 /// Writes a model with integers to `path`: its activations in `ranges`, or each in its own range where there are none.
+/// Calls `check` with the written file before it has its place; where that fails, nothing is written.
 ///
 /// # Errors
 /// A model that has integers already, that is older than the operators, or without products of weights in single
-/// precision; a weight that is not finite; a file that cannot be written.
-pub fn quantize(model: &Model, ranges: Option<&Ranges>, path: &Path) -> Result<QuantizedModel> {
+/// precision; a weight that is not finite; a file that cannot be written, or that the model reads; those of `check`.
+pub fn quantize<T>(
+    model: &Model,
+    ranges: Option<&Ranges>,
+    path: &Path,
+    check: impl FnOnce(&Path) -> Result<T>,
+) -> Result<(QuantizedModel, T)> {
     let (products, mut left) = products(model)?;
     let mut writer = Writer::new(model, Edits::of(model));
     let mut weights = BTreeSet::new();
@@ -85,19 +94,21 @@ pub fn quantize(model: &Model, ranges: Option<&Ranges>, path: &Path) -> Result<Q
             all
         });
         let most = reasons.into_iter().max_by_key(|(_, count)| *count);
-        let why = most.map_or("it has no products of weights in float32".to_string(), |(reason, _)| {
-            reason.to_string()
-        });
+        let why = most.map_or(NONE.to_string(), |(reason, _)| reason.to_string());
         return Err(model.error(&format!("there is nothing to quantize: {why}")));
     }
     let edits = writer.finish();
-    write(model, &edits, path)?;
-    let written = Model::open(path)?;
-    Ok(QuantizedModel {
+    let bytes = |model: &Model| model.initializers.values().map(Tensor::bytes).sum();
+    let (_, (after, found)) = write_checked(model, &edits, path, |written| {
+        let after = bytes(&Model::open(written)?);
+        Ok((after, check(written)?))
+    })?;
+    let quantized = QuantizedModel {
         weights: weights.into_iter().collect(),
         left,
-        bytes: [model, &written].map(|model| model.initializers.values().map(Tensor::bytes).sum()),
-    })
+        bytes: [bytes(model), after],
+    };
+    Ok((quantized, found))
 }
 
 /// The products of a model that may be of integers, and the others with the reason.

@@ -16,6 +16,7 @@ mod network;
 mod network_faults;
 mod nodes;
 mod operators;
+mod quantize;
 mod quantized;
 mod recurrent;
 mod session;

@@ -5,7 +5,7 @@ use super::Experiment;
 use super::claim::{Claim, Judged};
 use super::grid::slug;
 use super::results::{Record, by_seed, summary};
-use lessen_base::atomic::{unwritable, write_file};
+use lessen_base::atomic::{check_link, unwritable, write_file};
 use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,6 +39,7 @@ struct Link {
 /// # Errors
 /// The place and the remedy.
 pub(super) fn check_place(page: &Path, has_plots: bool) -> Result<()> {
+    check_link(page)?;
     let shown = page.display();
     if page.is_dir() || page.file_name().is_none() {
         return Err(Error::user(format!(

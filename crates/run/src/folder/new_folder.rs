@@ -2,7 +2,7 @@
 
 use super::CHECKPOINTS;
 use super::run_lock::LOCK;
-use lessen_base::atomic::ASIDE;
+use lessen_base::atomic::{ASIDE, check_link};
 use lessen_base::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// Refuses a folder that cannot become that of a new run, as far as reading tells.
 ///
 /// # Errors
-/// A folder that holds something, or is read-only.
+/// A folder that holds something, or is read-only, and a link to nothing.
 pub(crate) fn check_free(root: &Path) -> Result<()> {
+    check_link(root)?;
     let shown = root.display();
     if root.exists() && !root.is_dir() {
         return Err(Error::user(format!("{shown} is a file; name a folder with --out")));

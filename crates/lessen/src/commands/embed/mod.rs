@@ -80,6 +80,10 @@ impl Embed {
             max_length: self.max_length,
         };
         let output = Output::of(self.output.as_deref())?;
+        let read: Vec<PathBuf> = self.texts.input.iter().cloned().collect();
+        self.output
+            .as_deref()
+            .map_or(Ok(()), |out| self.model.check_output(out, &read))?;
         let mut input = match &self.texts.input {
             Some(path) => Input::open(path, self.column.as_deref())?,
             None => Input::given(self.texts.text.clone()),

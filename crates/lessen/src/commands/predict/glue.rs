@@ -1,19 +1,20 @@
 //! Answers to the test files of GLUE, in files that its server takes.
 
-use super::output::write_file;
+use super::output::{checked, write_file};
 use crate::tell;
 use lessen_data::GlueTask;
 use lessen_data::glue::TestSplit;
 use lessen_run::saved_run::{Prediction, Predictor, SavedRun};
 use lessen_run::{Error, Result};
-use std::io::Write;
 use std::path::Path;
 
-/// Answers the test files of a task in `dir`, and writes a file for each of them into the folder `out`.
+/// Answers the test files of a task in `dir`, and writes a file for each of them into the folder `out`, once all are
+/// answered. Their places have to pass a check.
 ///
 /// # Errors
-/// A model of another task, test files that are missing or damaged, a folder that cannot be written to.
-pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path) -> Result<()> {
+/// A model of another task, test files that are missing or damaged, a folder that cannot be written to, those of the
+/// check.
+pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<()> {
     if !dir.is_dir() {
         let shown = dir.display();
         return Err(Error::user(format!(
@@ -23,6 +24,7 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path) -> Result<()> {
     let task = run.glue_task(dir)?;
     let places = run.classes_of(task)?;
     let splits = task.read_tests(dir)?;
+    splits.iter().try_for_each(|(file, _)| check(&out.join(file)))?;
     std::fs::create_dir_all(out).map_err(|error| {
         let shown = out.display();
         Error::user(format!(
@@ -30,23 +32,22 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path) -> Result<()> {
         ))
     })?;
     let mut predictor = run.predictor()?;
+    let mut answered = Vec::new();
     for (file, split) in splits {
-        let path = out.join(file);
-        write_file(&path, |out| write_answers(task, &places, &mut predictor, &split, out))?;
+        let lines = answers(task, &places, &mut predictor, &split)?;
         predictor.cut_texts().tell();
-        tell(&format!("{} answers in {}", split.texts.len(), path.display()));
+        answered.push((out.join(file), split.texts.len(), lines));
+    }
+    for (path, count, lines) in answered {
+        write_file(&path, |out| checked(out.write_all(lines.as_bytes())))?;
+        tell(&format!("{count} answers in {}", path.display()));
     }
     Ok(())
 }
 
-fn write_answers(
-    task: GlueTask,
-    places: &[usize],
-    predictor: &mut Predictor<'_>,
-    split: &TestSplit,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let mut lines = vec!["index\tprediction\n".to_string()];
+/// The lines of the file with the answers to the texts of a split.
+fn answers(task: GlueTask, places: &[usize], predictor: &mut Predictor<'_>, split: &TestSplit) -> Result<String> {
+    let mut lines = "index\tprediction\n".to_string();
     let at_once = predictor.at_once();
     for (texts, numbers) in split.texts.chunks(at_once).zip(split.numbers.chunks(at_once)) {
         for (answer, number) in predictor.ask(texts)?.into_iter().zip(numbers) {
@@ -66,9 +67,8 @@ fn write_answers(
                 Prediction::Labels(..) => return Err(Error::internal("a task of GLUE has no several labels")),
                 Prediction::Sum(sum) => sum,
             };
-            lines.push(format!("{number}\t{word}\n"));
+            lines += &format!("{number}\t{word}\n");
         }
     }
-    let written = lines.iter().try_for_each(|line| out.write_all(line.as_bytes()));
-    super::output::checked(written)
+    Ok(lines)
 }

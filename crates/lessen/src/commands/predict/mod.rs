@@ -95,6 +95,10 @@ impl Predict {
     pub fn run(self) -> Result<u8> {
         if self.what.glue.is_none() {
             self.answer_format()?;
+            let read: Vec<PathBuf> = self.what.input.iter().cloned().collect();
+            self.output
+                .as_deref()
+                .map_or(Ok(()), |out| self.model.check_output(out, &read))?;
         }
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
@@ -122,7 +126,10 @@ impl Predict {
         match (&self.what.text, &self.what.input, &self.what.glue) {
             (Some(text), ..) => self.one(&run, text)?,
             (_, Some(input), _) => self.many(&run, input)?,
-            (.., Some(dir)) => glue::answer(&run, dir, self.output.as_deref().unwrap_or(Path::new(".")))?,
+            (.., Some(dir)) => {
+                let check = |out: &Path| self.model.check_output(out, std::slice::from_ref(dir));
+                glue::answer(&run, dir, self.output.as_deref().unwrap_or(Path::new(".")), &check)?;
+            }
             (None, None, None) => {}
         }
         Ok(0)
