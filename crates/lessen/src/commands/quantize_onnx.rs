@@ -149,6 +149,12 @@ impl QuantizeOnnx<'_> {
                     continue;
                 };
                 let (magnitudes, range) = all.entry(name.clone()).or_default();
+                if let Some(x) = numbers.iter().find(|x| !x.is_finite()) {
+                    return Err(Error::user(format!(
+                        "{}: with these inputs `{name}` has the number {x}, which no range holds; calibrate on others",
+                        file.display()
+                    )));
+                }
                 magnitudes.add_all(numbers);
                 *range = numbers
                     .iter()
@@ -157,13 +163,7 @@ impl QuantizeOnnx<'_> {
         }
         let clipped = |(name, (magnitudes, [low, high])): (String, (Magnitudes, [f32; 2]))| {
             let clip = magnitudes.clip(self.method);
-            // A clip that is NaN makes the range so.
-            let range = if clip.is_nan() {
-                [clip; 2]
-            } else {
-                [low.max(-clip), high.min(clip)]
-            };
-            (name, range)
+            (name, [low.max(-clip), high.min(clip)])
         };
         Ok(all.into_iter().map(clipped).collect())
     }

@@ -390,6 +390,30 @@ fn product(dir: &Path, name: &str, elements: &str) {
 }
 
 #[test]
+fn numbers_that_are_not_finite_are_no_data_to_calibrate_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    product(dir, "model.onnx", "model.bin");
+    let mut numbers: Vec<f32> = (0..64u8).map(|i| f32::from(i) / 20.0).collect();
+    npy::write(&dir.join("good.npy"), &Array::new(&[4, 16], numbers.clone())).unwrap();
+    for (x, shown) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf"), (f32::NEG_INFINITY, "-inf")] {
+        numbers[37] = x;
+        npy::write(&dir.join("bad.npy"), &Array::new(&[4, 16], numbers.clone())).unwrap();
+        for method in ["minmax", "percentile", "entropy"] {
+            // A file of numbers after the other must not hide them.
+            for order in [["bad.npy", "good.npy"], ["good.npy", "bad.npy"]] {
+                let data = order.map(|file| ["--calibrate", file]).concat();
+                let args = ["quantize", "model.onnx", "-o", "out.onnx", "--method", method];
+                let sentence = refuse(dir, &[&args[..], &data].concat());
+                let expected = format!("bad.npy: with these inputs `x` has the number {shown}, which no range holds");
+                assert!(sentence.contains(&expected), "{method}: {sentence}");
+                assert!(!dir.join("out.onnx").exists());
+            }
+        }
+    }
+}
+
+#[test]
 fn files_that_a_model_reads_survive_all_commands_that_write_onnx_files() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();

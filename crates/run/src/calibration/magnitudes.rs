@@ -37,7 +37,7 @@ impl Magnitudes {
         }
     }
 
-    /// Adds numbers. Those that are NaN or infinite make the range so.
+    /// Adds numbers, all of which are finite.
     pub fn add_all(&mut self, numbers: &[f32]) {
         let own = BINS.bins().div_ceil(2);
         let mut counts = vec![0.0; BINS.bins() - own];
@@ -45,10 +45,6 @@ impl Magnitudes {
         let (mut greatest, first) = (0f32, BINS.bins() - own);
         for x in numbers {
             let magnitude = x.abs();
-            if !magnitude.is_finite() {
-                self.greatest = f32::NAN;
-                return;
-            }
             greatest = greatest.max(magnitude);
             let bin = match magnitude {
                 0.0 => 0,
@@ -65,7 +61,7 @@ impl Magnitudes {
         self.add(greatest, &counts);
     }
 
-    /// The range of numbers, from its negative to itself; NaN where a number is not finite.
+    /// The range of numbers, from its negative to itself.
     pub fn clip(&self, method: Method) -> f32 {
         let greatest = f64::from(self.greatest);
         let clip = match method {
