@@ -17,7 +17,7 @@ pub(crate) const OPERATORS: Operators = &[
     ("ReduceMin", |call| reduced(call, |x, axes| x.min_axes(axes))),
     ("ReduceSum", |call| reduced(call, sums)),
     ("ReduceSumSquare", |call| reduced(call, |x, axes| sums(x * x, axes))),
-    ("Softmax", |call| along(call, Tensor::softmax)),
+    ("Softmax", softmax),
 ];
 
 /// The numbers of a short row: the parts of a complex number.
@@ -69,6 +69,16 @@ fn reduced<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tens
         y = y.reshape(&shape);
     }
     one(y)
+}
+
+/// Softmax as ONNX defines it where a file is run: NaN for a row of nothing but minus infinity, of which the operation
+/// of graphs makes zeros.
+fn softmax<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let runs = call.held.is_some();
+    along(call, |x| match runs {
+        true => x.softmax() + x.max_last() * 0.0,
+        false => x.softmax(),
+    })
 }
 
 /// A function of rows along an axis. Before version 13 of the operators the axes from that one on are one row.

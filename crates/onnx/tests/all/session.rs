@@ -198,3 +198,19 @@ fn a_name_that_begins_as_those_of_lessen_do_is_refused() {
                     its own; rename it";
     assert!(refused.to_string().contains(expected), "{refused}");
 }
+
+/// ONNX defines the softmax of a row by its exponentials, of which there are none where all numbers are minus infinity.
+#[test]
+fn a_softmax_of_nothing_is_no_number() {
+    let ends = [f32::NEG_INFINITY, 0.0].map(|x| {
+        let nodes = vec![
+            node("Mul", &["x", "zero"], "m", vec![]),
+            node("Add", &["m", "end"], "s", vec![]),
+            node("Softmax", &["s"], "y", vec![]),
+            node("LogSoftmax", &["s"], "z", vec![]),
+        ];
+        outputs_of(nodes, &[("zero", &[1], 0.0), ("end", &[1], x)], &["y", "z"]).unwrap()
+    });
+    assert!(ends[0].iter().all(|x| x.is_nan()), "{ends:?}");
+    assert_eq!(ends[1], [0.5, 0.5, -std::f32::consts::LN_2, -std::f32::consts::LN_2]);
+}

@@ -124,7 +124,7 @@ impl Finder<'_> {
         Some(found)
     }
 
-    /// The softmax that weights are: itself, or with zeros in place of NaN.
+    /// The softmax that weights are: itself, with zeros in place of NaN, or with NaN in rows that see nothing.
     fn weights(&self, value: ValueId) -> Option<ValueId> {
         let node = self.producer(value)?;
         if node.op.is::<Softmax>() {
@@ -133,11 +133,29 @@ impl Finder<'_> {
         if node.op.is::<Cast>() || node.op.is::<Identity>() {
             return self.weights(node.inputs[0]);
         }
+        if let (&[softmax, nothing], Some(Binary { kind: BinaryKind::Add })) =
+            (&node.inputs[..], node.op.downcast_ref::<Binary>())
+        {
+            return self.weights(softmax).filter(|_| self.is_nothing_or_nan(nothing));
+        }
         if node.op.is::<Select>() && self.known[node.inputs[1].index()] == Some(0.0) {
             let softmax = self.weights(node.inputs[2])?;
             return self.is_nan_of(node.inputs[0], node.inputs[2]).then_some(softmax);
         }
         None
+    }
+
+    /// Whether a value is a product with zero, which is NaN for numbers that are not finite.
+    fn is_nothing_or_nan(&self, value: ValueId) -> bool {
+        let Some(node) = self.producer(value) else { return false };
+        if node.op.is::<Broadcast>() {
+            return self.is_nothing_or_nan(node.inputs[0]);
+        }
+        let is_product = node
+            .op
+            .downcast_ref::<Binary>()
+            .is_some_and(|own| own.kind == BinaryKind::Mul);
+        is_product && node.inputs.iter().any(|input| self.known[input.index()] == Some(0.0))
     }
 
     /// Whether a truth value says where another value differs from itself.
