@@ -1,6 +1,6 @@
 //! How the value of a parameter is stored in states of a device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lessen_graph::ops::DequantizeGroups;
@@ -205,6 +205,32 @@ impl<R: ParamStorage> ParamStorage for PackedStorage<R> {
         match self.own(param) {
             Some(own) => own.value(param, states),
             None => self.rest.value(param, states),
+        }
+    }
+}
+
+/// Some parameters are `f32`, as a file has them in floats beside integers; the rest is stored another way. For
+/// inference.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FloatsBeside<R> {
+    /// The names of the parameters that are `f32`.
+    pub floats: BTreeSet<String>,
+    /// How all other parameters are stored.
+    pub rest: R,
+}
+
+impl<R: ParamStorage> ParamStorage for FloatsBeside<R> {
+    fn states(&self, param: Stored<'_>) -> Vec<(&'static str, Type)> {
+        match self.floats.contains(param.name) {
+            true => F32Storage.states(param),
+            false => self.rest.states(param),
+        }
+    }
+
+    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+        match self.floats.contains(param.name) {
+            true => F32Storage.value(param, states),
+            false => self.rest.value(param, states),
         }
     }
 }

@@ -1,10 +1,19 @@
 //! The graph of what a model answers on a small batch, to find out how it uses its parameters.
 
-use lessen_graph::{Graph, Trace};
+use lessen_graph::{Graph, Tensor, Trace};
 use lessen_nn::{BatchShape, Context, Model};
 
 /// The graph of a model's logits for two short texts, or two images.
 pub(crate) fn logits_graph(model: &Model) -> Graph {
+    graph_of("logits", model, |cx, batch| Some(model.logits(cx, batch)))
+}
+
+/// The graph of a model's last states of two short texts.
+pub(crate) fn states_graph(model: &Model) -> Graph {
+    graph_of("states", model, |cx, batch| model.states(cx, batch))
+}
+
+fn graph_of(name: &str, model: &Model, of: impl for<'g> Fn(&Context<'g>, BatchShape) -> Option<Tensor<'g>>) -> Graph {
     let batch = match model.smallest_batch() {
         BatchShape::Images { image, mixed, .. } => BatchShape::Images { size: 2, image, mixed },
         _ => BatchShape::Padded {
@@ -14,7 +23,9 @@ pub(crate) fn logits_graph(model: &Model) -> Graph {
     };
     let trace = Trace::new();
     let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, batch));
+    if let Some(answer) = of(&cx, batch) {
+        trace.output(name, answer);
+    }
     drop(cx);
     trace.finish()
 }

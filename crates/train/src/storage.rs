@@ -4,7 +4,7 @@ use lessen_base::Result;
 use lessen_device::{Host, HostArray};
 use lessen_graph::bf16_bits;
 use lessen_graph::ops::{DequantizeGroups, QuantizeRows};
-use lessen_nn::{Bf16Storage, F32Storage, Int4Storage, Int8Storage, PackedStorage, ParamStorage, Stored};
+use lessen_nn::{Bf16Storage, F32Storage, FloatsBeside, Int4Storage, Int8Storage, PackedStorage, ParamStorage, Stored};
 use std::borrow::Cow;
 
 /// Takes elements of a state: its number in [`ParamStorage::states`], the number of the first element, and the
@@ -199,6 +199,36 @@ impl<R: ParamCodec> ParamCodec for PackedStorage<R> {
         match self.own(param) {
             Some(own) => own.groups(param),
             None => self.rest.groups(param),
+        }
+    }
+}
+
+impl<R: ParamCodec> ParamCodec for FloatsBeside<R> {
+    fn unit(&self, param: Stored<'_>) -> usize {
+        match self.floats.contains(param.name) {
+            true => F32Storage.unit(param),
+            false => self.rest.unit(param),
+        }
+    }
+
+    fn encode(&self, param: Stored<'_>, first: usize, values: &[f32], put: &mut Put<'_>) -> Result<()> {
+        match self.floats.contains(param.name) {
+            true => F32Storage.encode(param, first, values, put),
+            false => self.rest.encode(param, first, values, put),
+        }
+    }
+
+    fn decode<'a>(&self, param: Stored<'_>, states: &[Host<'a>]) -> Cow<'a, [f32]> {
+        match self.floats.contains(param.name) {
+            true => F32Storage.decode(param, states),
+            false => self.rest.decode(param, states),
+        }
+    }
+
+    fn groups(&self, param: Stored<'_>) -> Option<DequantizeGroups> {
+        match self.floats.contains(param.name) {
+            true => None,
+            false => self.rest.groups(param),
         }
     }
 }

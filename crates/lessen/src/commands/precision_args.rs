@@ -28,11 +28,6 @@ impl PrecisionArgs {
         })
     }
 
-    /// Whether products of integers are asked for.
-    pub fn asks_for_integers(&self) -> bool {
-        matches!(self.given(), Some(Precision::Int8 | Precision::Int4))
-    }
-
     /// Sets the precision of a model; warns where products of integers take longer than on other devices.
     ///
     /// # Errors

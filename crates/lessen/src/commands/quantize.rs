@@ -8,7 +8,7 @@ use clap::Args;
 use lessen_compile::Precision;
 use lessen_nn::checkpoint::{Integers, gguf_file};
 use lessen_run::calibration::Method;
-use lessen_run::quantization::{QuantizedFolder, quantize_folder};
+use lessen_run::quantization::{Agreement, QuantizedFolder, quantize_folder};
 use lessen_run::recipe::words::Word;
 use lessen_run::saved_run::Evaluation;
 use lessen_run::{Error, Result};
@@ -189,11 +189,17 @@ impl Quantize {
         if let Some((layers, origin)) = &found.fixed {
             text += &format!("the inputs of {layers} layers have fixed ranges, {origin}\n");
         }
-        text += &format!(
-            "on random inputs logits differ by {:.1e} of the largest, and {:.1} % of the largest ones are the same\n",
-            found.difference,
-            100.0 * found.agreement
-        );
+        text += &match found.agreement {
+            Agreement::Largest(share) => format!(
+                "on random inputs logits differ by {:.1e} of the largest, and {:.1} % of the largest ones are the same\n",
+                found.difference,
+                100.0 * share
+            ),
+            Agreement::Cosine(least) => format!(
+                "on random texts vectors differ by {:.1e} of the largest element, and their cosines are at least {least:.4}\n",
+                found.difference
+            ),
+        };
         text += &format!("a batch of {} takes {fast:.1} ms, in f32 {slow:.1} ms\n", found.batch);
         if let Some([before, after]) = scores {
             text += &format!("on {} in f32: {}\n", before.scored, before.scores.show());
@@ -219,7 +225,14 @@ impl Quantize {
             "fixed": found.fixed.as_ref().map(|(layers, origin)| json!({"layers": layers, "origin": origin})),
             "bytes": found.bytes,
             "difference": found.difference,
-            "agreement": found.agreement,
+            "agreement": match found.agreement {
+                Agreement::Largest(share) => Some(share),
+                Agreement::Cosine(_) => None,
+            },
+            "cosine": match found.agreement {
+                Agreement::Cosine(least) => Some(least),
+                Agreement::Largest(_) => None,
+            },
             "milliseconds": found.milliseconds,
             "batch": found.batch,
             "scores": scores,

@@ -127,10 +127,10 @@ impl Serve {
             precision: self.precision.given(),
             ..EmbedOptions::default()
         };
-        if self.precision.asks_for_integers() {
+        let embedder = Embedder::open(self.model.folder(), &options, backend)?;
+        if embedder.multiplies_integers() {
             self.device.warn_of_integers()?;
         }
-        let embedder = Embedder::open(self.model.folder(), &options, backend)?;
         embedder.notes().iter().for_each(|note| tell(&format!("note: {note}")));
         Ok(embedder)
     }

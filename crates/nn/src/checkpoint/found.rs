@@ -146,6 +146,15 @@ impl Found {
         Ok(packed.and_then(|packed| packed.op().map(|op| (packed, op))))
     }
 
+    /// The names of parameters of two axes or more that are read from tensors of floats.
+    pub(super) fn floats(&self, params: &[ParamSpec]) -> BTreeSet<String> {
+        let is_float = |param: &&ParamSpec| {
+            let tensor = self.used.get(&param.name).and_then(|name| self.checkpoint.stored(name));
+            param.shape.len() > 1 && tensor.is_some_and(|tensor| tensor.dtype != Dtype::I8)
+        };
+        params.iter().filter(is_float).map(|param| param.name.clone()).collect()
+    }
+
     /// These parameters with the tensors that they are read from.
     pub(super) fn tensors_of<'a>(
         &'a self,

@@ -4,11 +4,12 @@ use super::adapters::load_merged;
 use super::folder::ModelFolder;
 use super::found::{Found, Rest};
 use super::onnx_file::load_onnx;
+use super::quantization_config::is_quantized;
 use super::receive::{Numbers, Receive, Take};
 use crate::params::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The weights of a checkpoint, matched with the parameters of a model.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -89,6 +90,19 @@ pub fn load_into<'a>(
     found.check(params)?;
     params.iter().try_for_each(|param| found.give(param, receiver))?;
     Ok(found.rest())
+}
+
+/// The parameters of two axes or more that a folder has in floats beside integers, such as tables of embeddings; none
+/// of a folder without integers, and of adapted models, whose numbers are others.
+///
+/// # Errors
+/// A file that is missing or damaged.
+pub fn stored_floats<'a>(folder: impl Into<ModelFolder<'a>>, params: &[ParamSpec]) -> Result<BTreeSet<String>> {
+    let folder = folder.into();
+    if folder.is_onnx_file() || folder.is_adapted() || !is_quantized(folder.path()) {
+        return Ok(BTreeSet::new());
+    }
+    Ok(Found::of(folder.path(), params, &|_| true)?.floats(params))
 }
 
 /// The parameters that a folder has in codes of 4 bits with groups that devices store, and the elements of a group,

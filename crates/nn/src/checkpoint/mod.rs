@@ -35,7 +35,7 @@ pub use dtype::WeightDtype;
 pub use file::TensorFile;
 pub use folder::ModelFolder;
 pub use found::Rest;
-pub use load::{Loaded, load, load_into, load_with, stored_groups};
+pub use load::{Loaded, load, load_into, load_with, stored_floats, stored_groups};
 pub use quantization_config::{gguf_file, has_integer_products, has_packed_weights};
 pub use quantize::{InputScales, Integers, check_unquantized, quantize};
 pub use reader::Reader;

@@ -143,6 +143,12 @@ pub(super) fn refuse_gguf(path: &Path) -> Result<()> {
     }
 }
 
+/// Whether the `config.json` of a folder says that weights are integers.
+pub(super) fn is_quantized(dir: &Path) -> bool {
+    let fields = Fields::read(&dir.join("config.json"));
+    fields.is_ok_and(|fields| fields.get(CONFIG).is_some_and(|value| !is_empty(value)))
+}
+
 /// Whether the `config.json` of a folder says that weights are integers of 4 bits.
 pub fn has_packed_weights(dir: &Path) -> bool {
     let fields = Fields::read(&dir.join("config.json"));

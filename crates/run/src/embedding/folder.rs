@@ -3,7 +3,9 @@
 use super::known_fields::{check_known, must_be};
 use super::layers::Layer;
 use super::pooling::PoolingConfig;
+use super::prompts::FILE as PROMPTS;
 use crate::saved_run::AdapterOptions;
+use lessen_base::atomic::unwritable;
 use lessen_base::{Error, Result};
 use lessen_nn::{Fields, Model};
 use serde_json::{Value, json};
@@ -120,6 +122,65 @@ impl Modules {
         }
         Ok((layers, width))
     }
+}
+
+/// The folder of the Transformer within a folder.
+///
+/// # Errors
+/// As [`Modules::read`].
+pub(crate) fn transformer_of(dir: &Path) -> Result<PathBuf> {
+    let modules = Modules::read(dir)?;
+    let within = modules.transformer.strip_prefix(dir);
+    Ok(within.map_or(PathBuf::new(), Path::to_path_buf))
+}
+
+/// Copies what says how a Transformer reads texts, beside its tokenizer.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(crate) fn copy_reading(transformer: &Path, out: &Path) -> Result<()> {
+    TRANSFORMER_FILES
+        .iter()
+        .try_for_each(|name| copy(transformer, out, name))
+}
+
+/// Copies the list of the modules of a folder, their prompts, and all modules but the Transformer.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(crate) fn copy_modules(dir: &Path, out: &Path) -> Result<()> {
+    let path = dir.join(MODULES);
+    let listed = if path.exists() { listed(&path)? } else { beside(dir)? };
+    [MODULES, PROMPTS].iter().try_for_each(|name| copy(dir, out, name))?;
+    let others = listed
+        .iter()
+        .filter(|(kind, folder)| kind != "Transformer" && !folder.is_empty());
+    for (_, folder) in others {
+        let (from, to) = (dir.join(folder), out.join(folder));
+        let Ok(entries) = fs::read_dir(&from) else {
+            continue;
+        };
+        fs::create_dir_all(&to).map_err(|error| unwritable(&to, &error))?;
+        for entry in entries.flatten().filter(|entry| entry.path().is_file()) {
+            copy(&from, &to, &entry.file_name().to_string_lossy())?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file of a folder, if it is there.
+fn copy(from: &Path, to: &Path, name: &str) -> Result<()> {
+    let source = from.join(name);
+    if !source.is_file() {
+        return Ok(());
+    }
+    let copied = fs::copy(&source, to.join(name));
+    copied.map(drop).map_err(|error| {
+        let (source, to) = (source.display(), to.display());
+        Error::user(format!(
+            "{source} cannot be copied to {to} ({error}); check the disk and the permissions"
+        ))
+    })
 }
 
 /// Whether a folder holds a model whose use is to embed texts: one of sentence-transformers, or a Hugging Face folder

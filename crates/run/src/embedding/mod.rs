@@ -18,7 +18,7 @@ use self::pooling::PoolingConfig;
 use self::prompts::Prompts;
 use crate::device::NewBackend;
 use crate::folder::WhichModel;
-use crate::saved_run::{AdapterOptions, model_dir};
+use crate::saved_run::{AdapterOptions, Chosen, model_dir};
 use crate::task::batch_shape::{inputs_of, shape_of};
 use crate::task::first_weights;
 use crate::task::fit::check_vocabulary;
@@ -36,6 +36,7 @@ use std::path::Path;
 
 pub(crate) use self::exported::EmbeddingFunction;
 pub use self::folder::is_embedder;
+pub(crate) use self::folder::{copy_modules, copy_reading, transformer_of};
 pub use self::joined::{JoinedEmbedder, normalize};
 pub use self::pooling::{parse_pooling, show_pooling};
 pub use self::prompts::Prompt;
@@ -54,7 +55,7 @@ pub struct EmbedOptions<'a> {
     pub which: WhichModel,
     /// Where its own adapters belong, and which others are added to it.
     pub adapters: AdapterOptions<'a>,
-    /// The precision of products; none is `f32`.
+    /// The precision of products; none is that of the folder's integers, or `f32`.
     pub precision: Option<Precision>,
     /// How states are pooled.
     pub pooling: Option<Vec<Pooling>>,
@@ -67,6 +68,7 @@ pub struct EmbedOptions<'a> {
 /// A model that embeds texts, on a device.
 pub struct Embedder {
     session: Session,
+    multiplies_integers: bool,
     model: Model,
     tokenizer: Tokenizer,
     pooling: PoolingConfig,
@@ -126,9 +128,15 @@ impl Embedder {
         let (layers, width) = modules.layers(pooled_width)?;
         let reading = Reading::read(&modules.transformer)?;
         let max_length = max_length(options, &reading, &model, folder, &mut notes)?;
-        let session = session(&model, &layers, pooled_width, folder, options.precision, new_backend)?;
+        let precision = options.precision.map(Chosen::Asked);
+        let precision = precision.or_else(|| Chosen::of_folder(folder.path()));
+        let session = session(&model, &layers, pooled_width, folder, precision, new_backend)?;
         Ok(Embedder {
             session,
+            multiplies_integers: matches!(
+                precision.map(Chosen::precision),
+                Some(Precision::Int8 | Precision::Int4)
+            ),
             model,
             tokenizer,
             pooling,
@@ -177,6 +185,11 @@ impl Embedder {
     /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
     pub fn widens_bf16(&self) -> bool {
         self.session.widens_bf16()
+    }
+
+    /// Whether products take integers.
+    pub fn multiplies_integers(&self) -> bool {
+        self.multiplies_integers
     }
 
     /// Embeds texts with the model's default prompt, if it has one.
@@ -320,7 +333,7 @@ fn session(
     layers: &[Layer],
     pooled_width: usize,
     folder: ModelFolder<'_>,
-    precision: Option<Precision>,
+    precision: Option<Chosen>,
     new_backend: NewBackend<'_>,
 ) -> Result<Session> {
     let of_states = model.parameters_of_states();
@@ -329,7 +342,8 @@ fn session(
     let pooled = cx.input("pooled", DType::F32, &[1, pooled_width]);
     layers.iter().fold(pooled, |x, layer| layer.apply(&cx, x));
     let all = [of_states.clone(), cx.params()].concat();
-    let mut session = Session::for_inference(new_backend()?, all, precision.unwrap_or_default())?;
+    let precision = precision.unwrap_or(Chosen::Asked(Precision::F32));
+    let mut session = precision.session(new_backend()?, all, folder)?;
     first_weights::read(&mut session, &of_states, folder, &|_| false, None)?;
     for layer in layers {
         layer.load(&mut session)?;

@@ -5,7 +5,8 @@ use lessen_base::{Error, Result};
 use lessen_nn::Fields;
 use std::path::Path;
 
-const FILE: &str = "config_sentence_transformers.json";
+/// The file of the prompts.
+pub(super) const FILE: &str = "config_sentence_transformers.json";
 
 /// The prompts of a model.
 #[derive(Clone, Debug, Default, PartialEq)]

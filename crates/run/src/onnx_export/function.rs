@@ -65,6 +65,7 @@ impl Function {
             let how = EmbedOptions {
                 which: options.which,
                 adapters: options.adapters,
+                precision: Some(Precision::F32),
                 ..EmbedOptions::default()
             };
             let embedder = Embedder::open(root, &how, new_backend)?;

@@ -4,20 +4,20 @@ use std::time::Instant;
 
 use lessen_base::Result;
 
+use super::Agreement;
 use crate::saved_run::{RandomBatches, SavedRun};
 
 /// Examples of a batch on which the models are compared.
 pub(super) const BATCH: usize = 8;
 
 /// Batches that are timed, after one that is not.
-const TIMED: usize = 5;
+pub(super) const TIMED: usize = 5;
 
 /// Answers of two models on the same inputs.
 pub(super) struct Comparison {
-    /// The largest difference of a logit, over the largest one of the first model.
+    /// The largest difference of an answer's element, over the largest one of the first model.
     pub difference: f64,
-    /// The share of rows of logits with the same largest one.
-    pub agreement: f64,
+    pub agreement: Agreement,
     /// Milliseconds of a batch.
     pub milliseconds: [f64; 2],
 }
@@ -29,13 +29,6 @@ impl Comparison {
     /// A model that cannot be read, a failure of the device.
     pub(super) fn of(before: &SavedRun<'_>, after: &SavedRun<'_>) -> Result<Comparison> {
         let (before, after) = (asked(before)?, asked(after)?);
-        let logits = before.logits.iter();
-        let largest = logits.fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
-        let apart = before
-            .logits
-            .iter()
-            .zip(&after.logits)
-            .map(|(a, b)| (a - b).abs() / largest);
         let rows = || {
             before
                 .logits
@@ -44,11 +37,18 @@ impl Comparison {
         };
         let same = rows().filter(|(a, b)| largest_of(a) == largest_of(b)).count();
         Ok(Comparison {
-            difference: f64::from(apart.fold(0.0, f32::max)),
-            agreement: same as f64 / rows().count().max(1) as f64,
+            difference: largest_difference(&before.logits, &after.logits),
+            agreement: Agreement::Largest(same as f64 / rows().count().max(1) as f64),
             milliseconds: [before.milliseconds, after.milliseconds],
         })
     }
+}
+
+/// The largest difference of two arrays, over the largest number of the first one.
+pub(super) fn largest_difference(before: &[f32], after: &[f32]) -> f64 {
+    let largest = before.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
+    let apart = before.iter().zip(after).map(|(a, b)| (a - b).abs() / largest);
+    f64::from(apart.fold(0.0, f32::max))
 }
 
 /// The place of the largest number.

@@ -1,6 +1,7 @@
 //! A saved model as a Hugging Face folder whose weights are integers of 8 or of 4 bits.
 
 mod comparison;
+mod embedder;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,11 @@ use lessen_nn::checkpoint::{InputScales, Integers};
 use lessen_nn::{Bits, Model, Quantization, Ranges, checkpoint};
 
 use self::comparison::{BATCH, Comparison};
+use self::embedder::quantize_embedder;
 use self::weights::Weights;
 use crate::calibration::Method;
 use crate::device::NewBackend;
+use crate::embedding::is_embedder;
 use crate::export::must_be_empty;
 use crate::folder::WhichModel;
 use crate::generation_config::GenerationConfig;
@@ -45,19 +48,28 @@ pub struct QuantizedFolder {
     /// The largest difference of a logit on random inputs, over the largest one, of a model that is computed in
     /// integers.
     pub difference: f64,
-    /// The share of random inputs, or of positions of their texts, whose largest logit is the same.
-    pub agreement: f64,
+    /// How much the answers to random inputs agree.
+    pub agreement: Agreement,
     /// Milliseconds of a batch of [`QuantizedFolder::batch`] examples before, in `f32`, and after.
     pub milliseconds: [f64; 2],
     /// Examples of a batch.
     pub batch: usize,
 }
 
+/// How much the answers of two models agree.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Agreement {
+    /// The share of inputs, or of positions of their texts, whose largest logit is the same.
+    Largest(f64),
+    /// The least cosine of both vectors of a text.
+    Cosine(f64),
+}
+
 /// Writes a model of a run, or of a Hugging Face folder, with its tokenizer or preprocessing, to a folder `out` that
 /// does not exist or is empty: the matrices of its linear layers, and in 8 bits the kernels of its convolutions, as
 /// integers with their scales, all else as it is. Inputs of the layers get fixed scales from the data of `calibration`,
 /// by its method, or those that the model was trained with; else each row has its own. Reads it again, and compares
-/// both on random inputs.
+/// both on random inputs. Of a model that embeds texts, all that says how is copied.
 ///
 /// # Errors
 /// Data to calibrate on that does not fit the model, gives an input that is not finite, or is beside integers of 4
@@ -80,6 +92,9 @@ pub fn quantize_folder(
             "{} with adapters cannot be quantized; write the model with them first, with lessen export",
             dir.display()
         )));
+    }
+    if is_embedder(&dir, adapters)? {
+        return quantize_embedder((root, which), &dir, (integers, calibration), out, new_backend);
     }
     let mut model = Model::from_dir(source)?;
     let layers = model.layers();
@@ -125,9 +140,7 @@ pub fn quantize_folder(
         Some(_) => Some(GenerationConfig::read(source)?.unwrap_or_else(|| GenerationConfig::of(&model))),
         None => None,
     };
-    if let Some(parent) = out.parent() {
-        fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
-    }
+    make_parent(out)?;
     let mut bytes = [0; 2];
     write_folder(out, |aside| {
         let chosen = (&weights.chosen, integers);
@@ -169,17 +182,34 @@ fn weights_of(
         let in_floats = |name: &str| own.of(layer_of(name)) == Bits::FLOAT;
         weights.leave(|name| in_floats(name).then(|| "it was trained in floats".to_string()));
     }
-    if weights.chosen.is_empty() {
-        return Err(Error::user(format!(
-            "the model in {} has no linear layers{}; there is nothing to quantize",
-            dir.display(),
-            match integers {
-                Integers::Eight => " or convolutions",
-                Integers::Four { .. } => "",
-            }
-        )));
-    }
+    check_something(&weights, integers, dir)?;
     Ok(weights)
+}
+
+/// Makes the folder that a new one is in.
+fn make_parent(out: &Path) -> Result<()> {
+    match out.parent() {
+        Some(parent) => fs::create_dir_all(parent).map_err(|error| unwritable(out, &error)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that some weights become integers.
+///
+/// # Errors
+/// A model without any.
+fn check_something(weights: &Weights, integers: Integers, dir: &Path) -> Result<()> {
+    if !weights.chosen.is_empty() {
+        return Ok(());
+    }
+    let more = match integers {
+        Integers::Eight => " or convolutions",
+        Integers::Four { .. } => "",
+    };
+    Err(Error::user(format!(
+        "the model in {} has no linear layers{more}; there is nothing to quantize",
+        dir.display()
+    )))
 }
 
 /// Checks that ranges of inputs go with the integers.

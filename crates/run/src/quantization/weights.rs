@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lessen_graph::{Graph, Node, ValueId, ops};
-use lessen_nn::Model;
 use lessen_nn::checkpoint::Integers;
+use lessen_nn::{Model, ParamSpec};
 
-use crate::logits_graph::logits_graph;
+use crate::logits_graph::{logits_graph, states_graph};
 
 /// The weights of a model with at least two axes.
 pub(super) struct Weights {
@@ -31,7 +31,15 @@ impl Weights {
     /// Weights that products read as a matrix, or convolutions as kernels, and nothing else reads, become integers of
     /// 8 bits; matrices alone become integers of 4 bits.
     pub(super) fn of(model: &Model, integers: Integers) -> Weights {
-        let graph = logits_graph(model);
+        Weights::of_graph(&logits_graph(model), model.parameters(), integers)
+    }
+
+    /// [`Weights::of`] a model of which only the states are asked.
+    pub(super) fn of_states(model: &Model, integers: Integers) -> Weights {
+        Weights::of_graph(&states_graph(model), model.parameters_of_states(), integers)
+    }
+
+    fn of_graph(graph: &Graph, parameters: Vec<ParamSpec>, integers: Integers) -> Weights {
         let readers = graph.readers();
         let states: BTreeMap<&str, ValueId> = graph
             .inputs
@@ -42,9 +50,9 @@ impl Weights {
             chosen: BTreeSet::new(),
             left: BTreeMap::new(),
         };
-        for param in model.parameters().into_iter().filter(|param| param.shape.len() > 1) {
+        for param in parameters.into_iter().filter(|param| param.shape.len() > 1) {
             let found = states.get(param.name.as_str());
-            let found = found.map_or(Readers::Others, |value| readers_of(&graph, &readers, *value));
+            let found = found.map_or(Readers::Others, |value| readers_of(graph, &readers, *value));
             let reason = match (found, integers) {
                 (Readers::Products, _) | (Readers::Convolutions, Integers::Eight) => {
                     weights.chosen.insert(param.name);

@@ -9,6 +9,7 @@ mod generation;
 mod images;
 mod logits;
 mod plain;
+mod precision;
 mod prediction;
 mod sequences;
 mod tagging;
@@ -24,18 +25,16 @@ use crate::task::SavedModel;
 use crate::task::first_weights;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
-use lessen_device::Backend;
-use lessen_nn::checkpoint::{has_integer_products, has_packed_weights};
-use lessen_nn::{Int4Storage, Int8Storage, Model, PackedStorage, ParamSpec, Ranges, Task, checkpoint};
-use lessen_train::{ParamCodec, Session};
+use lessen_nn::{Model, Ranges, Task};
+use lessen_train::Session;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 pub use self::adapter_options::AdapterOptions;
 pub use self::answering::Answerer;
 pub use self::batched::{BatchedPredictor, ROOM, RawAnswer};
 pub use self::evaluation::Evaluation;
 pub use self::images::ImagePredictor;
+pub(crate) use self::precision::Chosen;
 pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
 pub use self::timing::{LENGTH, RandomBatches, random_texts};
@@ -48,9 +47,7 @@ pub struct SavedRun<'a> {
     saved: SavedModel,
     is_plain: bool,
     /// The precision of inference; none means the precision of training.
-    precision: Option<Precision>,
-    /// Whether it is what the model's folder says, not what was asked for.
-    is_own_precision: bool,
+    precision: Option<Chosen>,
     new_backend: NewBackend<'a>,
 }
 
@@ -86,8 +83,7 @@ impl<'a> SavedRun<'a> {
             config,
             saved,
             is_plain,
-            precision: precision_of(&dir),
-            is_own_precision: true,
+            precision: Chosen::of_folder(&dir),
             new_backend,
         })
     }
@@ -95,8 +91,7 @@ impl<'a> SavedRun<'a> {
     /// Sets the precision of products; with `bf16` and `int8`, matrices are held in it, too. By default products have
     /// the precision of training, and parameters are `f32`, or both are what the model was quantized for.
     pub fn set_precision(&mut self, precision: Precision) {
-        self.precision = Some(precision);
-        self.is_own_precision = false;
+        self.precision = Some(Chosen::Asked(precision));
     }
 
     /// Takes the model of another folder in place of its own, which was made from it: all other settings stay.
@@ -108,8 +103,7 @@ impl<'a> SavedRun<'a> {
         self.saved.dir = folder.to_path_buf();
         self.saved.base = None;
         self.saved.added = Vec::new();
-        self.precision = precision_of(folder);
-        self.is_own_precision = true;
+        self.precision = Chosen::of_folder(folder);
         Ok(())
     }
 
@@ -118,12 +112,17 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A device that cannot be opened.
     pub fn widens_bf16(&self) -> Result<bool> {
-        Ok(self.precision == Some(Precision::Bf16) && (self.new_backend)()?.widens_bf16())
+        Ok(self.precision() == Some(Precision::Bf16) && (self.new_backend)()?.widens_bf16())
     }
 
     /// Whether products take integers.
     pub fn multiplies_integers(&self) -> bool {
-        matches!(self.precision, Some(Precision::Int8 | Precision::Int4))
+        matches!(self.precision(), Some(Precision::Int8 | Precision::Int4))
+    }
+
+    /// The precision of inference; none means that of training.
+    fn precision(&self) -> Option<Precision> {
+        self.precision.map(Chosen::precision)
     }
 
     /// Changes settings that say how data is read, as `--set` gives them: keys of `data`, and `train.batch`.
@@ -178,7 +177,7 @@ impl<'a> SavedRun<'a> {
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
         let trained = model.quantization().filter(|own| own.ranges != Ranges::Fixed);
-        if let (Some(Precision::Int8), Some(own)) = (self.precision, trained) {
+        if let (Some(Precision::Int8), Some(own)) = (self.precision(), trained) {
             return Err(Error::user(format!(
                 "{} is trained for {}, and is computed as it was trained; write its integers with lessen quantize, and ask \
                  that folder",
@@ -188,8 +187,7 @@ impl<'a> SavedRun<'a> {
         }
         let backend = (self.new_backend)()?;
         let mut session = match self.precision {
-            Some(Precision::Int4) => self.packed_session(backend, &parameters)?,
-            Some(precision) => Session::for_inference(backend, parameters.clone(), precision)?,
+            Some(precision) => precision.session(backend, parameters.clone(), self.saved.folder())?,
             None => {
                 let mut session = Session::zeros(backend, parameters.clone())?;
                 session.set_precision(self.config.train.precision);
@@ -198,22 +196,6 @@ impl<'a> SavedRun<'a> {
         };
         first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
         first_weights::convert_norms(&mut session, model)?;
-        Ok(session)
-    }
-
-    /// A session whose matrices are codes of 4 bits, those of the model's folder where it has some. All other matrices
-    /// have codes of 8 bits where the folder says the precision, and of 4 bits where that was asked for.
-    fn packed_session(&self, backend: Box<dyn Backend>, parameters: &[ParamSpec]) -> Result<Session> {
-        let groups = checkpoint::stored_groups(self.saved.folder(), parameters)?;
-        let codec: Arc<dyn ParamCodec> = if self.is_own_precision {
-            let rest = Int8Storage;
-            Arc::new(PackedStorage { groups, rest })
-        } else {
-            let rest = Int4Storage::default();
-            Arc::new(PackedStorage { groups, rest })
-        };
-        let mut session = Session::stored(backend, parameters.to_vec(), codec)?;
-        session.set_precision(Precision::Int4);
         Ok(session)
     }
 
@@ -239,15 +221,6 @@ impl<'a> SavedRun<'a> {
             .format
             .format()
             .goal_of(&self.saved.model, &self.config)
-    }
-}
-
-/// The precision that the folder of a model says: products of a model that was quantized take integers.
-fn precision_of(dir: &Path) -> Option<Precision> {
-    if has_packed_weights(dir) {
-        Some(Precision::Int4)
-    } else {
-        has_integer_products(dir).then_some(Precision::Int8)
     }
 }
 

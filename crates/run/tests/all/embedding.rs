@@ -1,8 +1,14 @@
 //! Vectors of texts against those of sentence-transformers.
 
+use lessen_compile::Precision;
 use lessen_cpu::CpuBackend;
 use lessen_device::Backend;
+use lessen_nn::checkpoint::Integers;
+use lessen_run::calibration::Method;
 use lessen_run::embedding::{EmbedOptions, Embedder, Pooling, Prompt, parse_pooling};
+use lessen_run::folder::WhichModel;
+use lessen_run::quantization::{Agreement, QuantizedFolder, quantize_folder};
+use lessen_run::saved_run::AdapterOptions;
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -403,4 +409,93 @@ fn settings_that_are_not_followed_are_refused_by_name() {
             }
         }
     }
+}
+
+fn quantize(dir: &Path, out: &Path, integers: Integers, data: Option<&Path>) -> Result<QuantizedFolder> {
+    let how = (integers, data.map(|data| (data, Method::MinMax)));
+    quantize_folder(dir, WhichModel::Last, AdapterOptions::default(), how, out, &|| {
+        Ok(Box::new(CpuBackend::new(1)?) as Box<dyn Backend>)
+    })
+}
+
+/// The least cosine of two vectors of a text.
+fn least_cosine(one: &[Vec<f32>], other: &[Vec<f32>]) -> f64 {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+    let cosines = one.iter().zip(other);
+    let cosines = cosines.map(|(a, b)| product(a, b) / (product(a, a) * product(b, b)).sqrt());
+    cosines.fold(1.0, f64::min)
+}
+
+#[test]
+fn a_folder_becomes_one_of_integers_that_embeds() {
+    for name in ["cls", "last", "max-dense", "mean-normalize", "mpnet"] {
+        let (source, out) = (fixtures().join(name), tempfile::tempdir().unwrap());
+        let expected = embed(&mut open(&source).unwrap(), None);
+        for integers in [Integers::Eight, Integers::Four { group: 32 }] {
+            let out = out.path().join(format!("{integers:?}"));
+            let found = quantize(&source, &out, integers, None).unwrap();
+            assert!(!found.quantized.is_empty() && found.bytes[1] < found.bytes[0], "{name}");
+            let least = match integers {
+                Integers::Eight => 0.99,
+                Integers::Four { .. } => 0.8,
+            };
+            let Agreement::Cosine(cosine) = found.agreement else {
+                panic!("{name} is compared by its logits");
+            };
+            assert!(cosine > least, "{name}: {cosine}");
+            let mut written = open(&out).unwrap();
+            assert!(written.multiplies_integers());
+            let cosine = least_cosine(&embed(&mut written, None), &expected);
+            assert!(cosine > least, "{name}: {cosine}");
+            for file in [
+                "modules.json",
+                "1_Pooling/config.json",
+                "config_sentence_transformers.json",
+            ] {
+                assert_eq!(
+                    fs::read(out.join(file)).unwrap(),
+                    fs::read(source.join(file)).unwrap(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_that_a_folder_of_integers_has_in_floats_are_not_rounded() {
+    let (source, folder) = (fixtures().join("mean-normalize"), tempfile::tempdir().unwrap());
+    let out = folder.path().join("small");
+    let found = quantize(&source, &out, Integers::Eight, None).unwrap();
+    assert!(
+        found.left.keys().any(|name| name.contains("word_embeddings")),
+        "{:?}",
+        found.left
+    );
+    let with = |precision| EmbedOptions {
+        precision: Some(precision),
+        ..EmbedOptions::default()
+    };
+    // Products of rows by integers differ from those by what the integers stand for by the rounding of rows alone.
+    let floats = embed(&mut open_with(&out, &with(Precision::F32)).unwrap(), None);
+    let integers = embed(&mut open_with(&out, &with(Precision::Int8)).unwrap(), None);
+    let own = embed(&mut open(&out).unwrap(), None);
+    assert_eq!(integers, own, "the folder's own precision");
+    let cosine = least_cosine(&integers, &floats);
+    assert!((0.999..1.0).contains(&cosine), "{cosine}");
+}
+
+#[test]
+fn ranges_from_data_are_refused_for_models_that_embed_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("small");
+    let refused = quantize(
+        &fixtures().join("cls"),
+        &out,
+        Integers::Eight,
+        Some(Path::new("texts.txt")),
+    );
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("leave out --calibrate"), "{refused}");
+    assert!(!out.exists());
 }

@@ -95,7 +95,7 @@ impl Embed {
         if embedder.widens_bf16() {
             self.precision.warn();
         }
-        if self.precision.asks_for_integers() {
+        if embedder.multiplies_integers() {
             self.device.warn_of_integers()?;
         }
         let prompt = match (&self.prompt, &self.prompt_name) {
