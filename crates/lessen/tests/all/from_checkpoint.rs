@@ -37,6 +37,15 @@ fn training_starts_from_a_checkpoint_of_ones_own() {
         (loss(&report) - loss(&first)).abs() < 1e-6,
         "with a rate of 0 nothing changes"
     );
+    // Reports tell the sizes of the checkpoint, where the recipe has 12 layers of width 768.
+    succeed(dir, &["report", "second"]);
+    let [words, page] =
+        ["report.md", "report.html"].map(|name| fs::read_to_string(dir.join("second").join(name)).unwrap());
+    for (key, size) in [("layers", 1), ("width", 16), ("heads", 2), ("ffn", 32)] {
+        let row = format!("<th scope=\"row\">model.{key}</th><td>{size}</td>");
+        assert!(page.contains(&row), "{row}");
+        assert!(words.contains(&format!("\n{key} = {size}\n")), "{words}");
+    }
     let flags = ["--set", "model.layers=3"];
     let sentence = refuse(dir, &[&args[..8], &flags].concat());
     assert!(

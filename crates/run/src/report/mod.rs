@@ -13,7 +13,6 @@ pub(crate) mod memory;
 mod pictures;
 mod run;
 mod search;
-mod sizes;
 mod statistics;
 mod tables;
 

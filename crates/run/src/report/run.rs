@@ -1,12 +1,12 @@
 //! The folder of a run, read for a page. Missing and damaged files are left out and named in a sentence.
 
-use super::sizes::follow_init;
 use crate::folder::memory::{MEMORY, PhaseMemory, RunMemory};
 use crate::folder::metrics;
 use crate::folder::pictures::{PICTURES, Pictures};
 use crate::folder::{CONFUSION, DIVERGED, Folder, LABELS};
 use crate::plot::Thinned;
 use crate::recipe::settings::Settings;
+use crate::task::init_sizes::follow_init;
 use crate::wording::counted;
 use lessen_base::Result;
 use serde::Deserialize;

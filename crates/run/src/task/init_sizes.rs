@@ -1,9 +1,9 @@
 //! The sizes of a model that a checkpoint gave: its `config.json` says them, where the recipe says others.
 
+use super::model::FIXED;
 use crate::folder::{Folder, WhichModel};
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
-use crate::task::model::FIXED;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ const FIELDS: [(&str, &[&str]); 6] = [
     ("model.patch", &["patch_size"]),
 ];
 
-/// Replaces the sizes of a run that starts from a checkpoint by those that its model has, and leaves out what is not
-/// known of it.
-pub(super) fn follow_init(settings: &mut Settings, folder: &Folder) {
+/// Replaces the sizes in the settings of a run that starts from a checkpoint by those of its model, and leaves out what
+/// is not known of it.
+pub(crate) fn follow_init(settings: &mut Settings, folder: &Folder) {
     let Some(init) = settings.text("model.init").map(PathBuf::from) else {
         return;
     };

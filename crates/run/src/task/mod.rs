@@ -7,6 +7,7 @@ pub mod evaluation;
 pub(crate) mod fine_tuning;
 pub(crate) mod first_weights;
 pub(crate) mod fit;
+pub(crate) mod init_sizes;
 pub(crate) mod model;
 pub mod reader;
 pub(crate) mod recording;

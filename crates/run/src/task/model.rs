@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 
 /// Settings that a checkpoint decides, so that no flag may change them.
-pub(crate) const FIXED: [&str; 7] = [
+pub(super) const FIXED: [&str; 7] = [
     "model.layers",
     "model.width",
     "model.heads",

@@ -12,6 +12,7 @@ use crate::goal::Goal;
 use crate::planning::account::Account;
 use crate::recipe::phases::Recipe;
 use crate::task::evaluation::Scores;
+use crate::task::init_sizes::follow_init;
 use crate::wording::{counted, show_duration};
 use lessen_base::{Error, Result};
 use lessen_train::{Peak, show_size};
@@ -183,13 +184,15 @@ impl Report {
             lines.push(format!("planned for {}", account.show()));
         }
         lines.push(format!("saved in {}", folder.root().display()));
+        let mut settings = recipe.settings.clone();
+        follow_init(&mut settings, folder);
         Ok(Report {
             interrupted,
             out: folder.root().to_path_buf(),
             steps,
             lines,
             json,
-            details: report_page::details(&course, &recipe.settings),
+            details: report_page::details(&course, &settings),
             showcase: Vec::new(),
         })
     }
