@@ -1,7 +1,6 @@
 //! Bits for the layers of a network that is there, chosen exactly.
 
 use crate::cost::CostTable;
-use crate::knapsack::{Item, knapsack};
 use crate::space::{Choice, Space};
 use lessen_base::Result;
 
@@ -18,19 +17,15 @@ pub fn allocate(
     sensitivities: &[[Vec<f64>; 2]],
     (limit, unit): (f64, &str),
 ) -> Result<Vec<Choice>> {
-    let groups: Vec<Vec<Item>> = (space.blocks.iter().zip(&table.blocks).zip(sensitivities))
-        .map(|((block, costs), own)| {
-            let item = |(number, cost): (usize, &f64)| {
-                let [_, _, _, pointwise, depthwise] = block.choice(number);
-                Item {
-                    cost: *cost,
-                    value: -(own[0][pointwise] + own[1][depthwise]),
-                }
-            };
-            costs.iter().enumerate().map(item).collect()
-        })
-        .collect();
-    let chosen = knapsack(&groups, table.left(limit)).ok_or_else(|| table.over_limit(limit, unit))?;
+    let values = (space.blocks.iter().zip(sensitivities)).map(|(block, own)| {
+        let value = |number: usize| {
+            let [_, _, _, pointwise, depthwise] = block.choice(number);
+            -(own[0][pointwise] + own[1][depthwise])
+        };
+        (0..block.choices()).map(value).collect()
+    });
+    let chosen = table.best_within(values.collect(), limit);
+    let chosen = chosen.ok_or_else(|| table.over_limit(limit, unit))?;
     let chosen = chosen.iter().zip(&space.blocks);
     Ok(chosen.map(|(number, block)| block.choice(*number)).collect())
 }

@@ -3,7 +3,7 @@
 use crate::batches::{Batches, largest};
 use crate::gates::Gates;
 use crate::kept::{of_params, read, restore};
-use crate::rounding::largest_code;
+use crate::rounding::{FLOAT, code_of};
 use crate::settings::Settings;
 use crate::space::Space;
 use crate::steps::{CLASS_LOGITS, IMAGES, LOSS, TARGETS, WEIGHT_RATE, add_descent, momentum_of, soft_cross_entropy};
@@ -32,6 +32,8 @@ pub struct AnyBits<'a> {
     session: Session,
     step: Function,
     question: Function,
+    /// Whether a layer may be without rounding.
+    has_floats: bool,
     /// Steps done, which decide the random numbers of the next one.
     done: u64,
 }
@@ -48,9 +50,22 @@ impl<'a> AnyBits<'a> {
         source: &'a dyn ImageSource,
         settings: Settings,
     ) -> Result<AnyBits<'a>> {
+        AnyBits::among(device, (architecture, &[8]), source, settings)
+    }
+
+    /// As [`AnyBits::new`], for a network that is asked with no other bits than 8 and these; 32 stands for no rounding.
+    ///
+    /// # Errors
+    /// As [`AnyBits::new`]; bits other than 2 to 8 and 32.
+    pub fn among(
+        device: impl Into<SharedDevice>,
+        (architecture, bits): (&MixedArchitecture, &[u32]),
+        source: &'a dyn ImageSource,
+        settings: Settings,
+    ) -> Result<AnyBits<'a>> {
         settings.check()?;
-        let space = Space::of_bits(architecture, &[8]);
-        space.check()?;
+        Space::of_bits(architecture, bits).check()?;
+        let (space, has_floats) = (Space::of_bits(architecture, &[8]), bits.contains(&FLOAT));
         if source.labels().len() < settings.batch {
             return Err(Error::user(format!(
                 "there are {} images, and a batch has {}; give more images or choose a smaller batch",
@@ -67,9 +82,14 @@ impl<'a> AnyBits<'a> {
             tightest: settings.tightest,
             ..FunctionOptions::default()
         };
-        let of_images = (source.shape(), source.classes());
-        let step = session.function_with(options, |cx| add_step(cx, &space, &params, &settings, of_images))?;
-        let question = session.function_with(options, |cx| answer(cx, &space, &settings, of_images).to_vec())?;
+        let asked = Asked {
+            space: &space,
+            settings: &settings,
+            of_images: (source.shape(), source.classes()),
+            has_floats,
+        };
+        let step = session.function_with(options, |cx| add_step(cx, &params, asked))?;
+        let question = session.function_with(options, |cx| asked.answer(cx).to_vec())?;
         session.draw(|_| true, settings.seed)?;
         Ok(AnyBits {
             space,
@@ -79,6 +99,7 @@ impl<'a> AnyBits<'a> {
             session,
             step,
             question,
+            has_floats,
             done: 0,
         })
     }
@@ -263,38 +284,42 @@ impl<'a> AnyBits<'a> {
                 self.space.blocks.len()
             )));
         }
-        match bits.iter().flatten().find(|bits| !(2..=8).contains(*bits)) {
+        let is_known = |bits: &u32| (2..=8).contains(bits) || (self.has_floats && *bits == FLOAT);
+        match bits.iter().flatten().find(|bits| !is_known(bits)) {
             Some(wrong) => Err(Error::user(format!("{wrong} bits are given; give 2 to 8"))),
-            None => Ok(bits.iter().flatten().map(|bits| largest_code(*bits) as f32).collect()),
+            None => Ok(bits.iter().flatten().map(|bits| code_of(*bits)).collect()),
         }
     }
 }
 
-/// The loss and the logits of a batch.
-fn answer<'g>(
-    cx: &Context<'g>,
-    space: &Space,
-    settings: &Settings,
-    (shape, classes): ([usize; 3], usize),
-) -> [(String, Tensor<'g>); 2] {
-    let batch = settings.batch;
-    let images = cx.input(IMAGES, DType::F32, &[&[batch][..], &shape].concat());
-    let targets = cx.input(TARGETS, DType::F32, &[batch, classes]);
-    let gates = Gates::of_codes(cx.input(CODES, DType::F32, &[space.blocks.len(), 2]));
-    let logits = space.supernet(cx, images, (classes, settings.spread), &gates);
-    let loss = soft_cross_entropy(logits, targets);
-    [(LOSS.to_string(), loss), (CLASS_LOGITS.to_string(), logits)]
+/// A network that is asked with batches of images.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    space: &'a Space,
+    settings: &'a Settings,
+    /// Height, width and channels of an image, and the number of classes.
+    of_images: ([usize; 3], usize),
+    /// Whether a layer may be without rounding.
+    has_floats: bool,
+}
+
+impl Asked<'_> {
+    /// The loss and the logits of a batch.
+    fn answer<'g>(self, cx: &Context<'g>) -> [(String, Tensor<'g>); 2] {
+        let (batch, (shape, classes)) = (self.settings.batch, self.of_images);
+        let images = cx.input(IMAGES, DType::F32, &[&[batch][..], &shape].concat());
+        let targets = cx.input(TARGETS, DType::F32, &[batch, classes]);
+        let codes = cx.input(CODES, DType::F32, &[self.space.blocks.len(), 2]);
+        let gates = Gates::of_codes(codes, self.has_floats);
+        let logits = self.space.supernet(cx, images, (classes, self.settings.spread), &gates);
+        let loss = soft_cross_entropy(logits, targets);
+        [(LOSS.to_string(), loss), (CLASS_LOGITS.to_string(), logits)]
+    }
 }
 
 /// Adds a step by SGD.
-fn add_step<'g>(
-    cx: &Context<'g>,
-    space: &Space,
-    params: &[ParamSpec],
-    settings: &Settings,
-    of_images: ([usize; 3], usize),
-) -> Vec<(String, Tensor<'g>)> {
-    let results = answer(cx, space, settings, of_images);
-    add_descent(cx, params, results[0].1, settings);
+fn add_step<'g>(cx: &Context<'g>, params: &[ParamSpec], asked: Asked<'_>) -> Vec<(String, Tensor<'g>)> {
+    let results = asked.answer(cx);
+    add_descent(cx, params, results[0].1, asked.settings);
     results.to_vec()
 }

@@ -1,5 +1,6 @@
 //! What the networks of a space cost on a model of hardware, from tables of the choices of each block.
 
+use crate::knapsack::{Item, knapsack};
 use crate::space::{Aspect, Choice, Space};
 use lessen_base::{Error, Result};
 use lessen_hardware::{Bits, CostModel, Layer, LayerCost, LayerShape, NetworkCost, network_cost};
@@ -222,10 +223,13 @@ impl CostTable {
     /// The cost of a choice of each block.
     pub fn of(&self, space: &Space, choices: &[Choice]) -> f64 {
         let blocks = self.blocks.iter().zip(&space.blocks).zip(choices);
-        let sum: f64 = blocks
-            .map(|((costs, block), choice)| costs[block.number(*choice)])
-            .sum();
-        self.fixed + sum
+        self.total(blocks.map(|((costs, block), choice)| costs[block.number(*choice)]))
+    }
+
+    /// The cost of a network whose blocks have these costs, in their order: every sum is added up in this one order, so
+    /// that equal networks have the same cost to the last bit.
+    fn total(&self, blocks: impl Iterator<Item = f64>) -> f64 {
+        blocks.fold(self.fixed, |sum, cost| sum + cost)
     }
 
     /// Refuses a limit that no network meets.
@@ -233,34 +237,56 @@ impl CostTable {
     /// # Errors
     /// Such a limit; the sentence says the least cost.
     pub fn check_limit(&self, limit: Option<f64>, kind: CostKind) -> Result<()> {
-        match limit.filter(|limit| self.range()[0] > *limit) {
+        match limit.filter(|limit| self.range()[0] > CostTable::most(*limit)) {
             None => Ok(()),
             Some(limit) => Err(self.over_limit(limit, kind.unit())),
         }
     }
 
-    /// What a limit leaves to the blocks, and as much more as sums of costs round.
-    pub(crate) fn left(&self, limit: f64) -> f64 {
-        limit - self.fixed + 1e-12 * limit
+    /// The greatest cost that keeps to a limit: as much above it as sums of costs, and decimals, round.
+    pub(crate) fn most(limit: f64) -> f64 {
+        limit * (1.0 + 1e-12)
+    }
+
+    /// The place of the choice in each block that has the greatest sum of values among the networks within a limit, of
+    /// the values of all choices of all blocks; none where no network keeps to the limit.
+    pub(crate) fn best_within(&self, values: Vec<Vec<f64>>, limit: f64) -> Option<Vec<usize>> {
+        let ends = Item {
+            cost: self.fixed,
+            value: 0.0,
+        };
+        let item = |(&cost, value): (&f64, f64)| Item { cost, value };
+        let blocks = self.blocks.iter().zip(values);
+        let blocks = blocks.map(|(costs, values)| costs.iter().zip(values).map(item).collect());
+        let groups: Vec<Vec<Item>> = std::iter::once(vec![ends]).chain(blocks).collect();
+        let mut chosen = knapsack(&groups, CostTable::most(limit))?;
+        chosen.remove(0);
+        Some(chosen)
     }
 
     /// The error of a limit that no network meets.
     pub(crate) fn over_limit(&self, limit: f64, unit: &str) -> Error {
-        let [least, _] = self.range();
         Error::user(format!(
-            "no network of the space keeps to {limit}{unit}; the least that one takes is {least:.6}{unit}, choose a limit \
-             from there on or a smaller space"
+            "no network of the space keeps to {limit}{unit}; the least that one takes is {}{unit}, choose a limit from \
+             there on or a smaller space",
+            self.least_limit()
         ))
+    }
+
+    /// The least cost of a network in decimals, as many as it takes that the number is a limit which the network keeps
+    /// to.
+    pub fn least_limit(&self) -> String {
+        let [least, _] = self.range();
+        let mut texts = (6..20).map(|digits| format!("{least:.digits$}"));
+        let keeps = |text: &String| text.parse().is_ok_and(|limit| least <= CostTable::most(limit));
+        texts.find(keeps).unwrap_or_else(|| least.to_string())
     }
 
     /// The least and the greatest cost of a network.
     pub fn range(&self) -> [f64; 2] {
         let sum = |of: fn(f64, f64) -> f64| {
-            let blocks = self
-                .blocks
-                .iter()
-                .map(|costs| costs.iter().copied().reduce(of).unwrap_or(0.0));
-            self.fixed + blocks.sum::<f64>()
+            let extreme = |costs: &Vec<f64>| costs.iter().copied().reduce(of).unwrap_or(0.0);
+            self.total(self.blocks.iter().map(extreme))
         };
         [sum(f64::min), sum(f64::max)]
     }

@@ -1,7 +1,6 @@
 //! The network that a search ends with.
 
 use crate::cost::CostTable;
-use crate::knapsack::{Item, knapsack};
 use crate::space::{Aspect, Choice, Space};
 use crate::variables::Variables;
 use lessen_base::Result;
@@ -14,7 +13,7 @@ use lessen_base::Result;
 pub fn derive(space: &Space, logits: &[f64], table: &CostTable, limit: Option<f64>) -> Result<Vec<Choice>> {
     let variables = Variables::of(space);
     let best = variables.choices(&variables.most_probable(logits));
-    let Some(limit) = limit.filter(|limit| table.of(space, &best) > *limit) else {
+    let Some(limit) = limit.filter(|limit| table.of(space, &best) > CostTable::most(*limit)) else {
         return Ok(best);
     };
     let probabilities = variables.probabilities(logits);
@@ -23,23 +22,22 @@ pub fn derive(space: &Space, logits: &[f64], table: &CostTable, limit: Option<f6
             probabilities[variable.first + place].max(f64::MIN_POSITIVE).ln()
         })
     };
-    let group = |number: usize| {
+    let values = |number: usize| {
         let block = &space.blocks[number];
-        let item = |place: usize| {
+        let value = |place: usize| {
             let choice = block.choice(place);
             let is_skipped = choice[Aspect::Skip as usize] == 1;
             // A block that is left out is one network, whatever its other choices are.
             let counted = if is_skipped { 1 } else { Aspect::ALL.len() };
             let aspects = Aspect::ALL.into_iter().zip(choice).take(counted);
-            Item {
-                cost: table.blocks[number][place],
-                value: aspects.map(|(aspect, place)| log_of(number, aspect, place)).sum(),
-            }
+            aspects.map(|(aspect, place)| log_of(number, aspect, place)).sum()
         };
-        (0..block.choices()).map(item).collect::<Vec<Item>>()
+        (0..block.choices()).map(value).collect::<Vec<f64>>()
     };
-    let groups: Vec<Vec<Item>> = (0..space.blocks.len()).map(group).collect();
-    let chosen = knapsack(&groups, table.left(limit)).ok_or_else(|| table.over_limit(limit, ""))?;
+    let values = (0..space.blocks.len()).map(values).collect();
+    let chosen = table
+        .best_within(values, limit)
+        .ok_or_else(|| table.over_limit(limit, ""))?;
     let chosen = chosen.iter().zip(&space.blocks);
     Ok(chosen.map(|(number, block)| block.choice(*number)).collect())
 }

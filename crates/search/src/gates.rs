@@ -11,6 +11,8 @@ pub struct Gates<'g> {
     shares: BTreeMap<(usize, Aspect), Tensor<'g>>,
     /// The largest codes of each block's 1 x 1 layers and of its depthwise layer, `f32[blocks, 2]`, in place of bits.
     codes: Option<Tensor<'g>>,
+    /// Whether a code may stand for no rounding.
+    has_floats: bool,
 }
 
 impl<'g> Gates<'g> {
@@ -26,6 +28,7 @@ impl<'g> Gates<'g> {
         Gates {
             shares: variables.all().iter().map(of).collect(),
             codes: None,
+            has_floats: false,
         }
     }
 
@@ -40,15 +43,17 @@ impl<'g> Gates<'g> {
         Gates {
             shares: Variables::of(space).all().iter().map(of).collect(),
             codes: None,
+            has_floats: false,
         }
     }
 
     /// A network with a single possibility of everything but the bits, whose largest codes are values of the graph,
     /// `f32[blocks, 2]`.
-    pub(crate) fn of_codes(codes: Tensor<'g>) -> Gates<'g> {
+    pub(crate) fn of_codes(codes: Tensor<'g>, has_floats: bool) -> Gates<'g> {
         Gates {
             shares: BTreeMap::new(),
             codes: Some(codes),
+            has_floats,
         }
     }
 
@@ -56,7 +61,10 @@ impl<'g> Gates<'g> {
     pub(crate) fn rounding<'a>(&self, block: usize, bits: &'a [Vec<u32>; 2]) -> [Rounding<'a, 'g>; 2] {
         let aspects = [Aspect::PointwiseBits, Aspect::DepthwiseBits];
         std::array::from_fn(|which| match self.codes {
-            Some(codes) => Rounding::of_code(codes.slice(0, block, 1).slice(1, which, 1).reshape(&[])),
+            Some(codes) => {
+                let code = codes.slice(0, block, 1).slice(1, which, 1).reshape(&[]);
+                Rounding::of_code(code, self.has_floats)
+            }
             None => Rounding::of_bits(&bits[which], self.of(block, aspects[which])),
         })
     }

@@ -70,7 +70,7 @@ pub fn haq(
     accuracy: &mut dyn FnMut(&[Choice]) -> Result<f64>,
     progress: &mut dyn FnMut(&Episode) -> Result<()>,
 ) -> Result<(Vec<Choice>, f64)> {
-    if table.range()[0] > limit {
+    if table.range()[0] > CostTable::most(limit) {
         return Err(table.over_limit(limit, unit));
     }
     let layers = layers(space);
@@ -130,7 +130,7 @@ fn lower(space: &Space, table: &CostTable, limit: f64, layers: &[Layer], choices
     loop {
         let mut has_changed = false;
         for (block, which, _) in layers.iter().rev() {
-            if table.of(space, choices) <= limit {
+            if table.of(space, choices) <= CostTable::most(limit) {
                 return;
             }
             if choices[*block][3 + which] > 0 {

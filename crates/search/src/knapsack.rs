@@ -20,7 +20,8 @@ struct Partial {
 }
 
 /// The numbers of the items, one of each group, whose values have the greatest sum while their costs sum to `limit` at
-/// most; none where no choice fits. Of equal sums the cheaper one is taken.
+/// most; none where no choice fits. Costs are added in the order of the groups, so that a limit which is such a sum is
+/// kept to. Of equal sums the cheaper one is taken.
 ///
 /// Groups are taken one after another. Of the partial choices those stay that no other one beats in both cost and
 /// value, and that can still come to more than the best choice known: beyond the limit of what is left, the values of
@@ -31,12 +32,12 @@ pub fn knapsack(groups: &[Vec<Item>], limit: f64) -> Option<Vec<usize>> {
     if undominated.iter().any(Vec::is_empty) {
         return None;
     }
-    // The least cost of the groups from each one on.
-    let mut least = vec![0.0; groups.len() + 1];
-    for group in (0..groups.len()).rev() {
-        least[group] = least[group + 1] + groups[group][undominated[group][0]].cost;
-    }
-    if least[0] > limit {
+    let cheapest = groups
+        .iter()
+        .zip(&undominated)
+        .map(|(group, items)| group[items[0]].cost);
+    let remaining = Remaining::new(cheapest.collect(), limit);
+    if !remaining.fit(0.0, 0) {
         return None;
     }
     let relaxations: Vec<Relaxation> = (0..=groups.len())
@@ -55,14 +56,14 @@ pub fn knapsack(groups: &[Vec<Item>], limit: f64) -> Option<Vec<usize>> {
         for (place, partial) in before.iter().enumerate() {
             for &item in &undominated[number] {
                 let (cost, value) = (partial.cost + group[item].cost, partial.value + group[item].value);
-                if cost + least[number + 1] > limit {
+                if !remaining.fit(cost, number + 1) {
                     break;
                 }
                 let relaxation = &relaxations[number + 1];
-                let left = limit - cost;
-                known = known.max(value + relaxation.whole(left));
-                // A bound that rounding has lowered must not cut the best choice.
-                let bound = value + relaxation.bound(left);
+                // What rounding of sums may hide is left out of a choice that fits, and added to a bound.
+                let (left, hidden) = (limit - cost, remaining.rounding(cost));
+                known = known.max(value + relaxation.whole(left - hidden));
+                let bound = value + relaxation.bound(left + hidden);
                 if bound + 1e-9 * (1.0 + bound.abs()) >= known {
                     next.push(Partial {
                         cost,
@@ -90,6 +91,38 @@ pub fn knapsack(groups: &[Vec<Item>], limit: f64) -> Option<Vec<usize>> {
         place = partial.before;
     }
     Some(chosen)
+}
+
+/// The cheapest items of the groups that are left, beside the limit.
+struct Remaining {
+    cheapest: Vec<f64>,
+    /// The sum of the cheapest items from each group on.
+    sums: Vec<f64>,
+    limit: f64,
+}
+
+impl Remaining {
+    fn new(cheapest: Vec<f64>, limit: f64) -> Remaining {
+        let mut sums = vec![0.0; cheapest.len() + 1];
+        for group in (0..cheapest.len()).rev() {
+            sums[group] = sums[group + 1] + cheapest[group];
+        }
+        Remaining { cheapest, sums, limit }
+    }
+
+    /// The most by which two orders of adding up the costs of a choice that begins with `cost` differ near the limit.
+    fn rounding(&self, cost: f64) -> f64 {
+        4.0 * f64::EPSILON * self.sums.len() as f64 * (self.limit.abs() + cost)
+    }
+
+    /// Whether the groups from `group` on have items that fit beside a partial choice of this cost.
+    fn fit(&self, cost: f64, group: usize) -> bool {
+        let (least, rounding) = (cost + self.sums[group], self.rounding(cost));
+        if (least - self.limit).abs() > rounding {
+            return least < self.limit;
+        }
+        self.cheapest[group..].iter().fold(cost, |sum, own| sum + own) <= self.limit
+    }
 }
 
 /// The items that no other one beats, by rising cost and value.

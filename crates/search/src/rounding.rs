@@ -4,14 +4,20 @@ use lessen_graph::Tensor;
 use lessen_graph::ops::FakeQuantize;
 
 /// The bits of numbers that are not rounded.
-const FLOAT: u32 = 32;
+pub(crate) const FLOAT: u32 = 32;
+
+/// The code that stands for no rounding where codes are values of a graph.
+const FLOAT_CODE: f32 = 2_147_483_647.0;
 
 /// The least scale, so that rows of zeros have one.
 const LEAST_SCALE: f64 = f32::MIN_POSITIVE as f64;
 
-/// The largest code of some bits, `2^(bits - 1) - 1`.
-pub(crate) fn largest_code(bits: u32) -> f64 {
-    FakeQuantize::symmetric(bits, 0).high as f64
+/// The largest code of some bits, `2^(bits - 1) - 1`, from which a graph tells how to round.
+pub(crate) fn code_of(bits: u32) -> f32 {
+    match bits {
+        FLOAT => FLOAT_CODE,
+        bits => FakeQuantize::symmetric(bits, 0).high as f32,
+    }
 }
 
 /// How inputs and weights of a layer are rounded, row by row of the first axis: each output channel of a weight and
@@ -23,6 +29,8 @@ pub(crate) struct Rounding<'a, 'g> {
     shares: Option<Tensor<'g>>,
     /// The largest code, `[]`, in place of bits.
     code: Option<Tensor<'g>>,
+    /// Whether that code may stand for no rounding.
+    may_be_float: bool,
 }
 
 impl<'a, 'g> Rounding<'a, 'g> {
@@ -32,15 +40,17 @@ impl<'a, 'g> Rounding<'a, 'g> {
             bits,
             shares,
             code: None,
+            may_be_float: false,
         }
     }
 
-    /// To codes up to one that is a value of the graph, of 8 bits at most.
-    pub fn of_code(code: Tensor<'g>) -> Rounding<'a, 'g> {
+    /// To codes up to one that is a value of the graph: of 8 bits at most, or the code of no rounding if it may be.
+    pub fn of_code(code: Tensor<'g>, may_be_float: bool) -> Rounding<'a, 'g> {
         Rounding {
             bits: &[],
             shares: None,
             code: Some(code),
+            may_be_float,
         }
     }
 
@@ -53,7 +63,13 @@ impl<'a, 'g> Rounding<'a, 'g> {
             rows.fake_quantize(codes, scale, None).reshape(&x.shape())
         };
         if let Some(code) = self.code {
-            return rounded(FakeQuantize::symmetric(8, 0), magnitudes / code);
+            let codes = FakeQuantize::symmetric(8, 0);
+            let rounded = rounded(codes, magnitudes / code);
+            if !self.may_be_float {
+                return rounded;
+            }
+            let is_float = code.gt(code.scalar_like(codes.high as f64));
+            return is_float.select(x, rounded);
         }
         mixed(self.shares, self.bits.len(), |place| match self.bits[place] {
             FLOAT => x,

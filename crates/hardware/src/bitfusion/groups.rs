@@ -37,6 +37,14 @@ impl GroupMapping {
         GroupMapping::LeftOut,
     ];
 
+    /// Those under which an accelerator computes a convolution as it is, with all its traffic.
+    pub const WHOLE: [GroupMapping; 4] = [
+        GroupMapping::PerGroup,
+        GroupMapping::Columns,
+        GroupMapping::Taps,
+        GroupMapping::Dense,
+    ];
+
     /// The word of `--depthwise`.
     pub fn name(self) -> &'static str {
         match self {

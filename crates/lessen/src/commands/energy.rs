@@ -25,9 +25,9 @@ pub struct Energy {
     #[arg(value_name = "MODEL", add = candidates::recipes())]
     model: String,
     /// Bits of all layers: a number, such as 8, w4a8 for weights of 4 and activations of 8 bits, or a TOML file with
-    /// default and a table layers of bits by name
+    /// default and a table layers of bits by name [default: those of the model, where it has its own]
     #[arg(long, value_name = "BITS")]
-    bits: String,
+    bits: Option<String>,
     /// Hardware: bf_e or bf_s (the published configurations of BitFusion), haq (bit-serial, cycles alone), cpu (the
     /// measured roofline of this machine), or a TOML file of an accelerator like BitFusion
     #[arg(long, value_name = "NAME|FILE", default_value = "bf_e", value_hint = ValueHint::FilePath)]
@@ -64,7 +64,7 @@ impl Energy {
             model: &self.model,
             batch: self.batch,
             length: self.length,
-            bits: self.bits()?,
+            bits: self.bits.as_deref().map(bits).transpose()?,
         };
         let groups = match &self.depthwise {
             Some(word) => Some(GroupMapping::parse(word)?),
@@ -109,23 +109,6 @@ impl Energy {
         Ok(0)
     }
 
-    /// The bits: of the flag itself, or of the file that it names.
-    fn bits(&self) -> Result<BitsByLayer> {
-        let path = Path::new(&self.bits);
-        if !path.is_file() {
-            let bits = Bits::parse(&self.bits).map_err(|e| {
-                Error::user(format!(
-                    "--bits: {}, or the name of a TOML file with bits by layer",
-                    e.message()
-                ))
-            });
-            return Ok(BitsByLayer::all(bits?));
-        }
-        let text = fs::read_to_string(path)
-            .map_err(|e| Error::user(format!("--bits: {} cannot be read ({e}); check the file", self.bits)))?;
-        BitsByLayer::parse(&text).map_err(|e| e.at(&self.bits))
-    }
-
     fn bit_fusion(&self) -> Result<Accelerator> {
         if let Some(found) = Accelerator::named(&self.accelerator) {
             return Ok(found);
@@ -141,4 +124,21 @@ impl Energy {
         }
         Accelerator::from_file(path)
     }
+}
+
+/// The bits of `--bits`: of the word itself, or of the file that it names.
+fn bits(word: &str) -> Result<BitsByLayer> {
+    let path = Path::new(word);
+    if !path.is_file() {
+        let bits = Bits::parse(word).map_err(|e| {
+            Error::user(format!(
+                "--bits: {}, or the name of a TOML file with bits by layer",
+                e.message()
+            ))
+        });
+        return Ok(BitsByLayer::all(bits?));
+    }
+    let text = fs::read_to_string(path)
+        .map_err(|e| Error::user(format!("--bits: {word} cannot be read ({e}); check the file")))?;
+    BitsByLayer::parse(&text).map_err(|e| e.at(word))
 }

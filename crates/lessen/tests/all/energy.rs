@@ -124,6 +124,10 @@ fn lists_of_layers_bits_and_accelerators_come_from_files() {
     );
     assert_eq!(mixed["layers"][0]["cycles"], plain["layers"][0]["cycles"]);
 
+    // A list whose layers all have bits needs no others.
+    write("own.toml", &NETWORK.replace("name = ", "bits = 4\nname = "));
+    let own = energy(dir, "own.toml", &[]);
+    assert_eq!(own["layers"][0]["weight_bits"], 4);
     // The other models of hardware have no energy, and say so.
     let serial = energy(dir, "net.toml", &["--bits", "8", "--accelerator", "haq"]);
     assert!(serial["total"]["energy_nj"].is_null() && serial.get("depthwise").is_none());
@@ -173,6 +177,9 @@ fn lists_of_layers_bits_and_accelerators_come_from_files() {
             ],
             "--depthwise is for",
         ),
+        (&["net.toml"], "has no bits of its own; name them with --bits"),
+        (&["mobilenet-v2"], "has no bits of its own; name them with --bits"),
+        (&["cifar10"], "has no bits of its own; name them with --bits"),
         (&["nothing", "--bits", "8"], "no recipe and no file called 'nothing'"),
     ];
     for (args, word) in lacks {

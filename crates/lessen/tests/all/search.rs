@@ -105,6 +105,24 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     let config: Value = serde_json::from_slice(&fs::read(dir.join("trained/model/config.json")).unwrap()).unwrap();
     assert_eq!(config["architecture"], described);
     assert!(config.to_string().contains("\"dynamic\""), "{config}");
+    // Its bits are those that its energy is told at.
+    let energy = json(dir, &["energy", "trained", "--json"]);
+    let of_layer = |layer: &Value| {
+        (
+            layer["name"].as_str().unwrap().to_string(),
+            layer["weight_bits"].clone(),
+        )
+    };
+    let bits: BTreeMap<String, Value> = energy["layers"].as_array().unwrap().iter().map(of_layer).collect();
+    for (number, block) in described["blocks"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(
+            bits[&format!("blocks.{number}.depthwise")],
+            block["bits"][1],
+            "{bits:?}"
+        );
+        assert_eq!(bits[&format!("blocks.{number}.project")], block["bits"][0], "{bits:?}");
+    }
+    assert_eq!(bits["stem"], described["bits"]);
     let scores = json(dir, &["eval", "trained", "--split", "test", "--json"]);
     assert_eq!(scores["examples"], 21);
     succeed(dir, &["export", "trained", "exported"]);
@@ -138,6 +156,12 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     assert_eq!(haq["episodes"], 3);
     assert!(haq["value"].as_f64().unwrap() <= least + 0.1 * (most - least) * (1.0 + 1e-9));
 }
+
+/// An accelerator of 4 bits.
+const FOUR_BITS: &str = "name = \"four\"\nclock_hz = 500000000\nrows = 4\ncolumns = 4\nhigh_bits = 4\nlow_bits = 2\n\
+     weight_buffer = 65536\nactivation_buffer = 32768\noutput_buffer = 16384\nmemory_bits = 64\n[energy]\n\
+     core_cycle = 1.0\nweight_read = 0.02\nweight_write = 0.03\nactivation_read = 0.06\nactivation_write = 0.1\n\
+     output_read = 0.03\noutput_write = 0.07\ndram = 15.0\n";
 
 /// A network of three blocks whose bits are searched.
 const NETWORK: &str = r#"{"stem": 4, "stem_stride": 2, "blocks": [
@@ -264,6 +288,104 @@ fn a_network_with_one_choice_of_bits_is_told_at_once() {
 }
 
 #[test]
+fn the_least_cost_that_a_refusal_names_is_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    fs::write(dir.join("network.json"), NETWORK).unwrap();
+    for (cost, unit, nothing) in [("energy", "mJ", "1nJ"), ("size", "MB", "1B"), ("latency", "ms", "1ns")] {
+        let more = ["--cost", cost, "--epochs", "1", "--json", "--out", cost];
+        let sentence = refuse(dir, &bits_within(nothing, "search.method=allocation", &more));
+        let least = sentence
+            .split("takes is ")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next());
+        let least = least.unwrap_or_else(|| panic!("{sentence}"));
+        assert!(least.ends_with(unit), "{sentence}");
+        let found = json(dir, &bits_within(least, "search.method=allocation", &more));
+        assert_eq!(found["value"], found["least"], "{cost}");
+        let used = found["utilisation"].as_f64().unwrap();
+        assert!(0.0 < used && used <= 1.0, "{used}");
+        let report = fs::read_to_string(dir.join(cost).join("report.md")).unwrap();
+        let shown = format!("{:.1} % of the units are used", 100.0 * used);
+        assert!(report.contains(&shown), "{report}");
+    }
+}
+
+#[test]
+fn without_a_mapping_that_of_the_least_cost_is_taken_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    fs::write(dir.join("network.json"), NETWORK).unwrap();
+    let least = |out: &str, more: &[&str]| {
+        let all = [
+            &["--epochs", "1", "--json", "--out", out, "--set", "search.bits=4"][..],
+            more,
+        ]
+        .concat();
+        json(dir, &bits("search.method=allocation", &all))["least"]
+            .as_f64()
+            .unwrap()
+    };
+    let chosen = least("chosen", &[]);
+    let settings = fs::read_to_string(dir.join("chosen/search.toml")).unwrap();
+    let kept = settings
+        .lines()
+        .find(|line| line.contains("depthwise"))
+        .unwrap_or_else(|| panic!("{settings}"));
+    for mapping in ["per-group", "columns", "taps", "dense"] {
+        let own = least(mapping, &["--set", &format!("search.depthwise={mapping}")]);
+        assert!(chosen <= own, "{mapping}: {own} is below {chosen}");
+        assert!(!kept.contains(mapping) || chosen == own, "{mapping}: {own}, {kept}");
+    }
+}
+
+#[test]
+fn bits_of_layers_without_rounding_are_chosen() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    bars(dir);
+    fs::write(dir.join("network.json"), NETWORK).unwrap();
+    fs::write(
+        dir.join("wide.toml"),
+        FOUR_BITS.replace("high_bits = 4", "high_bits = 32"),
+    )
+    .unwrap();
+    for method in ["search.method=allocation", "search.method=haq"] {
+        let out = method.rsplit('=').next().unwrap();
+        let mut more = vec![
+            "--epochs",
+            "1",
+            "--json",
+            "--out",
+            out,
+            "--set",
+            "search.bits=8,32",
+            "--accelerator",
+            "wide.toml",
+        ];
+        more.extend(if out == "haq" {
+            &["--set", "search.episodes=2"][..]
+        } else {
+            &[]
+        });
+        let found = json(dir, &bits(method, &more));
+        let bits = found["mean_bits_pointwise"].as_f64().unwrap();
+        assert!((8.0..=32.0).contains(&bits), "{found}");
+    }
+    // The hardware of the default has no such bits, which is said before anything is trained.
+    let sentence = refuse(
+        dir,
+        &bits(
+            "search.method=allocation",
+            &["--set", "search.bits=8,32", "--out", "none"],
+        ),
+    );
+    assert!(sentence.contains("32 bits") && !dir.join("none").exists(), "{sentence}");
+}
+
+#[test]
 fn a_page_shows_searches_with_their_blocks_and_curves() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -314,12 +436,8 @@ fn searches_that_cannot_be_are_refused_and_leave_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     bars(dir);
-    let few_bits = "name = \"four\"\nclock_hz = 500000000\nrows = 4\ncolumns = 4\nhigh_bits = 4\nlow_bits = 2\nweight_buffer = \
-                    65536\nactivation_buffer = 32768\noutput_buffer = 16384\nmemory_bits = 64\n[energy]\ncore_cycle = \
-                    1.0\nweight_read = 0.02\nweight_write = 0.03\nactivation_read = 0.06\nactivation_write = 0.1\noutput_read = \
-                    0.03\noutput_write = 0.07\ndram = 15.0\n";
-    fs::write(dir.join("four.toml"), few_bits).unwrap();
-    fs::write(dir.join("none.toml"), few_bits.replace("rows = 4\n", "")).unwrap();
+    fs::write(dir.join("four.toml"), FOUR_BITS).unwrap();
+    fs::write(dir.join("none.toml"), FOUR_BITS.replace("rows = 4\n", "")).unwrap();
     for (more, expected) in [
         (&["--limit", "1nJ"][..], "the least that one takes is "),
         (&["--limit", "1ms"], "the limit `1ms` is no energy"),

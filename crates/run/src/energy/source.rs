@@ -24,6 +24,17 @@ const LENGTH: usize = 128;
 /// The most examples of a batch, and tokens of a text.
 const MOST: usize = 1 << 20;
 
+/// The bits of numbers that are not rounded.
+const FLOAT: u32 = 32;
+
+/// The bits of a quantized layer as hardware has them.
+fn hardware_bits(own: lessen_nn::Bits) -> Bits {
+    Bits {
+        weights: own.weights.unwrap_or(FLOAT),
+        activations: own.inputs.unwrap_or(FLOAT),
+    }
+}
+
 /// What layers are asked for.
 #[derive(Clone, Debug)]
 pub struct LayerSource<'a> {
@@ -34,8 +45,8 @@ pub struct LayerSource<'a> {
     pub batch: usize,
     /// Tokens of a text; none stands for 128, or the most that the model reads.
     pub length: Option<usize>,
-    /// The bits of the layers.
-    pub bits: BitsByLayer,
+    /// The bits of the layers; none stands for those of the model, where it has its own.
+    pub bits: Option<BitsByLayer>,
 }
 
 /// The layers of a model.
@@ -89,12 +100,29 @@ impl LayerSource<'_> {
                 self.model
             )));
         }
-        self.bits.apply(&mut found.layers).map_err(|e| e.at("--bits"))?;
+        if let Some(bits) = &self.bits {
+            bits.apply(&mut found.layers).map_err(|e| e.at("--bits"))?;
+        }
         Ok(found)
     }
 
-    fn default_bits(&self) -> Bits {
-        self.bits.default
+    /// The bits of layers that are not named.
+    ///
+    /// # Errors
+    /// None that are given.
+    fn default_bits(&self) -> Result<Bits> {
+        self.bits
+            .as_ref()
+            .map(|bits| bits.default)
+            .ok_or_else(|| self.without_bits())
+    }
+
+    /// The error of a model without bits of its own where none are given.
+    fn without_bits(&self) -> Error {
+        Error::user(format!(
+            "{} has no bits of its own; name them with --bits, such as --bits 8",
+            self.model
+        ))
     }
 
     /// Refuses a length where the model has none.
@@ -114,7 +142,7 @@ impl LayerSource<'_> {
             name: network.name.to_string(),
             source: network.title.to_string(),
             batch: self.batch,
-            layers: network.layers(self.batch as u64, self.default_bits())?,
+            layers: network.layers(self.batch as u64, self.default_bits()?)?,
             missing: Vec::new(),
             notes: Vec::new(),
             without_products: Vec::new(),
@@ -123,7 +151,12 @@ impl LayerSource<'_> {
 
     fn listed(&self, path: &Path, text: &str) -> Result<ModelLayers> {
         self.without_length()?;
-        let network = read_network(text, self.batch as u64, self.default_bits()).map_err(|e| e.at(path.display()))?;
+        let default = self.default_bits();
+        let bits = default.as_ref().map_or(Bits::both(FLOAT), |bits| *bits);
+        let network = read_network(text, self.batch as u64, bits).map_err(|e| e.at(path.display()))?;
+        if network.has_own_bits.contains(&false) {
+            default?;
+        }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(ModelLayers {
             name: network.name.unwrap_or(stem),
@@ -137,6 +170,7 @@ impl LayerSource<'_> {
     }
 
     fn onnx(&self, path: &Path, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+        let bits = self.default_bits()?;
         let model = Arc::new(lessen_onnx::Model::open(path)?);
         let names = size_names(&model);
         // The first extent with a name is the batch, the others lengths.
@@ -175,7 +209,7 @@ impl LayerSource<'_> {
             let all = opaque.iter().map(|(node, _)| node.clone()).collect();
             (vec![imported.graph.clone()], all)
         });
-        let mut found = self.traced(&graphs)?;
+        let mut found = self.traced(&graphs, bits)?;
         let left = opaque.iter().filter(|(node, _)| in_memory.contains(node));
         let mut missing: Vec<String> = left
             .map(|(node, reason)| {
@@ -233,6 +267,11 @@ impl LayerSource<'_> {
 
     /// The layers of a model's answers.
     fn model(&self, model: &Model, most: usize, source: String) -> Result<ModelLayers> {
+        let own = model.quantization().filter(|_| self.bits.is_none());
+        let bits = match own {
+            Some(own) => hardware_bits(own.bits),
+            None => self.default_bits()?,
+        };
         let (batch, shown) = match model.smallest_batch() {
             BatchShape::Images { image, mixed, .. } => {
                 self.without_length()?;
@@ -253,20 +292,33 @@ impl LayerSource<'_> {
         let cx = Context::new(&trace, false);
         trace.output("logits", model.logits(&cx, batch));
         drop(cx);
-        let found = self.traced(&[trace.finish()])?;
+        let mut found = self.traced(&[trace.finish()], bits)?;
+        if let Some(own) = own {
+            let names: HashSet<String> = model.layers().into_iter().collect();
+            for layer in &mut found.layers {
+                // The second use of a layer is called `NAME#2`.
+                let name = layer.name.split('#').next().unwrap_or(&layer.name);
+                layer.bits = if names.contains(name) {
+                    hardware_bits(own.of(name))
+                } else {
+                    Bits::both(FLOAT)
+                };
+            }
+        }
+        let bits = if own.is_some() { ", at its own bits" } else { "" };
         Ok(ModelLayers {
             name: self.model.to_string(),
-            source: format!("{source}, {shown}"),
+            source: format!("{source}, {shown}{bits}"),
             ..found
         })
     }
 
-    fn traced(&self, graphs: &[Graph]) -> Result<ModelLayers> {
+    fn traced(&self, graphs: &[Graph], bits: Bits) -> Result<ModelLayers> {
         let GraphLayers {
             layers,
             without_model,
             without_products,
-        } = layers_of_graphs(graphs, self.default_bits())?;
+        } = layers_of_graphs(graphs, bits)?;
         Ok(ModelLayers {
             name: String::new(),
             source: String::new(),

@@ -57,9 +57,9 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
     let before = Spent::read(&folder.sessions());
     if guard.is_some() {
         // From here on a process that is killed leaves a folder to resume.
-        folder.write_settings(&start.settings_of(&images)?)?;
+        folder.write_settings(&start.settings_of(&job, &images)?)?;
     }
-    let range = job.table.range();
+    let [_, most] = job.table.range();
     let mut course = Course {
         job: &job,
         config: &start.config,
@@ -73,13 +73,13 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
         minutes: start.checkpoint_minutes(),
     };
     say(&format!(
-        "{}: search ({}) of {} blocks, {:.3e} networks of {:.4} to {:.4} {} on {}, {} and {} to test, in {}",
+        "{}: search ({}) of {} blocks, {:.3e} networks of {} to {:.4} {} on {}, {} and {} to test, in {}",
         start.config.recipe(),
         job.method,
         job.space.blocks.len(),
         job.space.networks(),
-        range[0],
-        range[1],
+        job.table.least_limit(),
+        most,
         job.settings.cost.unit(),
         job.hardware.name(),
         counted(images.train.labels().len() as u64, "image"),
@@ -88,6 +88,11 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
     ));
     images.remarks.iter().for_each(|remark| tell(remark));
     job.hardware.notes().iter().for_each(|note| tell(note));
+    tell(&format!(
+        "the cheapest network uses {:.1} % of the units of {}",
+        100.0 * job.least_utilisation(&images)?,
+        job.hardware.name()
+    ));
     interrupt::listen()?;
     let report = match job.method {
         SearchMethod::Joint | SearchMethod::Architecture => course.search(start.checkpoint.as_ref(), new_backend)?,

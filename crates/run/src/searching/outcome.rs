@@ -65,6 +65,7 @@ impl Outcome {
             "energy_mj": total.energy.map(|energy| energy.total() * 1e-6 / batch),
             "latency_ms": total.milliseconds / batch,
             "size_mb": total.weight_bytes as f64 * 1e-6,
+            "utilisation": total.utilisation,
             "products": total.macs as f64 / batch,
             "blocks": architecture.blocks.len(),
             "mean_bits_pointwise": bits(0),
@@ -122,17 +123,18 @@ impl Outcome {
             .limit
             .map_or("none".to_string(), |limit| format!("{limit} {unit}"));
         let mut text = format!(
-            "# Search ({})\n\n{} on {}: {:.4} {unit}, of {:.4} to {:.4} {unit} in the space (limit: {limit}). An image takes \
-             {:.4} mJ and {:.4} ms; the weights have {:.4} MB.\n\n| block | channels | stride | expansion | kernel | b1 | b2 \
+            "# Search ({})\n\n{} on {}: {:.4} {unit}, of {} to {:.4} {unit} in the space (limit: {limit}). An image takes \
+             {:.4} mJ and {:.4} ms, in which {:.1} % of the units are used; the weights have {:.4} MB.\n\n| block | channels | stride | expansion | kernel | b1 | b2 \
              |\n|---|---|---|---|---|---|---|\n",
             job.method,
             job.settings.cost,
             job.hardware.name(),
             number("value"),
-            number("least"),
+            job.table.least_limit(),
             number("most"),
             number("energy_mj"),
             number("latency_ms"),
+            100.0 * number("utilisation"),
             number("size_mb"),
         );
         for (number, (block, choice)) in job.space.blocks.iter().zip(&self.choices).enumerate() {

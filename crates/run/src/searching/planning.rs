@@ -122,8 +122,9 @@ impl Job {
     ) -> Result<AnyBits<'a>> {
         let batches = batch_bytes(self, images);
         let architecture = self.space.architecture(&vec![[0; 5]; self.space.blocks.len()]);
+        let bits = &self.space.blocks[0].bits[0];
         planned(&self.settings, budget, batches, of_process, &|device, settings| {
-            AnyBits::new(device, &architecture, source, settings)
+            AnyBits::among(device, (&architecture, bits), source, settings)
         })
     }
 }

@@ -84,7 +84,7 @@ impl Report {
         let figure = |key: &str| number(key).map_or("–".to_string(), |number| format!("{number:.4}"));
         let unit = self.numbers["unit"].as_str().unwrap_or("");
         format!(
-            "a network of {} {unit} in {}: {} mJ, {} ms and {} MB on {}\npeak memory {} planned, {} allocated\n{out}/report.md \
+            "a network of {} {unit} in {}: {} mJ, {} ms and {} MB on {}, of whose units {} are used\npeak memory {} planned, {} allocated\n{out}/report.md \
              shows its blocks; `lessen train {out}/recipe.toml --data DIR` trains it\n",
             figure("value"),
             show_duration(self.seconds),
@@ -92,6 +92,7 @@ impl Report {
             figure("latency_ms"),
             figure("size_mb"),
             self.numbers["accelerator"].as_str().unwrap_or("?"),
+            number("utilisation").map_or("–".to_string(), |share| format!("{:.1} %", 100.0 * share)),
             show_size(self.planned),
             show_size(self.measured),
         )

@@ -2,6 +2,7 @@
 
 pub(super) use crate::recipe::keys::SearchMethod;
 
+use super::hardware::Candidate;
 use crate::jobs::RecipeImages;
 use crate::recipe::config::Config;
 use crate::recipe::keys::SpaceKind;
@@ -9,8 +10,9 @@ use crate::recipe::settings::Settings as RecipeSettings;
 use lessen_base::{Error, Result};
 use lessen_condense::ImageSource;
 use lessen_hardware::CostModel;
+use lessen_hardware::bitfusion::GroupMapping;
 use lessen_nn::models::vision::MixedArchitecture;
-use lessen_search::{CostTable, Costs, HaqSettings, Settings, Space};
+use lessen_search::{BlockSpace, Choice, CostKind, CostTable, Costs, HaqSettings, Settings, Space};
 use std::fs;
 
 /// Rows of images up to which the space is that for CIFAR, where a recipe names none.
@@ -106,6 +108,8 @@ pub fn check_no_search(settings: &RecipeSettings) -> Result<()> {
 pub(super) struct Job {
     pub method: SearchMethod,
     pub hardware: Box<dyn CostModel>,
+    /// How the hardware computes convolutions with groups, where it has several ways.
+    pub mapping: Option<GroupMapping>,
     pub space: Space,
     pub table: CostTable,
     pub settings: Settings,
@@ -118,6 +122,20 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// The share of the hardware's units that the cheapest network uses.
+    ///
+    /// # Errors
+    /// A network that the hardware cannot model.
+    pub(super) fn least_utilisation(&self, images: &RecipeImages) -> Result<f64> {
+        let cheapest = |(block, costs): (&BlockSpace, &Vec<f64>)| {
+            let places = 0..costs.len();
+            block.choice(places.min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0))
+        };
+        let choices: Vec<Choice> = self.space.blocks.iter().zip(&self.table.blocks).map(cheapest).collect();
+        let costs = self.costs(images.train.shape(), images.train.classes());
+        Ok(costs.network(&self.space.architecture(&choices))?.total.utilisation)
+    }
+
     /// How costs are told of images of this shape.
     pub(super) fn costs(&self, image: [usize; 3], classes: usize) -> Costs<'_> {
         Costs {
@@ -135,7 +153,7 @@ impl Job {
 /// # Errors
 /// Keys that do not go together, a description of a network that cannot be read, bits that the hardware does not have,
 /// a limit that no network meets.
-pub(super) fn job(config: &Config, images: &RecipeImages, hardware: Box<dyn CostModel>) -> Result<Job> {
+pub(super) fn job(config: &Config, images: &RecipeImages, candidates: Vec<Candidate>) -> Result<Job> {
     let keys = &config.search;
     let method = keys.method.unwrap_or(SearchMethod::Joint);
     check_method(config, method)?;
@@ -210,14 +228,19 @@ pub(super) fn job(config: &Config, images: &RecipeImages, hardware: Box<dyn Cost
         ..HaqSettings::default()
     };
     let cost_batch = keys.cost_batch.unwrap_or(COST_BATCH) as u64;
-    let costs = Costs {
-        model: hardware.as_ref(),
+    let best = best(
+        candidates,
+        &space,
+        &|hardware, kind| Costs {
+            model: hardware,
+            kind,
+            batch: cost_batch,
+            image: shape,
+            classes,
+        },
         kind,
-        batch: cost_batch,
-        image: shape,
-        classes,
-    };
-    let table = CostTable::new(&space, &costs)?;
+    )?;
+    let (Candidate { hardware, mapping }, table) = best;
     table.check_limit(settings.limit, kind)?;
     Ok(Job {
         method,
@@ -234,7 +257,33 @@ pub(super) fn job(config: &Config, images: &RecipeImages, hardware: Box<dyn Cost
         cost_batch,
         tuning: (keys.tune_epochs.unwrap_or(1), TUNE_RATE),
         hardware,
+        mapping,
     })
+}
+
+/// The hardware on which the cheapest network of a space costs least, of equal costs that of the least energy, and its
+/// table.
+fn best(
+    candidates: Vec<Candidate>,
+    space: &Space,
+    costs: &dyn for<'a> Fn(&'a dyn CostModel, CostKind) -> Costs<'a>,
+    kind: CostKind,
+) -> Result<(Candidate, CostTable)> {
+    let is_alone = candidates.len() == 1;
+    let mut best: Option<([f64; 2], Candidate, CostTable)> = None;
+    for candidate in candidates {
+        let table = CostTable::new(space, &costs(candidate.hardware.as_ref(), kind))?;
+        let energy = match is_alone {
+            true => 0.0,
+            false => CostTable::new(space, &costs(candidate.hardware.as_ref(), CostKind::Energy))?.range()[0],
+        };
+        let least = [table.range()[0], energy];
+        if best.as_ref().is_none_or(|(known, ..)| least < *known) {
+            best = Some((least, candidate, table));
+        }
+    }
+    best.map(|(_, candidate, table)| (candidate, table))
+        .ok_or_else(|| Error::internal("a search without hardware"))
 }
 
 /// The learning rate of a training with other bits, HAQ's.

@@ -1,7 +1,7 @@
 //! The start of a search: in a new folder, or after the checkpoint of one that was killed or interrupted.
 
 use super::folder::REPORT;
-use super::hardware::hardware;
+use super::hardware::{MAPPING, candidates};
 use super::manifest::Manifest;
 use super::settings::{Job, check_flags, job, reached};
 use crate::folder::{NewFolderGuard, check_free};
@@ -9,8 +9,10 @@ use crate::jobs::RecipeImages;
 use crate::jobs::{CHECKPOINT_MINUTES, Checkpoint, JobFolder, Request, SEARCH, check_origin, origin, reading_the_same};
 use crate::recipe::config::Config;
 use crate::recipe::settings::Settings;
+use crate::recipe::value::SettingValue;
 use crate::wording::report;
 use lessen_base::Result;
+use lessen_hardware::bitfusion::GroupMapping;
 use std::path::{Path, PathBuf};
 
 /// Keys that may change when a search is resumed: they change no result.
@@ -76,7 +78,12 @@ impl Start {
     /// # Errors
     /// Settings that do not go together, hardware that is none, a limit that no network meets.
     pub(super) fn job(&self, images: &RecipeImages) -> Result<Job> {
-        job(&self.config, images, hardware(&self.config)?)
+        let mut candidates = candidates(&self.config)?;
+        if self.folder.is_some() && !self.config.is_given(MAPPING) {
+            // A folder without a mapping was begun where the default was one pass for each group.
+            candidates.retain(|own| own.mapping.is_none_or(|mapping| mapping == GroupMapping::PerGroup));
+        }
+        job(&self.config, images, candidates)
     }
 
     /// The manifest of the search of these images.
@@ -100,12 +107,17 @@ impl Start {
         })
     }
 
-    /// The settings for the folder, which read the same images again.
+    /// The settings for the folder, which read the same images again and tell the same costs.
     ///
     /// # Errors
     /// None, as long as a share is one that the key takes.
-    pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
-        reading_the_same(&self.config, images)
+    pub(super) fn settings_of(&self, job: &Job, images: &RecipeImages) -> Result<Settings> {
+        let mut settings = reading_the_same(&self.config, images)?;
+        if let (Some(mapping), false) = (job.mapping, self.config.is_given(MAPPING)) {
+            let value = SettingValue::Text(mapping.name().to_string());
+            settings.set_named(MAPPING, value, "the search".to_string())?;
+        }
+        Ok(settings)
     }
 
     /// Whether nothing is left to do.

@@ -95,7 +95,7 @@ fn measured_sensitivities_decide_bits_within_the_limit() {
     let sentence = allocate(&space, &table, &found, (0.5 * least, "mJ"))
         .unwrap_err()
         .to_string();
-    assert!(sentence.contains(&format!("{least:.6}mJ")), "{sentence}");
+    assert!(sentence.contains(&format!("{}mJ", table.least_limit())), "{sentence}");
     let sentence = network.test(&source, &all, &[[8; 2]]).unwrap_err().to_string();
     assert!(sentence.contains("a network of 2"), "{sentence}");
 }

@@ -48,7 +48,39 @@ fn the_derived_network_keeps_to_the_limit_and_is_the_most_probable_one() {
     let sentence = derive(&space, &logits, &table, Some(0.9 * least))
         .unwrap_err()
         .to_string();
-    assert!(sentence.contains(&format!("{least:.6}")), "{sentence}");
+    assert!(sentence.contains(&table.least_limit()), "{sentence}");
+}
+
+#[test]
+fn the_least_limit_that_is_printed_is_kept_to_by_every_choice() {
+    for kind in CostKind::ALL {
+        for (number, mut space) in [small_space(), Space::published(true).with_bits(&[2, 4, 8])]
+            .into_iter()
+            .enumerate()
+        {
+            for width in 0..6 {
+                space.stem = 4 + 3 * width;
+                let image = if number == 0 { SHAPE } else { [32, 32, 3] };
+                let table = CostTable::new(&space, &Costs { image, ..costs(kind) }).unwrap();
+                let printed = table.least_limit();
+                let limit = kind.parse(&format!("{printed}{}", kind.unit())).unwrap();
+                table.check_limit(Some(limit), kind).unwrap();
+                let [least, _] = table.range();
+                assert!(
+                    (limit - least).abs() <= 1e-6_f64.max(1e-3 * least),
+                    "{kind}: {printed} is not {least}"
+                );
+                let logits = vec![0.0; Variables::of(&space).len()];
+                for limit in [limit, least] {
+                    let cheapest = derive(&space, &logits, &table, Some(limit)).unwrap();
+                    assert!(table.of(&space, &cheapest) <= limit * (1.0 + 1e-12));
+                }
+                let below = least * (1.0 - 1e-9);
+                assert!(table.check_limit(Some(below), kind).is_err());
+                assert!(derive(&space, &logits, &table, Some(below)).is_err());
+            }
+        }
+    }
 }
 
 #[test]

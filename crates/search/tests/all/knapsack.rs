@@ -83,3 +83,27 @@ fn a_network_of_the_published_size_takes_a_moment() {
     assert_eq!(knapsack(&[], 0.0), Some(Vec::new()));
     assert_eq!(knapsack(&[Vec::new()], 1.0), None);
 }
+
+#[test]
+fn a_limit_that_is_the_sum_of_least_costs_is_kept_to() {
+    let seed = 57;
+    let mut random = SplitMix64::new(seed);
+    for case in 0..20_000 {
+        let groups: Vec<Vec<Item>> = (0..2 + random.below(8))
+            .map(|_| {
+                let item = |_| Item {
+                    cost: random.unit() * 1e-3,
+                    value: random.unit(),
+                };
+                (0..1 + random.below(4)).map(item).collect()
+            })
+            .collect();
+        let least = |group: &Vec<Item>| group.iter().map(|item| item.cost).fold(f64::MAX, f64::min);
+        let limit: f64 = groups.iter().map(least).sum();
+        let chosen =
+            knapsack(&groups, limit).unwrap_or_else(|| panic!("seed {seed}, case {case}: nothing keeps to {limit}"));
+        let cost: f64 = groups.iter().zip(&chosen).map(|(group, item)| group[*item].cost).sum();
+        assert_eq!(cost, limit, "seed {seed}, case {case}");
+        assert_eq!(knapsack(&groups, limit.next_down()), None, "seed {seed}, case {case}");
+    }
+}

@@ -396,7 +396,8 @@ keys! {
             "hardware (--accelerator): bf_e or bf_s, which are BitFusion in two sizes, haq, the bit-serial latencies of HAQ's code, or a \
              TOML file of an accelerator (default: bf_e)";
         depthwise: Option<String> [ValueKind::Text],
-            "how BitFusion computes convolutions with groups, as --depthwise of `lessen energy` (default: per-group)";
+            "how BitFusion computes convolutions with groups, as --depthwise of `lessen energy` (default: that of per-group, columns, \
+             taps and dense with which the cheapest network costs least)";
         cost_batch: Option<usize> [ValueKind::Count(1)],
             "images that go through a network together where its cost is told; it is of one of them (default: 16)";
         epochs: Option<usize> [ValueKind::Count(1)],
