@@ -3,6 +3,8 @@
 //! Templates are Jinja as transformers applies them: blocks take their lines with them, `tojson`, `raise_exception` and
 //! `strftime_now` are there, and values are written as Python does.
 
+mod bounds;
+mod checks;
 mod engine;
 mod message;
 mod python;
@@ -55,6 +57,18 @@ impl Default for ChatOptions {
     }
 }
 
+/// What is at fault where a chat gives no prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The messages or the options.
+    Request,
+    /// The template itself, whatever the messages are: it is no Jinja, or takes more than it may.
+    Template,
+}
+
+/// The most characters of what a template says about a mistake.
+const SAID: usize = 1000;
+
 /// What marks the place up to which a message is continued.
 const MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
@@ -87,6 +101,44 @@ impl ChatTemplate {
     /// No messages; options that contradict each other or that the template does not know; a template that is no Jinja
     /// or refuses the messages.
     pub fn prompt(&self, messages: &[Message], options: &ChatOptions) -> Result<String> {
+        self.prompt_or_fault(messages, options).map_err(|(_, error)| error)
+    }
+
+    /// [`ChatTemplate::prompt`], with what is at fault beside an error.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::prompt`].
+    pub fn prompt_or_fault(
+        &self,
+        messages: &[Message],
+        options: &ChatOptions,
+    ) -> std::result::Result<String, (Fault, Error)> {
+        let of_request = |error| (Fault::Request, error);
+        let (name, source, variables, text) = self.applied(messages, options).map_err(of_request)?;
+        let rendered = engine::render(source, &variables).map_err(|error| {
+            let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
+            let what = match error.detail() {
+                Some(detail) => detail.chars().take(SAID).collect(),
+                None => error.kind().to_string(),
+            };
+            let (fault, remedy) = match engine::is_of_template(&error) {
+                true => (Fault::Template, "the template"),
+                false => (Fault::Request, "the messages or the template"),
+            };
+            let sentence = format!(
+                "the chat template {name} of {}{line}: {what}; change {remedy}",
+                self.place
+            );
+            (fault, Error::user(sentence))
+        })?;
+        match text {
+            Some(text) => until_mark(rendered, &text).map_err(of_request),
+            None => Ok(rendered),
+        }
+    }
+
+    /// The name and the source of the template, its variables, and the text of the message that is to be continued.
+    fn applied(&self, messages: &[Message], options: &ChatOptions) -> Result<(&str, &str, Value, Option<String>)> {
         let (name, source) = self.source(options)?;
         let mut fields: Vec<Map<String, Value>> = messages.iter().map(Message::fields).collect();
         let Some(last) = fields.last_mut() else {
@@ -119,21 +171,9 @@ impl ChatTemplate {
                 json!(options.add_generation_prompt),
             ),
         ]);
-        let rendered = engine::render(source, &Value::Object(variables)).map_err(|error| {
-            let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
-            let what = match error.detail() {
-                Some(detail) => detail.to_string(),
-                None => error.kind().to_string(),
-            };
-            Error::user(format!(
-                "the chat template {name} of {}{line}: {what}; change the messages or the template",
-                self.place
-            ))
-        })?;
-        match text {
-            Some(text) => until_mark(rendered, &text),
-            None => Ok(rendered),
-        }
+        // No variable stands for a function of the engine.
+        variables.retain(|name, _| !name.contains('\0'));
+        Ok((name, source, Value::Object(variables), text))
     }
 
     /// The name and the source of the template for these options.

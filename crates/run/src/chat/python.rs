@@ -1,7 +1,8 @@
 //! Values as Python writes them, for templates that were written for Python.
 
-use minijinja::Value as Shown;
+use super::bounds::{NAMESPACE, Text};
 use minijinja::value::{Tuple, ValueKind};
+use minijinja::{Error, Value as Shown};
 use serde_json::Value;
 
 /// How Python's `json.dumps` writes.
@@ -17,28 +18,31 @@ pub(super) struct Dumps {
 }
 
 impl Dumps {
-    /// A value as JSON.
-    pub(super) fn write(&self, value: &Value) -> String {
-        let mut out = String::new();
-        self.add(value, 0, &mut out);
-        out
+    /// A value as JSON of at most so many bytes.
+    ///
+    /// # Errors
+    /// A value that takes more.
+    pub(super) fn write(&self, value: &Value, most: usize) -> Result<String, Error> {
+        let mut out = Text::of_at_most(most);
+        self.add(value, 0, &mut out)?;
+        Ok(out.into_string())
     }
 
-    fn add(&self, value: &Value, depth: usize, out: &mut String) {
+    fn add(&self, value: &Value, depth: usize, out: &mut Text) -> Result<(), Error> {
         match value {
             Value::String(text) => self.quote(text, out),
             Value::Number(number) => out.push_str(&number_text(number)),
-            Value::Array(items) => self.all('[', ']', items, depth, out, |item, out| self.add(item, depth + 1, out)),
+            Value::Array(items) => self.all("[", "]", items, depth, out, |item, out| self.add(item, depth + 1, out)),
             Value::Object(map) => {
                 let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
                 if self.sorted {
                     pairs.sort_by_key(|(key, _)| *key);
                 }
-                self.all('{', '}', &pairs, depth, out, |(key, value), out| {
-                    self.quote(key, out);
-                    out.push_str(&self.separators.1);
-                    self.add(value, depth + 1, out);
-                });
+                self.all("{", "}", &pairs, depth, out, |(key, value), out| {
+                    self.quote(key, out)?;
+                    out.push_str(&self.separators.1)?;
+                    self.add(value, depth + 1, out)
+                })
             }
             Value::Null | Value::Bool(_) => out.push_str(&value.to_string()),
         }
@@ -46,83 +50,102 @@ impl Dumps {
 
     fn all<T>(
         &self,
-        open: char,
-        close: char,
+        open: &str,
+        close: &str,
         items: &[T],
         depth: usize,
-        out: &mut String,
-        mut each: impl FnMut(&T, &mut String),
-    ) {
-        out.push(open);
-        let line = |depth: usize, out: &mut String| {
-            if let Some(indent) = &self.indent {
-                out.push('\n');
-                out.push_str(&indent.repeat(depth));
-            }
+        out: &mut Text,
+        mut each: impl FnMut(&T, &mut Text) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        out.push_str(open)?;
+        let line = |depth: usize, out: &mut Text| {
+            let Some(indent) = &self.indent else { return Ok(()) };
+            out.push_str("\n")?;
+            (0..depth).try_for_each(|_| out.push_str(indent))
         };
         for (number, item) in items.iter().enumerate() {
             if number > 0 {
-                out.push_str(&self.separators.0);
+                out.push_str(&self.separators.0)?;
             }
-            line(depth + 1, out);
-            each(item, out);
+            line(depth + 1, out)?;
+            each(item, out)?;
         }
         if !items.is_empty() {
-            line(depth, out);
+            line(depth, out)?;
         }
-        out.push(close);
+        out.push_str(close)
     }
 
-    fn quote(&self, text: &str, out: &mut String) {
+    fn quote(&self, text: &str, out: &mut Text) -> Result<(), Error> {
         let quoted = Value::from(text).to_string();
         if !self.ascii {
-            out.push_str(&quoted);
-            return;
+            return out.push_str(&quoted);
         }
         for character in quoted.chars() {
             if character.is_ascii() {
-                out.push(character);
+                out.push_str(character.encode_utf8(&mut [0; 4]))?;
             } else {
                 let mut units = [0; 2];
                 for unit in character.encode_utf16(&mut units) {
-                    out.push_str(&format!("\\u{unit:04x}"));
+                    out.push_str(&format!("\\u{unit:04x}"))?;
                 }
             }
         }
+        Ok(())
     }
 }
 
-/// A value of a template as Python's `str` writes it. What is undefined is empty.
-pub(super) fn text_of(value: &Shown) -> String {
+/// A value of a template as Python's `str` writes it, in at most so many bytes. What is undefined is empty.
+///
+/// # Errors
+/// A value that takes more.
+pub(super) fn text_of(value: &Shown, most: usize) -> Result<String, Error> {
     match (value.kind(), value.as_str()) {
-        (ValueKind::Undefined, _) => String::new(),
-        (_, Some(text)) => text.to_string(),
-        (_, None) => repr(value),
+        (ValueKind::Undefined, _) => Ok(String::new()),
+        (_, Some(text)) => Ok(text.to_string()),
+        (_, None) => {
+            let mut out = Text::of_at_most(most);
+            repr(value, &mut out)?;
+            Ok(out.into_string())
+        }
     }
 }
 
-/// A value of a template as Python's `repr` writes it.
-fn repr(value: &Shown) -> String {
+/// Adds a value of a template as Python's `repr` writes it.
+fn repr(value: &Shown, out: &mut Text) -> Result<(), Error> {
     let items = || value.try_iter().into_iter().flatten();
-    let all = || items().map(|item| repr(&item)).collect::<Vec<_>>();
-    match value.kind() {
-        ValueKind::Undefined => "Undefined".to_string(),
-        ValueKind::String => quoted(value.as_str().unwrap_or_default()),
-        ValueKind::Number => match serde_json::to_value(value) {
-            Ok(Value::Number(number)) => number_text(&number),
-            _ => value.to_string(),
-        },
-        ValueKind::Seq if value.downcast_object_ref::<Tuple>().is_some() => match &all()[..] {
-            [only] => format!("({only},)"),
-            all => format!("({})", all.join(", ")),
-        },
-        ValueKind::Seq | ValueKind::Iterable => format!("[{}]", all().join(", ")),
-        ValueKind::Map => {
-            let of = |key: &Shown| value.get_item(key).unwrap_or_default();
-            let pairs = items().map(|key| format!("{}: {}", repr(&key), repr(&of(&key))));
-            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+    let all = |[open, close]: [&str; 2], out: &mut Text| {
+        out.push_str(open)?;
+        for (number, item) in items().enumerate() {
+            out.push_str(if number > 0 { ", " } else { "" })?;
+            repr(&item, out)?;
         }
-        _ => value.to_string(),
+        out.push_str(close)
+    };
+    match value.kind() {
+        ValueKind::Undefined => out.push_str("Undefined"),
+        ValueKind::String => out.push_str(&quoted(value.as_str().unwrap_or_default())),
+        ValueKind::Number => match serde_json::to_value(value) {
+            Ok(Value::Number(number)) => out.push_str(&number_text(&number)),
+            _ => out.push_str(&value.to_string()),
+        },
+        ValueKind::Seq if value.downcast_object_ref::<Tuple>().is_some() => {
+            let close = if value.len() == Some(1) { ",)" } else { ")" };
+            all(["(", close], out)
+        }
+        ValueKind::Seq | ValueKind::Iterable => all(["[", "]"], out),
+        ValueKind::Map => {
+            out.push_str("{")?;
+            let keys = items().filter(|key| key.as_str() != Some(NAMESPACE));
+            for (number, key) in keys.enumerate() {
+                out.push_str(if number > 0 { ", " } else { "" })?;
+                repr(&key, out)?;
+                out.push_str(": ")?;
+                repr(&value.get_item(&key).unwrap_or_default(), out)?;
+            }
+            out.push_str("}")
+        }
+        _ => out.push_str(&value.to_string()),
     }
 }
 
@@ -182,7 +205,7 @@ mod tests {
                 separators: (item.to_string(), ": ".to_string()),
                 sorted,
             };
-            form.write(&value)
+            form.write(&value, 1000).unwrap()
         };
         assert_eq!(
             dumps(false, None, false),
@@ -198,7 +221,7 @@ mod tests {
         );
         let value = json!(["it's", "\"'", "a\n", 1e16, 1.5e-5, 0.1, -3, false, { "k": null }]);
         assert_eq!(
-            text_of(&Shown::from(Serde(value))),
+            text_of(&Shown::from(Serde(value)), 1000).unwrap(),
             r#"["it's", '"\'', 'a\n', 1e+16, 1.5e-05, 0.1, -3, False, {'k': None}]"#
         );
     }

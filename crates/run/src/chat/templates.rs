@@ -1,5 +1,6 @@
 //! The files of a folder that hold chat templates.
 
+use super::bounds::SOURCE;
 use lessen_base::{Error, Result};
 use lessen_nn::Fields;
 use serde_json::{Map, Value};
@@ -99,6 +100,13 @@ fn in_object(fields: &Fields) -> Result<Vec<(String, String)>> {
 }
 
 fn text(path: &Path) -> Result<String> {
+    let bytes = fs::metadata(path).map_or(0, |found| found.len());
+    if bytes > SOURCE as u64 {
+        return Err(Error::user(format!(
+            "{} has {bytes} bytes, and a chat template at most {SOURCE}; put the model's own template there",
+            path.display()
+        )));
+    }
     fs::read_to_string(path).map_err(|error| {
         Error::user(format!(
             "{} cannot be read ({error}); check that it is UTF-8, and its permissions",

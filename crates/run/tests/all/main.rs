@@ -2,6 +2,7 @@
 
 mod attention_keys;
 mod chat;
+mod chat_bounds;
 mod condense_keys;
 mod counting;
 mod embedding;

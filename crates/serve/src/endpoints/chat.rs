@@ -9,7 +9,8 @@ use crate::given::Prompt;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::service::{Served, Service};
-use lessen_run::chat::ChatOptions;
+use hyper::StatusCode;
+use lessen_run::chat::{ChatOptions, ChatTemplate, Fault, Message};
 
 /// Answers the messages of a request.
 ///
@@ -39,9 +40,7 @@ pub async fn chat(service: &Service, body: Read) -> Result<Reply, Refusal> {
         .into_iter()
         .map(ChatMessage::said)
         .collect::<Result<_, _>>()?;
-    let prompt = template
-        .prompt(&said, &ChatOptions::default())
-        .map_err(|error| Refusal::field("messages", error.message()))?;
+    let prompt = rendered(ChatTemplate::clone(template), said).await?;
     let asked = Asked {
         objects: Objects::Chat,
         prompts: vec![Prompt::Text(prompt)],
@@ -51,4 +50,16 @@ pub async fn chat(service: &Service, body: Read) -> Result<Reply, Refusal> {
         share: body.share,
     };
     answer(service, request, asked).await
+}
+
+/// The prompt of messages. A template may take seconds, in which other requests are answered.
+async fn rendered(template: ChatTemplate, messages: Vec<Message>) -> Result<String, Refusal> {
+    let rendering = move || template.prompt_or_fault(&messages, &ChatOptions::default());
+    let failed = |message: &str| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message).with_code("chat_template");
+    match tokio::task::spawn_blocking(rendering).await {
+        Ok(Ok(prompt)) => Ok(prompt),
+        Ok(Err((Fault::Request, error))) => Err(Refusal::field("messages", error.message())),
+        Ok(Err((Fault::Template, error))) => Err(failed(error.message())),
+        Err(_) => Err(failed("the chat template could not be applied; ask again")),
+    }
 }

@@ -128,3 +128,23 @@ fn messages_that_are_wrong_are_named() {
         .post("/v1/completions", r#"{"prompt":"a","messages":[]}"#)
         .refusal(400, "messages");
 }
+
+#[test]
+fn a_template_without_bounds_is_an_answer_of_status_500_and_the_server_goes_on() {
+    let unary = format!("{{{{ {}1 }}}}", "-".repeat(100_000));
+    let doubled =
+        "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}";
+    for template in [
+        &unary,
+        doubled,
+        "{{ '{:>99999999999999}'.format(1) }}",
+        "{% set a = namespace() %}{% set a.a = a %}{{ a }}",
+    ] {
+        let server = Server::start(&language_model_with(&[("chat_template.jinja", template)]), |_| {});
+        let ask = || server.post(PATH, &json!({ "messages": messages(&["a"]) }).to_string());
+        let message = ask().refusal(500, "");
+        assert!(message.contains("the chat template default of"), "{message}");
+        ask().refusal(500, "");
+        server.post("/v1/completions", r#"{"prompt":"a","max_tokens":1}"#).ok();
+    }
+}
