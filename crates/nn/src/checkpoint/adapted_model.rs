@@ -8,6 +8,7 @@ use super::folder::ModelFolder;
 use super::found::{Found, Rest};
 use super::names::Tied;
 use super::receive::Take;
+use super::unread::check_unread;
 use crate::model::Model;
 use crate::params::ParamSpec;
 use lessen_base::{Error, Result};
@@ -15,6 +16,8 @@ use lessen_base::{Error, Result};
 /// A base model and its adapters, whose files are open.
 pub(super) struct AdaptedModel {
     base: PathBuf,
+    /// Whether training starts from it.
+    starts: bool,
     parts: Vec<AdapterFolder>,
     model: Model,
     /// The head that the base model ties to its token embeddings.
@@ -38,6 +41,7 @@ impl AdaptedModel {
         } = Described::of(folder)?;
         Ok(AdaptedModel {
             base,
+            starts: folder.starts(),
             parts,
             model: Model::from_dir(folder).or_else(|_| Model::from_dir_for_states(folder))?,
             words,
@@ -53,11 +57,11 @@ impl AdaptedModel {
         take: &mut Take<'_>,
     ) -> Result<Rest> {
         let mut base = self.open_base(params, may_lack)?;
-        self.check(&mut base, params)?;
+        let unread = self.check(&mut base, params)?;
         for param in params {
             self.visit(&mut base, param, take)?;
         }
-        let mut rest = base.rest();
+        let mut rest = base.rest(unread);
         rest.missing.retain(|name| !self.has_whole(name));
         Ok(rest)
     }
@@ -72,8 +76,9 @@ impl AdaptedModel {
         Found::of(&self.base, &of_base, &|name| may_lack(name) || !begins(name))
     }
 
-    /// Checks all that can be wrong with the parameters, but for a file that cannot be read any more.
-    pub(super) fn check(&mut self, base: &mut Found, params: &[ParamSpec]) -> Result<()> {
+    /// Checks all that can be wrong with the parameters, but for a file that cannot be read any more. Returns the
+    /// tensors of the base model that nothing reads: heads of other tasks.
+    pub(super) fn check(&mut self, base: &mut Found, params: &[ParamSpec]) -> Result<Vec<String>> {
         // Only some of the model's parameters may be asked for, such as those of its states.
         let mut all = self.model.parameters();
         all.extend_from_slice(params);
@@ -95,7 +100,10 @@ impl AdaptedModel {
         if !self.is_untied {
             self.parts.iter_mut().try_for_each(|part| part.check_copy(params))?;
         }
-        base.check_tied(params)
+        base.check_tied(params)?;
+        let folder = ModelFolder::from(&self.base);
+        let folder = if self.starts { folder.to_start_from() } else { folder };
+        check_unread(base, params, folder)
     }
 
     /// Refuses a parameter that two adapters have whole with different values, and one that an adapter has whole and

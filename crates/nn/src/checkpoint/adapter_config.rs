@@ -9,7 +9,7 @@ use super::adapter_fields::ADAPTER_FIELDS;
 use super::adapter_files::{ADAPTERS, TENSORS};
 use super::adapter_targets::{PatternTable, Targets};
 use super::file::TensorFile;
-use super::names::{Tied, tied_head};
+use super::names::{MERGE, Tied, tied_head};
 use super::save::Entry;
 use super::tensor_names::{embedding_layer, parameter_of};
 use crate::architecture::{Architecture, family};
@@ -19,9 +19,6 @@ use crate::labels::{has_class_rows, numbered_labels, put_labels};
 use crate::lora::{Lora, adapter_layer, scale};
 use crate::models::bert::Head;
 use lessen_base::{Error, Result};
-
-/// Remedy for adapters that Lessen does not have.
-const REMEDY: &str = "merge them with peft: `model.merge_and_unload().save_pretrained(DIR)`";
 
 /// Initial values of `A` and `B` that do not change the base model. Other initial values, such as PiSSA's, subtract the
 /// first product from the base model.
@@ -176,7 +173,7 @@ impl AdapterConfig {
             let task = self.task.as_deref().unwrap_or_default();
             self.error(
                 "task_type",
-                format!("is {task}, which Lessen does not have for a {family} model; {REMEDY}"),
+                format!("is {task}, which Lessen does not have for a {family} model; {MERGE}"),
             )
         })
     }
@@ -214,7 +211,7 @@ fn check_fields(fields: &Fields) -> Result<()> {
     let other = |field: &str, value: &Value| {
         fields.error(
             field,
-            format!("is {value}, and Lessen has no adapters of this kind; {REMEDY}"),
+            format!("is {value}, and Lessen has no adapters of this kind; {MERGE}"),
         )
     };
     match fields.get("peft_type") {
@@ -228,7 +225,7 @@ fn check_fields(fields: &Fields) -> Result<()> {
             Some((_, FieldEffect::Refused)) => return Err(other(field, value)),
             Some(_) => {}
             None => {
-                let what = format!("is {value}, and Lessen does not know whether it changes the computation; {REMEDY}");
+                let what = format!("is {value}, and Lessen does not know whether it changes the computation; {MERGE}");
                 return Err(fields.error(field, what));
             }
         }

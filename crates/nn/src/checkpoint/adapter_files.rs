@@ -11,6 +11,11 @@ pub(super) const ADAPTERS: &str = "adapter_config.json";
 /// The file with the tensors of adapters.
 pub(super) const TENSORS: &str = "adapter_model.safetensors";
 
+/// Whether a folder, which has a model's weights, has adapters beside them.
+pub(super) fn has_adapters_beside(dir: &Path) -> bool {
+    [ADAPTERS, TENSORS].iter().all(|name| dir.join(name).is_file())
+}
+
 /// The file with the tensors of a folder of adapters.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ pub struct ModelFolder<'a> {
     dir: &'a Path,
     base: Option<&'a Path>,
     added: &'a [WeightedAdapter],
+    starts: bool,
 }
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
@@ -23,6 +24,7 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
             dir: dir.as_ref(),
             base: None,
             added: &[],
+            starts: false,
         }
     }
 }
@@ -39,6 +41,16 @@ impl<'a> ModelFolder<'a> {
     /// have the weight 1. Parameters that one of the adapters has whole, such as a head, are taken as they are.
     pub fn with_adapters(self, added: &'a [WeightedAdapter]) -> ModelFolder<'a> {
         ModelFolder { added, ..self }
+    }
+
+    /// Makes it one that training starts from: layers beyond those that its `config.json` counts are left out.
+    pub fn to_start_from(self) -> ModelFolder<'a> {
+        ModelFolder { starts: true, ..self }
+    }
+
+    /// Whether training starts from it.
+    pub(super) fn starts(self) -> bool {
+        self.starts
     }
 
     /// The folder itself.

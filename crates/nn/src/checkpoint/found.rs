@@ -5,7 +5,7 @@ use std::path::Path;
 
 use safetensors::Dtype;
 
-use super::names::{beside_packed, candidates, is_redundant, packed};
+use super::names::{MERGE, beside_packed, candidates, is_of_adapter, is_redundant, packed};
 use super::packed::Packed;
 use super::quantization_config::READ;
 use super::receive::{Receive, Take};
@@ -23,6 +23,8 @@ pub struct Rest {
     pub missing: Vec<String>,
     /// Tensors of the checkpoint that are no parameters of the model.
     pub extra: Vec<String>,
+    /// Those of them that are no parameters of the model that the folder describes, either: heads of other tasks.
+    pub unread: Vec<String>,
 }
 
 /// The parameters of a model in a checkpoint that is open.
@@ -52,6 +54,14 @@ impl Found {
                 if checkpoint.places.contains_key(&codes) {
                     let what = format!("is of codes as GPTQ or AWQ have them; {READ}");
                     return Err(checkpoint.file(&codes).wrong(&codes, &what));
+                }
+                if let Some(adapter) = checkpoint.places.keys().find(|name| is_of_adapter(name)) {
+                    return Err(Error::user(format!(
+                        "{} has no tensor `{}`, which the model needs, but `{adapter}` of adapters that are not merged; \
+                         {MERGE}",
+                        checkpoint.path.display(),
+                        param.name
+                    )));
                 }
                 return Err(Error::user(format!(
                     "{} has no tensor `{}`, which the model needs; is it of another model?",
@@ -197,27 +207,45 @@ impl Found {
         }
     }
 
-    /// Differences between the checkpoint and the parameters of the model.
-    pub(super) fn rest(self) -> Rest {
-        let Found {
-            checkpoint,
-            used,
-            missing,
-        } = self;
+    /// The path that errors about missing tensors name.
+    pub(super) fn path(&self) -> &Path {
+        &self.checkpoint.path
+    }
+
+    /// Whether the checkpoint has a tensor, or codes of 4 bits in its place.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.checkpoint.has(name)
+    }
+
+    /// The names of the tensors that parameters are read from.
+    pub(super) fn read(&self) -> impl Iterator<Item = String> + '_ {
+        self.used.values().cloned()
+    }
+
+    /// The tensors of the checkpoint other than these, what lies beside them, and those that carry no information.
+    pub(super) fn left_over<'a>(&self, read: impl Iterator<Item = &'a String>) -> Vec<String> {
         let mut known: BTreeSet<String> = BTreeSet::new();
-        for name in used.into_values() {
-            if checkpoint.places.contains_key(&name) {
-                known.extend(beside(&name));
+        for name in read {
+            if self.checkpoint.places.contains_key(name) {
+                known.extend(beside(name));
             } else {
-                known.extend(beside_packed(&name));
-                known.insert(packed(&name));
+                known.extend(beside_packed(name));
+                known.insert(packed(name));
             }
-            known.insert(name);
+            known.insert(name.clone());
         }
-        let is_used = |name: &String| known.contains(name);
-        let extra = checkpoint.places.into_keys();
-        let extra = extra.filter(|name| !is_used(name) && !is_redundant(name)).collect();
-        Rest { missing, extra }
+        let left = self.checkpoint.tensors().into_iter();
+        let left = left.filter(|tensor| !known.contains(&tensor.name) && !is_redundant(&tensor.name, &tensor.shape));
+        left.map(|tensor| tensor.name).collect()
+    }
+
+    /// Differences between the checkpoint and the parameters of the model, with the tensors that nothing reads.
+    pub(super) fn rest(self, unread: Vec<String>) -> Rest {
+        Rest {
+            extra: self.left_over(self.used.values()),
+            missing: self.missing,
+            unread,
+        }
     }
 
     /// Refuses a checkpoint whose copy of a tied tensor differs from its source.

@@ -6,6 +6,7 @@ use super::found::{Found, Rest};
 use super::onnx_file::load_onnx;
 use super::quantization_config::is_quantized;
 use super::receive::{Numbers, Receive, Take};
+use super::unread::check_unread;
 use crate::params::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::Result;
@@ -29,7 +30,8 @@ pub struct Loaded {
 ///
 /// # Errors
 /// A missing, truncated or damaged file; an inconsistent header; a missing tensor; a wrong shape; an unknown dtype; two
-/// different tensors that the model ties. The message names the file and the tensor.
+/// different tensors that the model ties; tensors that nothing reads and without which the model answers otherwise. The
+/// message names the file and the tensor.
 pub fn load<'a>(
     folder: impl Into<ModelFolder<'a>>,
     params: &[ParamSpec],
@@ -88,8 +90,9 @@ pub fn load_into<'a>(
     }
     let mut found = Found::of(folder.path(), params, allow_missing)?;
     found.check(params)?;
+    let unread = check_unread(&found, params, folder)?;
     params.iter().try_for_each(|param| found.give(param, receiver))?;
-    Ok(found.rest())
+    Ok(found.rest(unread))
 }
 
 /// The parameters of two axes or more that a folder has in floats beside integers, such as tables of embeddings; none

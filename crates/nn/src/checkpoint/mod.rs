@@ -26,6 +26,7 @@ mod save;
 mod scales;
 mod shards;
 mod tensor_names;
+mod unread;
 mod weighted_adapter;
 
 pub use adapter_fields::ADAPTER_FIELDS;

@@ -94,17 +94,43 @@ pub(super) fn tied() -> Vec<Tied> {
     all
 }
 
+/// Endings of names of constants and of counts.
+const CONSTANTS: [&str; 7] = [
+    "position_ids",
+    "token_type_ids",
+    "attn.masked_bias",
+    "attention.masked_bias",
+    "rotary_emb.inv_freq",
+    "rotary_emb.original_inv_freq",
+    "num_batches_tracked",
+];
+
 /// Whether a tensor of a checkpoint carries no information: a constant that old versions of transformers save, a count
 /// of batches, which PyTorch reads where statistics have no momentum, or a tied copy.
-pub(super) fn is_redundant(name: &str) -> bool {
-    name.ends_with("position_ids")
-        || name.ends_with(".attn.bias")
-        || name.ends_with(".attn.masked_bias")
-        || name.ends_with(".attention.bias")
-        || name.ends_with(".attention.masked_bias")
-        || name.ends_with(".rotary_emb.inv_freq")
-        || name.ends_with(".num_batches_tracked")
-        || tied().iter().any(|tied| tied.copy == name)
+pub(super) fn is_redundant(name: &str, shape: &[usize]) -> bool {
+    let is = |ending: &str| {
+        let start = name.strip_suffix(ending);
+        start.is_some_and(|start| start.is_empty() || start.ends_with('.'))
+    };
+    // A bias has one axis, the mask of later tokens has four.
+    let is_mask = shape.len() != 1 && (is("attn.bias") || is("attention.bias"));
+    is_mask || CONSTANTS.into_iter().any(is) || tied().iter().any(|tied| tied.copy == name)
+}
+
+/// Parts of names of tensors that belong to adapters, beside those that begin with `lora_`.
+const OF_ADAPTERS: [&str; 4] = ["base_layer", "ia3_l", "modules_to_save", "original_module"];
+
+/// Remedy for adapters that stand in the file of the weights.
+pub(super) const MERGE: &str = "merge them with peft: `model.merge_and_unload().save_pretrained(DIR)`";
+
+/// Whether a tensor belongs to an adapter, or to a layer that has one.
+pub(super) fn is_of_adapter(name: &str) -> bool {
+    name.split('.').any(|part| part.starts_with("lora_")) || has_part(name, &OF_ADAPTERS)
+}
+
+/// Whether one of these is a part of a name.
+pub(super) fn has_part(name: &str, these: &[&str]) -> bool {
+    name.split('.').any(|part| these.contains(&part))
 }
 
 /// The ending of names of codes of 4 bits.
@@ -123,4 +149,29 @@ pub(super) fn unpacked(name: &str) -> Option<&str> {
 /// The names of what lies beside a tensor's codes: scales and extents.
 pub(super) fn beside_packed(name: &str) -> [String; 2] {
     [format!("{name}_scale"), format!("{name}_shape")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adapters_are_known_by_parts_of_names() {
+        for name in [
+            "h.0.c_attn.lora_A.weight",
+            "q.lora_B.default.weight",
+            "q.base_layer.weight",
+            "q.lora_magnitude_vector",
+        ] {
+            assert!(is_of_adapter(name), "{name}");
+        }
+        assert!(!is_of_adapter("explora_A.weight") && !is_of_adapter("h.0.attn.c_attn.weight"));
+    }
+
+    #[test]
+    fn a_bias_is_no_mask() {
+        assert!(is_redundant("h.0.attn.bias", &[1, 1, 8, 8]) && is_redundant("h.0.attn.masked_bias", &[]));
+        assert!(!is_redundant("h.0.attn.bias", &[8]) && !is_redundant("h.0.attn.c_attn.bias", &[8]));
+        assert!(is_redundant("rotary_emb.inv_freq", &[4]) && is_redundant("embeddings.position_ids", &[1, 8]));
+    }
 }

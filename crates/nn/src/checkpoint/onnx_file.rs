@@ -39,6 +39,6 @@ pub(super) fn load_onnx(
     }
     Ok(Rest {
         missing: lacking.into_iter().map(|param| param.name.clone()).collect(),
-        extra: Vec::new(),
+        ..Rest::default()
     })
 }

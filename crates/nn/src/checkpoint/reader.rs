@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::dtype::WeightDtype;
 use super::found::Found;
+use super::unread::check_unread;
 use crate::params::ParamSpec;
 use crate::weights::Weight;
 use lessen_base::Result;
@@ -17,10 +18,12 @@ impl Reader {
     /// Opens the checkpoint in a folder, one without adapters, for these parameters.
     ///
     /// # Errors
-    /// A missing, truncated or damaged file, a missing parameter, two different tensors that the model ties.
+    /// A missing, truncated or damaged file, a missing parameter, two different tensors that the model ties,
+    /// tensors that nothing reads and without which the model answers otherwise.
     pub fn open(folder: &Path, params: &[ParamSpec]) -> Result<Reader> {
         let mut found = Found::of(folder, params, &|_| false)?;
         found.check_tied(params)?;
+        check_unread(&found, params, folder.into())?;
         Ok(Reader { found })
     }
 

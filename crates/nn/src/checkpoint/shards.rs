@@ -163,6 +163,12 @@ impl Checkpoint {
             };
             checkpoint.places.insert(name.clone(), place);
         }
+        // A tensor that the index leaves out is read nevertheless, as transformers does.
+        for (place, file) in checkpoint.files.iter().enumerate() {
+            for name in file.names() {
+                checkpoint.places.entry(name).or_insert(place);
+            }
+        }
         Ok(checkpoint)
     }
 }

@@ -36,6 +36,7 @@ mod small_models;
 mod statistics;
 mod support;
 mod trajectories;
+mod unread;
 mod values;
 mod vision;
 mod vision_parity;

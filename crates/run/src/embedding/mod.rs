@@ -130,7 +130,8 @@ impl Embedder {
         let max_length = max_length(options, &reading, &model, folder, &mut notes)?;
         let precision = options.precision.map(Chosen::Asked);
         let precision = precision.or_else(|| Chosen::of_folder(folder.path()));
-        let session = session(&model, &layers, pooled_width, folder, precision, new_backend)?;
+        let (session, remark) = session(&model, &layers, pooled_width, folder, precision, new_backend)?;
+        notes.extend(remark);
         Ok(Embedder {
             session,
             multiplies_integers: matches!(
@@ -327,7 +328,7 @@ impl Embedder {
     }
 }
 
-/// A device with the parameters of model and layers.
+/// A device with the parameters of model and layers, and what there is to say of tensors that nothing reads.
 fn session(
     model: &Model,
     layers: &[Layer],
@@ -335,7 +336,7 @@ fn session(
     folder: ModelFolder<'_>,
     precision: Option<Chosen>,
     new_backend: NewBackend<'_>,
-) -> Result<Session> {
+) -> Result<(Session, Option<String>)> {
     let of_states = model.parameters_of_states();
     let trace = Trace::new();
     let cx = Context::new(&trace, false);
@@ -344,7 +345,7 @@ fn session(
     let all = [of_states.clone(), cx.params()].concat();
     let precision = precision.unwrap_or(Chosen::Asked(Precision::F32));
     let mut session = precision.session(new_backend()?, all, folder)?;
-    first_weights::read(&mut session, &of_states, folder, &|_| false, None)?;
+    let rest = first_weights::read(&mut session, &of_states, folder, &|_| false, None)?;
     for layer in layers {
         layer.load(&mut session)?;
     }
@@ -358,7 +359,7 @@ fn session(
                 .collect()
         })?,
     }
-    Ok(session)
+    Ok((session, first_weights::remark(folder.path(), &rest)))
 }
 
 /// The most tokens of a text: as the options say, or the Transformer's settings, or else tokenizer and model.

@@ -71,7 +71,7 @@ impl Config {
     /// The folder with the model to start from, if there is one.
     pub(crate) fn init(&self) -> Option<ModelFolder<'_>> {
         let folder = ModelFolder::from(self.model.init.as_deref()?);
-        Some(folder.with_base(self.model.base.as_deref()))
+        Some(folder.with_base(self.model.base.as_deref()).to_start_from())
     }
 
     /// The name of the recipe.

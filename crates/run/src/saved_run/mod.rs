@@ -23,11 +23,13 @@ use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
 use crate::task::SavedModel;
 use crate::task::first_weights;
+use crate::wording::tell;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_nn::{Model, Ranges, Task};
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 pub use self::adapter_options::AdapterOptions;
 pub use self::answering::Answerer;
@@ -49,6 +51,8 @@ pub struct SavedRun<'a> {
     /// The precision of inference; none means the precision of training.
     precision: Option<Chosen>,
     new_backend: NewBackend<'a>,
+    /// Whether it was told what nothing reads of its weights.
+    told: Once,
 }
 
 impl<'a> SavedRun<'a> {
@@ -85,6 +89,7 @@ impl<'a> SavedRun<'a> {
             is_plain,
             precision: Chosen::of_folder(&dir),
             new_backend,
+            told: Once::new(),
         })
     }
 
@@ -194,7 +199,10 @@ impl<'a> SavedRun<'a> {
                 session
             }
         };
-        first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
+        let rest = first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
+        if let Some(remark) = first_weights::remark(self.source(), &rest) {
+            self.told.call_once(|| tell(&format!("note: {remark}")));
+        }
         first_weights::convert_norms(&mut session, model)?;
         Ok(session)
     }

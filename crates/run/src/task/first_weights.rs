@@ -1,5 +1,6 @@
 //! The first weights of a session: drawn, or read from a checkpoint in blocks, so that they are never in memory twice.
 
+use crate::wording::{counted, some_of};
 use lessen_base::Result;
 use lessen_graph::ops::DequantizeGroups;
 use lessen_nn::checkpoint::ModelFolder;
@@ -124,6 +125,19 @@ pub(crate) fn read(
         session.set_part(name, 0, &head.data)?;
     }
     Ok(rest)
+}
+
+/// What there is to say of the tensors of a checkpoint that nothing reads; nothing where there are none.
+pub(crate) fn remark(folder: &Path, rest: &checkpoint::Rest) -> Option<String> {
+    let count = rest.unread.len() as u64;
+    (count > 0).then(|| {
+        format!(
+            "{} has {} of another task's head, which nothing reads: {}",
+            folder.display(),
+            counted(count, "tensor"),
+            some_of(&rest.unread)
+        )
+    })
 }
 
 /// A session that gets its parameters from a checkpoint.
