@@ -46,6 +46,8 @@ pub struct Answers<'a> {
     source: &'a QuestionBatches,
     best: Vec<Option<Candidate>>,
     null: Vec<Null>,
+    /// A logit of each question that is NaN or infinite, if there is one.
+    not_finite: Vec<Option<f32>>,
 }
 
 impl<'a> Answers<'a> {
@@ -61,6 +63,7 @@ impl<'a> Answers<'a> {
             source,
             best: vec![None; count],
             null: vec![none; count],
+            not_finite: vec![None; count],
         }
     }
 
@@ -80,6 +83,10 @@ impl<'a> Answers<'a> {
     }
 
     fn add_window(&mut self, window: &Window, firsts: &[f32], lasts: &[f32]) {
+        let wrong = firsts.iter().chain(lasts).find(|logit| !logit.is_finite());
+        if let Some(logit) = wrong {
+            self.not_finite[window.question] = Some(*logit);
+        }
         let (before, count) = (self.source.before(window), window.context.len());
         let context = before..before + count;
         let null = Null {
@@ -127,6 +134,11 @@ impl<'a> Answers<'a> {
         asking
             .null_threshold
             .or(self.source.asked().has_unanswerable().then_some(0.0))
+    }
+
+    /// Returns a logit of each question that is NaN or infinite, so that its answer is none; none where all are finite.
+    pub fn not_finite(&self) -> impl Iterator<Item = Option<f32>> {
+        self.not_finite.iter().copied()
     }
 
     /// Returns the answers in the order of the questions.

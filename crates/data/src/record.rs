@@ -59,6 +59,11 @@ impl Record {
         }
     }
 
+    /// The number of the line, from 1; none where that says nothing.
+    pub fn line(&self) -> Option<usize> {
+        (self.line > 0).then_some(self.line)
+    }
+
     /// The names of the columns.
     pub fn names(&self) -> &[String] {
         &self.names

@@ -25,7 +25,7 @@ impl TextModel for BatchedPredictor<'_> {
         BatchedPredictor::encode(self, text, most)
     }
 
-    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<RawAnswer>> {
+    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Result<RawAnswer>>> {
         BatchedPredictor::ask(self, texts)
     }
 }
@@ -49,7 +49,7 @@ impl TextModel for JoinedEmbedder {
         JoinedEmbedder::encode(self, text, most)
     }
 
-    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Vec<f32>>> {
+    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Result<Vec<f32>>>> {
         self.embed(texts)
     }
 }

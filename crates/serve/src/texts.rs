@@ -4,7 +4,7 @@ use crate::metrics::Metrics;
 use crate::queue::{Queue, Waiting};
 use crate::refusal::Refusal;
 use hyper::StatusCode;
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use lessen_data::{EncodedText, TextPair};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -30,11 +30,11 @@ pub trait TextModel {
     /// A text that cannot be encoded.
     fn encode(&self, text: &TextPair, most: usize) -> Result<EncodedText>;
 
-    /// Answers about texts, in order.
+    /// Answers about texts, in order. Of a text for which the model has no sound numbers, the answer is an error.
     ///
     /// # Errors
     /// A failure of the device.
-    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Self::Answer>>;
+    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Result<Self::Answer>>>;
 }
 
 /// A request about texts.
@@ -79,7 +79,7 @@ impl<A> Waiting for TextsJob<A> {
 struct Encoded<A> {
     job: TextsJob<A>,
     texts: Vec<EncodedText>,
-    answers: Vec<A>,
+    answers: Vec<Result<A>>,
 }
 
 /// The most characters for each token of the model's length. Longer texts are refused before they are encoded, which
@@ -207,8 +207,19 @@ fn answer<M: TextModel>(model: &mut M, encoded: &mut VecDeque<Encoded<M::Answer>
     while encoded.front().is_some_and(|one| one.answers.len() == one.texts.len()) {
         if let Some(Encoded { job, texts, answers }) = encoded.pop_front() {
             let tokens = texts.iter().map(|text| text.0.len()).sum();
+            let named = answers.into_iter().zip(1..);
+            let answers = named.map(|(answer, number)| answer.map_err(|error| unsound(job.field, number, error)));
+            let reply = answers.collect::<std::result::Result<_, _>>();
             // A client that has gone needs no answer.
-            let _ = job.reply.send(Ok(TextsReply { answers, tokens }));
+            let _ = job.reply.send(reply.map(|answers| TextsReply { answers, tokens }));
         }
+    }
+}
+
+/// A text for which the model has no sound numbers is a failure of the server's model.
+fn unsound(field: &'static str, number: usize, error: Error) -> Refusal {
+    Refusal {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        ..Refusal::field(field, format!("text {number}: {}", error.message()))
     }
 }

@@ -64,3 +64,4 @@ mod tagged;
 mod targets;
 mod tuning_in_phases;
 mod unmeant;
+mod unsound;

@@ -2,6 +2,7 @@
 //! a bounded number of tokens, whose programs are compiled before the first text comes.
 
 use super::{Embedder, Prompt, ROOM, divide_by_length};
+use crate::goal::logits::check_finite;
 use crate::warm_up::{all_layouts, full_batch};
 use lessen_base::Result;
 use lessen_data::EncodedText;
@@ -71,12 +72,14 @@ impl JoinedEmbedder {
     }
 
     /// Embeds at most [`JoinedEmbedder::ROOM`] texts, of at most [`JoinedEmbedder::tokens`] tokens together: vectors as
-    /// the model's modules give them before a last normalization.
+    /// the model's modules give them before a last normalization. Of a text whose vector has elements that are NaN or
+    /// infinite, it is an error.
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn embed(&mut self, texts: &[&EncodedText]) -> Result<Vec<Vec<f32>>> {
-        self.embedder.batch(texts, self.skipped)
+    pub fn embed(&mut self, texts: &[&EncodedText]) -> Result<Vec<Result<Vec<f32>>>> {
+        let rows = self.embedder.batch(texts, self.skipped)?.into_iter();
+        Ok(rows.map(|row| check_finite(&row).map(|()| row)).collect())
     }
 }
 

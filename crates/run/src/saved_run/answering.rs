@@ -3,6 +3,7 @@
 use super::SavedRun;
 use super::logits::Logits;
 use crate::cut_texts::CutTexts;
+use crate::goal::logits::not_finite;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
@@ -58,11 +59,12 @@ impl Answerer<'_> {
         self.cut
     }
 
-    /// Answers questions, in balanced batches of at most `train.batch` windows; the answers in order.
+    /// Answers questions, in balanced batches of at most `train.batch` windows; the answers in order. Of a question for
+    /// which the model has numbers that are NaN or infinite, the answer is an error.
     ///
     /// # Errors
     /// A text that cannot be encoded, and windows without room for one.
-    pub fn ask(&mut self, questions: Arc<Questions>) -> Result<Vec<FoundAnswer>> {
+    pub fn ask(&mut self, questions: Arc<Questions>) -> Result<Vec<Result<FoundAnswer>>> {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
@@ -77,6 +79,9 @@ impl Answerer<'_> {
             let batch = source.eval_batch(index)?;
             answers.add(index, &self.logits.of(&saved.model, &batch)?);
         }
-        Ok(answers.found().collect())
+        let found = answers.found().zip(answers.not_finite());
+        Ok(found
+            .map(|(answer, number)| number.map_or(Ok(answer), |number| Err(not_finite(number))))
+            .collect())
     }
 }

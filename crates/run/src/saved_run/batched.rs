@@ -87,11 +87,11 @@ impl BatchedPredictor<'_> {
     }
 
     /// Asks about at most [`ROOM`] texts, of at most [`BatchedPredictor::tokens`] tokens together; the answers in
-    /// order.
+    /// order. Of a text for which the model has numbers that are NaN or infinite, the answer is an error.
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<RawAnswer>> {
+    pub fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Result<RawAnswer>>> {
         let logits = self.logits_of(texts)?;
         let rows = logits.chunks_exact((logits.len() / ROOM).max(1)).take(texts.len());
         let answer = |row: &[f32]| {
@@ -100,7 +100,7 @@ impl BatchedPredictor<'_> {
                 prediction: predicted(self.goal.as_ref(), row)?,
             })
         };
-        rows.map(answer).collect()
+        Ok(rows.map(answer).collect())
     }
 
     /// The memory on the device.

@@ -36,7 +36,7 @@ impl ImagePredictor<'_> {
     /// Asks about the images of PNG and JPEG files, in batches of `train.batch`; the answers in order.
     ///
     /// # Errors
-    /// A file that is no sound image.
+    /// A file that is no sound image, and one for which the model has numbers that are NaN or infinite.
     pub fn ask(&mut self, files: &[PathBuf]) -> Result<Vec<Prediction>> {
         let (config, model) = (&self.run.config, &self.run.saved.model);
         let [rows, columns, channels] = self.preprocessing.shape();
@@ -57,8 +57,9 @@ impl ImagePredictor<'_> {
             };
             let logits = self.logits.of(model, &batch)?;
             let all = logits.chunks_exact((logits.len() / size).max(1)).take(files.len());
-            for logits in all {
-                predictions.push(predicted(self.goal.as_ref(), logits)?);
+            for (file, logits) in files.iter().zip(all) {
+                let prediction = predicted(self.goal.as_ref(), logits);
+                predictions.push(prediction.map_err(|error| error.at(file.display()))?);
             }
         }
         Ok(predictions)

@@ -5,6 +5,7 @@ use super::logits::Logits;
 use crate::cut_texts::CutTexts;
 use crate::formats::glue::{goal_of_task, task_of};
 use crate::formats::labelled::columns;
+use crate::goal::logits::check_finite;
 use crate::goal::{Goal, Prediction, SharedGoal};
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
@@ -145,15 +146,14 @@ impl SavedRun<'_> {
     /// [`SavedRun::predictor`] is for several texts.
     ///
     /// # Errors
-    /// A model that only continues texts, a text that cannot be encoded.
+    /// A model that only continues texts, a text that cannot be encoded, an answer that is NaN or infinite.
     pub fn predict(&self, text: &str) -> Result<Prediction> {
         let answers = self
             .predictor()?
             .ask(&[split_pair(text, self.has_pairs() == Some(true))])?;
         let answer = answers.into_iter().next();
-        answer
-            .map(|answer| answer.prediction)
-            .ok_or_else(|| Error::internal("a text without an answer"))
+        let answer = answer.ok_or_else(|| Error::internal("a text without an answer"))?;
+        answer.map(|answer| answer.prediction)
     }
 }
 
@@ -177,11 +177,11 @@ impl Predictor<'_> {
     }
 
     /// Asks about texts, in balanced batches of at most `train.batch`, or of 16 where this is less; the answers in
-    /// order.
+    /// order. Of a text for which the model has numbers that are NaN or infinite, the answer is an error.
     ///
     /// # Errors
     /// A text that cannot be encoded, or is no sum where the model adds.
-    pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Answer>> {
+    pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Result<Answer>>> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
@@ -190,10 +190,10 @@ impl Predictor<'_> {
             TextAnswerer::Classifier(classifier) => classifier.ask(self.run, goal, texts, &mut self.cut),
             TextAnswerer::Generator(generator) => {
                 let answers = texts.iter().map(|(text, _)| {
-                    Ok(Answer {
+                    Ok(Ok(Answer {
                         prediction: goal.answer(generator, text)?,
                         is_blank: false,
-                    })
+                    }))
                 });
                 answers.collect()
             }
@@ -208,7 +208,7 @@ impl Classifier {
         goal: &dyn Goal,
         texts: &[TextPair],
         cut: &mut CutTexts,
-    ) -> Result<Vec<Answer>> {
+    ) -> Result<Vec<Result<Answer>>> {
         let (length, most) = (run.config.data.max_length, run.config.train.batch);
         // Products of at least so many rows are computed alike, so that the answer about a text is the same to the bit
         // beside any others, here and where texts of many askers are joined.
@@ -218,24 +218,27 @@ impl Classifier {
         let batches = ExampleBatches::of(Arc::new(encoded), Batching::Examples(size), Order::InOrder)?
             .with_balanced_evaluations();
         batches.cut_texts().into_iter().for_each(|counts| cut.add(counts));
-        let mut answers: Vec<Option<Answer>> = vec![None; examples.len()];
+        let mut answers: Vec<Option<Result<Answer>>> = vec![None; examples.len()];
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
             let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for ((row, text), logits) in batches.examples_of(index).into_iter().enumerate().zip(rows) {
-                let prediction = predicted(goal, logits)?;
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
-                answers[text] = Some(Answer { prediction, is_blank });
+                answers[text] = Some(predicted(goal, logits).map(|prediction| Answer { prediction, is_blank }));
             }
         }
-        let answers: Option<Vec<Answer>> = answers.into_iter().collect();
+        let answers: Option<Vec<Result<Answer>>> = answers.into_iter().collect();
         answers.ok_or_else(|| Error::internal("a text that is in no batch"))
     }
 }
 
 /// The prediction that follows from an example's logits.
+///
+/// # Errors
+/// Logits that are NaN or infinite.
 pub(super) fn predicted(goal: &dyn Goal, logits: &[f32]) -> Result<Prediction> {
+    check_finite(logits)?;
     let found = goal.prediction(logits);
     found.ok_or_else(|| Error::internal("a goal without predictions was asked for some"))
 }

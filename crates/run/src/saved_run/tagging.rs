@@ -2,7 +2,7 @@
 
 use super::SavedRun;
 use super::logits::Logits;
-use crate::goal::logits::{largest, softmax};
+use crate::goal::logits::{check_finite, largest, softmax};
 use lessen_base::{Error, Result};
 use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
 use lessen_nn::Task;
@@ -66,18 +66,20 @@ impl Tagger<'_> {
     }
 
     /// Tags sentences of words, in balanced batches of at most `train.batch`; the tags in order. Sentences beyond
-    /// `data.max_length` tokens are cut into parts.
+    /// `data.max_length` tokens are cut into parts. Of a sentence for which the model has numbers that are NaN or
+    /// infinite, the answer is an error.
     ///
     /// # Errors
     /// A text that cannot be encoded.
-    pub fn tag(&mut self, sentences: &[Vec<String>]) -> Result<Vec<Tags>> {
+    pub fn tag(&mut self, sentences: &[Vec<String>]) -> Result<Vec<Result<Tags>>> {
         if sentences.is_empty() {
             return Ok(Vec::new());
         }
         let (config, saved) = (&self.run.config, &self.run.saved);
         let (length, most) = (config.data.max_length, config.train.batch);
         let source = TaggedBatches::in_parts(sentences, saved.reader.tokenizer()?, length, most)?;
-        let mut words: Vec<Vec<Option<WordTag>>> = sentences.iter().map(|words| vec![None; words.len()]).collect();
+        let untagged = sentences.iter().map(|words| Ok(vec![None; words.len()]));
+        let mut found: Vec<Result<Vec<Option<WordTag>>>> = untagged.collect();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
             let logits = self.logits.of(&saved.model, &batch)?;
@@ -86,16 +88,24 @@ impl Tagger<'_> {
             let sentence_of = source.sentences_of(index);
             let rows = logits.chunks_exact((logits.len() / numbers.len().max(1)).max(1));
             for ((&word, &segment), logits) in numbers.iter().zip(segments).zip(rows) {
-                if word != IGNORE {
-                    words[sentence_of[segment as usize]][word as usize] = Some(WordTag {
-                        class: largest(logits, 1)[0] as usize,
-                        probabilities: softmax(logits),
-                    });
+                if word == IGNORE {
+                    continue;
+                }
+                let sentence = &mut found[sentence_of[segment as usize]];
+                match (check_finite(logits), sentence.as_mut()) {
+                    (Err(error), _) => *sentence = Err(error),
+                    (Ok(()), Ok(words)) => {
+                        words[word as usize] = Some(WordTag {
+                            class: largest(logits, 1)[0] as usize,
+                            probabilities: softmax(logits),
+                        });
+                    }
+                    (Ok(()), Err(_)) => {}
                 }
             }
         }
         let names = self.run.labels();
-        Ok(words.into_iter().map(|words| tags(words, names)).collect())
+        Ok(found.into_iter().map(|words| Ok(tags(words?, names))).collect())
     }
 }
 

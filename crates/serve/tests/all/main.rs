@@ -7,3 +7,4 @@ mod embed;
 mod generation_config;
 mod predict;
 mod support;
+mod unsound;

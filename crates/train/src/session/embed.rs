@@ -189,13 +189,18 @@ fn skip(places: &std::ops::Range<usize>, skipped: usize) -> std::ops::Range<usiz
     places.start.saturating_add(skipped).min(places.end)..places.end
 }
 
+/// The larger of two numbers; NaN where one of them is NaN.
+fn larger(a: f32, b: f32) -> f32 {
+    if a >= b || a.is_nan() { a } else { b }
+}
+
 /// The largest elements of the states at these places; zeros where there are none.
 fn largest(states: &[f32], width: usize, places: std::ops::Range<usize>) -> Vec<f32> {
     let rows = states[places.start * width..places.end * width].chunks_exact(width);
     rows.fold(None, |largest: Option<Vec<f32>>, row| {
         Some(match largest {
             None => row.to_vec(),
-            Some(largest) => largest.iter().zip(row).map(|(a, b)| a.max(*b)).collect(),
+            Some(largest) => largest.iter().zip(row).map(|(a, b)| larger(*a, *b)).collect(),
         })
     })
     .unwrap_or_else(|| vec![0.0; width])

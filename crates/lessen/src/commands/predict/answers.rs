@@ -66,6 +66,7 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
     let cut = answerer.cut_texts();
     cut.tell();
     for found in found {
+        let found = found.map_err(|error| error.at("--text"))?;
         say(&if asked.json {
             let mut object: Map<String, Value> = fields_of_answer(&found).into_iter().collect();
             object.insert("cut_texts".into(), cut.to_json());
@@ -120,6 +121,9 @@ fn of_squad(run: &SavedRun<'_>, questions: Arc<Questions>, format: Option<Format
     let mut answerer = run.answerer()?;
     let found = answerer.ask(questions.clone())?;
     answerer.cut_texts().tell();
+    let named = found.into_iter().zip(questions.iter());
+    let named = named.map(|(found, asked)| found.map_err(|error| error.at(format!("question {}", asked.id))));
+    let found: Vec<FoundAnswer> = named.collect::<Result<_>>()?;
     let all = questions.iter().zip(&found);
     match format {
         None => {

@@ -5,7 +5,7 @@ use super::tags::fields_of;
 use crate::tell;
 use lessen_data::{FoundAnswer, Questions, TextPair, tagged};
 use lessen_nn::Task;
-use lessen_run::saved_run::{Answerer, Prediction, Predictor, SavedRun, Tagger};
+use lessen_run::saved_run::{Answer, Answerer, Prediction, Predictor, SavedRun, Tagger};
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -66,22 +66,23 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks about texts: pairs of question and context where the model finds answers. Returns the fields of each
-    /// answer.
+    /// answer; an error where the model has no sound numbers for the text.
     ///
     /// # Errors
     /// A text that cannot be encoded.
-    pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Fields>> {
+    pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Result<Fields>>> {
         let (options, labels) = (self.options, self.labels);
-        let found: Vec<Fields> = match &mut self.model {
+        let found: Vec<Result<Fields>> = match &mut self.model {
             Asked::Texts(predictor) => {
                 let answers = predictor.ask(texts)?;
-                for (number, _) in answers.iter().enumerate().filter(|(_, answer)| answer.is_blank) {
+                let is_blank = |answer: &Result<Answer>| answer.as_ref().is_ok_and(|answer| answer.is_blank);
+                for (number, _) in answers.iter().enumerate().filter(|(_, answer)| is_blank(answer)) {
                     self.blank.0 += 1;
                     self.blank.1.get_or_insert(self.count + number + 1);
                 }
                 let answers = answers.into_iter();
                 answers
-                    .map(|answer| fields(options, labels, answer.prediction))
+                    .map(|answer| Ok(fields(options, labels, answer?.prediction)))
                     .collect()
             }
             Asked::Questions(answerer) => {
@@ -89,13 +90,13 @@ impl<'a> Asking<'a> {
                     .iter()
                     .map(|(question, context)| (question.as_str(), context.as_deref().unwrap_or_default()));
                 let found = answerer.ask(Arc::new(Questions::unanswered(pairs)))?;
-                found.iter().map(fields_of_answer).collect()
+                found.into_iter().map(|found| Ok(fields_of_answer(&found?))).collect()
             }
             Asked::Words(tagger) => {
                 let sentences: Vec<Vec<String>> = texts.iter().map(|(text, _)| tagged::split_words(text)).collect();
                 let tags = tagger.tag(&sentences)?;
-                let both = sentences.iter().zip(&tags);
-                both.map(|(words, tags)| fields_of(words, tags, labels, options.probabilities))
+                let both = sentences.iter().zip(tags);
+                both.map(|(words, tags)| Ok(fields_of(words, &tags?, labels, options.probabilities)))
                     .collect()
             }
         };

@@ -34,7 +34,7 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path, check: &dyn Fn(&Path) 
     let mut predictor = run.predictor()?;
     let mut answered = Vec::new();
     for (file, split) in splits {
-        let lines = answers(task, &places, &mut predictor, &split)?;
+        let lines = answers(task, &places, &mut predictor, (&file, &split))?;
         predictor.cut_texts().tell();
         answered.push((out.join(file), split.texts.len(), lines));
     }
@@ -45,12 +45,18 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path, check: &dyn Fn(&Path) 
     Ok(())
 }
 
-/// The lines of the file with the answers to the texts of a split.
-fn answers(task: GlueTask, places: &[usize], predictor: &mut Predictor<'_>, split: &TestSplit) -> Result<String> {
+/// The lines of the file with the answers to the texts of a split, which is read from a file of this name.
+fn answers(
+    task: GlueTask,
+    places: &[usize],
+    predictor: &mut Predictor<'_>,
+    (file, split): (&str, &TestSplit),
+) -> Result<String> {
     let mut lines = "index\tprediction\n".to_string();
     let at_once = predictor.at_once();
     for (texts, numbers) in split.texts.chunks(at_once).zip(split.numbers.chunks(at_once)) {
         for (answer, number) in predictor.ask(texts)?.into_iter().zip(numbers) {
+            let answer = answer.map_err(|error| error.at(format!("the text {number} of {file}")))?;
             let word = match answer.prediction {
                 // The likeliest of the task's classes; the model may know more.
                 Prediction::Class(_, shares) => {

@@ -141,6 +141,14 @@ impl Input {
         &self.name
     }
 
+    /// The place of a line, for messages.
+    pub fn place(&self, record: &Record) -> String {
+        match record.line() {
+            Some(line) => format!("{} line {line}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Whether it has named columns.
     pub fn is_table(&self) -> bool {
         matches!(self.source, Source::Table(_))

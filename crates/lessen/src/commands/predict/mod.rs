@@ -13,7 +13,7 @@ mod tags;
 use self::answer_format::{AnswerFormat, chosen};
 use self::asking::{AnswerOptions, Asking};
 use self::input::{Input, InputOptions, LineColumns};
-use self::output::Format;
+use self::output::{Fields, Format};
 use self::records::Records;
 use self::stream::LineOptions;
 use super::candidates;
@@ -159,7 +159,8 @@ impl Predict {
         let answers = predictor.ask(&[split_pair(text, self.has_pairs(run) == Some(true))])?;
         let cut = predictor.cut_texts();
         cut.tell();
-        for Answer { prediction, is_blank } in answers {
+        for answer in answers {
+            let Answer { prediction, is_blank } = answer.map_err(|error| error.at("--text"))?;
             if is_blank {
                 tell("warning: the model knows no character of the text, so its answer says nothing of it");
             }
@@ -289,6 +290,9 @@ fn answer_all(run: &SavedRun<'_>, mut input: Input, options: AnswerOptions<'_>, 
             break;
         }
         let answers = asking.ask(&found.texts).map_err(|error| error.at(input.name()))?;
+        let named = answers.into_iter().zip(&found.records);
+        let named = named.map(|(answer, record)| answer.map_err(|error| error.at(input.place(record))));
+        let answers: Vec<Fields> = named.collect::<Result<_>>()?;
         for (record, answer) in found.records.iter().zip(answers) {
             records
                 .write(Some(record), answer)

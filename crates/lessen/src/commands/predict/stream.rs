@@ -31,10 +31,11 @@ pub struct LineOptions {
 /// about together. A line that cannot be answered gets an object with its number and an `error`.
 ///
 /// # Errors
-/// A stdin that cannot be read; a full standard output.
+/// A stdin that cannot be read; a full standard output; after the last line, the first one for which the model has no
+/// sound numbers.
 pub fn answer(asking: &mut Asking<'_>, options: &LineOptions) -> Result<()> {
     let lines = lines();
-    let mut number = 0;
+    let (mut number, mut unsound) = (0, None);
     stdout::write(|out| {
         let mut records = Records::new(out, Format::Jsonl);
         while let Ok(first) = lines.recv() {
@@ -48,13 +49,16 @@ pub fn answer(asking: &mut Asking<'_>, options: &LineOptions) -> Result<()> {
                 })
                 .collect();
             let from = number - read.len();
-            write_all(asking, from, read, &mut records)?;
+            let first = write_all(asking, from, read, &mut records)?;
+            if unsound.is_none() {
+                unsound = first;
+            }
             records.flush()?;
         }
         Ok(())
     })?;
     asking.tell();
-    Ok(())
+    unsound.map_or(Ok(()), Err)
 }
 
 /// The bytes of a line.
@@ -109,19 +113,29 @@ fn read(line: Line, number: usize, options: &LineOptions) -> Read {
     }
 }
 
-/// Writes the answers to lines, in order.
-fn write_all(asking: &mut Asking<'_>, from: usize, lines: Vec<Read>, records: &mut Records<'_>) -> Result<()> {
+/// Writes the answers to lines, in order. Returns the error of the first line for which the model has no sound numbers.
+fn write_all(
+    asking: &mut Asking<'_>,
+    from: usize,
+    lines: Vec<Read>,
+    records: &mut Records<'_>,
+) -> Result<Option<Error>> {
     let texts: Vec<TextPair> = lines.iter().flatten().map(|(text, _)| text.clone()).collect();
-    let answers: Vec<Result<Fields>> = match asking.ask(&texts) {
+    let answers: Vec<Result<Result<Fields>>> = match asking.ask(&texts) {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
         // One of them cannot be answered; the others can.
         Err(_) => texts.iter().map(|text| one(asking, text)).collect(),
     };
-    let mut answers = answers.into_iter();
+    let (mut answers, mut unsound) = (answers.into_iter(), None);
     for (place, line) in lines.into_iter().enumerate() {
         let answered = match line {
             Ok((_, record)) => match answers.next() {
-                Some(answer) => answer.map(|fields| (record, fields)),
+                Some(Ok(Err(error))) => {
+                    let error = error.at(format!("stdin line {}", from + place + 1));
+                    unsound = unsound.or(Some(error.clone()));
+                    Err(error)
+                }
+                Some(answer) => answer.flatten().map(|fields| (record, fields)),
                 None => continue,
             },
             Err(error) => Err(error),
@@ -134,11 +148,11 @@ fn write_all(asking: &mut Asking<'_>, from: usize, lines: Vec<Read>, records: &m
             }
         }
     }
-    Ok(())
+    Ok(unsound)
 }
 
 /// The answer to one text.
-fn one(asking: &mut Asking<'_>, text: &TextPair) -> Result<Fields> {
+fn one(asking: &mut Asking<'_>, text: &TextPair) -> Result<Result<Fields>> {
     let answers = asking.ask(std::slice::from_ref(text))?;
-    Ok(answers.into_iter().next().unwrap_or_default())
+    Ok(answers.into_iter().next().unwrap_or_else(|| Ok(Fields::new())))
 }

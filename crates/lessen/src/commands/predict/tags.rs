@@ -42,6 +42,7 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
     }
     let sentences = [words];
     for tags in run.tagger()?.tag(&sentences)? {
+        let tags = tags.map_err(|error| error.at("--text"))?;
         if asked.json {
             let fields = fields_of(&sentences[0], &tags, run.labels(), false);
             let object: Map<String, Value> = std::iter::once(text_of(&sentences[0])).chain(fields).collect();
@@ -180,14 +181,17 @@ fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
     let mut sentences = Sentences::open(path, run)?;
     asked.write(|out| {
         let mut tagger = run.tagger()?;
-        let name = path.display();
+        let (name, mut count) = (path.display(), 0);
         let mut next = |tagger: &mut Tagger<'_>| -> Result<Vec<Tagged>> {
             let (words, records) = sentences.next(tagger.at_once())?;
             let tags = tagger.tag(&words).map_err(|error| error.at(&name))?;
             let all = words.into_iter().zip(records).zip(tags);
-            Ok(all
-                .map(|((words, record), tags)| Tagged { words, record, tags })
-                .collect())
+            all.map(|((words, record), tags)| {
+                count += 1;
+                let tags = tags.map_err(|error| error.at(format!("{name}: sentence {count}")))?;
+                Ok(Tagged { words, record, tags })
+            })
+            .collect()
         };
         match format {
             None => columns(&mut tagger, &mut next, run.labels(), out)?,
