@@ -45,9 +45,17 @@ impl Fields {
         Ok(named)
     }
 
-    /// Whether each text can have several labels: `problem_type` is `multi_label_classification`.
+    /// Whether each text can have several labels, or none: `problem_type` is `multi_label_classification`, or is
+    /// missing beside a single class with a name of its own, whose logit transformers and text-embeddings-inference
+    /// take for that of a probability.
     pub(crate) fn is_multi_label(&self) -> Result<bool> {
-        Ok(self.word("problem_type")? == Some(MULTI_LABEL))
+        match self.word("problem_type")? {
+            Some(kind) => Ok(kind == MULTI_LABEL),
+            None => {
+                let labels = self.labels()?;
+                Ok(labels.len() == 1 && labels != numbered_labels(1))
+            }
+        }
     }
 
     /// Refuses a `problem_type` that is not implemented for this number of classes: regression to several numbers,
@@ -182,6 +190,27 @@ mod tests {
         let before = weights.clone();
         reorder_classes(&mut weights, &[1, 0]);
         assert_eq!(weights, before, "these rows are of other classes");
+    }
+
+    #[test]
+    fn one_class_with_a_name_of_its_own_has_a_probability() {
+        for (config, is_of_labels) in [
+            (json!({ "id2label": { "0": "toxic" } }), true),
+            (json!({ "id2label": { "0": "LABEL_0" } }), false),
+            (json!({ "num_labels": 1 }), false),
+            (
+                json!({ "id2label": { "0": "stars" }, "problem_type": "regression" }),
+                false,
+            ),
+            (
+                json!({ "id2label": { "0": "LABEL_0" }, "problem_type": "multi_label_classification" }),
+                true,
+            ),
+            (json!({ "id2label": { "0": "no", "1": "yes" } }), false),
+        ] {
+            let fields = Fields::of(config.as_object().unwrap().clone(), "config.json");
+            assert_eq!(fields.is_multi_label(), Ok(is_of_labels), "{config}");
+        }
     }
 
     #[test]

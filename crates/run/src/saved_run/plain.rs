@@ -8,9 +8,10 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::recipe::words::Word;
 use crate::task::reader::max_length_of;
+use crate::wording::tell;
 use lessen_base::{Error, Result};
-use lessen_nn::Model;
 use lessen_nn::checkpoint::{ModelFolder, gguf_file};
+use lessen_nn::{Fields, Model};
 use std::path::Path;
 
 /// Whether a folder holds a model, but no run; a folder of sentence-transformers may hold it in a folder of its own.
@@ -38,6 +39,20 @@ pub(super) fn check_only(root: &Path, which: WhichModel) -> Result<()> {
     )))
 }
 
+/// What there is to say of a model with a single logit of which its folder does not say what it is; nothing of others.
+fn remark_on_one_logit(folder: ModelFolder<'_>, model: &Model) -> Option<String> {
+    let fields = Fields::read(&folder.path().join("config.json")).ok()?;
+    let is_said = fields.get("problem_type").is_some();
+    let [class] = model.labels() else { return None };
+    (!is_said && model.is_multi_label()).then(|| {
+        format!(
+            "{} has the one class {class:?} and no problem_type, so its logit is that of a probability (sigmoid), as in \
+             transformers; for a number, write \"problem_type\": \"regression\" into its config.json",
+            folder.path().display()
+        )
+    })
+}
+
 /// The settings that fit the model of a Hugging Face folder.
 ///
 /// # Errors
@@ -45,6 +60,9 @@ pub(super) fn check_only(root: &Path, which: WhichModel) -> Result<()> {
 pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
     let shown = folder.path().display().to_string();
     let model = Model::from_dir(folder)?;
+    remark_on_one_logit(folder, &model)
+        .iter()
+        .for_each(|remark| tell(&format!("note: {remark}")));
     let settings_in = |format: &DataFormat| Some((*format, format.format().settings_of_model(&model)?));
     let found = formats::ALL.iter().find_map(settings_in);
     let (format, own) =
