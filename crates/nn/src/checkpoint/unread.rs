@@ -23,7 +23,8 @@ const OF_OTHER_USES: [&str; 2] = ["pooler", "mask_token"];
 /// `config.json` counts.
 ///
 /// # Errors
-/// Adapters that are not merged, in the weights or beside them, layers beyond those that are counted, and other tensors of modules that are read.
+/// Adapters that are not merged, in the weights or beside them, layers beyond those that are counted, and other tensors
+/// of modules that are read.
 pub(super) fn check_unread(found: &Found, params: &[ParamSpec], folder: ModelFolder<'_>) -> Result<Vec<String>> {
     if has_adapters_beside(folder.path()) {
         return Err(Error::user(format!(
