@@ -25,6 +25,11 @@ fn adapters_are_saved_as_peft_does_and_merged_on_export() {
         (&config["peft_type"], &config["r"], &config["lora_alpha"]),
         (&"LORA".into(), &2.into(), &8.into())
     );
+    assert_eq!(config["task_type"], "SEQ_CLS");
+    assert!(
+        !model.join("config.json").exists(),
+        "transformers would look for a whole model"
+    );
     assert_eq!(config["target_modules"], serde_json::json!(["query", "value"]));
     assert_eq!(
         config["modules_to_save"],
@@ -138,7 +143,11 @@ fn adapters_alone_are_exported_and_asked_without_a_config() {
     assert!(read("alone/adapter_config.json") == read("lora/model/adapter_config.json"));
     assert!(!dir.join("alone/model.safetensors").exists() && dir.join("alone/tokenizer.json").exists());
     // As peft distributes them: what else there is to know is the base model's.
-    for file in ["config.json", "tokenizer.json", "tokenizer_config.json"] {
+    assert!(
+        !dir.join("alone/config.json").exists(),
+        "transformers would look for a whole model"
+    );
+    for file in ["adapter_model_config.json", "tokenizer.json", "tokenizer_config.json"] {
         fs::remove_file(dir.join("alone").join(file)).unwrap();
     }
     fs::rename(&init, dir.join("moved")).unwrap();

@@ -283,12 +283,12 @@ fn adapters_of_another_model_or_head_are_refused() {
     );
     assert!(
         sentence.contains(
-            "head/model/config.json: the field `vocab_size` is 17, but 21 in the model that the adapters are added to; name \
-             adapters that were trained on this model"
+            "head/model/adapter_model_config.json: the field `vocab_size` is 17, but 21 in the model that the adapters are added \
+             to; name adapters that were trained on this model"
         ),
         "{sentence}"
     );
-    fs::remove_file(dir.join("head/model/config.json")).unwrap();
+    fs::remove_file(dir.join("head/model/adapter_model_config.json")).unwrap();
     let sentence = refuse(
         dir,
         &[&["eval", "wide/model", "--adapter", "head/model"], &DATA[..]].concat(),

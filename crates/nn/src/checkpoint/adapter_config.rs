@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::adapter_fields::ADAPTER_FIELDS;
 use super::adapter_files::{ADAPTERS, TENSORS};
-use super::adapter_targets::{PatternTable, Targets};
+use super::adapter_targets::{PatternTable, Targets, module_to_save};
 use super::file::TensorFile;
 use super::names::{MERGE, Tied, tied_head};
 use super::save::Entry;
@@ -238,11 +238,14 @@ fn check_fields(fields: &Fields) -> Result<()> {
     }
 }
 
-/// The fields of the file for adapters that were trained here, with these tensors. `is_tied` says whether they hold the
-/// token embeddings and the head that the model ties to them.
-pub(super) fn config_of(lora: &Lora, entries: &[Entry], is_tied: bool) -> Map<String, Value> {
+/// The fields of the file for adapters that were trained here, with these tensors, of a model with this `config.json`.
+/// `is_tied` says whether they hold the token embeddings and the head that the model ties to them.
+pub(super) fn config_of(lora: &Lora, entries: &[Entry], is_tied: bool, model: &Fields) -> Map<String, Value> {
+    let class = Architecture::of(model).ok();
+    let task = class.and_then(task_of);
     let whole = entries.iter().filter(|entry| adapter_layer(&entry.name).is_none());
-    let mut modules: Vec<&str> = whole.filter_map(|entry| Some(entry.name.rsplit_once('.')?.0)).collect();
+    let modules = whole.filter_map(|entry| Some(entry.name.rsplit_once('.')?.0));
+    let mut modules: Vec<&str> = modules.map(|module| module_to_save(module, task)).collect();
     modules.sort_unstable();
     modules.dedup();
     let alpha = match lora.alpha {
@@ -268,8 +271,32 @@ pub(super) fn config_of(lora: &Lora, entries: &[Entry], is_tied: bool) -> Map<St
         ("bias", json!("none")),
         ("init_lora_weights", json!(true)),
         ("inference_mode", json!(true)),
-        ("task_type", Value::Null),
+        ("task_type", json!(task)),
+        (
+            "auto_mapping",
+            class.filter(|_| task.is_none()).map_or(Value::Null, class_mapping),
+        ),
     ];
     let fields = fields.into_iter().map(|(name, value)| (name.to_string(), value));
     fields.collect()
+}
+
+/// The name in `peft` of the task of a class; none where it has none.
+fn task_of(class: Architecture) -> Option<&'static str> {
+    match class {
+        Architecture::Bert(_, Head::SequenceClassification) => Some("SEQ_CLS"),
+        Architecture::Bert(_, Head::TokenClassification) => Some("TOKEN_CLS"),
+        Architecture::Bert(_, Head::QuestionAnswering) => Some("QUESTION_ANS"),
+        _ => (Architecture::language_model(class.model_type()) == Some(class)).then_some("CAUSAL_LM"),
+    }
+}
+
+/// Where `peft` finds a class of transformers that has no task; nothing for classes of Lessen.
+fn class_mapping(class: Architecture) -> Value {
+    match class {
+        Architecture::Bert(..) | Architecture::Vit(_) => {
+            json!({ "base_model_class": class.name(), "parent_library": "transformers" })
+        }
+        _ => Value::Null,
+    }
 }

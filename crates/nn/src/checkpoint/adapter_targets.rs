@@ -18,6 +18,15 @@ const HEADS: [(&str, [&str; 2]); 3] = [
     ("QUESTION_ANS", ["qa_outputs", "qa_outputs"]),
 ];
 
+/// The module that the file names for one that was trained whole: where `peft` trains a module whole for a task by
+/// itself, it takes none within.
+pub(super) fn module_to_save<'a>(module: &'a str, task: Option<&str>) -> &'a str {
+    let of_task = HEADS.iter().filter(|(of, _)| Some(*of) == task);
+    let mut heads = of_task.flat_map(|(_, heads)| heads);
+    let within = heads.find(|head| module.strip_prefix(**head).is_some_and(|rest| rest.starts_with('.')));
+    within.map_or(module, |head| &module[..head.len()])
+}
+
 /// Names of layers.
 enum Names {
     /// No layer.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::adapted_model::AdaptedModel;
 use super::adapter_config::{AdapterConfig, config_of};
-use super::adapter_files::{ADAPTERS, TENSORS, open_tensors};
+use super::adapter_files::{ADAPTERS, MODEL, TENSORS, model_config, open_tensors};
 use super::dtype::WeightDtype;
 use super::folder::ModelFolder;
 use super::found::Rest;
@@ -22,8 +22,9 @@ use crate::params::ParamSpec;
 use lessen_base::{Error, Result, atomic};
 use lessen_graph::Type;
 
-/// Writes the trained parameters of a model with adapters, and its `config.json`, in this dtype. `show` passes the
-/// elements of one of `entries`, which bear the names of parameters, to the sink; it may be asked for one twice.
+/// Writes the trained parameters of a model with adapters, and the file that describes the whole model, in this dtype.
+/// `show` passes the elements of one of `entries`, which bear the names of parameters, to the sink; it may be asked for
+/// one twice.
 ///
 /// # Errors
 /// A file that cannot be written, which the message names, and a number that the dtype does not reach.
@@ -37,7 +38,8 @@ pub fn save_adapters(
 ) -> Result<()> {
     create(dir)?;
     // The head that the model ties to trained embeddings is written beside them, since `peft` unties the two otherwise.
-    let words = tied_head(&Fields::of(config_json.clone(), "config.json"));
+    let model = Fields::of(config_json.clone(), "config.json");
+    let words = tied_head(&model);
     let words = words.filter(|words| entries.iter().any(|entry| entry.name == words.source));
     let mut written: Vec<(String, &Entry)> = Vec::new();
     for entry in entries {
@@ -55,8 +57,8 @@ pub fn save_adapters(
         sources.next().map_or(Ok(()), |(_, entry)| show(entry, sink))
     })?;
     let own: Vec<Entry> = written.iter().map(|(name, entry)| named(name.clone(), entry)).collect();
-    write_json(&dir.join(ADAPTERS), &config_of(lora, &own, words.is_some()))?;
-    write_config(dir, config_json.clone(), dtype)
+    write_json(&dir.join(ADAPTERS), &config_of(lora, &own, words.is_some(), &model))?;
+    write_config(&dir.join(MODEL), config_json.clone(), dtype)
 }
 
 /// Loads a model with adapters as [`load_with`](super::load::load_with) does: the weights of the base model with the
@@ -135,10 +137,8 @@ pub fn copy_adapters(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype)
         copied.map_err(std::io::Error::other)
     })?;
     write_json(&target.join(ADAPTERS), &config.into_map(source.given_base()))?;
-    let own = dir.join("config.json");
-    if own.exists() {
-        write_config(target, Fields::read(&own)?.into_map(), dtype)
-    } else {
-        Ok(())
+    match model_config(dir) {
+        Some(own) => write_config(&target.join(MODEL), Fields::read(&own)?.into_map(), dtype),
+        None => Ok(()),
     }
 }

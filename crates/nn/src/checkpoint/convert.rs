@@ -74,7 +74,7 @@ pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: Wei
         };
         copied.map_err(io::Error::other)
     })?;
-    write_config(target, config, dtype)
+    write_config(&target.join("config.json"), config, dtype)
 }
 
 /// The tensors in whose place there are codes of 4 bits, by their names.

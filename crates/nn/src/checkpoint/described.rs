@@ -1,14 +1,15 @@
 //! The model that a folder and the adapters of other folders describe together.
 //!
-//! Adapters without a `config.json`, as `peft` writes them, change the head of their base model alone: their task names
-//! it, and its rows give the number of classes. Adapters that Lessen wrote have the whole `config.json` of their model.
-//! Of adapters that are added to a model, the head is followed where they have it whole, and everything else of a
-//! `config.json` must be as in the model that they are added to.
+//! Adapters alone, as `peft` writes them, change the head of their base model alone: their task names it, and its rows
+//! give the number of classes. Adapters that Lessen wrote have the whole `config.json` of their model, under a name of
+//! its own. Of adapters that are added to a model, the head is followed where they have it whole, and everything else
+//! of such a file must be as in the model that they are added to.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::adapter_files::model_config;
 use super::adapter_folder::AdapterFolder;
 use super::folder::ModelFolder;
 use super::names::{Tied, tied_head};
@@ -69,11 +70,12 @@ impl Described {
     pub(super) fn of(folder: ModelFolder<'_>) -> Result<Described> {
         let (before, mut parts) = if folder.has_adapters() {
             let own = AdapterFolder::open(folder.path(), 1.0)?;
-            let fields = if has_config(folder.path()) {
-                own_fields(folder.path())?
-            } else {
-                let base = folder.base_of(&own.config)?;
-                own.config.fields_over(own_fields(&base)?, own.file())?
+            let fields = match model_config(folder.path()) {
+                Some(path) => Fields::read(&path)?,
+                None => {
+                    let base = folder.base_of(&own.config)?;
+                    own.config.fields_over(own_fields(&base)?, own.file())?
+                }
             };
             (fields.clone(), vec![Part::of(own, fields)])
         } else {
@@ -149,8 +151,8 @@ impl Part {
     fn added(added: &WeightedAdapter, base: &Fields) -> Result<Part> {
         added.check()?;
         let adapters = AdapterFolder::open(&added.dir, added.weight)?;
-        if has_config(&added.dir) {
-            let part = Part::of(adapters, own_fields(&added.dir)?);
+        if let Some(path) = model_config(&added.dir) {
+            let part = Part::of(adapters, Fields::read(&path)?);
             part.check_like(base)?;
             return Ok(part);
         }
@@ -258,10 +260,6 @@ fn with_head(fields: Fields, parts: &[Part]) -> Result<Fields> {
 /// Whether a field changes no logits: it is for training, or says where a text ends.
 fn leaves_logits(field: &str) -> bool {
     field.contains("drop") || ["initializer_range", "eos_token_id"].contains(&field)
-}
-
-fn has_config(dir: &Path) -> bool {
-    dir.join("config.json").exists()
 }
 
 fn own_fields(dir: &Path) -> Result<Fields> {

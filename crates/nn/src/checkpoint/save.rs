@@ -57,7 +57,7 @@ pub fn save_with(
 ) -> Result<()> {
     create(dir)?;
     write_weights(&dir.join("model.safetensors"), entries, dtype, show)?;
-    write_config(dir, config_json.clone(), dtype)
+    write_config(&dir.join("config.json"), config_json.clone(), dtype)
 }
 
 /// Writes a safetensors file of weights in a dtype atomically, as [`save_with`].
@@ -127,11 +127,11 @@ pub(super) fn create(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))
 }
 
-/// Writes the `config.json` of a model whose weights have this dtype, and are integers no more.
-pub(super) fn write_config(dir: &Path, mut config_json: Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+/// Writes the `config.json` of a model whose weights have this dtype, and are integers no more, to a file.
+pub(super) fn write_config(path: &Path, mut config_json: Map<String, Value>, dtype: WeightDtype) -> Result<()> {
     config_json.remove(CONFIG);
     put_dtype(&mut config_json, dtype.transformers_name());
-    write_json(&dir.join("config.json"), &config_json)
+    write_json(path, &config_json)
 }
 
 /// Writes a JSON object to a file.

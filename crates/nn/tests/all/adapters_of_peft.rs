@@ -6,7 +6,7 @@ use lessen_nn::checkpoint::{self, Entry, ModelFolder, WeightDtype};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::{Lora, Model, Result, initialize};
 use safetensors::SafeTensors;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -175,4 +175,95 @@ fn trained_embeddings_of_a_tied_model_are_written_as_tied() {
     let loaded = checkpoint::load(&target, &again.parameters(), &|_| false).unwrap();
     let words = "model.embed_tokens.weight";
     assert_eq!((&loaded.weights[words], loaded.missing), (&trained[words], Vec::new()));
+}
+
+/// Writes the adapters of a recorded model with its head, in a folder beside a copy of the model.
+fn adapters_of(name: &str, targets: &[&str]) -> (Folder, Model) {
+    let folder = Folder::new();
+    let model = Model::from_dir(&fixture(name)).unwrap();
+    let lora = Lora {
+        rank: 1,
+        alpha: 1.0,
+        rank_stabilized: false,
+        dropout: 0.0,
+        targets: targets.iter().map(|target| target.to_string()).collect(),
+        fan_in_fan_out: model.fan_in_fan_out(),
+        base: fixture(name).display().to_string(),
+        whole: "*classifier*,qa_outputs.*".parse().unwrap(),
+    };
+    let params = model.parameters_with(Some(&lora));
+    let mut trained = initialize(&params, 2);
+    trained.retain(|name, _| lora.trains(name));
+    let entries = trained.iter().map(|(name, weight)| Entry {
+        name: name.clone(),
+        ty: Type::f32(&weight.shape),
+    });
+    let (entries, json): (Vec<Entry>, _) = (entries.collect(), model.config_json());
+    checkpoint::save_adapters(&folder.0, &json, &lora, WeightDtype::F32, &entries, |entry, sink| {
+        sink(&trained[&entry.name].data)
+    })
+    .unwrap();
+    (folder, model)
+}
+
+/// transformers takes a folder with a `config.json` for a whole model, and peft asks for the task or the class.
+#[test]
+fn written_adapters_name_the_task_or_the_class_and_are_no_whole_model() {
+    let mapping = json!({ "base_model_class": "BertForMaskedLM", "parent_library": "transformers" });
+    for (name, targets, task, mapping, whole) in [
+        (
+            "bert-tiny-cls",
+            &["query"],
+            json!("SEQ_CLS"),
+            Value::Null,
+            json!(["classifier"]),
+        ),
+        (
+            "roberta-tiny-cls",
+            &["query"],
+            json!("SEQ_CLS"),
+            Value::Null,
+            json!(["classifier"]),
+        ),
+        (
+            "mpnet-tiny-token",
+            &["attn.q"],
+            json!("TOKEN_CLS"),
+            Value::Null,
+            json!(["classifier"]),
+        ),
+        (
+            "distilbert-tiny-qa",
+            &["q_lin"],
+            json!("QUESTION_ANS"),
+            Value::Null,
+            json!(["qa_outputs"]),
+        ),
+        ("bert-tiny-mlm", &["query"], Value::Null, mapping, Value::Null),
+        ("gpt2-tiny", &["c_attn"], json!("CAUSAL_LM"), Value::Null, Value::Null),
+        ("llama-tiny", &["q_proj"], json!("CAUSAL_LM"), Value::Null, Value::Null),
+    ] {
+        let (folder, model) = adapters_of(name, targets);
+        let config: Value = serde_json::from_slice(&fs::read(folder.file("adapter_config.json")).unwrap()).unwrap();
+        assert_eq!(
+            [
+                &config["task_type"],
+                &config["auto_mapping"],
+                &config["modules_to_save"]
+            ],
+            [&task, &mapping, &whole],
+            "{name}"
+        );
+        assert!(!folder.file("config.json").exists());
+        let read = || {
+            let model = Model::from_dir(&folder.0).unwrap();
+            let loaded = checkpoint::load(&folder.0, &model.parameters(), &|_| false).unwrap();
+            (model.config_json(), loaded.weights)
+        };
+        let now = read();
+        assert_eq!(now.0["architectures"], model.config_json()["architectures"]);
+        // As older versions wrote it.
+        fs::rename(folder.file("adapter_model_config.json"), folder.file("config.json")).unwrap();
+        assert!(read() == now, "{name}");
+    }
 }

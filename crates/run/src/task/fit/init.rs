@@ -41,8 +41,9 @@ pub(super) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()>
             "{place}: there is no {what} {shown}; check the path"
         )));
     }
-    if !dir.join("config.json").exists() && dir.join("model/config.json").exists() {
-        let model = dir.join("model");
+    let model = dir.join("model");
+    let is_model = model.join("config.json").exists() || ModelFolder::from(&model).has_adapters();
+    if !dir.join("config.json").exists() && !folder.has_adapters() && is_model {
         return Err(Error::user(format!(
             "{place}: {shown} is a run; start from its model, {}",
             model.display()
