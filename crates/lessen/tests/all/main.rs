@@ -34,6 +34,7 @@ mod llama;
 mod masked;
 mod meant_data;
 mod memory;
+mod memory_limits;
 mod onnx;
 mod onnx_export;
 mod onnx_file;

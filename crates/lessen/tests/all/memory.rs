@@ -4,8 +4,6 @@ use crate::support::*;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-#[cfg(target_os = "linux")]
-use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
@@ -322,47 +320,4 @@ fn runs_that_share_a_process_take_no_more_than_planned() {
         }
     }
     assert_eq!(found, 6);
-}
-
-/// Runs the command in a process that cannot have more than `kib` KiB of data.
-#[cfg(target_os = "linux")]
-fn limited(dir: &Path, kib: u32, args: &[&str]) -> std::process::Output {
-    let script = format!("ulimit -d {kib}; exec \"$@\"");
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_lessen")])
-        .args(args);
-    command.current_dir(dir).env("LESSEN_THREADS", "1").output().unwrap()
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn what_the_process_cannot_have_is_refused_before_the_first_step() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let large = [
-        "train",
-        "adder",
-        "--set",
-        "model.width=2048",
-        "--set",
-        "model.layers=6",
-        "--out",
-        "run",
-    ];
-    let output = limited(dir, 1 << 20, &large);
-    let sentence = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{sentence}");
-    assert!(
-        sentence.starts_with("error: the run needs ") && sentence.contains(" are available to this process; "),
-        "{sentence}"
-    );
-    assert!(!dir.join("run").exists());
-    let small = tiny_adder(&["--steps", "2", "--budget", "8GiB", "--out", "run"]);
-    let output = limited(dir, 1 << 20, &small);
-    let said = stderr(&output);
-    assert!(
-        output.status.success() && said.contains("warning: the budget of 8.0 GiB is more than the "),
-        "{said}"
-    );
 }
