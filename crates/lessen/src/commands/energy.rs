@@ -57,7 +57,7 @@ impl Energy {
     pub fn run(self) -> Result<u8> {
         if let Some(page) = &self.html {
             let mut read = files_of(Path::new(&self.model))?;
-            read.extend([&self.bits, &self.accelerator].map(PathBuf::from));
+            read.extend(self.bits.iter().chain([&self.accelerator]).map(PathBuf::from));
             check_place(page, &read, &[])?;
         }
         let source = LayerSource {
