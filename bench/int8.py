@@ -2,12 +2,13 @@
 """Inference in integers: Lessen beside ONNX Runtime on the same files, and generation with weights of 8 and 4 bits.
 
     python3 bench/int8.py FOLDER [--runs 10] [--models minilm,bert,resnet50,mobilenet_v2,vit_s] [--gpt2 HF_DIR]
-                          [--lessen PATH] [--write FILE]
+                          [--sets avx512+vnni,avx2+avxvnni] [--lessen PATH] [--write FILE]
 
 FOLDER gets the models with random weights as PyTorch's exporter writes them, and as onnxruntime.quantization quantizes
 them: Transformers with ranges that are computed (`quantize_dynamic`), convolutional networks with fixed ranges
 (`quantize_static`, QDQ, scales for each channel). Files that are there are taken. `lessen bench onnx` takes the times of
-both engines in turn, in f32 and in integers. GPT-2 generates with each precision of `lessen generate`.
+both engines in turn, in f32 and in integers; with --sets also those of Lessen alone with other instructions (LESSEN_CPU).
+GPT-2 generates with each precision of `lessen generate`.
 Needs torch, torchvision, transformers, onnx and onnxruntime.
 """
 
@@ -31,7 +32,7 @@ LENGTH, IMAGE, BATCHES = 128, 224, (1, 8)
 # Words of a text that generation begins with, and tokens that follow.
 PROMPT, FEW, TOKENS = "The history of the city begins with", 16, 256
 PRECISIONS, ROUNDS = ("f32", "bf16", "int8", "int4"), 5
-LIMIT_INT8, LIMIT_F32, FASTER = 0.85, 0.5, {"int8": 1.8, "int4": 2.8}
+LIMIT_INT8, LIMIT_F32, LIMIT_OF_SETS, FASTER = 0.85, 0.5, 1.0, {"int8": 1.8, "int4": 2.8}
 
 
 def bert(layers, width, heads):
@@ -161,6 +162,23 @@ def rows(args):
             yield row
 
 
+def by_sets(args):
+    """A row for each set of instructions, model and batch: the least times in f32 and in integers, of rounds in turn."""
+    def fastest(suffix, name, batch, chosen):
+        path, source = (os.path.join(args.folder, file) for file in (f"{name}{suffix}.onnx", f"{name}_{batch}.npz"))
+        command = [args.lessen, "bench", "onnx", path, "--input", source, "--runs", str(args.runs), "--alone", "--json"]
+        return json.loads(step.output_of(command, "lessen bench onnx", dict(os.environ, LESSEN_CPU=chosen)))["ms"]["min"]
+
+    for chosen in args.sets.split(","):
+        for name in args.models.split(","):
+            for batch in BATCHES:
+                rounds = [[fastest(suffix, name, batch, chosen) for suffix in ("", "_int8")] for _ in range(ROUNDS)]
+                wide, narrow = (min(times) for times in zip(*rounds))
+                row = [chosen, name, str(batch), f"{wide:.1f}", f"{narrow:.1f}", f"{narrow / wide:.2f}"]
+                print(" | ".join(row), flush=True)
+                yield row
+
+
 def generated(args):
     """Tokens in a second of GPT-2 with each precision: what `TOKENS` more take, the start of the command left out."""
     def seconds(precision, tokens):
@@ -179,7 +197,7 @@ def generated(args):
     return speeds
 
 
-def verdicts(table, speeds):
+def verdicts(table, speeds, sets):
     """What was asked, and where it did not hold."""
     slow = [f"{row[0]} at batch {row[1]} {row[5].split()[0]}" for row in table if float(row[5].split()[0]) > LIMIT_INT8]
     missed = f"did not hold for {len(slow)} of {len(table)}: {', '.join(slow)}" if slow else "held"
@@ -188,6 +206,10 @@ def verdicts(table, speeds):
     if of_bert:
         held = "held" if all(float(row[6]) <= LIMIT_F32 for row in of_bert) else "did not hold"
         text.append(f"- BERT-base in integers takes at most {LIMIT_F32} of its time in f32: {held} ({', '.join(row[6] for row in of_bert)}).")
+    if sets:
+        slow = [f"{row[1]} at batch {row[2]} with {row[0]} {row[5]}" for row in sets if float(row[5]) > LIMIT_OF_SETS]
+        missed = f"did not hold for {len(slow)} of {len(sets)}: {', '.join(slow)}" if slow else "held"
+        text.append(f"- Integers are not slower than f32 with each of these instructions ({', '.join(dict.fromkeys(row[0] for row in sets))}): {missed}.")
     for precision, wanted in FASTER.items() if speeds else ():
         found = speeds[precision] / speeds["f32"]
         held = "held" if found >= wanted else "did not hold"
@@ -195,14 +217,15 @@ def verdicts(table, speeds):
     return text
 
 
-def markdown(args, table, speeds):
+def markdown(args, table, speeds, sets):
     text = [
         "# Inference in integers",
         "",
         "Written by",
         "",
         "```",
-        f"python3 bench/int8.py FOLDER --runs {args.runs} --models {args.models}" + (" --gpt2 HF_DIR" if args.gpt2 else ""),
+        f"python3 bench/int8.py FOLDER --runs {args.runs} --models {args.models}"
+        + (f" --sets {args.sets}" if args.sets else "") + (" --gpt2 HF_DIR" if args.gpt2 else ""),
         "```",
         "",
         f"- Date: {datetime.date.today().isoformat()}",
@@ -214,12 +237,16 @@ def markdown(args, table, speeds):
         f"- Ratios are Lessen's time over ONNX Runtime's, {args.runs} runs of each in turn: the median with the smallest and"
         f" largest; at most {LIMIT_INT8} is wanted of integers, and at most {LIMIT_F32} of Lessen's own f32 for BERT-base",
         "",
-        *verdicts(table, speeds),
+        *verdicts(table, speeds, sets),
         "",
         "| model | batch | Lessen f32, ms | f32 ratio | Lessen int8, ms | int8 ratio | int8 / f32 | difference |",
         "|---|---|---|---|---|---|---|---|",
         *["| " + " | ".join(row) + " |" for row in table],
     ]
+    if sets:
+        text += ["", f"Lessen with other instructions (`LESSEN_CPU`), the least of {ROUNDS} rounds of {args.runs} runs in turn:", ""]
+        text += ["| instructions | model | batch | f32, ms | int8, ms | int8 / f32 |", "|---|---|---|---|---|---|"]
+        text += ["| " + " | ".join(row) + " |" for row in sets]
     if speeds:
         text += ["", f"GPT-2 small, one text, {TOKENS} tokens, greedy; the median of {ROUNDS} runs in turn:", "", "| precision | tokens in a second | over f32 | wanted |", "|---|---|---|---|"]
         for precision, speed in speeds.items():
@@ -233,6 +260,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--sets", default="")
     parser.add_argument("--gpt2")
     parser.add_argument("--lessen")
     parser.add_argument("--write")
@@ -241,7 +269,8 @@ def main():
     args.lessen = args.lessen or step.build_lessen()
     table = list(rows(args))
     speeds = generated(args) if args.gpt2 else None
-    page = markdown(args, table, speeds)
+    sets = list(by_sets(args)) if args.sets else []
+    page = markdown(args, table, speeds, sets)
     if args.write:
         with open(args.write, "w", encoding="utf-8") as file:
             file.write(page)

@@ -299,7 +299,7 @@ def machine():
 
 def instruction_sets():
     """What decides how fast products are, of the sets that the processor has."""
-    known = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "avx512_bf16": "AVX-512 BF16", "amx_bf16": "AMX"}
+    known = {"avx2": "AVX2", "avx512f": "AVX-512", "avx_vnni": "AVX-VNNI", "avx512_vnni": "AVX-512 VNNI", "avx512_bf16": "AVX-512 BF16", "amx_bf16": "AMX"}
     try:
         with open("/proc/cpuinfo") as info:
             flags = next((line.split() for line in info if line.startswith("flags")), [])

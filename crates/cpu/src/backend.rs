@@ -15,7 +15,7 @@ use crate::device::Device;
 use crate::exec::Executable;
 use crate::host_arrays::{host_array, host_ptr};
 use crate::probe::peak_flops;
-use crate::simd::CpuLevel;
+use crate::simd::{CpuSet, Feature};
 use crate::store::{State, Store};
 use crate::target::TimedTarget;
 use crate::times::Times;
@@ -172,7 +172,11 @@ impl Backend for CpuBackend {
     }
 
     fn widens_bf16(&self) -> bool {
-        CpuLevel::current() < CpuLevel::V4Bf16
+        !Feature::Bf16.is_used()
+    }
+
+    fn instructions(&self) -> String {
+        CpuSet::current().to_string()
     }
 
     fn add_model(&mut self) -> ModelId {

@@ -9,7 +9,7 @@ use lessen_graph::Graph;
 use crate::arena::Arena;
 use crate::kernels::gemm::gemm;
 use crate::pool::Pool;
-use crate::simd::CpuLevel;
+use crate::simd::CpuSet;
 
 /// The property of a CPU on which plans depend: its number of threads. It answers as a
 /// [`Target`](lessen_compile::Target).
@@ -33,7 +33,7 @@ impl Device {
     /// # Errors
     /// A sentence when the system gives no more threads, or when `LESSEN_CPU` has a value that it cannot have.
     pub fn new(threads: usize) -> Result<Device> {
-        CpuLevel::check_env()?;
+        CpuSet::check_env()?;
         let pool = Pool::new(threads).map_err(|e| Error::user(format!("{threads} threads cannot be started: {e}")))?;
         Ok(Device {
             pool,
@@ -42,13 +42,13 @@ impl Device {
         })
     }
 
-    /// A device with `LESSEN_THREADS` threads, or as many as there are cores, at the level of `LESSEN_CPU` or the
-    /// machine's highest.
+    /// A device with `LESSEN_THREADS` threads, or as many as there are cores, with the instructions of `LESSEN_CPU`
+    /// or all of the machine.
     ///
     /// # Errors
     /// A sentence when a variable has another value than it can have.
     pub fn from_env() -> Result<Device> {
-        CpuLevel::check_env()?;
+        CpuSet::check_env()?;
         Ok(Device {
             pool: Pool::from_env()?,
             arena: Arena::new(0)?,

@@ -63,9 +63,10 @@
 //! # Environment
 //!
 //! `LESSEN_THREADS`: the number of threads of [`CpuBackend::from_env`]; by default as many as the machine has cores.
-//! `LESSEN_CPU`: the highest instructions that kernels use, `baseline`, `avx2`, `avx512`, `avx512bf16` or `amx`; by
-//! default the machine's. Levels with a fused multiply-add give the same bits but in products and convolutions: `faer`,
-//! the tiles of AMX and the vectors of AVX-512 add up in orders of their own.
+//! `LESSEN_CPU`: the instructions that kernels use, names of sets joined by `+`: `baseline`, `avx2`, `avxvnni`,
+//! `avx512`, `vnni`, `bf16`, `avx512bf16` or `amx`, see [`simd::CpuSet`]; by default all of the machine. Sets with a
+//! fused multiply-add give the same bits but in products and convolutions: `faer`, the tiles of AMX and the vectors of
+//! AVX-512 add up in orders of their own.
 
 pub mod arena;
 mod backend;
@@ -73,7 +74,7 @@ mod bind;
 mod clock;
 mod constants;
 mod counting;
-mod cpu_level;
+mod cpu_set;
 mod device;
 mod exec;
 mod freeze;

@@ -2,14 +2,14 @@
 //! compiled once per CPU level.
 //!
 //! A kernel's body is an `#[inline(always)]` function, generic over a `Level`. `dispatch!` makes the public
-//! function: it compiles the body once for every level and picks one when called. Bodies load a chunk into a
-//! local array, compute there and store it. So outputs may lie exactly where inputs lie, LLVM needs no alias
-//! checks, and results have the same bits at every level that has a fused multiply-add.
+//! function: it compiles the body once for every level and picks the widest that kernels use when called.
+//! Bodies load a chunk into a local array, compute there and store it. So outputs may lie exactly where inputs
+//! lie, LLVM needs no alias checks, and results have the same bits at every level that has a fused multiply-add.
 //!
 //! Why 64 lanes: a loop of 64 is too long for LLVM to unroll before its vectorizer sees it. With 16 it
 //! unrolls first and then vectorizes the surrounding loop with gathers, which is ten times slower.
 
-pub use crate::cpu_level::CpuLevel;
+pub use crate::cpu_set::{CpuSet, Feature};
 
 /// Elements in a chunk.
 pub(crate) const LANES: usize = 64;
@@ -106,13 +106,14 @@ macro_rules! dispatch {
                     // SAFETY: as above.
                     unsafe { $body::<$crate::simd::V3 $($(, $g)*)?>($($arg),*) }
                 }
-                match $crate::simd::CpuLevel::current() {
-                    // SAFETY: only a level that the machine was found to have is ever current; the rest as
-                    // above.
-                    $crate::simd::CpuLevel::V3 => return unsafe { v3 $(::<$($g),*>)? ($($arg),*) },
-                    $crate::simd::CpuLevel::Baseline => {}
+                let used = $crate::simd::CpuSet::current();
+                if used.has($crate::simd::Feature::Avx512) {
+                    // SAFETY: only instructions that the machine was found to have are ever used; the rest as above.
+                    return unsafe { v4 $(::<$($g),*>)? ($($arg),*) };
+                }
+                if used.has($crate::simd::Feature::Avx2) {
                     // SAFETY: as above.
-                    _ => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
+                    return unsafe { v3 $(::<$($g),*>)? ($($arg),*) };
                 }
             }
             // SAFETY: as above.

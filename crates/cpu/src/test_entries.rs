@@ -6,7 +6,7 @@ use lessen_compile::Plan;
 use crate::bind::Binder;
 use crate::constants::Constants;
 use crate::kernels::pairwise::{self, Pairwise, in_runs};
-use crate::simd::{CpuLevel, Level, dispatch};
+use crate::simd::{CpuSet, Level, dispatch};
 use crate::slices::SliceSums;
 use crate::tiles;
 
@@ -21,9 +21,9 @@ pub fn threads_of(text: &str) -> Result<usize> {
     crate::pool::threads_of(text)
 }
 
-/// The level that a text names, at most `highest`, as `LESSEN_CPU` is read.
-pub fn level_of(text: &str, highest: CpuLevel) -> Result<CpuLevel> {
-    crate::cpu_level::level_of(text, highest)
+/// The set of instructions that a text names, of what a machine has, as `LESSEN_CPU` is read.
+pub fn set_of(text: &str, machine: CpuSet) -> Result<CpuSet> {
+    crate::cpu_set::set_of(text, machine)
 }
 
 /// Greatest number of tasks of each step of a plan for `threads` threads; steps without work are left out.

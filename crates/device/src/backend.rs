@@ -50,6 +50,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// The instructions that it computes by, in a few words; empty where it has none to choose from.
+    fn instructions(&self) -> String {
+        String::new()
+    }
+
     /// Adds a model without states.
     fn add_model(&mut self) -> ModelId;
 

@@ -2,7 +2,7 @@
 
 use lessen_base::{Error, Result};
 use lessen_cpu::CpuBackend;
-use lessen_cpu::simd::CpuLevel;
+use lessen_cpu::simd::{CpuSet, Feature};
 use lessen_device::Backend;
 
 /// A device by its name.
@@ -18,8 +18,7 @@ struct Named {
 static DEVICES: [Named; 1] = [Named {
     name: "cpu",
     new: cpu,
-    // VNNI belongs to this level.
-    widens_integers: || CpuLevel::detect() < CpuLevel::V4Bf16,
+    widens_integers: || !CpuSet::detect().has(Feature::Vnni),
 }];
 
 /// The most threads that a device can be asked for.

@@ -13,9 +13,7 @@ use super::nibbles::{BLOCK, LANES, Levels, ROWS, WORD, ZEROS, total};
 pub use super::nibbles::{Nibbles, scratch_bytes};
 use super::rows::Rows;
 #[cfg(target_arch = "x86_64")]
-use super::{nibbles_avx2, nibbles_vnni};
-#[cfg(target_arch = "x86_64")]
-use crate::simd::CpuLevel;
+use super::{byte_products::CodeProducts, nibbles_avx2, nibbles_vnni};
 use crate::simd::{Level, dispatch};
 
 /// Tasks of a product of a few rows for each thread, and the columns that they are multiples of.
@@ -78,18 +76,16 @@ pub unsafe fn grouped_matmul(n: usize, columns: Range<usize>, factors: Nibbles, 
             };
             let y = y.from(first);
             #[cfg(target_arch = "x86_64")]
-            match CpuLevel::current() {
-                CpuLevel::Baseline => {}
-                CpuLevel::V3 | CpuLevel::V4 => {
-                    nibbles_avx2::product(rows, columns.clone(), &some, levels, y);
-                    continue;
+            match CodeProducts::used() {
+                CodeProducts::Wide => nibbles_vnni::product(rows, columns.clone(), &some, levels, y),
+                CodeProducts::Evex => nibbles_avx2::by_evex(rows, columns.clone(), &some, levels, y),
+                CodeProducts::Vex => nibbles_avx2::by_vex(rows, columns.clone(), &some, levels, y),
+                CodeProducts::WidePairs | CodeProducts::Pairs => {
+                    nibbles_avx2::by_pairs(rows, columns.clone(), &some, levels, y)
                 }
-                // A machine of these levels has VNNI.
-                CpuLevel::V4Bf16 | CpuLevel::Amx => {
-                    nibbles_vnni::product(rows, columns.clone(), &some, levels, y);
-                    continue;
-                }
+                CodeProducts::Plain => plain(rows, columns.clone(), some, levels, y),
             }
+            #[cfg(not(target_arch = "x86_64"))]
             plain(rows, columns.clone(), some, levels, y);
         }
     }

@@ -11,6 +11,8 @@ pub mod activation;
 pub mod activation_from_output;
 pub mod attention;
 pub mod bits;
+#[cfg(target_arch = "x86_64")]
+mod byte_products;
 pub mod cast;
 mod coded_factors;
 pub(crate) mod coded_sums;
@@ -35,6 +37,8 @@ mod layouts;
 mod map;
 pub mod matmul;
 mod moments;
+#[cfg(target_arch = "x86_64")]
+mod multiply;
 mod nibbles;
 #[cfg(target_arch = "x86_64")]
 mod nibbles_avx2;

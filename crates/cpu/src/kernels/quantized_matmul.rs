@@ -15,9 +15,7 @@ use super::map::map;
 use super::rows::Rows;
 use super::to_code::ToCode;
 #[cfg(target_arch = "x86_64")]
-use super::{codes_avx2, vnni};
-#[cfg(target_arch = "x86_64")]
-use crate::simd::CpuLevel;
+use super::{byte_products::CodeProducts, codes_avx2, vnni};
 use crate::simd::{Level, dispatch};
 
 /// Tasks of a product of a few rows for each thread, and the columns that they are multiples of.
@@ -118,15 +116,18 @@ pub fn scratch_bytes(k: usize) -> usize {
 pub unsafe fn quantized_matmul(n: usize, columns: Range<usize>, factors: Factors, y: Rows<f32>, scratch: *mut u8) {
     #[cfg(target_arch = "x86_64")]
     {
-        let (level, weight) = (CpuLevel::current(), factors.weight);
-        let (by_columns, by_rows) = (weight.col == 1, weight.row == 1);
-        if level >= CpuLevel::V4Bf16 && (by_columns || (by_rows && factors.zero == MIDDLE)) {
-            // SAFETY: passed on; a machine of the level has VNNI.
-            return unsafe { vnni::product(n, columns, factors, y, scratch) };
-        }
-        if level >= CpuLevel::V3 && (by_columns || by_rows) {
-            // SAFETY: passed on.
-            return unsafe { codes_avx2::product(n, columns, factors, y, scratch) };
+        let (by_columns, by_rows) = (factors.weight.col == 1, factors.weight.row == 1);
+        let by_words = by_columns || (by_rows && factors.zero == MIDDLE);
+        // SAFETY: passed on; the machine has the instructions that are used.
+        unsafe {
+            match CodeProducts::used() {
+                CodeProducts::Wide if by_words => return vnni::product(n, columns, factors, y, scratch),
+                CodeProducts::Evex if by_words => return codes_avx2::by_evex(n, columns, factors, y, scratch),
+                CodeProducts::Vex if by_words => return codes_avx2::by_vex(n, columns, factors, y, scratch),
+                CodeProducts::Plain => {}
+                _ if by_columns || by_rows => return codes_avx2::by_pairs(n, columns, factors, y, scratch),
+                _ => {}
+            }
         }
     }
     let _ = scratch;

@@ -4,17 +4,17 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::UNIX_EPOCH;
 
-use crate::simd::CpuLevel;
+use crate::simd::CpuSet;
 
 /// The version of the file of times.
 const FORMAT: u32 = 2;
 
 /// A text that changes with the program, the machine, the instructions that kernels use and the number of threads.
 pub(super) fn key(threads: usize) -> String {
-    let (cpu, level) = (cpu(), CpuLevel::current());
+    let (cpu, set) = (cpu(), CpuSet::current());
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "format {FORMAT}, lessen {version} ({:016x}), {cpu}, {level:?}, {threads} threads",
+        "format {FORMAT}, lessen {version} ({:016x}), {cpu}, {set}, {threads} threads",
         build()
     )
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lessen_base::SplitMix64;
 use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
-use lessen_cpu::simd::CpuLevel;
+use lessen_cpu::simd::{CpuSet, Feature};
 use lessen_device::{Backend, Host, HostArray, ModelId, ProgramId};
 use lessen_graph::ops::{Conv2dGradInput, IntegerMatMul};
 use lessen_graph::{Array, Conv2dOptions, DType, Graph, Tensor, Trace, Type, evaluate_exactly};
@@ -255,7 +255,7 @@ fn frozen_convolutions_are_near_exact_ones_and_have_the_bits_of_others_but_by_ti
         });
         assert!(frozen[0] == frozen[1] && frozen[1] == frozen[2], "{what}: threads");
         // Tiles of AMX split each number; what is frozen is read as it is.
-        if CpuLevel::detect() != CpuLevel::Amx {
+        if !CpuSet::detect().has(Feature::Amx) {
             assert!(frozen[0] == plain, "{what}");
         }
         for (i, (found, expected)) in plain.iter().chain(&frozen[0]).zip(expected.iter().cycle()).enumerate() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_cpu::Device;
-use lessen_cpu::simd::CpuLevel;
+use lessen_cpu::simd::CpuSet;
 use lessen_device::suite::Sample;
 use lessen_graph::ops::{self, ReduceKind, Sampling};
 use lessen_graph::{Array, DType, Op, Type, evaluate};
@@ -49,7 +49,7 @@ fn check(op: impl Op, inputs: &[Array], outputs: &[usize]) {
                     sample.op
                 );
             }
-            if level == CpuLevel::detect() {
+            if level == CpuSet::detect() {
                 assert_eq!(found[&name], together[&name], "{:?}: threads change bits", sample.op);
             }
         }

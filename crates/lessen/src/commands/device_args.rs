@@ -36,8 +36,8 @@ impl DeviceArgs {
     pub fn warn_of_integers(&self) -> Result<()> {
         if widens_integers(&self.device)? {
             tell(
-                "warning: this device has no instructions for products of integers (AVX-512 VNNI): their sums are the \
-                 same, and take longer",
+                "warning: this device uses no instructions for products of integers (AVX-512 VNNI, AVX-VNNI): their \
+                 sums are the same, and take longer",
             );
         }
         Ok(())

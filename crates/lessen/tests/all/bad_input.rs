@@ -90,16 +90,20 @@ fn wrong_settings_are_named_with_file_and_flag() {
     let sentence = refused(&["train", "adder", "--budget", "1KiB"]);
     assert!(sentence.contains("is below the floor of"), "{sentence}");
     assert!(fs::read_dir(dir.path()).unwrap().count() == 1, "nothing is written");
-    let environment = command(dir.path(), &["train", "adder"])
-        .env("LESSEN_THREADS", "many")
-        .output()
-        .unwrap();
-    assert_eq!(environment.status.code(), Some(2));
-    assert!(
-        stderr(&environment).contains("LESSEN_THREADS"),
-        "{}",
-        stderr(&environment)
-    );
+    for (variable, value) in [
+        ("LESSEN_THREADS", "many"),
+        ("LESSEN_CPU", "sse"),
+        ("LESSEN_CPU", "avx2+vlsi"),
+    ] {
+        let environment = command(dir.path(), &["train", "adder"])
+            .env(variable, value)
+            .output()
+            .unwrap();
+        assert_eq!(environment.status.code(), Some(2));
+        let told = stderr(&environment);
+        assert!(told.contains(&format!("{variable} is \"{value}\"")), "{told}");
+        assert!(fs::read_dir(dir.path()).unwrap().count() == 1, "nothing is written");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use lessen::cpu::simd::{CpuSet, Feature};
 use lessen::data::arrays::{Array, npy};
 use lessen::data::images::{Image, png};
 use serde_json::Value;
@@ -331,9 +332,9 @@ fn a_machine_without_the_instructions_is_told_of() {
     let data = text(&data);
     succeed(dir, &["quantize", "run", "-o", "four", "--weights", "int4"]);
     succeed(dir, &["quantize", "run", "-o", "eight"]);
-    let asked = |model: &str, precision: &[&str]| {
+    let asked = |model: &str, precision: &[&str], set: &str| {
         let args = [&["eval", model, "--data", data, "--json"], precision].concat();
-        let output = command(dir, &args).env("LESSEN_CPU", "baseline").output().unwrap();
+        let output = command(dir, &args).env("LESSEN_CPU", set).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
             .matches("no instructions for products of integers")
@@ -347,7 +348,12 @@ fn a_machine_without_the_instructions_is_told_of() {
         ("eight", &[], 1),
         ("eight", &["--precision", "f32"], 0),
     ] {
-        assert_eq!(asked(model, precision), count, "{model} {precision:?}");
+        assert_eq!(asked(model, precision, "baseline"), count, "{model} {precision:?}");
+    }
+    // It is VNNI that counts, whatever else there is.
+    for set in CpuSet::detect().subsets() {
+        let count = usize::from(!set.has(Feature::Vnni));
+        assert_eq!(asked("eight", &[], &set.to_string()), count, "{set}");
     }
 }
 

@@ -260,7 +260,7 @@ impl Experiment {
     pub fn run(&self, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<Finished> {
         let runs = self.runs(options)?;
         let mut backend = new_backend()?;
-        let machine = machine::describe(backend.target().limits().workers);
+        let machine = machine::describe(backend.as_ref());
         let (states, defaults) = match &self.evaluation {
             Some(own) => {
                 let measures = (&self.measures[..], &self.base.0);

@@ -11,7 +11,7 @@ use super::codes_depthwise_vnni::Vnni;
 use super::reads::{Read, Row, of_windows};
 use super::sums::OfCodes;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::CpuLevel;
+use crate::simd::Feature;
 use crate::simd::{Level, dispatch, fma};
 
 /// The most taps whose sums, of products below 2^8 * 2^7, are exact in `f32`.
@@ -117,7 +117,7 @@ pub(super) fn depthwise(sizes: Conv2dSizes, of_codes: OfCodes) -> Option<WholeKe
         (vnni, shared.max(own_shared), scratch.max(own_scratch))
     };
     #[cfg(target_arch = "x86_64")]
-    if CpuLevel::current() >= CpuLevel::V4Bf16 {
+    if Feature::Vnni.is_used() {
         let kernel = WholeKernel::rounds(move |_| vnni.rounds());
         return Some(kernel.with_shared(shared).with_scratch(scratch));
     }

@@ -1,24 +1,23 @@
-//! Depthwise convolution of codes by AVX-512 VNNI. A word has the codes of a channel in four rows of the image, one
-//! below the other, and a vector has the words of 16 channels: an instruction adds up the products of four taps of
-//! each. The words of a row of the result are written first, then each pixel adds up the words of its columns.
+//! Depthwise convolution of codes by VNNI. A word has the codes of a channel in four rows of the image, one below the
+//! other, and a vector of 512 bits, or two of 256, has the words of 16 channels: an instruction adds up the products of
+//! four taps of each. The words of a row of the result are written first, then each pixel adds up the words of its
+//! columns.
 
 use std::arch::x86_64::*;
 use std::sync::Arc;
 
 use lessen_graph::ops::Conv2dSizes;
 
+use super::super::byte_products::{CodeProducts, Evex, Vex};
 use super::super::coded_factors::ZERO;
 use super::super::coded_sums::Scaling;
 use super::super::kernel::{Round, Work};
 use super::super::map::Map;
 use super::super::to_code::ToCode;
+use super::code_words::{VECTOR, WORD, Wide, Words};
 use super::reads::{Row, of_windows};
 use super::sums::OfCodes;
-use crate::simd::V4;
-
-/// Channels of a vector, and rows of a word.
-const VECTOR: usize = 16;
-const WORD: usize = 4;
+use crate::simd::V3;
 
 /// A depthwise convolution of codes.
 #[derive(Clone, Copy)]
@@ -203,21 +202,54 @@ impl Vnni {
                 scaling,
             };
             match self.of_codes.codes {
-                None => self.vectors(&all, Numbers(w.y(0).add(to))),
-                Some(codes) => self.vectors(&all, Codes(codes, w.outputs[0].add(to))),
+                None => self.write(&all, Numbers(w.y(0).add(to))),
+                Some(codes) => self.write(&all, Codes(codes, w.outputs[0].add(to))),
+            }
+        }
+    }
+
+    /// Computes a row of the result and writes it.
+    ///
+    /// # Safety
+    /// As for [`Vnni::sums`].
+    unsafe fn write<W: Write>(&self, all: &Channels<'_>, to: W) {
+        // SAFETY: passed on.
+        unsafe {
+            match CodeProducts::used() {
+                CodeProducts::Wide => self.wide(all, to),
+                CodeProducts::Vex => self.by_vex(all, to),
+                _ => self.by_evex(all, to),
             }
         }
     }
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,avx2,fma")]
-    unsafe fn vectors<W: Write>(&self, all: &Channels<'_>, to: W) {
+    unsafe fn wide<W: Write>(&self, all: &Channels<'_>, to: W) {
+        // SAFETY: passed on.
+        unsafe { self.vectors::<Wide, W>(all, to) }
+    }
+
+    #[target_feature(enable = "avx2,fma,avxvnni")]
+    unsafe fn by_vex<W: Write>(&self, all: &Channels<'_>, to: W) {
+        // SAFETY: passed on.
+        unsafe { self.vectors::<Vex, W>(all, to) }
+    }
+
+    #[target_feature(enable = "avx2,fma,avx512vnni,avx512vl")]
+    unsafe fn by_evex<W: Write>(&self, all: &Channels<'_>, to: W) {
+        // SAFETY: passed on.
+        unsafe { self.vectors::<Evex, W>(all, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn vectors<V: Words, W: Write>(&self, all: &Channels<'_>, to: W) {
         for c in (0..self.sizes.inputs).step_by(VECTOR) {
             // SAFETY: passed on.
             unsafe {
                 match (self.taps, self.planes) {
-                    (3, 1) => self.vector::<3, W>(all, c, to),
-                    (5, 1) => self.vector::<5, W>(all, c, to),
-                    _ => self.vector::<0, W>(all, c, to),
+                    (3, 1) => self.vector::<V, 3, W>(all, c, to),
+                    (5, 1) => self.vector::<V, 5, W>(all, c, to),
+                    _ => self.vector::<V, 0, W>(all, c, to),
                 }
             }
         }
@@ -225,35 +257,31 @@ impl Vnni {
 
     /// The channels of a vector of all pixels. `T` is the number of a window's columns, of one word each, whose weights
     /// stay in registers, or 0.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,avx2,fma")]
-    unsafe fn vector<const T: usize, W: Write>(&self, all: &Channels<'_>, c: usize, to: W) {
+    #[inline(always)]
+    unsafe fn vector<V: Words, const T: usize, W: Write>(&self, all: &Channels<'_>, c: usize, to: W) {
         let (width, channels) = (self.sizes.columns.taps, self.sizes.inputs);
-        let mut weights = [_mm512_setzero_si512(); T];
         // SAFETY: passed on; words and weights have whole vectors of channels.
         unsafe {
-            let weight = |tap: usize| _mm512_loadu_si512(all.weight.add((tap * self.channels + c) * WORD).cast());
+            let (weight, words) = (all.weight.add(c * WORD), all.words.add(c * WORD));
+            let row = self.channels * WORD;
+            let mut weights = [V::zeros(); T];
             for (tap, to) in weights.iter_mut().enumerate() {
-                *to = weight(tap);
+                *to = V::load(weight.add(tap * row));
             }
-            let word = |plane: usize, column: usize| {
-                let at = (plane * self.columns + column) * self.channels + c;
-                _mm512_loadu_si512(all.words.add(at * WORD).cast())
-            };
             for pixel in 0..self.sizes.columns.windows {
                 let columns = all.read.as_ptr().add(pixel * width);
-                let mut sum = _mm512_setzero_si512();
+                let mut sum = V::zeros();
                 for tap in 0..T {
-                    sum = _mm512_dpbusd_epi32(sum, word(0, *columns.add(tap)), weights[tap]);
+                    sum = V::add(sum, V::load(words.add(*columns.add(tap) * row)), weights[tap]);
                 }
                 if T == 0 {
                     for tap in 0..self.taps {
                         let (column, plane) = (tap / self.planes, tap % self.planes);
-                        sum = _mm512_dpbusd_epi32(sum, word(plane, *columns.add(column)), weight(tap));
+                        let word = words.add((plane * self.columns + *columns.add(column)) * row);
+                        sum = V::add(sum, V::load(word), V::load(weight.add(tap * row)));
                     }
                 }
-                let mut sums = [0i32; VECTOR];
-                _mm512_storeu_si512(sums.as_mut_ptr().cast(), sum);
+                let sums = V::sums(sum);
                 let (at, left) = (pixel * channels + c, channels - c);
                 if left >= VECTOR {
                     to.write(all.scaling.from(c).numbers::<VECTOR>(0, all.scale, sums.as_ptr()), at);
@@ -311,7 +339,7 @@ impl Write for Codes {
     unsafe fn write<const W: usize>(self, numbers: [f32; W], at: usize) {
         let mut codes = [0; W];
         for i in 0..W {
-            codes[i] = self.0.map::<V4>(numbers[i]);
+            codes[i] = self.0.map::<V3>(numbers[i]);
         }
         // SAFETY: passed on.
         unsafe { self.1.add(at).cast::<[u8; W]>().write_unaligned(codes) }

@@ -5,6 +5,8 @@
 //! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result.
 
 mod blocks;
+#[cfg(target_arch = "x86_64")]
+mod code_words;
 mod codes;
 mod codes_depthwise;
 #[cfg(target_arch = "x86_64")]

@@ -111,7 +111,7 @@ impl Tiles {
     /// Configures tile registers of 16 rows of 64 bytes.
     ///
     /// # Safety
-    /// The level is [`Amx`](crate::simd::CpuLevel::Amx).
+    /// Kernels use [`Amx`](crate::simd::Feature::Amx).
     pub(super) unsafe fn configure() -> Tiles {
         // SAFETY: passed on.
         unsafe { Tiles::of([(STRIP as u8, 64); 8]) }
@@ -120,7 +120,7 @@ impl Tiles {
     /// Configures tile registers of these rows and bytes of a row: at most 16, and 64.
     ///
     /// # Safety
-    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), and no extent is zero.
+    /// Kernels use [`Amx`](crate::simd::Feature::Amx), and no extent is zero.
     pub(crate) unsafe fn of(shapes: [(u8, u16); 8]) -> Tiles {
         let mut configuration = Configuration {
             palette: 1,

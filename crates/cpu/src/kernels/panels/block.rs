@@ -44,7 +44,7 @@ impl<N: Number> Factor<N> {
     /// Packs some steps of a strip, and returns whether tiles can hold all of it.
     ///
     /// # Safety
-    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), the factor is readable, and `to` has memory for the steps.
+    /// Kernels use [`Amx`](crate::simd::Feature::Amx), the factor is readable, and `to` has memory for the steps.
     pub(super) unsafe fn pack_strip(&self, strip: usize, steps: Range<usize>, to: *mut u8) -> bool {
         let mut finite = true;
         for (i, step) in steps.enumerate() {

@@ -44,7 +44,7 @@ const MOST_SHARED: usize = 16 << 20;
 
 /// Whether products of this machine are computed here.
 fn is_used() -> bool {
-    crate::simd::CpuLevel::current() == crate::simd::CpuLevel::Amx
+    crate::simd::Feature::Amx.is_used()
 }
 
 /// Whether a product is large enough.

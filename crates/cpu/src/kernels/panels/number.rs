@@ -22,7 +22,7 @@ pub(crate) trait Number: Copy + 'static {
     /// its numbers.
     ///
     /// # Safety
-    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), the source's elements are readable, and the tiles writable.
+    /// Kernels use [`Amx`](crate::simd::Feature::Amx), the source's elements are readable, and the tiles writable.
     unsafe fn pack(source: Source<Self>, order: Order, to: *mut u8, apart: usize) -> bool;
 
     /// `c = a b` or `c += a b` for two strips and a panel over `steps` steps of `k`. The rows of `c` lie `row` elements

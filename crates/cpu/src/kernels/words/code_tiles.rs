@@ -37,7 +37,7 @@ impl Held {
     /// For products of rows whose runs have so many words; none where vectors are faster.
     ///
     /// # Safety
-    /// The level is [`Amx`](crate::simd::CpuLevel::Amx).
+    /// Kernels use [`Amx`](crate::simd::Feature::Amx).
     pub(super) unsafe fn new(rows: usize, words: usize) -> Option<Held> {
         if rows < LEAST.0 || words < LEAST.1 {
             return None;
@@ -72,7 +72,7 @@ struct Room([[MaybeUninit<[u8; TILE_BYTES]>; 2]; STEPS]);
 /// The product of `rows` rows and `width` columns, as by AVX-512 VNNI.
 ///
 /// # Safety
-/// The level is [`Amx`](crate::simd::CpuLevel::Amx), [`Held::fits`], the words are readable, and nobody else accesses
+/// Kernels use [`Amx`](crate::simd::Feature::Amx), [`Held::fits`], the words are readable, and nobody else accesses
 /// the elements of the product.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
 pub(super) unsafe fn rows_of_codes(held: &Held, rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {

@@ -15,7 +15,7 @@ pub(super) const REGISTERS: usize = 2;
 const NUMBERS: usize = VECTOR / REGISTERS;
 
 /// The most rows of a register tile.
-const ROWS: usize = 6;
+pub(super) const ROWS: usize = 6;
 
 /// 16 numbers of a row.
 pub(super) type Row = [__m256; REGISTERS];
@@ -129,16 +129,16 @@ pub(super) unsafe fn written<const R: usize>(to: &Place, sums: &[Row; R]) {
 /// Defines the products of rows and of columns of a type of words, of at most `$most` rows at a time: `$add` adds the
 /// products of a word and a row of words to each row of a tile.
 macro_rules! narrow_products {
-    ($rows:ident, $columns:ident, $most:expr, $add:ident) => {
+    ($rows:ident, $columns:ident, $features:literal, $most:expr, $add:ident) => {
         /// The product of `rows` rows and `width` columns, as by AVX-512.
         ///
         /// # Safety
-        /// The CPU has AVX2 and FMA, the words are readable, and nobody else accesses the elements of the product.
-        #[target_feature(enable = "avx2,fma")]
+        /// The CPU has the instructions, the words are readable, and nobody else accesses the elements of the product.
+        #[target_feature(enable = $features)]
         pub(super) unsafe fn $rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
             const R: usize = $most;
 
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = $features)]
             unsafe fn tile<const R: usize>(terms: Runs, to: Place, accumulate: bool) {
                 const { assert!(R <= $most) };
                 // SAFETY: passed on.
@@ -187,11 +187,11 @@ macro_rules! narrow_products {
         ///
         /// # Safety
         /// As for the product of rows.
-        #[target_feature(enable = "avx2,fma")]
+        #[target_feature(enable = $features)]
         pub(super) unsafe fn $columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
             const R: usize = $most;
 
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = $features)]
             unsafe fn tile<const R: usize>(terms: Columns, to: Place, accumulate: bool) {
                 const { assert!(R <= $most) };
                 // SAFETY: passed on.
@@ -228,7 +228,7 @@ macro_rules! narrow_products {
 }
 pub(super) use narrow_products;
 
-narrow_products!(rows_of_f32, columns_of_f32, ROWS, add);
+narrow_products!(rows_of_f32, columns_of_f32, "avx2,fma", ROWS, add);
 
 /// Writes a row of 16 words for each `k`, `row` bytes apart; lines that there are not are zeros.
 ///

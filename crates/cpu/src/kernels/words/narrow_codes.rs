@@ -1,21 +1,22 @@
-//! Products of codes by vectors of AVX2, on the panels of the products by AVX-512 VNNI and with the same sums.
+//! Products of codes by vectors of 256 bits, on the panels of the products by AVX-512 VNNI and with the same sums.
 //!
-//! AVX2 multiplies pairs of 16 bits. A word of four codes is two such pairs, of its even and of its odd bytes, so that
-//! no sum of products is out of range: the instruction that multiplies bytes would cut sums beyond 16 bits.
+//! VNNI multiplies words of four codes. Without it, AVX2 multiplies pairs of 16 bits. A word is two such pairs, of its
+//! even and of its odd bytes, so that no sum of products is out of range: the instruction of AVX2 that multiplies bytes
+//! would cut sums beyond 16 bits.
 
 use std::arch::x86_64::*;
 
-use super::narrow::{REGISTERS, Row, begun, both, narrow_products, read, written};
+use super::narrow::{self, REGISTERS, Row, begun, both, narrow_products, read, written};
 use super::pack::Lines;
 use super::products::{Columns, Place, Runs};
 use super::tiles::{in_tiles, unrolled};
 use super::{VECTOR, WORD};
 use crate::kernels::coded_sums::Code;
 
-/// The most rows of a register tile: 8 registers of sums, 4 of the right factor and 2 of the left one.
+/// The most rows of a register tile without VNNI: 8 registers of sums, 4 of the right factor and 2 of the left one.
 const ROWS: usize = 4;
 
-/// Adds the products of a word and a row of words to each row of a tile.
+/// Adds the products of a word and a row of words to each row of a tile, as pairs.
 ///
 /// # Safety
 /// The words are readable.
@@ -45,7 +46,45 @@ unsafe fn add<const R: usize>(sums: &mut [Row; R], left: impl Fn(usize) -> *cons
     });
 }
 
-narrow_products!(rows_of_codes, columns_of_codes, ROWS, add);
+narrow_products!(rows_by_pairs, columns_by_pairs, "avx2,fma", ROWS, add);
+
+/// Defines the products by an encoding of VNNI.
+macro_rules! vnni_products {
+    ($rows:ident, $columns:ident, $features:literal, $add:ident, $dot:ident) => {
+        /// Adds the products of a word and a row of words to each row of a tile.
+        ///
+        /// # Safety
+        /// The words are readable.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn $add<const R: usize>(sums: &mut [Row; R], left: impl Fn(usize) -> *const u8, right: Row) {
+            unrolled!(I < R, {
+                // SAFETY: passed on.
+                let word = _mm256_set1_epi32(unsafe { left(I).cast::<i32>().read_unaligned() });
+                both!(J, {
+                    let [sum, right] = [sums[I][J], right[J]].map(|x| _mm256_castps_si256(x));
+                    sums[I][J] = _mm256_castsi256_ps($dot(sum, word, right));
+                });
+            });
+        }
+        narrow_products!($rows, $columns, $features, narrow::ROWS, $add);
+    };
+}
+
+vnni_products!(
+    rows_by_vex,
+    columns_by_vex,
+    "avx2,fma,avxvnni",
+    add_vex,
+    _mm256_dpbusd_avx_epi32
+);
+vnni_products!(
+    rows_by_evex,
+    columns_by_evex,
+    "avx2,fma,avx512vnni,avx512vl",
+    add_evex,
+    _mm256_dpbusd_epi32
+);
 
 /// Writes a row of 16 words for each four `k`, `row` bytes apart: codes less 128. Absent numbers are zeros.
 ///

@@ -4,22 +4,22 @@ use super::code_tiles::{self, Held};
 use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
 use super::{VECTOR, WORD, narrow, narrow_codes};
+use crate::kernels::byte_products::CodeProducts;
 use crate::kernels::cast::Bf16;
 use crate::kernels::coded_sums::Code;
-use crate::simd::CpuLevel;
+use crate::simd::Feature;
 
 /// A number; one, two or four numbers are a word.
 pub(crate) trait Word: Copy + 'static {
     /// Numbers of a word.
     const NUMBERS: usize;
 
-    /// The least level at which words are multiplied.
-    const LEVEL: CpuLevel;
+    /// The instructions that words are multiplied by.
+    const FEATURE: Feature;
 
     /// Whether products are computed here, not by tiles.
     fn is_used() -> bool {
-        let level = CpuLevel::current();
-        level >= Self::LEVEL && level != CpuLevel::Amx
+        Self::FEATURE.is_used() && !Feature::Amx.is_used()
     }
 
     /// Whether products of so many rows with a factor that never changes are computed here, so that it is packed once.
@@ -70,14 +70,9 @@ pub(crate) trait Word: Copy + 'static {
     }
 }
 
-/// Whether kernels use AVX-512 VNNI.
-fn has_vnni() -> bool {
-    CpuLevel::current() >= CpuLevel::V4Bf16
-}
-
 /// Whether kernels use AVX-512.
 fn is_wide() -> bool {
-    CpuLevel::current() >= CpuLevel::V4
+    Feature::Avx512.is_used()
 }
 
 /// The fewest rows whose products tiles compute faster, although they split both factors for each of them.
@@ -85,17 +80,17 @@ const ROWS_OF_TILES: usize = 512;
 
 impl Word for f32 {
     const NUMBERS: usize = 1;
-    const LEVEL: CpuLevel = CpuLevel::V3;
+    const FEATURE: Feature = Feature::Avx2;
     type Held = ();
 
     fn is_packed(rows: usize) -> bool {
-        Self::is_used() || (CpuLevel::current() >= Self::LEVEL && rows < ROWS_OF_TILES)
+        Self::is_used() || (Self::FEATURE.is_used() && rows < ROWS_OF_TILES)
     }
 
     unsafe fn hold(_: usize, _: usize) {}
 
     unsafe fn rows(_: &(), rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-        // SAFETY: passed on; the CPU has the level's instructions.
+        // SAFETY: passed on; the CPU has the instructions.
         unsafe {
             if is_wide() {
                 products::rows_of_f32(rows, width, terms, to, accumulate);
@@ -132,7 +127,7 @@ impl Word for f32 {
 
 impl Word for Bf16 {
     const NUMBERS: usize = 2;
-    const LEVEL: CpuLevel = CpuLevel::V4Bf16;
+    const FEATURE: Feature = Feature::Bf16;
     type Held = ();
 
     unsafe fn hold(_: usize, _: usize) {}
@@ -164,30 +159,33 @@ impl Word for Bf16 {
 /// products are `i32`, in the place of `f32`.
 impl Word for Code {
     const NUMBERS: usize = 4;
-    const LEVEL: CpuLevel = CpuLevel::V3;
+    const FEATURE: Feature = Feature::Avx2;
     type Held = Option<Held>;
 
     fn is_used() -> bool {
-        CpuLevel::current() >= Self::LEVEL
+        Self::FEATURE.is_used()
     }
 
     unsafe fn hold(rows: usize, words: usize) -> Option<Held> {
-        if CpuLevel::current() < CpuLevel::Amx {
+        if !Feature::Amx.is_used() {
             return None;
         }
-        // SAFETY: the level has tiles.
+        // SAFETY: the CPU has tiles.
         unsafe { Held::new(rows, words) }
     }
 
     unsafe fn rows(held: &Option<Held>, rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
-        // SAFETY: passed on; the CPU has the level's instructions.
+        // SAFETY: passed on; the CPU has the instructions.
         unsafe {
             if let Some(held) = held.as_ref().filter(|held| held.fits(rows, &terms)) {
-                code_tiles::rows_of_codes(held, rows, width, terms, to, accumulate);
-            } else if has_vnni() {
-                products::rows_of_codes(rows, width, terms, to, accumulate);
-            } else {
-                narrow_codes::rows_of_codes(rows, width, terms, to, accumulate);
+                return code_tiles::rows_of_codes(held, rows, width, terms, to, accumulate);
+            }
+            match CodeProducts::used() {
+                CodeProducts::Wide => products::rows_of_codes(rows, width, terms, to, accumulate),
+                CodeProducts::Evex => narrow_codes::rows_by_evex(rows, width, terms, to, accumulate),
+                CodeProducts::Vex => narrow_codes::rows_by_vex(rows, width, terms, to, accumulate),
+                CodeProducts::WidePairs => products::rows_by_pairs(rows, width, terms, to, accumulate),
+                _ => narrow_codes::rows_by_pairs(rows, width, terms, to, accumulate),
             }
         }
     }
@@ -195,10 +193,12 @@ impl Word for Code {
     unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
         // SAFETY: as above.
         unsafe {
-            if has_vnni() {
-                products::columns_of_codes(rows, width, terms, to, accumulate);
-            } else {
-                narrow_codes::columns_of_codes(rows, width, terms, to, accumulate);
+            match CodeProducts::used() {
+                CodeProducts::Wide => products::columns_of_codes(rows, width, terms, to, accumulate),
+                CodeProducts::Evex => narrow_codes::columns_by_evex(rows, width, terms, to, accumulate),
+                CodeProducts::Vex => narrow_codes::columns_by_vex(rows, width, terms, to, accumulate),
+                CodeProducts::WidePairs => products::columns_by_pairs(rows, width, terms, to, accumulate),
+                _ => narrow_codes::columns_by_pairs(rows, width, terms, to, accumulate),
             }
         }
     }

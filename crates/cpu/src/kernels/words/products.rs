@@ -146,10 +146,13 @@ macro_rules! product {
 /// Words of a panel that are asked for before they are read: a panel of many words does not stay in the first cache.
 const AHEAD: usize = 6;
 
+/// The most rows of tiles of 4, 3, 2 and 1 vectors in products of rows and in products of columns.
+const TILES: [[usize; 4]; 2] = [[6, 8, 8, 8], [6, 8, 12, 16]];
+
 /// Defines the products of rows and of columns for a type of words: `add` adds the product of two words to a sum.
 macro_rules! products {
-    ($rows:ident, $columns:ident, $features:literal, |$sum:ident, $left:ident, $right:ident| $add:expr) => {
-        product!($rows, $features, [6, 8, 8, 8], |terms: Runs, to, sums: [R, V]| {
+    ($rows:ident, $columns:ident, $features:literal, $tiles:expr, |$sum:ident, $left:ident, $right:ident| $add:expr) => {
+        product!($rows, $features, $tiles[0], |terms: Runs, to, sums: [R, V]| {
             for run in 0..terms.runs {
                 let mut left = [std::ptr::null::<u8>(); R];
                 let mut all_zeros = true;
@@ -180,7 +183,7 @@ macro_rules! products {
             }
         });
 
-        product!($columns, $features, [6, 8, 12, 16], |terms: Columns, to, sums: [R, V]| {
+        product!($columns, $features, $tiles[1], |terms: Columns, to, sums: [R, V]| {
             let mut right = terms.right;
             for word in 0..terms.words {
                 let left = (*terms.pointers.add(word)).add(terms.offset);
@@ -301,7 +304,7 @@ impl Place {
     }
 }
 
-products!(rows_of_f32, columns_of_f32, "avx512f", |sum, left, right| {
+products!(rows_of_f32, columns_of_f32, "avx512f", TILES, |sum, left, right| {
     _mm512_fmadd_ps(left, right, sum)
 });
 
@@ -309,6 +312,7 @@ products!(
     rows_of_bf16,
     columns_of_bf16,
     "avx512f,avx512bf16",
+    TILES,
     |sum, left, right| _mm512_dpbf16_ps(sum, pairs(left), pairs(right))
 );
 
@@ -316,9 +320,27 @@ products!(
     rows_of_codes,
     columns_of_codes,
     "avx512f,avx512vnni",
+    TILES,
     |sum, left, right| {
         let [sum, left, right] = [sum, left, right].map(|x| _mm512_castps_si512(x));
         _mm512_castsi512_ps(_mm512_dpbusd_epi32(sum, left, right))
+    }
+);
+
+// Without VNNI, a word of codes is two pairs of 16 bits, of its even and of its odd bytes.
+products!(
+    rows_by_pairs,
+    columns_by_pairs,
+    "avx512f,avx512bw",
+    [[4, 6, 8, 8]; 2],
+    |sum, left, right| {
+        let [sum, left, right] = [sum, left, right].map(|x| _mm512_castps_si512(x));
+        let even = _mm512_and_si512(left, _mm512_set1_epi16(0x00ff));
+        let odd = _mm512_srli_epi16::<8>(left);
+        let of_even = _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(right));
+        let of_odd = _mm512_srai_epi16::<8>(right);
+        let both = _mm512_add_epi32(_mm512_madd_epi16(even, of_even), _mm512_madd_epi16(odd, of_odd));
+        _mm512_castsi512_ps(_mm512_add_epi32(sum, both))
     }
 );
 

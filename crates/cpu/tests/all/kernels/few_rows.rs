@@ -3,7 +3,7 @@
 use lessen_cpu::kernels::Rows;
 use lessen_cpu::kernels::cast::{Bf16, Float};
 use lessen_cpu::kernels::few_rows::{FEW, few_rows};
-use lessen_cpu::simd::CpuLevel;
+use lessen_cpu::simd::CpuSet;
 
 use super::support::*;
 
@@ -123,9 +123,9 @@ fn bits_depend_neither_on_rows_nor_on_cuts_nor_on_the_level() {
     for transposed in [false, true] {
         for (k, c) in [(100, 333), (768, 200), (17, 1000)] {
             let factors = Factors::new((FEW, k, c), transposed, &mut random, |x| x);
-            let fused = [CpuLevel::V3, CpuLevel::V4]
+            let fused = [CpuSet::AVX2, CpuSet::AVX512]
                 .into_iter()
-                .filter(|&level| level <= CpuLevel::detect());
+                .filter(|level| level.is_within(CpuSet::detect()));
             let whole = bits(&factors.product(FEW, &[0]));
             for level in fused {
                 level.on_this_thread(|| {

@@ -1,16 +1,14 @@
 //! Helpers that tests of kernels share: random numbers, blocks of rows in every kind of stride, comparison with `f64`.
 
 use lessen_cpu::kernels::{Element, Rows};
-use lessen_cpu::simd::CpuLevel;
+use lessen_cpu::simd::CpuSet;
 
 pub use crate::random::Random;
 
-/// Runs a test at every CPU level of the machine.
-pub fn at_all_levels(test: impl Fn(CpuLevel)) {
-    for level in CpuLevel::ALL {
-        if level <= CpuLevel::detect() {
-            level.on_this_thread(|| test(level));
-        }
+/// Runs a test with every set of instructions that the machine has.
+pub fn at_all_levels(mut test: impl FnMut(CpuSet)) {
+    for set in CpuSet::detect().subsets() {
+        set.on_this_thread(|| test(set));
     }
 }
 
