@@ -1,82 +1,95 @@
 //! Bodies of requests: read within bounds, and as JSON.
 
+use crate::memory::{Memory, Share};
+use crate::options::Limits;
+use crate::pace::Pace;
 use crate::refusal::Refusal;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// A body, and its share of the memory for all bodies.
 pub struct Read {
     /// The bytes.
-    pub bytes: Bytes,
+    pub bytes: Vec<u8>,
     /// The share, which is free again when it is dropped.
-    pub share: OwnedSemaphorePermit,
+    pub share: Share,
 }
-
-/// Memory for the bodies of all requests, in units of [`UNIT`] bytes.
-pub type Room = Arc<Semaphore>;
-
-/// Bytes of a unit of memory.
-const UNIT: usize = 1 << 10;
 
 /// Bodies of the largest size for which there is memory at once.
 pub const LARGEST_BODIES: usize = 16;
 
 /// Memory for [`LARGEST_BODIES`] bodies of `most` bytes, or more smaller ones.
-pub fn room(most: usize) -> Room {
-    Arc::new(Semaphore::new(LARGEST_BODIES * units(most) as usize))
+pub fn memory(most: usize) -> Memory {
+    Memory::new((LARGEST_BODIES - 1).saturating_mul(most), most)
 }
 
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT).max(1)).unwrap_or(u32::MAX)
-}
-
-/// Reads the body of a request, when there is memory for it.
+/// Reads the body of a request. It takes memory as its bytes come, so that one that does not come takes none.
 ///
 /// # Errors
 /// A body that is no JSON by its header, is too large, comes too slowly, or breaks off; bodies of others that leave no
 /// memory for it.
-pub async fn read(request: Request<Incoming>, most: usize, time: Duration, room: &Room) -> Result<Read, Refusal> {
+pub async fn read(request: Request<Incoming>, limits: &Limits, memory: &Memory) -> Result<Read, Refusal> {
     check_headers(request.headers())?;
+    let most = limits.body;
     let too_large = || {
         let message = format!("the body has more than {most} bytes (--max-body); send less at once");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message).with_code("body_too_large")
     };
-    let body = request.into_body();
+    let mut body = request.into_body();
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
-    let size = body
-        .size_hint()
-        .upper()
-        .map_or(most, |upper| usize::try_from(upper).unwrap_or(most).min(most));
-    let share = match timeout(time, room.clone().acquire_many_owned(units(size))).await {
-        Ok(Ok(share)) => share,
-        Ok(Err(_)) => return Err(Refusal::stopping()),
-        Err(_) => {
-            let message = "large requests of others leave no memory for this one; try again in a moment";
-            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("no_memory"));
+    let deadline = Instant::now() + limits.time;
+    let (mut bytes, mut share) = (Vec::new(), memory.share());
+    let mut pace = Pace::new(limits.patience());
+    loop {
+        let frame = match timeout_at(pace.end().min(deadline), body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) => return Err(Refusal::bad(format!("the body broke off ({error}); send all of it"))),
+            Err(_) if Instant::now() >= deadline => return Err(slow(limits, None)),
+            Err(_) if pace.goes_on() => continue,
+            Err(_) => return Err(slow(limits, Some(Pace::least(limits.patience())))),
+        };
+        // Fields after the body are not read.
+        let Ok(data) = frame.into_data() else { continue };
+        if data.len() > most - bytes.len() {
+            return Err(too_large());
+        }
+        pace.add(data.len());
+        if !share.try_grow(data.len()) {
+            if timeout_at(deadline, share.grow(data.len())).await.is_err() {
+                return Err(Refusal::no_memory());
+            }
+            // The client is not to blame for the wait.
+            pace = Pace::new(limits.patience());
+        }
+        // Copied, since a piece keeps the whole buffer that it was read to.
+        bytes.extend_from_slice(&data);
+    }
+    bytes.shrink_to_fit();
+    Ok(Read { bytes, share })
+}
+
+/// The refusal of a body that comes too slowly: as a whole, or with fewer bytes than `least` in a while.
+fn slow(limits: &Limits, least: Option<usize>) -> Refusal {
+    let message = match least {
+        None => {
+            let seconds = limits.time.as_secs_f64();
+            format!("the body did not come within {seconds} s (--timeout); send it faster")
+        }
+        Some(least) => {
+            let seconds = limits.patience().as_secs_f64();
+            format!(
+                "fewer than {least} bytes of the body came within {seconds} s (--timeout, at most 10 s); send it faster"
+            )
         }
     };
-    match timeout(time, Limited::new(body, most).collect()).await {
-        Ok(Ok(whole)) => Ok(Read {
-            bytes: whole.to_bytes(),
-            share,
-        }),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Refusal::bad(format!("the body broke off ({error}); send all of it"))),
-        Err(_) => {
-            let seconds = time.as_secs_f64();
-            let message = format!("the body did not come within {seconds} s (--timeout); send it faster");
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, message).with_code("timeout"))
-        }
-    }
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, message).with_code("timeout")
 }
 
 /// Refuses bodies of other types.

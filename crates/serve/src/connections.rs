@@ -1,130 +1,118 @@
-//! Connections: accepted within a bound, closed when a client is too slow, and finished when the server stops.
+//! Connections: all are accepted, and beyond the bound the one whose client has done nothing for the longest time is
+//! closed for the next one. When the server stops, requests that it works for are answered.
 
-use crate::endpoints::answer;
-use crate::refusal::Refusal;
+use crate::client::Client;
+use crate::connection::converse;
 use crate::service::Service;
 use crate::stop::Stop;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::io;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
-use tokio_io_timeout::TimeoutStream;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
 
-/// The most bytes of a request's head, and of what is read ahead.
-const BUFFER: usize = 64 << 10;
-
-/// How long a refused client's rest is read, so that it gets to see the refusal.
-const LINGER: Duration = Duration::from_secs(2);
+/// Connections beyond those whose requests are answered at once: so many clients can always come to ask for the
+/// server's health, or to be refused.
+pub const SPARE: usize = 32;
 
 /// How long the last answers may take when the server stops, beyond the time of a request.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long clients may let the server wait when it stops.
+const PARTING: Duration = Duration::from_secs(3);
+
 /// Serves connections until the server is stopped and all requests are answered.
-///
-/// # Errors
-/// A second request to stop.
 pub async fn serve(service: Arc<Service>, listener: TcpListener, stop: Stop) {
-    let limits = service.options.limits;
-    let room = Arc::new(Semaphore::new(limits.connections));
-    let mut all = JoinSet::new();
+    let most = service.options.limits.connections + SPARE;
+    let mut all = Connections::default();
     loop {
         let accepted = tokio::select! {
             biased;
             () = stop.wait() => break,
-            accepted = accept(&listener, &room) => accepted,
+            () = all.ended() => continue,
+            accepted = listener.accept() => accepted,
         };
-        while all.try_join_next().is_some() {}
-        let Some((stream, permit)) = accepted else { continue };
-        let (service, stop) = (service.clone(), stop.clone());
-        all.spawn(async move {
-            service.metrics.connection(1);
-            // What goes wrong with a connection concerns its client alone.
-            let _ = connection(&service, stream, &stop).await;
-            service.metrics.connection(-1);
-            drop(permit);
-        });
+        match accepted {
+            Ok((stream, _)) => {
+                if all.clients.len() >= most {
+                    all.close_idlest();
+                }
+                all.add(&service, stream, &stop);
+            }
+            Err(_) => {
+                // No more descriptors, or a client that has gone: neither is over at once.
+                all.close_idlest();
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
     }
     drop(listener);
-    let rest = async { while all.join_next().await.is_some() {} };
+    let rest = all.finish();
     tokio::select! {
-        _ = timeout(limits.time + GRACE, rest) => {}
+        _ = timeout(service.options.limits.time + GRACE, rest) => {}
         () = stop.wait_again() => {}
     }
     service.close();
 }
 
-/// The next connection, when there is room for one.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = room.clone().acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, permit)),
-        Err(_) => {
-            // No more descriptors, or a client that has gone: neither is over at once.
-            sleep(Duration::from_millis(20)).await;
-            None
-        }
-    }
+/// The connections that are open.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    clients: HashMap<Id, (AbortHandle, Arc<Client>)>,
 }
 
-/// Answers the requests of a connection.
-async fn connection(service: &Arc<Service>, stream: TcpStream, stop: &Stop) -> io::Result<()> {
-    let time = service.options.limits.time;
-    stream.set_nodelay(true)?;
-    let mut timed = TimeoutStream::new(stream);
-    // A client that reads nothing is as slow as one that writes nothing.
-    timed.set_write_timeout(Some(time));
-    let respond = |request: Request<Incoming>| {
-        let service = service.clone();
-        Box::pin(async move { Ok::<_, Infallible>(answer(&service, request).await) })
-    };
-    let mut connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(time)
-        .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(Box::pin(timed)), service_fn(respond));
-    let mut is_stopping = false;
-    let ended = loop {
-        tokio::select! {
-            ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
-            () = stop.wait(), if !is_stopping => {
-                is_stopping = true;
-                Pin::new(&mut connection).graceful_shutdown();
+impl Connections {
+    fn add(&mut self, service: &Arc<Service>, stream: TcpStream, stop: &Stop) {
+        let client = Arc::new(Client::new());
+        let (service, own, stop) = (service.clone(), client.clone(), stop.clone());
+        let handle = self.tasks.spawn(async move {
+            let _open = service.metrics.connection();
+            // What goes wrong with a connection concerns its client alone.
+            let _ = converse(&service, &own, stream, &stop).await;
+        });
+        self.clients.insert(handle.id(), (handle, client));
+    }
+
+    /// Waits until a connection has ended; for ever, where there is none.
+    async fn ended(&mut self) {
+        let id = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            Some(Err(error)) => error.id(),
+            None => return std::future::pending().await,
+        };
+        self.clients.remove(&id);
+    }
+
+    /// Closes the connection whose client has let the server wait for the longest time without a byte.
+    fn close_idlest(&mut self) {
+        let idle = self
+            .clients
+            .iter()
+            .filter_map(|(id, (_, client))| Some((client.idle()?, *id)));
+        if let Some((_, id)) = idle.max_by_key(|(idle, _)| *idle)
+            && let Some((handle, _)) = self.clients.remove(&id)
+        {
+            handle.abort();
+        }
+    }
+
+    /// Waits until all requests are answered that the server works for. Clients that let it wait are left.
+    async fn finish(&mut self) {
+        let begun = Instant::now();
+        while !self.tasks.is_empty() {
+            let is_over = begun.elapsed() >= PARTING;
+            for (handle, client) in self.clients.values() {
+                let lets_wait = client.lets_wait().is_some_and(|time| time >= PARTING);
+                if client.is_waiting() || (is_over && lets_wait) {
+                    handle.abort();
+                }
+            }
+            tokio::select! {
+                () = self.ended() => {}
+                () = sleep(Duration::from_millis(50)) => {}
             }
         }
-    };
-    let parts = connection.into_parts();
-    let mut stream = parts.io.into_inner();
-    if ended.is_err_and(|error| error.is_timeout()) && !parts.read_buf.is_empty() {
-        let seconds = time.as_secs_f64();
-        let message = format!("the head of the request did not come within {seconds} s (--timeout); send it faster");
-        let body = Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
-            .with_code("timeout")
-            .body()
-            .to_string();
-        let head = format!(
-            "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).await?;
     }
-    stream.shutdown().await?;
-    // Bytes that nobody has read would take the last answer away from the client.
-    let mut rest = [0; 4096];
-    let drain = async { while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {} };
-    let _ = timeout(LINGER, drain).await;
-    Ok(())
 }

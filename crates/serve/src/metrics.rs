@@ -22,6 +22,15 @@ struct Endpoint {
     endpoint: &'static str,
 }
 
+/// A connection that is open.
+pub struct Open(Gauge);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// What a server counts.
 pub struct Metrics {
     registry: Registry,
@@ -94,9 +103,10 @@ impl Metrics {
         self.texts.observe(tokens as f64);
     }
 
-    /// Counts a new connection, or one that has ended.
-    pub fn connection(&self, change: i64) {
-        self.connections.inc_by(change);
+    /// Counts a connection, until the result is dropped.
+    pub fn connection(&self) -> Open {
+        self.connections.inc();
+        Open(self.connections.clone())
     }
 
     /// All counters in Prometheus' text format.

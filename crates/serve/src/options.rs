@@ -1,5 +1,6 @@
 //! The settings of a server.
 
+use crate::access::Access;
 use lessen_base::{Error, Result};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub struct Options {
     pub name: String,
     /// Bounds of requests.
     pub limits: Limits,
+    /// Who may ask.
+    pub access: Access,
 }
 
 /// Bounds of requests. Together they bound the memory of the process.
@@ -28,7 +31,7 @@ pub struct Limits {
     pub time: Duration,
     /// Requests that wait.
     pub queue: usize,
-    /// Connections at once.
+    /// Requests that are answered at once, each on a connection of its own.
     pub connections: usize,
     /// Tokens of texts that are computed together.
     pub tokens: usize,
@@ -57,7 +60,15 @@ impl Default for Limits {
 /// The most texts of a request that a server can be asked to take.
 pub const MOST_TEXTS: usize = 4096;
 
+/// How long a client may send or take fewer bytes than the pace that is asked of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 impl Limits {
+    /// How long a client may send or take fewer bytes than the pace that is asked of it.
+    pub(crate) fn patience(&self) -> Duration {
+        self.time.min(PATIENCE)
+    }
+
     /// Checks the ranges of numbers.
     ///
     /// # Errors

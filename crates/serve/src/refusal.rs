@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 use lessen_base::Error;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Why a request gets no answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +71,18 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("timeout")
     }
 
+    /// A request for which others leave no memory.
+    pub fn no_memory() -> Refusal {
+        let message = "large requests and answers of others leave no memory for this one; try again in a moment";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("no_memory")
+    }
+
+    /// A request beyond those that are answered at once.
+    pub fn busy(connections: usize) -> Refusal {
+        let message = format!("{connections} requests are being answered (--connections); try again in a moment");
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code("busy")
+    }
+
     /// Whether the same request may succeed a moment later.
     pub fn is_passing(&self) -> bool {
         matches!(
@@ -86,8 +99,27 @@ impl Refusal {
             status if status.is_server_error() => "server_error",
             _ => "invalid_request_error",
         };
-        json!({ "error": { "message": self.message, "type": kind, "param": self.param, "code": self.code } })
+        let param = self.param.as_deref().map(|name| shortened(name, LONGEST_NAME));
+        let message = shortened(&self.message, LONGEST_MESSAGE);
+        json!({ "error": { "message": message, "type": kind, "param": param, "code": self.code } })
     }
+}
+
+/// The most bytes of a message, which may quote the request, and of the name of a field.
+const LONGEST_MESSAGE: usize = 2048;
+const LONGEST_NAME: usize = 256;
+
+/// A text without its middle, where it has more than `most` bytes.
+fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let is_between = |place: &usize| text.is_char_boundary(*place);
+    let first = (0..=most / 2).rev().find(is_between).unwrap_or_default();
+    let last = (text.len() - most / 2..text.len())
+        .find(is_between)
+        .unwrap_or(text.len());
+    Cow::Owned(format!("{}…{}", &text[..first], &text[last..]))
 }
 
 impl From<Error> for Refusal {

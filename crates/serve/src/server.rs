@@ -1,6 +1,5 @@
 //! A server from its start to its end.
 
-use crate::body::LARGEST_BODIES;
 use crate::connections;
 use crate::continuing;
 use crate::options::{Limits, Options};
@@ -14,9 +13,11 @@ use lessen_nn::Task;
 use lessen_run::embedding::{Embedder, JoinedEmbedder};
 use lessen_run::saved_run::SavedRun;
 use lessen_train::Sampling;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::{Builder, Runtime};
 
 /// A model to be served.
 pub enum Model<'a> {
@@ -67,9 +68,10 @@ pub fn serve(
     ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
 ) -> Result<()> {
     options.limits.check()?;
+    options.access.check_names()?;
     let limits = options.limits;
     let (room, seconds) = (limits.queue, limits.time.as_secs_f64());
-    let listener = bound(&options)?;
+    let http = Http::new(&options)?;
     match model {
         Model::Embedder(embedder) => {
             let mut embedder = JoinedEmbedder::new(*embedder, limits.tokens)?;
@@ -83,7 +85,7 @@ pub fn serve(
             let Served::Embeddings { queue, .. } = &service.model else {
                 return Ok(());
             };
-            with_http(&service, listener, stop, ready, || {
+            with_http(&service, http, stop, ready, || {
                 texts::run(&mut embedder, queue, &service.metrics, seconds);
             })
         }
@@ -98,14 +100,14 @@ pub fn serve(
                 queue: Queue::new(room),
                 sampling: Box::new(sampling),
                 stops: run.stops(),
-                template: run.own_chat_template()?.map(Box::new),
+                template: run.own_chat_template()?.map(Arc::new),
             };
             let service = Arc::new(Service::new(options, model));
             let tokenizer = run.tokenizer()?;
             let Served::Continuations { queue, .. } = &service.model else {
                 return Ok(());
             };
-            with_http(&service, listener, stop, ready, || {
+            with_http(&service, http, stop, ready, || {
                 continuing::run(&mut sequences, tokenizer, queue, &service.metrics, seconds);
             })
         }
@@ -120,39 +122,88 @@ pub fn serve(
             let Served::Predictions { queue, .. } = &service.model else {
                 return Ok(());
             };
-            with_http(&service, listener, stop, ready, || {
+            with_http(&service, http, stop, ready, || {
                 texts::run(&mut predictor, queue, &service.metrics, seconds);
             })
         }
     }
 }
 
-/// Takes the address.
-fn bound(options: &Options) -> Result<TcpListener> {
-    let address = SocketAddr::new(options.host, options.port);
-    let listener = TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    listener.map_err(|error| {
-        Error::user(format!(
-            "--port: {address} cannot be listened on ({error}); choose another port, or 0 for any that is free"
-        ))
-    })
+/// The most connections that the system keeps until they are accepted.
+const BACKLOG: u32 = 1024;
+
+/// HTTP, which has an address and can be run.
+struct Http {
+    runtime: Runtime,
+    listener: TcpListener,
+}
+
+impl Http {
+    /// Takes the address.
+    fn new(options: &Options) -> Result<Http> {
+        let failed = |error| Error::internal(format!("HTTP cannot be started ({error})"));
+        // Templates of chats are filled in on a thread of their own, one after another.
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(1)
+            .build()
+            .map_err(failed)?;
+        let address = SocketAddr::new(options.host, options.port);
+        let listener = runtime.block_on(async {
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            // The address can be taken again at once after a server has ended; on Windows, this would share it.
+            #[cfg(unix)]
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(BACKLOG)
+        });
+        let listener = listener.map_err(|error| {
+            Error::user(format!(
+                "--port: {address} cannot be listened on ({error}); choose another port, or 0 for any that is free"
+            ))
+        })?;
+        Ok(Http { runtime, listener })
+    }
+
+    /// Serves until the server is stopped.
+    fn run(
+        self,
+        service: &Arc<Service>,
+        stop: &Stop,
+        ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
+    ) -> Result<()> {
+        let Http { runtime, listener } = self;
+        let served = runtime.block_on(async {
+            stop.at_signals()?;
+            let address = listener.local_addr();
+            let address = address.map_err(|error| Error::internal(format!("the address is not known ({error})")))?;
+            let taken = status_bytes("VmHWM");
+            let bytes = taken.map(|taken| taken.saturating_add(service.most_bytes()));
+            ready(&Announcement { address, bytes })?;
+            connections::serve(service.clone(), listener, stop.clone()).await;
+            Ok(())
+        });
+        // A template that is being filled in is not waited for.
+        runtime.shutdown_background();
+        served
+    }
 }
 
 /// Runs `work` on this thread, until the queue is closed, and HTTP on another one.
 fn with_http(
     service: &Arc<Service>,
-    listener: TcpListener,
+    http: Http,
     stop: &Stop,
     ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
     work: impl FnOnce(),
 ) -> Result<()> {
     thread::scope(|scope| {
-        let http = thread::Builder::new().name("http".to_string());
-        let handle = http.spawn_scoped(scope, || {
-            let served = http_thread(service, listener, stop, ready);
+        let thread = thread::Builder::new().name("http".to_string());
+        let handle = thread.spawn_scoped(scope, || {
+            let served = http.run(service, stop, ready);
             // The model's thread ends with the queue, whatever ended this one.
             service.close();
             served
@@ -162,36 +213,4 @@ fn with_http(
         let served = handle.join();
         served.map_err(|_| Error::internal("the thread of HTTP has panicked"))?
     })
-}
-
-fn http_thread(
-    service: &Arc<Service>,
-    listener: TcpListener,
-    stop: &Stop,
-    ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
-) -> Result<()> {
-    let failed = |error| Error::internal(format!("HTTP cannot be started ({error})"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    runtime.block_on(async {
-        stop.at_signals()?;
-        let address = listener.local_addr().map_err(failed)?;
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-        let taken = status_bytes("VmHWM");
-        let bytes = taken.map(|taken| taken.saturating_add(bytes_of_requests(&service.options.limits)));
-        ready(&Announcement { address, bytes })?;
-        connections::serve(service.clone(), listener, stop.clone()).await;
-        Ok(())
-    })
-}
-
-/// The most bytes that requests take beside what a server takes when it is ready.
-fn bytes_of_requests(limits: &Limits) -> usize {
-    // A connection reads ahead and writes ahead.
-    let of_connections = limits.connections.saturating_mul(4 * (64 << 10));
-    // A body is there as bytes, as texts, and as tokens, of which there are no more than bytes.
-    let bodies = limits.body.saturating_mul(LARGEST_BODIES).saturating_mul(6);
-    of_connections.saturating_add(bodies)
 }

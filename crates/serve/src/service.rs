@@ -1,7 +1,11 @@
 //! What all requests share: the model's queue, settings and counters.
 
-use crate::body::{self, Room};
+use crate::body;
+use crate::client::{Client, Work};
+use crate::connection::BUFFER;
+use crate::connections::SPARE;
 use crate::continuing::ContinueJob;
+use crate::memory::{FREE, Memory, Share};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::queue::Queue;
@@ -12,9 +16,10 @@ use lessen_data::TextPair;
 use lessen_run::chat::ChatTemplate;
 use lessen_run::saved_run::RawAnswer;
 use lessen_train::Sampling;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout_at;
 
 /// What the model that is served can do, with the queue of its requests.
@@ -44,8 +49,32 @@ pub enum Served {
         /// The model's own strings before which a text ends.
         stops: Vec<String>,
         /// The model's chat template, if it has one.
-        template: Option<Box<ChatTemplate>>,
+        template: Option<Arc<ChatTemplate>>,
     },
+}
+
+/// How often the bytes of a body are there at most: as bytes, as texts, and as tokens with their segments, of which
+/// there are no more than bytes.
+const TIMES_OF_BODY: usize = 8;
+
+/// Bytes of answers beside those of the largest one.
+const ANSWERS: usize = 16 << 20;
+
+impl Served {
+    /// The most bytes of the answer about a text, as numbers and as JSON; 0 for texts that are continued, whose bytes
+    /// are counted as they come.
+    fn bytes_of_text(&self) -> usize {
+        let of_text = 256;
+        match self {
+            // A score is there as logit, as probability, with its label, and as JSON of up to twice its length.
+            Served::Predictions { labels, .. } => {
+                labels.iter().map(|label| 160 + 12 * label.len()).sum::<usize>() + of_text
+            }
+            // A number is there in four bytes, and as up to 16 characters of JSON of up to twice its length.
+            Served::Embeddings { width, .. } => width * (4 + 2 * 16) + of_text,
+            Served::Continuations { .. } => 0,
+        }
+    }
 }
 
 /// What all requests share.
@@ -57,7 +86,11 @@ pub struct Service {
     /// The counters.
     pub metrics: Metrics,
     /// Memory for the bodies of requests.
-    pub bodies: Room,
+    pub bodies: Memory,
+    /// Memory for answers.
+    pub answers: Memory,
+    /// Places of requests that are answered at once.
+    places: Arc<Semaphore>,
     /// Seconds since 1970 at the start.
     pub created: u64,
     /// The number of the next request that needs one.
@@ -68,13 +101,39 @@ impl Service {
     /// A service that has answered nothing.
     pub fn new(options: Options, model: Served) -> Service {
         let since = since_1970();
+        let largest = options.limits.texts.saturating_mul(model.bytes_of_text());
         Service {
-            bodies: body::room(options.limits.body),
+            bodies: body::memory(options.limits.body),
+            answers: Memory::new(ANSWERS, largest),
+            places: Arc::new(Semaphore::new(options.limits.connections)),
             options,
             model,
             metrics: Metrics::default(),
             created: since.as_secs(),
             next: AtomicU64::new(u64::try_from(since.as_nanos()).unwrap_or_default()),
+        }
+    }
+
+    /// The most bytes that connections, requests and answers take.
+    pub fn most_bytes(&self) -> usize {
+        let limits = &self.options.limits;
+        // A connection reads ahead and writes ahead, and has its part of requests and answers that take no more.
+        let of_connection = 4 * BUFFER + (TIMES_OF_BODY + 2) * FREE;
+        let of_connections = (limits.connections + SPARE).saturating_mul(of_connection);
+        let of_bodies = self.bodies.bytes().saturating_mul(TIMES_OF_BODY);
+        of_connections
+            .saturating_add(of_bodies)
+            .saturating_add(self.answers.bytes())
+    }
+
+    /// Begins to work for a client's request, where fewer than the most are answered.
+    ///
+    /// # Errors
+    /// As many requests as can be answered at once.
+    pub fn begin(&self, client: &Arc<Client>) -> Result<Work, Refusal> {
+        match self.places.clone().try_acquire_owned() {
+            Ok(place) => Ok(Work::new(client, place)),
+            Err(_) => Err(Refusal::busy(self.options.limits.connections)),
         }
     }
 
@@ -143,7 +202,7 @@ impl Service {
         Refusal::bad(format!("{endpoint} is for other models: '{name}' {does}; ask {ask}")).with_code("unsuited_model")
     }
 
-    /// Asks the model about texts and waits for the answer.
+    /// Asks the model about texts and waits for the answer, which comes with its share of the memory for answers.
     ///
     /// # Errors
     /// No texts, or too many; texts that are too long; a full queue; an answer that takes too long.
@@ -153,7 +212,7 @@ impl Service {
         texts: Vec<TextPair>,
         field: &'static str,
         truncate: Option<bool>,
-    ) -> Result<TextsReply<A>, Refusal> {
+    ) -> Result<(TextsReply<A>, Share), Refusal> {
         let (count, most) = (texts.len(), self.options.limits.texts);
         if count == 0 {
             return Err(Refusal::field(field, "the list is empty; give at least one text"));
@@ -173,8 +232,12 @@ impl Service {
                 ..refusal
             });
         }
+        let (deadline, mut share) = (self.deadline(), self.answers.share());
+        let bytes = count.saturating_mul(self.model.bytes_of_text());
+        if timeout_at(deadline.into(), share.grow(bytes)).await.is_err() {
+            return Err(Refusal::no_memory());
+        }
         let (reply, answer) = oneshot::channel();
-        let deadline = self.deadline();
         queue.push(TextsJob {
             texts,
             field,
@@ -183,7 +246,7 @@ impl Service {
             reply,
         })?;
         match timeout_at(deadline.into(), answer).await {
-            Ok(Ok(answer)) => answer,
+            Ok(Ok(answer)) => Ok((answer?, share)),
             Ok(Err(_)) => Err(Refusal::stopping()),
             Err(_) => Err(Refusal::late(self.seconds())),
         }

@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+mod access_args;
 mod adapter_arg;
 mod bench;
 mod candidates;

@@ -1,5 +1,6 @@
 //! `lessen serve`
 
+use super::access_args::AccessArgs;
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
@@ -28,12 +29,14 @@ pub struct Serve {
     /// Embed texts, also with a model that could predict or continue them
     #[arg(long)]
     embed: bool,
-    /// Address to listen on; 0.0.0.0 is every address of this machine, for everybody who reaches it
+    /// Address to listen on; 0.0.0.0 is every address of this machine, and takes a key
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
     /// Port to listen on; 0 takes one that is free
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Name of the model in requests and answers [default: the folder's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -43,13 +46,14 @@ pub struct Serve {
     /// Most texts of a request
     #[arg(long, value_name = "N", default_value_t = Limits::default().texts, allow_negative_numbers = true)]
     max_texts: usize,
-    /// Seconds that a client may take to send a request, and the server to answer it
+    /// Seconds that a client may take to send a request, and the server to answer it; clients that send or take less
+    /// than 1 KiB a second for 10 seconds are let go before
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().time.as_secs_f64(), allow_negative_numbers = true)]
     timeout: f64,
     /// Most requests that wait; others are refused with status 429
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue, allow_negative_numbers = true)]
     queue: usize,
-    /// Most connections; others wait
+    /// Most requests that are answered at once, each on a connection; others are refused with status 503
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections, allow_negative_numbers = true)]
     connections: usize,
     /// Most tokens of texts that are computed together
@@ -85,12 +89,14 @@ impl Serve {
             context: self.context,
         };
         limits.check()?;
+        let access = self.access.access(self.host)?;
         let backend = || self.device.open();
         let options = Options {
             host: self.host,
             port: self.port,
             name: self.name.clone().unwrap_or_else(|| name_of(self.model.folder())),
             limits,
+            access,
         };
         let json = self.json;
         let name = options.name.clone();

@@ -58,6 +58,7 @@ mod resume_refused;
 mod saved_models;
 mod saving;
 mod search;
+mod serve;
 mod squad;
 mod standard_output;
 mod support;

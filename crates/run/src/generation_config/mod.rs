@@ -29,7 +29,8 @@ pub struct GenerationConfig {
     tokens: Option<usize>,
     /// 0 where `do_sample` is false or the file asks for beams, and 1 where it is true and nothing else is said.
     temperature: Option<f64>,
-    /// The tokens of `eos_token_id`, one or a list, that end a text.
+    /// The tokens of `eos_token_id`, one or a list, that end a text; without tokens where it is `null`, as in
+    /// transformers, and none where the file leaves it to `config.json`.
     pub ends: Option<Vec<i32>>,
     /// `stop_strings`, after which a text ends.
     pub stops: Vec<String>,
@@ -93,6 +94,8 @@ impl GenerationConfig {
         if beams.is_some() && is_sampled == Some(true) {
             not_followed.push("do_sample".to_string());
         }
+        let names_ends = fields.all().any(|(field, _)| field == "eos_token_id");
+        let ends = names_ends.then(|| read.tokens("eos_token_id")).transpose()?;
         let config = GenerationConfig {
             sampling: Sampling {
                 tokens: max_length.unwrap_or_default(),
@@ -112,10 +115,7 @@ impl GenerationConfig {
             },
             tokens,
             temperature,
-            ends: fields
-                .get("eos_token_id")
-                .map(|_| read.tokens("eos_token_id"))
-                .transpose()?,
+            ends,
             stops: read.texts("stop_strings")?,
             not_followed,
             map: fields.into_map(),
@@ -316,7 +316,33 @@ mod tests {
         assert_eq!(temperature(r#"{"do_sample": true}"#), Some(1.0));
         assert_eq!(temperature(r#"{"temperature": 0.6}"#), Some(0.6));
         assert_eq!(temperature("{}"), None);
-        assert_eq!(read(r#"{"eos_token_id": 2}"#).unwrap().ends, Some(vec![2]));
+    }
+
+    #[test]
+    fn tokens_that_end_texts_are_one_or_several_or_none_or_those_of_the_model() {
+        let ends = |text: &str| read(text).unwrap().ends;
+        assert_eq!(ends(r#"{"eos_token_id": 2}"#), Some(vec![2]));
+        assert_eq!(ends(r#"{"eos_token_id": [2, 7]}"#), Some(vec![2, 7]));
+        assert_eq!(ends(r#"{"eos_token_id": []}"#), Some(Vec::new()));
+        assert_eq!(ends(r#"{"eos_token_id": null}"#), Some(Vec::new()));
+        assert_eq!(ends("{}"), None);
+        // Any other field may be null, which is as if it were not there.
+        let fields = [
+            "do_sample",
+            "temperature",
+            "top_k",
+            "max_length",
+            "stop_strings",
+            "num_beams",
+            "early_stopping",
+        ];
+        for field in fields {
+            let text = format!(r#"{{"{field}": null}}"#);
+            let (found, plain) = (read(&text).unwrap(), read("{}").unwrap());
+            let ways = |config: &GenerationConfig| (config.over(Sampling::default()), config.stops.clone());
+            assert_eq!(ways(&found), ways(&plain), "{field}");
+            assert_eq!((found.temperature, found.not_followed), (None, Vec::new()), "{field}");
+        }
     }
 
     #[test]

@@ -99,12 +99,7 @@ impl SavedRun<'_> {
         let model = &self.saved.model;
         let known = self.saved.reader.tokenizer()?.encode_prompt(prompt)?.len();
         let all = known.saturating_add(tokens.min(self.goal().most_new_tokens()));
-        let config = model.config_json();
-        let trained = config
-            .get("max_position_embeddings")
-            .and_then(serde_json::Value::as_u64);
-        let trained = trained.map(|positions| positions as usize);
-        Ok(match (model.max_length(), trained) {
+        Ok(match (model.max_length(), self.positions()) {
             (Some(most), _) if all > most => Some(format!(
                 "up to {all} tokens are more than the {most} positions of the model: a text that is longer is continued from \
                  its last half alone"
@@ -115,6 +110,14 @@ impl SavedRun<'_> {
             )),
             _ => None,
         })
+    }
+
+    /// The number of positions that the model was made or trained for, whether or not it reads longer texts.
+    pub(super) fn positions(&self) -> Option<usize> {
+        let config = self.saved.model.config_json();
+        let said = |field| usize::try_from(config.get(field)?.as_u64()?).ok();
+        let trained = || said("max_position_embeddings").or_else(|| said("n_positions"));
+        self.saved.model.max_length().or_else(trained)
     }
 
     /// A generator that keeps the keys and values of `most` tokens.

@@ -10,20 +10,20 @@ const CONTEXT: usize = 2048;
 
 impl SavedRun<'_> {
     /// The language model on a device, for at most `most` texts at once of at most `context` tokens; without a number,
-    /// as many as it has positions, but 2048 at most.
+    /// as many as the positions that it was made or trained for, but 2048 at most.
     ///
     /// # Errors
-    /// A model that continues no texts, one that cannot be read, and more tokens than the model has positions.
+    /// A model that continues no texts, one that cannot be read, and more tokens than these positions.
     pub fn sequences(&self, context: Option<usize>, most: usize) -> Result<Sequences> {
         if let Some(reason) = self.goal().no_continuation() {
             return Err(Error::user(format!("{} {reason}", self.source().display())));
         }
-        let positions = self.saved.model.max_length();
+        let positions = self.positions();
         if let (Some(context), Some(positions)) = (context, positions)
             && context > positions
         {
             return Err(Error::user(format!(
-                "--context {context}: {} has {positions} positions; give at most as many",
+                "--context {context}: {} was made for {positions} positions; give at most as many",
                 self.source().display()
             )));
         }

@@ -1,12 +1,12 @@
-//! Requests to continue texts, and what happens to them.
+//! Requests to continue texts.
 
+use super::events::{Event, Outlet};
 use crate::given::Prompt;
+use crate::memory::Share;
 use crate::queue::Waiting;
 use crate::refusal::Refusal;
 use lessen_train::Sampling;
 use std::time::Instant;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// A request to continue texts.
 pub struct ContinueJob {
@@ -27,41 +27,9 @@ pub struct ContinueJob {
     /// When its client stops waiting.
     pub deadline: Instant,
     /// Where the texts go.
-    pub events: UnboundedSender<Event>,
+    pub events: Outlet,
     /// The request's share of the memory for bodies, free again when its texts have ended.
-    pub _share: OwnedSemaphorePermit,
-}
-
-/// What happens to the texts of a request.
-#[derive(Debug)]
-pub enum Event {
-    /// The prompts are read, which have so many tokens.
-    Begun(usize),
-    /// A text goes on: its number, and what is added.
-    Piece(usize, String),
-    /// A text ends: its number, why, and its tokens.
-    End(usize, Finish, usize),
-    /// No more comes, because of this.
-    Refused(Refusal),
-}
-
-/// Why a text ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
-    /// A token that ends texts, or a stop string.
-    Stop,
-    /// The most tokens.
-    Length,
-}
-
-impl Finish {
-    /// The word of OpenAI's clients.
-    pub fn word(self) -> &'static str {
-        match self {
-            Finish::Stop => "stop",
-            Finish::Length => "length",
-        }
-    }
+    pub _share: Share,
 }
 
 impl Waiting for ContinueJob {

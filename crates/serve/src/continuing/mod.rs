@@ -1,6 +1,7 @@
 //! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
 //! end.
 
+mod events;
 mod job;
 mod prompts;
 
@@ -14,7 +15,8 @@ use lessen_train::{Next, Sampling, Sequences};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-pub use self::job::{ContinueJob, Event, Finish};
+pub use self::events::{Event, Events, Finish, events};
+pub use self::job::ContinueJob;
 
 /// A text that is continued, or a search for the best continuations of a prompt.
 struct Running<'a> {
@@ -59,6 +61,9 @@ pub fn run(
     }
 }
 
+/// What comes of a step of a text: nothing, or why its request is not answered.
+type Answered = std::result::Result<(), Refusal>;
+
 struct Worker<'a> {
     sequences: &'a mut Sequences,
     tokenizer: &'a Tokenizer,
@@ -81,8 +86,9 @@ impl Worker<'_> {
             Ok((prompts, most)) => {
                 let tokens = prompts.iter().map(Vec::len).sum();
                 self.metrics.read(tokens);
-                // A client that has gone is noticed at the next step.
-                let _ = job.events.send(Event::Begun(tokens));
+                if let Err(refusal) = job.events.send(Event::Begun(tokens)) {
+                    return job.refuse(refusal);
+                }
                 let begun = Begun {
                     job,
                     prompts,
@@ -210,31 +216,29 @@ impl Worker<'_> {
         };
         let id = running.request;
         let followed = match next {
-            Next::Token(token) => running.push(token).and_then(|(piece, end)| {
-                self.say(place, piece);
+            Next::Token(token) => running.push(token).map_err(Refusal::from).and_then(|(piece, end)| {
+                self.say(place, piece)?;
                 end.map_or(Ok(()), |finish| self.end(place, finish))
             }),
             Next::End { is_full } => self.end(place, if is_full { Finish::Length } else { Finish::Stop }),
             Next::Found(found) => self.found(place, &found),
-            Next::Failed(error) => return self.refuse(id, failed(error)),
+            Next::Failed(error) => Err(failed(error)),
         };
-        if let Err(error) = followed {
-            self.refuse(id, Refusal::from(error));
+        if let Err(refusal) = followed {
+            self.refuse(id, refusal);
         }
     }
 
     /// Sends a piece of a text, unless it is empty.
-    fn say(&self, place: usize, piece: String) {
-        if let Some(running) = self.running.get(&place).filter(|_| !piece.is_empty())
-            && let Some(begun) = self.requests.get(&running.request)
-        {
-            // A client that has gone is noticed before the next step.
-            let _ = begun.job.events.send(Event::Piece(running.text, piece));
+    fn say(&self, place: usize, piece: String) -> Answered {
+        match self.running.get(&place).filter(|_| !piece.is_empty()) {
+            Some(running) => self.send(running.request, Event::Piece(running.text, piece)),
+            None => Ok(()),
         }
     }
 
     /// Ends a text.
-    fn end(&mut self, place: usize, finish: Finish) -> Result<()> {
+    fn end(&mut self, place: usize, finish: Finish) -> Answered {
         let Some(mut running) = self.running.remove(&place) else {
             return Ok(());
         };
@@ -245,13 +249,13 @@ impl Worker<'_> {
         } else {
             finish
         };
-        self.send(running.request, running.text, rest, finish, running.tokens.len());
+        self.send_end(running.request, running.text, rest, finish, running.tokens.len())?;
         self.end_turn(running.request);
         Ok(())
     }
 
     /// Ends a search: the best texts are those of the request.
-    fn found(&mut self, place: usize, found: &[Vec<i32>]) -> Result<()> {
+    fn found(&mut self, place: usize, found: &[Vec<i32>]) -> Answered {
         let Some(running) = self.running.remove(&place) else {
             return Ok(());
         };
@@ -268,20 +272,25 @@ impl Worker<'_> {
                 true => Finish::Stop,
                 false => Finish::Length,
             };
-            self.send(running.request, running.text + number, text, finish, tokens.len());
+            self.send_end(running.request, running.text + number, text, finish, tokens.len())?;
         }
         self.end_turn(running.request);
         Ok(())
     }
 
     /// Sends the rest of a text, and its end.
-    fn send(&self, id: u64, text: usize, rest: String, finish: Finish, tokens: usize) {
-        let Some(begun) = self.requests.get(&id) else { return };
-        // A client that has gone is noticed before the next step.
+    fn send_end(&self, id: u64, text: usize, rest: String, finish: Finish, tokens: usize) -> Answered {
         if !rest.is_empty() {
-            let _ = begun.job.events.send(Event::Piece(text, rest));
+            self.send(id, Event::Piece(text, rest))?;
         }
-        let _ = begun.job.events.send(Event::End(text, finish, tokens));
+        self.send(id, Event::End(text, finish, tokens))
+    }
+
+    /// Sends what happens to a request. A client that has gone is noticed before the next step.
+    fn send(&self, id: u64, event: Event) -> Answered {
+        self.requests
+            .get(&id)
+            .map_or(Ok(()), |begun| begun.job.events.send(event))
     }
 
     /// Ends a turn of a request.

@@ -11,6 +11,9 @@ use crate::reply::Reply;
 use crate::service::{Served, Service};
 use hyper::StatusCode;
 use lessen_run::chat::{ChatOptions, ChatTemplate, Fault, Message};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::timeout_at;
 
 /// Answers the messages of a request.
 ///
@@ -40,7 +43,7 @@ pub async fn chat(service: &Service, body: Read) -> Result<Reply, Refusal> {
         .into_iter()
         .map(ChatMessage::said)
         .collect::<Result<_, _>>()?;
-    let prompt = rendered(ChatTemplate::clone(template), said).await?;
+    let prompt = rendered(service, template, said).await?;
     let asked = Asked {
         objects: Objects::Chat,
         prompts: vec![Prompt::Text(prompt)],
@@ -52,14 +55,19 @@ pub async fn chat(service: &Service, body: Read) -> Result<Reply, Refusal> {
     answer(service, request, asked).await
 }
 
-/// The prompt of messages. A template may take seconds, in which other requests are answered.
-async fn rendered(template: ChatTemplate, messages: Vec<Message>) -> Result<String, Refusal> {
-    let rendering = move || template.prompt_or_fault(&messages, &ChatOptions::default());
+/// The prompt of messages. A thread of its own fills the template, so that a long one keeps no other client waiting.
+///
+/// # Errors
+/// A template that takes too long, exceeds its bounds or refuses the messages.
+async fn rendered(service: &Service, template: &Arc<ChatTemplate>, messages: Vec<Message>) -> Result<String, Refusal> {
     let failed = |message: &str| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message).with_code("chat_template");
-    match tokio::task::spawn_blocking(rendering).await {
-        Ok(Ok(prompt)) => Ok(prompt),
-        Ok(Err((Fault::Request, error))) => Err(Refusal::field("messages", error.message())),
-        Ok(Err((Fault::Template, error))) => Err(failed(error.message())),
-        Err(_) => Err(failed("the chat template could not be applied; ask again")),
+    let (template, mut thread) = (template.clone(), JoinSet::new());
+    thread.spawn_blocking(move || template.prompt_or_fault(&messages, &ChatOptions::default()));
+    match timeout_at(service.deadline().into(), thread.join_next()).await {
+        Ok(Some(Ok(Ok(prompt)))) => Ok(prompt),
+        Ok(Some(Ok(Err((Fault::Request, error))))) => Err(Refusal::field("messages", error.message())),
+        Ok(Some(Ok(Err((Fault::Template, error))))) => Err(failed(error.message())),
+        Ok(_) => Err(failed("the chat template could not be applied; ask again")),
+        Err(_) => Err(Refusal::late(service.seconds())),
     }
 }

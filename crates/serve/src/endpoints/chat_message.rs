@@ -21,10 +21,16 @@ pub struct ChatMessage {
     tool_calls: Given,
     #[serde(default)]
     tool_call_id: Given,
+    #[serde(default)]
+    function_call: Given,
+    #[serde(default)]
+    audio: Given,
+    #[serde(default)]
+    annotations: Given,
 }
 
-/// What a message says: a text, or parts that are texts, which stand on lines of their own.
-struct Content(String);
+/// What a message says: a text, or parts that are texts, which stand on lines of their own; none where it is `null`.
+struct Content(Option<String>);
 
 /// A part of a message.
 #[derive(Deserialize)]
@@ -46,8 +52,12 @@ impl<'de> Deserialize<'de> for Content {
                 f.write_str("a string or a list of parts with a text each")
             }
 
+            fn visit_unit<E>(self) -> Result<Content, E> {
+                Ok(Content(None))
+            }
+
             fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-                Ok(Content(text.to_string()))
+                Ok(Content(Some(text.to_string())))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Content, A::Error> {
@@ -59,7 +69,7 @@ impl<'de> Deserialize<'de> for Content {
                     )));
                 }
                 let texts: Vec<String> = parts.into_iter().map(|part| part.text).collect();
-                Ok(Content(texts.join("\n")))
+                Ok(Content(Some(texts.join("\n"))))
             }
         }
 
@@ -79,6 +89,15 @@ impl ChatMessage {
         let tools = "calls of tools are not built; leave it out";
         self.tool_calls.only("messages.tool_calls", &[Given::List(0)], tools)?;
         self.tool_call_id.only("messages.tool_call_id", &[], tools)?;
-        Ok(Message::new(&self.role, &self.content.0))
+        self.function_call.only("messages.function_call", &[], tools)?;
+        self.audio.only("messages.audio", &[], unread)?;
+        self.annotations
+            .only("messages.annotations", &[Given::List(0)], unread)?;
+        match self.content.0 {
+            Some(text) => Ok(Message::new(&self.role, &text)),
+            // As OpenAI's own answers have it, where they say nothing.
+            None if self.role == "assistant" => Ok(Message::new(&self.role, "")),
+            None => Err(Refusal::field("messages.content", "is null; give a text")),
+        }
     }
 }

@@ -3,14 +3,13 @@
 use super::generation_request::GenerationRequest;
 use super::streaming::{Heading, Objects, stream, whole};
 use crate::body::{Read, parse};
-use crate::continuing::{ContinueJob, Event};
+use crate::continuing::{ContinueJob, Event, events};
 use crate::given::Prompt;
+use crate::memory::Share;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::service::{Served, Service};
 use hyper::StatusCode;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout_at;
 
 /// The most tokens to add where neither a request nor the model says it, as OpenAI has it.
@@ -64,7 +63,7 @@ pub struct Asked {
     /// `generation_config.json`, or else to the context.
     pub tokens: Option<(usize, &'static str)>,
     /// The request's share of the memory for bodies.
-    pub share: OwnedSemaphorePermit,
+    pub share: Share,
 }
 
 /// Continues prompts, and answers at once or as texts come.
@@ -93,7 +92,7 @@ pub async fn answer(service: &Service, mut request: GenerationRequest, asked: As
             ..Refusal::field(asked.field, message).with_code("too_many_texts")
         });
     }
-    let (events, mut from) = unbounded_channel();
+    let (outlet, mut from) = events(&service.answers);
     let deadline = service.deadline();
     queue.push(ContinueJob {
         prompts: asked.prompts,
@@ -104,11 +103,11 @@ pub async fn answer(service: &Service, mut request: GenerationRequest, asked: As
         tokens: asked.tokens,
         stops: request.stops(stops)?,
         deadline,
-        events,
+        events: outlet,
         _share: asked.share,
     })?;
     // Mistakes of prompts get a status of their own, also where texts are streamed.
-    let prompt_tokens = match timeout_at(deadline.into(), from.recv()).await {
+    let prompt_tokens = match timeout_at(deadline.into(), from.next()).await {
         Ok(Some(Event::Begun(tokens))) => tokens,
         Ok(Some(Event::Refused(refusal))) => return Err(refusal),
         Ok(_) => return Err(Refusal::stopping()),

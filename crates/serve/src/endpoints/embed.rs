@@ -3,13 +3,13 @@
 use super::predict::check_direction;
 use crate::body::parse;
 use crate::given::{Given, Prompt, Prompts, Texts};
+use crate::memory::Share;
 use crate::refusal::Refusal;
-use crate::reply::{Reply, json};
+use crate::reply::{Reply, counted_json};
 use crate::service::{Served, Service};
 use crate::texts::TextsReply;
 use lessen_run::embedding::normalize;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// The fields of a request to `/embed`.
 #[derive(Deserialize)]
@@ -17,19 +17,15 @@ use serde_json::json;
 struct EmbedRequest {
     inputs: Texts,
     #[serde(default)]
-    truncate: bool,
+    truncate: Option<bool>,
     #[serde(default)]
     truncation_direction: Given,
-    #[serde(default = "yes")]
-    normalize: bool,
+    #[serde(default)]
+    normalize: Option<bool>,
     #[serde(default)]
     prompt_name: Given,
     #[serde(default)]
     dimensions: Option<usize>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// The fields of a request to `/v1/embeddings`.
@@ -75,6 +71,22 @@ struct Embedding {
     embedding: Vector,
 }
 
+/// The answer of `/v1/embeddings`.
+#[derive(Serialize)]
+struct Embeddings<'a> {
+    object: &'static str,
+    data: Vec<Embedding>,
+    model: &'a str,
+    usage: Usage,
+}
+
+/// The numbers of tokens that were read.
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: usize,
+    total_tokens: usize,
+}
+
 /// Answers by a list of vectors, one for each text.
 ///
 /// # Errors
@@ -89,11 +101,12 @@ pub async fn embed(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
     request.prompt_name.only("prompt_name", &[], why)?;
     let how = How {
         field: "inputs",
-        truncate: Some(request.truncate),
+        truncate: Some(request.truncate.unwrap_or(false)),
         dimensions: request.dimensions,
-        normalize: Some(request.normalize),
+        normalize: Some(request.normalize.unwrap_or(true)),
     };
-    Ok(json(&vectors(service, request.inputs.into_vec(), how).await?.answers))
+    let (reply, share) = vectors(service, request.inputs.into_vec(), how).await?;
+    counted_json(&reply.answers, share)
 }
 
 /// Answers by an object with vectors, one for each text.
@@ -119,7 +132,7 @@ pub async fn embeddings(service: &Service, body: &[u8]) -> Result<Reply, Refusal
         dimensions: request.dimensions,
         normalize: None,
     };
-    let reply = vectors(service, texts.collect::<Result<_, _>>()?, how).await?;
+    let (reply, share) = vectors(service, texts.collect::<Result<_, _>>()?, how).await?;
     let encoding = request.encoding_format.unwrap_or_default();
     let written = |vector: Vec<f32>| match encoding {
         Encoding::Float => Vector::Float(vector),
@@ -133,12 +146,16 @@ pub async fn embeddings(service: &Service, body: &[u8]) -> Result<Reply, Refusal
         index,
         embedding: written(vector),
     });
-    Ok(json(&json!({
-        "object": "list",
-        "data": all.collect::<Vec<_>>(),
-        "model": service.options.name,
-        "usage": { "prompt_tokens": reply.tokens, "total_tokens": reply.tokens },
-    })))
+    let answer = Embeddings {
+        object: "list",
+        data: all.collect(),
+        model: &service.options.name,
+        usage: Usage {
+            prompt_tokens: reply.tokens,
+            total_tokens: reply.tokens,
+        },
+    };
+    counted_json(&answer, share)
 }
 
 /// What the endpoints say differently.
@@ -152,7 +169,7 @@ struct How {
 }
 
 /// The vectors of texts.
-async fn vectors(service: &Service, texts: Vec<String>, how: How) -> Result<TextsReply<Vec<f32>>, Refusal> {
+async fn vectors(service: &Service, texts: Vec<String>, how: How) -> Result<(TextsReply<Vec<f32>>, Share), Refusal> {
     let Served::Embeddings {
         width,
         normalizes,
@@ -166,9 +183,9 @@ async fn vectors(service: &Service, texts: Vec<String>, how: How) -> Result<Text
         return Err(Refusal::field("dimensions", message).with_code("unsupported_value"));
     }
     let texts = texts.into_iter().map(|text| (text, None)).collect();
-    let mut reply = service.ask_texts(queue, texts, how.field, how.truncate).await?;
+    let (mut reply, share) = service.ask_texts(queue, texts, how.field, how.truncate).await?;
     if how.normalize.unwrap_or(*normalizes) {
         reply.answers.iter_mut().for_each(|vector| normalize(vector));
     }
-    Ok(reply)
+    Ok((reply, share))
 }

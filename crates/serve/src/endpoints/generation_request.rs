@@ -69,7 +69,7 @@ pub struct GenerationRequest {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct StreamOptions {
-    pub include_usage: bool,
+    pub include_usage: Option<bool>,
     /// Padding of events, which changes no content.
     #[serde(rename = "include_obfuscation")]
     pub _include_obfuscation: Given,
@@ -100,7 +100,12 @@ impl GenerationRequest {
                 "stream_options",
                 "is for \"stream\": true; leave it out",
             )),
-            options => Ok((stream, options.as_ref().is_some_and(|options| options.include_usage))),
+            options => Ok((
+                stream,
+                options
+                    .as_ref()
+                    .is_some_and(|options| options.include_usage == Some(true)),
+            )),
         }
     }
 
@@ -109,20 +114,20 @@ impl GenerationRequest {
     /// # Errors
     /// The first of these fields.
     pub fn check_unbuilt(&self) -> Result<(), Refusal> {
-        let (off, one) = (Given::Bool(false), Given::Number(1.0));
+        let (off, zero, one) = (Given::Bool(false), Given::Number(0.0), Given::Number(1.0));
         let word = |text: &str| Given::Text(text.to_string());
         let (none, empty) = ([Given::List(0)], [Given::Object(0)]);
         let fields: [(&str, &Given, &[Given], &str); 13] = [
             (
                 "logprobs",
                 &self.logprobs,
-                std::slice::from_ref(&off),
+                &[off.clone(), zero.clone()],
                 "log-probabilities are not given; leave it out",
             ),
             (
                 "top_logprobs",
                 &self.top_logprobs,
-                &[],
+                std::slice::from_ref(&zero),
                 "log-probabilities are not given; leave it out",
             ),
             ("logit_bias", &self.logit_bias, &empty, "is not built; leave it out"),
@@ -175,7 +180,12 @@ impl GenerationRequest {
                 &[],
                 "nothing is searched; leave it out",
             ),
-            ("verbosity", &self.verbosity, &[], "is not built; leave it out"),
+            (
+                "verbosity",
+                &self.verbosity,
+                &[word("medium")],
+                "is not built; leave it out",
+            ),
         ];
         for (name, given, plain, why) in fields {
             given.only(name, plain, why)?;

@@ -3,7 +3,7 @@
 use crate::body::parse;
 use crate::given::{Given, Pairs};
 use crate::refusal::Refusal;
-use crate::reply::{Reply, json};
+use crate::reply::{Reply, counted_json};
 use crate::service::{Served, Service};
 use lessen_run::saved_run::{Prediction, RawAnswer};
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 struct PredictRequest {
     inputs: Pairs,
     #[serde(default)]
-    truncate: bool,
+    truncate: Option<bool>,
     #[serde(default)]
     truncation_direction: Given,
     #[serde(default)]
-    raw_scores: bool,
+    raw_scores: Option<bool>,
 }
 
 /// A class and its probability, or its logit.
@@ -42,17 +42,17 @@ pub async fn predict(service: &Service, body: &[u8]) -> Result<Reply, Refusal> {
         Pairs::One(text) => (vec![text], true),
         Pairs::Many(texts) => (texts, false),
     };
-    let reply = service
-        .ask_texts(queue, texts, "inputs", Some(request.truncate))
+    let (reply, share) = service
+        .ask_texts(queue, texts, "inputs", Some(request.truncate.unwrap_or(false)))
         .await?;
     let mut scores = Vec::with_capacity(reply.answers.len());
     for answer in &reply.answers {
-        scores.push(scored(labels, answer, request.raw_scores));
+        scores.push(scored(labels, answer, request.raw_scores.unwrap_or(false)));
     }
-    Ok(match (is_one, scores.first()) {
-        (true, Some(one)) => json(one),
-        _ => json(&scores),
-    })
+    match (is_one, scores.first()) {
+        (true, Some(one)) => counted_json(one, share),
+        _ => counted_json(&scores, share),
+    }
 }
 
 /// Refuses to cut texts at their start.

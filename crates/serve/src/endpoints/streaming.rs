@@ -1,13 +1,12 @@
 //! Continued texts as OpenAI's clients read them: whole, or as server-sent events.
 
-use crate::continuing::{Event, Finish};
+use crate::continuing::{Event, Events, Finish};
 use crate::refusal::Refusal;
-use crate::reply::{Parts, Reply, event, events, json};
+use crate::reply::{Parts, Reply, counted_json, event, events};
 use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The objects of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +93,11 @@ impl Heading {
 ///
 /// # Errors
 /// A request that is refused on the way.
-pub async fn whole(heading: &Heading, mut from: UnboundedReceiver<Event>) -> Result<Reply, Refusal> {
+pub async fn whole(heading: &Heading, mut from: Events) -> Result<Reply, Refusal> {
     let mut texts = vec![String::new(); heading.texts];
     let (mut ends, mut added) = (vec![None; heading.texts], 0);
     while ends.contains(&None) {
-        match from.recv().await {
+        match from.next().await {
             Some(Event::Piece(text, piece)) => texts[text].push_str(&piece),
             Some(Event::End(text, finish, tokens)) => {
                 ends[text] = Some(finish);
@@ -113,11 +112,11 @@ pub async fn whole(heading: &Heading, mut from: UnboundedReceiver<Event>) -> Res
     let choices = all.filter_map(|(index, (text, end))| Some(heading.choice(index, text, end?)));
     let mut object = heading.object(false, choices.collect());
     object.insert("usage".into(), heading.usage(added));
-    Ok(json(&object))
+    counted_json(&object, from.into_share())
 }
 
 /// Sends texts as they come.
-pub fn stream(heading: Heading, from: UnboundedReceiver<Event>, has_usage: bool) -> Reply {
+pub fn stream(heading: Heading, from: Events, has_usage: bool) -> Reply {
     let mut stream = Stream {
         left: heading.texts,
         heading,
@@ -139,7 +138,7 @@ pub fn stream(heading: Heading, from: UnboundedReceiver<Event>, has_usage: bool)
 /// A stream of events.
 struct Stream {
     heading: Heading,
-    from: UnboundedReceiver<Event>,
+    from: Events,
     /// Whether the client asked for the number of tokens.
     has_usage: bool,
     /// Texts that have not ended.
@@ -198,7 +197,8 @@ impl Parts for Stream {
             if self.is_ended {
                 return Poll::Ready(None);
             }
-            match self.from.poll_recv(cx) {
+            self.from.free();
+            match self.from.poll_next(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(happened)) => self.follow(happened),
                 Poll::Ready(None) => self.follow(Event::Refused(Refusal::stopping())),

@@ -17,8 +17,7 @@ fn a_body_that_is_too_large_is_refused_and_the_client_sees_it() {
     assert!(message.contains("1000 bytes (--max-body)"), "{message}");
     // One that does not say its size.
     let mut stream = server.connect();
-    let head =
-        "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     for _ in 0..40 {
         // The server may have stopped listening.
@@ -35,8 +34,7 @@ fn slow_and_broken_clients_are_let_go() {
     let mut head = server.connect();
     head.write_all(b"POST /predict HTTP/1.1\r\nhost:").unwrap();
     let mut body = server.connect();
-    let begun =
-        "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{\"in";
+    let begun = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{\"in";
     body.write_all(begun.as_bytes()).unwrap();
     let mut silent = server.connect();
     assert!(Answer::read(head).refusal(408, "").contains("--timeout"));
@@ -50,13 +48,13 @@ fn slow_and_broken_clients_are_let_go() {
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
         b"GET /health\r\n\r\n",
-        b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: x\r\n\r\n",
-        b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
+        b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: x\r\n\r\n",
+        b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
         b"POST  HTTP/9.9\r\n\r\n",
     ] {
         assert_eq!(server.send(bytes).status, 400, "{bytes:?}");
     }
-    let long = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(200_000));
+    let long = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "a".repeat(200_000));
     assert!([400, 414, 431].contains(&server.send(long.as_bytes()).status));
     server.post("/predict", ASK).ok();
 }
@@ -129,19 +127,38 @@ fn a_stopped_server_finishes_what_it_has_begun_and_its_port_is_free() {
 }
 
 #[test]
-fn connections_beyond_the_bound_wait() {
+fn clients_beyond_the_bound_take_the_place_of_the_idlest_one() {
     let server = Server::start(classifier(), |limits| limits.connections = 2);
-    let held = [server.connect(), server.connect()];
-    thread::sleep(Duration::from_millis(50));
-    let waiting = thread::scope(|scope| {
-        let asked = scope.spawn(|| server.get("/health"));
-        thread::sleep(Duration::from_millis(50));
-        assert!(!asked.is_finished());
-        drop(held);
-        asked.join().unwrap()
-    });
-    assert_eq!(waiting.status, 200);
+    let mut first = server.connect();
+    first
+        .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .unwrap();
+    assert!(first.read(&mut [0; 1000]).unwrap() > 0);
+    // 32 more may come than are answered at once.
+    let others: Vec<_> = (0..33).map(|_| server.connect()).collect();
+    server.get("/health").ok();
+    server.post("/predict", ASK).ok();
+    assert_eq!(first.read(&mut [0; 10]).unwrap(), 0, "it was idle for the longest time");
     assert!(server.bytes.is_none_or(|bytes| bytes > 1 << 20));
+    drop(others);
+}
+
+#[test]
+fn health_is_told_while_as_many_requests_are_answered_as_can_be() {
+    let server = Server::start(language_model(), |limits| {
+        (limits.connections, limits.sequences, limits.texts) = (1, 1, 4096);
+    });
+    let long = json!({ "prompt": vec!["ab"; 32], "max_tokens": 60, "n": 128, "stream": true }).to_string();
+    let mut reader = server.connect();
+    reader.write_all(&request("/v1/completions", &long)).unwrap();
+    assert!(reader.read(&mut [0; 100]).unwrap() > 0);
+    let short = json!({ "prompt": "ab", "max_tokens": 2 }).to_string();
+    let answer = server.post("/v1/completions", &short);
+    assert!(answer.head.contains("retry-after: 1"), "{answer:?}");
+    assert!(answer.refusal(503, "").contains("--connections"), "{answer:?}");
+    server.get("/health").ok();
+    assert_eq!(server.get("/metrics").status, 200);
+    drop(reader);
 }
 
 #[test]

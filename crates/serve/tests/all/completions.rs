@@ -328,3 +328,29 @@ fn what_is_added_begins_with_the_space_of_its_first_word() {
         assert_eq!(pieces, texts);
     }
 }
+
+#[test]
+fn a_text_is_no_longer_than_the_positions_that_a_model_was_made_for() {
+    let server = Server::start(rotary_language_model(), |_| {});
+    let ask = |prompt: String, tokens: usize| {
+        let body = json!({ "prompt": prompt, "max_tokens": tokens, "temperature": 0 });
+        server.post(PATH, &body.to_string())
+    };
+    assert_eq!(ask("a".repeat(60), 4).ok()["usage"]["total_tokens"], 64);
+    let message = ask("a".repeat(100), 2).refusal(400, "prompt");
+    assert!(message.contains("a text can have 64"), "{message}");
+    let message = ask("a".repeat(60), 5).refusal(400, "max_tokens");
+    assert!(message.contains("at most 4"), "{message}");
+    let run = SavedRun::open(
+        rotary_language_model(),
+        WhichModel::Last,
+        AdapterOptions::default(),
+        &cpu,
+    )
+    .unwrap();
+    let message = run.sequences(Some(65), 1).err().unwrap().to_string();
+    assert!(
+        message.contains("--context 65") && message.contains("64 positions"),
+        "{message}"
+    );
+}

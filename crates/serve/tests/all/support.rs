@@ -8,7 +8,7 @@ use lessen_run::folder::WhichModel;
 use lessen_run::recipe;
 use lessen_run::saved_run::{AdapterOptions, SavedRun};
 use lessen_run::training::{Request, train};
-use lessen_serve::{Announcement, Limits, Model, Options, Stop, serve};
+use lessen_serve::{Access, Announcement, Limits, Model, Options, Stop, serve};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -78,6 +78,16 @@ pub fn language_model() -> &'static Path {
     })
 }
 
+/// A language model of 64 rotary positions.
+pub fn rotary_language_model() -> &'static Path {
+    static MODEL: OnceLock<PathBuf> = OnceLock::new();
+    MODEL.get_or_init(|| {
+        let recipe = "[model]\nkind = \"gpt2\"\nposition = \"rope\"\nlayers = 1\nwidth = 16\nheads = 2\nffn = 32\n\
+             [data]\nformat = \"text\"\nmax_length = 64\n[train]\nbatch = 4\nsteps = 2\neval_every = 0\n";
+        trained("rotary", recipe, &[("text.txt", "abcabcabc\n".repeat(80))])
+    })
+}
+
 /// A folder with the language model of the tests and further files, which stays until the process ends.
 pub fn language_model_with(files: &[(&str, &str)]) -> PathBuf {
     let dir = tempfile::tempdir().unwrap().keep();
@@ -112,12 +122,17 @@ impl Server {
 
     /// The same of a model that embeds texts, or that does not.
     pub fn start_with(model: &Path, port: u16, embeds: bool, change: impl FnOnce(&mut Limits)) -> Server {
-        let (model, stop, (ready, is_ready)) = (model.to_path_buf(), Stop::default(), channel());
         let mut limits = Limits {
             time: Duration::from_secs(20),
             ..Limits::default()
         };
         change(&mut limits);
+        Server::start_for(model, port, embeds, limits, Access::default())
+    }
+
+    /// The same for clients with this access.
+    pub fn start_for(model: &Path, port: u16, embeds: bool, limits: Limits, access: Access) -> Server {
+        let (model, stop, (ready, is_ready)) = (model.to_path_buf(), Stop::default(), channel());
         let own = stop.clone();
         let thread = thread::spawn(move || {
             let options = Options {
@@ -125,6 +140,7 @@ impl Server {
                 port,
                 name: "tiny".to_string(),
                 limits,
+                access,
             };
             let announce = &mut |announcement: &Announcement| {
                 ready.send(announcement.clone()).unwrap();
