@@ -1,5 +1,5 @@
-//! The commands and keys that README.md, CONTRIBUTING.md and docs/ name: each command is parsed as a shell would hand it
-//! over, and its assignments are read as recipes' are. With `LESSEN_LONG=1` those that need no files are run, too.
+//! The commands and keys that README.md, CONTRIBUTING.md and docs/ name: each command is parsed as a shell would hand
+//! it over, and its assignments are read as recipes' are. With `LESSEN_LONG=1` those that need no files are run, too.
 //!
 //! A block marked ```` ```sh files ```` has commands that need files of the reader. So has a command with a word in
 //! capitals, such as FILE or RUN; RECIPE stands for any recipe.
@@ -29,6 +29,9 @@ const ENDINGS: [&str; 10] = [
     "png",
     "npz",
 ];
+
+/// Blocks of commands: those that run as they stand, and those that need files of the reader.
+const BLOCKS: [&str; 2] = ["sh", "sh files"];
 
 /// A command, as a page has it.
 struct Documented {
