@@ -12,11 +12,14 @@ use crate::error::{Error, Result};
 /// # Errors
 /// A file that is read.
 pub fn keep_sources(written: &Path, read: &[PathBuf]) -> Result<()> {
-    let Ok(place) = written.canonicalize() else {
+    let Ok(content) = written.canonicalize() else {
         return Ok(());
     };
+    // A link in a folder belongs to it, wherever it leads.
+    let folder = written.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let place = folder.unwrap_or(Path::new(".")).canonicalize().unwrap_or_default();
     let is_read = |source: &&PathBuf| match source.canonicalize() {
-        Ok(folder) if folder.is_dir() => place.starts_with(folder),
+        Ok(folder) if folder.is_dir() => content.starts_with(&folder) || place.starts_with(&folder),
         _ => is_same_file(written, source).unwrap_or(false),
     };
     match read.iter().find(is_read) {
@@ -48,7 +51,9 @@ mod tests {
         if cfg!(unix) {
             #[cfg(unix)]
             std::os::unix::fs::symlink("file", at("soft")).unwrap();
-            names.push("soft");
+            #[cfg(unix)]
+            std::os::unix::fs::symlink("../other", at("folder/away")).unwrap();
+            names.extend(["soft", "folder/away"]);
         }
         let read = [at("missing"), at("file"), at("folder")];
         for name in names {

@@ -1,6 +1,6 @@
 //! Names that Lessen makes for values of a file's graphs in memory. They begin with a character with which no name of a
-//! file begins, as [`Model`](crate::Model) refuses such files, so that neither can be the other. Names that are written to files are
-//! new ones beside those of the file; see [`unused`](crate::edit::unused).
+//! file begins, as [`Model`](crate::Model) refuses such files, so that neither can be the other. Names that are written
+//! to files are new ones beside those of the file; see [`unused`](crate::edit::unused).
 
 use std::fmt;
 

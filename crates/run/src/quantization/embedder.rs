@@ -18,8 +18,8 @@ use crate::folder::WhichModel;
 use crate::saved_run::{LENGTH, random_texts};
 use crate::task::reader::Reader;
 
-/// Writes a model that embeds texts; see [`quantize_folder`](super::quantize_folder). What describes its modules, and the
-/// layers after its Transformer, are copied.
+/// Writes a model that embeds texts; see [`quantize_folder`](super::quantize_folder). What describes its modules, and
+/// the layers after its Transformer, are copied.
 ///
 /// # Errors
 /// As [`quantize_folder`](super::quantize_folder), and data to calibrate on.

@@ -38,9 +38,9 @@ impl Chosen {
 
     /// A session for inference with parameters of a folder, all of which are zeros.
     ///
-    /// In 8 bits, matrices that the folder has in floats beside integers are `f32`. In 4 bits, those that it has in such
-    /// codes keep them; all others have codes of 8 bits where the folder says the precision, and of 4 bits where that was
-    /// asked for.
+    /// In 8 bits, matrices that the folder has in floats beside integers are `f32`. In 4 bits, those that it has in
+    /// such codes keep them; all others have codes of 8 bits where the folder says the precision, and of 4 bits where
+    /// that was asked for.
     ///
     /// # Errors
     /// A file of the folder that is damaged, and memory that the device does not have.
