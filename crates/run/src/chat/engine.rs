@@ -140,7 +140,7 @@ fn namespace(initial: Option<Value>, named: Kwargs) -> Result<Value, Error> {
         attributes.insert(name.to_string(), named.peek(name)?);
     }
     named.assert_all_used().ok();
-    let (attributes,) = from_args(&[Value::from_iter(attributes)])?;
+    let (attributes,) = from_args(&[Value::from(attributes)])?;
     minijinja::functions::namespace(attributes)
 }
 
@@ -215,12 +215,10 @@ fn without_generation(source: &str) -> Cow<'_, str> {
     let mut whole = String::new();
     let mut rest = source;
     while let Some(start) = rest.find("{%") {
-        let Some(length) = rest[start..].find("%}") else { break };
-        let (before, block, after) = (
-            &rest[..start],
-            &rest[start + 2..start + length],
-            &rest[start + length + 2..],
-        );
+        let (before, inside) = (&rest[..start], &rest[start + 2..]);
+        let Some((block, after)) = inside.split_once("%}") else {
+            break;
+        };
         let is_control = |character: char| character == '-' || character == '+';
         let word = block.trim_matches(is_control).trim();
         let replaced = match word {

@@ -18,7 +18,14 @@ fn messages() -> Vec<Message> {
 }
 
 fn applied(source: &str) -> Result<String, (Fault, lessen_base::Error)> {
-    ChatTemplate::of_source(source).prompt_or_fault(&messages(), &ChatOptions::default())
+    let options = ChatOptions {
+        variables: ["bos_token", "eos_token"]
+            .map(|name| (name.to_string(), "<s>".into()))
+            .into_iter()
+            .collect(),
+        ..ChatOptions::default()
+    };
+    ChatTemplate::of_source(source).prompt_or_fault(&messages(), &options)
 }
 
 /// Statements again and again.
@@ -315,8 +322,8 @@ const REAL: [&str; 5] = [
      {% endset %}{{ line|indent(2) }}{% endfor %}{{ loops.texts|batch(2)|map('join', ' ')|list }}{{ {'a': [1, 2.5, none, true]}|tojson }}",
 ];
 
-/// Parts that grow, deepen or repeat what they get into.
-const PARTS: [&str; 32] = [
+/// Parts of expressions and tags that grow, deepen or repeat what they get into.
+const PARTS: [&str; 24] = [
     "-",
     "not ",
     "(",
@@ -328,7 +335,6 @@ const PARTS: [&str; 32] = [
     "*",
     "**",
     "999999999999",
-    "|",
     "|tojson",
     "|join",
     "|list",
@@ -337,45 +343,71 @@ const PARTS: [&str; 32] = [
     ".format(1)",
     "{:>99999999}",
     "range(99999)",
-    "ns",
-    "loops",
-    "messages",
     "namespace(a=messages)",
-    "{% for x in messages %}",
-    "{% endfor %}",
-    "{% set ns.x = [ns, ns.last] %}",
-    "{% set loops.texts = [loops.texts, loops.texts] %}",
-    "{{ show(messages) }}",
-    "{% if messages %}",
-    "{% endif %}",
-    "{% set messages = messages + messages %}",
+    "{%",
+    "%}",
+    "{{",
+    "}}",
 ];
+
+/// Statements that do so wherever a statement may stand.
+const STATEMENTS: [&str; 14] = [
+    "{% set messages = messages + messages %}",
+    "{% set messages = messages * 3 %}",
+    "{% set x = [x, x, messages] %}",
+    "{% set x = {'a': x, 'b': x} %}",
+    "{% set x = 'ab' ~ x ~ x %}",
+    "{% set x = (x|string) * 9 %}",
+    "{% set ns = namespace(x='a') %}{% for i in range(30) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% for i in range(300) %}{% set ns.x = [ns.x] %}{% endfor %}",
+    "{% set ns = namespace() %}{% set ns.ns = ns %}",
+    "{% macro f(x) %}{{ f([x, x]) }}{% endmacro %}{{ f(1) }}",
+    "{{ x }}",
+    "{{ x|tojson }}{{ x == [x] }}",
+    "{% for i in range(9) %}{% for j in range(99) %}{{ messages|length }}{% endfor %}{% endfor %}",
+    "{{ '{:>999}'.format(messages|length) }}",
+];
+
+/// Changes a template at random.
+fn changed(source: &mut String, random: &mut SplitMix64) {
+    let mut below = |most: usize| random.below(most as u64) as usize;
+    if below(3) > 0 {
+        let places: Vec<usize> = source.match_indices("{%").map(|(place, _)| place).collect();
+        let place = if places.is_empty() {
+            0
+        } else {
+            places[below(places.len())]
+        };
+        let statement = STATEMENTS[below(STATEMENTS.len())].repeat(1 + below(40));
+        return source.insert_str(place, &statement);
+    }
+    let place = below(source.len() + 1);
+    let end = (place + below(40)).min(source.len());
+    if !source.is_char_boundary(place) || !source.is_char_boundary(end) {
+        return;
+    }
+    match below(3) {
+        0 => source.replace_range(place..end, ""),
+        1 => {
+            let copy = source[place..end].repeat(1 + below(300));
+            source.insert_str(place, &copy);
+        }
+        _ => source.insert_str(place, &PARTS[below(PARTS.len())].repeat(1 + below(3))),
+    }
+}
 
 #[test]
 fn a_thousand_changed_templates_end_within_their_bounds() {
     let seed = 57;
     let mut random = SplitMix64::new(seed);
+    for source in REAL {
+        applied(source).unwrap_or_else(|(_, error)| panic!("{error}"));
+    }
     let (mut prompts, mut refused) = (0, 0);
-    let is_edge = |text: &str, place: usize| text.is_char_boundary(place);
     for case in 0..1200 {
         let mut source = REAL[random.below(REAL.len() as u64) as usize].to_string();
-        for _ in 0..1 + random.below(4) {
-            let place = random.below(source.len() as u64 + 1) as usize;
-            let end = (place + random.below(40) as usize).min(source.len());
-            if !is_edge(&source, place) || !is_edge(&source, end) {
-                continue;
-            }
-            match random.below(4) {
-                0 => source.replace_range(place..end, ""),
-                1 => {
-                    let copy = source[place..end].repeat(1 + random.below(300) as usize);
-                    source.insert_str(place, &copy);
-                }
-                _ => {
-                    let part = PARTS[random.below(PARTS.len() as u64) as usize];
-                    source.insert_str(place, &part.repeat(1 + random.below(3) as usize));
-                }
-            }
+        for _ in 0..1 + random.below(3) {
+            changed(&mut source, &mut random);
         }
         match applied(&source) {
             Ok(text) => {
