@@ -1,6 +1,6 @@
 //! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in
 //! bytes as people write them, numbers of tokens that programs are compiled for, memory of this process and of the
-//! machine as it is counted and as the system tells it, and the number of cases of long tests.
+//! machine as it is counted and as the system tells it, pointers of Git LFS, and the number of cases of long tests.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};
@@ -17,6 +17,7 @@ mod bucket;
 mod budget;
 mod cases;
 mod error;
+pub mod lfs;
 pub mod load;
 pub mod machine;
 pub mod process;

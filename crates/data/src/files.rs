@@ -4,11 +4,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 
 /// Reads a text file without its byte-order mark. A missing, unreadable, empty or non-UTF-8 file is an error.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let shown = path.display();
+    refuse_pointer(path)?;
     let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];

@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 
 /// A range of bytes of a file.
@@ -77,6 +78,7 @@ impl Source {
     /// # Errors
     /// A sentence that names the file, if it is not there or is no file.
     pub fn open(path: &Path) -> Result<Source> {
+        refuse_pointer(path)?;
         let opened = File::open(path).and_then(|file| {
             let metadata = file.metadata()?;
             if metadata.is_file() {
@@ -279,4 +281,25 @@ pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_of_git_lfs_is_named_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.onnx");
+        std::fs::write(
+            &path,
+            "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 132735\n",
+        )
+        .unwrap();
+        let sentence = Source::open(&path).err().expect("an error").to_string();
+        assert!(
+            sentence.contains("is a pointer of Git LFS") && sentence.contains("git lfs pull"),
+            "{sentence}"
+        );
+    }
 }

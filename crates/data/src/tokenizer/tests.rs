@@ -422,3 +422,17 @@ fn a_folder_that_cannot_be_written_is_named() {
     let error = gpt2().save(&dir.path().join("taken")).unwrap_err().to_string();
     assert!(error.contains("taken") && error.contains("cannot be made"), "{error}");
 }
+
+#[test]
+fn a_pointer_of_git_lfs_in_place_of_a_vocabulary_is_named_with_the_remedy() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 132735\n";
+    for file in ["tokenizer.json", "vocab.txt"] {
+        let dir = folder(&[(file, pointer)]);
+        let sentence = Tokenizer::from_dir(dir.path()).err().expect("an error").to_string();
+        let wanted = format!("{file} is a pointer of Git LFS in place of the file itself; ");
+        assert!(
+            sentence.contains(&wanted) && sentence.contains("`git lfs pull`"),
+            "{sentence}"
+        );
+    }
+}

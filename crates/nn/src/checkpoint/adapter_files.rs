@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::file::TensorFile;
+use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 
 /// The file that makes a folder one of adapters.
@@ -35,6 +36,7 @@ pub(super) fn open_tensors(dir: &Path) -> Result<(PathBuf, TensorFile)> {
     let path = dir.join(TENSORS);
     let pickled = dir.join("adapter_model.bin");
     if !path.exists() && pickled.exists() {
+        refuse_pointer(&pickled)?;
         return Err(Error::user(format!(
             "{} has an adapter_model.bin but no {TENSORS}; save the adapters with a peft of today: \
              `model.save_pretrained(DIR)`",

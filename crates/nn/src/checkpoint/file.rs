@@ -11,6 +11,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
 use super::save::{Entry, Stored, stored};
+use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 
 /// The largest accepted header, that of the safetensors library.
@@ -35,8 +36,10 @@ impl TensorFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// A file that cannot be read, is no safetensors file, or is shorter or longer than its header says.
+    /// A file that cannot be read, is a pointer of Git LFS, is no safetensors file, or is shorter or longer than its
+    /// header says.
     pub fn open(path: &Path) -> Result<TensorFile> {
+        refuse_pointer(path)?;
         let broken = |what: String| Error::user(format!("{} is no valid safetensors file: {what}", path.display()));
         let unread = |e| Error::user(format!("{} cannot be read: {e}", path.display()));
         let mut file = File::open(path).map_err(unread)?;

@@ -12,6 +12,7 @@ use super::names::{Tied, packed, tied};
 use super::quantization_config::{refuse_gguf, turned_layers};
 use super::save::Stored;
 use crate::params::ParamSpec;
+use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 
 /// The files of a checkpoint, and the index of the file that holds each tensor.
@@ -43,6 +44,7 @@ impl Checkpoint {
         }
         let shown = dir.display();
         let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+        pickled.iter().try_for_each(|name| refuse_pointer(&dir.join(name)))?;
         if pickled.iter().any(|name| dir.join(name).exists()) {
             return Err(Error::user(format!(
                 "{shown} has a pytorch_model.bin but no model.safetensors; convert it with: python -c \"import transformers \

@@ -174,3 +174,21 @@ fn a_folder_that_cannot_be_written_is_told_and_nothing_is_left() {
         "what was written aside is gone"
     );
 }
+
+#[test]
+fn pointers_of_git_lfs_in_place_of_weights_are_named_with_the_remedy() {
+    for file in ["model.safetensors", "pytorch_model.bin"] {
+        let folder = Folder::new();
+        fs::write(
+            folder.file(file),
+            "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 132735\n",
+        )
+        .unwrap();
+        let sentence = fault(&folder);
+        let wanted = format!("DIR/{file} is a pointer of Git LFS in place of the file itself; ");
+        assert!(
+            sentence.starts_with(&wanted) && sentence.contains("`git lfs pull`"),
+            "{sentence}"
+        );
+    }
+}
