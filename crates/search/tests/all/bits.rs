@@ -101,6 +101,27 @@ fn measured_sensitivities_decide_bits_within_the_limit() {
 }
 
 #[test]
+fn layers_without_rounding_are_asked_by_32_bits() {
+    let source = images(20);
+    let all: Vec<usize> = (0..60).collect();
+    let mut rounded = AnyBits::new(device(2), &architecture(), &source, settings()).unwrap();
+    let mut network = AnyBits::among(device(2), (&architecture(), &[8, 32]), &source, settings()).unwrap();
+    let eight = vec![[8; 2]; 2];
+    let trained = [&mut rounded, &mut network].map(|own| own.epoch(&eight, (0, 1, 0.1), &mut |_, _| Ok(())).unwrap());
+    assert_eq!(trained[0], trained[1], "8 bits are 8 bits");
+    let before = network.test(&source, &all, &eight).unwrap();
+    assert_eq!(before, rounded.test(&source, &all, &eight).unwrap());
+    let [loss, _] = network.test(&source, &all, &[[32; 2], [8, 32]]).unwrap();
+    assert!(
+        loss.is_finite() && loss != before[0] && (loss - before[0]).abs() < 0.1,
+        "{loss}, {}",
+        before[0]
+    );
+    let sentence = rounded.test(&source, &all, &[[32; 2]; 2]).unwrap_err().to_string();
+    assert!(sentence.contains("32 bits are given; give 2 to 8"), "{sentence}");
+}
+
+#[test]
 fn an_agent_learns_the_action_that_a_state_rewards() {
     let settings = AgentSettings {
         hidden: 32,

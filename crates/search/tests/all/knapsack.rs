@@ -91,11 +91,12 @@ fn a_limit_that_is_the_sum_of_least_costs_is_kept_to() {
     for case in 0..20_000 {
         let groups: Vec<Vec<Item>> = (0..2 + random.below(8))
             .map(|_| {
+                let items = 1 + random.below(4);
                 let item = |_| Item {
                     cost: random.unit() * 1e-3,
                     value: random.unit(),
                 };
-                (0..1 + random.below(4)).map(item).collect()
+                (0..items).map(item).collect()
             })
             .collect();
         let least = |group: &Vec<Item>| group.iter().map(|item| item.cost).fold(f64::MAX, f64::min);
