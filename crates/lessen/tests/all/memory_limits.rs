@@ -119,7 +119,7 @@ fn a_budget_below_the_floor_names_settings_that_help() {
     };
     // Most of it is of parameters, gradients and moments: fewer examples do not help.
     let few = ["--set", "train.batch=2"];
-    let budget = format!("{}B", floor(&few) - (3 << 20));
+    let budget = format!("{}B", floor(&few) - (2 << 20));
     let sentence = refused(&[&few[..], &["--budget", budget.as_str()]].concat());
     let (_, remedy) = sentence.split_once("; allow at least that, or set ").unwrap();
     assert!(
