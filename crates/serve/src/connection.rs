@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Phase};
 use crate::endpoints::answer;
-use crate::options::Limits;
+use crate::options::{BUFFER, Limits};
 use crate::paced::Paced;
 use crate::refusal::Refusal;
 use crate::service::Service;
@@ -21,9 +21,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-
-/// The most bytes of a request's head, and of what is read and written ahead.
-pub const BUFFER: usize = 16 << 10;
 
 /// How long a refused client's rest is read, so that it gets to see the refusal.
 const LINGER: Duration = Duration::from_secs(2);

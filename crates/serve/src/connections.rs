@@ -3,6 +3,7 @@
 
 use crate::client::Client;
 use crate::connection::converse;
+use crate::options::SPARE;
 use crate::service::Service;
 use crate::stop::Stop;
 use std::collections::HashMap;
@@ -11,10 +12,6 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
-
-/// Connections beyond those whose requests are answered at once: so many clients can always come to ask for the
-/// server's health, or to be refused.
-pub const SPARE: usize = 32;
 
 /// How long the last answers may take when the server stops, beyond the time of a request.
 const GRACE: Duration = Duration::from_secs(2);

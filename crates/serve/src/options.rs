@@ -57,6 +57,13 @@ impl Default for Limits {
     }
 }
 
+/// The most bytes of a request's head, and of what is read and written ahead on a connection.
+pub(crate) const BUFFER: usize = 16 << 10;
+
+/// Connections beyond those whose requests are answered at once: so many clients can always come to ask for the
+/// server's health, or to be refused.
+pub(crate) const SPARE: usize = 32;
+
 /// The most texts of a request that a server can be asked to take.
 pub const MOST_TEXTS: usize = 4096;
 

@@ -2,12 +2,10 @@
 
 use crate::body;
 use crate::client::{Client, Work};
-use crate::connection::BUFFER;
-use crate::connections::SPARE;
 use crate::continuing::ContinueJob;
 use crate::memory::{FREE, Memory, Share};
 use crate::metrics::Metrics;
-use crate::options::Options;
+use crate::options::{BUFFER, Options, SPARE};
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::texts::{TextsJob, TextsReply};
