@@ -14,7 +14,8 @@ pub const FREE: usize = 8 << 10;
 pub struct Memory {
     /// The units that are free.
     room: Arc<Semaphore>,
-    /// Whether memory for the largest share is free, which the next one in line gets as a whole: so one can always go on.
+    /// Whether memory for the largest share is free, which the next one in line gets as a whole: so one can always go
+    /// on.
     last: Arc<Semaphore>,
     bytes: usize,
 }

@@ -18,8 +18,8 @@ pub struct AccessArgs {
     /// may be repeated
     #[arg(long = "allow-host", value_name = "NAME")]
     names: Vec<String>,
-    /// File with a key on each line, one of which requests must have (Authorization: Bearer KEY) [default: the key in the
-    /// variable LESSEN_API_KEY]
+    /// File with a key on each line, one of which requests must have (Authorization: Bearer KEY) [default: the key in
+    /// the variable LESSEN_API_KEY]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     api_key_file: Option<PathBuf>,
     /// Ask for no key, also where other machines reach the server

@@ -1,5 +1,5 @@
-//! What happens to the texts of a request, on its way from the model's thread to the client. Pieces of a text that nobody
-//! has taken become one, and their bytes count as those of answers.
+//! What happens to the texts of a request, on its way from the model's thread to the client. Pieces of a text that
+//! nobody has taken become one, and their bytes count as those of answers.
 
 use crate::memory::{Memory, Share};
 use crate::refusal::Refusal;
