@@ -10,8 +10,8 @@ use lessen_compile::CostSource;
 use lessen_device::Backend;
 use lessen_train::{TrainerOptions, show_size};
 
-/// Rank of the adapters that are tried.
-const RANK: usize = 8;
+/// The adapters that are tried.
+const ADAPTERS: [&str; 2] = ["lora.rank=8", "lora.targets=all-linear"];
 
 /// Most remedies that a message names.
 const MOST: usize = 3;
@@ -65,11 +65,10 @@ fn remedies(
     let config = work.task.config();
     let (mut found, mut together) = (Vec::new(), Vec::new());
     for candidate in candidates(config) {
-        let one = [candidate];
-        match floor(&one) {
-            Some(floor) if found.len() < MOST => found.push(shown(&one, floor)),
+        match floor(&candidate) {
+            Some(floor) if found.len() < MOST => found.push(shown(&candidate, floor)),
             Some(_) => {}
-            None => together.extend(one),
+            None => together.extend(candidate),
         }
     }
     if let Some((batch, floor)) = largest_batch(config, &mut floor) {
@@ -84,27 +83,25 @@ fn remedies(
     found
 }
 
-/// Settings that take less memory, without the number of examples.
-fn candidates(config: &Config) -> Vec<String> {
-    let (train, kind) = (
-        &config.train,
-        config.settings.text("optimizer.kind").unwrap_or_default(),
-    );
+/// Settings that take less memory, without the number of examples, by what belongs together.
+fn candidates(config: &Config) -> Vec<Vec<String>> {
+    let (train, settings) = (&config.train, &config.settings);
+    let kind = settings.text("optimizer.kind").unwrap_or_default();
+    let adapts = config.model.init.is_some() && config.lora.rank == 0 && train.freeze.is_none();
+    let adapters: &[&str] = match &config.lora.targets {
+        Some(_) => &[ADAPTERS[0]],
+        None => &ADAPTERS,
+    };
     let all = [
-        (train.clip_norm > 0.0, "train.clip_norm=0".to_string()),
-        (train.accumulate > 1, "train.accumulate=1".to_string()),
-        (train.ema > 0.0, "train.ema=0".to_string()),
-        (
-            ["adam", "adamw"].contains(&kind),
-            "optimizer.kind=adamw_8bit".to_string(),
-        ),
-        (
-            config.model.init.is_some() && config.lora.rank == 0 && train.freeze.is_none(),
-            format!("lora.rank={RANK}"),
-        ),
+        (train.clip_norm > 0.0, &["train.clip_norm=0"][..]),
+        (train.accumulate > 1, &["train.accumulate=1"]),
+        (train.ema > 0.0, &["train.ema=0"]),
+        (["adam", "adamw"].contains(&kind), &["optimizer.kind=adamw_8bit"]),
+        (adapts, adapters),
     ];
     let wanted = all.into_iter().filter(|(is_candidate, _)| *is_candidate);
-    wanted.map(|(_, candidate)| candidate).collect()
+    let texts = |assignments: &[&str]| assignments.iter().map(|text| text.to_string()).collect();
+    wanted.map(|(_, assignments)| texts(assignments)).collect()
 }
 
 fn batch_of(examples: usize) -> String {
