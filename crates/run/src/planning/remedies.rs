@@ -11,7 +11,7 @@ use lessen_device::Backend;
 use lessen_train::{TrainerOptions, show_size};
 
 /// The adapters that are tried.
-const ADAPTERS: [&str; 2] = ["lora.rank=8", "lora.targets=all-linear"];
+const ADAPTERS: &[&str] = &["lora.rank=8", "lora.targets=all-linear"];
 
 /// Most remedies that a message names.
 const MOST: usize = 3;
@@ -88,9 +88,9 @@ fn candidates(config: &Config) -> Vec<Vec<String>> {
     let (train, settings) = (&config.train, &config.settings);
     let kind = settings.text("optimizer.kind").unwrap_or_default();
     let adapts = config.model.init.is_some() && config.lora.rank == 0 && train.freeze.is_none();
-    let adapters: &[&str] = match &config.lora.targets {
-        Some(_) => &[ADAPTERS[0]],
-        None => &ADAPTERS,
+    let adapters = match &config.lora.targets {
+        Some(_) => &ADAPTERS[..1],
+        None => ADAPTERS,
     };
     let all = [
         (train.clip_norm > 0.0, &["train.clip_norm=0"][..]),
