@@ -149,7 +149,7 @@ fn adapters_that_are_not_merged_are_refused() {
         refused(
             &folder,
             &params,
-            &["adapters that are not merged", "merge_and_unload", "lora_A"],
+            &["adapters that are not merged", "merge_and_unload", layer],
         );
     }
     let (folder, params) = changed("bert-tiny-cls", |_| {});
