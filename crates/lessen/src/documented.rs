@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const FOLDERS: [&str; 3] = ["docs", "docs/reference", "docs/results"];
 
 /// Last parts of names of files, which are written as keys are: `data.md`.
-const ENDINGS: [&str; 10] = [
+const ENDINGS: [&str; 11] = [
     "md",
     "onnx",
     "safetensors",
@@ -26,12 +26,13 @@ const ENDINGS: [&str; 10] = [
     "toml",
     "txt",
     "csv",
+    "tsv",
     "png",
     "npz",
 ];
 
-/// Blocks of commands: those that run as they stand, and those that need files of the reader.
-const BLOCKS: [&str; 2] = ["sh", "sh files"];
+/// What stands behind the backticks of a block of commands.
+const BLOCKS: [&str; 4] = ["sh", "sh files", "", "markdown"];
 
 /// A command, as a page has it.
 struct Documented {
