@@ -13,8 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long the last answers may take when the server stops, beyond the time of a request.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long the last answers may take when the server stops.
+const DRAIN: Duration = Duration::from_secs(8);
 
 /// How long clients may let the server wait when it stops.
 const PARTING: Duration = Duration::from_secs(3);
@@ -47,7 +47,7 @@ pub async fn serve(service: Arc<Service>, listener: TcpListener, stop: Stop) {
     drop(listener);
     let rest = all.finish();
     tokio::select! {
-        _ = timeout(service.options.limits.time + GRACE, rest) => {}
+        _ = timeout(DRAIN, rest) => {}
         () = stop.wait_again() => {}
     }
     service.close();

@@ -132,6 +132,9 @@ pub fn serve(
 /// The most connections that the system keeps until they are accepted.
 const BACKLOG: u32 = 1024;
 
+/// The most bytes of answers that the system keeps for a connection.
+const SEND_BUFFER: u32 = 256 << 10;
+
 /// HTTP, which has an address and can be run.
 struct Http {
     runtime: Runtime,
@@ -157,6 +160,8 @@ impl Http {
             // The address can be taken again at once after a server has ended; on Windows, this would share it.
             #[cfg(unix)]
             socket.set_reuseaddr(true)?;
+            // What a client does not read is kept by the system beside the process; this bounds it for each connection.
+            socket.set_send_buffer_size(SEND_BUFFER)?;
             socket.bind(address)?;
             socket.listen(BACKLOG)
         });
