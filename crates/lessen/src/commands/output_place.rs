@@ -7,10 +7,10 @@ use lessen_run::Result;
 use std::path::{Path, PathBuf};
 
 /// Endings of files that commands write and that are no part of a model's folder or of a run.
-const WRITTEN: [&str; 7] = ["csv", "data", "html", "npy", "npz", "onnx", "tsv"];
+const WRITTEN: [&str; 9] = ["csv", "data", "html", "jsonl", "ndjson", "npy", "npz", "onnx", "tsv"];
 
-/// The nodes of a network of an ONNX file in the folder of a run.
-const NETWORK: &str = "network.onnx";
+/// Files of a run with such endings: the nodes of its network, its course and its settings.
+const OF_RUNS: [&str; 3] = ["network.onnx", "metrics.jsonl", "settings.jsonl"];
 
 /// Checks that a file can be written without overwriting what is read: one of the `files`, or of the files of a model
 /// or a run in `folders`. Tables, arrays, pages and ONNX files in such a folder are answers of other times.
@@ -23,7 +23,10 @@ pub fn check_place(out: &Path, files: &[PathBuf], folders: &[PathBuf]) -> Result
     let (folders, single): (Vec<PathBuf>, Vec<PathBuf>) = folders.iter().cloned().partition(|path| path.is_dir());
     keep_sources(out, &single)?;
     let ending = out.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    if WRITTEN.contains(&ending) && out.file_name().is_none_or(|name| name != NETWORK) {
+    let is_of_run = OF_RUNS
+        .iter()
+        .any(|name| out.file_name().is_some_and(|own| own == *name));
+    if WRITTEN.contains(&ending) && !is_of_run {
         return Ok(());
     }
     keep_sources(out, &folders)
