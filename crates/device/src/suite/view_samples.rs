@@ -58,10 +58,10 @@ fn products((m, k, n): (usize, usize, usize)) -> Vec<Sample> {
         let (a, b) = ([m, k], exchanged(transpose_b, k, n));
         let wide = sample(op, &[&a, &b]).with(0, DType::F32);
         all.push(wide.clone().with(1, DType::F32));
+        all.push(wide.with(1, DType::BF16));
         let widens = ops::MatMul { widens: true, ..op };
-        let narrow = sample(widens, &[&a, &b]).with(1, DType::BF16);
-        all.push(narrow.clone().with(0, DType::F32));
-        all.push(narrow.with(0, DType::BF16));
+        let narrow = sample(widens, &[&a, &b]).with(0, DType::BF16);
+        all.push(narrow.with(1, DType::BF16));
     }
     for widens in [false, true] {
         let over_rows = ops::MatMul {

@@ -237,7 +237,9 @@ fn other_names_and_constants_of_checkpoints_are_understood() {
             tensors.insert("lm_head.weight".into(), head);
         }
         for buffer in buffers {
-            tensors.insert(buffer.into(), (Dtype::F32, vec![1], vec![0; 4]));
+            // A mask is of four axes; a tensor of one axis by its name would be a bias.
+            let shape = vec![1; if buffer.ends_with(".bias") { 4 } else { 1 }];
+            tensors.insert(buffer.into(), (Dtype::F32, shape, vec![0; 4]));
         }
         write(&folder, "model.safetensors", &tensors);
         let loaded = load(&folder, &model.parameters()).unwrap();
