@@ -184,7 +184,7 @@ fn commands() -> Vec<Documented> {
 /// Reads `KEY=VALUE` as `--set` does. A value in capitals stands for any.
 fn assign(assignment: &str) -> Result<(), String> {
     let (key, value) = assignment.split_once('=').unwrap_or((assignment, "N"));
-    let key = key.trim();
+    let (key, value) = (key.trim(), value.trim());
     if assignment.starts_with("evaluation.") {
         return Ok(());
     }
@@ -200,7 +200,7 @@ fn assign(assignment: &str) -> Result<(), String> {
     }
     let mut settings = Settings::parse("", "no file").map_err(|error| error.to_string())?;
     settings
-        .set_flag(&format!("{key}={}", value.trim()))
+        .set_flag(&format!("{key}={value}"))
         .map_err(|error| error.to_string())
 }
 
