@@ -176,7 +176,7 @@ fn attentions(([queries, keys], [heads, kv_heads], [d, dv]): ([usize; 2], [usize
                 ..ops::Attention::default()
             };
             all.push(sample(op, &[&q, &k, &v]));
-            if weighting == Weighting::Softmax {
+            if weighting.is_softmax() {
                 all.push(sample(ops::AttentionBackward::of(op), &[&q, &k, &v, &o, &lse, &o]));
             } else {
                 all.push(sample(ops::AttentionBackward::of(op), &[&q, &k, &v, &o]));
