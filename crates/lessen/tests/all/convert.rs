@@ -90,7 +90,10 @@ fn mistakes_are_told_and_nothing_is_written() {
     };
     refused(&["convert", "none.onnx", "-o", "new.onnx"], "none.onnx");
     refused(&["convert", "text.onnx", "-o", "new.onnx"], "text.onnx");
-    refused(&["convert", "own.onnx", "-o", "own.onnx"], "would overwrite what is read");
+    refused(
+        &["convert", "own.onnx", "-o", "own.onnx"],
+        "would overwrite what is read",
+    );
     refused(
         &["convert", "own.onnx", "-o", "new.onnx", "--size", "length=3"],
         "length",
