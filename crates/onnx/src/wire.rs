@@ -296,7 +296,10 @@ mod tests {
             "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 132735\n",
         )
         .unwrap();
-        let sentence = Source::open(&path).err().expect("an error").to_string();
+        let Err(error) = Source::open(&path) else {
+            panic!("a pointer is no file of ONNX")
+        };
+        let sentence = error.to_string();
         assert!(
             sentence.contains("is a pointer of Git LFS") && sentence.contains("git lfs pull"),
             "{sentence}"

@@ -85,7 +85,7 @@ impl InputFiles {
             ))
         };
         let (folder, names) = if path.is_dir() {
-            (path, names_in(path, |name| has_ending(name)).map_err(unreadable)?)
+            (path, names_in(path, has_ending).map_err(unreadable)?)
         } else {
             // The numbers of an ONNX file may lie beside it.
             let (folder, own) = (

@@ -229,7 +229,7 @@ impl ImageSet {
     }
 
     /// Digests of the contents of images in files, in order: of each one, or of as many in turn as leave
-    /// [`MOST_DIGESTS`]; none of images in memory.
+    /// 1,024; none of images in memory.
     ///
     /// # Errors
     /// A file that cannot be read any more.

@@ -68,7 +68,7 @@ fn keys_of(path: &Path) -> Result<Vec<ApiKey>> {
         .filter(|(_, line)| !line.is_empty());
     let keys: Result<Vec<ApiKey>> = lines
         .map(|(number, line)| {
-            ApiKey::new(line).map_err(|error| error.at(&format!("--api-key-file {shown}, line {}", number + 1)))
+            ApiKey::new(line).map_err(|error| error.at(format!("--api-key-file {shown}, line {}", number + 1)))
         })
         .collect();
     match keys {

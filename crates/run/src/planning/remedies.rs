@@ -133,7 +133,7 @@ fn floor_with(
         .try_for_each(|assignment| settings.set_flag(assignment))?;
     let task = work.task.later(Config::of(settings, before.phase.as_deref())?)?;
     let options = TrainerOptions {
-        schedule: work.options.schedule.clone(),
+        schedule: work.options.schedule,
         schedule_start: work.options.schedule_start,
         joined: work.options.joined.clone(),
         joined_at: work.options.joined_at.clone(),
