@@ -123,9 +123,9 @@ fn graph(sample: &Sample, types: &[Type], views: &[View]) -> Option<Graph> {
     (!are_dense).then_some(graph)
 }
 
-/// The states of a graph. Floats are not zero. Those of the first input have few bits, so that sums of equal ones are not
-/// rounded: where a deviation is zero, it is exactly zero. Those of others have many, so that no product, sum or mean of
-/// several inputs lies at a kink, whose side would be one of rounding.
+/// The states of a graph. Floats are not zero. Those of the first input have few bits, so that sums of equal ones are
+/// not rounded: where a deviation is zero, it is exactly zero. Those of others have many, so that no product, sum or
+/// mean of several inputs lies at a kink, whose side would be one of rounding.
 fn states(random: &mut Random, sample: &Sample, graph: &Graph) -> Arrays {
     let mut states = Arrays::new();
     for (i, (input, (own, _))) in graph.inputs.iter().zip(&sample.inputs).enumerate() {
@@ -148,8 +148,8 @@ fn states(random: &mut Random, sample: &Sample, graph: &Graph) -> Arrays {
 }
 
 /// How far from the reference evaluator's a result may be: relative to the largest element, and absolute. Integers of
-/// integers are exact. Sums of `f32` are rounded, and so are numbers that become `bf16` or codes of 8 bits, of which one
-/// that lies between two may become the other one.
+/// integers are exact. Sums of `f32` are rounded, and so are numbers that become `bf16` or codes of 8 bits, of which
+/// one that lies between two may become the other one.
 fn tolerance(dtype: DType, of_floats: bool, terms: f64) -> (f64, f64) {
     match dtype {
         DType::U8 if of_floats => (0.0, 1.0),
