@@ -1,7 +1,7 @@
 //! Helpers that tests of kernels share: random numbers, blocks of rows in every kind of stride, comparison with `f64`.
 
 use lessen_cpu::kernels::{Element, Rows};
-use lessen_cpu::simd::CpuSet;
+use lessen_cpu::simd::{CpuSet, Feature};
 
 pub use crate::random::Random;
 
@@ -10,6 +10,15 @@ pub fn at_all_levels(mut test: impl FnMut(CpuSet)) {
     for set in CpuSet::detect().subsets() {
         set.on_this_thread(|| test(set));
     }
+}
+
+/// [`at_all_levels`] of floats: without VNNI, which multiplies integers alone.
+pub fn at_all_levels_of_floats(mut test: impl FnMut(CpuSet)) {
+    at_all_levels(|set| {
+        if !Feature::Vnni.is_used() {
+            test(set);
+        }
+    });
 }
 
 /// Sizes of blocks: around the chunk of 64 elements.

@@ -3,7 +3,7 @@
 use lessen_graph::Array;
 
 use super::case::{Arrays, Case};
-use crate::kernels::support::at_all_levels;
+use crate::kernels::support::at_all_levels_of_floats;
 use crate::plans::runner::{Options, run_once};
 
 const WEIGHTINGS: [&str; 6] = [
@@ -24,7 +24,7 @@ fn fill(inputs: &mut Arrays, name: &str, mut value: impl FnMut(usize) -> Option<
 
 #[test]
 fn a_query_that_sees_nothing_gives_zeros() {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         for weighting in WEIGHTINGS {
             let case = Case {
                 weighting,
@@ -43,7 +43,7 @@ fn a_query_that_sees_nothing_gives_zeros() {
 
 #[test]
 fn huge_scores_do_not_overflow() {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         for weighting in WEIGHTINGS {
             Case {
                 weighting,
@@ -58,7 +58,7 @@ fn huge_scores_do_not_overflow() {
 
 #[test]
 fn equal_scores_and_one_key() {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         for weighting in WEIGHTINGS {
             for keys in [1, 70] {
                 let case = Case {
@@ -78,7 +78,7 @@ fn equal_scores_and_one_key() {
 
 #[test]
 fn what_is_behind_a_masked_key_may_be_anything() {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         for weighting in WEIGHTINGS {
             for hidden in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::from(f32::MAX)] {
                 let case = Case {
@@ -105,7 +105,7 @@ fn what_is_behind_a_masked_key_may_be_anything() {
 
 #[test]
 fn a_later_key_that_is_nan_does_not_reach_earlier_queries() {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         // Keys and values of multiples of 32 elements are read where they lie.
         for (weighting, (d, dv)) in WEIGHTINGS.into_iter().flat_map(|w| [(w, (7, 9)), (w, (32, 64))]) {
             let case = Case {

@@ -1,7 +1,7 @@
 //! All weightings with all biases and rules.
 
 use super::case::Case;
-use crate::kernels::support::at_all_levels;
+use crate::kernels::support::at_all_levels_of_floats;
 
 fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
     let case = Case {
@@ -78,7 +78,7 @@ fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
 }
 
 fn check(weighting: &'static str) {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         for bias in ["none", "alibi", "fire"] {
             rules(weighting, bias).iter().for_each(Case::check);
         }

@@ -1,7 +1,7 @@
 //! Lengths around the tiles, and long ones.
 
 use super::case::Case;
-use crate::kernels::support::at_all_levels;
+use crate::kernels::support::at_all_levels_of_floats;
 
 #[test]
 fn odd_lengths() {
@@ -36,7 +36,7 @@ fn lengths_that_differ() {
 
 #[test]
 fn blocks_of_every_number_of_registers() {
-    at_all_levels(|_| {
+    at_all_levels_of_floats(|_| {
         for queries in [5, 16, 17, 37, 49, 64, 69, 101] {
             for (keys, (d, dv)) in [(70, (32, 64)), (69, (7, 9))] {
                 Case {
