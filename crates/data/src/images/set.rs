@@ -228,8 +228,8 @@ impl ImageSet {
         Ok(crc)
     }
 
-    /// Digests of the contents of images in files, in order: of each one, or of as many in turn as leave
-    /// 1,024; none of images in memory.
+    /// Digests of the contents of images in files, in order: one for each image or, of more than 1,024 images, at most
+    /// 1,024 digests, each of a run of images; none of images in memory.
     ///
     /// # Errors
     /// A file that cannot be read any more.
