@@ -3,7 +3,7 @@
 use crate::refusal::Refusal;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A request that waits.
 pub trait Waiting {
@@ -24,7 +24,16 @@ pub struct Queue<J> {
 
 struct Inner<J> {
     jobs: VecDeque<J>,
+    /// Requests that were taken and wait again.
+    held: usize,
     is_closed: bool,
+}
+
+impl<J> Inner<J> {
+    /// The requests that wait.
+    fn len(&self) -> usize {
+        self.jobs.len() + self.held
+    }
 }
 
 impl<J: Waiting> Queue<J> {
@@ -33,6 +42,7 @@ impl<J: Waiting> Queue<J> {
         Queue {
             inner: Mutex::new(Inner {
                 jobs: VecDeque::new(),
+                held: 0,
                 is_closed: false,
             }),
             has_news: Condvar::new(),
@@ -53,11 +63,11 @@ impl<J: Waiting> Queue<J> {
         if inner.is_closed {
             return Err(Refusal::stopping());
         }
-        if inner.jobs.len() >= self.most {
+        if inner.len() >= self.most {
             // Requests of clients that have gone make room.
             inner.jobs.retain(|job| !job.is_gone());
         }
-        if inner.jobs.len() >= self.most {
+        if inner.len() >= self.most {
             return Err(Refusal::full(self.most));
         }
         inner.jobs.push_back(job);
@@ -68,7 +78,12 @@ impl<J: Waiting> Queue<J> {
 
     /// The number of requests that wait.
     pub fn len(&self) -> usize {
-        self.lock().jobs.len()
+        self.lock().len()
+    }
+
+    /// Says how many requests that were taken wait again. They count as those that wait here.
+    pub fn hold(&self, held: usize) {
+        self.lock().held = held;
     }
 
     /// Takes the requests at the front, as many as `takes` accepts one after another; none where the first one is not
@@ -102,6 +117,15 @@ impl<J: Waiting> Queue<J> {
                 return None;
             }
             inner = self.has_news.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until a request comes, `most` at the longest.
+    pub fn pause(&self, most: Duration) {
+        let inner = self.lock();
+        if inner.jobs.is_empty() {
+            let waited = self.has_news.wait_timeout(inner, most);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
     }
 

@@ -75,32 +75,42 @@ dispatch! {
 }
 
 impl Scaling {
-    /// The same for the columns from this one on.
+    /// What the sums of `W` columns from `j` on become, for many rows of one scale.
+    ///
+    /// # Safety
+    /// As for [`scaled`], with scales.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(super) fn from(self, column: usize) -> Scaling {
-        // What is null stays so.
-        fn after<T>(all: *const T, column: usize) -> *const T {
-            if all.is_null() { all } else { all.wrapping_add(column) }
+    pub(super) unsafe fn columns<const W: usize>(&self, j: usize, scale: f32) -> Columns<W> {
+        let mut all = Columns {
+            // A number plus this is itself, whatever its sign.
+            added: [-0.0; W],
+            // SAFETY: passed on.
+            offset: unsafe { self.integers(j, [0; W]) },
+            scale: [0.0; W],
+        };
+        // SAFETY: passed on.
+        unsafe {
+            let scales: [f32; W] = load(self.scale.add(j));
+            for i in 0..W {
+                all.scale[i] = scale * scales[i];
+            }
+            if !self.added.is_null() {
+                all.added = load(self.added.add(j));
+            }
         }
-        Scaling {
-            zero: self.zero,
-            levels: after(self.levels, column),
-            bias: after(self.bias, column),
-            scale: after(self.scale, column),
-            added: after(self.added, column),
-        }
+        all
     }
 
-    /// The integers of `W` columns from `j` on.
+    /// The integers of the sums of `W` columns from `j` on.
     ///
     /// # Safety
     /// As for [`scaled`].
     #[inline(always)]
-    unsafe fn integers<const W: usize>(&self, j: usize, sums: *const i32) -> [i32; W] {
+    unsafe fn integers<const W: usize>(&self, j: usize, sums: [i32; W]) -> [i32; W] {
+        let mut all = sums;
         // SAFETY: passed on.
         unsafe {
-            let mut all: [i32; W] = load(sums.add(j));
             if self.zero != 0 {
                 let levels: [i32; W] = load(self.levels.add(j));
                 for i in 0..W {
@@ -113,8 +123,8 @@ impl Scaling {
                     all[i] = all[i].wrapping_add(bias[i]);
                 }
             }
-            all
         }
+        all
     }
 
     /// The numbers of `W` columns from `j` on.
@@ -122,10 +132,10 @@ impl Scaling {
     /// # Safety
     /// As for [`scaled`], with scales.
     #[inline(always)]
-    pub(super) unsafe fn numbers<const W: usize>(&self, j: usize, scale: f32, sums: *const i32) -> [f32; W] {
+    unsafe fn numbers<const W: usize>(&self, j: usize, scale: f32, sums: *const i32) -> [f32; W] {
         // SAFETY: passed on.
         unsafe {
-            let integers: [i32; W] = self.integers(j, sums);
+            let integers: [i32; W] = self.integers(j, load(sums.add(j)));
             let scales: [f32; W] = load(self.scale.add(j));
             let mut all = [0.0; W];
             for i in 0..W {
@@ -142,6 +152,29 @@ impl Scaling {
     }
 }
 
+/// What becomes of the sums of `W` columns.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Columns<const W: usize> {
+    /// The integers that are added to the sums.
+    offset: [i32; W],
+    scale: [f32; W],
+    added: [f32; W],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<const W: usize> Columns<W> {
+    /// The numbers of a row's sums, with the bits of [`Scaling::numbers`].
+    #[inline(always)]
+    pub(super) fn numbers(&self, sums: [i32; W]) -> [f32; W] {
+        let mut all = [0.0; W];
+        for i in 0..W {
+            all[i] = sums[i].wrapping_add(self.offset[i]) as f32 * self.scale[i] + self.added[i];
+        }
+        all
+    }
+}
+
 #[inline(always)]
 unsafe fn scaled_body<L: Level>(columns: Range<usize>, scale: f32, sums: *const i32, scaling: Scaling, to: *mut f32) {
     widths!(columns.len(), |c, W| {
@@ -149,7 +182,7 @@ unsafe fn scaled_body<L: Level>(columns: Range<usize>, scale: f32, sums: *const 
         // SAFETY: passed on; the columns are read before any of them is written.
         unsafe {
             if scaling.scale.is_null() {
-                store(to.add(j).cast(), scaling.integers::<W>(j, sums));
+                store(to.add(j).cast(), scaling.integers::<W>(j, load(sums.add(j))));
             } else {
                 store(to.add(j), scaling.numbers::<W>(j, scale, sums));
             }

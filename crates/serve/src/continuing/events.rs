@@ -45,6 +45,9 @@ impl Finish {
 /// The most bytes of pieces that become one.
 const LONGEST_PIECE: usize = 4 << 10;
 
+/// The bytes of untaken events from which on a request's next texts wait.
+const MOST_UNREAD: usize = 16 << 10;
+
 /// How often the bytes of a text are there at most: in a string and in JSON, each of up to twice its length.
 const TIMES_OF_TEXT: usize = 4;
 
@@ -102,6 +105,12 @@ impl Outlet {
     /// Whether nobody takes events any more.
     pub fn is_closed(&self) -> bool {
         self.news.is_closed()
+    }
+
+    /// Whether a client has left so many bytes untaken that no more texts should begin for it.
+    pub fn is_left_unread(&self) -> bool {
+        let untaken = self.untaken.lock().unwrap_or_else(PoisonError::into_inner);
+        untaken.share.bytes() > MOST_UNREAD
     }
 
     /// Sends an event.

@@ -1,5 +1,6 @@
 //! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
-//! end.
+//! end. Where there is room for another text, it is one of the request of which the fewest have begun, so a new request
+//! comes first; a request whose client leaves its texts unread waits.
 
 mod events;
 mod job;
@@ -12,11 +13,14 @@ use crate::refusal::Refusal;
 use lessen_base::{Error, Result};
 use lessen_data::{StopStrings, TextStream, Tokenizer};
 use lessen_train::{Next, Sampling, Sequences};
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 pub use self::events::{Event, Events, Finish, events};
 pub use self::job::ContinueJob;
+
+/// How long a queue is waited for while all texts that could begin are of clients that read nothing.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A text that is continued, or a search for the best continuations of a prompt.
 struct Running<'a> {
@@ -44,21 +48,31 @@ pub fn run(
         metrics,
         seconds,
         requests: BTreeMap::new(),
-        order: VecDeque::new(),
         running: BTreeMap::new(),
         count: 0,
     };
     loop {
-        let mut room = worker.order.is_empty() && worker.sequences.has_room_for(&Sampling::default());
-        let jobs = queue.take(worker.requests.is_empty(), seconds, |_| {
-            std::mem::replace(&mut room, false)
-        });
-        let Some(jobs) = jobs else { return };
-        jobs.into_iter().for_each(|job| worker.add(job));
+        // Without requests there is nothing to do but to wait for one.
+        if worker.requests.is_empty() {
+            match queue.take(true, seconds, one()) {
+                Some(jobs) => jobs.into_iter().for_each(|job| worker.add(job)),
+                None => return,
+            }
+        }
         worker.clear();
-        worker.begin();
+        worker.begin(queue);
+        queue.hold(worker.waiting().filter(|(_, begun)| begun.open == 0).count());
+        if worker.running.is_empty() && !worker.requests.is_empty() {
+            queue.pause(PAUSE);
+        }
         worker.step();
     }
+}
+
+/// Takes one job of a queue.
+fn one() -> impl FnMut(&ContinueJob) -> bool {
+    let mut room = true;
+    move |_| std::mem::replace(&mut room, false)
 }
 
 /// What comes of a step of a text: nothing, or why its request is not answered.
@@ -71,8 +85,6 @@ struct Worker<'a> {
     seconds: f64,
     /// Requests by number.
     requests: BTreeMap<u64, Begun>,
-    /// Numbers of requests that have texts to begin.
-    order: VecDeque<u64>,
     /// Texts by their places.
     running: BTreeMap<usize, Running<'a>>,
     /// Number of requests so far.
@@ -89,8 +101,12 @@ impl Worker<'_> {
                 if let Err(refusal) = job.events.send(Event::Begun(tokens)) {
                     return job.refuse(refusal);
                 }
+                // The tokens stand for the texts from here on.
                 let begun = Begun {
-                    job,
+                    job: ContinueJob {
+                        prompts: Vec::new(),
+                        ..job
+                    },
                     prompts,
                     most,
                     next: 0,
@@ -98,7 +114,6 @@ impl Worker<'_> {
                 };
                 self.count += 1;
                 self.requests.insert(self.count, begun);
-                self.order.push_back(self.count);
             }
             Err(refusal) => job.refuse(refusal),
         }
@@ -121,7 +136,6 @@ impl Worker<'_> {
 
     /// Ends all texts of a request with a refusal.
     fn refuse(&mut self, id: u64, refusal: Refusal) {
-        self.order.retain(|other| *other != id);
         let own: Vec<usize> = self
             .running
             .iter()
@@ -138,12 +152,20 @@ impl Worker<'_> {
     }
 
     /// Begins texts where there is room for them.
-    fn begin(&mut self) {
-        while let Some(&id) = self.order.front() {
-            let Some(begun) = self.requests.get(&id).filter(|begun| !begun.has_all_begun()) else {
-                self.order.pop_front();
-                continue;
-            };
+    fn begin(&mut self, queue: &Queue<ContinueJob>) {
+        loop {
+            let mut next = self.next();
+            // Of a request that waits in the queue nothing has begun.
+            let has_room = self.sequences.has_room_for(&Sampling::default());
+            if has_room && next.is_none_or(|(turns, _)| turns > 0) {
+                for job in queue.take(false, self.seconds, one()).into_iter().flatten() {
+                    self.add(job);
+                    next = self.next();
+                }
+            }
+            let Some((_, id)) = next else { return };
+            let Some(begun) = self.requests.get(&id) else { return };
+            // One that needs more room than there is keeps it from those after it.
             if !self.sequences.has_room_for(&begun.job.sampling) {
                 return;
             }
@@ -151,6 +173,18 @@ impl Worker<'_> {
                 self.refuse(id, Refusal::from(error));
             }
         }
+    }
+
+    /// The requests that have turns to begin, and clients that read what comes.
+    fn waiting(&self) -> impl Iterator<Item = (u64, &Begun)> {
+        let all = self.requests.iter().map(|(id, begun)| (*id, begun));
+        all.filter(|(_, begun)| !begun.has_all_begun() && !begun.job.events.is_left_unread())
+    }
+
+    /// The request whose turn is next, the one of which the fewest turns have begun, the first one of several: its turns
+    /// and its number.
+    fn next(&self) -> Option<(usize, u64)> {
+        self.waiting().map(|(id, begun)| (begun.next, id)).min()
     }
 
     /// Begins the next turn of a request.

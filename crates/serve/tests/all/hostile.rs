@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,6 +102,34 @@ fn unread_answers_keep_nobody_waiting_and_their_clients_are_let_go() {
     last.write_all(&request("/v1/completions", &body)).unwrap();
     soon(|| server.end()).unwrap();
     drop(clients);
+}
+
+#[test]
+fn a_request_for_many_texts_lets_others_in_between() {
+    let server = Server::start(language_model(), |limits| {
+        (limits.time, limits.texts, limits.sequences) = (TIME, 4096, 1);
+    });
+    let many = json!({ "prompt": vec!["ab"; 32], "max_tokens": 60, "n": 128 }).to_string();
+    let mut first = server.connect();
+    first.write_all(&request("/v1/completions", &many)).unwrap();
+    soon(|| {
+        while server
+            .get("/metrics")
+            .body
+            .contains("lessen_generated_tokens_total 0\n")
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let short = json!({ "prompt": "ab", "max_tokens": 2 }).to_string();
+    server.post("/v1/completions", &short).ok();
+    first.set_nonblocking(true).unwrap();
+    let unanswered = first.read(&mut [0]).unwrap_err();
+    assert_eq!(
+        unanswered.kind(),
+        ErrorKind::WouldBlock,
+        "all texts of a request came before that of another"
+    );
 }
 
 #[test]

@@ -259,11 +259,37 @@ impl Vnni {
     /// stay in registers, or 0.
     #[inline(always)]
     unsafe fn vector<V: Words, const T: usize, W: Write>(&self, all: &Channels<'_>, c: usize, to: W) {
-        let (width, channels) = (self.sizes.columns.taps, self.sizes.inputs);
+        let channels = self.sizes.inputs;
+        // SAFETY: passed on; the channels have their scaling.
+        unsafe {
+            if channels - c >= VECTOR {
+                let columns = all.scaling.columns::<VECTOR>(c, all.scale);
+                self.pixels::<V, T>(all, c, |pixel, sums| {
+                    to.write(columns.numbers(sums), pixel * channels + c)
+                });
+            } else {
+                self.pixels::<V, T>(all, c, |pixel, sums| {
+                    for (c, sum) in (c..channels).zip(sums) {
+                        let columns = all.scaling.columns::<1>(c, all.scale);
+                        to.write(columns.numbers([sum]), pixel * channels + c);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Tells the sums of a vector's channels of each pixel.
+    #[inline(always)]
+    unsafe fn pixels<V: Words, const T: usize>(
+        &self,
+        all: &Channels<'_>,
+        c: usize,
+        mut each: impl FnMut(usize, [i32; VECTOR]),
+    ) {
+        let (row, width) = (self.channels * WORD, self.sizes.columns.taps);
         // SAFETY: passed on; words and weights have whole vectors of channels.
         unsafe {
             let (weight, words) = (all.weight.add(c * WORD), all.words.add(c * WORD));
-            let row = self.channels * WORD;
             let mut weights = [V::zeros(); T];
             for (tap, to) in weights.iter_mut().enumerate() {
                 *to = V::load(weight.add(tap * row));
@@ -281,18 +307,7 @@ impl Vnni {
                         sum = V::add(sum, V::load(word), V::load(weight.add(tap * row)));
                     }
                 }
-                let sums = V::sums(sum);
-                let (at, left) = (pixel * channels + c, channels - c);
-                if left >= VECTOR {
-                    to.write(all.scaling.from(c).numbers::<VECTOR>(0, all.scale, sums.as_ptr()), at);
-                } else {
-                    for i in 0..left {
-                        to.write(
-                            all.scaling.from(c + i).numbers::<1>(0, all.scale, sums.as_ptr().add(i)),
-                            at + i,
-                        );
-                    }
-                }
+                each(pixel, V::sums(sum));
             }
         }
     }
