@@ -8,6 +8,7 @@ use crate::models::encoder::LessenEncoder;
 use crate::models::gpt_neox::GPTNeoXForCausalLM;
 use crate::models::gpt2::GPT2LMHeadModel;
 use crate::models::gptj::GPTJForCausalLM;
+use crate::models::linear::LessenLinear;
 use crate::models::llama::LlamaFamily;
 use crate::models::onnx::OnnxClassifier;
 use crate::models::vision::ImageClassifier;
@@ -29,6 +30,8 @@ pub enum Architecture {
     Llama(LlamaFamily),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder,
+    /// Lessen's linear classifier of texts.
+    LessenLinear,
     /// ViT or DeiT with a classification or regression head.
     Vit(VitFamily),
     /// A convolutional network.
@@ -48,6 +51,7 @@ impl Architecture {
             Architecture::GPTNeoXForCausalLM,
             Architecture::GPTJForCausalLM,
             Architecture::LessenEncoder,
+            Architecture::LessenLinear,
             Architecture::ImageClassifier,
             Architecture::OnnxClassifier,
         ];
@@ -64,6 +68,7 @@ impl Architecture {
             Architecture::GPTJForCausalLM => GPTJForCausalLM::ARCHITECTURE,
             Architecture::Llama(family) => family.class(),
             Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
+            Architecture::LessenLinear => LessenLinear::ARCHITECTURE,
             Architecture::Vit(family) => family.class(),
             Architecture::ImageClassifier => ImageClassifier::ARCHITECTURE,
             Architecture::OnnxClassifier => OnnxClassifier::ARCHITECTURE,
@@ -79,6 +84,7 @@ impl Architecture {
             Architecture::GPTJForCausalLM => GPTJForCausalLM::MODEL_TYPE,
             Architecture::Llama(family) => family.model_type(),
             Architecture::LessenEncoder => "lessen-encoder",
+            Architecture::LessenLinear => LessenLinear::MODEL_TYPE,
             Architecture::Vit(family) => family.model_type(),
             Architecture::ImageClassifier => ImageClassifier::MODEL_TYPE,
             Architecture::OnnxClassifier => OnnxClassifier::MODEL_TYPE,
@@ -92,6 +98,7 @@ impl Architecture {
         let vits = VitFamily::ALL.map(Architecture::Vit);
         let own = [
             Architecture::LessenEncoder,
+            Architecture::LessenLinear,
             Architecture::ImageClassifier,
             Architecture::OnnxClassifier,
         ];
@@ -101,12 +108,17 @@ impl Architecture {
         all.find(|architecture| architecture.model_type() == family)
     }
 
-    /// Whether a family, by its `model_type`, reads images.
-    pub(crate) fn reads_images(family: &str) -> bool {
+    /// Whether models of a family, by its `model_type`, have hidden states of tokens: those of texts but for the linear
+    /// one.
+    pub(crate) fn has_states(family: &str) -> bool {
         let vits = VitFamily::ALL.map(Architecture::Vit);
-        let own = [Architecture::ImageClassifier, Architecture::OnnxClassifier];
-        let mut all = vits.into_iter().chain(own);
-        all.any(|architecture| architecture.model_type() == family)
+        let own = [
+            Architecture::LessenLinear,
+            Architecture::ImageClassifier,
+            Architecture::OnnxClassifier,
+        ];
+        let mut without = vits.into_iter().chain(own);
+        without.all(|architecture| architecture.model_type() != family)
     }
 
     /// The class of a family, by its `model_type`, that continues texts.

@@ -167,6 +167,19 @@ impl BatchShape {
         self.mask(cx).or_else(|| self.in_segments(cx))
     }
 
+    /// 1 where a token follows another one of its sequence and 0 elsewhere, `f32[B, T]`, or `f32[1, N]` without padding.
+    #[track_caller]
+    pub(crate) fn follows<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        if self.is_packed() {
+            let segments = self.segments(cx);
+            let same = segments.eq(delayed(segments, 0, -1.0)).cast(DType::F32);
+            let real = segments.lt(segments.scalar_like(self.size() as f64)).cast(DType::F32);
+            return (same * real).reshape(&self.tokens());
+        }
+        let real = cx.input("mask", DType::Bool, &self.tokens()).cast(DType::F32);
+        real * delayed(real, 1, 0.0)
+    }
+
     /// Where sequences have tokens, `bool[B]`; none with padding.
     pub(crate) fn not_empty<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
         let lengths = self.lengths(cx)?;
@@ -270,4 +283,10 @@ impl BatchShape {
         let lengths = lengths.cast(x.dtype());
         sums / lengths.maximum(lengths.scalar_like(1.0)).unsqueeze(-1)
     }
+}
+
+/// The elements of `x` one place later along an axis, with `first` in front.
+#[track_caller]
+pub(crate) fn delayed(x: Tensor<'_>, axis: isize, first: f64) -> Tensor<'_> {
+    x.pad(axis, 1, 0, first).slice(axis, 0, x.dim(axis))
 }

@@ -321,6 +321,15 @@ impl Fields {
             Err(self.error(width, format!("is {size}, which `{heads}` ({count}) does not divide")))
         }
     }
+
+    /// Checks that the padding token is one of the vocabulary.
+    pub(crate) fn check_padding(&self, token: usize, tokens: usize) -> Result<()> {
+        if token < tokens {
+            return Ok(());
+        }
+        let what = format!("is {token}, not one of the {tokens} tokens");
+        Err(self.error("pad_token_id", what))
+    }
 }
 
 /// Writes the fields that every model has: its class and its family.

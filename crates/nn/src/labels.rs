@@ -1,4 +1,4 @@
-//! The classes of a classifier: their names in `config.json` and their rows in the classification head.
+//! The classes of a classifier: their names in `config.json` and their rows or columns in the classification head.
 
 use serde_json::{Map, Value};
 
@@ -13,6 +13,9 @@ const ROWS: [&str; 4] = [
     "classifier.out_proj.weight",
     "classifier.out_proj.bias",
 ];
+
+/// The parameters with one column per class, of the bag of tokens and pairs.
+const COLUMNS: [&str; 2] = ["ngrams.words.weight", "ngrams.pairs.weight"];
 
 /// Returns `LABEL_0`, `LABEL_1` and so on, transformers' names of unnamed classes.
 pub fn numbered_labels(count: usize) -> Vec<String> {
@@ -129,12 +132,17 @@ pub fn same_classes(names: &[String], others: &[String]) -> Option<Vec<usize>> {
 }
 
 /// Whether a parameter has a row for each class.
-pub fn has_class_rows(name: &str) -> bool {
+pub(crate) fn has_class_rows(name: &str) -> bool {
     ROWS.contains(&name)
 }
 
-/// Permutes the rows of the classification head: the new row `i` is the old row `places[i]`. A head with another number
-/// of rows and a model without a head stay unchanged.
+/// Whether a parameter has a row or a column for each class.
+pub fn is_by_class(name: &str) -> bool {
+    has_class_rows(name) || COLUMNS.contains(&name)
+}
+
+/// Permutes the rows and columns of the classification head: the new row or column `i` is the old one at `places[i]`. A
+/// head with another number of them and a model without a head stay unchanged.
 pub fn reorder_classes(weights: &mut Weights, places: &[usize]) {
     for name in ROWS {
         let Some(weight) = weights.get_mut(name) else {
@@ -144,6 +152,15 @@ pub fn reorder_classes(weights: &mut Weights, places: &[usize]) {
             let width = weight.data.len() / places.len().max(1);
             let rows = places.iter().map(|&place| &weight.data[place * width..][..width]);
             weight.data = rows.collect::<Vec<_>>().concat();
+        }
+    }
+    for name in COLUMNS {
+        let Some(weight) = weights.get_mut(name) else {
+            continue;
+        };
+        if weight.shape.last() == Some(&places.len()) {
+            let rows = weight.data.chunks_exact(places.len().max(1));
+            weight.data = rows.flat_map(|row| places.iter().map(|&place| row[place])).collect();
         }
     }
 }
@@ -170,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_follow_their_classes() {
+    fn rows_and_columns_follow_their_classes() {
         let weight = |shape: &[usize], data: &[f32]| Weight {
             shape: shape.to_vec(),
             data: data.to_vec(),
@@ -181,11 +198,16 @@ mod tests {
                 weight(&[3, 2], &[0., 1., 10., 11., 20., 21.]),
             ),
             ("classifier.bias".to_string(), weight(&[3], &[0., 1., 2.])),
+            (
+                "ngrams.words.weight".to_string(),
+                weight(&[2, 3], &[0., 1., 2., 10., 11., 12.]),
+            ),
             ("norm.bias".to_string(), weight(&[3], &[0., 1., 2.])),
         ]);
         reorder_classes(&mut weights, &[1, 2, 0]);
         assert_eq!(weights["classifier.weight"].data, [10., 11., 20., 21., 0., 1.]);
         assert_eq!(weights["classifier.bias"].data, [1., 2., 0.]);
+        assert_eq!(weights["ngrams.words.weight"].data, [1., 2., 0., 11., 12., 10.]);
         assert_eq!(weights["norm.bias"].data, [0., 1., 2.]);
         let before = weights.clone();
         reorder_classes(&mut weights, &[1, 0]);

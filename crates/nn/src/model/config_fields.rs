@@ -333,7 +333,10 @@ pub fn config_fields(architecture: Architecture) -> Option<Vec<KnownField>> {
         Architecture::Llama(LlamaFamily::Qwen2) => [LLAMAS, QWEN2],
         Architecture::Llama(LlamaFamily::Olmo) => [LLAMAS, OLMO],
         Architecture::Vit(_) => [VIT, &[]],
-        Architecture::LessenEncoder | Architecture::ImageClassifier | Architecture::OnnxClassifier => return None,
+        Architecture::LessenEncoder
+        | Architecture::LessenLinear
+        | Architecture::ImageClassifier
+        | Architecture::OnnxClassifier => return None,
     };
     let mut all: Vec<KnownField> = Vec::new();
     for field in own.into_iter().chain([COMMON, GENERATION]).flatten() {

@@ -17,6 +17,7 @@ use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use crate::models::gptj::{GPTJForCausalLM, GptjConfig};
+use crate::models::linear::{LessenLinear, LinearConfig};
 use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
 use crate::models::onnx::{OnnxClassifier, OnnxClassifierConfig};
 use crate::models::vision::{ImageClassifier, ImageClassifierConfig};
@@ -82,22 +83,25 @@ impl Model {
     /// checkpoint without one, such as a `BertModel`.
     ///
     /// # Errors
-    /// As [`Model::from_dir`]; a family of images, and one that Lessen does not have.
+    /// As [`Model::from_dir`]; a family without states of tokens, and one that Lessen does not have.
     pub fn from_dir_for_states<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Model> {
         let folder = folder.into();
         let fields = folder.fields()?;
         let family = family(&fields)?;
         let of_texts = |family: &str| {
+            if !Architecture::has_states(family) {
+                return None;
+            }
             let classifier = Architecture::with_head(family, Head::SequenceClassification);
             classifier.or_else(|| Architecture::language_model(family))
         };
         let model = of_texts(family).map(|architecture| Model::from_dir_as(folder, architecture));
-        if let Some(model) = model.transpose()?.filter(|model| model.image().is_none()) {
+        if let Some(model) = model.transpose()? {
             return Ok(model);
         }
         let mut known: Vec<&str> = Architecture::all().map(Architecture::model_type).collect();
         known.dedup();
-        known.retain(|family| !Architecture::reads_images(family));
+        known.retain(|family| Architecture::has_states(family));
         let what = format!(
             "is `{family}`, and Lessen computes the states of texts only of {}",
             known.join(", ")
@@ -159,6 +163,10 @@ impl Model {
             .into(),
             Architecture::LessenEncoder => LessenEncoder {
                 config: EncoderConfig::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::LessenLinear => LessenLinear {
+                config: LinearConfig::from_fields(fields)?,
             }
             .into(),
             Architecture::Vit(family) => Vit {

@@ -27,6 +27,7 @@ use crate::models::encoder::LessenEncoder;
 use crate::models::gpt_neox::GPTNeoXForCausalLM;
 use crate::models::gpt2::GPT2LMHeadModel;
 use crate::models::gptj::GPTJForCausalLM;
+use crate::models::linear::LessenLinear;
 use crate::models::llama::LlamaForCausalLM;
 use crate::models::onnx::OnnxClassifier;
 use crate::models::vision::ImageClassifier;
@@ -124,6 +125,8 @@ model_classes! {
     LlamaForCausalLM;
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder;
+    /// Lessen's linear classifier of texts.
+    LessenLinear;
     /// ViT or DeiT with a classification or regression head.
     Vit;
     /// A convolutional network.
@@ -142,6 +145,7 @@ impl Model {
             Model::GPTJForCausalLM(_) => Architecture::GPTJForCausalLM,
             Model::LlamaForCausalLM(model) => Architecture::Llama(model.config.family),
             Model::LessenEncoder(_) => Architecture::LessenEncoder,
+            Model::LessenLinear(_) => Architecture::LessenLinear,
             Model::Vit(model) => Architecture::Vit(model.config.family),
             Model::ImageClassifier(_) => Architecture::ImageClassifier,
             Model::OnnxClassifier(_) => Architecture::OnnxClassifier,

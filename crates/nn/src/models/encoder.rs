@@ -5,6 +5,7 @@ use crate::model::class::{ModelClass, is_of, settings_in_config};
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
+use super::linear::buckets;
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
 use crate::attention::{AttentionConfig, SharedAttention};
@@ -14,6 +15,7 @@ use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
+use crate::ngrams::{Ngrams, ngrams};
 use crate::norm_kind::NormKind;
 use crate::observations::activate;
 use crate::quantization::Quantization;
@@ -53,6 +55,9 @@ pub struct EncoderConfig {
     pub reversible: bool,
     /// Attention and positions.
     pub attention: AttentionConfig,
+    /// Rows of the table of pairs of a wide part (Cheng et al. 2016), whose logits, those of [`ngrams`], are added to
+    /// the head's; none without that part.
+    pub ngrams: Option<usize>,
     /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
@@ -85,6 +90,7 @@ impl Default for EncoderConfig {
             kv_heads: None,
             reversible: false,
             attention: AttentionConfig::default(),
+            ngrams: None,
             loss: Loss::default(),
             norm: NormKind::default(),
             quantization: None,
@@ -119,6 +125,7 @@ impl EncoderConfig {
             kv_heads: fields.get("kv_heads").map(|_| fields.size("kv_heads")).transpose()?,
             reversible: fields.switch_or("reversible", default.reversible)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
+            ngrams: buckets(fields, "ngrams")?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
             quantization: Quantization::of_fields(fields)?,
@@ -129,13 +136,7 @@ impl EncoderConfig {
         if let Some(kv_heads) = config.kv_heads {
             fields.divides("heads", config.heads, "kv_heads", kv_heads)?;
         }
-        if config.pad_token_id >= config.vocab_size {
-            let what = format!(
-                "is {}, not one of the {} tokens",
-                config.pad_token_id, config.vocab_size
-            );
-            return Err(fields.error("pad_token_id", what));
-        }
+        fields.check_padding(config.pad_token_id, config.vocab_size)?;
         Ok(config)
     }
 
@@ -167,8 +168,22 @@ impl LessenEncoder {
         let c = &self.config;
         let x = self.states(cx, batch);
         let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
-        c.loss
-            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
+        let logits = linear(cx, "classifier", pooled, c.labels.len(), c.weight());
+        c.loss.normalize(match c.ngrams {
+            Some(buckets) => logits + self.wide(cx, batch, buckets),
+            None => logits,
+        })
+    }
+
+    /// The logits of the wide part.
+    #[track_caller]
+    fn wide<'g>(&self, cx: &Context<'g>, batch: BatchShape, buckets: usize) -> Tensor<'g> {
+        let sizes = Ngrams {
+            vocab: self.config.vocab_size,
+            buckets,
+            classes: self.config.labels.len(),
+        };
+        ngrams(cx, "ngrams", batch.ids(cx, "tokens"), batch, sizes)
     }
 
     /// The hidden states after the last norm, `f32[B, T, width]`, or `f32[1, N, width]` without padding. Declares what
@@ -237,6 +252,7 @@ impl LessenEncoder {
         put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
         put_own(&mut map, "reversible", c.reversible.then_some(true.into()));
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
+        put_own(&mut map, "ngrams", c.ngrams.map(Value::from));
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         Quantization::put(c.quantization.as_ref(), &mut map);
@@ -298,7 +314,7 @@ impl ModelClass for LessenEncoder {
     }
 
     fn is_head(&self, name: &str) -> bool {
-        is_of("classifier", name)
+        is_of("classifier", name) || is_of("ngrams", name)
     }
 
     settings_in_config!(classes);

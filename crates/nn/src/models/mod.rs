@@ -7,6 +7,7 @@ pub mod encoder;
 pub mod gpt2;
 pub mod gpt_neox;
 pub mod gptj;
+pub mod linear;
 pub mod llama;
 pub mod onnx;
 pub mod vision;

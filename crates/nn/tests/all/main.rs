@@ -19,6 +19,7 @@ mod gpt_neox;
 mod image_classifier;
 mod init;
 mod layers;
+mod linear;
 mod llama;
 mod lora;
 mod mutations;

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use lessen_graph::ops::DequantizeGroups;
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{
-    Model, NormKind, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes,
+    Model, NormKind, ParamSpec, Weight, Weights, checkpoint, is_by_class, reorder_classes, same_classes,
 };
 use lessen_train::Session;
 use std::collections::{HashMap, HashSet};
@@ -143,15 +143,15 @@ pub(crate) fn remark(folder: &Path, rest: &checkpoint::Rest) -> Option<String> {
 /// A session that gets its parameters from a checkpoint.
 struct Filling<'a> {
     session: &'a mut Session,
-    /// Rows of the classifier to take for each class.
+    /// Rows and columns of the classifier to take for each class.
     places: Option<&'a [usize]>,
-    /// Parameters whose rows are to be put in that order.
+    /// Parameters whose rows or columns are to be put in that order.
     heads: Weights,
 }
 
 impl Filling<'_> {
     fn is_ordered(&self, name: &str) -> bool {
-        self.places.is_some() && has_class_rows(name)
+        self.places.is_some() && is_by_class(name)
     }
 }
 
