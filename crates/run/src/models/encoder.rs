@@ -24,6 +24,10 @@ impl ModelFamily for SmallEncoder {
         true
     }
 
+    fn takes_ngrams(&self) -> bool {
+        true
+    }
+
     fn build(&self, scratch: Scratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let config = EncoderConfig {
@@ -36,6 +40,7 @@ impl ModelFamily for SmallEncoder {
             kv_heads: keys.kv_heads.filter(|count| *count != keys.heads),
             reversible: keys.reversible.unwrap_or(false),
             attention: scratch.attention,
+            ngrams: keys.ngrams,
             dropout: scratch.dropout,
             pad_token_id: sizes.padding_token(),
             ..EncoderConfig::default()

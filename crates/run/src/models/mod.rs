@@ -7,6 +7,7 @@ mod encoder;
 mod gpt2;
 mod gpt_neox;
 mod gptj;
+mod linear;
 mod llama;
 mod network;
 mod vit;
@@ -82,6 +83,16 @@ pub(crate) trait ModelFamily {
         false
     }
 
+    /// Whether models are tables of tokens and pairs of tokens, whose number of rows for pairs is a key.
+    fn takes_buckets(&self) -> bool {
+        false
+    }
+
+    /// Whether models can have such tables beside their layers.
+    fn takes_ngrams(&self) -> bool {
+        false
+    }
+
     /// Makes a model of the sizes in `scratch`.
     fn build(&self, scratch: Scratch<'_>) -> Model;
 }
@@ -122,6 +133,8 @@ pub(crate) struct Sizes {
     pub pad: i32,
     /// Tokens of an example.
     pub length: usize,
+    /// Classes of examples; 1 where they have a number or none.
+    pub classes: usize,
     /// Rows, columns and channels of an image.
     pub image: [usize; 3],
 }
@@ -135,6 +148,7 @@ impl Sizes {
             vocab: tokenizer.map_or(config.model.vocab, Tokenizer::vocab_size),
             pad: tokenizer.map_or(0, Tokenizer::pad_id),
             length: config.data.max_length,
+            classes: config.model.classes,
             image: preprocessing.map_or_else(|| config.image.assumed(), Preprocessing::shape),
         }
     }

@@ -11,6 +11,7 @@ use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::gptj::{GPTJForCausalLM, GptjConfig};
+use lessen_nn::models::linear::{LessenLinear, LinearConfig};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily};
@@ -154,6 +155,34 @@ fn attention_by_other_weights_and_two_streams() {
             ..EncoderConfig::default()
         };
         exported(LessenEncoder { config }, 17);
+    }
+}
+
+#[test]
+fn tokens_and_pairs_of_tokens() {
+    for buckets in [0, 32] {
+        let linear = LinearConfig {
+            vocab_size: 40,
+            buckets,
+            ..LinearConfig::default()
+        };
+        let encoder = EncoderConfig {
+            vocab_size: 40,
+            width: 16,
+            layers: 1,
+            heads: 4,
+            ffn: 24,
+            ngrams: Some(buckets),
+            ..EncoderConfig::default()
+        };
+        for model in [
+            Model::from(LessenLinear { config: linear }),
+            LessenEncoder { config: encoder }.into(),
+        ] {
+            let (inputs, outputs) = exported(model, 17);
+            assert_eq!(inputs, ["input_ids", "attention_mask"]);
+            assert_eq!(outputs, ["logits"]);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::models::{ModelFamily, words_of, words_where};
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
 use lessen_data::Problem;
-use lessen_nn::AttentionConfig;
+use lessen_nn::{AttentionConfig, Ngrams};
 
 /// Checks that the settings of a training phase go together.
 ///
@@ -172,6 +172,7 @@ fn check_attention(config: &Config) -> Result<()> {
         let mistake = format!("is not for model.kind = {kind}; leave it out, or choose {others}");
         return refuse("model.reversible", mistake);
     }
+    check_pairs(config)?;
     let head_width = model.width / model.heads;
     let own = family.attention(head_width);
     let attention = AttentionConfig {
@@ -180,6 +181,29 @@ fn check_attention(config: &Config) -> Result<()> {
     };
     let checked = attention.check(head_width);
     checked.map_err(|error| Error::user(format!("{}: {error}", config.place("model.position"))))
+}
+
+/// Checks the tables of pairs of tokens of a model from scratch.
+fn check_pairs(config: &Config) -> Result<()> {
+    let (model, family) = (&config.model, config.model.kind.family());
+    let takes: [fn(&dyn ModelFamily) -> bool; 2] = [|family| family.takes_buckets(), |family| family.takes_ngrams()];
+    let keys = [("model.buckets", model.buckets), ("model.ngrams", model.ngrams)];
+    for ((key, rows), takes) in keys.into_iter().zip(takes) {
+        let Some(rows) = rows else { continue };
+        let mistake = if !takes(family.as_ref()) {
+            let (kind, others) = (model.kind, words_where(takes).join(" or "));
+            format!("is not for model.kind = {kind}; leave it out, or choose {others}")
+        } else if !Ngrams::takes_buckets(rows) {
+            format!(
+                "is no power of two up to {}; choose one, such as 65536, or 0",
+                Ngrams::MOST_BUCKETS
+            )
+        } else {
+            continue;
+        };
+        return Err(Error::user(format!("{} {mistake}", config.place(key))));
+    }
+    Ok(())
 }
 
 /// Checks that the keys of data suit the format.

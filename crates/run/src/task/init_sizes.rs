@@ -9,13 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The keys of sizes, each with the names of its field in the families' `config.json`.
-const FIELDS: [(&str, &[&str]); 6] = [
+const FIELDS: [(&str, &[&str]); 8] = [
     ("model.layers", &["num_hidden_layers", "n_layer", "n_layers", "layers"]),
     ("model.width", &["hidden_size", "n_embd", "dim", "width"]),
     ("model.heads", &["num_attention_heads", "n_head", "n_heads", "heads"]),
     ("model.kv_heads", &["num_key_value_heads", "kv_heads"]),
     ("model.ffn", &["intermediate_size", "n_inner", "hidden_dim", "ffn"]),
     ("model.patch", &["patch_size"]),
+    ("model.buckets", &["buckets"]),
+    ("model.ngrams", &["ngrams"]),
 ];
 
 /// Replaces the sizes in the settings of a run that starts from a checkpoint by those of its model, and leaves out what

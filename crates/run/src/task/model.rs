@@ -16,12 +16,14 @@ use std::fs;
 use std::path::Path;
 
 /// Settings that a checkpoint decides, so that no flag may change them.
-pub(super) const FIXED: [&str; 7] = [
+pub(super) const FIXED: [&str; 9] = [
     "model.layers",
     "model.width",
     "model.heads",
     "model.kv_heads",
     "model.reversible",
+    "model.buckets",
+    "model.ngrams",
     "model.ffn",
     "model.patch",
 ];
@@ -33,7 +35,10 @@ pub(super) const FIXED: [&str; 7] = [
 pub(crate) fn build(config: &Config, goal: &dyn Goal, sizes: Sizes) -> Result<Model> {
     let mut model = match config.init() {
         Some(folder) => from_checkpoint(config, folder, goal)?,
-        None => models::from_scratch(config, sizes, head_of(goal)),
+        None => {
+            let classes = goal.class_names().len().max(1);
+            models::from_scratch(config, Sizes { classes, ..sizes }, head_of(goal))
+        }
     };
     set_architecture(config, &mut model)?;
     if let Some(dropout) = config.model.dropout {

@@ -87,6 +87,12 @@ keys! {
         reversible: Option<bool> [ValueKind::Switch],
             "whether layers have two streams, so that their input follows from their output, as in the Reformer; encoder only \
              (default: false)";
+        buckets: Option<usize> [ValueKind::Count(0)],
+            "rows of the table of pairs of tokens that follow each other, to which pairs are hashed: a power of two, or 0 for \
+             tokens alone; linear only (default: 65536, or fewer for more than 61 classes)";
+        ngrams: Option<usize> [ValueKind::Count(0)],
+            "rows of such a table, whose sums, with those of a table of tokens, are added to the logits of the layers; encoder only \
+             (default: none of these tables)";
         attention: Option<Weighting> [ATTENTION],
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
         position: Option<Position> [ValueKind::Choice(Position::WORDS)],

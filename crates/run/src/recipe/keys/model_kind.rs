@@ -27,6 +27,8 @@ macro_rules! transformers {
             MPNet = "mpnet": bert::Encoders(Family::MPNet);
             /// A small pre-LN classifier with mean pooling.
             Encoder = "encoder": encoder::SmallEncoder;
+            /// A linear classifier over tokens and pairs of tokens that follow each other.
+            Linear = "linear": linear::Linear;
             /// A classifier of images, a pre-LN encoder of their patches.
             Vit = "vit": vit::Patches(VitFamily::Vit);
             /// The same with a second learned token.

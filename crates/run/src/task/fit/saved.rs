@@ -58,6 +58,7 @@ fn described(config: &Config, saved: &Model, reader: &Reader) -> Result<Option<M
     let sizes = Sizes {
         vocab: saved.vocab_size(),
         length: saved.max_length().unwrap_or(config.data.max_length),
+        classes: saved.labels().len().max(1),
         ..Sizes::of(config, Some(reader))
     };
     check_image_size(config, sizes)?;

@@ -1,0 +1,30 @@
+//! Lessen's linear classifier of texts.
+
+use super::{ModelFamily, ModelRole, Scratch};
+use lessen_nn::models::linear::{LessenLinear, LinearConfig};
+use lessen_nn::{Model, Ngrams};
+
+/// Lessen's linear classifier of texts.
+pub(super) struct Linear;
+
+impl ModelFamily for Linear {
+    fn role(&self) -> ModelRole {
+        ModelRole::ClassifiesTexts
+    }
+
+    fn takes_buckets(&self) -> bool {
+        true
+    }
+
+    fn build(&self, scratch: Scratch<'_>) -> Model {
+        let (keys, sizes) = (scratch.keys, scratch.sizes);
+        let config = LinearConfig {
+            vocab_size: sizes.vocab,
+            buckets: keys.buckets.unwrap_or(Ngrams::usual_buckets(sizes.classes)),
+            max_length: sizes.length,
+            pad_token_id: sizes.padding_token(),
+            ..LinearConfig::default()
+        };
+        LessenLinear { config }.into()
+    }
+}
