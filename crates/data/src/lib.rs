@@ -8,6 +8,7 @@
 //! squad          ──▶ Squad   ──Tokenizer──▶ QuestionBatches│
 //! adder                                     Adder          │
 //! images                                    ImageBatches   │
+//! table                                     TableBatches   │
 //! own arrays                                ArrayBatches   ┘
 //! ```
 //!
@@ -16,6 +17,7 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`images`] reads labelled images and augments them.
+//! - [`table`] reads tables of numbers and categories.
 //! - [`arrays`] reads and writes NumPy's files.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
@@ -95,6 +97,7 @@ mod rows;
 mod sentences;
 mod source;
 pub mod squad;
+pub mod table;
 pub mod tagged;
 mod tagged_batches;
 mod text;

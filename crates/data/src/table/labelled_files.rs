@@ -1,0 +1,124 @@
+//! The rows of the files of a split that have a label.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+
+use super::cells::{CellFile, CellRow};
+use super::values::is_missing;
+use crate::files::quoted;
+use crate::raw_label::RawLabel;
+use crate::row::Row;
+
+/// Files of a split, the name of the column to be learnt, and the names of the columns to learn from.
+#[derive(Clone, Debug)]
+pub(super) struct LabelledFiles {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) label: String,
+    pub(super) inputs: Vec<String>,
+}
+
+/// A row with a label.
+pub(super) struct LabelledRow<'a> {
+    pub(super) row: &'a CellRow,
+    /// The label, and its place for messages.
+    pub(super) label: Row,
+    /// The columns of the inputs.
+    inputs: &'a [usize],
+}
+
+impl LabelledRow<'_> {
+    /// The cells of the inputs.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().map(|column| &self.row.cells[*column][..])
+    }
+}
+
+/// Rows without a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Skipped {
+    pub(super) count: usize,
+    /// The place of the first one.
+    pub(super) first: Option<String>,
+}
+
+impl LabelledFiles {
+    /// Calls `each` for every row with a label, in order.
+    ///
+    /// # Errors
+    /// Those of files, a missing column, and those of `each`.
+    pub(super) fn for_each(&self, mut each: impl FnMut(&LabelledRow) -> Result<()>) -> Result<Skipped> {
+        let mut skipped = Skipped::default();
+        for path in &self.files {
+            let file: Arc<Path> = path.as_path().into();
+            let column: Arc<str> = self.label.as_str().into();
+            let opened = open(path, &self.inputs, Some(&self.label))?;
+            let label = at(path, &opened, &self.label, "data.label")?;
+            let inputs = places(path, &opened, &self.inputs)?;
+            for row in opened.rows {
+                let row = row?;
+                let mut labelled = LabelledRow {
+                    label: Row {
+                        file: file.clone(),
+                        line: row.line,
+                        text: String::new(),
+                        text_pair: None,
+                        label: None,
+                        column: Some(column.clone()),
+                        record: None,
+                    },
+                    row: &row,
+                    inputs: &inputs,
+                };
+                let cell = row.cells[label].trim();
+                if is_missing(cell) {
+                    skipped.count += 1;
+                    skipped.first.get_or_insert_with(|| labelled.label.place());
+                    continue;
+                }
+                labelled.label.label = Some(RawLabel::One(cell.to_string()));
+                each(&labelled)?;
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// The same files, of which the labels alone are needed.
+    pub(super) fn without_inputs(&self) -> LabelledFiles {
+        LabelledFiles {
+            inputs: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The first file, for messages.
+    pub(super) fn first(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+}
+
+/// Opens a file that has columns of these names.
+pub(super) fn open(path: &Path, inputs: &[String], label: Option<&str>) -> Result<CellFile> {
+    let wanted: Vec<&str> = inputs.iter().map(String::as_str).chain(label).collect();
+    CellFile::open(path, &wanted)
+}
+
+/// The columns of these names in a file.
+pub(super) fn places(path: &Path, opened: &CellFile, names: &[String]) -> Result<Vec<usize>> {
+    names.iter().map(|name| at(path, opened, name, "data.inputs")).collect()
+}
+
+/// The column of a name in a file.
+pub(super) fn at(path: &Path, opened: &CellFile, name: &str, key: &str) -> Result<usize> {
+    opened.column(name).ok_or_else(|| {
+        let shown: Vec<String> = opened.names.iter().take(8).map(|name| quoted(name)).collect();
+        let more = if opened.names.len() > shown.len() { ", ..." } else { "" };
+        Error::user(format!(
+            "{} has no column {} ({key}); its columns are {}{more}",
+            path.display(),
+            quoted(name),
+            shown.join(", ")
+        ))
+    })
+}

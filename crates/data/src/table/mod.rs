@@ -1,0 +1,36 @@
+//! Tables of numbers and categories, with a class or a number to be learnt in one column.
+//!
+//! ```text
+//! CSV, TSV, JSON lines, Parquet ──▶ Table ──▶ TableBatches ──▶ Batch, Batch
+//!                                    └── TableSchema ──▶ TableRows (rows to be predicted)
+//! ```
+//!
+//! - [`Table::read`] finds the column to be learnt, the columns to learn from and the splits.
+//! - [`TableSchema`] says how the cells of a row become numbers. It is kept beside the model.
+//! - [`TableBatches`] is a [`Source`](crate::Source).
+//! - [`TableRows`] reads rows without labels.
+
+mod batches;
+pub(crate) mod cells;
+pub(crate) mod columns;
+mod header;
+pub(crate) mod label;
+mod labelled_files;
+mod learn;
+mod parquet_cells;
+mod part;
+pub(crate) mod profile;
+mod read;
+mod rows;
+mod schema;
+mod target;
+pub(crate) mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::batches::TableBatches;
+pub use self::part::TablePart;
+pub use self::read::{Table, TableOptions};
+pub use self::rows::{TableRow, TableRows};
+pub use self::schema::{ColumnKind, TableColumn, TableSchema};

@@ -1,0 +1,303 @@
+//! From a path to the splits of a table.
+
+use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use super::label::label_of;
+use super::labelled_files::{LabelledFiles, Skipped, open};
+use super::learn::{encoded, learnt, scale};
+use super::part::TablePart;
+use super::profile::Profile;
+use super::schema::TableSchema;
+use super::target::Target;
+use crate::classes::Classes;
+use crate::columns::Columns;
+use crate::files::quoted;
+use crate::held_out;
+use crate::labels::{LabelKind, Labels, Problem};
+use crate::metrics::Metric;
+use crate::places::{Places, files_of};
+use crate::rows::{Place, Rows};
+
+/// Rows by which the column to be learnt is chosen.
+const LOOKED_AT: usize = 10_000;
+
+/// How a table is to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableOptions {
+    /// The name of the column to be learnt; by default `label`, `target`, `class` and the like, or else the last one.
+    pub target: Option<String>,
+    /// The names of the columns to learn from; by default all others that say something.
+    pub inputs: Option<Vec<String>>,
+    /// Whether classes or numbers are learnt; by default numbers where they have fractions or more than 20 values.
+    pub problem: Option<Problem>,
+    /// A file, or files with a pattern for their path, for the split `dev`; over that of the folder.
+    pub dev: Option<PathBuf>,
+    /// The same for the split `test`.
+    pub test: Option<PathBuf>,
+    /// Where there is no split `dev`, the share of the training split that is kept for it, in `(0, 1)`.
+    pub held_out: f64,
+    /// Which rows these are, of every class its share.
+    pub held_out_seed: u64,
+    /// Whether in place of a share all rows are the split `dev`, where there is none.
+    pub whole: bool,
+    /// The classes of the model that the data is for, in order; `class.txt` goes before them.
+    pub classes: Option<Vec<String>>,
+    /// The columns of the model that the data is for; by default they are learnt from the training rows.
+    pub schema: Option<TableSchema>,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
+            target: None,
+            inputs: None,
+            problem: None,
+            dev: None,
+            test: None,
+            held_out: 0.1,
+            held_out_seed: 1,
+            whole: false,
+            classes: None,
+            schema: None,
+        }
+    }
+}
+
+/// A table: its columns, its splits and what is to be learnt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What a model sees of a row.
+    pub schema: TableSchema,
+    /// What labels are: one of some classes, or a score.
+    pub target: LabelKind,
+    /// The training split.
+    pub train: TablePart,
+    /// The split of evaluations.
+    pub dev: TablePart,
+    /// Whether that is all of the training split, as the data has none of its own for it.
+    pub is_whole: bool,
+    /// The test split, if there is one.
+    pub test: Option<TablePart>,
+    /// The metrics, the one that selects the best checkpoint first.
+    pub metrics: Vec<Metric>,
+    /// Columns that are not learnt from, and why.
+    pub left_out: Vec<(String, String)>,
+    /// Rows of all splits without a value in the column to be learnt.
+    pub skipped: usize,
+    /// What there is to say of how it was read, a sentence each.
+    pub remarks: Vec<String>,
+}
+
+impl Table {
+    /// Reads a file (CSV, TSV, JSON lines or Parquet), the files that a pattern stands for, or a folder with `train`,
+    /// `dev` and `test` in such files. The columns are learnt from the training rows alone.
+    ///
+    /// # Errors
+    /// A missing, empty or damaged file; a missing column, and columns that say nothing; a label of no class, or that
+    /// is no number in a regression; fewer than two classes or rows. The message names file and remedy.
+    pub fn read(path: &Path, options: &TableOptions) -> Result<Table> {
+        let places = Places::of(path)?;
+        let files = |place: Place| match place {
+            Place::Files(files) => Ok(files),
+            Place::Texts(_) | Place::Glue(..) => Err(Error::user(format!(
+                "{} has texts in the folders of their classes, and no table; name a .csv, .tsv, .jsonl or .parquet file",
+                path.display()
+            ))),
+        };
+        let given = |path: &Option<PathBuf>, found: Option<Place>| match path {
+            Some(path) => files_of(path).map(Some),
+            None => found.map(files).transpose(),
+        };
+        let (dev, test) = (given(&options.dev, places.dev)?, given(&options.test, places.test)?);
+        let mut remarks = Vec::new();
+        let train = training_files(files(places.train)?, options, &mut remarks)?;
+        let others = |files: Option<Vec<PathBuf>>| files.map(|files| LabelledFiles { files, ..train.clone() });
+        let (dev, test) = (others(dev), others(test));
+
+        let mut skipped = Vec::new();
+        let known = match (&places.names, &options.classes) {
+            (Some(names), _) => Some(Classes::read(names, false)?),
+            (None, Some(names)) => Some(Classes::of_model(names.clone())),
+            (None, None) => class_names(&train)?.map(Classes::of_model),
+        };
+        let (target, labels) = Target::of(&train, options, known, &mut skipped)?;
+        let held = match &dev {
+            None if !options.whole => Some(chosen(&train, &labels, options)?),
+            _ => None,
+        };
+        let is_training = |row: usize| held.as_ref().is_none_or(|held| !held[row]);
+        let (mut schema, left_out) = match &options.schema {
+            Some(schema) => (schema.clone(), Vec::new()),
+            None => learnt(&train, options, is_training, &mut remarks)?,
+        };
+        if let (Labels::Scores(scores), None) = (&labels, &options.schema) {
+            schema.target = Some(scale(scores, is_training));
+        }
+        // Columns that are left out are needed no more.
+        let inputs: Vec<String> = schema.columns.iter().map(|column| column.name.clone()).collect();
+        let seen = |files: &LabelledFiles| LabelledFiles {
+            inputs: inputs.clone(),
+            ..files.clone()
+        };
+        let mut part = |files: &LabelledFiles| -> Result<TablePart> {
+            let (labels, without) = target.labels_of(files)?;
+            skipped.push(without);
+            encoded(&seen(files), &schema, labels, |_| true)
+        };
+        let (dev, test) = (
+            dev.as_ref().map(&mut part).transpose()?,
+            test.as_ref().map(&mut part).transpose()?,
+        );
+        let is_whole = held.is_none() && dev.is_none();
+        let (train, dev) = match (held, dev) {
+            (Some(held), _) => {
+                let part = |wanted: bool| {
+                    encoded(&seen(&train), &schema, labels.part(&held, wanted), |row| {
+                        held[row] == wanted
+                    })
+                };
+                let (train, dev) = (part(false)?, part(true)?);
+                remarks.push(format!(
+                    "there is no dev file: {} of {} examples are kept for validation",
+                    dev.len(),
+                    dev.len() + train.len()
+                ));
+                (train, dev)
+            }
+            (None, dev) => {
+                let train = encoded(&seen(&train), &schema, labels, |_| true)?;
+                (train.clone(), dev.unwrap_or(train))
+            }
+        };
+        remarks.extend(remark_of(&skipped, &schema.label));
+        remarks.extend(target.remark());
+        Ok(Table {
+            metrics: match target {
+                Target::Classes(_) => vec![Metric::Accuracy],
+                Target::Scores => vec![Metric::Mse, Metric::Mae, Metric::Pearson, Metric::Spearman],
+            },
+            target: target.into_kind(),
+            schema,
+            train,
+            dev,
+            is_whole,
+            test,
+            left_out,
+            skipped: skipped.iter().map(|skipped| skipped.count).sum(),
+            remarks,
+        })
+    }
+
+    /// Returns the split `train`, `dev` or `test`.
+    ///
+    /// # Errors
+    /// An unknown name, or `test` without a test split.
+    pub fn split(&self, name: &str) -> Result<&TablePart> {
+        match (name, &self.test) {
+            ("train", _) => Ok(&self.train),
+            ("dev", _) => Ok(&self.dev),
+            ("test", Some(test)) => Ok(test),
+            (_, test) => Err(Error::user(format!(
+                "this data has no split called {name}; choose one of train, dev{}",
+                if test.is_some() { ", test" } else { "" }
+            ))),
+        }
+    }
+}
+
+/// The files of the training split with the names of their columns.
+fn training_files(files: Vec<PathBuf>, options: &TableOptions, remarks: &mut Vec<String>) -> Result<LabelledFiles> {
+    let of_schema = options.schema.as_ref();
+    let given: Option<Vec<String>> = match (of_schema, &options.inputs) {
+        (Some(schema), _) => Some(schema.columns.iter().map(|column| column.name.clone()).collect()),
+        (None, inputs) => inputs.clone(),
+    };
+    let label = options
+        .target
+        .clone()
+        .or_else(|| of_schema.map(|schema| schema.label.clone()));
+    let path = &files[0];
+    let opened = open(path, given.as_deref().unwrap_or_default(), label.as_deref())?;
+    let names = opened.names.clone();
+    let label = match label {
+        Some(label) => label,
+        None => {
+            let mut profiles = vec![Profile::new(); names.len()];
+            for row in opened.rows.take(LOOKED_AT) {
+                row?.cells
+                    .iter()
+                    .zip(&mut profiles)
+                    .for_each(|(cell, profile)| profile.add(cell));
+            }
+            let (at, reason) = label_of(&names, &profiles).ok_or_else(|| {
+                Error::user(format!(
+                    "{} has no column to be learnt; name it with data.label",
+                    path.display()
+                ))
+            })?;
+            remarks.push(format!(
+                "the column {} is learnt: {reason} (data.label)",
+                quoted(&names[at])
+            ));
+            names[at].clone()
+        }
+    };
+    let inputs = given.unwrap_or_else(|| names.iter().filter(|name| **name != label).cloned().collect());
+    if inputs.contains(&label) {
+        return Err(Error::user(format!(
+            "data.inputs has {}, the column to be learnt; leave it out",
+            quoted(&label)
+        )));
+    }
+    Ok(LabelledFiles { files, label, inputs })
+}
+
+/// The names of the classes that whole numbers in the column to be learnt stand for, where a Parquet file says them.
+fn class_names(train: &LabelledFiles) -> Result<Option<Vec<String>>> {
+    let Some(input) = train.inputs.first() else {
+        return Ok(None);
+    };
+    let rows = Rows {
+        place: Place::Files(train.files.clone()),
+        columns: Columns {
+            text: Some(input.clone()),
+            label: Some(train.label.clone()),
+            ..Columns::default()
+        },
+        with_label: true,
+    };
+    rows.class_names()
+}
+
+/// The rows that are kept for validation.
+fn chosen(train: &LabelledFiles, labels: &Labels, options: &TableOptions) -> Result<Vec<bool>> {
+    if labels.len() < 2 {
+        return Err(Error::user(format!(
+            "{} has one example only, of which nothing can be kept for validation; add examples, or name a file for it with \
+             data.dev",
+            train.first().display()
+        )));
+    }
+    Ok(held_out::chosen(
+        &labels.strata(),
+        options.held_out,
+        options.held_out_seed,
+    ))
+}
+
+/// What there is to say of rows without a label.
+fn remark_of(skipped: &[Skipped], label: &str) -> Option<String> {
+    let count: usize = skipped.iter().map(|skipped| skipped.count).sum();
+    let first = skipped.iter().find_map(|skipped| skipped.first.as_ref())?;
+    let (have, are) = if count == 1 {
+        ("row has", "is")
+    } else {
+        ("rows have", "are")
+    };
+    Some(format!(
+        "{count} {have} no value in the column {} and {are} left out, such as {first}",
+        quoted(label)
+    ))
+}
