@@ -21,6 +21,23 @@ use crate::quantization::Quantization;
 /// The field for the spread that batch normalization measures.
 const SPREAD: &str = "batch_norm";
 
+/// The field for mean and standard deviation of the numbers of a regression.
+const OUTPUT_SCALE: &str = "output_scale";
+
+/// Mean and standard deviation of a `config.json`.
+fn output_scale(fields: &Fields) -> Result<Option<[f64; 2]>> {
+    let Some(value) = fields.get(OUTPUT_SCALE) else {
+        return Ok(None);
+    };
+    let numbers: Option<[f64; 2]> = serde_json::from_value(value.clone()).ok();
+    match numbers {
+        Some([mean, deviation]) if mean.is_finite() && deviation.is_finite() && deviation > 0.0 => {
+            Ok(Some([mean, deviation]))
+        }
+        _ => Err(fields.error(OUTPUT_SCALE, format!("is {value}; it is a mean and a standard deviation above 0"))),
+    }
+}
+
 /// The configuration of a classifier; fields are named as in its `config.json`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ImageClassifierConfig {
@@ -44,6 +61,8 @@ pub struct ImageClassifierConfig {
     pub norm: NormKind,
     /// How its layers are quantized; none if they are not.
     pub quantization: Option<Quantization>,
+    /// Mean and standard deviation of the numbers of a regression, by which its output is scaled; `None` leaves it.
+    pub output_scale: Option<[f64; 2]>,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each image can have several of the classes, or none.
@@ -66,6 +85,7 @@ impl ImageClassifierConfig {
             loss: Loss::default(),
             norm: NormKind::default(),
             quantization: None,
+            output_scale: None,
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -124,6 +144,7 @@ impl ImageClassifierConfig {
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
             quantization: Quantization::of_fields(fields)?,
+            output_scale: output_scale(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -199,7 +220,10 @@ impl ImageClassifier {
             cx.trace().fail(sentence);
         }
         let logits = self.config.model().forward(cx, images);
-        self.config.loss.normalize(logits)
+        match self.config.output_scale {
+            Some([mean, deviation]) if self.config.labels.len() == 1 => logits * deviation + mean,
+            _ => self.config.loss.normalize(logits),
+        }
     }
 
     /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`; of mixed images `f32[B, classes]` and
@@ -225,6 +249,7 @@ impl ImageClassifier {
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         Quantization::put(c.quantization.as_ref(), &mut map);
+        put_own(&mut map, OUTPUT_SCALE, c.output_scale.map(|scale| json!(scale)));
         put_labels(&mut map, &c.labels, c.multi_label);
         map
     }

@@ -76,6 +76,11 @@ pub fn mlp(classes: usize) -> PlainNet {
     )
 }
 
+/// A linear layer over all elements of an image, or of a row of a table: `fc`.
+pub fn linear_array(classes: usize) -> PlainNet {
+    plain(Vec::new(), vec![dense("fc", classes)])
+}
+
 /// LeNet (LeCun et al. 1998) as in the papers on condensation, with ReLU and maximum pooling: `features.0`,
 /// `features.3`, `fc_1`, `fc_2`, `fc_3`.
 pub fn lenet(classes: usize) -> PlainNet {

@@ -27,7 +27,7 @@ use crate::layers::Spread;
 use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
-pub use convnet::{ConvNet, Pooling, alexnet, lenet, mlp, small_alexnet, small_vgg11, vgg11};
+pub use convnet::{ConvNet, Pooling, alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11};
 pub use mixed_mobilenet::{MixedArchitecture, MixedBlock, MixedMobileNet, QuantizedLayer};
 pub use mobilenet::MobileNetV2;
 pub use network::Network;
@@ -40,7 +40,7 @@ pub use revnet::RevNet;
 /// A network that classifies images.
 #[derive(Clone, PartialEq, Debug)]
 pub enum VisionModel {
-    /// MLP, ConvNet, LeNet, AlexNet, VGG.
+    /// A linear layer, MLP, ConvNet, LeNet, AlexNet, VGG.
     Plain(PlainNet),
     /// ResNet, ResNeXt, Wide ResNet.
     ResNet(ResNet),
