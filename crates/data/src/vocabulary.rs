@@ -117,8 +117,7 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
     let vocab: Map<String, Value> = numbered_lines(&text)
         .map(|(number, token)| (token.to_string(), json!(number - 1)))
         .collect();
-    let is_mpnet = ROBERTA.iter().all(|(token, _)| vocab.contains_key(*token));
-    let needed: &[&str] = if is_mpnet {
+    let needed: &[&str] = if is_mpnet(&vocab) {
         &[UNKNOWN]
     } else {
         &[UNKNOWN, "[CLS]", "[SEP]"]
@@ -131,6 +130,12 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
             )));
         }
     }
+    Ok(describe_word_piece(vocab, config))
+}
+
+/// The WordPiece of BERT, or of MPNet, with this vocabulary; see [`word_piece`].
+pub(crate) fn describe_word_piece(vocab: Map<String, Value>, config: &Value) -> Description {
+    let is_mpnet = is_mpnet(&vocab);
     let lower = flag(config, "do_lower_case").unwrap_or(true);
     let mut added_tokens = special_tokens(&vocab, if is_mpnet { &MPNET } else { &BERT });
     for token in &mut added_tokens {
@@ -181,7 +186,12 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
         put_roberta_roles(&mut config);
         config["unk_token"] = json!(UNKNOWN);
     }
-    Ok(Description { tokenizer, config })
+    Description { tokenizer, config }
+}
+
+/// Whether a vocabulary of WordPiece is MPNet's, with the special tokens of RoBERTa.
+fn is_mpnet(vocab: &Map<String, Value>) -> bool {
+    ROBERTA.iter().all(|(token, _)| vocab.contains_key(*token))
 }
 
 /// The end-of-text token of GPT-2.
@@ -284,6 +294,12 @@ pub(crate) fn byte_pairs(
             quoted(token)
         )));
     }
+    Ok(describe_byte_pairs(vocab, merges, config))
+}
+
+/// The byte-level BPE of GPT-2, or of RoBERTa, with this vocabulary and pairs of tokens to merge, in order of priority;
+/// see [`byte_pairs`].
+pub(crate) fn describe_byte_pairs(vocab: Map<String, Value>, merges: Vec<Value>, config: &Value) -> Description {
     let has_prefix = flag(config, "add_prefix_space").unwrap_or(false);
     let byte_level = json!({
         "type": "ByteLevel",
@@ -342,7 +358,7 @@ pub(crate) fn byte_pairs(
     if is_roberta {
         put_roberta_roles(&mut config);
     }
-    Ok(Description { tokenizer, config })
+    Description { tokenizer, config }
 }
 
 /// The template with a token before every text.

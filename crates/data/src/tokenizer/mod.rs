@@ -5,6 +5,7 @@ mod chat_files;
 mod class;
 mod decoding;
 mod detokenizer;
+mod learned;
 mod max_length;
 mod shortcut;
 mod spans;
@@ -42,7 +43,7 @@ const PIECE: usize = 64 * 1024;
 /// Size in bytes from which a text is encoded in parts by every tokenizer; see [`Tokenizer::last_cut`].
 const LINES: usize = 16 << 20;
 
-/// A Hugging Face tokenizer, or one with a token per character.
+/// A Hugging Face tokenizer, one with a token per character, or one that was learned from texts.
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
