@@ -18,12 +18,13 @@ use lessen_device::Backend;
 use std::path::Path;
 
 /// Settings that decide whether two runs can share the data that was read.
-const DATA: [&str; 10] = [
+const DATA: [&str; 11] = [
     "data.path",
     "data.format",
     "data.task",
     "data.tokenizer",
     "data.min_count",
+    "data.vocab",
     "data.held_out",
     "data.shuffle",
     "model.init",

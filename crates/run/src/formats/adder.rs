@@ -10,7 +10,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataKeys;
 use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
-use lessen_data::{Adder, Order, Source, Tokenizer, adder};
+use lessen_data::{Adder, Order, Source, adder};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
 
@@ -85,13 +85,8 @@ impl Corpus for Sums {
         Arc::new(Sum)
     }
 
-    fn characters(&self, _config: &Config) -> Result<Tokenizer> {
-        Ok(Adder::tokenizer())
-    }
-
-    fn reader(&self, config: &Config) -> Result<Reader> {
-        self.characters(config)
-            .map(|tokenizer| Reader::Texts(Box::new(tokenizer)))
+    fn reader(&self, _config: &Config) -> Result<Reader> {
+        Ok(Reader::Texts(Box::new(Adder::tokenizer())))
     }
 
     fn digests(&self) -> Result<DataDigests> {

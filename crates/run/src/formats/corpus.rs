@@ -3,7 +3,7 @@
 use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::recipe::config::Config;
-use crate::recipe::keys::CHARACTERS;
+use crate::recipe::keys::{BYTE_PAIRS, CHARACTERS, WORD_PIECE};
 use crate::recipe::value::Origin;
 use crate::task::reader::{Reader, tokenizer_of};
 use lessen_base::{Error, Result};
@@ -19,11 +19,20 @@ pub(crate) trait Corpus: Send + Sync {
     /// The goal of learning it.
     fn goal(&self) -> SharedGoal;
 
-    /// A tokenizer made of the characters of the training texts.
-    ///
-    /// # Errors
-    /// Files that cannot be read any more; data without texts.
-    fn characters(&self, config: &Config) -> Result<Tokenizer>;
+    /// The training texts, of which a vocabulary is learned; none of data without texts.
+    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
+        Box::new(std::iter::empty())
+    }
+
+    /// Whether texts are read with the special tokens of BERT, also where their characters are tokens.
+    fn is_marked(&self) -> bool {
+        false
+    }
+
+    /// Whether words mean something else in another case, so that a vocabulary of word pieces keeps it.
+    fn has_case(&self) -> bool {
+        false
+    }
 
     /// The reader of a new run's examples. For texts it is the tokenizer of `data.tokenizer`, else that of the
     /// checkpoint to start from, else one made of the characters of the training texts.
@@ -34,14 +43,27 @@ pub(crate) trait Corpus: Send + Sync {
     fn reader(&self, config: &Config) -> Result<Reader> {
         check_vocabulary(config)?;
         let folder = match config.data.tokenizer.as_deref() {
-            Some(CHARACTERS) | None => config.init(),
-            Some(dir) => Some(ModelFolder::from(dir)),
+            Some(word) if !is_learned(word) => Some(ModelFolder::from(word)),
+            _ => config.init(),
         };
         let tokenizer = match folder {
             Some(folder) => tokenizer_of(folder)?,
-            None => self.characters(config)?,
+            None => self.learned(config)?,
         };
         Ok(Reader::Texts(Box::new(tokenizer)))
+    }
+
+    /// The tokenizer that `data.tokenizer` says, learned of the training texts.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more, and a vocabulary without room.
+    fn learned(&self, config: &Config) -> Result<Tokenizer> {
+        let (texts, data) = (self.texts(), &config.data);
+        match data.tokenizer.as_deref() {
+            Some(WORD_PIECE) => Tokenizer::word_piece_of(texts, data.vocab, !self.has_case()),
+            Some(BYTE_PAIRS) => Tokenizer::byte_pairs_of(texts, data.vocab),
+            _ => characters_of(texts, config, self.is_marked()),
+        }
     }
 
     /// Remarks on how the data was read, a sentence each.
@@ -127,11 +149,16 @@ pub(super) fn order_of(config: &Config) -> Order {
     }
 }
 
-/// Refuses a flag that asks for a vocabulary of characters beside a checkpoint.
+/// Whether `data.tokenizer` is a word for a vocabulary that is learned of the training texts, and no folder.
+fn is_learned(tokenizer: &str) -> bool {
+    [CHARACTERS, WORD_PIECE, BYTE_PAIRS].contains(&tokenizer)
+}
+
+/// Refuses a flag that asks for a learned vocabulary beside a checkpoint.
 pub(super) fn check_vocabulary(config: &Config) -> Result<()> {
     let origin = config.settings.origin("data.tokenizer");
     match (config.data.tokenizer.as_deref(), &config.model.init, &origin) {
-        (Some(CHARACTERS), Some(dir), Origin::Flag(_)) => Err(Error::user(format!(
+        (Some(word), Some(dir), Origin::Flag(_)) if is_learned(word) => Err(Error::user(format!(
             "{origin} cannot change the vocabulary of the checkpoint {}; leave out one of the two",
             dir.display()
         ))),
@@ -174,14 +201,19 @@ pub(super) fn folder(config: &Config) -> Result<&Path> {
     )))
 }
 
-/// A tokenizer with the characters of texts, as the documents of the recipe need it.
+/// A tokenizer with the characters of texts, as the documents of the recipe need it, or with the special tokens of BERT.
 ///
 /// # Errors
 /// The first text that cannot be read.
-pub(super) fn characters_of(texts: impl Iterator<Item = Result<String>>, config: &Config) -> Result<Tokenizer> {
+fn characters_of(
+    texts: impl Iterator<Item = Result<String>>,
+    config: &Config,
+    is_marked: bool,
+) -> Result<Tokenizer> {
     let mut failed = None;
     let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
     let tokenizer = match config.data.documents {
+        _ if is_marked => Tokenizer::marked_characters(texts, config.data.min_count),
         Documents::Off => Tokenizer::characters(texts, config.data.min_count),
         _ => Tokenizer::characters_of_documents(texts, config.data.min_count),
     };

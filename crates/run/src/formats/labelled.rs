@@ -1,6 +1,6 @@
 //! Texts with labels.
 
-use super::corpus::{Corpus, characters_of, counts, path};
+use super::corpus::{Corpus, counts, path};
 use super::digests::digest_of;
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, packed_texts};
 use crate::folder::manifest::DataDigests;
@@ -15,7 +15,7 @@ use crate::task::reader::Reader;
 use lessen_base::Result;
 use lessen_data::labelled::{self, Columns};
 use lessen_data::{
-    Dataset, EncodedExamples, ExampleBatches, LabelKind, Labels, Metric, Order, Problem, Source, Tokenizer,
+    Dataset, EncodedExamples, ExampleBatches, LabelKind, Labels, Metric, Order, Problem, Source,
 };
 use lessen_nn::{BatchShape, Model, Task};
 use std::path::Path;
@@ -141,12 +141,12 @@ impl Corpus for LabelledTexts {
         }
     }
 
-    fn characters(&self, config: &Config) -> Result<Tokenizer> {
+    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
         let texts = self.0.train.texts().flat_map(|pair| match pair {
             Ok((first, second)) => [Some(Ok(first)), second.map(Ok)],
             Err(error) => [Some(Err(error)), None],
         });
-        characters_of(texts.flatten(), config)
+        Box::new(texts.flatten())
     }
 
     fn remarks(&self) -> &[String] {

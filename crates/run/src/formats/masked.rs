@@ -11,7 +11,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
 use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
-use lessen_data::{Batching, MaskedBatches, Masking, Order, Source, Text, TextSplit, Tokenizer, bucket, masked_places};
+use lessen_data::{Batching, MaskedBatches, Masking, Order, Source, Text, TextSplit, bucket, masked_places};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
 
@@ -82,9 +82,12 @@ impl Corpus for MaskedText {
         Arc::new(MaskedTokens)
     }
 
-    fn characters(&self, config: &Config) -> Result<Tokenizer> {
-        let whole = self.0.train.blocks().collect::<Result<String>>()?;
-        Ok(Tokenizer::marked_characters([whole.as_str()], config.data.min_count))
+    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
+        Box::new(self.0.train.blocks())
+    }
+
+    fn is_marked(&self) -> bool {
+        true
     }
 
     fn digests(&self) -> Result<DataDigests> {

@@ -11,7 +11,7 @@ use crate::recipe::keys::{DataKeys, Transformer};
 use crate::task::reader::Reader;
 use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
-use lessen_data::{Asking, Order, QuestionBatches, Questions, Source, Squad, Tokenizer, squad};
+use lessen_data::{Asking, Order, QuestionBatches, Questions, Source, Squad, squad};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
 
@@ -109,11 +109,15 @@ impl Corpus for AnsweredQuestions {
         Arc::new(Answers)
     }
 
-    fn characters(&self, config: &Config) -> Result<Tokenizer> {
+    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
         let split = &self.0.train;
         let questions = split.iter().map(|question| question.text.as_str());
         let texts = split.contexts().iter().map(|context| &**context).chain(questions);
-        Ok(Tokenizer::marked_characters(texts, config.data.min_count))
+        Box::new(texts.map(|text| Ok(text.to_string())))
+    }
+
+    fn is_marked(&self) -> bool {
+        true
     }
 
     fn remarks(&self) -> &[String] {

@@ -11,7 +11,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
 use crate::task::reader::Reader;
 use lessen_base::Result;
-use lessen_data::{Order, Source, Tagged, TaggedBatches, Tokenizer, tagged};
+use lessen_data::{Order, Source, Tagged, TaggedBatches, tagged};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
 
@@ -74,17 +74,20 @@ impl Corpus for TaggedSentences {
         })
     }
 
-    fn characters(&self, config: &Config) -> Result<Tokenizer> {
-        let mut failed = None;
-        let words = self.0.train.iter().map_while(|sentence| match sentence {
-            Ok(sentence) => Some(sentence.words),
-            Err(error) => {
-                failed = Some(error);
-                None
-            }
+    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
+        let words = self.0.train.iter().flat_map(|sentence| match sentence {
+            Ok(sentence) => sentence.words.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
         });
-        let tokenizer = Tokenizer::marked_characters(words.flatten(), config.data.min_count);
-        failed.map_or(Ok(tokenizer), Err)
+        Box::new(words)
+    }
+
+    fn is_marked(&self) -> bool {
+        true
+    }
+
+    fn has_case(&self) -> bool {
+        true
     }
 
     fn remarks(&self) -> &[String] {

@@ -1,6 +1,6 @@
 //! Plain text for a language model.
 
-use super::corpus::{Corpus, characters_of, path};
+use super::corpus::{Corpus, path};
 use super::{Format, HeldOut, KnownModel, ModelSettings};
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::goal::SharedGoal;
@@ -12,7 +12,7 @@ use crate::task::reader::Reader;
 use crc32c::crc32c_append;
 use lessen_base::Result;
 use lessen_data::{
-    Documents, Order, Source, Text, TextOptions, TextSplit, Tokenizer, WindowBatches, bucket, document_start,
+    Documents, Order, Source, Text, TextOptions, TextSplit, WindowBatches, bucket, document_start,
     encode_text,
 };
 use lessen_nn::{BatchShape, Model, Task};
@@ -118,8 +118,12 @@ impl Corpus for PlainText {
         Arc::new(NextToken)
     }
 
-    fn characters(&self, config: &Config) -> Result<Tokenizer> {
-        characters_of(self.0.train.blocks(), config)
+    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
+        Box::new(self.0.train.blocks())
+    }
+
+    fn has_case(&self) -> bool {
+        true
     }
 
     fn digests(&self) -> Result<DataDigests> {

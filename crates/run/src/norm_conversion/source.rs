@@ -79,7 +79,7 @@ impl<'a> Source<'a> {
                     folder.display()
                 )));
             }
-            Model::Bert(_) | Model::LessenEncoder(_) => {
+            Model::Bert(_) | Model::LessenEncoder(_) | Model::LessenLinear(_) => {
                 return no(format!("a {class} reads texts as a whole, and a Llama continues them"));
             }
             Model::Vit(_) | Model::ImageClassifier(_) | Model::OnnxClassifier(_) => {

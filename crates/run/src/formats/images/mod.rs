@@ -20,7 +20,7 @@ use lessen_base::{Error, Result};
 use lessen_data::images::{
     FilesDigest, ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images,
 };
-use lessen_data::{Metric, Order, Source, Tokenizer};
+use lessen_data::{Metric, Order, Source};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
 
@@ -228,10 +228,6 @@ impl Corpus for LabelledImages {
             names: self.0.names.clone(),
             metrics: vec![Metric::Accuracy],
         })
-    }
-
-    fn characters(&self, _config: &Config) -> Result<Tokenizer> {
-        Err(Error::internal("images have no characters"))
     }
 
     fn reader(&self, config: &Config) -> Result<Reader> {

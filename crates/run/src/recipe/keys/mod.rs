@@ -146,8 +146,11 @@ keys! {
             "what stands between the labels of a text where one column has all of them";
         threshold: f64 [SHARE] = "0.5", "probability from which on one of several labels counts as predicted";
         task: Option<String> [ValueKind::Text], "task of GLUE, such as CoLA (default: the name of the data's folder)";
-        tokenizer: Option<String> [ValueKind::Path(&[CHARACTERS])],
-            "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)";
+        tokenizer: Option<String> [ValueKind::Path(&[CHARACTERS, WORD_PIECE, BYTE_PAIRS])],
+            "folder of a tokenizer, or one that is learned of the training texts: `characters`, `wordpiece` as BERT has it (in \
+             lower case, but for words with labels and language models), or `bpe` of bytes as GPT-2 has it; a folder of such a \
+             name is ./wordpiece (default: the checkpoint's, else `characters`)";
+        vocab: usize [ValueKind::Count(1)] = "8000", "most tokens of a vocabulary of wordpiece or bpe that is learned";
         min_count: usize [ValueKind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
         max_length: usize [ValueKind::Count(1)] = "128", "tokens of an example; longer ones are cut";
         stride: Option<usize> [ValueKind::Count(0)],
@@ -456,6 +459,12 @@ pub(crate) const SEPARATOR: &str = ",";
 
 /// The word for a tokenizer made of the characters of the training texts.
 pub const CHARACTERS: &str = "characters";
+
+/// The word for a tokenizer with a vocabulary of word pieces that is learned of the training texts.
+pub const WORD_PIECE: &str = "wordpiece";
+
+/// The word for a tokenizer with pairs of bytes that are learned of the training texts.
+pub const BYTE_PAIRS: &str = "bpe";
 
 /// The key of this name, which is in the table.
 fn known(name: &str) -> &'static Key {
