@@ -205,11 +205,7 @@ pub(super) fn folder(config: &Config) -> Result<&Path> {
 ///
 /// # Errors
 /// The first text that cannot be read.
-fn characters_of(
-    texts: impl Iterator<Item = Result<String>>,
-    config: &Config,
-    is_marked: bool,
-) -> Result<Tokenizer> {
+fn characters_of(texts: impl Iterator<Item = Result<String>>, config: &Config, is_marked: bool) -> Result<Tokenizer> {
     let mut failed = None;
     let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
     let tokenizer = match config.data.documents {

@@ -14,9 +14,7 @@ use crate::recipe::keys::{DataKeys, THRESHOLD, Transformer};
 use crate::task::reader::Reader;
 use lessen_base::Result;
 use lessen_data::labelled::{self, Columns};
-use lessen_data::{
-    Dataset, EncodedExamples, ExampleBatches, LabelKind, Labels, Metric, Order, Problem, Source,
-};
+use lessen_data::{Dataset, EncodedExamples, ExampleBatches, LabelKind, Labels, Metric, Order, Problem, Source};
 use lessen_nn::{BatchShape, Model, Task};
 use std::path::Path;
 use std::sync::Arc;

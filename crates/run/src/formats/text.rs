@@ -12,8 +12,7 @@ use crate::task::reader::Reader;
 use crc32c::crc32c_append;
 use lessen_base::Result;
 use lessen_data::{
-    Documents, Order, Source, Text, TextOptions, TextSplit, WindowBatches, bucket, document_start,
-    encode_text,
+    Documents, Order, Source, Text, TextOptions, TextSplit, WindowBatches, bucket, document_start, encode_text,
 };
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
