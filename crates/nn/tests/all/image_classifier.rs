@@ -2,12 +2,13 @@
 
 use std::fs;
 
-use crate::support::Folder;
-use lessen_graph::Trace;
+use crate::support::{Arrays, Folder};
+use lessen_graph::{Array, Trace, evaluate_exactly};
 use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::{
-    Activation, Architecture, AttentionConfig, BatchShape, Context, Head, Model, Position, Task, numbered_labels,
+    Activation, Architecture, AttentionConfig, BatchShape, Context, Head, Model, Position, Task, initialize,
+    numbered_labels,
 };
 use serde_json::json;
 
@@ -135,7 +136,9 @@ fn every_network_has_a_loss_and_its_head_is_a_layer_of_it() {
             .parameters()
             .into_iter()
             .filter(|param| model.is_head(&param.name));
-        assert_eq!(heads.count(), 2, "{network:?}");
+        // The wide part has a matrix beside the layer.
+        let expected = if network.name() == "wide-mlp" { 3 } else { 2 };
+        assert_eq!(heads.count(), expected, "{network:?}");
         let trace = Trace::new();
         let cx = Context::new(&trace, true);
         let batch = BatchShape::Images {
@@ -147,4 +150,71 @@ fn every_network_has_a_loss_and_its_head_is_a_layer_of_it() {
         assert_eq!(outputs.logits.shape(), [2, 2], "{network:?}");
         assert!(outputs.loss.shape().is_empty());
     }
+}
+
+/// Logits of a network for two rows of three numbers, with the parameters that the model draws, and further ones.
+fn of_rows(model: &Model, more: &[(&str, Array)]) -> (Vec<f64>, f64) {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, false);
+    let batch = BatchShape::Images {
+        size: 2,
+        image: [1, 3, 1],
+        mixed: false,
+    };
+    let outputs = model.forward(&cx, batch);
+    trace.output("logits", outputs.logits);
+    trace.output("loss", outputs.loss);
+    drop(cx);
+    let mut given = Arrays::new();
+    for (name, weight) in initialize(&model.parameters(), 3) {
+        let data = weight.data.iter().map(|&value| value.into()).collect();
+        given.insert(name, Array::f32(&weight.shape, data));
+    }
+    let rows = Array::f32(&[2, 1, 3, 1], vec![1.0, -2.0, 0.5, 0.0, 3.0, -1.0]);
+    given.insert("images".into(), rows);
+    given.extend(more.iter().map(|(name, array)| (name.to_string(), array.clone())));
+    let results = evaluate_exactly(&trace.finish(), &given).unwrap();
+    (results["logits"].data.clone(), results["loss"].item())
+}
+
+#[test]
+fn networks_over_rows_of_numbers_are_classifiers_and_regressions() {
+    for network in ["linear-array", "mlp", "wide-mlp"] {
+        let config = ImageClassifierConfig::of(Network::of(network).unwrap(), [1, 3, 1]);
+        let mut model = Model::from(ImageClassifier { config });
+        model.set_labels(numbered_labels(3));
+        let (logits, _) = of_rows(&model, &[("labels", Array::i32(&[2], &[2, 0]))]);
+        assert_eq!(logits.len(), 6, "{network}");
+        model.set_labels(numbered_labels(1));
+        assert_eq!(model.task(), Task::Regression);
+        let more = [("targets", vec![1.5, 7.0]), ("weights", vec![1.0, 0.0])];
+        let more = more.map(|(name, values)| (name, Array::f32(&[2], values)));
+        let (found, loss) = of_rows(&model, &more);
+        assert_eq!(found.len(), 2);
+        assert!((loss - (found[0] - 1.5).powi(2)).abs() < 1e-12, "{network}");
+        assert_eq!(
+            read(&model.config_json().into()).unwrap().parameters(),
+            model.parameters()
+        );
+    }
+}
+
+#[test]
+fn the_wide_part_adds_its_products_and_begins_with_zeros() {
+    let of = |network: &str| {
+        let config = ImageClassifierConfig::of(Network::of(network).unwrap(), [1, 3, 1]);
+        Model::from(ImageClassifier { config })
+    };
+    let labels = ("labels", Array::i32(&[2], &[1, 0]));
+    let (deep, _) = of_rows(&of("mlp"), &[labels.clone()]);
+    let (same, _) = of_rows(&of("wide-mlp"), &[labels.clone()]);
+    assert_eq!(deep, same);
+    let wide = ("wide.weight", Array::f32(&[2, 3], vec![1.0, 0.0, 2.0, 0.0, -1.0, 0.0]));
+    let (both, _) = of_rows(&of("wide-mlp"), &[labels, wide]);
+    let added: Vec<f64> = both.iter().zip(&deep).map(|(both, deep)| both - deep).collect();
+    for (found, expected) in added.iter().zip([2.0, 2.0, -2.0, -3.0]) {
+        assert!((found - expected).abs() < 1e-9, "{added:?}");
+    }
+    assert!(of("wide-mlp").is_head("wide.weight") && of("wide-mlp").is_head("fc_3.bias"));
+    assert!(!of("mlp").is_head("wide.weight"));
 }

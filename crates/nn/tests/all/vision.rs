@@ -68,6 +68,8 @@ fn published_networks_have_as_many_parameters_as_published() {
         ("resnet18-instance", CIFAR, 10, 11_173_962),
         ("mlp", DIGITS, 10, 118_282),
         ("mlp", CIFAR, 10, 411_146),
+        ("linear-array", CIFAR, 10, 30_730),
+        ("wide-mlp", CIFAR, 10, 411_146 + 30_720),
         ("lenet", DIGITS, 10, 61_706),
         ("alexnet-cifar", CIFAR, 10, 1_872_202),
         ("vgg11-cifar", CIFAR, 10, 9_231_114),
@@ -330,7 +332,9 @@ fn widths_of_mobilenet_are_multiples_of_8() {
 fn mistakes_are_sentences() {
     let error = VisionModel::preset("resnet21", 10).unwrap_err().to_string();
     assert!(
-        error.starts_with("there is no network `resnet21`; choose one of convnet-3, mlp, lenet, "),
+        error.starts_with(
+            "there is no network `resnet21`; choose one of convnet-3, linear-array, mlp, wide-mlp, lenet, "
+        ),
         "{error}"
     );
     assert!(error.ends_with(", mobilenet-v2"), "{error}");

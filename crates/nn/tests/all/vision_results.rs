@@ -55,6 +55,7 @@ fn linear_layers_read_features_channel_by_channel() {
         activation: Activation::Relu,
         size: None,
         dense: vec![last],
+        wide: None,
         start: Start::Uniform,
     });
     let x = image([2, 3, 2]);

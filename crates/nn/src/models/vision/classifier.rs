@@ -1,7 +1,7 @@
 //! A network with a name as a model: the size of its images and its classes, as its `config.json` has them. Its weights
 //! have the names of the network's own checkpoints.
 
-use crate::model::class::{ModelClass, is_of, settings_in_config};
+use crate::model::class::{ModelClass, settings_in_config};
 use lessen_base::Result;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
@@ -34,7 +34,10 @@ fn output_scale(fields: &Fields) -> Result<Option<[f64; 2]>> {
         Some([mean, deviation]) if mean.is_finite() && deviation.is_finite() && deviation > 0.0 => {
             Ok(Some([mean, deviation]))
         }
-        _ => Err(fields.error(OUTPUT_SCALE, format!("is {value}; it is a mean and a standard deviation above 0"))),
+        _ => Err(fields.error(
+            OUTPUT_SCALE,
+            format!("is {value}; it is a mean and a standard deviation above 0"),
+        )),
     }
 }
 
@@ -273,7 +276,7 @@ impl ModelClass for ImageClassifier {
     }
 
     fn is_head(&self, name: &str) -> bool {
-        is_of(self.config.model().head(), name)
+        self.config.model().is_head(name)
     }
 
     fn image(&self) -> Option<[usize; 3]> {

@@ -76,6 +76,14 @@ pub fn mlp(classes: usize) -> PlainNet {
     )
 }
 
+/// [`mlp`] with a linear layer over all elements beside it: `wide`.
+pub fn wide_mlp(classes: usize) -> PlainNet {
+    PlainNet {
+        wide: Some("wide"),
+        ..mlp(classes)
+    }
+}
+
 /// A linear layer over all elements of an image, or of a row of a table: `fc`.
 pub fn linear_array(classes: usize) -> PlainNet {
     plain(Vec::new(), vec![dense("fc", classes)])
@@ -199,6 +207,7 @@ fn plain(features: Vec<Part>, dense: Vec<Dense>) -> PlainNet {
         activation: Activation::Relu,
         size: None,
         dense,
+        wide: None,
         start: Start::Uniform,
     }
 }

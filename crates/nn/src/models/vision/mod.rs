@@ -24,10 +24,11 @@ use lessen_graph::{DType, Tensor, Trace};
 use crate::activation::Activation;
 use crate::context::Context;
 use crate::layers::Spread;
+use crate::model::class::is_of;
 use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
-pub use convnet::{ConvNet, Pooling, alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11};
+pub use convnet::{ConvNet, Pooling, alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, wide_mlp};
 pub use mixed_mobilenet::{MixedArchitecture, MixedBlock, MixedMobileNet, QuantizedLayer};
 pub use mobilenet::MobileNetV2;
 pub use network::Network;
@@ -132,6 +133,15 @@ impl VisionModel {
             VisionModel::MixedMobileNet(model) => model.dropout = p,
             VisionModel::ResNet(_) | VisionModel::RevNet(_) => {}
         }
+    }
+
+    /// Whether a parameter is of the layer that gives the logits, or of the matrix beside it.
+    pub(crate) fn is_head(&self, name: &str) -> bool {
+        let wide = match self {
+            VisionModel::Plain(model) => model.wide,
+            _ => None,
+        };
+        is_of(self.head(), name) || wide.is_some_and(|wide| is_of(wide, name))
     }
 
     /// The layer that gives the logits; its parameters are `NAME.weight` and `NAME.bias`.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Block, ConvNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
-use super::{alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11};
+use super::{alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, wide_mlp};
 
 /// A network with this number of classes.
 type Make = fn(usize) -> VisionModel;
@@ -18,10 +18,11 @@ const RESNEXT: Block = Block::Bottleneck {
 const MIXED: &str = "mixed-mobilenet";
 
 /// Networks by name.
-const PRESETS: [(&str, Make); 31] = [
+const PRESETS: [(&str, Make); 32] = [
     ("convnet-3", |classes| ConvNet::new(classes).into()),
     ("linear-array", |classes| linear_array(classes).into()),
     ("mlp", |classes| mlp(classes).into()),
+    ("wide-mlp", |classes| wide_mlp(classes).into()),
     ("lenet", |classes| lenet(classes).into()),
     ("alexnet", |classes| alexnet(classes).into()),
     ("alexnet-cifar", |classes| small_alexnet(classes).into()),

@@ -14,7 +14,7 @@ use super::parts::{Norm, activate, uniform_of};
 use crate::activation::Activation;
 use crate::context::Context;
 use crate::init::Init;
-use crate::layers::{Convolution, conv2d, linear_from};
+use crate::layers::{Convolution, conv2d, linear_from, projection};
 
 /// A part of the features.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +92,9 @@ pub struct PlainNet {
     pub size: Option<usize>,
     /// Linear layers; the last one gives the logits.
     pub dense: Vec<Dense>,
+    /// Name of a matrix beside the linear layers, whose products with what the first one reads are added to the logits
+    /// (Cheng et al. 2016); it begins with zeros. `None` means none.
+    pub wide: Option<&'static str>,
     /// Initial values.
     pub start: Start,
 }
@@ -141,7 +144,7 @@ impl PlainNet {
         let shape = x.shape();
         let lying = x.permute(&[0, 3, 1, 2]);
         let mut x = lying.reshape(&[shape[0], shape[1..].iter().product()]);
-        let mut features = x;
+        let (read, mut features) = (x, x);
         for (i, layer) in self.dense.iter().enumerate() {
             if i > 0 {
                 x = activate(cx, self.activation, x);
@@ -152,6 +155,9 @@ impl PlainNet {
                 Start::Normal => [Init::Normal { std: 0.01 }, Init::Zeros],
             };
             x = linear_from(cx, layer.name, cx.dropout(x, layer.dropout), layer.out, init);
+        }
+        if let Some(name) = self.wide {
+            x = x + projection(cx, name, read, x.dim(-1), Init::Zeros);
         }
         (x, features)
     }
