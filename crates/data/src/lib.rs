@@ -18,6 +18,7 @@
 //!   exactly from the number of its next step.
 //! - [`images`] reads labelled images and augments them.
 //! - [`table`] reads tables of numbers and categories.
+//! - [`look`] says what data is before anything is chosen for it.
 //! - [`arrays`] reads and writes NumPy's files.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
@@ -79,6 +80,7 @@ mod label_sets;
 pub mod labelled;
 mod labels;
 mod lines;
+pub mod look;
 mod masked_batches;
 mod metrics;
 mod packed_texts;

@@ -32,6 +32,7 @@ pub(crate) struct Profile {
     /// Values with white space within them, and the characters of all values.
     pub(crate) with_spaces: u64,
     pub(crate) characters: u64,
+    bytes: u64,
     /// Rows of each of the first values.
     pub(crate) counts: HashMap<Box<str>, u64>,
     /// Hashes of different values, and the rows with a value up to the last one that had room.
@@ -103,6 +104,7 @@ impl Profile {
             return;
         }
         self.characters += cell.chars().count() as u64;
+        self.bytes += cell.len() as u64;
         self.with_spaces += u64::from(cell.contains(char::is_whitespace));
         if let Some(number) = number(cell) {
             let follows = self.numbers.count == 0 || number == self.numbers.last + 1.0;
@@ -159,6 +161,11 @@ impl Profile {
     /// The mean number of characters of a value.
     pub(crate) fn mean_length(&self) -> f64 {
         self.characters as f64 / self.values().max(1) as f64
+    }
+
+    /// The mean number of bytes of a value.
+    pub(crate) fn mean_bytes(&self) -> f64 {
+        self.bytes as f64 / self.values().max(1) as f64
     }
 
     /// The share of values with white space within them.

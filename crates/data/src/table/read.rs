@@ -102,7 +102,7 @@ impl Table {
         let files = |place: Place| match place {
             Place::Files(files) => Ok(files),
             Place::Texts(_) | Place::Glue(..) => Err(Error::user(format!(
-                "{} has texts in the folders of their classes, and no table; name a .csv, .tsv, .jsonl or .parquet file",
+                "{} has texts in folders of classes, and no table; name a .csv, .tsv, .jsonl or .parquet file",
                 path.display()
             ))),
         };
@@ -275,8 +275,8 @@ fn class_names(train: &LabelledFiles) -> Result<Option<Vec<String>>> {
 fn chosen(train: &LabelledFiles, labels: &Labels, options: &TableOptions) -> Result<Vec<bool>> {
     if labels.len() < 2 {
         return Err(Error::user(format!(
-            "{} has one example only, of which nothing can be kept for validation; add examples, or name a file for it with \
-             data.dev",
+            "{} has one example only, of which nothing can be kept for validation; add examples, or name a file for it \
+             with data.dev",
             train.first().display()
         )));
     }

@@ -54,8 +54,8 @@ impl Target {
             }
             (Problem::MultiLabel, _) => {
                 return Err(Error::user(
-                    "data.problem is \"multi_label_classification\", and the rows of a table have one label each; set it to \
-                     \"single_label_classification\" or \"regression\"",
+                    "data.problem is \"multi_label_classification\", and the rows of a table have one label each; set \
+                     it to \"single_label_classification\" or \"regression\"",
                 ));
             }
         };

@@ -87,8 +87,8 @@ fn a_table_of_everything_is_read_as_its_columns_say() {
         "the column 'bought' is learnt: it is the last column (data.label)",
         "1 row has no value in the column 'bought' and is left out, such as ",
         "people.csv line 7",
-        "columns are left out: 'id' (its name says that it numbers the rows), 'name' (words of which all are different), \
-         'country' (one value in all rows)",
+        "columns are left out: 'id' (its name says that it numbers the rows), 'name' (words of which all are \
+         different), 'country' (one value in all rows)",
     ] {
         assert!(remarks.contains(part), "{remarks}");
     }
@@ -274,8 +274,8 @@ fn what_cannot_be_learnt_is_refused_with_the_remedy() {
     assert!(refused("a.csv", "x,y\n1,a\n2,a\n3,a\n", &plain).contains("a.csv has only one class"));
     assert_eq!(
         refused("a.csv", "id,x,y\n1,5,a\n2,5,b\n3,5,b\n", &plain),
-        "a.csv has no column to learn 'y' from: 'id' (its name says that it numbers the rows), 'x' (one value in all rows); \
-         add columns of numbers or categories, or name some with data.inputs"
+        "a.csv has no column to learn 'y' from: 'id' (its name says that it numbers the rows), 'x' (one value in all \
+         rows); add columns of numbers or categories, or name some with data.inputs"
     );
     let numbers = TableOptions {
         problem: Some(Problem::Regression),

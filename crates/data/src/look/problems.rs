@@ -1,0 +1,181 @@
+//! What is odd about data, in a sentence with what to do.
+
+use super::role::Role;
+use super::task::Task;
+use super::{Look, Repeats};
+use crate::files::quoted;
+use crate::labels::Problem;
+
+/// Fewest examples that something is learnt of.
+const FEWEST: usize = 4;
+
+/// Examples from which on a label for each of them is a mistake.
+const MANY: usize = 20;
+
+/// Adds what is odd; what makes training impossible comes first.
+pub(super) fn find(look: &mut Look) {
+    look.blocking = look.blocking.take().or_else(|| blocking(look));
+    let mut problems: Vec<String> = look.blocking.iter().cloned().collect();
+    problems.append(&mut look.problems);
+    problems.extend([empty(look), unlabelled(look), conflicts(look)].into_iter().flatten());
+    problems.extend(leaks(look));
+    problems.extend(rare(look));
+    look.problems = problems;
+}
+
+/// What makes training impossible.
+fn blocking(look: &Look) -> Option<String> {
+    let path = &look.path;
+    let Repeats { different, .. } = look.repeats;
+    let rows = look.rows.train;
+    let is_of_rows = !matches!(look.task, Task::TextAlone | Task::Images | Task::Questions);
+    if rows < FEWEST && look.task != Task::TextAlone {
+        let are = if rows == 1 { "example" } else { "examples" };
+        return Some(format!(
+            "{path} has {rows} {are}, and at least {FEWEST} are needed; add some"
+        ));
+    }
+    if matches!(look.task, Task::Table(_)) {
+        if look.column(Role::Label).is_none() {
+            return Some(format!(
+                "{path} has neither a column of texts nor one to be learnt; name them with data.text and data.label"
+            ));
+        }
+        let is_input = |role: Role| matches!(role, Role::Number | Role::Category | Role::Time | Role::Group);
+        if !look.columns.iter().any(|column| is_input(column.role)) {
+            return Some(format!(
+                "{path} has no column to learn from beside the label; add columns of numbers, categories or texts"
+            ));
+        }
+    }
+    if is_of_rows && look.empty == rows {
+        return Some(format!(
+            "every text of {path} is empty; name the column of the text with data.text, or fill it"
+        ));
+    }
+    if is_of_rows && different == 1 {
+        return Some(format!(
+            "all examples of {path} are the same, and there is nothing to learn from; name another column with \
+             data.text, or add different ones"
+        ));
+    }
+    if look.unlabelled > 0 && look.unlabelled < rows && matches!(look.task, Task::Classes | Task::Number) {
+        let are = if look.unlabelled == 1 {
+            "row has no label"
+        } else {
+            "rows have no label"
+        };
+        return Some(format!(
+            "{} {are} in {path}; give each one, or remove them",
+            look.unlabelled
+        ));
+    }
+    if look.task == Task::TextAlone && !look.columns.is_empty() {
+        return Some(format!(
+            "{path} has no column that could be a label; name it with data.label, or add one of classes or numbers"
+        ));
+    }
+    if matches!(look.task, Task::Number | Task::Table(Problem::Regression)) {
+        let numbers = look.numbers.as_ref();
+        return match numbers {
+            None => Some(format!(
+                "{path} has no number to be learnt; name the column with data.label"
+            )),
+            Some(found) if found.min == found.max => Some(format!(
+                "{path} has the number {} in all rows, and there is nothing to tell apart; name another column with \
+                 data.label",
+                found.min
+            )),
+            Some(_) => None,
+        };
+    }
+    let classes = look.classes.as_ref()?;
+    let named: Vec<&str> = classes
+        .counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, _)| &name[..])
+        .collect();
+    let fewest = if look.task == Task::SeveralLabels { 1 } else { 2 };
+    match &named[..] {
+        [] => Some(format!(
+            "{path} has no example with a label; name the column of labels with data.label"
+        )),
+        [name] if fewest == 2 => Some(format!(
+            "{path} has only the class {}, and there is nothing to tell apart; add examples of another class, or name \
+             another column with data.label",
+            quoted(name)
+        )),
+        names if names.len() > MANY && names.len() as u64 >= classes.rows && look.task != Task::Tags => Some(format!(
+            "{path} has {} examples and as many different labels, which cannot be classes; name the column of the \
+             class with data.label, or learn numbers with data.problem = \"regression\"",
+            classes.rows
+        )),
+        _ => None,
+    }
+}
+
+fn empty(look: &Look) -> Option<String> {
+    let first = look.empty_lines.first()?;
+    let are = if look.empty == 1 {
+        "row has no text"
+    } else {
+        "rows have no text"
+    };
+    Some(format!(
+        "{} {are}, such as line {first}; fill or remove them",
+        look.empty
+    ))
+}
+
+fn unlabelled(look: &Look) -> Option<String> {
+    let are = if look.unlabelled == 1 {
+        "row has no label and is"
+    } else {
+        "rows have no label and are"
+    };
+    let is_left_out = look.unlabelled > 0 && matches!(look.task, Task::Table(_));
+    is_left_out.then(|| format!("{} {are} left out; give labels to learn from them", look.unlabelled))
+}
+
+fn conflicts(look: &Look) -> Option<String> {
+    let [first, other] = look.repeats.conflict_lines.first()?;
+    let (count, is_table) = (look.repeats.conflicts, matches!(look.task, Task::Table(_)));
+    let are = match (count, is_table) {
+        (1, false) => "text has",
+        (_, false) => "texts have",
+        (1, true) => "row has",
+        (_, true) => "rows have",
+    };
+    Some(format!(
+        "{count} {are} different labels in several places, such as lines {first} and {other}; correct the wrong ones"
+    ))
+}
+
+fn leaks(look: &Look) -> Vec<String> {
+    let of = |split: &str, rows: Option<usize>, in_train: Option<usize>| {
+        let (rows, in_train) = (rows?, in_train.filter(|count| *count > 0)?);
+        Some(format!(
+            "{in_train} of {rows} examples of {split} are in the training split, too, so that its score is too good; \
+             take them out of one of the two"
+        ))
+    };
+    let dev = of("dev", look.rows.dev, look.dev_in_train);
+    dev.into_iter()
+        .chain(of("test", look.rows.test, look.test_in_train))
+        .collect()
+}
+
+fn rare(look: &Look) -> Option<String> {
+    let classes = look.classes.as_ref().filter(|_| look.task != Task::Tags)?;
+    if classes.rare == 0 || look.blocking.is_some() {
+        return None;
+    }
+    let are = if classes.rare == 1 { "class has" } else { "classes have" };
+    Some(format!(
+        "{} of {} {are} fewer than 5 examples ({} only one) and can hardly be learnt; add examples, or join classes",
+        classes.rare,
+        classes.counts.len(),
+        classes.single
+    ))
+}
