@@ -40,8 +40,8 @@ const MOST_WORDS: usize = 1 << 21;
 const MOST_CHARACTERS: u64 = 1 << 30;
 
 impl Tokenizer {
-    /// Learns a WordPiece vocabulary (Schuster and Nakajima 2012) of at most `vocab` tokens from texts, with the special
-    /// tokens, the words and the template of BERT. Where characters do not fit into the vocabulary, the most seldom
+    /// Learns a WordPiece vocabulary (Schuster and Nakajima 2012) of at most `vocab` tokens from texts, with the words,
+    /// the special tokens and the template of BERT. Where characters do not fit into the vocabulary, the most seldom
     /// ones are unknown. With `lower_case`, texts are read in lower case and without accents.
     ///
     /// # Errors

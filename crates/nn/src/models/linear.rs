@@ -116,8 +116,8 @@ impl LessenLinear {
     /// The name in `model_type`.
     pub const MODEL_TYPE: &str = "lessen-linear";
 
-    /// Logits of the classes, `f32[B, classes]`: those of [`ngrams`] and the bias `classifier.bias`. Declares `tokens` (`i32[B, T]`) and
-    /// the padding mask `mask` (`bool[B, T]`, true for a real token).
+    /// Logits of the classes, `f32[B, classes]`: those of [`ngrams`] and the bias `classifier.bias`. Declares `tokens`
+    /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token).
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;

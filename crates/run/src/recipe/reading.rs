@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(
             message("data.format = \"glue\""),
             "the recipe mine has no model.kind; say what learns it with model.kind, one of bert, \
-             roberta, distilbert, mpnet, encoder"
+             roberta, distilbert, mpnet, encoder, linear"
         );
     }
 
