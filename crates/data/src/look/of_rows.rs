@@ -19,7 +19,8 @@ use crate::labels::Problem;
 use crate::places::{Places, files_of};
 use crate::raw_label::RawLabel;
 use crate::rows::{Place, Rows};
-use crate::table::cells::{CellFile, CellRow};
+use crate::table::cell_row::CellRow;
+use crate::table::cells::CellFile;
 use crate::table::profile::Profile;
 use crate::table::values::{is_missing, number};
 

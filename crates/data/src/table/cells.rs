@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
+use super::cell_row::{CellIter, CellRow};
 use super::header::{SAMPLE, is_header};
 use super::parquet_cells::parquet_cells;
 use crate::columns::Columns;
@@ -17,20 +18,6 @@ use crate::rows::{Place, Rows};
 
 /// Lines whose fields are columns of JSON lines: a field that comes later alone is none.
 const FIRST_LINES: usize = 64;
-
-/// A line of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CellRow {
-    /// From 1.
-    pub(crate) line: usize,
-    /// A cell for each column; the empty text where there is nothing.
-    pub(crate) cells: Vec<String>,
-    /// The line as it was read.
-    pub(crate) record: Record,
-}
-
-/// Lines one after another; after an error there are none.
-pub(crate) type CellIter = Box<dyn Iterator<Item = Result<CellRow>>>;
 
 /// A file of a table: the names of its columns, and its lines.
 pub(crate) struct CellFile {

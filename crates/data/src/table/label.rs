@@ -29,7 +29,7 @@ pub(crate) fn label_of(names: &[String], profiles: &[Profile]) -> Option<(usize,
         profile.values() > 0 && !numbers_rows && !are_names
     };
     let of_name = |name: &&str| names.iter().position(|own| own.trim().eq_ignore_ascii_case(name));
-    if let Some(at) = NAMES.iter().filter_map(|name| of_name(&name)).find(|at| can_be(*at)) {
+    if let Some(at) = NAMES.iter().filter_map(of_name).find(|at| can_be(*at)) {
         return Some((at, "its name is a usual one for it"));
     }
     let last = (0..names.len())

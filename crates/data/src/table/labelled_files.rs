@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use super::cells::{CellFile, CellRow};
+use super::cell_row::CellRow;
+use super::cells::CellFile;
 use super::values::is_missing;
 use crate::files::quoted;
 use crate::raw_label::RawLabel;

@@ -4,9 +4,9 @@ use lessen_base::{Error, Result};
 
 use super::columns::kind_of;
 use super::labelled_files::LabelledFiles;
+use super::options::TableOptions;
 use super::part::TablePart;
 use super::profile::{Moments, Profile};
-use super::read::TableOptions;
 use super::schema::{ColumnKind, TableColumn, TableSchema};
 use crate::files::quoted;
 use crate::labels::Labels;

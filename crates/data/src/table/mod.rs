@@ -11,12 +11,14 @@
 //! - [`TableRows`] reads rows without labels.
 
 mod batches;
+pub(crate) mod cell_row;
 pub(crate) mod cells;
 pub(crate) mod columns;
 mod header;
 pub(crate) mod label;
 mod labelled_files;
 mod learn;
+mod options;
 mod parquet_cells;
 mod part;
 pub(crate) mod profile;
@@ -30,7 +32,8 @@ pub(crate) mod values;
 mod tests;
 
 pub use self::batches::TableBatches;
+pub use self::options::TableOptions;
 pub use self::part::TablePart;
-pub use self::read::{Table, TableOptions};
+pub use self::read::Table;
 pub use self::rows::{TableRow, TableRows};
 pub use self::schema::{ColumnKind, TableColumn, TableSchema};

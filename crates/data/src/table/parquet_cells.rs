@@ -10,7 +10,7 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 use serde_json::{Map, Value};
 
-use super::cells::{CellIter, CellRow};
+use super::cell_row::{CellIter, CellRow};
 use crate::lines::open;
 use crate::record::Record;
 

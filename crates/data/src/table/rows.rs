@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use lessen_base::Result;
 
-use super::cells::{CellIter, CellRow, json_row};
+use super::cell_row::{CellIter, CellRow};
+use super::cells::json_row;
 use super::labelled_files::{open, places};
 use super::schema::TableSchema;
 use crate::record::Record;

@@ -4,8 +4,8 @@ use lessen_base::{Error, Result};
 
 use super::label::problem_of;
 use super::labelled_files::{LabelledFiles, Skipped};
+use super::options::TableOptions;
 use super::profile::Profile;
-use super::read::TableOptions;
 use crate::classes::{Classes, Found, score_of};
 use crate::files::quoted;
 use crate::labels::{LabelKind, Labels, Problem};

@@ -1,0 +1,48 @@
+//! How a table is to be read.
+
+use std::path::PathBuf;
+
+use super::schema::TableSchema;
+use crate::labels::Problem;
+
+/// How a table is to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableOptions {
+    /// The name of the column to be learnt; by default `label`, `target`, `class` and the like, or else the last one.
+    pub target: Option<String>,
+    /// The names of the columns to learn from; by default all others that say something.
+    pub inputs: Option<Vec<String>>,
+    /// Whether classes or numbers are learnt; by default numbers where they have fractions or more than 20 values.
+    pub problem: Option<Problem>,
+    /// A file, or files with a pattern for their path, for the split `dev`; over that of the folder.
+    pub dev: Option<PathBuf>,
+    /// The same for the split `test`.
+    pub test: Option<PathBuf>,
+    /// Where there is no split `dev`, the share of the training split that is kept for it, in `(0, 1)`.
+    pub held_out: f64,
+    /// Which rows these are, of every class its share.
+    pub held_out_seed: u64,
+    /// Whether in place of a share all rows are the split `dev`, where there is none.
+    pub whole: bool,
+    /// The classes of the model that the data is for, in order; `class.txt` goes before them.
+    pub classes: Option<Vec<String>>,
+    /// The columns of the model that the data is for; by default they are learnt from the training rows.
+    pub schema: Option<TableSchema>,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
+            target: None,
+            inputs: None,
+            problem: None,
+            dev: None,
+            test: None,
+            held_out: 0.1,
+            held_out_seed: 1,
+            whole: false,
+            classes: None,
+            schema: None,
+        }
+    }
+}
