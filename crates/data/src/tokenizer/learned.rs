@@ -31,10 +31,10 @@ const LONGEST_WORD: usize = 100;
 const LEAST_COUNT: u64 = 2;
 
 /// Bytes of texts that are split into words at once.
-const AT_ONCE: usize = 4 << 20;
+const AT_ONCE: usize = 1 << 20;
 
 /// Words that are counted at once; where there are more, the most seldom ones are forgotten.
-const MOST_WORDS: usize = 1 << 21;
+const MOST_WORDS: usize = 1 << 19;
 
 /// Characters that all counted words have together at most, so that the trainer's counts of pairs fit their `i32`.
 const MOST_CHARACTERS: u64 = 1 << 30;
