@@ -56,11 +56,6 @@ impl ExampleBatches {
         self.batches.balance_evaluations();
         self
     }
-
-    /// Returns the number of the example in each place of an evaluation batch.
-    pub fn examples_of(&self, index: u64) -> Vec<usize> {
-        self.texts_of(index).iter().collect()
-    }
 }
 
 impl PackedTexts for ExampleBatches {
@@ -271,7 +266,10 @@ mod tests {
         assert_eq!(balanced.eval_batches(), in_order.eval_batches());
         let mut all = Vec::new();
         for index in 0..balanced.eval_batches() {
-            let (batch, own) = (balanced.eval_batch(index).unwrap(), balanced.examples_of(index));
+            let (batch, own) = (
+                balanced.eval_batch(index).unwrap(),
+                balanced.examples_of(index).unwrap(),
+            );
             let lengths = own.iter().map(|example| 1 + example);
             assert_eq!((batch.examples, batch.tokens), (own.len(), lengths.sum()));
             assert!(labels_of(&batch).eq(own.iter().map(|example| *example as i32)));

@@ -85,6 +85,10 @@ impl<T: PackedTexts> Source for T {
         self.collect(&self.texts_of(index), Turn::Evaluation(index))
     }
 
+    fn examples_of(&self, index: u64) -> Option<Vec<usize>> {
+        Some(self.texts_of(index).iter().collect())
+    }
+
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
         self.batches().layouts(steps, |text| self.tokens_of(text))
     }

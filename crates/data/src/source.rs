@@ -80,6 +80,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns the number of the example in each place of an evaluation batch; `None` where they are in order.
+    fn examples_of(&self, index: u64) -> Option<Vec<usize>> {
+        let _ = index;
+        None
+    }
+
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.
     ///
     /// # Errors

@@ -10,6 +10,14 @@ pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
+/// Runs something without showing its progress.
+pub(crate) fn quietly<R>(run: impl FnOnce() -> R) -> R {
+    let before = QUIET.swap(true, Ordering::Relaxed);
+    let result = run();
+    QUIET.store(before, Ordering::Relaxed);
+    result
+}
+
 /// Whether progress is not to be shown.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)

@@ -52,6 +52,7 @@
 
 pub mod calibration;
 pub mod chat;
+pub mod choosing;
 pub mod condensing;
 pub mod console;
 pub mod continuation;

@@ -9,6 +9,7 @@ pub mod completions;
 mod condense;
 mod convert;
 mod converted_folder;
+mod data;
 mod device_args;
 mod embed;
 mod energy;
@@ -41,8 +42,10 @@ use lessen_run::Result;
 /// A command.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Train a model by a recipe (by default the built-in adder) and leave a folder with the results
+    /// Train a model on --data, or by a recipe (by default the built-in adder), and leave a folder with the results
     Train(train::Train),
+    /// Look at data: columns, task, lengths, balance, duplicates; what `lessen train --data` would learn
+    Data(data::Data),
     /// Condense a data set of images into a few synthetic ones that teach nearly as much
     Condense(condense::Condense),
     /// Search for the architecture and the bits of a network together, under a cost of hardware
@@ -88,6 +91,7 @@ impl Command {
     pub fn run(self, cli: clap::Command) -> Result<u8> {
         match self {
             Command::Train(command) => command.run(),
+            Command::Data(command) => command.run(),
             Command::Condense(command) => command.run(),
             Command::Search(command) => command.run(),
             Command::Experiment(command) => command.run(),

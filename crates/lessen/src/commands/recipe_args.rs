@@ -53,36 +53,53 @@ impl RecipeArgs {
         [&self.data, &self.init, &self.base].into_iter().flatten().cloned()
     }
 
+    /// File or folder of the data.
+    pub fn data(&self) -> Option<&PathBuf> {
+        self.data.as_ref()
+    }
+
+    /// The folder to start from.
+    pub fn init(&self) -> Option<&PathBuf> {
+        self.init.as_ref()
+    }
+
     /// Puts the flags over the settings; `--set` goes over all others.
     pub fn apply(&self, settings: &mut Settings, steps: Option<u64>) -> Result<()> {
+        self.apply_where(settings, steps, &|_| true)
+    }
+
+    /// The same with the flags for some keys alone.
+    pub fn apply_where(&self, settings: &mut Settings, steps: Option<u64>, takes: &dyn Fn(&str) -> bool) -> Result<()> {
         for (flag, key, path) in [
             ("--data", "data.path", &self.data),
             ("--init", "model.init", &self.init),
             ("--base", "model.base", &self.base),
         ] {
-            if let Some(path) = path {
+            if let Some(path) = path.as_ref().filter(|_| takes(key)) {
                 settings.set_named(key, SettingValue::of_path(path)?, format!("{flag} {}", path.display()))?;
             }
         }
-        if let Some(steps) = steps {
+        if let Some(steps) = steps.filter(|_| takes("train.steps")) {
             settings.set_named("train.steps", SettingValue::Count(steps), format!("--steps {steps}"))?;
         }
-        if let Some(seed) = self.seed {
+        if let Some(seed) = self.seed.filter(|_| takes("train.seed")) {
             settings.set_named("train.seed", SettingValue::Count(seed), format!("--seed {seed}"))?;
         }
-        if let Some(size) = &self.budget {
+        if let Some(size) = self.budget.as_ref().filter(|_| takes("run.budget")) {
             let bytes = SettingValue::Size(parse_budget(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
         }
-        if let Some(error) = self.allow_error {
+        if let Some(error) = self.allow_error.filter(|_| takes("train.allow_error")) {
             let value = SettingValue::Number(error);
             settings.set_named("train.allow_error", value, format!("--allow-error={error}"))?;
         }
-        if let Some(cost) = &self.cost {
+        if let Some(cost) = self.cost.as_ref().filter(|_| takes("run.cost")) {
             settings.set_named("run.cost", SettingValue::Text(cost.clone()), format!("--cost {cost}"))?;
         }
+        let key = |assignment: &String| assignment.split('=').next().unwrap_or_default().trim().to_string();
         self.set
             .iter()
+            .filter(|assignment| takes(&key(assignment)))
             .try_for_each(|assignment| settings.set_flag(assignment))?;
         check_no_condensation(settings)?;
         check_no_search(settings)

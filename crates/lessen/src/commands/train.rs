@@ -5,6 +5,7 @@ use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
 use crate::{say, tell};
 use clap::Args;
+use lessen_run::choosing::{ChoiceRequest, choose, is_under_way, name_of};
 use lessen_run::folder::names::{last_run, next_run};
 use lessen_run::training::{Request, interrupt, train};
 use lessen_run::{Error, Result, recipe};
@@ -13,10 +14,14 @@ use std::path::PathBuf;
 /// The recipe that needs no data.
 const DEFAULT: &str = "adder";
 
+/// Minutes of a training on one's own data.
+const MINUTES: f64 = 3.0;
+
 /// Flags of `lessen train`.
 #[derive(Args)]
 pub struct Train {
-    /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder) [default: adder]
+    /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder); without one, --data is looked
+    /// at and everything is chosen [default: adder, without --data]
     #[arg(add = candidates::recipes())]
     recipe: Option<String>,
     #[command(flatten)]
@@ -30,6 +35,9 @@ pub struct Train {
     /// Steps to train
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
+    /// Minutes that looking, choosing and training may take together, where no recipe says what is trained [default: 3]
+    #[arg(long, value_name = "N")]
+    minutes: Option<f64>,
     #[command(flatten)]
     device: DeviceArgs,
     /// Print one JSON object and nothing else on stdout
@@ -40,6 +48,15 @@ pub struct Train {
 impl Train {
     /// Trains; the exit code.
     pub fn run(self) -> Result<u8> {
+        if let Some(out) = self.own_data()? {
+            return self.choose(out);
+        }
+        if self.minutes.is_some() {
+            return Err(Error::user(
+                "--minutes is for `lessen train --data FILE` without a recipe, which chooses how much it trains; leave it out, \
+                 or say --steps",
+            ));
+        }
         let request = self.request()?;
         let report = train(&request, &|| self.device.open())?;
         if self.json {
@@ -56,6 +73,51 @@ impl Train {
             return Ok(interrupt::EXIT_CODE);
         }
         Ok(0)
+    }
+
+    /// The folder of a training on one's own data without a recipe; none of other trainings.
+    fn own_data(&self) -> Result<Option<PathBuf>> {
+        let name = match (&self.recipe, self.over.data()) {
+            (None, Some(data)) => Some(name_of(data)),
+            _ => None,
+        };
+        if !self.resume {
+            return Ok(name.map(|name| self.out.clone().unwrap_or_else(|| next_run(&name))));
+        }
+        let out = self.out.clone().or_else(|| last_run(&name?));
+        match out {
+            Some(out) if is_under_way(&out)? => Ok(Some(out)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Looks at data, chooses, trains and compares; the exit code.
+    fn choose(&self, out: PathBuf) -> Result<u8> {
+        let minutes = self.minutes.unwrap_or(MINUTES);
+        if !(minutes.is_finite() && minutes > 0.0) {
+            return Err(Error::user(format!(
+                "--minutes {minutes} is no time; give a number above 0"
+            )));
+        }
+        let request = ChoiceRequest {
+            data: self.over.data().cloned().unwrap_or_default(),
+            out,
+            minutes,
+            init: self.over.init().cloned(),
+            resumes: self.resume,
+            over: &|settings, part| self.over.apply_where(settings, self.steps, &|key| part.takes(key)),
+        };
+        let report = choose(&request, &|| self.device.open())?;
+        if report.interrupted {
+            let out = report.out.display();
+            tell(&format!("stopped; go on with `lessen train --resume --out {out}`"));
+        }
+        if self.json {
+            say(&format!("{}\n", report.to_json()))?;
+        } else {
+            say(&report.to_text())?;
+        }
+        Ok(if report.interrupted { interrupt::EXIT_CODE } else { 0 })
     }
 
     fn request(&self) -> Result<Request> {

@@ -41,6 +41,7 @@ mod onnx_file;
 mod onnx_training;
 mod optimizers;
 mod other_inputs;
+mod own_data;
 mod parquet;
 mod phases;
 mod phases_resume;

@@ -8,11 +8,14 @@ use crate::recipe::value::Origin;
 use crate::task::reader::{Reader, tokenizer_of};
 use lessen_base::{Error, Result};
 use lessen_data::images::FilesDigest;
-use lessen_data::{Documents, Order, Source, Tokenizer, is_pattern};
+use lessen_data::{Documents, Order, Source, TextPair, Tokenizer, is_pattern};
 use lessen_nn::BatchShape;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Texts with the numbers of their classes.
+pub(crate) type LabelledTextIter<'a> = Box<dyn Iterator<Item = Result<(TextPair, i32)>> + 'a>;
 
 /// The data of a run as it was read.
 pub(crate) trait Corpus: Send + Sync {
@@ -115,6 +118,29 @@ pub(crate) trait Corpus: Send + Sync {
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
         let _ = classes;
         None
+    }
+
+    /// The mean of the training targets, as the model learns them; none where examples have no number.
+    fn mean_target(&self) -> Option<f64> {
+        None
+    }
+
+    /// The texts of a split with the numbers of their classes; none where examples are others.
+    ///
+    /// # Errors
+    /// A split that the data does not have.
+    fn labelled_texts(&self, split: &str) -> Result<Option<LabelledTextIter<'_>>> {
+        let _ = split;
+        Ok(None)
+    }
+
+    /// Examples of a split in words, by their numbers.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more, and a split that the data does not have.
+    fn show(&self, split: &str, examples: &[usize]) -> Result<Vec<String>> {
+        let name = |example: &usize| format!("{} {} of {split}", self.example(), example + 1);
+        Ok(examples.iter().map(name).collect())
     }
 
     /// The batches of a split in an order.

@@ -1,6 +1,6 @@
 //! Texts with labels.
 
-use super::corpus::{Corpus, counts, path};
+use super::corpus::{Corpus, LabelledTextIter, counts, path};
 use super::digests::digest_of;
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, packed_texts};
 use crate::folder::manifest::DataDigests;
@@ -171,6 +171,40 @@ impl Corpus for LabelledTexts {
             Labels::Classes(labels) => Some(counts(labels, classes)),
             Labels::Sets(_) | Labels::Scores(_) => None,
         }
+    }
+
+    fn mean_target(&self) -> Option<f64> {
+        match &self.0.train.labels {
+            Labels::Scores(all) => {
+                Some(all.iter().map(|score| f64::from(*score)).sum::<f64>() / all.len().max(1) as f64)
+            }
+            Labels::Classes(_) | Labels::Sets(_) => None,
+        }
+    }
+
+    fn labelled_texts(&self, split: &str) -> Result<Option<LabelledTextIter<'_>>> {
+        let examples = self.0.split(split)?;
+        Ok(match &examples.labels {
+            Labels::Classes(labels) => {
+                let both = examples.texts().zip(labels);
+                Some(Box::new(both.map(|(text, label)| Ok((text?, *label)))))
+            }
+            Labels::Sets(_) | Labels::Scores(_) => None,
+        })
+    }
+
+    fn show(&self, split: &str, examples: &[usize]) -> Result<Vec<String>> {
+        let mut shown = vec![String::new(); examples.len()];
+        for (number, pair) in self.0.split(split)?.texts().enumerate() {
+            let (text, second) = pair?;
+            for (place, _) in examples.iter().enumerate().filter(|(_, example)| **example == number) {
+                shown[place] = match &second {
+                    Some(second) => format!("{text} | {second}"),
+                    None => text.clone(),
+                };
+            }
+        }
+        Ok(shown)
     }
 
     fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {

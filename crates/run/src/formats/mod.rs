@@ -10,6 +10,7 @@ pub(crate) mod images;
 pub(crate) mod labelled;
 mod masked;
 mod squad;
+mod table;
 mod tagged;
 mod text;
 
@@ -19,6 +20,7 @@ use crate::models::ModelRole;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataFormat, DataKeys, Transformer, data_formats};
 use lessen_base::Result;
+use lessen_data::table::TableSchema;
 use lessen_data::{Problem, bucket};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
@@ -58,6 +60,11 @@ pub(crate) trait Format: Sync {
 
     /// Whether examples are images.
     fn is_of_images(&self) -> bool {
+        false
+    }
+
+    /// Whether examples are rows of a table.
+    fn is_of_tables(&self) -> bool {
         false
     }
 
@@ -146,6 +153,8 @@ pub(crate) struct KnownModel {
     pub classes: Option<Vec<String>>,
     /// Channels of the images that it reads.
     pub channels: Option<usize>,
+    /// The columns of the tables that it reads.
+    pub schema: Option<TableSchema>,
 }
 
 /// Settings for the model of a Hugging Face folder.

@@ -17,7 +17,6 @@ use crate::recipe::keys::{ModelKeys, ModelKind, Transformer, transformers};
 use crate::recipe::words::Word;
 use crate::task::reader::Reader;
 use lessen_data::Tokenizer;
-use lessen_data::images::Preprocessing;
 use lessen_nn::models::bert::{Family, Head};
 use lessen_nn::models::vit::VitFamily;
 use lessen_nn::{AttentionConfig, Model};
@@ -137,19 +136,22 @@ pub(crate) struct Sizes {
     pub classes: usize,
     /// Rows, columns and channels of an image.
     pub image: [usize; 3],
+    /// Mean and standard deviation of the numbers that are learned of a table.
+    pub output_scale: Option<[f64; 2]>,
 }
 
 impl Sizes {
     /// The sizes that the reader of examples decides; without a reader, the sizes that a plan assumes.
     pub(crate) fn of(config: &Config, reader: Option<&Reader>) -> Sizes {
         let tokenizer = reader.and_then(|reader| reader.tokenizer().ok());
-        let preprocessing = reader.and_then(|reader| reader.preprocessing().ok());
+        let array = reader.and_then(Reader::array);
         Sizes {
             vocab: tokenizer.map_or(config.model.vocab, Tokenizer::vocab_size),
             pad: tokenizer.map_or(0, Tokenizer::pad_id),
             length: config.data.max_length,
             classes: config.model.classes,
-            image: preprocessing.map_or_else(|| config.image.assumed(), Preprocessing::shape),
+            image: array.unwrap_or_else(|| config.image.assumed()),
+            output_scale: reader.and_then(|reader| reader.table().ok()?.target),
         }
     }
 

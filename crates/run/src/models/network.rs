@@ -13,7 +13,10 @@ impl ModelFamily for ConvolutionalNetwork {
     }
 
     fn build(&self, scratch: Scratch<'_>) -> Model {
-        let config = ImageClassifierConfig::of(self.0, scratch.sizes.image);
+        let config = ImageClassifierConfig {
+            output_scale: scratch.sizes.output_scale,
+            ..ImageClassifierConfig::of(self.0, scratch.sizes.image)
+        };
         ImageClassifier { config }.into()
     }
 }

@@ -5,6 +5,7 @@
 //! folders ──▶ Run (metrics are read as a stream) ──▶ tables and figures ──▶ page.html with page.css and page.js in it
 //! ```
 
+mod choice;
 mod condensation;
 mod curves;
 pub(crate) mod figure;
@@ -153,6 +154,7 @@ fn page(runs: &[Run], problems: &[String]) -> String {
     let settings = section("settings", "Settings", &tables::settings(runs));
     let sections = [
         section("results", "Results", &tables::results(runs)),
+        section("data", "Data, choices and comparison", &choice::section(runs)),
         section("curves", "Curves", &curves::figures(runs)),
         section(
             "memory",

@@ -223,7 +223,13 @@ impl Classifier {
             let batch = batches.eval_batch(index)?;
             let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
-            for ((row, text), logits) in batches.examples_of(index).into_iter().enumerate().zip(rows) {
+            for ((row, text), logits) in batches
+                .examples_of(index)
+                .unwrap_or_default()
+                .into_iter()
+                .enumerate()
+                .zip(rows)
+            {
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
                 answers[text] = Some(predicted(goal, logits).map(|prediction| Answer { prediction, is_blank }));
             }

@@ -27,7 +27,8 @@ pub fn shape_of(batch: &Batch) -> BatchShape {
         return BatchShape::Images {
             size,
             image: [height, width, channels],
-            mixed: batch.get("targets").is_some(),
+            // A number for each example has one axis, shares of classes have two.
+            mixed: extents("targets").len() == 2,
         };
     }
     match (extents("tokens"), extents("starts"), extents("places")) {

@@ -4,9 +4,7 @@ use crate::wording::{counted, some_of};
 use lessen_base::Result;
 use lessen_graph::ops::DequantizeGroups;
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::{
-    Model, NormKind, ParamSpec, Weight, Weights, checkpoint, is_by_class, reorder_classes, same_classes,
-};
+use lessen_nn::{Model, NormKind, ParamSpec, Weight, Weights, checkpoint, is_by_class, reorder_classes, same_classes};
 use lessen_train::Session;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

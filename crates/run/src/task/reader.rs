@@ -3,6 +3,7 @@
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_data::images::Preprocessing;
+use lessen_data::table::TableSchema;
 use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
@@ -14,6 +15,8 @@ pub enum Reader {
     Texts(Box<Tokenizer>),
     /// Turns images into arrays of one size.
     Images(Preprocessing),
+    /// Turns rows of a table into arrays of one line.
+    Table(TableSchema),
 }
 
 impl Reader {
@@ -24,6 +27,9 @@ impl Reader {
     pub(crate) fn of(folder: ModelFolder<'_>, model: &Model) -> Result<Reader> {
         if model.image().is_none() {
             return Ok(Reader::Texts(Box::new(tokenizer_of(folder)?)));
+        }
+        if let Some(schema) = TableSchema::load(folder.path())? {
+            return Ok(Reader::Table(schema));
         }
         let found = preprocessing_of(folder)?.map(Reader::Images);
         found.ok_or_else(|| {
@@ -45,6 +51,31 @@ impl Reader {
             Reader::Images(_) => Err(Error::user(
                 "the model reads images and has no tokenizer; name a model of texts",
             )),
+            Reader::Table(_) => Err(Error::user(
+                "the model reads tables and has no tokenizer; name a model of texts, or give it a table with --input",
+            )),
+        }
+    }
+
+    /// The columns of tables.
+    ///
+    /// # Errors
+    /// A reader of texts or images.
+    pub fn table(&self) -> Result<&TableSchema> {
+        match self {
+            Reader::Table(schema) => Ok(schema),
+            Reader::Texts(_) | Reader::Images(_) => Err(Error::user(
+                "the model reads no tables; name a model that was trained on one (data.format = \"table\")",
+            )),
+        }
+    }
+
+    /// The shape of the arrays that a model sees; none of texts.
+    pub(crate) fn array(&self) -> Option<[usize; 3]> {
+        match self {
+            Reader::Texts(_) => None,
+            Reader::Images(preprocessing) => Some(preprocessing.shape()),
+            Reader::Table(schema) => Some([1, schema.width(), 1]),
         }
     }
 
@@ -57,6 +88,9 @@ impl Reader {
             Reader::Images(preprocessing) => Ok(preprocessing),
             Reader::Texts(_) => Err(Error::user(
                 "the model reads texts, and the data is images; name a model of images",
+            )),
+            Reader::Table(_) => Err(Error::user(
+                "the model reads tables, and no images; give it a table with --input",
             )),
         }
     }
@@ -71,6 +105,7 @@ impl Reader {
             (Reader::Texts(tokenizer), Some(max_length)) => tokenizer.save_for(dir, max_length),
             (Reader::Texts(tokenizer), None) => tokenizer.save(dir),
             (Reader::Images(preprocessing), _) => preprocessing.save(dir),
+            (Reader::Table(schema), _) => schema.save(dir),
         }
     }
 }

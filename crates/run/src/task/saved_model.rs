@@ -40,6 +40,7 @@ impl SavedModel {
         KnownModel {
             classes: if config.is_whole { all() } else { self.named_classes() },
             channels: self.model.image().map(|[.., channels]| channels),
+            schema: self.reader.table().ok().cloned(),
         }
     }
 

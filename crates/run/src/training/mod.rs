@@ -9,6 +9,7 @@ pub mod interrupt;
 mod log;
 mod phase_result;
 mod prepared_phase;
+pub(crate) mod probe;
 pub(crate) mod progress;
 mod recording;
 mod remaining;
@@ -42,13 +43,12 @@ use crate::input_files::InputFiles;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::phase_work::batches_ahead;
 use crate::recipe::phases::Recipe;
-use crate::task::batch_shape::{inputs_of, shape_of};
 use crate::task::evaluation::{Functions, Scores, evaluate};
 use crate::task::reader::Reader;
 use crate::wording::name_of;
 use lessen_base::{Error, Result, allocated};
 use lessen_data::{Batch, Prefetch};
-use lessen_train::{Part, Peak, StepPlans, StepReport, Trainer};
+use lessen_train::{Peak, StepPlans, StepReport, Trainer};
 use std::sync::Arc;
 
 /// Trains. Ctrl-C stops the run with a checkpoint after the current step. Before the first step, when there is nothing
@@ -277,30 +277,14 @@ impl Run {
 
     /// Trains one step: on the batches that it accumulates, fewer at the end of the last epoch.
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
-        let done = self.trainer.done() - self.phase.begun;
-        let count = self.phase.steps.batches_after(done, &self.phase.task.config().train);
-        let made: Vec<Batch> = (0..count).map(|_| batches.next_batch()).collect::<Result<_>>()?;
-        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
+        let made = self.phase.next_batches(self.trainer.done(), batches)?;
         recording::record(self, &made[0])?;
-        let (task, goal) = (&self.phase.task, self.phase.task.goal());
-        let weights: Vec<f64> = made
-            .iter()
-            .map(|batch| task.fine_tuning().weight_of(goal, batch))
-            .collect();
-        let whole: f64 = weights.iter().sum();
-        let whole = if whole > 0.0 { whole } else { 1.0 };
-        let mut parts = Vec::with_capacity(made.len());
-        for ((batch, inputs), weight) in made.iter().zip(&inputs).zip(weights) {
-            let shape = shape_of(batch);
-            self.trainer.add_step(shape, |cx| task.loss(cx, shape))?;
-            let share = if made.len() == 1 { 1.0 } else { (weight / whole) as f32 };
-            parts.push(Part::new(share, inputs).at(shape));
-        }
-        let report = self.trainer.step_on(&parts)?;
+        let report = self.phase.step(&mut self.trainer, &made)?;
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
         let (examples, tokens) = (of(|batch| batch.examples), of(|batch| batch.tokens));
         self.timing.step(report.time, examples, tokens);
-        self.log.step(&report, (examples, tokens), &self.timing.speed(goal))?;
+        let speed = self.timing.speed(self.phase.task.goal());
+        self.log.step(&report, (examples, tokens), &speed)?;
         Ok(report)
     }
 

@@ -9,14 +9,16 @@ use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::remedies::planned;
 use crate::planning::sources::Sources;
 use crate::planning::steps::Steps;
+use crate::task::batch_shape::{inputs_of, shape_of};
 use crate::task::evaluation::Functions;
 use crate::task::first_weights::{self, FirstWeights, Origin};
 use crate::task::recording::RecordedSplit;
 use crate::task::{CheckedTask, Shapes};
 use lessen_base::{Error, Result};
+use lessen_data::{Batch, Prefetch};
 use lessen_device::Backend;
 use lessen_nn::{ParamSpec, adapter_layer};
-use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{Part, Session, StepPlans, StepReport, Trainer, TrainerOptions};
 use std::ops::Range;
 
 /// A training phase of a run; the only one of a run without phases.
@@ -79,6 +81,33 @@ impl PreparedPhase {
     /// The number of the first batch of the step after `done` steps of the run.
     pub(super) fn first_batch(&self, done: u64) -> u64 {
         self.batches + (done - self.begun) * self.options.accumulate as u64
+    }
+
+    /// The batches of the step after `done` steps of the run: those that it accumulates, fewer at the end of the last
+    /// epoch.
+    pub(super) fn next_batches(&self, done: u64, batches: &mut Prefetch) -> Result<Vec<Batch>> {
+        let count = self.steps.batches_after(done - self.begun, &self.task.config().train);
+        (0..count).map(|_| batches.next_batch()).collect()
+    }
+
+    /// Trains one step on batches.
+    pub(super) fn step(&self, trainer: &mut Trainer, made: &[Batch]) -> Result<StepReport> {
+        let (task, goal) = (&self.task, self.task.goal());
+        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
+        let weights: Vec<f64> = made
+            .iter()
+            .map(|batch| task.fine_tuning().weight_of(goal, batch))
+            .collect();
+        let whole: f64 = weights.iter().sum();
+        let whole = if whole > 0.0 { whole } else { 1.0 };
+        let mut parts = Vec::with_capacity(made.len());
+        for ((batch, inputs), weight) in made.iter().zip(&inputs).zip(weights) {
+            let shape = shape_of(batch);
+            trainer.add_step(shape, |cx| task.loss(cx, shape))?;
+            let share = if made.len() == 1 { 1.0 } else { (weight / whole) as f32 };
+            parts.push(Part::new(share, inputs).at(shape));
+        }
+        trainer.step_on(&parts)
     }
 
     /// What a checkpoint says of the training phase; none in a run without phases.

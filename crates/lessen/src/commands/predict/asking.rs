@@ -126,7 +126,7 @@ impl<'a> Asking<'a> {
 }
 
 /// The fields of a prediction.
-fn fields(options: AnswerOptions<'_>, labels: &[String], prediction: Prediction) -> Fields {
+pub(super) fn fields(options: AnswerOptions<'_>, labels: &[String], prediction: Prediction) -> Fields {
     let mut fields = Fields::new();
     let mut add = |name: &str, value: Value| fields.push((name.to_string(), value));
     let all = |shares: &[f64]| -> Fields {

@@ -7,6 +7,7 @@ mod glue;
 mod input;
 mod output;
 mod records;
+mod rows;
 mod stream;
 mod tags;
 
@@ -71,7 +72,8 @@ pub struct Predict {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Subject {
-    /// The text; for tasks on two texts, both with a tab between; for questions, see --question
+    /// The text; for tasks on two texts, both with a tab between; for questions, see --question; for models of tables a row
+    /// as an object of JSON
     #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
     text: Option<String>,
     /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin; for questions also a file
@@ -112,6 +114,9 @@ impl Predict {
         }
         if self.what.stream {
             return self.stream(&run).map(|()| 0);
+        }
+        if run.reads_tables() {
+            return rows::predict(&self, &run).map(|()| 0);
         }
         match run.task() {
             Task::QuestionAnswering => return answers::predict(&self, &run).map(|()| 0),

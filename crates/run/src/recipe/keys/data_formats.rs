@@ -21,6 +21,8 @@ macro_rules! data_formats {
             Tagged = "tagged": tagged::TaggedFormat;
             /// Questions about texts, in the files of SQuAD.
             Squad = "squad": squad::SquadFormat;
+            /// Tables of numbers and categories: CSV, TSV, JSON lines, Parquet.
+            Table = "table": table::TableFormat;
             /// Images with labels: idx files, CIFAR, arrays of NumPy, folders of classes.
             Images = "images": images::ImagesFormat;
         }

@@ -139,6 +139,8 @@ keys! {
         label: Option<ColumnNames> [COLUMNS],
             "column of the label (default: label, class and other usual names); of several labels a column with all of them, or \
              columns of 0 and 1 (default: all that are no texts)";
+        inputs: Option<ColumnNames> [COLUMNS],
+            "columns to learn from (data.format = \"table\"; default: all that say something)";
         problem: Option<Problem> [ValueKind::Choice(Problem::WORDS)],
             "what the labels of data.format = \"labelled\" are: a class for each text, any number of classes, or a number \
              (default: that of the model to evaluate, else single_label_classification)";

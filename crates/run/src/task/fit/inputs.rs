@@ -61,6 +61,10 @@ pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Resul
             let checked = model.check_image(preprocessing.shape());
             checked.map_err(|error| error.at(whose))
         }
+        Reader::Table(schema) => {
+            let checked = model.check_image([1, schema.width(), 1]);
+            checked.map_err(|error| error.at(whose))
+        }
     }
 }
 

@@ -1,0 +1,62 @@
+//! Choices that follow from a look at data, each with its reason and the key that changes it.
+
+use serde::{Deserialize, Serialize};
+
+/// A choice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What was chosen, such as `tokenizer`.
+    pub what: String,
+    /// The choice in words.
+    pub value: String,
+    /// The reason.
+    pub why: String,
+    /// The key or flag that changes it.
+    pub key: String,
+}
+
+impl Choice {
+    /// A choice of these words.
+    pub(super) fn new(what: &str, value: impl Into<String>, why: impl Into<String>, key: &str) -> Choice {
+        Choice {
+            what: what.to_string(),
+            value: value.into(),
+            why: why.into(),
+            key: key.to_string(),
+        }
+    }
+}
+
+/// The choices as lines of a table.
+pub fn to_text(choices: &[Choice]) -> String {
+    let width = choices.iter().map(|choice| choice.what.len()).max().unwrap_or(0);
+    choices
+        .iter()
+        .map(|choice| {
+            let Choice { what, value, why, key } = choice;
+            format!("  {what:width$}  {value}: {why} ({key})\n")
+        })
+        .collect()
+}
+
+/// A model that is tried, with its settings as a recipe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Candidate {
+    /// Its name, which is that of its folder.
+    pub name: String,
+    /// Its model in words.
+    pub model: String,
+    /// Recipes, the largest model first; the first one that the time is enough for is taken.
+    pub recipes: Vec<String>,
+    /// Epochs that are worth their time.
+    pub epochs: u64,
+    /// The fewest epochs for which a model is taken, unless it is the last one.
+    pub least_epochs: u64,
+}
+
+/// What is tried, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub choices: Vec<Choice>,
+    pub candidates: Vec<Candidate>,
+}
