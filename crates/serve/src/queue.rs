@@ -81,6 +81,11 @@ impl<J: Waiting> Queue<J> {
         self.lock().len()
     }
 
+    /// Whether requests wait that were never taken.
+    pub fn has_jobs(&self) -> bool {
+        !self.lock().jobs.is_empty()
+    }
+
     /// Says how many requests that were taken wait again. They count as those that wait here.
     pub fn hold(&self, held: usize) {
         self.lock().held = held;

@@ -72,7 +72,7 @@ pub use lessen_base::{Error, Result, parse_budget, parse_size, show_size};
 pub use lessen_device::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;
-pub use sequences::{IsBeamComplete, Next, Sequences};
+pub use sequences::{IsBeamComplete, Next, Sequences, Suspended};
 pub use session::{Function, FunctionOptions, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
 pub use storage::{ParamCodec, Put};

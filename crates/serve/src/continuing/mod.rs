@@ -1,6 +1,7 @@
 //! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
 //! end. Where there is room for another text, it is one of the request of which the fewest have begun, so a new request
-//! comes first; a request whose client leaves its texts unread waits.
+//! comes first; a request whose client leaves its texts unread waits. Where there is no room for a new request, the text
+//! that has had the most tokens since it began or went on makes room, and goes on later.
 
 mod events;
 mod job;
@@ -12,7 +13,7 @@ use crate::queue::{Queue, Waiting};
 use crate::refusal::Refusal;
 use lessen_base::{Error, Result};
 use lessen_data::{StopStrings, TextStream, Tokenizer};
-use lessen_train::{Next, Sampling, Sequences};
+use lessen_train::{Next, Sampling, Sequences, Suspended};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ pub use self::job::ContinueJob;
 /// How long a queue is waited for while all texts that could begin are of clients that read nothing.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Tokens that a text gets before it makes room for a new request.
+const SLICE: usize = 32;
+
 /// A text that is continued, or a search for the best continuations of a prompt.
 struct Running<'a> {
     /// Number of its request.
@@ -30,6 +34,8 @@ struct Running<'a> {
     text: usize,
     tokens: Vec<i32>,
     most: usize,
+    /// The number of its tokens when it began or went on.
+    since: usize,
     stream: TextStream<'a>,
     stops: StopStrings<'a>,
 }
@@ -49,6 +55,7 @@ pub fn run(
         seconds,
         requests: BTreeMap::new(),
         running: BTreeMap::new(),
+        suspended: BTreeMap::new(),
         count: 0,
     };
     loop {
@@ -87,6 +94,8 @@ struct Worker<'a> {
     requests: BTreeMap<u64, Begun>,
     /// Texts by their places.
     running: BTreeMap<usize, Running<'a>>,
+    /// Texts that have made room, by their requests.
+    suspended: BTreeMap<u64, Vec<(Running<'a>, Suspended)>>,
     /// Number of requests so far.
     count: u64,
 }
@@ -146,6 +155,7 @@ impl Worker<'_> {
             self.running.remove(&place);
             self.sequences.leave(place);
         }
+        self.suspended.remove(&id);
         if let Some(begun) = self.requests.remove(&id) {
             begun.job.refuse(refusal);
         }
@@ -156,7 +166,8 @@ impl Worker<'_> {
         loop {
             let mut next = self.next();
             // Of a request that waits in the queue nothing has begun.
-            let has_room = self.sequences.has_room_for(&Sampling::default());
+            let waits = queue.has_jobs() || next.is_some_and(|(turns, _)| turns == 0);
+            let has_room = self.sequences.has_room_for(&Sampling::default()) || (waits && self.make_room());
             if has_room && next.is_none_or(|(turns, _)| turns > 0) {
                 for job in queue.take(false, self.seconds, one()).into_iter().flatten() {
                     self.add(job);
@@ -169,16 +180,66 @@ impl Worker<'_> {
             if !self.sequences.has_room_for(&begun.job.sampling) {
                 return;
             }
-            if let Err(error) = self.begin_turn(id) {
+            let begun = match self.suspended.contains_key(&id) {
+                true => self.resume(id),
+                false => self.begin_turn(id),
+            };
+            if let Err(error) = begun {
                 self.refuse(id, Refusal::from(error));
             }
         }
     }
 
+    /// Takes out the text that has had the most tokens since it began or went on, where it has had its share; whether
+    /// there is one.
+    fn make_room(&mut self) -> bool {
+        let had = |running: &Running<'_>| running.tokens.len() - running.since;
+        let longest = self.running.iter().max_by_key(|(_, running)| had(running));
+        let Some(place) = longest
+            .filter(|(_, running)| had(running) >= SLICE)
+            .map(|(place, _)| *place)
+        else {
+            return false;
+        };
+        match (self.sequences.suspend(place), self.running.remove(&place)) {
+            (Some(suspended), Some(running)) => {
+                self.suspended
+                    .entry(running.request)
+                    .or_default()
+                    .push((running, suspended));
+                true
+            }
+            (_, running) => {
+                self.running.extend(running.map(|running| (place, running)));
+                false
+            }
+        }
+    }
+
+    /// Lets a text of a request go on that has made room.
+    fn resume(&mut self, id: u64) -> Result<()> {
+        let Some(own) = self.suspended.get_mut(&id) else {
+            return Ok(());
+        };
+        let taken = own.pop();
+        if own.is_empty() {
+            self.suspended.remove(&id);
+        }
+        if let Some((mut running, suspended)) = taken {
+            running.since = running.tokens.len();
+            let place = self.sequences.resume(suspended)?;
+            self.running.insert(place, running);
+        }
+        Ok(())
+    }
+
     /// The requests that have turns to begin, and clients that read what comes.
     fn waiting(&self) -> impl Iterator<Item = (u64, &Begun)> {
         let all = self.requests.iter().map(|(id, begun)| (*id, begun));
-        all.filter(|(_, begun)| !begun.has_all_begun() && !begun.job.events.is_left_unread())
+        all.filter(|(id, begun)| {
+            let has_turns = !begun.has_all_begun() || self.suspended.contains_key(id);
+            has_turns && !begun.job.events.is_left_unread()
+        })
     }
 
     /// The request whose turn is next, the one of which the fewest turns have begun, the first one of several: its turns
@@ -199,6 +260,7 @@ impl Worker<'_> {
             text,
             tokens: Vec::new(),
             most: begun.most[prompt],
+            since: 0,
             stream: TextStream::new(self.tokenizer, &begun.prompts[prompt], stops)?,
             stops: StopStrings::new(self.tokenizer, stops)?,
         };

@@ -133,6 +133,27 @@ fn a_request_for_many_texts_lets_others_in_between() {
 }
 
 #[test]
+fn a_text_that_makes_room_for_others_goes_on_as_it_would_have() {
+    let start = |places| {
+        Server::start(language_model(), |limits| {
+            (limits.time, limits.sequences) = (TIME, places)
+        })
+    };
+    let long = json!({ "prompt": "ab", "max_tokens": 60, "n": 3, "seed": 7, "temperature": 0.9 }).to_string();
+    let texts = |answer: Answer| answer.ok()["choices"].clone();
+    let alone = texts(start(3).post("/v1/completions", &long));
+    let server = start(3);
+    let short = json!({ "prompt": "ab", "max_tokens": 2 }).to_string();
+    thread::scope(|scope| {
+        let found = scope.spawn(|| texts(server.post("/v1/completions", &long)));
+        while !found.is_finished() {
+            server.post("/v1/completions", &short).ok();
+        }
+        assert_eq!(found.join().unwrap(), alone);
+    });
+}
+
+#[test]
 fn a_refusal_quotes_little_of_a_request() {
     let server = Server::start(classifier(), |_| {});
     let long = "\u{1}\u{e9}".repeat(100_000);

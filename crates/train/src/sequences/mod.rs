@@ -31,6 +31,9 @@ pub struct Sequences {
     ends: Vec<i32>,
 }
 
+/// A text that was taken out before its end, to go on later.
+pub struct Suspended(Sequence);
+
 /// Whether a beam of the search in a place ends with its newest token, by the place, the beam's tokens, those of the
 /// prompt among them, and the number of tokens of the prompt.
 pub type IsBeamComplete<'a> = dyn Fn(usize, &[i32], usize) -> Result<bool> + 'a;
@@ -176,6 +179,32 @@ impl Sequences {
         if let Some(Place::Searching(searching)) = self.places[place].take() {
             searching.places.iter().for_each(|own| self.places[*own] = None);
         }
+    }
+
+    /// Takes a text out before its end; none where the place has a search.
+    pub fn suspend(&mut self, place: usize) -> Option<Suspended> {
+        match self.places[place].take() {
+            Some(Place::Text(text)) => Some(Suspended(text)),
+            other => {
+                self.places[place] = other;
+                None
+            }
+        }
+    }
+
+    /// Lets a text that was taken out go on; returns its place. Its tokens are read again.
+    ///
+    /// # Errors
+    /// No room, and a failure of the device.
+    pub fn resume(&mut self, suspended: Suspended) -> Result<usize> {
+        let Suspended(mut text) = suspended;
+        if !self.has_room_for(&text.sampling) {
+            return Err(Error::internal("a text goes on where there is no place for it"));
+        }
+        let place = self.free_places(1)?[0];
+        text.logits = Some(self.prefill(place, &text.tokens)?);
+        self.places[place] = Some(Place::Text(text));
+        Ok(place)
     }
 
     /// Chooses the next token of every text and beam; what comes next in each text, and in each search that ends, with
