@@ -1,8 +1,8 @@
 //! Choices for images with classes.
 
 use super::choice::{Candidate, Choice, Plan};
+use super::draft::Recipe;
 use super::facts::Facts;
-use super::plan::Recipe;
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
 use crate::recipe::value::SettingValue;
 use lessen_base::Result;

@@ -5,6 +5,7 @@ mod advice;
 mod choice;
 mod course;
 mod doubtful;
+mod draft;
 mod ending;
 mod errors;
 mod facts;
@@ -23,7 +24,7 @@ mod texts;
 
 pub use self::choice::Choice;
 pub use self::course::choose;
-pub use self::plan::name_of;
+pub use self::draft::name_of;
 pub use self::progress::{CHOICE, is_under_way};
 pub use self::report::ChoiceReport;
 pub use self::request::{ChoiceRequest, Part};

@@ -1,8 +1,8 @@
 //! Choices for tables of numbers and categories.
 
 use super::choice::{Candidate, Choice, Plan};
+use super::draft::{Recipe, batch_for};
 use super::facts::{Answer, Facts};
-use super::plan::{Recipe, batch_for};
 use super::request::{LINEAR, NETWORK};
 use lessen_base::Result;
 

@@ -1,8 +1,8 @@
 //! Choices for texts alone: a language model.
 
 use super::choice::{Candidate, Choice, Plan};
+use super::draft::Recipe;
 use super::facts::Facts;
-use super::plan::Recipe;
 use super::request::{ChoiceRequest, NETWORK};
 use crate::recipe::value::SettingValue;
 use lessen_base::Result;

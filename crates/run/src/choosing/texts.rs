@@ -1,8 +1,8 @@
 //! Choices for texts with classes, labels or numbers.
 
 use super::choice::{Candidate, Choice, Plan};
+use super::draft::{Recipe, batch_for};
 use super::facts::{Answer, Facts};
-use super::plan::{Recipe, batch_for};
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
 use crate::recipe::value::SettingValue;
 use lessen_base::Result;

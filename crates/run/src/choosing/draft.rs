@@ -1,0 +1,64 @@
+//! Recipes that are drafted: keys and values, and what all of them have.
+
+use super::facts::Facts;
+use super::request::ChoiceRequest;
+use crate::recipe::value::SettingValue;
+use lessen_base::Result;
+use std::path::Path;
+
+/// Keys and values of a recipe.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recipe {
+    entries: Vec<(String, String)>,
+}
+
+impl Recipe {
+    /// The keys that all recipes for the data have.
+    pub(super) fn new(facts: &Facts, request: &ChoiceRequest<'_>) -> Result<Recipe> {
+        let mut recipe = Recipe::default();
+        recipe.text("run.recipe", &name_of(&request.data));
+        recipe.set("data.path", SettingValue::of_path(&request.data)?);
+        for (key, column) in &facts.columns {
+            recipe.text(key, column);
+        }
+        Ok(recipe)
+    }
+
+    /// Sets a key.
+    pub(super) fn set(&mut self, key: &str, value: impl ToString) -> &mut Recipe {
+        self.entries.retain(|(own, _)| own != key);
+        self.entries.push((key.to_string(), value.to_string()));
+        self
+    }
+
+    /// Sets a key to a text.
+    pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Recipe {
+        self.set(key, SettingValue::Text(value.to_string()))
+    }
+
+    /// The recipe as TOML.
+    pub(super) fn to_toml(&self) -> String {
+        let line = |(key, value): &(String, String)| format!("{key} = {value}\n");
+        self.entries.iter().map(line).collect()
+    }
+}
+
+/// The name of a training on data: that of the file or folder.
+pub fn name_of(data: &Path) -> String {
+    let stem = data.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = stem
+        .chars()
+        .filter(|c| c.is_alphanumeric() || "-_.".contains(*c))
+        .collect();
+    if name.is_empty() { "data".to_string() } else { name }
+}
+
+/// Examples of a batch for so many rows.
+pub(super) fn batch_for(rows: usize) -> usize {
+    match rows {
+        0..2_000 => 16,
+        2_000..50_000 => 32,
+        50_000..300_000 => 128,
+        _ => 256,
+    }
+}
