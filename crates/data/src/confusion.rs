@@ -73,6 +73,13 @@ impl Confusion {
         (0..self.names.len()).map(|class| self.class(class))
     }
 
+    /// The share of the examples that the most frequent class has.
+    pub fn majority(&self) -> f64 {
+        let of_class = self.rows().map(|row| row.iter().sum::<u64>() as f64);
+        let (most, all) = of_class.fold((0.0, 0.0), |(most, all), own| (f64::max(most, own), all + own));
+        share(most, all)
+    }
+
     /// The mean over classes, each with the same weight.
     pub fn mean(&self) -> ClassScores {
         ClassScores::mean_by(self.classes(), |_| 1.0)

@@ -12,6 +12,7 @@ use crate::saved_run::judged::{Judged, Known};
 use crate::saved_run::{AdapterOptions, SavedRun};
 use crate::task::CheckedTask;
 use lessen_base::{Error, Result};
+use lessen_nn::Task;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -37,7 +38,10 @@ pub(super) fn judge(
             AdapterOptions::default(),
             new_backend,
         )?;
-        let (answers, task) = run.judge(SPLIT)?;
+        let (answers, task) = match run.task() {
+            Task::TokenClassification { .. } | Task::LanguageModelling => return judged_by_tokens(&run, name),
+            _ => run.judge(SPLIT)?,
+        };
         let entry = scoreboard::of_answers(name, &answers);
         let is_better = best
             .as_ref()
@@ -71,6 +75,33 @@ pub(super) fn judge(
         "commands": commands(&task, &answers),
     });
     Ok((winner, result))
+}
+
+/// Judges the only candidate for data whose examples have no answer as a whole: words with classes, texts alone.
+fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
+    let scores = run.evaluate(None, Some(SPLIT))?.scores;
+    let entry = scoreboard::of_scores(name, &scores);
+    let mut table = vec![format!("on {} examples that were held out:", scores.examples)];
+    if let Some(majority) = scores.majority {
+        table.push(format!("  most frequent class  accuracy {:.1} %", 100.0 * majority));
+    }
+    table.push(format!("  {name}  {}", scores.show()));
+    let is_of_words = matches!(run.task(), Task::TokenClassification { .. });
+    let commands = match is_of_words {
+        true => ["lessen predict RUN --text \"...\"", "lessen eval RUN --data FOLDER"],
+        false => ["lessen generate RUN --prompt \"...\"", "lessen serve RUN"],
+    };
+    let result = json!({
+        "scores": [entry.to_json()],
+        "examples": scores.examples,
+        "table": table,
+        "verdict": scores.nothing_learned().into_iter().collect::<Vec<String>>(),
+        "errors": [],
+        "doubtful": [],
+        "advice": ["what would help most: --init with the folder of a pretrained model"],
+        "commands": commands,
+    });
+    Ok((name.to_string(), result))
 }
 
 /// The most frequent class of the training data; none where there are no classes.

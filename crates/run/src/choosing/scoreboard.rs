@@ -1,6 +1,7 @@
 //! The scores of the candidates beside the simplest guess, each with the interval that its examples leave.
 
 use crate::goal::logits::{largest, sigmoid};
+use crate::goal::scores::Scores;
 use crate::saved_run::judged::{Judged, Known};
 use lessen_base::SplitMix64;
 use serde_json::{Value, json};
@@ -96,6 +97,22 @@ pub(crate) fn to_text(entries: &[Entry]) -> Vec<String> {
 pub(crate) fn of_answers(name: &str, all: &[Judged]) -> Entry {
     let pairs: Vec<Pair> = all.iter().filter_map(pair_of).collect();
     of_pairs(name, &pairs)
+}
+
+/// The scores of an evaluation, without intervals.
+pub(crate) fn of_scores(name: &str, scores: &Scores) -> Entry {
+    let loss = scores.deciding(Some("loss"));
+    let all = scores.named.iter().chain([&loss]).map(|score| Scored {
+        name: score.name,
+        value: score.value,
+        interval: (score.value, score.value),
+        is_share: score.is_share,
+        is_error: score.is_error,
+    });
+    Entry {
+        name: name.to_string(),
+        scores: all.collect(),
+    }
 }
 
 /// The scores of the guess that knows no example: the most frequent class, the mean number, no label.

@@ -128,6 +128,7 @@ impl Scorer for ClassScorer<'_> {
         let score = |metric: &Metric| Score::of_metric(*metric, metric.compute(&self.predictions, &self.labels));
         GoalScores {
             named: self.goal.metrics.iter().map(score).collect(),
+            majority: Some(self.confusion.majority()),
             table: Some(Arc::new(ConfusionTable(self.confusion))),
             ..GoalScores::default()
         }

@@ -237,6 +237,8 @@ pub struct GoalScores {
     pub table: Option<Arc<dyn ScoreTable>>,
     /// Whether the loss has a perplexity.
     pub has_perplexity: bool,
+    /// The accuracy of the most frequent class, where there are classes.
+    pub majority: Option<f64>,
 }
 
 /// The scores of a goal that is scored by its loss alone.

@@ -86,6 +86,8 @@ pub struct Scores {
     pub examples: usize,
     /// The exponential of the loss of a language model.
     pub perplexity: Option<f64>,
+    /// The accuracy of the most frequent class, where there are classes.
+    pub majority: Option<f64>,
     /// The scores of each class, where there are classes.
     pub table: Option<Arc<dyn ScoreTable>>,
     /// How many texts lack tokens that did not fit, and how many there are, where texts are cut.
@@ -107,6 +109,18 @@ impl Scores {
             is_share: false,
             is_error: true,
         })
+    }
+
+    /// A sentence about a model that answers no better than the most frequent class; none about others.
+    pub fn nothing_learned(&self) -> Option<String> {
+        let accuracy = self.named.iter().find(|score| score.name == Metric::Accuracy.name())?.value;
+        let majority = self.majority.filter(|majority| accuracy <= *majority)?;
+        Some(format!(
+            "nothing was learned: the accuracy of {:.2} % is no more than that of the most frequent class, {:.2} %; train \
+             longer, change train.lr, or begin with a pretrained model (--init)",
+            100.0 * accuracy,
+            100.0 * majority
+        ))
     }
 
     /// The keys of a JSON object: `dev_loss`, `dev_accuracy`.
@@ -141,6 +155,7 @@ mod tests {
             named: vec![Score::of_metric(Metric::Accuracy, 0.875)],
             examples: 8,
             perplexity: None,
+            majority: None,
             table: None,
             cut_texts: None,
         };

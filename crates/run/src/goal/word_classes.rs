@@ -61,6 +61,7 @@ impl Goal for WordClasses {
             entities: EntityCounts::default(),
             right: 0,
             all: 0,
+            of_class: vec![0; self.names.len()],
         })
     }
 
@@ -89,6 +90,8 @@ struct WordScorer<'a> {
     right: usize,
     /// All words.
     all: usize,
+    /// Words of each class.
+    of_class: Vec<usize>,
 }
 
 impl Scorer for WordScorer<'_> {
@@ -100,6 +103,11 @@ impl Scorer for WordScorer<'_> {
         let name = |class: i32| self.names.get(class as usize).map_or("O", String::as_str);
         let tokens = chosen.iter().zip(labels).zip(sentences);
         let words: Vec<_> = tokens.filter(|((_, label), _)| **label != IGNORE).collect();
+        for ((_, label), _) in &words {
+            if let Some(count) = self.of_class.get_mut(**label as usize) {
+                *count += 1;
+            }
+        }
         for sentence in words.chunk_by(|(_, one), (_, other)| one == other) {
             let chosen: Vec<&str> = sentence.iter().map(|((chosen, _), _)| name(**chosen)).collect();
             let labels: Vec<&str> = sentence.iter().map(|((_, label), _)| name(**label)).collect();
@@ -113,7 +121,9 @@ impl Scorer for WordScorer<'_> {
         let accuracy = self.right as f64 / (self.all as f64).max(1.0);
         let entities = are_entities(self.names).then(|| Score::of_metric(Metric::F1, self.entities.f1()));
         let accuracy = Score::of_metric(Metric::Accuracy, accuracy);
+        let most = self.of_class.iter().copied().max().unwrap_or_default();
         GoalScores {
+            majority: Some(most as f64 / (self.all as f64).max(1.0)),
             named: entities.into_iter().chain([accuracy]).collect(),
             ..GoalScores::default()
         }

@@ -79,6 +79,7 @@ pub(crate) fn evaluate(
         examples: found.examples.unwrap_or(examples),
         perplexity: found.has_perplexity.then(|| loss.exp()),
         table: found.table,
+        majority: found.majority,
         cut_texts: source.cut_texts(),
     })
 }

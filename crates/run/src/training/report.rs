@@ -130,6 +130,10 @@ impl Report {
         put("stopped_early", json!(stopped));
         if let Some(scores) = scores {
             lines.push(format!("dev {}", scores.show()));
+            lines.extend(scores.nothing_learned());
+            if let Some(majority) = scores.majority {
+                put("dev_majority", json!(majority));
+            }
             scores
                 .to_json("dev")
                 .into_iter()
