@@ -1,7 +1,7 @@
 //! Choices for images with classes.
 
 use super::choice::{Candidate, Choice, Plan};
-use super::draft::Recipe;
+use super::draft::{Recipe, batch_within};
 use super::facts::Facts;
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
 use crate::recipe::value::SettingValue;
@@ -21,13 +21,14 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, request:
         .set("train.checkpoint_every", 0)
         .text("train.schedule", "one-cycle")
         .set("train.warmup", 0.2);
-    recipe.set("train.batch", if facts.rows < 20_000 { 32 } else { 128 });
+    let batch = if facts.rows < 20_000 { 32 } else { 128 };
+    recipe.set("train.batch", batch_within(batch, facts.rows));
     let mut linear = recipe.clone();
     linear
         .text("model.kind", "linear-array")
-        .set("train.lr", "5e-3")
+        .set("train.lr", 0.02)
         .set("train.weight_decay", 0.01);
-    linear.set("train.patience", 8);
+    linear.set("train.patience", 15);
     let size = rows.min(OF_LINEAR);
     if facts.size.is_none() || size < rows {
         linear.set("image.size", size);

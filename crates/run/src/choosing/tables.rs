@@ -18,7 +18,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, answer: 
         .text("train.schedule", "linear");
     recipe
         .set("train.warmup", 0.05)
-        .set("train.patience", 10)
+        .set("train.patience", 25)
         .set("train.checkpoint_every", 0);
     plan.choices.push(Choice::new(
         "columns",
@@ -41,7 +41,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, answer: 
         }
     };
     plan.candidates
-        .push(candidate(LINEAR, "linear-array", "a linear model", "0.01", "0.01"));
+        .push(candidate(LINEAR, "linear-array", "a linear model", "0.01", "0.1"));
     plan.candidates.push(candidate(
         NETWORK,
         "wide-mlp",
