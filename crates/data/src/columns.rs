@@ -5,6 +5,7 @@ use std::path::Path;
 use lessen_base::{Error, Result};
 
 use crate::files::quoted;
+use crate::held_out::HeldOutBy;
 
 /// The columns of labelled texts, as people name them. A number stands for a column of a CSV or TSV file without header
 /// line, counted from 1.
@@ -20,6 +21,8 @@ pub struct Columns {
     pub label: Option<String>,
     /// Whether texts can have several labels.
     pub several: bool,
+    /// The column by which examples are held out for validation, which is read beside labels.
+    pub held_out_by: HeldOutBy,
 }
 
 /// Usual names of the two texts of a pair.
@@ -92,6 +95,8 @@ pub(crate) struct Positions {
     pub(crate) text_pair: Option<usize>,
     /// None where labels are not asked for and have no column.
     pub(crate) label: Option<LabelAt>,
+    /// The column by which examples are held out; none where labels are not asked for.
+    pub(crate) held_out_by: Option<usize>,
 }
 
 /// Where labels stand.
@@ -148,10 +153,18 @@ impl Columns {
         if with_label && label.is_none() {
             return Err(missing(LABEL));
         }
+        let held_out_by = match self.held_out_by.column().filter(|_| with_label) {
+            Some((name, key)) => {
+                let found = position(&Some(name.to_string()), key)?;
+                Some(found.ok_or_else(|| missing(key))?)
+            }
+            None => None,
+        };
         Ok(Positions {
             text: position(&self.text, TEXT)?.ok_or_else(|| missing(TEXT))?,
             text_pair: position(&self.text_pair, PAIR)?,
             label: label.map(LabelAt::One),
+            held_out_by,
         })
     }
 
@@ -209,7 +222,16 @@ impl Columns {
         if with_label && label.is_none() {
             return Err(unknown("label", LABEL));
         }
-        Ok(Positions { text, text_pair, label })
+        if let (Some(LabelAt::One(column)), true) = (&label, with_label) {
+            self.held_out_by.check_label(&place, header[*column].as_ref().trim())?;
+        }
+        let held_out_by = self.held_out_by.column().filter(|_| with_label);
+        Ok(Positions {
+            text,
+            text_pair,
+            label,
+            held_out_by: held_out_by.map(|(name, key)| given(name, key)).transpose()?,
+        })
     }
 
     /// Where labels stand, as far as a name says it. `given` is the column of a name, or else an error.
@@ -270,7 +292,12 @@ mod tests {
 
     fn at(text: usize, text_pair: Option<usize>, label: Option<usize>) -> Result<Positions> {
         let label = label.map(LabelAt::One);
-        Ok(Positions { text, text_pair, label })
+        Ok(Positions {
+            text,
+            text_pair,
+            label,
+            held_out_by: None,
+        })
     }
 
     #[test]
@@ -299,7 +326,7 @@ mod tests {
             text: Some("body".into()),
             text_pair: None,
             label: Some("y".into()),
-            several: false,
+            ..Columns::default()
         };
         let header = ["sentence1", "sentence2", "body", "label", "y"];
         assert_eq!(positions(&columns, &header, true), at(2, None, Some(4)));
@@ -347,7 +374,7 @@ mod tests {
             text: Some("2".into()),
             text_pair: Some("3".into()),
             label: Some("1".into()),
-            several: false,
+            ..Columns::default()
         };
         assert!(columns.are_numbers() && !Columns::default().are_numbers());
         let numbered = |count| columns.numbered(Path::new("a.csv"), count, true);

@@ -78,6 +78,15 @@ pub(crate) fn written(value: &RawValue) -> Option<String> {
     }
 }
 
+/// A value as a cell of a table: a text without quotes, other values as they are written, and none for null.
+pub(crate) fn cell(value: &RawValue) -> Option<String> {
+    match value.get().as_bytes().first()? {
+        b'"' => text(value),
+        b'n' => None,
+        _ => Some(value.get().to_string()),
+    }
+}
+
 /// A text, a number, `true` or `false` as a label. A number has one name however it is written.
 pub(crate) fn word(value: &RawValue) -> Option<String> {
     match value.get().as_bytes().first()? {

@@ -125,6 +125,7 @@ pub use epoch::Order;
 pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, TextPair};
 pub use glue::GlueTask;
+pub use held_out::HeldOutBy;
 pub use label_counts::LabelCounts;
 pub use label_sets::LabelSets;
 pub use labels::{LabelKind, Labels, Problem};

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::files::quoted;
-use crate::json_object::{Object, text};
+use crate::json_object::{Object, cell};
 
 /// A line of a table as it was read: its columns by name, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,15 +137,6 @@ impl Record {
 
 fn parsed(text: &str) -> Result<Object<'_>> {
     Object::of(text).map_err(|error| Error::internal(format!("an object that was read is none ({error})")))
-}
-
-/// A value of JSON in a cell; none for null.
-fn cell(value: &RawValue) -> Option<String> {
-    match value.get().as_bytes().first()? {
-        b'"' => text(value),
-        b'n' => None,
-        _ => Some(value.get().to_string()),
-    }
 }
 
 #[cfg(test)]

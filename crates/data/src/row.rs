@@ -27,9 +27,25 @@ pub(crate) struct Row {
     pub(crate) column: Option<Arc<str>>,
     /// The line with all of its columns, where labels are not asked for.
     pub(crate) record: Option<Record>,
+    /// The value by which it is held out, where a column for that is asked for.
+    pub(crate) held_out_by: Option<String>,
 }
 
 impl Row {
+    /// A line of a file, without anything in it; 0 where the file is a single text.
+    pub(crate) fn at(file: Arc<Path>, line: usize) -> Row {
+        Row {
+            file,
+            line,
+            text: String::new(),
+            text_pair: None,
+            label: None,
+            column: None,
+            record: None,
+            held_out_by: None,
+        }
+    }
+
     /// An error at this row.
     pub(crate) fn error(&self, what: &str) -> Error {
         Error::user(format!("{} {what}", self.place()))
@@ -108,19 +124,17 @@ impl Table {
             Some(LabelAt::Each(columns)) => Some(self.flags(&row, columns.iter().map(|column| cell(*column)))?),
             None => None,
         };
+        row.held_out_by = self.at.held_out_by.map(cell);
         Ok(row)
     }
 
     /// A row without its label.
     pub(crate) fn without_label(&self, line: usize, text: String, text_pair: Option<String>) -> Row {
         Row {
-            file: self.file.clone(),
-            line,
             text,
             text_pair,
-            label: None,
             column: self.column.clone(),
-            record: None,
+            ..Row::at(self.file.clone(), line)
         }
     }
 

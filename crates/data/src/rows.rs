@@ -49,16 +49,13 @@ impl Rows {
                 Ok(rows) => Box::new(UntilError::of(rows)),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             },
-            Place::Texts(texts) => Box::new(UntilError::of(texts.into_iter().map(|(path, class)| {
+            Place::Texts(texts) => Box::new(UntilError::of(texts.into_iter().map(move |(path, class)| {
+                has_columns(&path, &columns, with_label)?;
                 let text = read_text(&path)?;
                 Ok(Row {
-                    file: path.into(),
-                    line: 0,
                     text: text.trim_end().to_string(),
-                    text_pair: None,
                     label: Some(RawLabel::One(class)),
-                    column: None,
-                    record: None,
+                    ..Row::at(path.into(), 0)
                 })
             }))),
         }
@@ -129,7 +126,10 @@ pub(crate) const EXTENSIONS: [&str; 7] = ["txt", "csv", "tsv", "jsonl", "ndjson"
 fn rows_of(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     let mut rows: RowIter = match extension.to_str().unwrap_or_default() {
-        "txt" => Box::new(titles(path, with_label)?),
+        "txt" => {
+            has_columns(path, columns, with_label)?;
+            Box::new(titles(path, with_label)?)
+        }
         "csv" => csv_rows(path, columns, with_label)?,
         "tsv" => tsv_rows(path, columns, with_label)?,
         "jsonl" | "ndjson" | "json" => json_rows(path, columns, with_label)?,
@@ -145,19 +145,28 @@ fn rows_of(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> 
     Ok(Box::new(std::iter::once(Ok(first)).chain(rows)))
 }
 
+/// Refuses a column by which examples of a file without columns are held out.
+fn has_columns(path: &Path, columns: &Columns, with_label: bool) -> Result<()> {
+    match columns.held_out_by.column().filter(|_| with_label) {
+        Some((name, key)) => Err(Error::user(format!(
+            "{} has texts and labels alone and no column {} ({key}); write .csv, .tsv, .jsonl or .parquet with it, or leave \
+             the key out",
+            path.display(),
+            quoted(name)
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Lines of a text, a tab and a label; the text may have tabs of its own.
 fn titles(path: &Path, with_label: bool) -> Result<impl Iterator<Item = Result<Row>> + use<>> {
     let file: Arc<Path> = path.into();
     Ok(Lines::open(path)?.map(move |line| {
         let (line, text) = line?;
         let row = |text: &str, label: Option<&str>| Row {
-            file: file.clone(),
-            line,
             text: text.to_string(),
-            text_pair: None,
             label: label.map(|label| RawLabel::One(label.trim().to_string())),
-            column: None,
-            record: None,
+            ..Row::at(file.clone(), line)
         };
         match text.rsplit_once('\t') {
             Some((text, label)) => Ok(row(text, Some(label))),
@@ -303,6 +312,8 @@ impl JsonLines {
             }
             _ => None,
         };
+        let held_out_by = table.at.held_out_by.map(|column| object.get(&names[column]));
+        row.held_out_by = held_out_by.map(|value| value.and_then(json_object::cell).unwrap_or_default());
         Ok(row)
     }
 }

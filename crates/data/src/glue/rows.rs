@@ -60,13 +60,10 @@ impl GlueTask {
             }
             let cell = |column: usize| cells.get(column).copied().unwrap_or_default();
             let row = Row {
-                record: None,
-                file: file.clone(),
-                line,
                 text: cell(first).to_string(),
                 text_pair: second.map(|second| cell(second).to_string()),
                 label: Some(RawLabel::One(cell(label).trim().to_string())),
-                column: None,
+                ..Row::at(file.clone(), line)
             };
             if cells.len() == wanted {
                 Some(Ok(row))

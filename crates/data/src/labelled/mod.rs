@@ -11,7 +11,7 @@ use lessen_base::{Error, Result};
 use crate::classes::{Classes, Found, score_of};
 pub use crate::columns::Columns;
 use crate::examples::{Dataset, Examples, TextPair};
-use crate::held_out;
+use crate::held_out::{Deal, HeldOutBy};
 use crate::labels::{LabelKind, Labels, Problem};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
@@ -26,7 +26,7 @@ pub struct Options {
     pub problem: Problem,
     /// What stands between the labels of a text where they are in one column.
     pub separator: String,
-    /// Which columns of CSV, TSV and JSON lines hold texts and labels.
+    /// Which columns of CSV, TSV and JSON lines hold texts and labels, and by which one examples are held out.
     pub columns: Columns,
     /// A file, or files with a pattern for their path, for the split `dev`; over that of the folder.
     pub dev: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Options {
     pub test: Option<PathBuf>,
     /// Where there is no split `dev`, the share of the training split that is kept for it, in `(0, 1)`.
     pub held_out: f64,
-    /// Which examples these are, of every class its share.
+    /// Which examples these are: of every class its share, or which groups.
     pub held_out_seed: u64,
     /// Whether in place of a share all examples are the split `dev`, where there is none.
     pub whole: bool,
@@ -68,8 +68,13 @@ enum Target {
 
 impl Target {
     /// That of the rows of a training split, with their labels; the last is what there is to say of it. Classes that
-    /// are not known are those of the rows.
-    fn of(rows: &Rows, options: &Options, known: Option<Classes>) -> Result<(Target, Labels, Option<String>)> {
+    /// are not known are those of the rows, which are added to the deal.
+    fn of(
+        rows: &Rows,
+        options: &Options,
+        known: Option<Classes>,
+        deal: &mut Deal,
+    ) -> Result<(Target, Labels, Option<String>)> {
         let (several, separator) = (options.problem == Problem::MultiLabel, &options.separator);
         let target = match (options.problem, known) {
             (Problem::Regression, _) => Target::Scores,
@@ -78,10 +83,12 @@ impl Target {
             (Problem::SingleLabel | Problem::MultiLabel, None) => {
                 let (mut found, first) = (Found::default(), rows.files()[0]);
                 rows.iter().try_for_each(|row| {
+                    let row = row?;
+                    deal.add(&row);
                     if several {
-                        found.add_all(&row?, separator)
+                        found.add_all(&row, separator)
                     } else {
-                        found.add(&row?)
+                        found.add(&row)
                     }
                 })?;
                 if several {
@@ -92,21 +99,18 @@ impl Target {
                 return Ok((Target::Classes(classes), Labels::Classes(labels), None));
             }
         };
-        let labels = target.labels_of(rows)?;
+        let labels = target.labels_of(rows.iter().inspect(|row| row.iter().for_each(|row| deal.add(row))))?;
         Ok((target, labels, None))
     }
 
     /// The labels of rows.
-    fn labels_of(&self, rows: &Rows) -> Result<Labels> {
-        fn each<T>(rows: &Rows, of: impl Fn(&Row) -> Result<T>) -> Result<Vec<T>> {
-            rows.iter().map(|row| of(&row?)).collect()
-        }
+    fn labels_of(&self, rows: impl Iterator<Item = Result<Row>>) -> Result<Labels> {
         Ok(match self {
-            Target::Classes(classes) => Labels::Classes(each(rows, |row| classes.of(row))?),
-            Target::Scores => Labels::Scores(each(rows, score_of)?),
+            Target::Classes(classes) => Labels::Classes(rows.map(|row| classes.of(&row?)).collect::<Result<_>>()?),
+            Target::Scores => Labels::Scores(rows.map(|row| score_of(&row?)).collect::<Result<_>>()?),
             Target::Sets(classes, separator) => {
                 let mut sets = classes.sets();
-                for row in rows.iter() {
+                for row in rows {
                     sets.push(&classes.all_of(&row?, separator)?);
                 }
                 Labels::Sets(sets)
@@ -151,10 +155,17 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         place,
         columns: Columns {
             several,
+            held_out_by: HeldOutBy::Share,
             ..options.columns.clone()
         },
         with_label: true,
     };
+    let (is_whole, by) = (dev.is_none() && options.whole, &options.columns.held_out_by);
+    let mut deal = Deal::of(if dev.is_none() && !is_whole {
+        by
+    } else {
+        &HeldOutBy::Share
+    });
     let train = rows(places.train);
     let known = match (&places.names, &options.classes) {
         _ if options.problem == Problem::Regression => None,
@@ -162,10 +173,18 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         (None, Some(names)) => Some(Classes::of_model(names.clone())),
         (None, None) => train.class_names()?.map(Classes::of_model),
     };
-    let (target, labels, remark) = Target::of(&train, options, known)?;
+    // The column is of no use beyond this pass.
+    let with_column = Rows {
+        columns: Columns {
+            held_out_by: deal.by().clone(),
+            ..train.columns.clone()
+        },
+        ..train.clone()
+    };
+    let (target, labels, remark) = Target::of(&with_column, options, known, &mut deal)?;
     let others = |place| -> Result<Examples> {
         let rows = rows(place);
-        let labels = target.labels_of(&rows)?;
+        let labels = target.labels_of(rows.iter())?;
         Ok(Examples::from_rows(Arc::new(rows), None, labels))
     };
     let more = test
@@ -175,18 +194,24 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     let mut remarks: Vec<String> = remark.into_iter().collect();
     let dev = dev.map(others).transpose()?;
     remarks.extend(target.remark());
-    let is_whole = dev.is_none() && options.whole;
     let (train, dev) = match dev {
         None if !is_whole => {
-            let (train, dev) = split(train, labels, options)?;
-            remarks.push(format!(
-                "there is no dev file: {} of {} examples are kept for validation",
-                dev.len(),
-                dev.len() + train.len()
-            ));
-            (train, dev)
+            let held = deal.chosen(
+                train.files()[0],
+                &labels.strata(),
+                options.held_out,
+                options.held_out_seed,
+            )?;
+            remarks.extend(held.remarks);
+            let rows = Arc::new(train);
+            let part = |wanted: bool| {
+                let chosen = held.rows.iter().map(|held| *held == wanted).collect();
+                Examples::from_rows(rows.clone(), Some(chosen), labels.part(&held.rows, wanted))
+            };
+            (part(false), part(true))
         }
         dev => {
+            remarks.extend(dev.as_ref().and_then(|_| by.unused()));
             let train = Examples::from_rows(Arc::new(train), None, labels);
             (train.clone(), dev.unwrap_or(train))
         }
@@ -248,24 +273,6 @@ pub fn text_of_json(file: &Path, line: usize, text: &str, columns: &Columns) -> 
         .record
         .ok_or_else(|| Error::internal("a line without its columns"))?;
     Ok(((row.text, row.text_pair), record))
-}
-
-/// Keeps a share of the examples for validation.
-fn split(rows: Rows, labels: Labels, options: &Options) -> Result<(Examples, Examples)> {
-    let file = rows.files()[0].display().to_string();
-    if labels.len() < 2 {
-        return Err(Error::user(format!(
-            "{file} has one example only, of which nothing can be kept for validation; add examples, or name a file for it \
-             with data.dev"
-        )));
-    }
-    let rows = Arc::new(rows);
-    let held = held_out::chosen(&labels.strata(), options.held_out, options.held_out_seed);
-    let part = |wanted: bool| {
-        let chosen = held.iter().map(|held| *held == wanted).collect();
-        Examples::from_rows(rows.clone(), Some(chosen), labels.part(&held, wanted))
-    };
-    Ok((part(false), part(true)))
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ fn pairs_quotes_and_columns_by_number() {
         text: Some("2".into()),
         text_pair: Some("3".into()),
         label: Some("1".into()),
-        several: false,
+        ..Columns::default()
     };
     let options = Options {
         columns,

@@ -90,6 +90,7 @@ impl Seen<'_> {
             text_pair: options.text_pair.clone(),
             label: options.label.clone(),
             several: options.problem == Some(Problem::MultiLabel),
+            ..Columns::default()
         }
     }
 

@@ -145,7 +145,8 @@ pub(crate) fn parquet_rows(
                 Some(LabelAt::Each(labels)) => labels.contains(column),
                 None => false,
             };
-            !with_label || *column == at.text || at.text_pair == Some(*column) || labels
+            let is_beside = [at.text_pair, at.held_out_by].contains(&Some(*column));
+            !with_label || *column == at.text || is_beside || labels
         })
         .collect();
     opened.check(path, &wanted)?;
@@ -223,6 +224,11 @@ fn row_of(
         }
         None => None,
     };
+    row.held_out_by = table.at.held_out_by.map(|column| match value(column) {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
     Ok(row)
 }
 

@@ -9,6 +9,7 @@ use super::cell_row::CellRow;
 use super::cells::CellFile;
 use super::values::is_missing;
 use crate::files::quoted;
+use crate::held_out::HeldOutBy;
 use crate::raw_label::RawLabel;
 use crate::row::Row;
 
@@ -18,6 +19,8 @@ pub(super) struct LabelledFiles {
     pub(super) files: Vec<PathBuf>,
     pub(super) label: String,
     pub(super) inputs: Vec<String>,
+    /// The column by which rows are held out.
+    pub(super) held_out_by: HeldOutBy,
 }
 
 /// A row with a label.
@@ -54,20 +57,24 @@ impl LabelledFiles {
         for path in &self.files {
             let file: Arc<Path> = path.as_path().into();
             let column: Arc<str> = self.label.as_str().into();
-            let opened = open(path, &self.inputs, Some(&self.label))?;
+            let held_out_by = self.held_out_by.column();
+            let others: Vec<&str> = held_out_by
+                .map(|(name, _)| name)
+                .into_iter()
+                .chain([&self.label[..]])
+                .collect();
+            let opened = open(path, &self.inputs, &others)?;
             let label = at(path, &opened, &self.label, "data.label")?;
             let inputs = places(path, &opened, &self.inputs)?;
+            let held_out_by = held_out_by
+                .map(|(name, key)| at(path, &opened, name, key))
+                .transpose()?;
             for row in opened.rows {
                 let row = row?;
                 let mut labelled = LabelledRow {
                     label: Row {
-                        file: file.clone(),
-                        line: row.line,
-                        text: String::new(),
-                        text_pair: None,
-                        label: None,
                         column: Some(column.clone()),
-                        record: None,
+                        ..Row::at(file.clone(), row.line)
                     },
                     row: &row,
                     inputs: &inputs,
@@ -79,6 +86,7 @@ impl LabelledFiles {
                     continue;
                 }
                 labelled.label.label = Some(RawLabel::One(cell.to_string()));
+                labelled.label.held_out_by = held_out_by.map(|column| row.cells[column].clone());
                 each(&labelled)?;
             }
         }
@@ -99,9 +107,13 @@ impl LabelledFiles {
     }
 }
 
-/// Opens a file that has columns of these names.
-pub(super) fn open(path: &Path, inputs: &[String], label: Option<&str>) -> Result<CellFile> {
-    let wanted: Vec<&str> = inputs.iter().map(String::as_str).chain(label).collect();
+/// Opens a file that has columns of these names: inputs and others.
+pub(super) fn open(path: &Path, inputs: &[String], others: &[&str]) -> Result<CellFile> {
+    let wanted: Vec<&str> = inputs
+        .iter()
+        .map(String::as_str)
+        .chain(others.iter().copied())
+        .collect();
     CellFile::open(path, &wanted)
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::schema::TableSchema;
+use crate::held_out::HeldOutBy;
 use crate::labels::Problem;
 
 /// How a table is to be read.
@@ -20,8 +21,11 @@ pub struct TableOptions {
     pub test: Option<PathBuf>,
     /// Where there is no split `dev`, the share of the training split that is kept for it, in `(0, 1)`.
     pub held_out: f64,
-    /// Which rows these are, of every class its share.
+    /// Which rows these are: of every class its share, or which groups.
     pub held_out_seed: u64,
+    /// The column by which they are held out. A group is not learnt from, but where it is one of the inputs that are
+    /// named.
+    pub held_out_by: HeldOutBy,
     /// Whether in place of a share all rows are the split `dev`, where there is none.
     pub whole: bool,
     /// The classes of the model that the data is for, in order; `class.txt` goes before them.
@@ -40,6 +44,7 @@ impl Default for TableOptions {
             test: None,
             held_out: 0.1,
             held_out_seed: 1,
+            held_out_by: HeldOutBy::Share,
             whole: false,
             classes: None,
             schema: None,

@@ -15,7 +15,7 @@ use super::target::Target;
 use crate::classes::Classes;
 use crate::columns::Columns;
 use crate::files::quoted;
-use crate::held_out;
+use crate::held_out::{Deal, HeldOutBy};
 use crate::labels::{LabelKind, Labels};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
@@ -71,7 +71,15 @@ impl Table {
         };
         let (dev, test) = (given(&options.dev, places.dev)?, given(&options.test, places.test)?);
         let mut remarks = Vec::new();
-        let train = training_files(files(places.train)?, options, &mut remarks)?;
+        let by = match (&dev, options.whole) {
+            (Some(_), _) => {
+                remarks.extend(options.held_out_by.unused());
+                &HeldOutBy::Share
+            }
+            (None, true) => &HeldOutBy::Share,
+            (None, false) => &options.held_out_by,
+        };
+        let train = training_files(files(places.train)?, options, by, &mut remarks)?;
         let others = |files: Option<Vec<PathBuf>>| files.map(|files| LabelledFiles { files, ..train.clone() });
         let (dev, test) = (others(dev), others(test));
 
@@ -81,9 +89,19 @@ impl Table {
             (None, Some(names)) => Some(Classes::of_model(names.clone())),
             (None, None) => class_names(&train)?.map(Classes::of_model),
         };
-        let (target, labels) = Target::of(&train, options, known, &mut skipped)?;
+        let mut deal = Deal::of(by);
+        let with_column = LabelledFiles {
+            held_out_by: by.clone(),
+            ..train.clone()
+        };
+        let (target, labels) = Target::of(&with_column, options, known, (&mut skipped, &mut deal))?;
         let held = match &dev {
-            None if !options.whole => Some(chosen(&train, &labels, options)?),
+            None if !options.whole => {
+                let (share, seed) = (options.held_out, options.held_out_seed);
+                let held = deal.chosen(train.first(), &labels.strata(), share, seed)?;
+                remarks.extend(held.remarks);
+                Some(held.rows)
+            }
             _ => None,
         };
         let is_training = |row: usize| held.as_ref().is_none_or(|held| !held[row]);
@@ -101,7 +119,7 @@ impl Table {
             ..files.clone()
         };
         let mut part = |files: &LabelledFiles| -> Result<TablePart> {
-            let (labels, without) = target.labels_of(files)?;
+            let (labels, without) = target.labels_of(files, &mut Deal::of(&HeldOutBy::Share))?;
             skipped.push(without);
             encoded(&seen(files), &schema, labels, |_| true)
         };
@@ -117,13 +135,7 @@ impl Table {
                         held[row] == wanted
                     })
                 };
-                let (train, dev) = (part(false)?, part(true)?);
-                remarks.push(format!(
-                    "there is no dev file: {} of {} examples are kept for validation",
-                    dev.len(),
-                    dev.len() + train.len()
-                ));
-                (train, dev)
+                (part(false)?, part(true)?)
             }
             (None, dev) => {
                 let train = encoded(&seen(&train), &schema, labels, |_| true)?;
@@ -166,8 +178,14 @@ impl Table {
     }
 }
 
-/// The files of the training split with the names of their columns.
-fn training_files(files: Vec<PathBuf>, options: &TableOptions, remarks: &mut Vec<String>) -> Result<LabelledFiles> {
+/// The files of the training split with the names of their columns. A group by which rows are held out is no input, as
+/// held-out rows have other groups than those that are learnt from.
+fn training_files(
+    files: Vec<PathBuf>,
+    options: &TableOptions,
+    by: &HeldOutBy,
+    remarks: &mut Vec<String>,
+) -> Result<LabelledFiles> {
     let of_schema = options.schema.as_ref();
     let given: Option<Vec<String>> = match (of_schema, &options.inputs) {
         (Some(schema), _) => Some(schema.columns.iter().map(|column| column.name.clone()).collect()),
@@ -178,7 +196,12 @@ fn training_files(files: Vec<PathBuf>, options: &TableOptions, remarks: &mut Vec
         .clone()
         .or_else(|| of_schema.map(|schema| schema.label.clone()));
     let path = &files[0];
-    let opened = open(path, given.as_deref().unwrap_or_default(), label.as_deref())?;
+    let others: Vec<&str> = label
+        .iter()
+        .map(String::as_str)
+        .chain(by.column().map(|(name, _)| name))
+        .collect();
+    let opened = open(path, given.as_deref().unwrap_or_default(), &others)?;
     let names = opened.names.clone();
     let label = match label {
         Some(label) => label,
@@ -203,14 +226,24 @@ fn training_files(files: Vec<PathBuf>, options: &TableOptions, remarks: &mut Vec
             names[at].clone()
         }
     };
-    let inputs = given.unwrap_or_else(|| names.iter().filter(|name| **name != label).cloned().collect());
+    by.check_label(&path.display().to_string(), &label)?;
+    let is_group = |name: &String| matches!(by, HeldOutBy::Group(group) if group == name);
+    let inputs = given.unwrap_or_else(|| {
+        let inputs = names.iter().filter(|name| **name != label && !is_group(name));
+        inputs.cloned().collect()
+    });
     if inputs.contains(&label) {
         return Err(Error::user(format!(
             "data.inputs has {}, the column to be learnt; leave it out",
             quoted(&label)
         )));
     }
-    Ok(LabelledFiles { files, label, inputs })
+    Ok(LabelledFiles {
+        files,
+        label,
+        inputs,
+        held_out_by: HeldOutBy::Share,
+    })
 }
 
 /// The names of the classes that whole numbers in the column to be learnt stand for, where a Parquet file says them.
@@ -228,22 +261,6 @@ fn class_names(train: &LabelledFiles) -> Result<Option<Vec<String>>> {
         with_label: true,
     };
     rows.class_names()
-}
-
-/// The rows that are kept for validation.
-fn chosen(train: &LabelledFiles, labels: &Labels, options: &TableOptions) -> Result<Vec<bool>> {
-    if labels.len() < 2 {
-        return Err(Error::user(format!(
-            "{} has one example only, of which nothing can be kept for validation; add examples, or name a file for it \
-             with data.dev",
-            train.first().display()
-        )));
-    }
-    Ok(held_out::chosen(
-        &labels.strata(),
-        options.held_out,
-        options.held_out_seed,
-    ))
 }
 
 /// What there is to say of rows without a label.

@@ -37,7 +37,7 @@ impl TableRows {
     /// A missing, empty or damaged file, and one that lacks a column of the schema.
     pub fn open(path: &Path, schema: &TableSchema) -> Result<TableRows> {
         let names: Vec<String> = schema.columns.iter().map(|column| column.name.clone()).collect();
-        let opened = open(path, &names, None)?;
+        let opened = open(path, &names, &[])?;
         Ok(TableRows {
             at: places(path, &opened, &names)?,
             rows: opened.rows,

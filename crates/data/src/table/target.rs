@@ -8,6 +8,7 @@ use super::options::TableOptions;
 use super::profile::Profile;
 use crate::classes::{Classes, Found, score_of};
 use crate::files::quoted;
+use crate::held_out::Deal;
 use crate::labels::{LabelKind, Labels, Problem};
 use crate::raw_label::RawLabel;
 
@@ -18,12 +19,12 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// That of the training files, with the labels of their rows.
+    /// That of the training files, with the labels of their rows, which are added to the deal.
     pub(super) fn of(
         train: &LabelledFiles,
         options: &TableOptions,
         known: Option<Classes>,
-        skipped: &mut Vec<Skipped>,
+        (skipped, deal): (&mut Vec<Skipped>, &mut Deal),
     ) -> Result<(Target, Labels)> {
         let of_schema = options.schema.as_ref().map(|schema| match schema.target {
             Some(_) => Problem::Regression,
@@ -48,7 +49,10 @@ impl Target {
             (Problem::SingleLabel, Some(classes)) => Target::Classes(classes),
             (Problem::SingleLabel, None) => {
                 let mut found = Found::default();
-                skipped.push(train.without_inputs().for_each(|row| found.add(&row.label))?);
+                skipped.push(train.without_inputs().for_each(|row| {
+                    deal.add(&row.label);
+                    found.add(&row.label)
+                })?);
                 let (classes, labels) = found.sorted(train.first())?;
                 return Ok((Target::Classes(classes), Labels::Classes(labels)));
             }
@@ -59,18 +63,19 @@ impl Target {
                 ));
             }
         };
-        let (labels, without) = target.labels_of(train)?;
+        let (labels, without) = target.labels_of(train, deal)?;
         skipped.push(without);
         Ok((target, labels))
     }
 
-    /// The labels of the rows of files; one at least.
-    pub(super) fn labels_of(&self, files: &LabelledFiles) -> Result<(Labels, Skipped)> {
+    /// The labels of the rows of files, which are added to the deal; one at least.
+    pub(super) fn labels_of(&self, files: &LabelledFiles, deal: &mut Deal) -> Result<(Labels, Skipped)> {
         let files = files.without_inputs();
         let (labels, skipped) = match self {
             Target::Classes(classes) => {
                 let mut labels = Vec::new();
                 let skipped = files.for_each(|row| {
+                    deal.add(&row.label);
                     labels.push(classes.of(&row.label)?);
                     Ok(())
                 })?;
@@ -79,6 +84,7 @@ impl Target {
             Target::Scores => {
                 let mut scores = Vec::new();
                 let skipped = files.for_each(|row| {
+                    deal.add(&row.label);
                     scores.push(score_of(&row.label)?);
                     Ok(())
                 })?;

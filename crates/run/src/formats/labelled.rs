@@ -2,7 +2,7 @@
 
 use super::corpus::{Corpus, LabelledTextIter, counts, path};
 use super::digests::digest_of;
-use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, packed_texts};
+use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, held_out_by, packed_texts};
 use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::goal::classes::Classes;
@@ -24,7 +24,14 @@ pub(super) struct LabelledFormat;
 
 impl Format for LabelledFormat {
     fn own_keys(&self) -> &'static [&'static str] {
-        &["data.problem", "data.text", "data.text_pair", "data.label"]
+        &[
+            "data.problem",
+            "data.text",
+            "data.text_pair",
+            "data.label",
+            held_out_by::GROUP,
+            held_out_by::TIME,
+        ]
     }
 
     fn learned_by(&self) -> ModelRole {
@@ -41,6 +48,10 @@ impl Format for LabelledFormat {
 
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
+    }
+
+    fn check(&self, config: &Config) -> Result<()> {
+        held_out_by::check(config)
     }
 
     fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
@@ -101,6 +112,7 @@ pub(crate) fn columns(config: &Config) -> Columns {
         text_pair: data.text_pair.clone(),
         label: data.label.as_ref().map(|names| names.0.clone()),
         several: config.problem() == Problem::MultiLabel,
+        held_out_by: held_out_by::held_out_by(config),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::corpus::{Corpus, check_vocabulary, counts, order_of, path};
 use super::labelled::assumed_goal;
-use super::{Format, HeldOut, KnownModel};
+use super::{Format, HeldOut, KnownModel, held_out_by};
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::goal::SharedGoal;
 use crate::goal::classes::Classes;
@@ -27,7 +27,13 @@ pub(super) struct TableFormat;
 
 impl Format for TableFormat {
     fn own_keys(&self) -> &'static [&'static str] {
-        &["data.problem", "data.label", "data.inputs"]
+        &[
+            "data.problem",
+            "data.label",
+            "data.inputs",
+            held_out_by::GROUP,
+            held_out_by::TIME,
+        ]
     }
 
     fn learned_by(&self) -> ModelRole {
@@ -50,6 +56,10 @@ impl Format for TableFormat {
         HeldOut::Share
     }
 
+    fn check(&self, config: &Config) -> Result<()> {
+        held_out_by::check(config)
+    }
+
     fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
         let data = &config.data;
         let list = |names: &ColumnNames| names.0.split(',').map(|name| name.trim().to_string()).collect();
@@ -61,6 +71,7 @@ impl Format for TableFormat {
             test: data.test.clone(),
             held_out: data.held_out,
             held_out_seed: data.held_out_seed,
+            held_out_by: held_out_by::held_out_by(config),
             whole: config.is_whole,
             classes: known.classes.clone(),
             schema: known.schema.clone(),

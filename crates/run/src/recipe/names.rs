@@ -77,6 +77,8 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("data.group", &["group_by_length"]),
+    ("data.group_by", &["group_column", "groups", "group_split"]),
+    ("data.time_by", &["time_column", "time_split", "date_column"]),
     ("data.stride", &["doc_stride", "overlap"]),
     ("data.answer_length", &["max_answer_length"]),
     ("data.null_threshold", &["null_score_diff_threshold"]),

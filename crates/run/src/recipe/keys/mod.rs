@@ -172,6 +172,12 @@ keys! {
             "share of the data that is kept for validation where there is no dev file: the end of a text, or examples of each \
              class";
         held_out_seed: u64 [ValueKind::Count(0)] = "1", "decides which examples these are";
+        group_by: Option<String> [ValueKind::Text],
+            "column by which these are held out, such as a user: rows with the same value are on one side (data.format = \
+             \"labelled\" or \"table\")";
+        time_by: Option<String> [ValueKind::Text],
+            "column of dates, times or numbers by which these are held out: they are the latest rows (data.format = \
+             \"labelled\" or \"table\")";
         group: bool [ValueKind::Switch] = "false",
             "whether batches are of texts of similar lengths, which changes with every epoch";
         cache: Option<PathBuf> [PATH], "folder for the tokens of large data (default: lessen in the user's cache folder)";

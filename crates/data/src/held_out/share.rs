@@ -1,4 +1,4 @@
-//! The examples that are kept for validation where data has no split for it.
+//! A share of the examples of each class.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,7 @@ pub(crate) fn chosen(classes: &[i32], share: f64, seed: u64) -> Vec<bool> {
         members.entry(*class).or_default().push(example);
     }
     let mut chosen = vec![false; classes.len()];
-    let last = classes.len().saturating_sub(1);
-    let total = ((classes.len() as f64 * share).round() as usize).clamp(1.min(last), last);
+    let total = count_of(classes.len(), share);
     let (mut seen, mut taken) = (0, 0);
     for (number, mut examples) in members.into_values().enumerate() {
         seen += examples.len();
@@ -27,6 +26,12 @@ pub(crate) fn chosen(classes: &[i32], share: f64, seed: u64) -> Vec<bool> {
         taken += count;
     }
     chosen
+}
+
+/// The number of examples that a share is: one at least and not all, where there are two.
+pub(super) fn count_of(examples: usize, share: f64) -> usize {
+    let last = examples.saturating_sub(1);
+    ((examples as f64 * share).round() as usize).clamp(1.min(last), last)
 }
 
 #[cfg(test)]
