@@ -3,6 +3,7 @@
 //!
 //! Files are read one row after another. Texts are kept as hashes alone, so that a million rows fit in memory.
 
+mod comma;
 mod counts;
 mod histogram;
 mod layout;
@@ -115,6 +116,8 @@ pub struct Look {
     pub empty_lines: Vec<usize>,
     /// Training rows without a label.
     pub unlabelled: usize,
+    /// The lines of the first of them.
+    pub unlabelled_lines: Vec<usize>,
     /// Texts of `dev` that are in the training split, if there is `dev`.
     pub dev_in_train: Option<usize>,
     /// Texts of `test` that are in the training split, if there is `test`.
@@ -166,6 +169,7 @@ impl Look {
             empty: 0,
             empty_lines: Vec::new(),
             unlabelled: 0,
+            unlabelled_lines: Vec::new(),
             dev_in_train: None,
             test_in_train: None,
             image_size: None,

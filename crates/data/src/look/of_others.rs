@@ -14,6 +14,9 @@ use crate::squad;
 use crate::text::{Text, TextOptions, TextSplit};
 use crate::written_sentences::with_empty;
 
+/// Characters of a text from which on something is learnt of it.
+const FEWEST_CHARACTERS: usize = 500;
+
 /// Looks at images.
 pub(super) fn images(path: &Path, options: &LookOptions, look: &mut Look) -> Result<()> {
     let data = images::read(
@@ -119,8 +122,11 @@ pub(super) fn text(path: &Path, options: &LookOptions, look: &mut Look) -> Resul
         },
     )?;
     let (mut seen, mut texts) = (SeenRows::default(), TextCounts::default());
+    let (mut characters, mut tabbed) = (0, 0);
     let mut add = |line: &str| {
         look.rows.train += 1;
+        characters += line.chars().count();
+        tabbed += usize::from(line.contains('\t'));
         if line.trim().is_empty() {
             look.empty += 1;
         } else {
@@ -137,6 +143,19 @@ pub(super) fn text(path: &Path, options: &LookOptions, look: &mut Look) -> Resul
     }
     if !rest.is_empty() {
         add(&rest);
+    }
+    if characters < FEWEST_CHARACTERS {
+        look.blocking = Some(format!(
+            "{} has {characters} characters of text, and at least {FEWEST_CHARACTERS} are needed to learn how it goes \
+             on; add more",
+            look.path
+        ));
+    }
+    if tabbed * 2 >= look.rows.train.max(1) {
+        look.problems.push(format!(
+            "{tabbed} of {} lines have a tab; write a tab and a label in each line to learn labels",
+            look.rows.train
+        ));
     }
     if !text.is_whole {
         look.rows.dev = Some(lines_of(&text.valid)?);

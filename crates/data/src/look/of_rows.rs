@@ -87,7 +87,12 @@ pub(super) fn look(path: &Path, options: &LookOptions, look: &mut Look) -> Resul
         };
         match () {
             () if roles.task == Task::SeveralLabels => classes.add(labels_of(label, separator)),
-            () if is_without => look.unlabelled += 1,
+            () if is_without => {
+                look.unlabelled += 1;
+                if look.unlabelled_lines.len() < SHOWN {
+                    look.unlabelled_lines.push(example.line);
+                }
+            }
             () if is_number => match number(label) {
                 Some(number) => numbers.push(number as f32),
                 None => no_number = no_number.take().or_else(|| Some((example.line, label.clone()))),

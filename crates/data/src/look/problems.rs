@@ -1,5 +1,7 @@
 //! What is odd about data, in a sentence with what to do.
 
+use std::collections::BTreeMap;
+
 use super::role::Role;
 use super::task::Task;
 use super::{Look, Repeats};
@@ -20,6 +22,7 @@ pub(super) fn find(look: &mut Look) {
     problems.extend([empty(look), unlabelled(look), conflicts(look)].into_iter().flatten());
     problems.extend(leaks(look));
     problems.extend(rare(look));
+    problems.extend(case(look));
     look.problems = problems;
 }
 
@@ -28,6 +31,8 @@ fn blocking(look: &Look) -> Option<String> {
     let path = &look.path;
     let Repeats { different, .. } = look.repeats;
     let rows = look.rows.train;
+    // Folders and lines with a tab have no columns to name.
+    let with_columns = |remedy: &'static str| if look.columns.is_empty() { "" } else { remedy };
     let is_of_rows = !matches!(look.task, Task::TextAlone | Task::Images | Task::Questions);
     if rows < FEWEST && look.task != Task::TextAlone {
         let are = if rows == 1 { "example" } else { "examples" };
@@ -66,8 +71,9 @@ fn blocking(look: &Look) -> Option<String> {
             "rows have no label"
         };
         return Some(format!(
-            "{} {are} in {path}; give each one, or remove them",
-            look.unlabelled
+            "{} {are} in {path}, such as line {}; give each one, or remove them",
+            look.unlabelled,
+            look.unlabelled_lines.first().copied().unwrap_or_default()
         ));
     }
     if look.task == Task::TextAlone && !look.columns.is_empty() {
@@ -84,7 +90,7 @@ fn blocking(look: &Look) -> Option<String> {
             Some(found) if found.min == found.max => Some(format!(
                 "{path} has the number {} in all rows, and there is nothing to tell apart; name another column with \
                  data.label",
-                found.min
+                found.min as f32
             )),
             Some(_) => None,
         };
@@ -102,14 +108,22 @@ fn blocking(look: &Look) -> Option<String> {
             "{path} has no example with a label; name the column of labels with data.label"
         )),
         [name] if fewest == 2 => Some(format!(
-            "{path} has only the class {}, and there is nothing to tell apart; add examples of another class, or name \
-             another column with data.label",
-            quoted(name)
+            "{path} has only the class {}, and there is nothing to tell apart; add examples of another class{}",
+            quoted(name),
+            with_columns(", or name another column with data.label")
         )),
         names if names.len() > MANY && names.len() as u64 >= classes.rows && look.task != Task::Tags => Some(format!(
-            "{path} has {} examples and as many different labels, which cannot be classes; name the column of the \
-             class with data.label, or learn numbers with data.problem = \"regression\"",
-            classes.rows
+            "{path} has {} examples and as many different labels, which cannot be classes; {}",
+            classes.rows,
+            if look.columns.is_empty() {
+                "write the text before the tab and its class after it"
+            } else {
+                "name the column of the class with data.label, or learn numbers with data.problem = \"regression\""
+            }
+        )),
+        _ if look.task == Task::Tags && look.rows.dev.is_none() => Some(format!(
+            "{path} has no sentences to validate on; name a folder with train.txt and dev.txt, or such .conll or .jsonl \
+             files"
         )),
         _ => None,
     }
@@ -117,14 +131,32 @@ fn blocking(look: &Look) -> Option<String> {
 
 fn empty(look: &Look) -> Option<String> {
     let first = look.empty_lines.first()?;
-    let are = if look.empty == 1 {
-        "row has no text"
-    } else {
-        "rows have no text"
-    };
+    let (is_table, is_one) = (matches!(look.task, Task::Table(_)), look.empty == 1);
+    if is_table && look.blocking.is_some() {
+        return None;
+    }
+    let what = if is_table { "value to learn from" } else { "text" };
+    let have = if is_one { "row has" } else { "rows have" };
     Some(format!(
-        "{} {are}, such as line {first}; fill or remove them",
+        "{} {have} no {what}, such as line {first}; fill or remove them",
         look.empty
+    ))
+}
+
+/// Classes that differ in upper and lower case alone.
+fn case(look: &Look) -> Option<String> {
+    let classes = look.classes.as_ref()?;
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let mut alike = classes.counts.iter().filter_map(|(name, _)| {
+        // Single letters are classes of their own.
+        name.chars().nth(1)?;
+        seen.insert(name.to_lowercase(), name).map(|other| (other, name))
+    });
+    let (one, other) = alike.next()?;
+    Some(format!(
+        "the classes {} and {} differ in upper and lower case only; write them alike if they are one",
+        quoted(one),
+        quoted(other)
     ))
 }
 
@@ -171,11 +203,14 @@ fn rare(look: &Look) -> Option<String> {
     if classes.rare == 0 || look.blocking.is_some() {
         return None;
     }
-    let are = if classes.rare == 1 { "class has" } else { "classes have" };
+    let have = if classes.rare == 1 { "has" } else { "have" };
+    let single = match classes.single {
+        0 => String::new(),
+        single => format!(" ({single} only one)"),
+    };
     Some(format!(
-        "{} of {} {are} fewer than 5 examples ({} only one) and can hardly be learnt; add examples, or join classes",
+        "{} of {} classes {have} fewer than 5 examples{single} and can hardly be learnt; add examples, or join classes",
         classes.rare,
         classes.counts.len(),
-        classes.single
     ))
 }

@@ -55,6 +55,9 @@ pub struct ColumnLook {
     pub role: Role,
     /// Why.
     pub reason: String,
+    /// Whether rows can be held out by it: nearly all have a value, which is one of several groups, or a time at which
+    /// the row was made, as the column's name says.
+    pub holds_out: bool,
 }
 
 /// Usual names of columns by which rows belong together.
@@ -91,6 +94,12 @@ const TIMES: [&str; 8] = [
     "year",
 ];
 
+/// Groups from which on some of them are a share of the rows.
+const ENOUGH_GROUPS: usize = 5;
+
+/// The share of rows with a value from which on rows can be held out by it.
+const NEARLY_ALL: f64 = 0.9;
+
 /// Rows from which on values that are all different say something.
 pub(super) const ENOUGH: u64 = 8;
 
@@ -114,10 +123,16 @@ pub(super) fn usual_role(name: &str, profile: &Profile) -> ColumnLook {
             ValueKind::Nothing => (Role::Ignored, "no value at all"),
         }
     };
+    let is_meant = match role {
+        Role::Group => profile.different() >= ENOUGH_GROUPS,
+        Role::Time => TIMES.contains(&&lower[..]) && profile.different() > 1,
+        _ => false,
+    };
     ColumnLook {
         name: name.to_string(),
         role,
         reason: reason.to_string(),
+        holds_out: is_meant && profile.values() as f64 >= NEARLY_ALL * profile.rows as f64,
     }
 }
 
@@ -129,6 +144,21 @@ mod tests {
         let mut profile = Profile::new();
         cells.for_each(|cell| profile.add(&cell));
         usual_role(name, &profile).role
+    }
+
+    #[test]
+    fn rows_are_held_out_by_what_is_meant_for_it() {
+        let holds_out = |name: &str, cells: &[String]| {
+            let mut profile = Profile::new();
+            cells.iter().for_each(|cell| profile.add(cell));
+            usual_role(name, &profile).holds_out
+        };
+        let numbers = |most: usize| -> Vec<String> { (0..40).map(|i| (i % most).to_string()).collect() };
+        assert!(holds_out("user", &numbers(7)) && !holds_out("user", &numbers(2)) && !holds_out("rooms", &numbers(7)));
+        let mut days: Vec<String> = (1..29).map(|day| format!("2024-01-{day:02}")).collect();
+        assert!(holds_out("date", &days) && !holds_out("born", &days) && !holds_out("date", &days[..1]));
+        days.extend((0..4).map(|_| String::new()));
+        assert!(!holds_out("date", &days));
     }
 
     #[test]

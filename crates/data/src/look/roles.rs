@@ -5,6 +5,7 @@ use std::path::Path;
 use lessen_base::Result;
 
 use super::LookOptions;
+use super::comma::comma_number;
 use super::role::{ColumnLook, ENOUGH, Role, usual_role};
 use super::several::{flags, separator_of};
 use super::task::Task;
@@ -79,6 +80,7 @@ impl Seen<'_> {
             Some(text) => self.learn_texts(text, &mut roles)?,
             None => self.learn_table(&mut roles)?,
         }
+        self.find_commas(&mut roles);
         Ok(roles)
     }
 
@@ -125,7 +127,13 @@ impl Seen<'_> {
                     .mean_length()
                     .total_cmp(&self.profiles[*other].mean_length())
             });
-        let Some(text) = longest else { return Ok(()) };
+        let Some(text) = longest else {
+            if let Some(names) = self.names_alone() {
+                roles.set(names, Role::Text, "words beside which there is nothing to learn from");
+                roles.text = Some(names);
+            }
+            return Ok(());
+        };
         let length = self.profiles[text].mean_length();
         if others < MANY_COLUMNS || length >= LONG {
             roles.set(
@@ -136,6 +144,40 @@ impl Seen<'_> {
             roles.text = Some(text);
         }
         Ok(())
+    }
+
+    /// The last column of words that differ, such as names, where there is a label and nothing else to learn from.
+    fn names_alone(&self) -> Option<usize> {
+        let given = self.options.label.as_ref();
+        let label = match given {
+            Some(given) => self.names.iter().position(|own| own == given),
+            None => label_of(self.names, self.profiles).map(|found| found.0),
+        }?;
+        let is_of_names = |at: &usize| {
+            let (name, profile) = (&self.names[*at], &self.profiles[*at]);
+            let is_category = matches!(usual_role(name, profile).role, Role::Category);
+            *at != label && is_category && profile.values() >= ENOUGH && profile.share_of_different() > 0.5
+        };
+        let has_inputs = self.informative(Some(label)) > 0;
+        (0..self.names.len())
+            .rev()
+            .find(is_of_names)
+            .filter(|_| !has_inputs && self.profiles[label].different() > 1)
+    }
+
+    /// Says which columns have numbers with commas, which are words to a reader.
+    fn find_commas(&self, roles: &mut Roles) {
+        for (at, profile) in self.profiles.iter().enumerate() {
+            let is_list = roles.label == LabelIn::One(at) && roles.separator.is_some();
+            if let Some(example) = comma_number(profile).filter(|_| !is_list && roles.text != Some(at)) {
+                roles.problems.push(format!(
+                    "the column {} has numbers with commas, such as {}, which are taken for words; write them with a \
+                     point and nothing between thousands",
+                    quoted(&self.names[at]),
+                    quoted(example)
+                ));
+            }
+        }
     }
 
     /// Whether a column with a usual name holds texts, and no numbers or categories of a table.

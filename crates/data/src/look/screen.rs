@@ -30,7 +30,12 @@ pub(super) fn text(look: &Look) -> String {
         } else {
             "words without spaces between"
         };
-        lines.push(entry("letters", &format!("{}; {words}", scripts.join(", "))));
+        let letters = if scripts.is_empty() {
+            "none".to_string()
+        } else {
+            scripts.join(", ")
+        };
+        lines.push(entry("letters", &format!("{letters}; {words}")));
         lines.push(entry("characters", &lengths(&found.characters)));
         if found.has_spaces {
             lines.push(entry("words", &lengths(&found.words)));
@@ -151,8 +156,12 @@ fn rows(look: &Look) -> String {
 fn labels(look: &Look) -> Option<String> {
     if let Some(found) = &look.numbers {
         return Some(format!(
-            "from {} to {}, median {}, mean {:.4}, deviation {:.4}",
-            found.min, found.max, found.median, found.mean, found.std
+            "from {} to {}, median {}, mean {}, deviation {}",
+            number(found.min),
+            number(found.max),
+            number(found.median),
+            number(found.mean),
+            number(found.std)
         ));
     }
     let classes = look.classes.as_ref()?;
@@ -178,6 +187,16 @@ fn lengths(found: &Lengths) -> String {
     )
 }
 
+/// A number as it was read in 32 bits, rounded where it is long.
+fn number(number: f64) -> String {
+    let (short, size) = (format!("{}", number as f32), number.abs());
+    match short.len() > 9 {
+        true if !(1e-3..1e9).contains(&size) => format!("{number:.4e}"),
+        true => format!("{number:.4}"),
+        false => short,
+    }
+}
+
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
@@ -198,6 +217,12 @@ fn grouped(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.04f32, 5.0, 1e30, 1.0 / 3.0, 123_456_790.0].map(|value| number(f64::from(value)));
+        assert_eq!(shown, ["0.04", "5", "1.0000e30", "0.3333", "123456790"]);
+    }
 
     #[test]
     fn numbers_are_grouped_and_sentences_wrapped() {

@@ -326,7 +326,7 @@ fn what_makes_training_impossible_is_one_sentence() {
     });
     assert_eq!(
         blocking("a.csv", &missing),
-        "3 rows have no label in a.csv; give each one, or remove them"
+        "3 rows have no label in a.csv, such as line 4; give each one, or remove them"
     );
     let constant = lines("a,b,label", 10, |i| format!("5,6,{}", i % 2));
     assert!(blocking("a.csv", &constant).starts_with("a.csv has no column to learn from beside the label"));
@@ -370,15 +370,17 @@ fn other_layouts_are_looked_at() {
         (1, Some(1), 7)
     );
 
-    let found = look(
-        "hamlet.txt",
+    let verse = lines(
         "To be, or not to be\nthat is the question\n\nTo be, or not to be",
+        20,
+        text_of,
     );
+    let found = look("hamlet.txt", &verse);
     assert_eq!(
         (found.task, found.rows.train, found.empty, found.repeats.duplicates),
-        (Task::TextAlone, 4, 1, 1)
+        (Task::TextAlone, 24, 1, 1)
     );
-    assert_eq!((found.texts.unwrap().words.max, found.blocking), (6, None));
+    assert_eq!((found.texts.unwrap().words.max, found.blocking), (7, None));
 
     let files: Vec<(String, String)> = (0..8)
         .map(|i| (format!("{}/{i}.txt", ["pos", "neg"][i % 2]), text_of(i)))
@@ -438,5 +440,72 @@ fn the_same_data_gives_the_same_look() {
     assert_eq!(
         look("a.csv", &text).to_json().to_string(),
         look("a.csv", &text).to_json().to_string()
+    );
+}
+
+#[test]
+fn names_beside_a_label_are_texts_where_nothing_else_says_it() {
+    let names = lines("name,label", 40, |i| format!("Ann{i},{}", ["a", "b"][i % 2]));
+    let found = look("a.csv", &names);
+    assert_eq!(roles(&found), [("name", Role::Text), ("label", Role::Label)]);
+    assert_eq!((found.task, &found.blocking), (Task::Classes, &None));
+    assert!(!found.texts.unwrap().has_spaces);
+    let table = lines("name,size,label", 40, |i| {
+        format!("Ann{i},{},{}", i % 7, ["a", "b"][i % 2])
+    });
+    let found = look("a.csv", &table);
+    assert_eq!(found.task, Task::Table(Problem::SingleLabel));
+    let ids = lines("id,name", 40, |i| format!("k{i},Ann{i}"));
+    let found = look("a.csv", &ids);
+    assert!(found.blocking.unwrap().contains("has neither a column of texts nor"));
+    assert_eq!(found.problems.len(), 1);
+}
+
+#[test]
+fn what_is_odd_is_said_with_its_place() {
+    let problems = |name: &str, text: &str| look(name, text).problems;
+    let has = |name: &str, text: &str, words: &str| {
+        let all = problems(name, text);
+        assert!(all.iter().any(|own| own.contains(words)), "{all:?}");
+    };
+    let commas = lines("x;y", 40, |i| format!("{},5;{}", i % 9, ["a", "b"][i % 2]));
+    has(
+        "a.csv",
+        &commas,
+        "the column 'x' has numbers with commas, such as '0,5'",
+    );
+    let case = lines("text,label", 40, |i| {
+        format!("{},{}", text_of(i), ["Spam", "ham", "spam"][i % 3])
+    });
+    has(
+        "a.csv",
+        &case,
+        "the classes 'Spam' and 'spam' differ in upper and lower case only",
+    );
+    let letters = lines("text,label", 40, |i| format!("{},{}", text_of(i), ["a", "A"][i % 2]));
+    assert!(problems("a.csv", &letters).is_empty());
+    let tabs: String = (0..40)
+        .map(|i| format!("{}{}\n", text_of(i), ["", "\tspam"][i % 2]))
+        .collect();
+    has("a.txt", &tabs, "20 of 40 lines have a tab");
+    has(
+        "a.txt",
+        "Hello world.\n",
+        "a.txt has 12 characters of text, and at least 500 are needed",
+    );
+    let unlabelled = lines("text,label", 40, |i| {
+        format!("{},{}", text_of(i), ["ham", "spam", ""][i % 3])
+    });
+    has(
+        "a.csv",
+        &unlabelled,
+        "13 rows have no label in a.csv, such as line 4; give each one",
+    );
+    let turned: String = (0..40).map(|i| format!("{}\t{}\n", i % 2, text_of(i))).collect();
+    has("a.txt", &turned, "write the text before the tab and its class after it");
+    has(
+        "a.conll",
+        "Ann\tB-PER\nruns\tO\n\nBob\tB-PER\n\nit\tO\n\nBo\tO\n",
+        "no sentences to validate on",
     );
 }

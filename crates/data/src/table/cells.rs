@@ -46,16 +46,25 @@ impl CellFile {
                     rows,
                 })
             }
-            _ => Err(Error::user(format!(
-                "the format of {} is not known by its name; name a table .csv, .tsv, .jsonl or .parquet",
-                path.display()
-            ))),
+            other => Err(Error::user(format!("{} {}", path.display(), no_table(other)))),
         }
     }
 
     /// The column of a name.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|own| own == name)
+    }
+}
+
+/// Why a file whose name ends so is no table, and what to do.
+fn no_table(ending: &str) -> &'static str {
+    match ending {
+        "xlsx" | "xls" | "ods" | "numbers" => "is a spreadsheet; save it as CSV in UTF-8, and name that file",
+        "zip" | "gz" | "bz2" | "xz" | "zst" | "tar" | "tgz" | "7z" | "rar" => {
+            "is packed; unpack it, and name what was in it"
+        }
+        "png" | "jpg" | "jpeg" => "is one image; name a folder that has a folder of images for each class",
+        _ => "has a format that is not known by its name; name a table .csv, .tsv, .jsonl or .parquet",
     }
 }
 
@@ -173,6 +182,12 @@ pub(super) fn json_row(file: &Path, names: &Arc<[String]>, line: usize, text: &s
 
 fn object_of<'a>(file: &Path, line: usize, text: &'a str) -> Result<Object<'a>> {
     Object::of(text).map_err(|reason| {
+        if line == 1 && text.trim_start().starts_with('[') {
+            return Error::user(format!(
+                "{} is a list of JSON; write an object in each line, as pandas does with orient=\"records\", lines=True",
+                file.display()
+            ));
+        }
         let what = if reason.is_data() {
             "is no JSON object; write one such as {\"age\": 31, \"label\": \"yes\"}".to_string()
         } else {
@@ -238,6 +253,21 @@ mod tests {
         assert!(refused("a.jsonl", "{\"a\":1}\n[1]\n").contains("line 2 is no JSON object"));
         assert!(refused("a.jsonl", "{\"a\":1}\n{\"a\":}\n").contains("line 2 column 6 is not valid JSON"));
         assert!(refused("a.csv", "").contains("is empty"));
-        assert!(refused("a.xls", "x").contains("name a table .csv, .tsv, .jsonl or .parquet"));
+        assert!(refused("a.dat", "x").contains("name a table .csv, .tsv, .jsonl or .parquet"));
+        for (name, words) in [
+            ("a.xlsx", "a.xlsx is a spreadsheet; save it as CSV"),
+            ("a.csv.gz", "a.csv.gz is packed; unpack it"),
+            ("a.PNG", "a.PNG is one image; name a folder"),
+        ] {
+            let sentence = refused(name, "x");
+            assert!(sentence.contains(words), "{sentence}");
+        }
+        for list in ["[{\"a\":1}]", "[\n {\"a\":1}\n]"] {
+            let sentence = refused("a.json", list);
+            assert!(
+                sentence.contains("is a list of JSON; write an object in each line"),
+                "{sentence}"
+            );
+        }
     }
 }

@@ -66,13 +66,14 @@ impl Moments {
         self.last = value;
     }
 
-    /// The standard deviation of the values; 1 where they are equal.
+    /// The standard deviation of the values, or half of their range where squares are beyond numbers of 64 bits; 1 where
+    /// they are equal.
     pub(crate) fn std(&self) -> f64 {
         let std = (self.squares / self.count.max(1) as f64).sqrt();
-        if self.least < self.greatest && std.is_normal() {
-            std
-        } else {
-            1.0
+        let range = self.greatest / 2.0 - self.least / 2.0;
+        match [std, range].into_iter().find(|own| own.is_normal()) {
+            Some(own) if self.least < self.greatest => own,
+            _ => 1.0,
         }
     }
 }
@@ -195,6 +196,7 @@ mod tests {
         // Numbers far from 0 keep their deviation.
         let far = profile((0..1000).map(|i| (1e9 + f64::from(i % 2)).to_string()));
         assert!((far.numbers.std() - 0.5).abs() < 1e-6);
+        assert_eq!(profile(["1e300", "-1e300"]).numbers.std(), 1e300);
     }
 
     #[test]
