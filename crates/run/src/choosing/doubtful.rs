@@ -29,6 +29,9 @@ const MOST_ROWS: u64 = 50_000;
 /// Training rows below which halves teach too little.
 const LEAST_ROWS: u64 = 200;
 
+/// Training rows of a class, in the mean, below which halves teach too little of it.
+const LEAST_OF_CLASS: u64 = 8;
+
 /// The probability of another class from which on a label is doubted.
 const SURE: f64 = 0.9;
 
@@ -50,9 +53,14 @@ pub(super) fn doubtful(
     let corpus = task.data()?.corpus();
     let counts = corpus.class_counts(names.len()).unwrap_or_default();
     let rows: u64 = counts.iter().sum();
+    // A class of one row is in no half.
+    let in_halves = counts.iter().filter(|count| **count > 1).count() as u64;
     let Some(linear) = progress.settings_of(LINEAR) else {
         return Ok(Vec::new());
     };
+    if in_halves < 2 || rows < LEAST_OF_CLASS * in_halves {
+        return Ok(Vec::new());
+    }
     if !(LEAST_ROWS..=MOST_ROWS).contains(&rows) || corpus.labelled_texts("train")?.is_none() {
         return Ok(Vec::new());
     }

@@ -55,10 +55,27 @@ pub fn name_of(data: &Path) -> String {
 
 /// Examples of a batch for so many rows.
 pub(super) fn batch_for(rows: usize) -> usize {
-    match rows {
+    let wanted = match rows {
         0..2_000 => 16,
         2_000..50_000 => 32,
         50_000..300_000 => 128,
         _ => 256,
+    };
+    batch_within(wanted, rows)
+}
+
+/// A batch that rows are enough for when some of them are held out.
+pub(super) fn batch_within(wanted: usize, rows: usize) -> usize {
+    wanted.min((rows / 2).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_at_most_half_of_the_rows() {
+        assert_eq!([1, 6, 40, 3000].map(batch_for), [1, 3, 16, 32]);
+        assert_eq!((batch_within(32, 10), batch_within(32, 500)), (5, 32));
     }
 }

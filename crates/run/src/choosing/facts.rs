@@ -31,7 +31,7 @@ pub(super) enum Answer {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
     pub kind: Kind,
-    /// Rows, or images, of the training data.
+    /// Rows with a label, or images, of the training data.
     pub rows: usize,
     /// Whether the data has a split of its own to validate on.
     pub has_dev: bool,
@@ -83,7 +83,7 @@ impl Facts {
         columns.extend(look.separator.clone().map(|separator| ("data.separator", separator)));
         Ok(Facts {
             kind,
-            rows: look.rows.train,
+            rows: look.rows.train - look.unlabelled,
             has_dev: look.rows.dev.is_some(),
             classes: look.classes.as_ref().map_or(0, |classes| classes.counts.len()),
             rarest: look.classes.as_ref().map_or(0.0, |classes| classes.rarest),

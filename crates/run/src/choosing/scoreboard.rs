@@ -12,6 +12,9 @@ const SAMPLES: usize = 400;
 /// The share of samples beyond the interval on each side.
 const TAIL: f64 = 0.025;
 
+/// The distance of a number from the mean, as a share of the mean, that rounding alone makes.
+const ROUNDING: f64 = 1e-12;
+
 /// A score with its interval of 95 %.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scored {
@@ -190,7 +193,7 @@ fn measures(pairs: &[Pair], chosen: &[usize]) -> Vec<(&'static str, f64, bool, b
     let count = chosen.len().max(1) as f64;
     let mut classes: Vec<[f64; 3]> = Vec::new();
     let (mut right, mut labels) = (0.0, [0.0; 3]);
-    let (mut squares, mut errors, mut sum, mut sum_of_squares) = (0.0, 0.0, 0.0, 0.0);
+    let (mut squares, mut errors, mut sum) = (0.0, 0.0, 0.0);
     for &index in chosen {
         match &pairs[index] {
             Pair::Classes(found, known) => {
@@ -210,7 +213,6 @@ fn measures(pairs: &[Pair], chosen: &[usize]) -> Vec<(&'static str, f64, bool, b
                 squares += (found - known) * (found - known);
                 errors += (found - known).abs();
                 sum += known;
-                sum_of_squares += known * known;
             }
             Pair::Labels(found, known) => {
                 for (found, known) in found.iter().zip(known) {
@@ -235,9 +237,17 @@ fn measures(pairs: &[Pair], chosen: &[usize]) -> Vec<(&'static str, f64, bool, b
             ]
         }
         Some(Pair::Numbers(..)) => {
-            let spread = (sum_of_squares - sum * sum / count).max(f64::MIN_POSITIVE);
+            let mean = sum / count;
+            let from_mean = chosen.iter().map(|index| match &pairs[*index] {
+                Pair::Numbers(_, known) => (known - mean) * (known - mean),
+                Pair::Classes(..) | Pair::Labels(..) => 0.0,
+            });
+            let spread: f64 = from_mean.sum();
+            // Equal numbers have no spread to explain, which counts as nothing explained.
+            let are_equal = spread <= count * (ROUNDING * mean) * (ROUNDING * mean);
+            let explained = if are_equal { 0.0 } else { 1.0 - squares / spread };
             vec![
-                ("R2", 1.0 - squares / spread, false, false),
+                ("R2", explained, false, false),
                 ("mean error", errors / count, false, true),
             ]
         }
@@ -300,6 +310,22 @@ mod tests {
             .to_vec();
         assert_eq!(of_answers("linear", &all).gain(), 1.0);
         assert!(of_guess(&all, None, 3.0).gain().abs() < 1e-12);
+    }
+
+    #[test]
+    fn equal_numbers_have_nothing_to_explain() {
+        let all = [0.7, 0.7, 0.7]
+            .map(|known| judged(&[known as f32 + 0.1], Known::Number(known)))
+            .to_vec();
+        for entry in [of_answers("linear", &all), of_guess(&all, None, 0.6)] {
+            let score = entry.first().unwrap();
+            assert_eq!((score.value, score.interval), (0.0, (0.0, 0.0)), "{score:?}");
+        }
+        // Samples of the bootstrap have equal numbers where one alone differs.
+        let mut few = all.clone();
+        few.extend([judged(&[0.7], Known::Number(0.2))]);
+        let score = of_answers("linear", &few).scores.swap_remove(0);
+        assert!(score.interval.0 > -100.0, "{score:?}");
     }
 
     #[test]
