@@ -47,9 +47,9 @@ pub(super) struct Facts {
     pub characters: usize,
     /// Keys and values of columns that the usual names do not tell.
     pub columns: Vec<(&'static str, String)>,
-    /// The column by which rows belong together, if there is one.
+    /// The column by which rows belong together, if there is one to hold rows out by.
     pub group: Option<String>,
-    /// The column of a time, if there is one.
+    /// The column of the time at which rows were made, if there is one to hold rows out by.
     pub time: Option<String>,
     /// Rows and columns of the images; none where they differ.
     pub size: Option<[usize; 2]>,
@@ -91,9 +91,16 @@ impl Facts {
             words: texts.map_or(0, |texts| texts.words.p99),
             characters: texts.map_or(0, |texts| texts.characters.p99),
             columns,
-            group: look.column(Role::Group).map(str::to_string),
-            time: look.column(Role::Time).map(str::to_string),
+            group: holding_out(look, Role::Group),
+            time: holding_out(look, Role::Time),
             size: look.image_size,
         })
     }
+}
+
+/// The first column with a role by which rows can be held out.
+fn holding_out(look: &Look, role: Role) -> Option<String> {
+    let mut columns = look.columns.iter();
+    let found = columns.find(|column| column.role == role && column.holds_out)?;
+    Some(found.name.clone())
 }

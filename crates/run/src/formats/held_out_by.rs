@@ -5,17 +5,22 @@ use lessen_base::{Error, Result};
 use lessen_data::HeldOutBy;
 
 /// The keys that name the column.
-pub(super) const GROUP: &str = "data.group_by";
-pub(super) const TIME: &str = "data.time_by";
+pub(crate) const GROUP: &str = "data.group_by";
+pub(crate) const TIME: &str = "data.time_by";
 
 /// What decides which rows are held out.
 pub(super) fn held_out_by(config: &Config) -> HeldOutBy {
-    let data = &config.data;
-    match (&data.group_by, &data.time_by) {
-        (Some(column), _) => HeldOutBy::Group(column.clone()),
-        (None, Some(column)) => HeldOutBy::Time(column.clone()),
+    match columns(config) {
+        (Some(column), _) => HeldOutBy::Group(column),
+        (None, Some(column)) => HeldOutBy::Time(column),
         (None, None) => HeldOutBy::Share,
     }
+}
+
+/// The columns of groups and of times. An empty name is none.
+fn columns(config: &Config) -> (Option<String>, Option<String>) {
+    let named = |name: &Option<String>| name.clone().filter(|name| !name.trim().is_empty());
+    (named(&config.data.group_by), named(&config.data.time_by))
 }
 
 /// Refuses two columns.
@@ -23,7 +28,7 @@ pub(super) fn held_out_by(config: &Config) -> HeldOutBy {
 /// # Errors
 /// Both keys.
 pub(super) fn check(config: &Config) -> Result<()> {
-    match (&config.data.group_by, &config.data.time_by) {
+    match columns(config) {
         (Some(_), Some(_)) => Err(Error::user(format!(
             "{} does not go with {TIME}, as rows are held out by one column; leave one of them out",
             config.place(GROUP)

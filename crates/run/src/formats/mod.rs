@@ -6,7 +6,7 @@ mod adder;
 pub(crate) mod corpus;
 mod digests;
 pub(crate) mod glue;
-mod held_out_by;
+pub(crate) mod held_out_by;
 pub(crate) mod images;
 pub(crate) mod labelled;
 mod masked;
