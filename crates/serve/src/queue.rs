@@ -1,4 +1,6 @@
-//! Requests that wait for the model, in order and bounded in number.
+//! Requests that wait for the model, bounded in number. Their order is that of fair queueing by virtual times (Demers,
+//! Keshav and Shenker 1989), each request as a flow of its own: one that asks for little does not wait for those that ask
+//! for much, and these wait no longer than the work that came before them and as much again.
 
 use crate::refusal::Refusal;
 use std::collections::VecDeque;
@@ -11,6 +13,8 @@ pub trait Waiting {
     fn deadline(&self) -> Instant;
     /// Whether its client has gone.
     fn is_gone(&self) -> bool;
+    /// About how much it asks of the model, in tokens.
+    fn work(&self) -> u64;
     /// Answers it with a refusal.
     fn refuse(self, refusal: Refusal);
 }
@@ -23,7 +27,10 @@ pub struct Queue<J> {
 }
 
 struct Inner<J> {
-    jobs: VecDeque<J>,
+    /// Requests with the virtual times of their ends, in the order of these.
+    jobs: VecDeque<(u64, J)>,
+    /// The virtual time: the work that each request has had, were that of all that wait shared among them.
+    now: u64,
     /// Requests that were taken and wait again.
     held: usize,
     is_closed: bool,
@@ -42,6 +49,7 @@ impl<J: Waiting> Queue<J> {
         Queue {
             inner: Mutex::new(Inner {
                 jobs: VecDeque::new(),
+                now: 0,
                 held: 0,
                 is_closed: false,
             }),
@@ -54,7 +62,7 @@ impl<J: Waiting> Queue<J> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request at the end.
+    /// Adds a request.
     ///
     /// # Errors
     /// A queue that is full or closed.
@@ -65,12 +73,14 @@ impl<J: Waiting> Queue<J> {
         }
         if inner.len() >= self.most {
             // Requests of clients that have gone make room.
-            inner.jobs.retain(|job| !job.is_gone());
+            inner.jobs.retain(|(_, job)| !job.is_gone());
         }
         if inner.len() >= self.most {
             return Err(Refusal::full(self.most));
         }
-        inner.jobs.push_back(job);
+        let end = inner.now.saturating_add(job.work().max(1));
+        let place = inner.jobs.partition_point(|(other, _)| *other <= end);
+        inner.jobs.insert(place, (end, job));
         drop(inner);
         self.has_news.notify_one();
         Ok(())
@@ -98,13 +108,16 @@ impl<J: Waiting> Queue<J> {
         let mut inner = self.lock();
         loop {
             let (now, mut taken, mut late) = (Instant::now(), Vec::new(), Vec::new());
-            while let Some(job) = inner.jobs.front() {
+            while let Some((_, job)) = inner.jobs.front() {
                 if job.is_gone() {
                     inner.jobs.pop_front();
                 } else if job.deadline() <= now {
-                    late.extend(inner.jobs.pop_front());
+                    late.extend(inner.jobs.pop_front().map(|(_, job)| job));
                 } else if takes(job) {
-                    taken.extend(inner.jobs.pop_front());
+                    // The work is shared by all that wait.
+                    let share = job.work() / inner.jobs.len() as u64;
+                    inner.now = inner.now.saturating_add(share.max(1));
+                    taken.extend(inner.jobs.pop_front().map(|(_, job)| job));
                 } else {
                     break;
                 }
@@ -138,5 +151,53 @@ impl<J: Waiting> Queue<J> {
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.has_news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Job(&'static str, u64);
+
+    impl Waiting for Job {
+        fn deadline(&self) -> Instant {
+            Instant::now() + Duration::from_secs(60)
+        }
+
+        fn is_gone(&self) -> bool {
+            false
+        }
+
+        fn work(&self) -> u64 {
+            self.1
+        }
+
+        fn refuse(self, _: Refusal) {}
+    }
+
+    fn next(queue: &Queue<Job>) -> &'static str {
+        let mut room = true;
+        let taken = queue.take(false, 1.0, |_| std::mem::replace(&mut room, false));
+        taken.unwrap()[0].0
+    }
+
+    #[test]
+    fn a_small_request_goes_before_large_ones_and_none_waits_for_ever() {
+        let queue = Queue::new(64);
+        for large in ["a", "b", "c"] {
+            queue.push(Job(large, 100)).unwrap();
+        }
+        queue.push(Job("small", 2)).unwrap();
+        assert_eq!(["small", "a"], [next(&queue), next(&queue)]);
+        // Small ones that keep coming hold the others up for as much work as these are.
+        let mut passed = 0;
+        while {
+            queue.push(Job("more", 10)).unwrap();
+            next(&queue) != "c"
+        } {
+            passed += 1;
+            assert!(passed < 64, "c never comes");
+        }
     }
 }

@@ -69,6 +69,11 @@ impl<A> Waiting for TextsJob<A> {
         self.reply.is_closed()
     }
 
+    fn work(&self) -> u64 {
+        let tokens = |(first, second): &TextPair| (length(first, second.as_deref()) / 4 + 1) as u64;
+        self.texts.iter().map(tokens).fold(0, u64::saturating_add)
+    }
+
     fn refuse(self, refusal: Refusal) {
         // A client that has gone needs no answer.
         let _ = self.reply.send(Err(refusal));
@@ -90,16 +95,14 @@ const CHARACTERS: usize = 64;
 pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metrics: &Metrics, seconds: f64) {
     let mut encoded: VecDeque<Encoded<M::Answer>> = VecDeque::new();
     loop {
-        let mut characters: usize = encoded.iter().flat_map(|one| &one.texts).map(|text| text.0.len()).sum();
-        // About as many as two batches have.
-        let most = 2 * model.tokens();
+        // Requests are taken for one batch alone, so that those that come later, and ask for less, can be before the rest.
+        let open = encoded.iter().flat_map(|one| &one.texts[one.answers.len()..]);
+        let (mut count, mut tokens) = open.fold((0, 0), |(count, tokens), text| (count + 1, tokens + text.0.len()));
+        let (room, most) = (model.room(), model.tokens());
         let takes = |job: &TextsJob<M::Answer>| {
-            let fits = characters < most;
-            characters += job
-                .texts
-                .iter()
-                .map(|(first, second)| length(first, second.as_deref()) / 4 + 1)
-                .sum::<usize>();
+            let fits = count < room && tokens < most;
+            count += job.texts.len();
+            tokens += usize::try_from(job.work()).unwrap_or(usize::MAX);
             fits
         };
         let Some(jobs) = queue.take(encoded.is_empty(), seconds, takes) else {

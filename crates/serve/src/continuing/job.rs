@@ -8,6 +8,9 @@ use crate::refusal::Refusal;
 use lessen_train::Sampling;
 use std::time::Instant;
 
+/// Tokens of a text beyond which a request is not counted as more work, since most texts end before.
+const USUAL: usize = 1024;
+
 /// A request to continue texts.
 pub struct ContinueJob {
     /// The prompts, at least one.
@@ -39,6 +42,12 @@ impl Waiting for ContinueJob {
 
     fn is_gone(&self) -> bool {
         self.events.is_closed()
+    }
+
+    fn work(&self) -> u64 {
+        let asked = self.tokens.map_or(self.sampling.tokens, |(tokens, _)| tokens);
+        let each = asked.min(USUAL).saturating_mul(self.samples);
+        (each.saturating_mul(self.prompts.len())) as u64
     }
 
     fn refuse(self, refusal: Refusal) {
