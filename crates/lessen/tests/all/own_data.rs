@@ -167,6 +167,60 @@ fn a_table_is_learned_and_its_rows_are_answered() {
 }
 
 #[test]
+fn rows_of_a_group_are_held_out_together_unless_flags_say_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = String::from("text,user,day,label\n");
+    for i in 0..240 {
+        let (word, label) = [("meeting", "ham"), ("prize", "spam")][i % 2];
+        let day = 1 + i / 10;
+        text.push_str(&format!(
+            "our {word} is at noon {},u{},2024-01-{day:02},{label}\n",
+            i % 7,
+            i % 24
+        ));
+    }
+    fs::write(dir.path().join("mail.csv"), text).unwrap();
+    let validation = |printed: &Value| printed["choices"][0]["value"].as_str().unwrap().to_string();
+    let printed = json(dir.path(), &train("run", &[]));
+    assert_eq!(validation(&printed), "about 20.0 % of the rows, by user");
+    let config = fs::read_to_string(dir.path().join("run/config.toml")).unwrap();
+    assert!(config.contains("group_by = \"user\""), "{config}");
+    // The data is read as it was for the training.
+    let chosen = printed["chosen"].as_str().unwrap();
+    let scores = printed["result"]["scores"].as_array().unwrap();
+    let own = scores.iter().find(|own| own["name"] == chosen).unwrap();
+    let found = json(dir.path(), &["eval", "run", "--json"]);
+    assert_eq!(found["dev_accuracy"], own["scores"]["accuracy"]["value"]);
+    let day = json(dir.path(), &train("day", &["--set", "data.time_by=day"]));
+    assert_eq!(
+        (validation(&day), day["interrupted"].as_bool()),
+        ("20.0 % of the rows".to_string(), Some(false))
+    );
+    for (flags, words) in [
+        (
+            &["--set", "data.group_by=user", "--set", "data.time_by=day"][..],
+            "(--set data.group_by=user) does not go with data.time_by",
+        ),
+        (
+            &["--set", "data.group_by=person"],
+            "mail.csv line 1 has no column 'person' (data.group_by)",
+        ),
+        (
+            &["--set", "data.time_by=label"],
+            "has its labels in the column 'label' (data.time_by)",
+        ),
+        (
+            &["--set", "data.time_by=user"],
+            "mail.csv line 2 has 'u0' in the column 'user' (data.time_by), which is no time",
+        ),
+    ] {
+        let sentence = refuse(dir.path(), &train("no", flags));
+        assert!(sentence.contains(words), "{sentence}");
+        assert!(!dir.path().join("no").exists());
+    }
+}
+
+#[test]
 fn nothing_to_learn_is_said_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     for (name, text, words) in [
