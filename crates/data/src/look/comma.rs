@@ -1,5 +1,6 @@
 //! Numbers that are written with commas: `3,14` and `1,250,000`.
 
+use crate::files::quoted;
 use crate::table::profile::{Profile, ValueKind};
 use crate::table::values::number;
 
@@ -7,8 +8,19 @@ use crate::table::values::number;
 const MOST: f64 = 0.9;
 const SOME: f64 = 0.2;
 
+/// Says of a column that it has numbers with commas, which are words to a reader.
+pub(super) fn remark(name: &str, profile: &Profile) -> Option<String> {
+    let example = comma_number(profile)?;
+    Some(format!(
+        "the column {} has numbers with commas, such as {}, which are taken for words; write them with a point and \
+         nothing between thousands",
+        quoted(name),
+        quoted(example)
+    ))
+}
+
 /// The first number with a comma of a column of words that is meant to be one of numbers.
-pub(super) fn comma_number(profile: &Profile) -> Option<&str> {
+fn comma_number(profile: &Profile) -> Option<&str> {
     if profile.kind() != ValueKind::Words {
         return None;
     }

@@ -14,6 +14,12 @@ const FEWEST: usize = 4;
 /// Examples from which on a label for each of them is a mistake.
 const MANY: usize = 20;
 
+/// The greatest number that is learnt: squares of 32 bits have room for many times its own.
+const GREATEST: f64 = 1e15;
+
+/// Examples below which a score on some of them tells little.
+const FEW: usize = 30;
+
 /// Adds what is odd; what makes training impossible comes first.
 pub(super) fn find(look: &mut Look) {
     look.blocking = look.blocking.take().or_else(|| blocking(look));
@@ -21,6 +27,7 @@ pub(super) fn find(look: &mut Look) {
     problems.append(&mut look.problems);
     problems.extend([empty(look), unlabelled(look), conflicts(look)].into_iter().flatten());
     problems.extend(leaks(look));
+    problems.extend(few(look));
     problems.extend(rare(look));
     problems.extend(case(look));
     look.problems = problems;
@@ -91,6 +98,11 @@ fn blocking(look: &Look) -> Option<String> {
                 "{path} has the number {} in all rows, and there is nothing to tell apart; name another column with \
                  data.label",
                 found.min as f32
+            )),
+            Some(found) if found.max.max(-found.min) > GREATEST => Some(format!(
+                "{path} has the number {:e} to be learnt, whose square is beyond what models compute with; write numbers \
+                 in a larger unit",
+                found.max.max(-found.min) as f32
             )),
             Some(_) => None,
         };
@@ -196,6 +208,12 @@ fn leaks(look: &Look) -> Vec<String> {
     dev.into_iter()
         .chain(of("test", look.rows.test, look.test_in_train))
         .collect()
+}
+
+fn few(look: &Look) -> Option<String> {
+    let rows = look.rows.train - look.unlabelled;
+    let is_few = rows < FEW && look.blocking.is_none() && look.task != Task::TextAlone && look.rows.dev.is_none();
+    is_few.then(|| format!("{rows} examples are few to learn from, and those held out of them tell little; add some"))
 }
 
 fn rare(look: &Look) -> Option<String> {

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use lessen_base::Result;
 
-use super::LookOptions;
-use super::comma::comma_number;
 use super::role::{ColumnLook, ENOUGH, Role, usual_role};
 use super::several::{flags, separator_of};
 use super::task::Task;
+use super::{LookOptions, comma};
 use crate::columns::{Columns, LabelAt};
 use crate::files::quoted;
 use crate::labels::Problem;
@@ -80,7 +79,12 @@ impl Seen<'_> {
             Some(text) => self.learn_texts(text, &mut roles)?,
             None => self.learn_table(&mut roles)?,
         }
-        self.find_commas(&mut roles);
+        for (at, (name, profile)) in self.names.iter().zip(self.profiles).enumerate() {
+            let is_list = roles.label == LabelIn::One(at) && roles.separator.is_some();
+            if !is_list && roles.text != Some(at) {
+                roles.problems.extend(comma::remark(name, profile));
+            }
+        }
         Ok(roles)
     }
 
@@ -163,21 +167,6 @@ impl Seen<'_> {
             .rev()
             .find(is_of_names)
             .filter(|_| !has_inputs && self.profiles[label].different() > 1)
-    }
-
-    /// Says which columns have numbers with commas, which are words to a reader.
-    fn find_commas(&self, roles: &mut Roles) {
-        for (at, profile) in self.profiles.iter().enumerate() {
-            let is_list = roles.label == LabelIn::One(at) && roles.separator.is_some();
-            if let Some(example) = comma_number(profile).filter(|_| !is_list && roles.text != Some(at)) {
-                roles.problems.push(format!(
-                    "the column {} has numbers with commas, such as {}, which are taken for words; write them with a \
-                     point and nothing between thousands",
-                    quoted(&self.names[at]),
-                    quoted(example)
-                ));
-            }
-        }
     }
 
     /// Whether a column with a usual name holds texts, and no numbers or categories of a table.
