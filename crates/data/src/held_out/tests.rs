@@ -279,7 +279,7 @@ fn visits(dir: &Path) {
 /// The lines of a split.
 fn lines(table: &Table, split: &str) -> Vec<usize> {
     let part = table.split(split).unwrap();
-    (0..part.len()).map(|row| part.line(row) as usize).collect()
+    (0..part.len()).map(|row| part.line(row)).collect()
 }
 
 #[test]

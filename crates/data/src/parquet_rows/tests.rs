@@ -1,6 +1,6 @@
 use super::*;
 use crate::labelled::{self, Options, texts};
-use crate::{Examples, LabelKind, Labels, Problem};
+use crate::{Examples, HeldOutBy, LabelKind, Labels, Problem};
 use parquet::basic::GzipLevel;
 use parquet::data_type::{ByteArray, ByteArrayType, FloatType, Int64Type};
 use parquet::file::metadata::KeyValue;
@@ -146,6 +146,25 @@ fn whole_numbers_are_classes_with_the_names_of_the_file_in_their_order() {
         ..Options::default()
     };
     assert_eq!(classes(&labelled::read(dir.path(), &options).unwrap().dev), [0, 1, 0]);
+}
+
+#[test]
+fn a_column_beside_texts_and_labels_holds_rows_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    write(&path, &ROWS, Compression::SNAPPY, None);
+    let options = Options {
+        columns: Columns {
+            held_out_by: HeldOutBy::Time("score".into()),
+            ..Columns::default()
+        },
+        held_out: 0.3,
+        ..Options::default()
+    };
+    let read = labelled::read(&path, &options).unwrap();
+    let texts: Vec<String> = read.dev.texts().map(|text| text.unwrap().0).collect();
+    assert_eq!(texts, ["d,\"\n", "f"]);
+    assert_eq!(classes(&read.dev), [0, 1]);
 }
 
 #[test]
