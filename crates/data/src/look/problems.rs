@@ -62,13 +62,14 @@ fn blocking(look: &Look) -> Option<String> {
     }
     if is_of_rows && look.empty == rows {
         return Some(format!(
-            "every text of {path} is empty; name the column of the text with data.text, or fill it"
+            "every text of {path} is empty; fill them{}",
+            with_columns(", or name another column with data.text")
         ));
     }
     if is_of_rows && different == 1 {
         return Some(format!(
-            "all examples of {path} are the same, and there is nothing to learn from; name another column with \
-             data.text, or add different ones"
+            "all examples of {path} are the same, and there is nothing to learn from; add different ones{}",
+            with_columns(", or name another column with data.text")
         ));
     }
     if look.unlabelled > 0 && look.unlabelled < rows && matches!(look.task, Task::Classes | Task::Number) {
@@ -117,7 +118,8 @@ fn blocking(look: &Look) -> Option<String> {
     let fewest = if look.task == Task::SeveralLabels { 1 } else { 2 };
     match &named[..] {
         [] => Some(format!(
-            "{path} has no example with a label; name the column of labels with data.label"
+            "{path} has no example with a label; give each one{}",
+            with_columns(", or name the column of labels with data.label")
         )),
         [name] if fewest == 2 => Some(format!(
             "{path} has only the class {}, and there is nothing to tell apart; add examples of another class{}",

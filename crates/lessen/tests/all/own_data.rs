@@ -76,7 +76,7 @@ fn ones_own_file_is_looked_at_learned_and_compared() {
     let text = succeed(dir.path(), &["predict", "run", "--text", "your prize of day 5"]);
     assert!(text.starts_with("spam"), "{text}");
     let found = json(dir.path(), &["eval", "run", "--json"]);
-    assert_eq!(found["accuracy"].as_f64(), Some(accuracy(chosen)));
+    assert_eq!(found["dev_accuracy"].as_f64(), Some(accuracy(chosen)));
     let report: Value = serde_json::from_str(&fs::read_to_string(dir.path().join("run/report.json")).unwrap()).unwrap();
     assert_eq!(
         (&report["out"], &report["choice"]["chosen"]),
@@ -225,8 +225,8 @@ fn nothing_to_learn_is_said_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     for (name, text, words) in [
         ("one.csv", "text,label\nsun,a\nrain,a\nsnow,a\nhail,a\n", "class"),
-        ("two.csv", "text,label\nsun,a\nrain,b\n", "row"),
-        ("empty.csv", "text,label\n", "row"),
+        ("two.csv", "text,label\nsun,a\nrain,b\n", "2 examples"),
+        ("empty.csv", "text,label\n", "0 examples"),
     ] {
         fs::write(dir.path().join(name), text).unwrap();
         let sentence = refuse(dir.path(), &["train", "--data", name, "--out", "run"]);
@@ -262,4 +262,57 @@ fn a_look_at_data_fits_on_a_screen() {
     );
     let sentence = refuse(dir.path(), &["data", "none.csv"]);
     assert!(sentence.contains("none.csv"), "{sentence}");
+}
+
+#[test]
+fn few_rows_and_rare_classes_are_learned_as_others() {
+    let dir = tempfile::tempdir().unwrap();
+    // One row alone has another class, of which halves of the rows teach nothing.
+    let mut text = String::from("text,label\n");
+    for i in 0..280 {
+        let label = if i == 3 { "rare" } else { "common" };
+        text.push_str(&format!("our word{} of day {i},{label}\n", i * 7 % 13));
+    }
+    fs::write(dir.path().join("mail.csv"), text).unwrap();
+    assert_eq!(json(dir.path(), &train("run", &[]))["interrupted"], false);
+    // Batches have at most the rows that there are.
+    fs::write(dir.path().join("six.csv"), "x,label\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n").unwrap();
+    let asked = ["train", "--data", "six.csv", "--steps", "5", "--out", "six", "--json"];
+    assert_eq!(json(dir.path(), &asked)["look"]["task"], "table_classes");
+}
+
+#[test]
+fn a_model_that_diverges_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    mails(dir.path());
+    let printed = json(dir.path(), &train("run", &["--set", "train.lr=1e30"]));
+    assert_eq!(printed["chosen"], "linear");
+    let verdict = printed["result"]["verdict"].to_string();
+    assert!(verdict.contains("the network model is left out: the loss"), "{verdict}");
+}
+
+#[test]
+fn files_that_are_no_rows_are_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let tags: String = (0..6).map(|i| format!("Ann{i}\tB-PER\nsits\tO\n\n")).collect();
+    for (name, text, words) in [
+        ("tags.conll", &tags[..], "name a folder with train.txt and dev.txt"),
+        ("short.txt", "Hello world.\n", "at least 500 are needed"),
+        (
+            "list.json",
+            "[{\"text\": \"sun\", \"label\": \"a\"}]\n",
+            "write an object in each line",
+        ),
+        ("sheet.xlsx", "PK", "save it as CSV"),
+        (
+            "cat.png",
+            "PNG",
+            "name a folder that has a folder of images for each class",
+        ),
+    ] {
+        fs::write(dir.path().join(name), text).unwrap();
+        let sentence = refuse(dir.path(), &["train", "--data", name, "--out", "run"]);
+        assert!(sentence.contains(name) && sentence.contains(words), "{sentence}");
+        assert!(!dir.path().join("run").exists(), "{name}");
+    }
 }

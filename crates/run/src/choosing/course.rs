@@ -16,6 +16,7 @@ use crate::wording::{report, show_duration};
 use lessen_base::atomic::unwritable;
 use lessen_base::{Error, Result};
 use lessen_data::look::{Look, LookOptions};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -45,16 +46,15 @@ pub fn choose(request: &ChoiceRequest<'_>, new_backend: NewBackend<'_>) -> Resul
     };
     let before = progress.seconds;
     if progress.stage == Stage::Training {
-        let names: Vec<String> = progress.settled.iter().map(|settled| settled.name.clone()).collect();
-        for name in &names {
-            report(&format!("training the {name} model"));
-            if !trained(out, &progress, name, new_backend)? {
-                progress.seconds = before + clock.elapsed().as_secs_f64();
-                progress.write(out)?;
-                return Ok(ChoiceReport::interrupted(out));
-            }
+        let Some(Trained { names, left_out }) = train_all(out, &progress, new_backend)? else {
+            progress.seconds = before + clock.elapsed().as_secs_f64();
+            progress.write(out)?;
+            return Ok(ChoiceReport::interrupted(out));
+        };
+        let (winner, mut result) = ending::judge(out, &progress, &names, new_backend)?;
+        if let Some(verdict) = result["verdict"].as_array_mut() {
+            verdict.extend(left_out.into_iter().map(Value::String));
         }
-        let (winner, result) = ending::judge(out, &progress, &names, new_backend)?;
         (progress.result, progress.stage) = (result, Stage::Placing(winner));
         progress.seconds = before + clock.elapsed().as_secs_f64();
         progress.write(out)?;
@@ -124,6 +124,42 @@ fn settle_all(
         });
     }
     Ok(())
+}
+
+/// The candidates that were trained to their end, and what there is to tell of the others.
+struct Trained {
+    names: Vec<String>,
+    left_out: Vec<String>,
+}
+
+/// Trains the candidates one after another; none where that was interrupted. One that diverges is left out if another
+/// is trained to its end.
+fn train_all(out: &Path, progress: &Progress, new_backend: NewBackend<'_>) -> Result<Option<Trained>> {
+    let (mut all, mut first) = (
+        Trained {
+            names: Vec::new(),
+            left_out: Vec::new(),
+        },
+        None,
+    );
+    for Settled { name, .. } in &progress.settled {
+        report(&format!("training the {name} model"));
+        match trained(out, progress, name, new_backend) {
+            Ok(true) => all.names.push(name.clone()),
+            Ok(false) => return Ok(None),
+            Err(error @ Error::User(_)) => {
+                let sentence = format!("the {name} model is left out: {error}");
+                report(&sentence);
+                all.left_out.push(sentence);
+                first = first.or(Some(error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match first {
+        Some(error) if all.names.is_empty() => Err(error),
+        _ => Ok(Some(all)),
+    }
 }
 
 /// Trains a candidate to its end; false where it was interrupted.

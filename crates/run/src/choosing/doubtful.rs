@@ -68,11 +68,18 @@ pub(super) fn doubtful(
     remove(&folder)?;
     fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
     let halves = [folder.join("0.jsonl"), folder.join("1.jsonl")];
+    // The halves lack the column by which rows were held out.
+    let is_of_halves = |line: &&str| !["group_by = ", "time_by = "].iter().any(|key| line.starts_with(key));
+    let linear: String = linear
+        .lines()
+        .filter(is_of_halves)
+        .map(|line| format!("{line}\n"))
+        .collect();
     let shown = write_halves(&halves, task)?;
     let mut found: Vec<(f64, usize, usize)> = Vec::new();
     for (number, own) in halves.iter().enumerate() {
         let model = folder.join(format!("model-{number}"));
-        let mut settings = read(linear, &out.join(CHOICE))?;
+        let mut settings = read(&linear, &out.join(CHOICE))?;
         let mut set = |key: &str, value: SettingValue| settings.set_named(key, value, "the halves".to_string());
         set("data.path", SettingValue::of_path(own)?)?;
         set("data.dev", SettingValue::of_path(&halves[1 - number])?)?;
