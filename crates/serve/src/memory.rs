@@ -6,6 +6,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Bytes of a unit in which memory is taken.
 const UNIT: usize = 1 << 10;
 
+/// Bytes of a share that is small: a part of the memory is for small ones alone, so that they need not wait for large
+/// ones.
+const SMALL: usize = 256 << 10;
+
+/// The part of the memory that is for small shares is one of so many.
+const PARTS: usize = 4;
+
 /// Bytes of a share that take nothing: there is memory for so many beside, for every connection.
 pub const FREE: usize = 8 << 10;
 
@@ -14,6 +21,8 @@ pub const FREE: usize = 8 << 10;
 pub struct Memory {
     /// The units that are free.
     room: Arc<Semaphore>,
+    /// The units that are free for small shares.
+    small: Arc<Semaphore>,
     /// Whether memory for the largest share is free, which the next one in line gets as a whole: so one can always go
     /// on.
     last: Arc<Semaphore>,
@@ -24,7 +33,8 @@ impl Memory {
     /// Memory of `bytes`, and beside them for one share of at most `largest` bytes.
     pub fn new(bytes: usize, largest: usize) -> Memory {
         Memory {
-            room: Arc::new(Semaphore::new(bytes / UNIT)),
+            room: Arc::new(Semaphore::new((bytes - bytes / PARTS) / UNIT)),
+            small: Arc::new(Semaphore::new(bytes / PARTS / UNIT)),
             last: Arc::new(Semaphore::new(1)),
             bytes: bytes.saturating_add(largest),
         }
@@ -41,6 +51,7 @@ impl Memory {
             memory: self.clone(),
             bytes: 0,
             taken: None,
+            small: None,
             last: None,
         }
     }
@@ -51,6 +62,8 @@ pub struct Share {
     memory: Memory,
     bytes: usize,
     taken: Option<OwnedSemaphorePermit>,
+    /// What it has of the memory for small shares.
+    small: Option<OwnedSemaphorePermit>,
     last: Option<OwnedSemaphorePermit>,
 }
 
@@ -64,9 +77,15 @@ impl Share {
     pub fn try_grow(&mut self, more: usize) -> bool {
         let missing = self.missing(more);
         if missing > 0 {
-            match self.memory.room.clone().try_acquire_many_owned(missing) {
-                Ok(taken) => self.take(taken),
-                Err(_) => return false,
+            let small = self
+                .is_small(more)
+                .then(|| self.memory.small.clone().try_acquire_many_owned(missing));
+            match (small, self.memory.room.clone()) {
+                (Some(Ok(taken)), _) => join(&mut self.small, taken),
+                (_, room) => match room.try_acquire_many_owned(missing) {
+                    Ok(taken) => join(&mut self.taken, taken),
+                    Err(_) => return false,
+                },
             }
         }
         self.bytes = self.bytes.saturating_add(more);
@@ -80,10 +99,12 @@ impl Share {
         }
         let taken = self.memory.room.clone().acquire_many_owned(self.missing(more));
         let last = self.memory.last.clone().acquire_owned();
-        // Neither is ever closed.
+        let small = self.memory.small.clone().acquire_many_owned(self.missing(more));
+        // None of them is ever closed.
         tokio::select! {
             biased;
-            Ok(taken) = taken => self.take(taken),
+            Ok(taken) = small, if self.is_small(more) => join(&mut self.small, taken),
+            Ok(taken) = taken => join(&mut self.taken, taken),
             Ok(last) = last => self.last = Some(last),
         }
         self.bytes = self.bytes.saturating_add(more);
@@ -92,8 +113,13 @@ impl Share {
     /// Takes over the bytes of another share of the same memory.
     pub fn merge(&mut self, mut other: Share) {
         self.bytes = self.bytes.saturating_add(other.bytes);
-        if let Some(taken) = other.taken.take() {
-            self.take(taken);
+        for (own, taken) in [
+            (&mut self.taken, other.taken.take()),
+            (&mut self.small, other.small.take()),
+        ] {
+            if let Some(taken) = taken {
+                join(own, taken);
+            }
         }
         self.last = self.last.take().or(other.last.take());
     }
@@ -104,14 +130,21 @@ impl Share {
             return 0;
         }
         let units = self.bytes.saturating_add(more).saturating_sub(FREE).div_ceil(UNIT);
-        let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let permits = |own: &Option<OwnedSemaphorePermit>| own.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let taken = permits(&self.taken) + permits(&self.small);
         u32::try_from(units.saturating_sub(taken)).unwrap_or(u32::MAX)
     }
 
-    fn take(&mut self, more: OwnedSemaphorePermit) {
-        match &mut self.taken {
-            Some(taken) => taken.merge(more),
-            None => self.taken = Some(more),
-        }
+    /// Whether it is small with so many bytes more.
+    fn is_small(&self, more: usize) -> bool {
+        self.bytes.saturating_add(more) <= SMALL
+    }
+}
+
+/// Adds permits of the same semaphore to others.
+fn join(own: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match own {
+        Some(own) => own.merge(more),
+        None => *own = Some(more),
     }
 }

@@ -29,8 +29,10 @@ pub struct Queue<J> {
 struct Inner<J> {
     /// Requests with the virtual times of their ends, in the order of these.
     jobs: VecDeque<(u64, J)>,
-    /// The virtual time: the work that each request has had, were that of all that wait shared among them.
+    /// The virtual time: the work that each request has had, were that of all shared among those that have not ended.
     now: u64,
+    /// The virtual times at which requests that were taken end, were work shared so.
+    taken: Vec<u64>,
     /// Requests that were taken and wait again.
     held: usize,
     is_closed: bool,
@@ -41,6 +43,15 @@ impl<J> Inner<J> {
     fn len(&self) -> usize {
         self.jobs.len() + self.held
     }
+
+    /// Shares the work of a request that is taken among all that have not ended in virtual time.
+    fn share(&mut self, end: u64, work: u64) {
+        let now = self.now;
+        self.taken.retain(|end| *end > now);
+        let flows = self.jobs.len() + self.taken.len();
+        self.now = now.saturating_add((work / flows.max(1) as u64).max(1));
+        self.taken.push(end);
+    }
 }
 
 impl<J: Waiting> Queue<J> {
@@ -50,6 +61,7 @@ impl<J: Waiting> Queue<J> {
             inner: Mutex::new(Inner {
                 jobs: VecDeque::new(),
                 now: 0,
+                taken: Vec::new(),
                 held: 0,
                 is_closed: false,
             }),
@@ -108,15 +120,14 @@ impl<J: Waiting> Queue<J> {
         let mut inner = self.lock();
         loop {
             let (now, mut taken, mut late) = (Instant::now(), Vec::new(), Vec::new());
-            while let Some((_, job)) = inner.jobs.front() {
+            while let Some((end, job)) = inner.jobs.front() {
                 if job.is_gone() {
                     inner.jobs.pop_front();
                 } else if job.deadline() <= now {
                     late.extend(inner.jobs.pop_front().map(|(_, job)| job));
                 } else if takes(job) {
-                    // The work is shared by all that wait.
-                    let share = job.work() / inner.jobs.len() as u64;
-                    inner.now = inner.now.saturating_add(share.max(1));
+                    let (end, work) = (*end, job.work());
+                    inner.share(end, work);
                     taken.extend(inner.jobs.pop_front().map(|(_, job)| job));
                 } else {
                     break;

@@ -91,14 +91,19 @@ struct Encoded<A> {
 /// bounds the memory of encoding.
 const CHARACTERS: usize = 64;
 
+/// Seconds that a batch should take at most, since a request that comes meanwhile waits for its end.
+const SECONDS_OF_BATCH: f64 = 0.1;
+
 /// Answers the requests of a queue until it is closed and empty.
 pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metrics: &Metrics, seconds: f64) {
     let mut encoded: VecDeque<Encoded<M::Answer>> = VecDeque::new();
+    // The most tokens of a batch.
+    let mut most = model.tokens();
     loop {
         // Requests are taken for one batch alone, so that those that come later, and ask for less, can be before the rest.
         let open = encoded.iter().flat_map(|one| &one.texts[one.answers.len()..]);
         let (mut count, mut tokens) = open.fold((0, 0), |(count, tokens), text| (count + 1, tokens + text.0.len()));
-        let (room, most) = (model.room(), model.tokens());
+        let room = model.room();
         let takes = |job: &TextsJob<M::Answer>| {
             let fits = count < room && tokens < most;
             count += job.texts.len();
@@ -126,7 +131,11 @@ pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metr
             continue;
         }
         if !encoded.is_empty() {
-            answer(model, &mut encoded, metrics);
+            let begun = Instant::now();
+            let tokens = answer(model, &mut encoded, most, metrics);
+            let rate = tokens as f64 / begun.elapsed().as_secs_f64().max(1e-6);
+            let least = model.max_length().min(model.tokens());
+            most = ((rate * SECONDS_OF_BATCH) as usize).clamp(least, model.tokens());
         }
     }
 }
@@ -175,13 +184,18 @@ fn encode<M: TextModel>(model: &M, job: &TextsJob<M::Answer>) -> std::result::Re
     Ok(texts)
 }
 
-/// Computes one batch: the first texts without an answer.
-fn answer<M: TextModel>(model: &mut M, encoded: &mut VecDeque<Encoded<M::Answer>>, metrics: &Metrics) {
+/// Computes one batch: the first texts without an answer, of about `most` tokens; returns the number of their tokens.
+fn answer<M: TextModel>(
+    model: &mut M,
+    encoded: &mut VecDeque<Encoded<M::Answer>>,
+    most: usize,
+    metrics: &Metrics,
+) -> usize {
     let (mut batch, mut tokens) = (Vec::new(), 0);
     let open = encoded.iter().flat_map(|one| &one.texts[one.answers.len()..]);
     for text in open {
         let own = text.0.len().max(1);
-        if batch.len() == model.room() || (!batch.is_empty() && tokens + own > model.tokens()) {
+        if batch.len() == model.room() || (!batch.is_empty() && tokens + own > most) {
             break;
         }
         batch.push(text);
@@ -217,6 +231,7 @@ fn answer<M: TextModel>(model: &mut M, encoded: &mut VecDeque<Encoded<M::Answer>
             let _ = job.reply.send(reply.map(|answers| TextsReply { answers, tokens }));
         }
     }
+    tokens
 }
 
 /// A text for which the model has no sound numbers is a failure of the server's model.

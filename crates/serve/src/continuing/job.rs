@@ -8,6 +8,9 @@ use crate::refusal::Refusal;
 use lessen_train::Sampling;
 use std::time::Instant;
 
+/// Milliseconds that a request waits for each of its turns that have begun, until it is before new requests.
+const TURN: i64 = 5000;
+
 /// Tokens of a text beyond which a request is not counted as more work, since most texts end before.
 const USUAL: usize = 1024;
 
@@ -59,6 +62,8 @@ impl Waiting for ContinueJob {
 /// A request whose prompts are tokens. It is answered in turns: a turn continues one text, or searches the best texts
 /// of one prompt.
 pub(super) struct Begun {
+    /// When it was read.
+    pub(super) since: Instant,
     pub(super) job: ContinueJob,
     pub(super) prompts: Vec<Vec<i32>>,
     /// The most tokens to add to each prompt.
@@ -70,6 +75,13 @@ pub(super) struct Begun {
 }
 
 impl Begun {
+    /// The less it is, the sooner the request has its next turn: milliseconds of its turns less its age.
+    pub(super) fn rank(&self) -> i64 {
+        let of = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
+        let turns = of(self.next as u128).saturating_mul(TURN);
+        turns.saturating_sub(of(self.since.elapsed().as_millis()))
+    }
+
     /// The number of texts that a turn gives.
     pub(super) fn texts_of_turn(&self) -> usize {
         self.job.sampling.beams.map_or(1, |_| self.job.samples)

@@ -1,6 +1,6 @@
 //! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
-//! end. Where there is room for another text, it is one of the request of which the fewest have begun, so a new request
-//! comes first; a request whose client leaves its texts unread waits. Where there is no room for a new request, the text
+//! end. Where there is room for another text, it is one of the request of which the fewest have begun for its age, so a new
+//! request comes first, and one of many texts gets another one every few seconds at least; a request whose client leaves its texts unread waits. Where there is no room for a new request, the text
 //! that has had the most tokens since it began or went on makes room, and goes on later.
 
 mod events;
@@ -112,6 +112,7 @@ impl Worker<'_> {
                 }
                 // The tokens stand for the texts from here on.
                 let begun = Begun {
+                    since: Instant::now(),
                     job: ContinueJob {
                         prompts: Vec::new(),
                         ..job
@@ -166,9 +167,9 @@ impl Worker<'_> {
         loop {
             let mut next = self.next();
             // Of a request that waits in the queue nothing has begun.
-            let waits = queue.has_jobs() || next.is_some_and(|(turns, _)| turns == 0);
+            let waits = queue.has_jobs() || next.is_some_and(|(rank, _)| rank <= 0);
             let has_room = self.sequences.has_room_for(&Sampling::default()) || (waits && self.make_room());
-            if has_room && next.is_none_or(|(turns, _)| turns > 0) {
+            if has_room && next.is_none_or(|(rank, _)| rank > 0) {
                 for job in queue.take(false, self.seconds, one()).into_iter().flatten() {
                     self.add(job);
                     next = self.next();
@@ -242,10 +243,9 @@ impl Worker<'_> {
         })
     }
 
-    /// The request whose turn is next, the one of which the fewest turns have begun, the first one of several: its turns
-    /// and its number.
-    fn next(&self) -> Option<(usize, u64)> {
-        self.waiting().map(|(id, begun)| (begun.next, id)).min()
+    /// The request whose turn is next, the first one of several: its rank, which is 0 for a new one, and its number.
+    fn next(&self) -> Option<(i64, u64)> {
+        self.waiting().map(|(id, begun)| (begun.rank(), id)).min()
     }
 
     /// Begins the next turn of a request.
