@@ -167,7 +167,8 @@ impl BatchShape {
         self.mask(cx).or_else(|| self.in_segments(cx))
     }
 
-    /// 1 where a token follows another one of its sequence and 0 elsewhere, `f32[B, T]`, or `f32[1, N]` without padding.
+    /// 1 where a token follows another one of its sequence and 0 elsewhere, `f32[B, T]`, or `f32[1, N]` without
+    /// padding.
     #[track_caller]
     pub(crate) fn follows<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
         if self.is_packed() {

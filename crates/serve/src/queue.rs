@@ -1,6 +1,6 @@
 //! Requests that wait for the model, bounded in number. Their order is that of fair queueing by virtual times (Demers,
-//! Keshav and Shenker 1989), each request as a flow of its own: one that asks for little does not wait for those that ask
-//! for much, and these wait no longer than the work that came before them and as much again.
+//! Keshav and Shenker 1989), each request as a flow of its own: one that asks for little does not wait for those that
+//! ask for much, and these wait no longer than the work that came before them and as much again.
 
 use crate::refusal::Refusal;
 use std::collections::VecDeque;

@@ -100,7 +100,8 @@ pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metr
     // The most tokens of a batch.
     let mut most = model.tokens();
     loop {
-        // Requests are taken for one batch alone, so that those that come later, and ask for less, can be before the rest.
+        // Requests are taken for one batch alone, so that those that come later, and ask for less, can be before the
+        // rest.
         let open = encoded.iter().flat_map(|one| &one.texts[one.answers.len()..]);
         let (mut count, mut tokens) = open.fold((0, 0), |(count, tokens), text| (count + 1, tokens + text.0.len()));
         let room = model.room();

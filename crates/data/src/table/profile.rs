@@ -66,8 +66,8 @@ impl Moments {
         self.last = value;
     }
 
-    /// The standard deviation of the values, or half of their range where squares are beyond numbers of 64 bits; 1 where
-    /// they are equal.
+    /// The standard deviation of the values, or half of their range where squares are beyond numbers of 64 bits; 1
+    /// where they are equal.
     pub(crate) fn std(&self) -> f64 {
         let std = (self.squares / self.count.max(1) as f64).sqrt();
         let range = self.greatest / 2.0 - self.least / 2.0;

@@ -20,8 +20,8 @@ const MINUTES: f64 = 3.0;
 /// Flags of `lessen train`.
 #[derive(Args)]
 pub struct Train {
-    /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder); without one, --data is looked
-    /// at and everything is chosen [default: adder, without --data]
+    /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder); without one, --data is
+    /// looked at and everything is chosen [default: adder, without --data]
     #[arg(add = candidates::recipes())]
     recipe: Option<String>,
     #[command(flatten)]

@@ -7,8 +7,8 @@ use lessen_base::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// Moves the files of the run of a candidate from its folder to the folder around it, in an order in which a second call
-/// finishes what a first one has begun.
+/// Moves the files of the run of a candidate from its folder to the folder around it, in an order in which a second
+/// call finishes what a first one has begun.
 ///
 /// # Errors
 /// A folder that cannot be written to.

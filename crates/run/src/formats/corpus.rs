@@ -227,7 +227,8 @@ pub(super) fn folder(config: &Config) -> Result<&Path> {
     )))
 }
 
-/// A tokenizer with the characters of texts, as the documents of the recipe need it, or with the special tokens of BERT.
+/// A tokenizer with the characters of texts, as the documents of the recipe need it, or with the special tokens of
+/// BERT.
 ///
 /// # Errors
 /// The first text that cannot be read.

@@ -113,7 +113,11 @@ impl Scores {
 
     /// A sentence about a model that answers no better than the most frequent class; none about others.
     pub fn nothing_learned(&self) -> Option<String> {
-        let accuracy = self.named.iter().find(|score| score.name == Metric::Accuracy.name())?.value;
+        let accuracy = self
+            .named
+            .iter()
+            .find(|score| score.name == Metric::Accuracy.name())?
+            .value;
         let majority = self.majority.filter(|majority| accuracy <= *majority)?;
         Some(format!(
             "nothing was learned: the accuracy of {:.2} % is no more than that of the most frequent class, {:.2} %; train \

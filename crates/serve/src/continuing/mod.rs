@@ -1,7 +1,8 @@
 //! The thread of a language model. Texts of all requests are continued together; between two tokens texts begin and
-//! end. Where there is room for another text, it is one of the request of which the fewest have begun for its age, so a new
-//! request comes first, and one of many texts gets another one every few seconds at least; a request whose client leaves its texts unread waits. Where there is no room for a new request, the text
-//! that has had the most tokens since it began or went on makes room, and goes on later.
+//! end. Where there is room for another text, it is one of the request of which the fewest have begun for its age, so
+//! a new request comes first, and one of many texts gets another one every few seconds at least; a request whose
+//! client leaves its texts unread waits. Where there is no room for a new request, the text that has had the most
+//! tokens since it began or went on makes room, and goes on later.
 
 mod events;
 mod job;

@@ -72,8 +72,8 @@ pub struct Predict {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Subject {
-    /// The text; for tasks on two texts, both with a tab between; for questions, see --question; for models of tables a row
-    /// as an object of JSON
+    /// The text; for tasks on two texts, both with a tab between; for questions, see --question; for models of tables
+    /// a row as an object of JSON
     #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
     text: Option<String>,
     /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin; for questions also a file
