@@ -206,8 +206,8 @@ fn the_wide_part_adds_its_products_and_begins_with_zeros() {
         Model::from(ImageClassifier { config })
     };
     let labels = ("labels", Array::i32(&[2], &[1, 0]));
-    let (deep, _) = of_rows(&of("mlp"), &[labels.clone()]);
-    let (same, _) = of_rows(&of("wide-mlp"), &[labels.clone()]);
+    let (deep, _) = of_rows(&of("mlp"), std::slice::from_ref(&labels));
+    let (same, _) = of_rows(&of("wide-mlp"), std::slice::from_ref(&labels));
     assert_eq!(deep, same);
     let wide = ("wide.weight", Array::f32(&[2, 3], vec![1.0, 0.0, 2.0, 0.0, -1.0, 0.0]));
     let (both, _) = of_rows(&of("wide-mlp"), &[labels, wide]);

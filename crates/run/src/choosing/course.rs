@@ -12,7 +12,7 @@ use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::folder::run_lock::RunLock;
 use crate::training::{Request, train};
-use crate::wording::{report, show_duration};
+use crate::wording::{report, show_duration, tell};
 use lessen_base::atomic::unwritable;
 use lessen_base::{Error, Result};
 use lessen_data::look::{Look, LookOptions};
@@ -26,6 +26,9 @@ const OF_LINEAR: f64 = 0.25;
 
 /// The share of the minutes for what comes after the trainings.
 const OF_ENDING: f64 = 0.1;
+
+/// The time in which models learn something, in times of what it takes to read data and time models.
+const OF_READING: f64 = 4.0;
 
 /// Looks at data, chooses what is trained, trains it and takes the best, as validation tells.
 ///
@@ -104,7 +107,7 @@ fn settle_all(
 ) -> Result<()> {
     let whole = 60.0 * progress.minutes;
     let Plan { candidates, .. } = &progress.plan;
-    let mut taken = whole * OF_ENDING;
+    let (mut taken, mut beginnings) = (whole * OF_ENDING, 0.0);
     for (number, candidate) in candidates.iter().enumerate() {
         let left = whole - taken - clock.elapsed().as_secs_f64();
         let is_last = number + 1 == candidates.len();
@@ -118,10 +121,21 @@ fn settle_all(
             show_duration(settled.seconds)
         ));
         taken += settled.seconds;
+        beginnings += settled.beginning;
         progress.settled.push(Settled {
             name: candidate.name.clone(),
             settings: settled.settings.to_toml(),
         });
+    }
+    let needed = beginnings + clock.elapsed().as_secs_f64();
+    if needed > whole {
+        tell(&format!(
+            "warning: reading {} and timing its models alone takes longer than {} min, so that hardly anything is \
+             learned; give it about {:.0} min with --minutes",
+            request.data.display(),
+            progress.minutes,
+            (OF_READING * needed / 60.0).ceil()
+        ));
     }
     Ok(())
 }

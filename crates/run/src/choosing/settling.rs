@@ -25,6 +25,8 @@ pub(super) struct SettledCandidate {
     pub settings: Settings,
     /// Seconds that its training takes, as its first steps tell.
     pub seconds: f64,
+    /// Those of them that pass before the first step.
+    pub beginning: f64,
     /// What was settled, in words.
     pub words: String,
 }
@@ -41,7 +43,13 @@ pub(super) fn settle(
     new_backend: NewBackend<'_>,
 ) -> Result<SettledCandidate> {
     let part = Part::of(&candidate.name);
-    let mut smaller = candidate.recipes.iter().peekable();
+    // Where no time is left, the smallest model is the one that is taken, and others need not be timed.
+    let first = if seconds > 0.0 {
+        0
+    } else {
+        candidate.recipes.len().saturating_sub(1)
+    };
+    let mut smaller = candidate.recipes.iter().skip(first).peekable();
     while let Some(recipe) = smaller.next() {
         let mut settings = Settings::parse(recipe, "what was chosen")?;
         (request.over)(&mut settings, part)?;
@@ -67,6 +75,7 @@ pub(super) fn settle(
         set(&mut settings, "train.eval_every", every)?;
         let settings = settings.with_absolute_paths();
         return Ok(SettledCandidate {
+            beginning: pace.beginning,
             seconds: pace.beginning + total as f64 * pace.step + (total / every) as f64 * pace.evaluation,
             words: format!(
                 "{} steps ({:.1} epochs) of {:.1} ms",
