@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             message(""),
             "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
-             masked, tagged, squad, images"
+             masked, tagged, squad, table, images"
         );
         assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
         assert_eq!(
