@@ -39,14 +39,14 @@ def tsv(path, encoding="utf-8"):
         return [line.rstrip("\r\n").split("\t") for line in file]
 
 
-def glue(name, columns, head, encoding="utf-8"):
+def glue(name, columns, head, encoding="utf-8", skipped=0):
     def rows(args):
         lines = tsv(os.path.join(args.data, "glue", name, "train.tsv"), encoding)
         if isinstance(columns[0], str):
             places = [lines[0].index(column) for column in columns]
             lines = [line for line in lines[1:] if len(line) > max(places)]
         else:
-            places = columns
+            places, lines = columns, lines[skipped:]
         return head, [[line[place].strip() for place in places] for line in lines]
 
     return rows
@@ -82,7 +82,7 @@ SETS = {
     "sst2": ("texts", glue("SST-2", ["sentence", "label"], ["text", "label"]), 6000),
     "thucnews": ("texts", titles, 2000),
     "cola": ("texts", glue("CoLA", [3, 1], ["text", "label"]), None),
-    "mrpc": ("texts", glue("MRPC", [3, 4, 0], ["sentence1", "sentence2", "label"], "utf-8-sig"), None),
+    "mrpc": ("texts", glue("MRPC", [3, 4, 0], ["sentence1", "sentence2", "label"], "utf-8-sig", 1), None),
     "stsb": ("numbers of texts", glue("STS-B", ["sentence1", "sentence2", "score"], ["sentence1", "sentence2", "score"]), None),
     "diabetes": ("numbers of a table", table(datasets.load_diabetes), None),
     "breast_cancer": ("table", table(datasets.load_breast_cancer), None),
