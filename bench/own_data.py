@@ -233,7 +233,7 @@ def page(args, results):
         "Written by",
         "",
         "```",
-        f"python3 bench/own_data.py --data data --seeds {args.seeds} --minutes {args.minutes:g}{sets}",
+        f"python3 bench/own_data.py --data data --seeds {args.seeds} --minutes {args.minutes:g} --automl {args.automl:g}{sets}",
         "```",
         "",
         f"- Date: {datetime.date.today().isoformat()}",
