@@ -8,8 +8,11 @@ use crate::refusal::Refusal;
 use lessen_train::Sampling;
 use std::time::Instant;
 
-/// Milliseconds that a request waits for each of its turns that have begun, until it is before new requests.
+/// Milliseconds that a request waits for each of its turns that have begun.
 const TURN: i64 = 5000;
+
+/// The rank of a new request: another one goes before it that has waited so much longer than its turns ask.
+pub(super) const NEW: i64 = -2 * TURN;
 
 /// Tokens of a text beyond which a request is not counted as more work, since most texts end before.
 const USUAL: usize = 1024;
@@ -78,7 +81,10 @@ impl Begun {
     /// The less it is, the sooner the request has its next turn: milliseconds of its turns less its age.
     pub(super) fn rank(&self) -> i64 {
         let of = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
-        let turns = of(self.next as u128).saturating_mul(TURN);
+        let turns = match self.next {
+            0 => NEW,
+            turns => of(turns as u128).saturating_mul(TURN),
+        };
         turns.saturating_sub(of(self.since.elapsed().as_millis()))
     }
 

@@ -8,7 +8,7 @@ mod events;
 mod job;
 mod prompts;
 
-use self::job::Begun;
+use self::job::{Begun, NEW};
 use crate::metrics::Metrics;
 use crate::queue::{Queue, Waiting};
 use crate::refusal::Refusal;
@@ -168,9 +168,9 @@ impl Worker<'_> {
         loop {
             let mut next = self.next();
             // Of a request that waits in the queue nothing has begun.
-            let waits = queue.has_jobs() || next.is_some_and(|(rank, _)| rank <= 0);
+            let waits = queue.has_jobs() || next.is_some_and(|(rank, _)| rank <= NEW);
             let has_room = self.sequences.has_room_for(&Sampling::default()) || (waits && self.make_room());
-            if has_room && next.is_none_or(|(rank, _)| rank > 0) {
+            if has_room && next.is_none_or(|(rank, _)| rank > NEW) {
                 for job in queue.take(false, self.seconds, one()).into_iter().flatten() {
                     self.add(job);
                     next = self.next();
@@ -244,7 +244,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The request whose turn is next, the first one of several: its rank, which is 0 for a new one, and its number.
+    /// The request whose turn is next, the first one of several: its rank and its number.
     fn next(&self) -> Option<(i64, u64)> {
         self.waiting().map(|(id, begun)| (begun.rank(), id)).min()
     }
