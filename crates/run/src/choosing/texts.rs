@@ -6,8 +6,7 @@ use super::facts::{Answer, Facts};
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
 use crate::recipe::value::SettingValue;
 use lessen_base::Result;
-use lessen_nn::Model;
-use lessen_nn::checkpoint::ModelFolder;
+use lessen_nn::Fields;
 use std::path::Path;
 
 /// Tokens of a learned vocabulary.
@@ -200,10 +199,46 @@ fn checkpoint(
     })
 }
 
-/// The width of the hidden states of a folder's model.
+/// The names of the width of hidden states in `config.json`, by family.
+const WIDTHS: [&str; 5] = ["hidden_size", "dim", "d_model", "n_embd", "width"];
+
+/// The width of a model whose folder does not say it.
+const USUAL_WIDTH: usize = 768;
+
+/// The width of the hidden states of a folder's model, with or without a head.
 ///
 /// # Errors
-/// A folder without a model that Lessen has.
+/// A folder without a sound `config.json`.
 fn width_of(init: &Path) -> Result<usize> {
-    Ok(Model::from_dir(ModelFolder::from(init).path())?.width().unwrap_or(0))
+    let path = init.join("config.json");
+    if !path.is_file() {
+        return Ok(USUAL_WIDTH);
+    }
+    let fields = Fields::read(&path)?;
+    let named = WIDTHS.iter().find_map(|name| fields.get(name)?.as_u64());
+    Ok(named
+        .and_then(|width| usize::try_from(width).ok())
+        .unwrap_or(USUAL_WIDTH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_width_of_a_checkpoint_needs_no_head() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(width_of(dir.path()).unwrap(), USUAL_WIDTH);
+        let of = |text: &str| {
+            fs::write(dir.path().join("config.json"), text).unwrap();
+            width_of(dir.path())
+        };
+        assert_eq!(
+            of(r#"{"architectures": ["BertModel"], "hidden_size": 384}"#).unwrap(),
+            384
+        );
+        assert_eq!(of(r#"{"model_type": "distilbert", "dim": 512}"#).unwrap(), 512);
+        assert!(of("[]").is_err());
+    }
 }
