@@ -10,7 +10,7 @@ const UNIT: usize = 1 << 10;
 /// ones.
 const SMALL: usize = 256 << 10;
 
-/// The part of the memory that is for small shares is one of so many.
+/// The parts of the memory, of which one is for small shares.
 const PARTS: usize = 4;
 
 /// Bytes of a share that take nothing: there is memory for so many beside, for every connection.
@@ -135,7 +135,7 @@ impl Share {
         u32::try_from(units.saturating_sub(taken)).unwrap_or(u32::MAX)
     }
 
-    /// Whether it is small with so many bytes more.
+    /// Whether the share is small after it grows by `more` bytes.
     fn is_small(&self, more: usize) -> bool {
         self.bytes.saturating_add(more) <= SMALL
     }

@@ -27,7 +27,7 @@ pub struct Queue<J> {
 }
 
 struct Inner<J> {
-    /// Requests with the virtual times of their ends, in the order of these.
+    /// Requests in the order of their virtual ends, which stand before them.
     jobs: VecDeque<(u64, J)>,
     /// The virtual time: the work that each request has had, were that of all shared among those that have not ended.
     now: u64,

@@ -16,7 +16,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A choice of these words.
+    /// A choice in words.
     pub(super) fn new(what: &str, value: impl Into<String>, why: impl Into<String>, key: &str) -> Choice {
         Choice {
             what: what.to_string(),

@@ -53,7 +53,7 @@ pub fn name_of(data: &Path) -> String {
     if name.is_empty() { "data".to_string() } else { name }
 }
 
-/// Examples of a batch for so many rows.
+/// The number of examples in a batch for data of `rows` rows.
 pub(super) fn batch_for(rows: usize) -> usize {
     let wanted = match rows {
         0..2_000 => 16,

@@ -107,7 +107,7 @@ impl Outlet {
         self.news.is_closed()
     }
 
-    /// Whether a client has left so many bytes untaken that no more texts should begin for it.
+    /// Whether the client has left more than [`MOST_UNREAD`] bytes untaken, so that its next texts wait.
     pub fn is_left_unread(&self) -> bool {
         let untaken = self.untaken.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.share.bytes() > MOST_UNREAD
