@@ -107,7 +107,7 @@ impl Outlet {
         self.news.is_closed()
     }
 
-    /// Whether the client has left more than [`MOST_UNREAD`] bytes untaken, so that its next texts wait.
+    /// Whether the client has left more bytes untaken than it may, so that its next texts wait.
     pub fn is_left_unread(&self) -> bool {
         let untaken = self.untaken.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.share.bytes() > MOST_UNREAD
