@@ -24,6 +24,7 @@ pub mod process;
 mod random;
 mod size;
 mod sources;
+pub mod word;
 
 pub use bucket::{bucket, prompt_bucket};
 pub use budget::parse_budget;

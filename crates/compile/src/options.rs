@@ -19,6 +19,13 @@ pub enum Placement {
     Planned,
 }
 
+lessen_base::words!(Placement {
+    Separate = "separate",
+    BackwardFused = "backward-fused",
+    ForwardFused = "forward-fused",
+    Planned = "planned",
+});
+
 /// The dtype that products of matrices read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Precision {
@@ -33,6 +40,28 @@ pub enum Precision {
     /// Codes of 8 bits of rows and of 4 bits of matrices, where a matrix is stored as such codes; everything else is as
     /// in the program. For inference. See [`integers`](crate::passes::integers).
     Int4,
+}
+
+/// The precisions of training; codes of 8 and 4 bits are for inference.
+impl lessen_base::word::Word for Precision {
+    const WORDS: &'static [&'static str] = &["f32", "bf16"];
+
+    fn word(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Bf16 => "bf16",
+            Precision::Int8 => "int8",
+            Precision::Int4 => "int4",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Precision> {
+        match word {
+            "f32" => Some(Precision::F32),
+            "bf16" => Some(Precision::Bf16),
+            _ => None,
+        }
+    }
 }
 
 /// Rule that decides which forward values backward keeps and which it recomputes.
@@ -72,6 +101,11 @@ pub enum CostSource {
     /// Times measured on this machine, [`CostModel::measured`](crate::CostModel::measured), where there are any.
     Measured,
 }
+
+lessen_base::words!(CostSource {
+    Analytic = "analytic",
+    Measured = "measured",
+});
 
 /// Options of [`compile`](crate::compile).
 #[derive(Clone, Debug, Default)]

@@ -7,8 +7,6 @@ use crate::schedule::{FIRST, InnerEpochs, UNTIL_OVERFIT, published};
 use crate::siamese::Strategy;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
-use std::fmt;
-use std::str::FromStr;
 
 /// The gradients that are matched (section 2.1.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +21,12 @@ pub enum Level {
     Multi,
 }
 
-/// All levels with their words.
-const LEVELS: [(Level, &str); 4] = [
-    (Level::Intra, "intra"),
-    (Level::Inter, "inter"),
-    (Level::Interleaved, "interleaved"),
-    (Level::Multi, "multi"),
-];
+lessen_base::words!(Level, "level of gradients" {
+    Intra = "intra",
+    Inter = "inter",
+    Interleaved = "interleaved",
+    Multi = "multi",
+});
 
 /// The settings of table 2.3, and those of methods beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,69 +53,20 @@ pub enum Method {
     Coreset(Coreset),
 }
 
-/// All methods with their words.
-const METHODS: [(Method, &str); 12] = [
-    (Method::Baseline, "baseline"),
-    (Method::M, "m"),
-    (Method::Md, "md"),
-    (Method::Mdo, "mdo"),
-    (Method::Mda, "mda"),
-    (Method::Dsa, "dsa"),
-    (Method::Dm, "dm"),
-    (Method::Mtt, "mtt"),
-    (Method::Coreset(Coreset::Random), "random"),
-    (Method::Coreset(Coreset::Herding), "herding"),
-    (Method::Coreset(Coreset::KCenter), "k-center"),
-    (Method::Coreset(Coreset::Forgetting), "forgetting"),
-];
-
-/// Parses and shows the words of an enum.
-macro_rules! words {
-    ($type:ty, $table:ident, $what:literal) => {
-        impl $type {
-            /// The words of all variants.
-            pub const WORDS: &'static [&'static str] = &{
-                let mut words = [""; $table.len()];
-                let mut at = 0;
-                while at < words.len() {
-                    words[at] = $table[at].1;
-                    at += 1;
-                }
-                words
-            };
-
-            /// The word of the variant.
-            pub fn word(self) -> &'static str {
-                let found = $table.iter().find(|(value, _)| *value == self);
-                found.map_or("", |(_, word)| word)
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = Error;
-
-            fn from_str(word: &str) -> Result<$type> {
-                let found = $table.iter().find(|(_, own)| *own == word);
-                found.map(|(value, _)| *value).ok_or_else(|| {
-                    Error::user(format!(
-                        concat!("there is no ", $what, " `{}`; choose one of {}"),
-                        word,
-                        <$type>::WORDS.join(", ")
-                    ))
-                })
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.word())
-            }
-        }
-    };
-}
-
-words!(Level, LEVELS, "level of gradients");
-words!(Method, METHODS, "method of condensation");
+lessen_base::words!(Method, "method of condensation" {
+    Baseline = "baseline",
+    M = "m",
+    Md = "md",
+    Mdo = "mdo",
+    Mda = "mda",
+    Dsa = "dsa",
+    Dm = "dm",
+    Mtt = "mtt",
+    Coreset(Coreset::Random) = "random",
+    Coreset(Coreset::Herding) = "herding",
+    Coreset(Coreset::KCenter) = "k-center",
+    Coreset(Coreset::Forgetting) = "forgetting",
+});
 
 /// What the synthetic images are at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,9 +77,10 @@ pub enum Start {
     Real,
 }
 
-const STARTS: [(Start, &str); 2] = [(Start::Noise, "noise"), (Start::Real, "real")];
-
-words!(Start, STARTS, "start of the images");
+lessen_base::words!(Start, "start of the images" {
+    Noise = "noise",
+    Real = "real",
+});
 
 /// Settings of a condensation.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,6 +15,14 @@ pub enum Documents {
     Marked,
 }
 
+lessen_base::words!(Documents {
+    Off = "off",
+    Files = "files",
+    Lines = "lines",
+    Paragraphs = "paragraphs",
+    Marked = "marked",
+});
+
 /// Cuts lines into documents.
 pub(crate) struct Cutter {
     documents: Documents,

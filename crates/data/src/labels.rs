@@ -65,6 +65,12 @@ pub enum Problem {
     Regression,
 }
 
+lessen_base::words!(Problem {
+    SingleLabel = "single_label_classification",
+    MultiLabel = "multi_label_classification",
+    Regression = "regression",
+});
+
 /// What the labels of a dataset are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabelKind {

@@ -12,9 +12,9 @@ use lessen::condense::experiments::{Remember, continual, proxy, small_convnets};
 use lessen::condense::{
     Condensation, Condenser, Coreset, ImageSource, LabelledImages, Method, Network, Settings, TrainingSettings, coreset,
 };
+use lessen::jobs::condensing::{CondensedFolder, RecipeImages};
 use lessen::nn::models::vision::{ConvNet, VisionModel};
 use lessen::prelude::*;
-use lessen::run::condensing::{CondensedFolder, RecipeImages};
 use std::path::Path;
 
 /// Steps in which classes come.

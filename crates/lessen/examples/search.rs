@@ -3,7 +3,7 @@
 //! texts.
 
 use lessen::prelude::*;
-use lessen::run::embedding::{EmbedOptions, Embedder};
+use lessen::saved::embedding::{EmbedOptions, Embedder};
 use std::path::Path;
 
 /// The most lines to print.

@@ -7,9 +7,9 @@
 use crate::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
-use lessen_run::recipe::BUILT_IN;
-use lessen_run::recipe::keys::KEYS;
-use lessen_run::recipe::settings::Settings;
+use lessen_task::recipe::BUILT_IN;
+use lessen_task::recipe::keys::KEYS;
+use lessen_task::recipe::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 

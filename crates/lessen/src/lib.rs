@@ -40,7 +40,7 @@
 //! | going on | [`Trainer::resume_checkpoint`](prelude::Trainer::resume_checkpoint) | `resume` |
 //! | asking elsewhere | [`Session::open`](prelude::Session::open) | `mnist_predict` |
 //! | a model of Hugging Face | [`Model::from_dir`](prelude::Model::from_dir) | `finetune_bert` |
-//! | texts by their meaning | [`Embedder`](run::embedding::Embedder) | `search` |
+//! | texts by their meaning | [`Embedder`](saved::embedding::Embedder) | `search` |
 //! | a server of a model | `lessen serve` | `ask_server` |
 //! | condensed images | [`condensation`](condense::condensation) | `condense_pseudo_labels` |
 //! | condensed texts | [`ImageSource`](condense::ImageSource) of vectors | `condense_titles` |
@@ -65,7 +65,8 @@
 //!
 //! The crates that it stands on: [`graph`] (programs), [`rewrite`] (rewrites), [`hardware`] (energy on accelerators),
 //! [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers, models, optimizers, checkpoints), [`data`]
-//! (batches), [`train`] (trainer, session, generation), [`run`] (recipes, folders, the training loop).
+//! (batches), [`train`] (trainer, session, generation), [`task`] (recipes, data, goals), [`saved`] (what
+//! saved models answer), [`jobs`] (training, condensation, search, forecasts), [`pages`] (reports).
 #![forbid(unsafe_code)]
 
 pub mod bench;
@@ -81,10 +82,13 @@ pub use lessen_data as data;
 pub use lessen_device as backend;
 pub use lessen_graph as graph;
 pub use lessen_hardware as hardware;
+pub use lessen_jobs as jobs;
 pub use lessen_nn as nn;
+pub use lessen_pages as pages;
 pub use lessen_rewrite as rewrite;
-pub use lessen_run as run;
+pub use lessen_saved as saved;
 pub use lessen_search as search;
+pub use lessen_task as task;
 pub use lessen_train as train;
 
 /// Everything that a model of one's own needs: to define it, to train it, to run it.
@@ -99,7 +103,7 @@ pub mod prelude {
         BatchShape, Context, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
         Weight, Weights, checkpoint,
     };
-    pub use lessen_run::task::evaluation::{inputs_of, shape_of};
+    pub use lessen_task::task::evaluation::{inputs_of, shape_of};
     pub use lessen_train::{
         Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };

@@ -50,12 +50,12 @@ fn main() -> ExitCode {
 }
 
 /// Runs the command of the command line; the exit code.
-fn run() -> lessen_run::Result<u8> {
+fn run() -> lessen_base::Result<u8> {
     match Cli::try_parse() {
         Err(answer) => stdout::print_answer(&answer),
         Ok(cli) => {
             if cli.quiet {
-                lessen_run::console::be_quiet();
+                lessen_task::console::be_quiet();
             }
             cli.command.run(Cli::command())
         }

@@ -1,6 +1,6 @@
 //! Standard output, to which every command writes its results: a full one is an error, a closed pipe is none.
 
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -19,6 +19,13 @@ pub enum LrScheduleKind {
     OneCycle,
 }
 
+lessen_base::words!(LrScheduleKind {
+    Constant = "constant",
+    Linear = "linear",
+    Cosine = "cosine",
+    OneCycle = "one-cycle",
+});
+
 impl LrScheduleKind {
     /// All shapes.
     pub const ALL: [LrScheduleKind; 4] = [

@@ -27,6 +27,13 @@ pub enum NormKind {
     Auto,
 }
 
+lessen_base::words!(NormKind {
+    Layer = "layer",
+    Rms = "rms",
+    Crms = "crms",
+    Auto = "auto",
+});
+
 impl NormKind {
     /// All kinds.
     pub const ALL: [NormKind; 4] = [NormKind::Layer, NormKind::Rms, NormKind::Crms, NormKind::Auto];

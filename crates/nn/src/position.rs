@@ -24,6 +24,14 @@ pub enum Position {
     Fire,
 }
 
+lessen_base::words!(Position {
+    Learned = "learned",
+    None = "none",
+    Rope = "rope",
+    Alibi = "alibi",
+    Fire = "fire",
+});
+
 impl Position {
     /// All variants.
     pub const ALL: [Position; 5] = [

@@ -2,6 +2,7 @@
 
 use crate::knapsack::{Item, knapsack};
 use crate::space::{Aspect, Choice, Space};
+use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_hardware::{Bits, CostModel, Layer, LayerCost, LayerShape, NetworkCost, network_cost};
 use lessen_nn::models::vision::{MixedArchitecture, QuantizedLayer};
@@ -19,22 +20,15 @@ pub enum CostKind {
     Size,
 }
 
+lessen_base::words!(CostKind {
+    Energy = "energy",
+    Latency = "latency",
+    Size = "size",
+});
+
 impl CostKind {
-    /// The words.
-    pub const WORDS: [&'static str; 3] = ["energy", "latency", "size"];
-
-    /// All of them, in the order of the words.
+    /// All of them, in the order of their words.
     pub const ALL: [CostKind; 3] = [CostKind::Energy, CostKind::Latency, CostKind::Size];
-
-    /// The cost of this word.
-    pub fn of(word: &str) -> Option<CostKind> {
-        CostKind::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        CostKind::WORDS[self as usize]
-    }
 
     /// Its unit.
     pub fn unit(self) -> &'static str {

@@ -14,22 +14,10 @@ pub enum CostGradient {
     Exact,
 }
 
-impl CostGradient {
-    /// The words.
-    pub const WORDS: [&'static str; 2] = ["reinforce", "exact"];
-
-    /// That of this word.
-    pub fn of(word: &str) -> Option<CostGradient> {
-        [CostGradient::Reinforce, CostGradient::Exact]
-            .into_iter()
-            .find(|own| own.word() == word)
-    }
-
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        CostGradient::WORDS[self as usize]
-    }
-}
+lessen_base::words!(CostGradient {
+    Reinforce = "reinforce",
+    Exact = "exact",
+});
 
 /// Settings of a search for architecture and precision.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use crate::texts::TextModel;
 use lessen_base::Result;
 use lessen_data::{EncodedText, TextPair};
-use lessen_run::embedding::JoinedEmbedder;
-use lessen_run::saved_run::{BatchedPredictor, ROOM, RawAnswer};
+use lessen_saved::embedding::JoinedEmbedder;
+use lessen_saved::saved_run::{BatchedPredictor, ROOM, RawAnswer};
 
 impl TextModel for BatchedPredictor<'_> {
     type Answer = RawAnswer;

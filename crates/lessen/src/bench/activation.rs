@@ -9,13 +9,13 @@ use lessen_compile::Options;
 use lessen_cpu::{Device, Executable, Store};
 use lessen_device::Host;
 use lessen_graph::{DType, Graph, Trace};
+use lessen_jobs::training::median;
 use lessen_nn::models::BatchShape;
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network as VisionNetwork};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
 use lessen_nn::{Activation, Context, Model, ParamSpec, initialize, numbered_labels};
-use lessen_run::training::median;
 
 /// Columns of the elements that are timed: the width inside the feed-forward layers of BERT-base.
 const WIDTH: usize = 3072;

@@ -8,8 +8,8 @@ use lessen_compile::Options;
 use lessen_cpu::{Device, Executable, Store, TileCounts, peak_flops};
 use lessen_graph::ops::{Attention, AttentionBias};
 use lessen_graph::{DType, Graph, Op, Tensor, Trace, Type, vjp};
-use lessen_run::op_sample::OpSample;
-use lessen_run::training::median;
+use lessen_jobs::training::median;
+use lessen_saved::op_sample::OpSample;
 use serde_json::{Value, json};
 
 /// Width of the hidden layer of FIRE in random inputs.

@@ -11,8 +11,8 @@ use lessen_condense::{Condensation, Condenser, InnerEpochs, LabelledImages, Meth
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_device::{Backend, Host, SharedDevice};
 use lessen_graph::{DType, InputKind, Type};
+use lessen_jobs::training::median;
 use lessen_nn::models::vision::VisionModel;
-use lessen_run::training::median;
 use lessen_train::memory::ResidentGrowth;
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,9 @@
 //! planner gets as its limit the bytes that each policy takes, and parts of the arena in which everything is kept.
 
 use lessen_base::Result;
+use lessen_base::word::Word;
 use lessen_compile::Policy;
 use lessen_device::Backend;
-use lessen_run::recipe::words::Word;
 use lessen_train::{StepGraphs, StepPlans};
 use serde_json::{Map, Value, json};
 

@@ -13,8 +13,8 @@ use lessen_data::arrays::Array;
 use lessen_device::Backend;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
+use lessen_jobs::training::median;
 use lessen_onnx::{HostValue, Model, Session};
-use lessen_run::training::median;
 use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};

@@ -1,6 +1,6 @@
 //! How long a model takes to answer: percentiles of single requests, and answers in a second.
 
-use lessen_run::Result;
+use lessen_base::Result;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 

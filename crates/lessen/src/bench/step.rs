@@ -3,15 +3,15 @@
 
 use std::time::Instant;
 
+use lessen_base::word::Word;
 use lessen_base::{Result, SplitMix64};
 use lessen_compile::{CostSource, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_device::Host;
 use lessen_graph::{DType, Type};
+use lessen_jobs::training::median;
 use lessen_nn::names::{KEY, LOSS, lr_input, steps_input};
 use lessen_nn::{NormKind, initialize};
-use lessen_run::recipe::words::Word;
-use lessen_run::training::median;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};

@@ -3,15 +3,15 @@
 
 use std::time::Instant;
 
+use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
 use lessen_cpu::CpuBackend;
 use lessen_device::Host;
 use lessen_graph::{InputKind, Type};
+use lessen_jobs::training::median;
 use lessen_nn::OptimizerConfig;
 use lessen_nn::names::is_reserved;
-use lessen_run::recipe::words::Word;
-use lessen_run::training::median;
 use lessen_train::{StepGraphs, Trainer, TrainerOptions};
 use serde_json::{Value, json};
 

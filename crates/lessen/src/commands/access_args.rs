@@ -1,7 +1,7 @@
 //! The flags that say who may ask a server.
 
 use clap::{Args, ValueHint};
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 use lessen_serve::{Access, ApiKey};
 use std::env;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The value of `--adapter`: a folder, and perhaps its weight.
 
+use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::WeightedAdapter;
-use lessen_run::{Error, Result};
 use std::ffi::OsStr;
 use std::path::Path;
 

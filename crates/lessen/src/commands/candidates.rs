@@ -1,10 +1,10 @@
 //! What a shell offers for arguments: recipes, keys and their values, runs.
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
-use lessen_run::recipe::BUILT_IN;
-use lessen_run::recipe::keys::{DataFormat, KEYS, Key};
-use lessen_run::recipe::value::ValueKind;
-use lessen_run::recipe::words::Word;
+use lessen_base::word::Word;
+use lessen_task::recipe::BUILT_IN;
+use lessen_task::recipe::keys::{DataFormat, KEYS, Key};
+use lessen_task::recipe::value::ValueKind;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use super::lines::Lines;
 use clap::Args;
-use lessen_run::chat::{ChatOptions, Message};
-use lessen_run::saved_run::SavedRun;
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
+use lessen_saved::chat::{ChatOptions, Message};
+use lessen_saved::saved_run::SavedRun;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

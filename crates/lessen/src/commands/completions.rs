@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_complete::env::Shells;
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 
 /// The environment variable by which a shell asks the command what it offers.
 pub const ASKED: &str = "LESSEN_COMPLETE";

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lessen::device;
+use lessen_base::{Error, Result};
 use lessen_nn::NormKind;
 use lessen_onnx::{
     Converter, Difference, Model, NormOperators, NormTarget, Report, Sizes, Work, bounded_sizes, difference_of_files,
     difference_on, size_names,
 };
-use lessen_run::{Error, Result};
 use serde_json::{Value, json};
 
 use super::converted_folder::{Wanted, converted};

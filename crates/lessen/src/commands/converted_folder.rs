@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use lessen::device;
+use lessen_base::Result;
 use lessen_nn::NormKind;
-use lessen_run::Result;
-use lessen_run::norm_conversion::{Check, ConvertedFolder, convert_folder, convert_folder_to_llama};
+use lessen_saved::norm_conversion::{Check, ConvertedFolder, convert_folder, convert_folder_to_llama};
 use serde_json::{Value, json};
 
 /// The model that a folder becomes.

@@ -2,8 +2,8 @@
 
 use crate::say;
 use clap::Args;
-use lessen_run::Result;
-use lessen_run::choosing::{LookOptions, look};
+use lessen_base::Result;
+use lessen_jobs::choosing::{LookOptions, look};
 use std::path::PathBuf;
 
 /// Flags of `lessen data`.

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use lessen::{device_with, widens_integers};
+use lessen_base::Result;
 use lessen_device::Backend;
-use lessen_run::Result;
 
 use crate::tell;
 

@@ -6,10 +6,10 @@ use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
 use crate::{say, tell};
 use clap::Args;
-use lessen_run::Result;
-use lessen_run::cut_texts::CutTexts;
-use lessen_run::lengths::Length;
-use lessen_run::saved_run::{Evaluation, SavedRun};
+use lessen_base::Result;
+use lessen_saved::cut_texts::CutTexts;
+use lessen_saved::lengths::Length;
+use lessen_saved::saved_run::{Evaluation, SavedRun};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 

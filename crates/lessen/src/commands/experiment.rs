@@ -5,12 +5,12 @@ use super::device_args::DeviceArgs;
 use super::output_place::check_place;
 use crate::{say, tell};
 use clap::Args;
-use lessen_run::condensing::check_no_condensation;
-use lessen_run::experiment::{self, Options};
-use lessen_run::recipe::settings::Settings;
-use lessen_run::searching::check_no_search;
-use lessen_run::training::interrupt;
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
+use lessen_jobs::condensing::check_no_condensation;
+use lessen_jobs::experiment::{self, Options};
+use lessen_jobs::searching::check_no_search;
+use lessen_jobs::training::interrupt;
+use lessen_task::recipe::settings::Settings;
 use std::path::{Path, PathBuf};
 
 /// Flags of `lessen experiment`.

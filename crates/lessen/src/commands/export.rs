@@ -5,11 +5,11 @@ use super::model_args::ModelArgs;
 use crate::{say, tell};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_onnx::beside;
-use lessen_run::export::{ExportOptions, export};
-use lessen_run::onnx_export::{OnnxOptions, export_onnx};
-use lessen_run::{Error, Result};
+use lessen_saved::export::{ExportOptions, export};
+use lessen_saved::onnx_export::{OnnxOptions, export_onnx};
 use std::path::{Path, PathBuf};
 
 /// Flags of `lessen export`.

@@ -1,10 +1,11 @@
 //! The request of a job, `lessen condense` or `lessen search`: its recipe, flags over the recipe's keys, its folder.
 
-use lessen_run::folder::names::{last_run, next_run};
-use lessen_run::jobs::{JobKind, Request};
-use lessen_run::recipe::settings::Settings;
-use lessen_run::recipe::value::SettingValue;
-use lessen_run::{Error, Result, recipe};
+use lessen_base::{Error, Result};
+use lessen_jobs::job::{JobKind, Request};
+use lessen_task::folder::names::{last_run, next_run};
+use lessen_task::recipe;
+use lessen_task::recipe::settings::Settings;
+use lessen_task::recipe::value::SettingValue;
 use lessen_train::parse_budget;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! The lines of a file or of stdin.
 
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;

@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use lessen_base::atomic::write_file;
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Flags of `lessen man`.

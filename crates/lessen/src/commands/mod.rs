@@ -37,7 +37,7 @@ mod serve;
 mod train;
 
 use clap::Subcommand;
-use lessen_run::Result;
+use lessen_base::Result;
 
 /// A command.
 #[derive(Subcommand)]

@@ -3,12 +3,12 @@
 use super::output_place::check_place;
 use super::{adapter_arg, candidates};
 use clap::{Args, ValueHint};
+use lessen_base::Result;
 use lessen_nn::checkpoint::WeightedAdapter;
-use lessen_run::Result;
-use lessen_run::device::NewBackend;
-use lessen_run::embedding::is_embedder;
-use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::{AdapterOptions, SavedRun};
+use lessen_saved::embedding::is_embedder;
+use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::device::NewBackend;
+use lessen_task::folder::WhichModel;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

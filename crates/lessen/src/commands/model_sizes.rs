@@ -1,7 +1,7 @@
 //! Sizes of the extents of an ONNX model's inputs that have names.
 
+use lessen_base::{Error, Result};
 use lessen_onnx::{Model, Sizes, fitting_sizes, size_names};
-use lessen_run::{Error, Result};
 
 /// Sizes from `NAME=N`. Other extents get two for the first name, usually the batch, and eight, or the size that the
 /// model's constants require.

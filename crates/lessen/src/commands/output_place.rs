@@ -1,9 +1,9 @@
 //! Places of files that commands write: none of them is a file that the command reads.
 
+use lessen_base::Result;
 use lessen_base::atomic::check_link;
 use lessen_base::keep_sources;
 use lessen_onnx::Model;
-use lessen_run::Result;
 use std::path::{Path, PathBuf};
 
 /// Endings of files that commands write and that are no part of a model's folder or of a run.

@@ -6,10 +6,11 @@ use super::output_place::check_place;
 use super::recipe_args::RecipeArgs;
 use crate::say;
 use clap::{Args, ValueEnum};
+use lessen_base::{Error, Result};
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
-use lessen_run::forecast::{Additions, Forecast};
-use lessen_run::{Error, Result, recipe};
+use lessen_jobs::forecast::{Additions, Forecast};
+use lessen_task::recipe;
 use serde_json::json;
 use std::path::PathBuf;
 

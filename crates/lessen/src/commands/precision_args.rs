@@ -3,9 +3,9 @@
 use super::device_args::DeviceArgs;
 use crate::tell;
 use clap::Args;
+use lessen_base::Result;
 use lessen_compile::Precision;
-use lessen_run::Result;
-use lessen_run::saved_run::SavedRun;
+use lessen_saved::saved_run::SavedRun;
 
 /// The precision to compute in.
 #[derive(Args)]

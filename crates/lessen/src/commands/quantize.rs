@@ -5,13 +5,13 @@ use super::model_args::ModelArgs;
 use super::quantize_onnx::QuantizeOnnx;
 use crate::{say, tell};
 use clap::Args;
+use lessen_base::word::Word;
+use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_nn::checkpoint::{Integers, gguf_file};
-use lessen_run::calibration::Method;
-use lessen_run::quantization::{Agreement, QuantizedFolder, quantize_folder};
-use lessen_run::recipe::words::Word;
-use lessen_run::saved_run::Evaluation;
-use lessen_run::{Error, Result};
+use lessen_saved::calibration::Method;
+use lessen_saved::quantization::{Agreement, QuantizedFolder, quantize_folder};
+use lessen_saved::saved_run::Evaluation;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

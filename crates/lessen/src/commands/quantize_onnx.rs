@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use lessen::onnx::Inputs;
 use lessen_base::keep_sources;
+use lessen_base::{Error, Result};
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::quantize::{QuantizedModel, Ranges, observed, quantize};
 use lessen_onnx::{Data, HostValue, Model, Session, beside, random_values};
-use lessen_run::calibration::{Magnitudes, Method};
-use lessen_run::{Error, Result};
+use lessen_saved::calibration::{Magnitudes, Method};
 use serde_json::json;
 
 use super::device_args::DeviceArgs;

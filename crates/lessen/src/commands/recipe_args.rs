@@ -2,11 +2,11 @@
 
 use super::candidates;
 use clap::Args;
-use lessen_run::Result;
-use lessen_run::condensing::check_no_condensation;
-use lessen_run::recipe::settings::Settings;
-use lessen_run::recipe::value::SettingValue;
-use lessen_run::searching::check_no_search;
+use lessen_base::Result;
+use lessen_jobs::condensing::check_no_condensation;
+use lessen_jobs::searching::check_no_search;
+use lessen_task::recipe::settings::Settings;
+use lessen_task::recipe::value::SettingValue;
 use lessen_train::parse_budget;
 use std::path::PathBuf;
 

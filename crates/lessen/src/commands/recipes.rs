@@ -3,10 +3,10 @@
 use super::candidates;
 use crate::say;
 use clap::Args;
-use lessen_run::recipe::BUILT_IN;
-use lessen_run::recipe::keys::{DataFormat, KEYS, Key};
-use lessen_run::recipe::words::Word;
-use lessen_run::{Error, Result};
+use lessen_base::word::Word;
+use lessen_base::{Error, Result};
+use lessen_task::recipe::BUILT_IN;
+use lessen_task::recipe::keys::{DataFormat, KEYS, Key};
 use serde_json::{Value, json};
 
 /// Descriptions of the data formats: a section with the format's name for each.

@@ -4,8 +4,8 @@ use super::candidates;
 use super::output_place::check_place;
 use crate::{say, tell};
 use clap::Args;
-use lessen_run::Result;
-use lessen_run::report::Page;
+use lessen_base::Result;
+use lessen_jobs::report::Page;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use clap::Args;
 use lessen::onnx::{Inputs, check, places, write};
+use lessen_base::Result;
 use lessen_onnx::{HostValue, Model, Session, random_values};
-use lessen_run::Result;
 use serde_json::{Value, json};
 
 use super::device_args::DeviceArgs;

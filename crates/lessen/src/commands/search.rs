@@ -5,10 +5,11 @@ use crate::commands::device_args::DeviceArgs;
 use crate::commands::job_request::{budget, count, path, request, text};
 use crate::{say, tell};
 use clap::Args;
-use lessen_run::Result;
-use lessen_run::jobs::{Request, SEARCH};
-use lessen_run::searching::search;
-use lessen_run::training::interrupt;
+use lessen_base::Result;
+use lessen_base::word::Word;
+use lessen_jobs::job::{Request, SEARCH};
+use lessen_jobs::searching::search;
+use lessen_jobs::training::interrupt;
 use lessen_search::CostKind;
 use std::path::PathBuf;
 

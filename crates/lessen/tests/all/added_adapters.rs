@@ -3,8 +3,8 @@
 use crate::fine_tuning::{checkpoint_of, run};
 use crate::support::*;
 use lessen::nn::checkpoint::WeightedAdapter;
-use lessen::run::embedding::is_embedder;
-use lessen::run::saved_run::AdapterOptions;
+use lessen::saved::embedding::is_embedder;
+use lessen::saved::saved_run::AdapterOptions;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

@@ -22,6 +22,12 @@ pub enum WeightDtype {
     F16,
 }
 
+lessen_base::words!(WeightDtype {
+    F32 = "f32",
+    Bf16 = "bf16",
+    F16 = "f16",
+});
+
 impl WeightDtype {
     /// All of them.
     pub const ALL: [WeightDtype; 3] = [WeightDtype::F32, WeightDtype::Bf16, WeightDtype::F16];

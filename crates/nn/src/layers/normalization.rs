@@ -17,6 +17,11 @@ pub enum Spread {
     Range,
 }
 
+lessen_base::words!(Spread {
+    Variance = "variance",
+    Range = "range",
+});
+
 impl Spread {
     /// Both.
     pub const ALL: [Spread; 2] = [Spread::Variance, Spread::Range];

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::service::{Served, Service};
 use hyper::StatusCode;
-use lessen_run::chat::{ChatOptions, ChatTemplate, Fault, Message};
+use lessen_saved::chat::{ChatOptions, ChatTemplate, Fault, Message};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::timeout_at;

@@ -2,7 +2,7 @@
 
 use crate::given::{Given, List};
 use crate::refusal::Refusal;
-use lessen_run::chat::Message;
+use lessen_saved::chat::Message;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::fmt;

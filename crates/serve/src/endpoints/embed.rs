@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::reply::{Reply, counted_json};
 use crate::service::{Served, Service};
 use crate::texts::TextsReply;
-use lessen_run::embedding::normalize;
+use lessen_saved::embedding::normalize;
 use serde::{Deserialize, Serialize};
 
 /// The fields of a request to `/embed`.

@@ -5,7 +5,7 @@ use crate::given::{Given, Pairs};
 use crate::refusal::Refusal;
 use crate::reply::{Reply, counted_json};
 use crate::service::{Served, Service};
-use lessen_run::saved_run::{Prediction, RawAnswer};
+use lessen_saved::saved_run::{Prediction, RawAnswer};
 use serde::{Deserialize, Serialize};
 
 /// The fields of a request.

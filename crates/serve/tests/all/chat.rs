@@ -1,9 +1,9 @@
 //! `/v1/chat/completions`.
 
 use crate::support::*;
-use lessen_run::continuation::Continuation;
-use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::{AdapterOptions, SavedRun};
+use lessen_saved::continuation::Continuation;
+use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::folder::WhichModel;
 use lessen_train::Sampling;
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! `/v1/completions`: whole and streamed, many at once, and what is refused.
 
 use crate::support::*;
-use lessen_run::continuation::Continuation;
-use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::{AdapterOptions, SavedRun};
+use lessen_saved::continuation::Continuation;
+use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::folder::WhichModel;
 use lessen_train::{Beams, Rules, Sampling};
 use serde_json::{Value, json};
 use std::fs;

@@ -1,7 +1,7 @@
 //! `/embed` and `/v1/embeddings`.
 
 use crate::support::*;
-use lessen_run::embedding::{EmbedOptions, Embedder, Prompt};
+use lessen_saved::embedding::{EmbedOptions, Embedder, Prompt};
 use lessen_serve::Limits;
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! `generation_config.json` of served models: what requests do not say is as it says.
 
 use crate::support::*;
-use lessen_run::continuation::Continuation;
-use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::{AdapterOptions, SavedRun};
+use lessen_saved::continuation::Continuation;
+use lessen_saved::saved_run::{AdapterOptions, SavedRun};
 use lessen_serve::leaves_out_beams;
+use lessen_task::folder::WhichModel;
 use lessen_train::{Beams, Sampling};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

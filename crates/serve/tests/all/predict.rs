@@ -1,8 +1,8 @@
 //! `/predict`, and what a server says of itself.
 
 use crate::support::*;
-use lessen_run::folder::WhichModel;
-use lessen_run::saved_run::{AdapterOptions, Prediction, SavedRun};
+use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
+use lessen_task::folder::WhichModel;
 use serde_json::{Value, json};
 use std::thread;
 

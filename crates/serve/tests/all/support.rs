@@ -1,14 +1,14 @@
 //! Helpers that the tests share: tiny models, servers in this process, and requests as bytes.
 
+use lessen_base::Result;
 use lessen_cpu::CpuBackend;
 use lessen_device::Backend;
-use lessen_run::Result;
-use lessen_run::embedding::{EmbedOptions, Embedder};
-use lessen_run::folder::WhichModel;
-use lessen_run::recipe;
-use lessen_run::saved_run::{AdapterOptions, SavedRun};
-use lessen_run::training::{Request, train};
+use lessen_jobs::training::{Request, train};
+use lessen_saved::embedding::{EmbedOptions, Embedder};
+use lessen_saved::saved_run::{AdapterOptions, SavedRun};
 use lessen_serve::{Access, Announcement, Limits, Model, Options, Stop, serve};
+use lessen_task::folder::WhichModel;
+use lessen_task::recipe;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};

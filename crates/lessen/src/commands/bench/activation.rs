@@ -2,9 +2,9 @@
 
 use clap::Args;
 use lessen::bench::activation::{self, Network, Times};
+use lessen_base::Result;
 use lessen_nn::Activation as Function;
 use lessen_nn::models::BatchShape;
-use lessen_run::Result;
 use serde_json::{Value, json};
 
 use crate::say;

@@ -3,11 +3,11 @@
 use clap::{Args, ValueEnum};
 use lessen::bench::attention::{self, Case};
 use lessen::device;
+use lessen_base::{Error, Result};
 use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
-use lessen_run::folder::WhichModel;
-use lessen_run::op_sample::OpSample;
-use lessen_run::saved_run::{AdapterOptions, SavedRun};
-use lessen_run::{Error, Result};
+use lessen_saved::op_sample::OpSample;
+use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::folder::WhichModel;
 use lessen_train::show_size;
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use lessen::bench::condense::{Condensing, Measured};
+use lessen_base::Result;
 use lessen_compile::Precision;
 use lessen_condense::{InnerEpochs, Method};
-use lessen_run::Result;
-use lessen_run::training::median;
+use lessen_jobs::training::median;
 use lessen_train::{parse_size, show_size};
 
 use crate::say;

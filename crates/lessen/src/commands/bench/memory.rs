@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lessen::bench::memory;
-use lessen_run::Result;
+use lessen_base::Result;
 use lessen_train::show_size;
 
 use super::planning_args::PlanningArgs;

@@ -11,7 +11,7 @@ mod step;
 mod update;
 
 use clap::{Args, Subcommand};
-use lessen_run::Result;
+use lessen_base::Result;
 
 /// Flags of `lessen bench`.
 #[derive(Args)]

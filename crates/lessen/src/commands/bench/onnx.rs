@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clap::Args;
 use lessen::bench::onnx::{Beside, Measured, OperationTime, measure};
 use lessen::onnx::Inputs;
+use lessen_base::Result;
+use lessen_jobs::training::median;
 use lessen_onnx::{Model, random_values};
-use lessen_run::Result;
-use lessen_run::training::median;
 use lessen_train::show_size;
 use serde_json::json;
 

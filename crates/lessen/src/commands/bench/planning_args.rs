@@ -2,8 +2,8 @@
 
 use clap::Args;
 use lessen::bench::step::Planning;
+use lessen_base::word::Word;
 use lessen_compile::{CostSource, Precision};
-use lessen_run::recipe::words::Word;
 
 /// Flags that choose cases and say how they are planned.
 #[derive(Args)]

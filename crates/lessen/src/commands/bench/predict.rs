@@ -2,10 +2,10 @@
 
 use clap::Args;
 use lessen::bench::predict::{Latencies, PERCENTILES, measure};
+use lessen_base::Result;
 use lessen_base::SplitMix64;
-use lessen_run::Result;
-use lessen_run::embedding::{EmbedOptions, Embedder};
-use lessen_run::saved_run::{LENGTH, random_texts};
+use lessen_saved::embedding::{EmbedOptions, Embedder};
+use lessen_saved::saved_run::{LENGTH, random_texts};
 use serde_json::{Value, json};
 
 use crate::commands::device_args::DeviceArgs;

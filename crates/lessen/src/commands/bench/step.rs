@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lessen::bench::step;
-use lessen_run::Result;
+use lessen_base::Result;
 use lessen_train::{parse_size, show_size};
 
 use super::planning_args::PlanningArgs;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use lessen::bench::update::{self, Updates};
-use lessen_run::Result;
-use lessen_run::recipe::words::Word;
+use lessen_base::Result;
+use lessen_base::word::Word;
 use lessen_train::show_size;
 
 use crate::say;

@@ -4,11 +4,11 @@ use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
 use crate::say;
 use clap::Args;
+use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_condense::Augmentation;
+use lessen_jobs::condensing::{EvaluationRequest, evaluate_condensed};
 use lessen_nn::models::vision::Network;
-use lessen_run::condensing::{EvaluationRequest, evaluate_condensed};
-use lessen_run::{Error, Result};
 use lessen_train::parse_budget;
 use std::path::PathBuf;
 

@@ -5,11 +5,12 @@ use crate::commands::device_args::DeviceArgs;
 use crate::commands::job_request::{budget, count, path, request, text};
 use crate::{say, tell};
 use clap::Args;
+use lessen_base::Result;
+use lessen_base::word::Word;
 use lessen_condense::Method;
-use lessen_run::Result;
-use lessen_run::condensing::condense;
-use lessen_run::jobs::{CONDENSATION, Request};
-use lessen_run::training::interrupt;
+use lessen_jobs::condensing::condense;
+use lessen_jobs::job::{CONDENSATION, Request};
+use lessen_jobs::training::interrupt;
 use std::path::PathBuf;
 
 /// Flags of `lessen condense RECIPE`.

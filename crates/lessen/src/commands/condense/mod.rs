@@ -4,7 +4,7 @@ mod eval;
 mod make;
 
 use clap::{Args, Subcommand};
-use lessen_run::Result;
+use lessen_base::Result;
 
 /// Flags of `lessen condense`.
 #[derive(Args)]

@@ -1,9 +1,9 @@
 //! The texts of flags, of the lines of a file, or of a column.
 
 use crate::commands::lines::Lines;
+use lessen_base::{Error, Result};
 use lessen_data::TextPair;
 use lessen_data::labelled::{Columns, texts};
-use lessen_run::{Error, Result};
 use std::path::Path;
 
 /// The endings of files with named columns.

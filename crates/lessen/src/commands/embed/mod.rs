@@ -10,8 +10,8 @@ use super::model_args::ModelArgs;
 use super::precision_args::PrecisionArgs;
 use crate::tell;
 use clap::Args;
-use lessen_run::embedding::{EmbedOptions, Embedder, Prompt, parse_pooling};
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
+use lessen_saved::embedding::{EmbedOptions, Embedder, Prompt, parse_pooling};
 use std::path::PathBuf;
 
 /// Flags of `lessen embed`.

@@ -3,8 +3,8 @@
 use super::Sink;
 use crate::stdout;
 use lessen_base::atomic::{unwritable, write_with};
+use lessen_base::{Error, Result};
 use lessen_data::arrays::npy;
-use lessen_run::{Error, Result};
 use serde_json::json;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};

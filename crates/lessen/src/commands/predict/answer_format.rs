@@ -2,7 +2,7 @@
 
 use super::output::Format;
 use clap::ValueEnum;
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 use std::path::Path;
 
 /// The format of answers.

@@ -3,10 +3,10 @@
 use super::output::{Fields, Format, by_name};
 use super::tags::fields_of;
 use crate::tell;
+use lessen_base::{Error, Result};
 use lessen_data::{FoundAnswer, Questions, TextPair, tagged};
 use lessen_nn::Task;
-use lessen_run::saved_run::{Answer, Answerer, Prediction, Predictor, SavedRun, Tagger};
-use lessen_run::{Error, Result};
+use lessen_saved::saved_run::{Answer, Answerer, Prediction, Predictor, SavedRun, Tagger};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

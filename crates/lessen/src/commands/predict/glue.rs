@@ -2,10 +2,10 @@
 
 use super::output::{checked, write_file};
 use crate::tell;
+use lessen_base::{Error, Result};
 use lessen_data::GlueTask;
 use lessen_data::glue::TestSplit;
-use lessen_run::saved_run::{Prediction, Predictor, SavedRun};
-use lessen_run::{Error, Result};
+use lessen_saved::saved_run::{Prediction, Predictor, SavedRun};
 use std::path::Path;
 
 /// Answers the test files of a task in `dir`, and writes a file for each of them into the folder `out`, once all are

@@ -2,10 +2,11 @@
 
 use crate::commands::lines::Lines;
 use indicatif::{ProgressBar, ProgressStyle};
+use lessen_base::{Error, Result};
 use lessen_data::TextPair;
 use lessen_data::labelled::{Columns, Record, texts};
-use lessen_run::saved_run::split_pair;
-use lessen_run::{Error, Result, console};
+use lessen_saved::saved_run::split_pair;
+use lessen_task::console;
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;

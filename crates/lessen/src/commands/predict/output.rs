@@ -1,7 +1,7 @@
 //! Where answers are written to, and in which format.
 
 use lessen_base::atomic::write_with;
-use lessen_run::{Error, Result};
+use lessen_base::{Error, Result};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;

@@ -3,8 +3,8 @@
 use super::output::{Fields, Format, checked, io_error};
 use crate::tell;
 use csv::{QuoteStyle, WriterBuilder};
+use lessen_base::{Error, Result};
 use lessen_data::labelled::Record;
-use lessen_run::{Error, Result};
 use serde_json::{Map, Value};
 use std::io::Write;
 

@@ -6,9 +6,9 @@ use super::output::Format;
 use super::records::Records;
 use super::{Predict, shown};
 use crate::say;
+use lessen_base::{Error, Result};
 use lessen_data::table::{TableRow, TableRows};
-use lessen_run::saved_run::SavedRun;
-use lessen_run::{Error, Result};
+use lessen_saved::saved_run::SavedRun;
 use std::path::Path;
 
 /// Asks about a row (`--text` with an object of JSON), or about all rows of a file.

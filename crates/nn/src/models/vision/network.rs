@@ -1,5 +1,6 @@
 //! The networks that have names.
 
+use lessen_base::word::Word;
 use std::fmt;
 
 use super::{Block, ConvNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
@@ -120,6 +121,18 @@ impl Network {
     /// The network with this number of classes, at least 1.
     pub fn with_classes(self, classes: usize) -> VisionModel {
         PRESETS[self.place].1(classes)
+    }
+}
+
+impl Word for Network {
+    const WORDS: &'static [&'static str] = &Network::NAMES;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+
+    fn from_word(word: &str) -> Option<Network> {
+        Network::of(word)
     }
 }
 

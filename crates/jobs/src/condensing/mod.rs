@@ -1,0 +1,159 @@
+//! Condensation of a recipe's images: a few synthetic images of each class, in a folder of their own.
+//!
+//! [`condense`] reads the images of a recipe as bytes, plans the memory of the whole process, and makes synthetic
+//! images by [`lessen_condense::condensation`]. It leaves a [`CondensedFolder`], from which a condensation that was
+//! killed is resumed, and ends with the same bytes.
+
+mod arrays;
+mod check;
+mod course;
+mod evaluation;
+mod folder;
+mod judging;
+mod log;
+mod manifest;
+mod pace;
+mod pictures;
+mod planning;
+mod report;
+mod settings;
+mod start;
+
+pub(crate) use self::check::check;
+pub(crate) use self::evaluation::evaluate_whole;
+pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
+pub use self::folder::CondensedFolder;
+pub use self::manifest::Manifest;
+pub(crate) use self::planning::within;
+pub use self::report::Report;
+pub use self::settings::{check_no_condensation, network};
+pub(crate) use self::settings::{is_read, without_unread};
+pub use crate::job::{PreparedSource, RecipeImages};
+
+use self::check::check_classes;
+use self::course::Course;
+use self::folder::WORK;
+use self::log::Log;
+use self::planning::Job;
+use self::settings::{Iterations, check_network};
+use self::start::Start;
+use crate::job::{CHECKPOINT_MINUTES, Request};
+use crate::planning::memory_watch::MemoryWatch;
+use crate::training::checkpoint_clock::CheckpointClock;
+use crate::training::interrupt;
+use lessen_base::Result;
+use lessen_condense::{ImageSource, parameters};
+use lessen_nn::models::vision::VisionModel;
+use lessen_task::device::NewBackend;
+use lessen_task::folder::spent::Spent;
+use lessen_task::wording::{counted, report, show_duration, tell};
+use lessen_train::show_size;
+use std::time::Instant;
+
+/// Condenses the images of a recipe. Ctrl-C stops after the present update of the images; the iteration that it
+/// belongs to is then made anew by the next process.
+///
+/// # Errors
+/// A mistake in data, settings, checkpoint or folder, before any iteration; images that become infinite or NaN.
+pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
+    let begun = Instant::now();
+    let mut watch = MemoryWatch::begin();
+    let start = Start::of(request)?;
+    let images = RecipeImages::read(&start.config)?;
+    let manifest = start.manifest(&images)?;
+    let count = start.settings.per_class.saturating_mul(images.names.len());
+    if start.has_ended() {
+        let before = Spent::read(&start.folder()?.0.sessions());
+        report(&format!("{} has all of its iterations", start.out().display()));
+        return Ok(Report::new(start.out().to_path_buf(), &manifest, count, &before));
+    }
+    let network = network(&start.config, images.names.len())?;
+    check_network(&start.config, &network, images.train.shape())?;
+    check_classes(&start.config, &images, start.settings.per_class)?;
+    let (folder, guard) = start.folder()?;
+    let before = Spent::read(&folder.sessions());
+    let settings = start.settings_of(&images)?;
+    if guard.is_some() {
+        // From here on a process that is killed leaves a folder to resume.
+        folder.write_settings(&settings)?;
+    }
+    let job = Job {
+        network: &network,
+        source: &images.train,
+        settings: start.settings.clone(),
+        work: &folder.root().join(WORK),
+    };
+    let mut condensation = job.planned(start.config.run.budget, &mut watch, new_backend)?;
+    if let Some(checkpoint) = &start.checkpoint {
+        condensation.resume(checkpoint.done, &checkpoint.state)?;
+    }
+    interrupt::listen()?;
+    folder.remove_divergence()?;
+    folder.write_settings(&settings)?;
+    manifest.write(&folder.manifest_file())?;
+    folder.write_classes(&images.names)?;
+    images.preprocessing().save(folder.root())?;
+    folder.remove_pictures(|done| done <= start.done() && pictures::is_kept(done))?;
+    announce(&start, &manifest, &images, (&network, watch.account.total()))?;
+    images.remarks.iter().for_each(|remark| tell(remark));
+    let layers = (condensation.layers(), condensation.settings().updates);
+    let log = Log::open(&folder, (start.done(), manifest.iterations), layers)?;
+    let minutes = start.config.condense.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES);
+    let mut course = Course {
+        clock: CheckpointClock::new(minutes, start.checkpoint.is_some()),
+        iterations: start.iterations,
+        preprocessing: images.preprocessing(),
+        condensation,
+        folder,
+        guard,
+        manifest,
+        log,
+        watch,
+        begun,
+        before,
+        unsaved: None,
+        is_far: false,
+    };
+    let ending = course.run()?;
+    let spent = course.spent();
+    Ok(Report {
+        done: course.condensation.done(),
+        interrupted: ending.interrupted,
+        distances: ending.distances,
+        account: course.watch.account,
+        ..Report::new(start.out().to_path_buf(), &course.manifest, count, &spent)
+    })
+}
+
+/// Says what is about to be made, and in how much memory.
+fn announce(
+    start: &Start,
+    manifest: &Manifest,
+    images: &RecipeImages,
+    (network, peak): (&VisionModel, usize),
+) -> Result<()> {
+    let params = parameters(network, images.train.shape())?;
+    let params = params.iter().filter(|param| !param.is_buffer);
+    let elements: usize = params.map(|param| param.shape.iter().product::<usize>()).sum();
+    let setting = |name: &str| manifest.settings.get(name).map_or("", String::as_str);
+    let (per_class, classes) = (start.settings.per_class, images.names.len());
+    let long = match start.iterations {
+        Iterations::Count(0) => String::new(),
+        Iterations::Count(count) => format!(", {}", counted(count as u64, "iteration")),
+        Iterations::Minutes(minutes) => format!(", as many iterations as fill {}", show_duration(60.0 * minutes)),
+    };
+    let [height, width, channels] = images.train.shape();
+    report(&format!(
+        "{}: {} of {height} x {width} x {channels} of {} classes from {} by {}, {} with {elements} parameters{long}, \
+         peak memory {}, in {}",
+        start.config.recipe(),
+        counted((per_class * classes) as u64, "image"),
+        classes,
+        images.train.labels().len(),
+        setting("method"),
+        setting("network"),
+        show_size(peak),
+        start.out().display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! Runs of an experiment that are condensations: images are made, and judged by networks that learn from them.
+//!
+//! A folder of condensed images gets a file more, `evaluation.json`, with the accuracies after some of its iterations.
+
+use super::evaluation::Evaluation;
+use super::grid::{Grid, GridRun};
+use super::judgements::{JUDGEMENTS, Judgements, Stage};
+use super::measure::{ACCURACY, DISTANCE, ITERATION_TIME, Measure, Moment, PEAK, RELATIVE};
+use super::results::{State, read_json};
+use crate::condensing::{
+    CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole, is_read,
+};
+use crate::job::{CONDENSATION, Request};
+use crate::training::interrupt;
+use lessen_base::atomic::write_file;
+use lessen_base::{Error, Result};
+use lessen_condense::TrainingSettings;
+use lessen_task::device::NewBackend;
+use lessen_task::recipe::config::Config;
+use lessen_task::recipe::settings::Settings;
+use lessen_task::recipe::value::{Origin, SettingValue};
+use lessen_task::wording::tell;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Accuracies after whole training splits: of each run, and by what was trained.
+type Whole = (Vec<f64>, BTreeMap<String, f64>);
+
+/// The key of the number of outer iterations.
+const ITERATIONS: &str = "condense.iterations";
+
+/// Settings in which a folder may differ from the experiment: more iterations go on from the last ones.
+const FREE: [&str; 3] = [ITERATIONS, "data.held_out", "condense.checkpoint_minutes"];
+
+/// The file of the accuracies after whole training splits in the folder of an experiment.
+const WHOLE: &str = "whole.json";
+
+impl Evaluation {
+    /// Checks every run, and says how far each has got.
+    ///
+    /// # Errors
+    /// A mistake in the settings of a run, with its name; a measure that the runs do not have; a folder of other
+    /// settings, or one whose images were judged in another way.
+    pub(super) fn check(
+        &self,
+        grid: &Grid,
+        runs: &[GridRun],
+        (measures, recipe): (&[Measure], &Settings),
+        out: &Path,
+    ) -> Result<Vec<State>> {
+        let mut read = None;
+        let mut states = Vec::with_capacity(runs.len());
+        let mut last = 0;
+        for run in runs {
+            let in_run = |error: Error| error.at(format!("the run {}", grid.title(run.point, run.seed)));
+            check_read(recipe, &run.settings).map_err(in_run)?;
+            let (config, iterations) = check(&run.settings, &mut read).map_err(in_run)?;
+            let iterations = iterations.ok_or_else(|| {
+                in_run(Error::user(format!(
+                    "the number of iterations is not said, and runs that fill a time are not to be compared; set \
+                     {ITERATIONS}"
+                )))
+            })?;
+            last = last.max(iterations);
+            if let (Some(most), true) = (self.at.last(), iterations > 0)
+                && *most > iterations
+            {
+                return Err(in_run(Error::user(format!(
+                    "evaluation.at has {most}, and {}; leave it out",
+                    config.place(ITERATIONS)
+                ))));
+            }
+            states.push(self.state(&out.join(&run.folder), (&config, iterations))?);
+        }
+        if let (Some(_), [_, ..]) = (self.whole, &self.targets[..]) {
+            return Err(Error::user(
+                "evaluation.whole is of the network that was matched, and evaluation.network names others; leave one of \
+                 them out",
+            ));
+        }
+        for measure in measures {
+            self.check_measure(measure, last)?;
+        }
+        Ok(states)
+    }
+
+    /// Refuses a measure that no run has; the longest one has `last` iterations.
+    fn check_measure(&self, measure: &Measure, last: usize) -> Result<()> {
+        let name = &measure.name;
+        if measure.phase.is_some() || measure.length.is_some() {
+            return Err(Error::user(format!(
+                "the measure {name} has a phase or a length, which condensations do not have; leave them out"
+            )));
+        }
+        let relative = self.whole.map(|_| RELATIVE.to_string());
+        let own = [DISTANCE, ITERATION_TIME, PEAK].map(str::to_string);
+        let known: Vec<String> = self.accuracies().into_iter().chain(relative).chain(own).collect();
+        if !known.contains(&measure.value) {
+            let known = known.join(", ");
+            return Err(Error::user(format!(
+                "the measure {name} has the value '{}', which condensations do not record; there are {known}",
+                measure.value
+            )));
+        }
+        match measure.at {
+            Moment::Step(step) if measure.value.starts_with(ACCURACY) && !self.is_judged(step, last) => {
+                Err(Error::user(format!(
+                    "the measure {name} is after iteration {step}, when no image is judged; name it in evaluation.at"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_judged(&self, step: u64, last: usize) -> bool {
+        usize::try_from(step).is_ok_and(|step| step == last || self.at.contains(&step))
+    }
+
+    /// The numbers of iterations after which the images of a run are judged.
+    fn stages(&self, iterations: usize) -> Vec<usize> {
+        let before = self.at.iter().copied().filter(|at| *at < iterations);
+        before.chain([iterations]).collect()
+    }
+
+    /// How far the run in a folder has got.
+    fn state(&self, root: &Path, (config, iterations): (&Config, usize)) -> Result<State> {
+        if !CondensedFolder::is_at(root) {
+            lessen_task::folder::check_free(root)?;
+            return Ok(State::New);
+        }
+        let folder = CondensedFolder::open(root)?;
+        let found = folder.settings()?;
+        if let Some((key, old, new)) = found.difference(&config.settings, &FREE) {
+            return Err(Error::user(format!(
+                "the images in {} have {key} = {old}, and the experiment says {new}; remove that folder, or name another \
+                 for the experiment with --out",
+                root.display()
+            )));
+        }
+        if State::has_diverged(root) {
+            return Ok(State::Diverged);
+        }
+        let evaluated = Judgements::read(root)?;
+        let wanted = self.resolved();
+        let differs = |(name, value): &(&String, &String)| evaluated.settings.get(*name) != Some(value);
+        if let (false, Some((name, value))) = (evaluated.stages.is_empty(), wanted.iter().find(differs)) {
+            let remedy = if self.at.is_empty() {
+                format!("remove the file {JUDGEMENTS} there, so that they are judged anew")
+            } else {
+                "remove that folder, or name another for the experiment with --out".to_string()
+            };
+            return Err(Error::user(format!(
+                "the images in {} were judged with evaluation.{name} = {}, and the experiment says {value}; {remedy}",
+                root.display(),
+                evaluated.settings.get(name).map_or("nothing", String::as_str)
+            )));
+        }
+        let stages = self.stages(iterations);
+        let mut missing = stages.into_iter().filter(|stage| !evaluated.has(*stage));
+        let Some(first) = missing.next() else {
+            return Ok(State::Finished);
+        };
+        let done = if folder.has_manifest() {
+            folder.manifest()?.done
+        } else {
+            0
+        };
+        if done > first {
+            return Err(Error::user(format!(
+                "the images in {} are those after {done} iterations, and those after {first} were not judged; remove that \
+                 folder, or let the experiment have no such number in evaluation.at and {ITERATIONS}",
+                root.display()
+            )));
+        }
+        Ok(State::Broken)
+    }
+
+    /// Makes the images of a run and judges them; whether it was interrupted.
+    ///
+    /// # Errors
+    /// What condensations and evaluations refuse, but for a distance that is not finite.
+    pub(super) fn run(&self, settings: &Settings, root: &Path, new_backend: NewBackend<'_>) -> Result<bool> {
+        let mut evaluated = Judgements {
+            settings: self.resolved(),
+            ..Judgements::read(root)?
+        };
+        let (config, iterations) = check(settings, &mut None)?;
+        for stage in self.stages(iterations.unwrap_or(0)) {
+            if evaluated.has(stage) {
+                continue;
+            }
+            match condense(&stage_of(settings, root, stage)?, new_backend) {
+                Ok(report) if report.interrupted => return Ok(true),
+                Ok(_) => {}
+                Err(error) if State::has_diverged(root) => {
+                    tell(&format!("warning: {error}"));
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+            let begun = Instant::now();
+            let request = self.request(root, seed_of(settings), config.run.budget);
+            let found = match evaluate_condensed(&request, new_backend) {
+                Err(_) if interrupt::asked() => return Ok(true),
+                found => found?,
+            };
+            let networks = found.networks.into_iter().map(|network| network.networks);
+            evaluated.stages.push(Stage {
+                iterations: stage,
+                accuracies: self.accuracies().into_iter().zip(networks).collect(),
+            });
+            evaluated.seconds += begun.elapsed().as_secs_f64();
+            evaluated.write(root)?;
+        }
+        Ok(false)
+    }
+
+    fn request(&self, root: &Path, seed: u64, budget: Option<usize>) -> EvaluationRequest {
+        EvaluationRequest {
+            folders: vec![root.to_path_buf()],
+            data: None,
+            networks: self.targets.clone(),
+            count: self.networks,
+            epochs: self.epochs,
+            rate: self.rate,
+            augmentation: self.augmentation,
+            precision: self.precision,
+            whole_epochs: None,
+            budget,
+            seed,
+        }
+    }
+
+    /// The accuracies after whole training splits: of each run, with a sentence for the page on each that differs.
+    /// They are measured once and kept in the folder of the experiment.
+    ///
+    /// # Errors
+    /// What evaluations refuse.
+    pub(super) fn whole(&self, runs: &[&GridRun], out: &Path, new_backend: NewBackend<'_>) -> Result<Option<Whole>> {
+        let Some(epochs) = self.whole else { return Ok(None) };
+        let path = out.join(WHOLE);
+        let mut known: BTreeMap<String, f64> = match path.is_file() {
+            true => serde_json::from_value(read_json(&path)?).unwrap_or_default(),
+            false => BTreeMap::new(),
+        };
+        let (mut accuracies, mut used) = (Vec::new(), BTreeMap::new());
+        for run in runs {
+            let config = Config::new(run.settings.clone().with_absolute_paths())?;
+            let training = TrainingSettings {
+                epochs: Some(epochs),
+                precision: self.precision,
+                rate: self.rate.unwrap_or(TrainingSettings::default().rate),
+                ..TrainingSettings::default()
+            };
+            let name = self.name_of_whole(&config, epochs);
+            let accuracy = match known.get(&name) {
+                Some(accuracy) => *accuracy,
+                None => evaluate_whole(&config, (training, self.augmentation), new_backend)?,
+            };
+            if known.insert(name.clone(), accuracy).is_none() {
+                write_file(&path, format!("{}\n", json!(known)).as_bytes())?;
+            }
+            used.insert(name, accuracy);
+            accuracies.push(accuracy);
+        }
+        Ok(Some((accuracies, used)))
+    }
+
+    /// A training on a whole split in words.
+    fn name_of_whole(&self, config: &Config, epochs: usize) -> String {
+        let network = config.condense.network.map_or("convnet-3", |network| network.name());
+        let sizes = [("width", config.condense.width), ("depth", config.condense.depth)];
+        let sizes = sizes
+            .into_iter()
+            .filter_map(|(name, size)| Some(format!(" {name} {}", size?)));
+        let sizes: String = sizes.collect();
+        let data = config.data.path.as_deref().and_then(Path::file_name);
+        let data = data.map_or("data".into(), |name| name.to_string_lossy());
+        let resolved = self.resolved();
+        let rate = self
+            .rate
+            .map_or_else(String::new, |rate| format!(", learning rate {rate}"));
+        format!(
+            "{network}{sizes} on {data}, {epochs} epochs, augmentation {}, {}{rate}",
+            resolved["augment"], resolved["precision"]
+        )
+    }
+}
+
+/// Refuses a key of the experiment that no condensation reads.
+fn check_read(recipe: &Settings, own: &Settings) -> Result<()> {
+    let changes = recipe.changes(own);
+    match changes.iter().find(|(name, ..)| !is_read(name)) {
+        None => Ok(()),
+        Some((name, ..)) => Err(Error::user(format!(
+            "{} has no part in a condensation; leave it out",
+            own.place(name)
+        ))),
+    }
+}
+
+/// The condensation of a run up to a number of iterations: a new one, or one that goes on.
+fn stage_of(settings: &Settings, root: &Path, stage: usize) -> Result<Request> {
+    let up_to = |settings: &mut Settings| match stage {
+        0 => Ok(()),
+        _ => settings.set_at(
+            ITERATIONS,
+            SettingValue::Count(stage as u64),
+            Origin::Flag("evaluation.at".to_string()),
+        ),
+    };
+    if CondensedFolder::is_at(root) {
+        return Request::resume(CONDENSATION, root.to_path_buf(), None, up_to);
+    }
+    let mut settings = settings.clone();
+    up_to(&mut settings)?;
+    Ok(Request::new(settings, PathBuf::from(root)))
+}
+
+/// The seed of the images, which is that of the networks as well.
+fn seed_of(settings: &Settings) -> u64 {
+    match settings.get(super::grid::CONDENSATION_SEED) {
+        Some(SettingValue::Count(seed)) => *seed,
+        _ => 1,
+    }
+}

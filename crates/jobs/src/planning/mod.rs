@@ -1,0 +1,16 @@
+//! Planning the memory of a run: for each training phase, plans under which the whole process keeps to a budget, and
+//! the account of what it is going to allocate.
+//!
+//! Training and the forecast plan alike, so that a forecast announces what a run takes. The plans of a step say what
+//! states, constants and arena take; this module adds what else the process allocates.
+
+pub mod account;
+pub mod budget_search;
+pub mod joined;
+pub mod memory_watch;
+pub mod phase_work;
+pub mod process_baseline;
+mod program_size;
+pub mod remedies;
+pub mod session_account;
+pub mod steps;

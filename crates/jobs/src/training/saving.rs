@@ -1,0 +1,135 @@
+//! Saving of checkpoints, of the best model and of the model that a run results in.
+
+use super::Run;
+use lessen_base::Result;
+use lessen_base::atomic::{unwritable, write_folder};
+use lessen_task::folder::manifest::{BEST, Best, Manifest, STATE, Waiting, write_best};
+use lessen_task::folder::spent::Spent;
+use lessen_task::task::evaluation::Scores;
+use lessen_task::task::model;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+impl Run {
+    /// Saves the model as the best one, if its scores are the best. Where saving fails, the best model stays the one
+    /// before.
+    pub(super) fn keep_best(&mut self, step: u64, scores: &Scores) {
+        let score = scores.deciding(self.phase.task.config().train.best.as_deref());
+        if self.best.as_ref().is_none_or(|best| score.gain() > best.gain()) {
+            let best = Best {
+                step,
+                score: score.value,
+                is_error: score.is_error,
+                phase: self.phase.task.config().phase.clone(),
+            };
+            match self.save_model(&self.folder.best(), Some(&best)) {
+                Ok(()) => self.best = Some(best),
+                Err(error) => self.log.note(&format!(
+                    "warning: the best model, that after step {step}, is not saved: {error}"
+                )),
+            }
+        }
+    }
+
+    /// Counts the evaluations since the best one. After `train.patience` of them, the training phase ends.
+    pub(super) fn wait(&mut self, scores: &Scores) {
+        let train = &self.phase.task.config().train;
+        if train.patience == 0 {
+            return;
+        }
+        let score = scores.deciding(train.best.as_deref()).gain();
+        let waiting = match self.waiting {
+            Some(waiting) if score <= waiting.score => Waiting {
+                evaluations: waiting.evaluations + 1,
+                ..waiting
+            },
+            _ => Waiting { score, evaluations: 0 },
+        };
+        self.stopped = waiting.evaluations >= train.patience;
+        self.waiting = Some(waiting);
+    }
+
+    /// Saves a checkpoint. Where saving fails, training goes on; the run ends with the error unless a later checkpoint
+    /// is saved.
+    pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
+        let broken = self.trainer.broken_parameter()?.map(str::to_string);
+        if let Some(name) = broken {
+            return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
+        }
+        let begun = Instant::now();
+        self.unsaved = self.save_checkpoint(step).err();
+        self.clock.tried(begun.elapsed());
+        if let Some(error) = &self.unsaved {
+            let newest = self.folder.checkpoints().newest().ok().and_then(|newest| newest.whole);
+            let newest = newest.map_or("there is none".to_string(), |(path, _)| {
+                format!("{} is the last good one", path.display())
+            });
+            self.log.note(&format!(
+                "warning: the checkpoint after step {step} is not saved, training goes on: {error}; {newest}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn save_checkpoint(&mut self, step: u64) -> Result<()> {
+        self.log.sync()?;
+        let train = &self.phase.task.config().train;
+        let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
+        let mut manifest = Manifest::new(step, self.phase.steps.total, self.data);
+        manifest.phase = self.phase.mark();
+        manifest.inputs = self.inputs.clone();
+        (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
+        (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
+        self.folder.checkpoints().save(manifest, train.keep, |aside| {
+            model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
+            self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
+        })?;
+        self.spent().write(&self.folder.sessions())
+    }
+
+    /// Time and memory of all sessions of the run up to now.
+    pub(super) fn spent(&self) -> Spent {
+        self.timing.spent(self.watch.peak(self.peak()), self.watch.resident())
+    }
+
+    /// The error of the newest checkpoint, if it could not be saved.
+    pub(super) fn check_saved(&self) -> Result<()> {
+        let done = self.trainer.done();
+        self.unsaved.clone().map_or(Ok(()), |error| {
+            Err(error.at(format!("the last checkpoint, after step {done}, is not saved")))
+        })
+    }
+
+    /// Saves model and tokenizer, and the best evaluation if they belong to it.
+    fn save_model(&mut self, dir: &Path, best: Option<&Best>) -> Result<()> {
+        write_folder(dir, |aside| {
+            model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
+            best.map_or(Ok(()), |best| write_best(aside, best))
+        })
+    }
+
+    /// Whether the run results in its best model: where the recipe names a score for that, or a patience.
+    pub(super) fn yields_best(&self) -> bool {
+        let train = &self.phase.task.config().train;
+        self.best.is_some() && self.folder.best().is_dir() && (train.best.is_some() || train.patience > 0)
+    }
+
+    /// Saves the model that the run results in.
+    pub(super) fn save_result(&mut self) -> Result<()> {
+        let (best, model) = (self.folder.best(), self.folder.model());
+        if !self.yields_best() {
+            return self.save_model(&model, None);
+        }
+        let unreadable = |error| unwritable(&model, &error);
+        write_folder(&model, |aside| {
+            for entry in fs::read_dir(&best).map_err(unreadable)? {
+                let name = entry.map_err(unreadable)?.file_name();
+                if name != BEST {
+                    fs::copy(best.join(&name), aside.join(&name)).map_err(unreadable)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! A run knows its device by the trait alone: a whole recipe, resumed and asked, works on one that shares no code with
+//! the CPU, and computes the same.
+
+use lessen_cpu::CpuBackend;
+use lessen_device::{Backend, ReferenceBackend};
+use lessen_jobs::training::{Request, train};
+use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
+use lessen_task::device::NewBackend;
+use lessen_task::folder::WhichModel;
+use lessen_task::recipe;
+use lessen_task::recipe::settings::Settings;
+use std::path::Path;
+
+fn tiny_adder() -> Settings {
+    let mut settings = recipe::load("adder").unwrap();
+    for flag in [
+        "model.layers=1",
+        "model.width=8",
+        "model.heads=2",
+        "model.ffn=16",
+        "model.dropout=0.1",
+        "train.batch=64",
+        "train.accumulate=2",
+        "train.steps=3",
+        "train.lr=0.01",
+        "train.warmup=2",
+        "optimizer.kind=sgd",
+    ] {
+        settings.set_flag(flag).unwrap();
+    }
+    settings
+}
+
+/// Trains three steps, resumes up to the fifth, and evaluates: all losses, and the answer to a sum.
+fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
+    train(&Request::new(tiny_adder(), out.to_path_buf()), backend).unwrap();
+    let longer = Request::resume(out.to_path_buf(), Some("adder"), |settings| {
+        settings.set_flag("train.steps=5")
+    });
+    let report = train(&longer.unwrap(), backend).unwrap().to_json();
+    let mut losses: Vec<f64> = report["loss_history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|loss| loss.as_f64().unwrap())
+        .collect();
+    assert_eq!(losses.len(), 5);
+    let run = SavedRun::open(out, WhichModel::Last, AdapterOptions::default(), backend).unwrap();
+    let scores = run.evaluate(None, None).unwrap().scores;
+    assert_eq!(Some(scores.loss), report["dev_loss"].as_f64());
+    losses.push(scores.loss);
+    match run.predict("123+456").unwrap() {
+        Prediction::Sum(sum) => (losses, sum),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_recipe_runs_and_resumes_on_the_reference_evaluator_with_the_losses_of_the_cpu() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = || Ok(Box::new(CpuBackend::new(1)?) as Box<dyn Backend>);
+    let reference = || Ok(Box::new(ReferenceBackend::default()) as Box<dyn Backend>);
+    let (found, answer) = run_on(&reference, &dir.path().join("reference"));
+    let (expected, cpu_answer) = run_on(&cpu, &dir.path().join("cpu"));
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((found - expected).abs() <= 1e-5 * expected, "{found} for {expected}");
+    }
+    assert!(answer.starts_with("123+456=") && cpu_answer.starts_with("123+456="));
+}

@@ -1,0 +1,87 @@
+//! Asking a model questions about texts.
+
+use super::SavedRun;
+use super::logits::Logits;
+use crate::cut_texts::CutTexts;
+use lessen_base::{Error, Result};
+use lessen_data::labelled::Columns;
+use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
+use lessen_nn::Task;
+use lessen_task::goal::logits::not_finite;
+use std::sync::Arc;
+
+/// A model that finds answers in texts, on a device.
+pub struct Answerer<'a> {
+    run: &'a SavedRun<'a>,
+    logits: Logits,
+    cut: CutTexts,
+}
+
+impl SavedRun<'_> {
+    /// The model on a device, to be asked questions about texts.
+    ///
+    /// # Errors
+    /// A model that finds no answers, and one that cannot be read.
+    pub fn answerer(&self) -> Result<Answerer<'_>> {
+        if self.saved.model.task() != Task::QuestionAnswering {
+            return Err(Error::user(format!(
+                "{} finds no answers in texts; name a model for question answering",
+                self.source().display()
+            )));
+        }
+        Ok(Answerer {
+            run: self,
+            logits: Logits::new(self.session()?),
+            cut: self.uncut_texts(),
+        })
+    }
+
+    /// The columns of questions and contexts in files with named columns: `question` and `context`, unless the settings
+    /// name others.
+    pub fn columns_of_questions(&self) -> Columns {
+        let Columns { text, text_pair, .. } = self.columns();
+        Columns {
+            text: text.or(Some("question".to_string())),
+            text_pair: text_pair.or(Some("context".to_string())),
+            ..Columns::default()
+        }
+    }
+}
+
+impl Answerer<'_> {
+    /// How many questions are best asked at once.
+    pub fn at_once(&self) -> usize {
+        self.run.config.train.batch.saturating_mul(16).min(4096)
+    }
+
+    /// How many of the questions were cut, which may take half of the `data.max_length` tokens of a window.
+    pub fn cut_texts(&self) -> CutTexts {
+        self.cut
+    }
+
+    /// Answers questions, in balanced batches of at most `train.batch` windows; the answers in order. Of a question for
+    /// which the model has numbers that are NaN or infinite, the answer is an error.
+    ///
+    /// # Errors
+    /// A text that cannot be encoded, and windows without room for one.
+    pub fn ask(&mut self, questions: Arc<Questions>) -> Result<Vec<Result<FoundAnswer>>> {
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (config, saved) = (&self.run.config, &self.run.saved);
+        let batching = Batching::Examples(config.train.batch);
+        let tokenizer = saved.reader.tokenizer()?;
+        let source = QuestionBatches::new(questions, tokenizer, config.asking(), batching, Order::InOrder)?
+            .with_balanced_evaluations();
+        source.cut_texts().into_iter().for_each(|counts| self.cut.add(counts));
+        let mut answers = Answers::new(&source);
+        for index in 0..source.eval_batches() {
+            let batch = source.eval_batch(index)?;
+            answers.add(index, &self.logits.of(&saved.model, &batch)?);
+        }
+        let found = answers.found().zip(answers.not_finite());
+        Ok(found
+            .map(|(answer, number)| number.map_or(Ok(answer), |number| Err(not_finite(number))))
+            .collect())
+    }
+}

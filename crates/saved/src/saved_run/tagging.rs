@@ -1,0 +1,128 @@
+//! Asking a model about the words of sentences.
+
+use super::SavedRun;
+use super::logits::Logits;
+use lessen_base::{Error, Result};
+use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
+use lessen_nn::Task;
+use lessen_task::goal::logits::{check_finite, largest, softmax};
+
+/// The tags of a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tags {
+    /// The tag of each word; none for a word without a token, such as a sign that the tokenizer leaves out.
+    pub words: Vec<Option<WordTag>>,
+    /// The entities, where the classes are parts of such.
+    pub spans: Vec<TaggedSpan>,
+}
+
+/// The tag of a word, from its first token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WordTag {
+    /// The number of the most likely class.
+    pub class: usize,
+    /// The probabilities of all classes.
+    pub probabilities: Vec<f64>,
+}
+
+/// An entity in a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaggedSpan {
+    /// Its type, and its words.
+    pub entity: EntitySpan,
+    /// The mean of the probabilities of its words' classes.
+    pub probability: f64,
+}
+
+/// A model that tells classes of words apart, on a device.
+pub struct Tagger<'a> {
+    run: &'a SavedRun<'a>,
+    logits: Logits,
+}
+
+impl SavedRun<'_> {
+    /// The model on a device, to be asked about words.
+    ///
+    /// # Errors
+    /// A model that does not tell classes of words apart, and one that cannot be read.
+    pub fn tagger(&self) -> Result<Tagger<'_>> {
+        if !matches!(self.saved.model.task(), Task::TokenClassification { .. }) {
+            return Err(Error::user(format!(
+                "{} does not tell classes of words apart; name a model for token classification",
+                self.source().display()
+            )));
+        }
+        Ok(Tagger {
+            run: self,
+            logits: Logits::new(self.session()?),
+        })
+    }
+}
+
+impl Tagger<'_> {
+    /// How many sentences are best asked about at once.
+    pub fn at_once(&self) -> usize {
+        self.run.config.train.batch.saturating_mul(16).min(4096)
+    }
+
+    /// Tags sentences of words, in balanced batches of at most `train.batch`; the tags in order. Sentences beyond
+    /// `data.max_length` tokens are cut into parts. Of a sentence for which the model has numbers that are NaN or
+    /// infinite, the answer is an error.
+    ///
+    /// # Errors
+    /// A text that cannot be encoded.
+    pub fn tag(&mut self, sentences: &[Vec<String>]) -> Result<Vec<Result<Tags>>> {
+        if sentences.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (config, saved) = (&self.run.config, &self.run.saved);
+        let (length, most) = (config.data.max_length, config.train.batch);
+        let source = TaggedBatches::in_parts(sentences, saved.reader.tokenizer()?, length, most)?;
+        let untagged = sentences.iter().map(|words| Ok(vec![None; words.len()]));
+        let mut found: Vec<Result<Vec<Option<WordTag>>>> = untagged.collect();
+        for index in 0..source.eval_batches() {
+            let batch = source.eval_batch(index)?;
+            let logits = self.logits.of(&saved.model, &batch)?;
+            let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
+            let (numbers, segments) = (ints("labels"), ints("segments"));
+            let sentence_of = source.sentences_of(index);
+            let rows = logits.chunks_exact((logits.len() / numbers.len().max(1)).max(1));
+            for ((&word, &segment), logits) in numbers.iter().zip(segments).zip(rows) {
+                if word == IGNORE {
+                    continue;
+                }
+                let sentence = &mut found[sentence_of[segment as usize]];
+                match (check_finite(logits), sentence.as_mut()) {
+                    (Err(error), _) => *sentence = Err(error),
+                    (Ok(()), Ok(words)) => {
+                        words[word as usize] = Some(WordTag {
+                            class: largest(logits, 1)[0] as usize,
+                            probabilities: softmax(logits),
+                        });
+                    }
+                    (Ok(()), Err(_)) => {}
+                }
+            }
+        }
+        let names = self.run.labels();
+        Ok(found.into_iter().map(|words| Ok(tags(words?, names))).collect())
+    }
+}
+
+/// The tags of a sentence, with entities where the classes are parts of such.
+fn tags(words: Vec<Option<WordTag>>, names: &[String]) -> Tags {
+    let mut spans = Vec::new();
+    if are_entities(names) {
+        let name = |word: &Option<WordTag>| word.as_ref().map_or("O", |word| names[word.class].as_str());
+        let found = entity_spans(&words.iter().map(name).collect::<Vec<_>>());
+        spans.extend(found.into_iter().map(|entity| {
+            let own = words[entity.words.clone()].iter().flatten();
+            let shares: Vec<f64> = own.map(|word| word.probabilities[word.class]).collect();
+            TaggedSpan {
+                probability: shares.iter().sum::<f64>() / shares.len() as f64,
+                entity,
+            }
+        }));
+    }
+    Tags { words, spans }
+}

@@ -1,0 +1,262 @@
+//! From settings to the checked [`Config`] of a training phase.
+
+use super::checks::check;
+use super::config::Config;
+use super::optimizer;
+use super::settings::Settings;
+use lessen_base::Result;
+
+impl Config {
+    /// Reads the settings of a training phase, or of a recipe without phases.
+    ///
+    /// # Errors
+    /// Settings that do not go together.
+    pub fn of(settings: Settings, phase: Option<&str>) -> Result<Config> {
+        let keys = settings.keys()?;
+        let optimizer = optimizer::config(&keys.optimizer, keys.train.weight_decay);
+        let config = Config {
+            phase: phase.map(str::to_string),
+            run: keys.run,
+            model: keys.model,
+            data: keys.data,
+            image: keys.image,
+            train: keys.train,
+            optimizer,
+            lora: keys.lora,
+            record: keys.record,
+            condense: keys.condense,
+            search: keys.search,
+            placement: keys.optimizer.placement,
+            is_whole: false,
+            spares_training: false,
+            settings,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks again that the settings go together, since a caller of the library may have changed them.
+    ///
+    /// # Errors
+    /// The first key that does not go with the others.
+    pub fn check(&self) -> Result<()> {
+        check(self)
+    }
+
+    /// Whether the recipe names data, or makes its own.
+    pub fn has_data(&self) -> bool {
+        self.data.path.is_some() || !self.data.format.format().is_in_files()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recipe::config::Config;
+    use crate::recipe::keys::Key;
+    use crate::recipe::keys::{KEYS, Keys, Transformer};
+    use crate::recipe::settings::Settings;
+    use crate::recipe::value::{SettingValue, ValueKind};
+    use lessen_base::Result;
+    use lessen_base::word::Word;
+    use lessen_nn::OptimizerConfig;
+    use lessen_nn::{Activation, LrScheduleKind};
+
+    fn config(text: &str) -> Result<Config> {
+        let mut settings = Settings::parse(text, "mine.toml").unwrap();
+        settings.set_flag("run.recipe=mine").unwrap();
+        Config::new(settings)
+    }
+
+    #[test]
+    fn a_share_of_all_steps_only_rises() {
+        for kind in LrScheduleKind::ALL {
+            let train = format!("train = {{ lr = 0.5, schedule = \"{kind}\", warmup = 1.0 }}");
+            let config = config(&format!("{train}\ndata.format = \"text\"")).unwrap();
+            let schedule = config.schedule(4);
+            schedule.check().unwrap();
+            let rates: Vec<f64> = (0..4).map(|step| schedule.lr(step)).collect();
+            assert!(rates.windows(2).all(|pair| pair[0] < pair[1]), "{kind}: {rates:?}");
+        }
+    }
+
+    #[test]
+    fn settings_become_a_config() {
+        let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
+        let config = config(text).unwrap();
+        assert_eq!(
+            (config.train.lr, config.train.schedule),
+            (0.5, LrScheduleKind::OneCycle)
+        );
+        assert_eq!(
+            config.optimizer,
+            OptimizerConfig::Sgd {
+                momentum: 0.9,
+                nesterov: false,
+                weight_decay: 0.0
+            }
+        );
+        assert_eq!(
+            (config.model.kind, config.model.dropout),
+            (Transformer::Gpt2.into(), None)
+        );
+        assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
+        assert_eq!(config.model.activation, None);
+        let config = self::config(&format!("{text}\nmodel.activation = \"helu:0.05\"")).unwrap();
+        assert_eq!(config.model.activation, Some(Activation::Helu(0.05)));
+    }
+
+    #[test]
+    fn every_word_of_a_choice_is_read_as_itself_and_other_words_are_refused() {
+        for key in KEYS {
+            let ValueKind::Choice(words) = key.kind else { continue };
+            let read = |word: &'static str| {
+                let value = SettingValue::Text(word.to_string());
+                let settings = Settings::parse("", "mine.toml").unwrap();
+                let keys = Keys::read(|name| {
+                    if name == key.name {
+                        Some(&value)
+                    } else {
+                        settings.get(name)
+                    }
+                })?;
+                Ok::<_, &Key>(match key.name {
+                    "model.kind" => keys.model.kind.word(),
+                    "model.position" => keys.model.position.map_or("", Word::word),
+                    "model.batch_norm" => keys.model.batch_norm.map_or("", Word::word),
+                    "model.norm" => keys.model.norm.map_or("", Word::word),
+                    "data.format" => keys.data.format.word(),
+                    "data.problem" => keys.data.problem.map_or("", Word::word),
+                    "data.documents" => keys.data.documents.word(),
+                    "run.cost" => keys.run.cost.map_or("", Word::word),
+                    "condense.network" => keys.condense.network.map_or("", Word::word),
+                    "condense.method" => keys.condense.method.map_or("", Word::word),
+                    "condense.level" => keys.condense.level.map_or("", Word::word),
+                    "condense.start" => keys.condense.start.map_or("", Word::word),
+                    "search.method" => keys.search.method.map_or("", Word::word),
+                    "search.space" => keys.search.space.map_or("", Word::word),
+                    "search.cost" => keys.search.cost.map_or("", Word::word),
+                    "search.cost_gradient" => keys.search.cost_gradient.map_or("", Word::word),
+                    "search.spread" => keys.search.spread.map_or("", Word::word),
+                    "search.precision" => keys.search.precision.map_or("", Word::word),
+                    "condense.precision" => keys.condense.precision.map_or("", Word::word),
+                    "train.schedule" => keys.train.schedule.word(),
+                    "train.precision" => keys.train.precision.word(),
+                    "train.save_dtype" => keys.train.save_dtype.word(),
+                    "optimizer.kind" => keys.optimizer.kind.word(),
+                    "record.split" => keys.record.split.word(),
+                    "optimizer.placement" => keys.optimizer.placement.word(),
+                    other => panic!("{other} has no line in this test"),
+                })
+            };
+            for word in words {
+                assert_eq!(read(word).unwrap(), *word, "{}", key.name);
+            }
+            assert_eq!(read("nonsense").unwrap_err().name, key.name);
+        }
+    }
+
+    #[test]
+    fn the_adder_has_a_length_of_its_own() {
+        let own = config("data.format = \"adder\"").unwrap();
+        assert_eq!(own.data.max_length, lessen_data::adder::LENGTH);
+        // What is written is what was used, and is read back.
+        assert_eq!(
+            Config::new(Settings::parse(&own.settings.to_toml(), "x").unwrap())
+                .unwrap()
+                .data,
+            own.data
+        );
+        assert_eq!(
+            config("data.format = \"adder\"\ndata.max_length = 12")
+                .unwrap_err()
+                .to_string(),
+            "mine.toml line 2: data.max_length = 12 cannot change the adder, whose examples have 11 tokens; leave it out"
+        );
+    }
+
+    #[test]
+    fn settings_that_do_not_go_together_are_refused() {
+        let message = |text: &str| {
+            config(&format!("data.format = \"text\"\n{text}"))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            message("model.heads = 3"),
+            "mine.toml line 2: model.heads = 3 does not divide model.width = 128; choose a divisor"
+        );
+        assert!(message("model.dropout = 1").starts_with("mine.toml line 2: model.dropout = 1 would drop"));
+        let kinds = "cannot learn data.format = text; choose gpt2 or llama or gpt_neox or gptj";
+        assert!(message("model.kind = \"bert\"").ends_with(kinds));
+        for (key, most) in [
+            ("model.layers", 1 << 10),
+            ("model.classes", 1 << 16),
+            ("train.accumulate", 1 << 16),
+            ("model.ffn", 1 << 28),
+            ("model.vocab", 1 << 28),
+            ("data.max_length", 1 << 28),
+            ("train.batch", 1 << 28),
+        ] {
+            assert_eq!(
+                message(&format!("{key} = {}", most + 1)),
+                format!(
+                    "mine.toml line 2: {key} = {} is more than Lessen can do; choose at most {most}",
+                    most + 1
+                )
+            );
+        }
+        assert_eq!(
+            message("data.held_out = 0"),
+            "mine.toml line 2: data.held_out = 0 leaves nothing to validate with; choose a number between 0 and 1, \
+             such as 0.1"
+        );
+        assert!(message("data.held_out = 1").contains("data.held_out = 1 leaves nothing to learn from"));
+        assert!(message("optimizer.beta2 = 1").contains("would never learn"));
+    }
+
+    #[test]
+    fn a_recipe_that_says_neither_model_nor_data_is_told_what_it_lacks() {
+        let message = |text: &str| config(text).unwrap_err().to_string();
+        assert_eq!(
+            message(""),
+            "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
+             masked, tagged, squad, table, images"
+        );
+        assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
+        assert_eq!(
+            message("data.format = \"glue\""),
+            "the recipe mine has no model.kind; say what learns it with model.kind, one of bert, \
+             roberta, distilbert, mpnet, encoder, linear"
+        );
+    }
+
+    #[test]
+    fn fields_that_a_caller_has_changed_are_checked_again() {
+        let changed = |change: fn(&mut Config)| {
+            let mut config = config("data.format = \"text\"").unwrap();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert_eq!(
+            changed(|config| config.train.accumulate = 0),
+            "train.accumulate = 0 is too small; choose at least 1"
+        );
+        assert_eq!(
+            changed(|config| config.model.heads = 0),
+            "model.heads = 0 is too small; choose at least 1"
+        );
+        assert_eq!(
+            changed(|config| config.train.lr = f64::NAN),
+            "train.lr = NaN is out of range; choose a finite number, at least 0"
+        );
+        assert_eq!(
+            changed(|config| config.train.clip_norm = -1.0),
+            "train.clip_norm = -1 is out of range; choose a finite number, at least 0"
+        );
+        assert_eq!(
+            changed(|config| config.model.dropout = Some(f64::NAN)),
+            "model.dropout = NaN is out of range; choose a number from 0 to 1"
+        );
+        assert!(changed(|config| config.train.ema = 1.0).contains("never move from the first average"));
+    }
+}

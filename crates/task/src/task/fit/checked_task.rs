@@ -1,0 +1,209 @@
+//! A task whose settings, data and model go together.
+
+use crate::generation_config::GenerationConfig;
+use crate::goal::{Goal, SharedGoal};
+use crate::recipe::config::Config;
+use crate::task::evaluation;
+use crate::task::fine_tuning::FineTuning;
+use crate::task::first_weights::Origin;
+use crate::task::recording;
+use crate::task::shapes::Shapes;
+use crate::task::task_data::TaskData;
+use lessen_base::{Error, Result};
+use lessen_compile::Policy;
+use lessen_data::Source;
+use lessen_graph::Tensor;
+use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
+use lessen_train::{StepGraphs, TrainerOptions};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Goal, data and model of a recipe that go together. Only [`CheckedTask::assemble`] and [`CheckedTask::later`] make
+/// one, so that no check can be left out.
+pub struct CheckedTask {
+    pub(super) config: Config,
+    pub(super) goal: SharedGoal,
+    pub(super) model: Model,
+    /// The folder that the model was read from, where a run has saved it.
+    pub(super) saved: Option<PathBuf>,
+    pub(super) fine_tuning: FineTuning,
+    /// How the model that it starts from continues texts, where its folder says so.
+    pub(super) generation: Option<GenerationConfig>,
+    /// The data; none where the recipe names none.
+    pub(super) data: Option<TaskData>,
+}
+
+impl CheckedTask {
+    /// The recipe.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The goal: what the model learns.
+    pub fn goal(&self) -> &dyn Goal {
+        self.goal.as_ref()
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// How labels count, and which parameters are trained.
+    pub fn fine_tuning(&self) -> &FineTuning {
+        &self.fine_tuning
+    }
+
+    /// All parameters in order of first use, the parameters of adapters among them.
+    pub fn parameters(&self) -> Vec<ParamSpec> {
+        self.model.parameters_with(self.fine_tuning.lora.as_ref())
+    }
+
+    /// The settings by which the model continues texts; none for a model that does not continue texts.
+    pub fn generation(&self) -> Option<GenerationConfig> {
+        self.model.decoder()?;
+        Some(
+            self.generation
+                .clone()
+                .unwrap_or_else(|| GenerationConfig::of(&self.model)),
+        )
+    }
+
+    /// The data.
+    ///
+    /// # Errors
+    /// A recipe that names none.
+    pub fn data(&self) -> Result<&TaskData> {
+        self.data.as_ref().ok_or_else(|| {
+            Error::user(format!(
+                "the recipe {} needs data; name its file or folder with --data",
+                self.config.recipe()
+            ))
+        })
+    }
+
+    /// The batches of the training split.
+    ///
+    /// # Errors
+    /// Data that is not named, or does not fit the tokenizer or the sizes.
+    pub fn training(&self) -> Result<Arc<dyn Source>> {
+        let data = self.data()?;
+        data.corpus().training(&self.config, &data.reader)
+    }
+
+    /// The batches of a split, each example once.
+    ///
+    /// # Errors
+    /// As [`CheckedTask::training`], and a split that the data does not have.
+    pub fn evaluation(&self, split: &str) -> Result<Arc<dyn Source>> {
+        let data = self.data()?;
+        data.corpus().evaluation(&self.config, &data.reader, split)
+    }
+
+    /// Whether the recipe names data.
+    pub fn has_data(&self) -> bool {
+        self.data.is_some()
+    }
+
+    /// Whether it has the batches of another task on the same data.
+    pub fn has_batches_of(&self, other: &CheckedTask) -> bool {
+        let of = |task: &CheckedTask| {
+            let (train, data) = (&task.config.train, &task.config.data);
+            let masking = (data.mask, data.lines);
+            (
+                task.config.image.clone(),
+                task.config.batching(),
+                data.stride,
+                train.seed,
+                data.max_length,
+                data.shuffle,
+                data.documents,
+                masking,
+            )
+        };
+        of(self) == of(other)
+    }
+
+    /// The largest layouts that its batches can have, whatever its data.
+    pub fn assumed_shapes(&self) -> Shapes {
+        let format = self.config.data.format.format();
+        let [train, dev] = format.assumed_shapes(&self.config, &self.model);
+        let train = match &self.data {
+            Some(data) => data.corpus().training_shape(train),
+            None => train,
+        };
+        Shapes {
+            train,
+            dev,
+            first_dev: dev,
+        }
+    }
+
+    /// The largest layouts of the task's batches: of the batches for the training steps `steps`, and of all evaluation
+    /// batches.
+    pub fn shapes_of(&self, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
+        Shapes::of(self.assumed_shapes(), training, dev, steps)
+    }
+
+    /// The options of a trainer for `steps` steps.
+    pub fn options(&self, steps: u64) -> TrainerOptions {
+        let train = &self.config.train;
+        TrainerOptions {
+            optimizer: self.config.optimizer,
+            schedule: self.config.schedule(steps),
+            groups: Vec::new(),
+            schedule_start: 0,
+            joined: Joined::new(),
+            joined_at: Default::default(),
+            frozen: train.freeze.clone().unwrap_or_default(),
+            lora: self.fine_tuning.lora.clone(),
+            no_decay: train.no_decay.clone().unwrap_or_default(),
+            layer_decay: (train.layer_decay < 1.0).then_some(train.layer_decay),
+            ema: (train.ema > 0.0).then_some(train.ema),
+            seed: train.seed,
+            clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
+            accumulate: train.accumulate,
+            norm: self.model.norm(),
+            placement: self.config.placement,
+            precision: self.config.train.precision,
+            policy: Policy::default(),
+            allowed_error: train.allow_error,
+            cost: self.config.cost_model(false),
+            budget: self.config.run.budget,
+        }
+    }
+
+    /// The graphs of training on the largest batches: the step, and as its functions the evaluation and what records
+    /// statistics.
+    ///
+    /// # Errors
+    /// An evaluation with parameters that the step does not have; nothing to record of what is asked for.
+    pub fn graphs(&self, options: &TrainerOptions, shapes: Shapes) -> Result<StepGraphs> {
+        let graphs = StepGraphs::new(options, |cx| self.loss(cx, shapes.train))?.with_shape(shapes.train);
+        let graphs = graphs.with_function(|cx| evaluation::trace(cx, &self.model, self.goal(), shapes.dev))?;
+        recording::add(graphs, &self.config, shapes, |cx, shape| self.loss(cx, shape))
+    }
+
+    /// The loss of a batch of this layout.
+    pub fn loss<'g>(&self, cx: &Context<'g>, shape: BatchShape) -> Tensor<'g> {
+        let cx = cx.with_criterion(&self.fine_tuning.criterion);
+        self.model.forward(&cx, shape).loss
+    }
+
+    /// Where the first weights of training come from.
+    pub fn origin(&self) -> Origin<'_> {
+        match (&self.saved, self.config.init()) {
+            // A checkpoint has only what is trained beside the weights that stay as they are.
+            (Some(_), Some(init)) if self.fine_tuning.lora.is_some() => Origin::Init(init),
+            (Some(dir), _) => Origin::Saved(dir),
+            (None, Some(init)) => Origin::Init(init),
+            (None, None) => Origin::Seed,
+        }
+    }
+
+    /// The folder that the first weights come from, unless they are drawn.
+    pub fn source_of_weights(&self) -> Option<&Path> {
+        self.saved.as_deref().or(self.config.model.init.as_deref())
+    }
+}
