@@ -7,6 +7,8 @@
 
 mod choice;
 mod condensation;
+#[cfg(test)]
+mod picture_tests;
 mod search;
 
 use crate::experiment::of_seed;
