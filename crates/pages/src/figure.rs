@@ -26,7 +26,9 @@ pub struct Line {
     pub name: String,
     /// The number of its colour.
     pub colour: usize,
+    /// How it is drawn.
     pub look: Look,
+    /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
     /// Whether its values are shown where the pointer is.
     pub told: bool,
@@ -37,6 +39,7 @@ pub struct Line {
 pub struct Figure {
     /// A name that no other figure of the page has.
     pub id: String,
+    /// Its title.
     pub title: String,
     /// The unit of the values; empty for plain numbers.
     pub unit: String,
@@ -48,6 +51,7 @@ pub struct Figure {
     pub reach: (Vec<f64>, Vec<f64>),
     /// Whether values are on a logarithmic axis.
     pub log: bool,
+    /// Its lines.
     pub lines: Vec<Line>,
     /// Vertical lines with names, such as the first steps of training phases.
     pub marks: Vec<(f64, String)>,
@@ -57,7 +61,9 @@ pub struct Figure {
 
 /// The axes of a plot.
 pub struct Axes {
+    /// The horizontal one.
     pub x: Scale,
+    /// The vertical one.
     pub y: Scale,
 }
 
@@ -78,14 +84,21 @@ impl Axes {
 
 /// The parts of a plot that [`frame`] puts together.
 pub struct Frame<'a> {
+    /// A name that no other figure of the page has.
     pub id: &'a str,
+    /// Its title.
     pub title: &'a str,
+    /// The unit of the values.
     pub unit: &'a str,
+    /// A remark under the title.
     pub note: &'a str,
+    /// The name of the horizontal axis.
     pub along: &'a str,
+    /// The axes.
     pub axes: &'a Axes,
     /// The legend: names, and as HTML the [`key`] of each.
     pub legend: &'a [(String, String)],
+    /// Vertical lines with names.
     pub marks: &'a [(f64, String)],
     /// The drawing, as SVG.
     pub drawing: &'a str,

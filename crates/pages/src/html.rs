@@ -117,7 +117,7 @@ pub fn document(kind: &str, title: &str, notes: &[String], sections: &str) -> St
 }
 
 /// JSON that may stand within a script element: no end of the element can be in it.
-pub fn script_json(value: &serde_json::Value) -> String {
+pub(crate) fn script_json(value: &serde_json::Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }
 

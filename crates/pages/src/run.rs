@@ -52,13 +52,21 @@ pub struct Run {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
+    /// Whether it ended before its last step.
     pub interrupted: bool,
+    /// The step of the best evaluation.
     pub best_step: Option<u64>,
+    /// Milliseconds of compilation.
     pub compile_ms: Option<f64>,
+    /// Milliseconds of a step, the median.
     pub step_ms: Option<f64>,
+    /// Examples in a second.
     pub samples_per_s: Option<f64>,
+    /// Tokens in a second.
     pub tokens_per_s: Option<f64>,
+    /// Bytes at the peak, by what they are.
     pub peak_bytes: Map<String, Value>,
+    /// Examples of what the model answers.
     pub showcase: Vec<String>,
 }
 
@@ -85,10 +93,15 @@ pub struct LabelsFile {
 /// The scores of a label.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LabelRow {
+    /// The label.
     pub name: String,
+    /// The share of predictions that are right.
     pub precision: f64,
+    /// The share of examples that are found.
     pub recall: f64,
+    /// The harmonic mean of both.
     pub f1: f64,
+    /// The number of examples.
     pub support: f64,
 }
 

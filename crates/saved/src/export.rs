@@ -59,7 +59,7 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
 ///
 /// # Errors
 /// A file, or a folder that holds something.
-pub fn must_be_empty(out: &Path) -> Result<()> {
+pub(crate) fn must_be_empty(out: &Path) -> Result<()> {
     check_link(out)?;
     let is_empty = |out: &Path| fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
     if out.exists() && !is_empty(out) {

@@ -4,12 +4,12 @@ use lessen_graph::{Graph, Tensor, Trace};
 use lessen_nn::{BatchShape, Context, Model};
 
 /// The graph of a model's logits for two short texts, or two images.
-pub fn logits_graph(model: &Model) -> Graph {
+pub(crate) fn logits_graph(model: &Model) -> Graph {
     graph_of("logits", model, |cx, batch| Some(model.logits(cx, batch)))
 }
 
 /// The graph of a model's last states of two short texts.
-pub fn states_graph(model: &Model) -> Graph {
+pub(crate) fn states_graph(model: &Model) -> Graph {
     graph_of("states", model, |cx, batch| model.states(cx, batch))
 }
 

@@ -5,7 +5,7 @@ use lessen_data::EncodedText;
 use lessen_nn::BatchShape;
 
 /// The layouts of all batches of at most `tokens` tokens, with room for `size` texts.
-pub fn all_layouts(size: usize, tokens: usize) -> impl Iterator<Item = BatchShape> {
+pub(crate) fn all_layouts(size: usize, tokens: usize) -> impl Iterator<Item = BatchShape> {
     let buckets = std::iter::successors(Some(bucket(1)), |last| Some(bucket(last + 1)));
     // The last bucket may hold more tokens than a batch.
     let most = bucket(tokens);
@@ -15,7 +15,7 @@ pub fn all_layouts(size: usize, tokens: usize) -> impl Iterator<Item = BatchShap
 }
 
 /// Texts of at most `longest` tokens that fill a batch of `tokens` tokens.
-pub fn full_batch(tokens: usize, longest: usize) -> Vec<EncodedText> {
+pub(crate) fn full_batch(tokens: usize, longest: usize) -> Vec<EncodedText> {
     let length = |start: usize| longest.min(tokens - start);
     (0..tokens)
         .step_by(longest)

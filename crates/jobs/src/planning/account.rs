@@ -24,7 +24,7 @@ const ROUNDING: usize = 16 << 10;
 
 /// Most bytes on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceAccount {
+pub(crate) struct DeviceAccount {
     /// Parameters, optimizer state and sums of gradients.
     pub states: usize,
     /// Constants and results of the plans.
@@ -37,7 +37,7 @@ pub struct DeviceAccount {
 
 /// Most bytes in the host's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostAccount {
+pub(crate) struct HostAccount {
     /// The program and its libraries, as far as they can be resident, and the stacks of threads; 0 where no allocator
     /// counts.
     pub code: usize,
@@ -57,7 +57,7 @@ pub struct HostAccount {
 
 /// Most bytes that a process has resident for a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub(crate) struct Account {
     /// Bytes on the device.
     pub device: DeviceAccount,
     /// Bytes in the host's memory.
@@ -123,7 +123,7 @@ impl Account {
     /// Adds what a process has resident beside its allocations: `code` bytes of program, libraries and stacks, and
     /// what the allocator holds, `held` bytes of it from earlier work of the process. Of process and data `small` bytes
     /// are in small allocations, and all of programs and moments.
-    pub fn with_unallocated(mut self, code: usize, small: usize, held: usize) -> Account {
+    pub(crate) fn with_unallocated(mut self, code: usize, small: usize, held: usize) -> Account {
         let host = &mut self.host;
         host.code = code;
         host.allocator = HEAP + (small + host.programs + host.transient) / GAPS + held;
@@ -137,12 +137,12 @@ impl Account {
     }
 
     /// Bytes that the process takes beside its plans.
-    pub fn beside_plans(&self) -> usize {
+    pub(crate) fn beside_plans(&self) -> usize {
         self.total() - self.plans()
     }
 
     /// The smallest budget that a run with this account accepts.
-    pub fn smallest_budget(&self) -> usize {
+    pub(crate) fn smallest_budget(&self) -> usize {
         (self.total() + SLACK).next_multiple_of(ROUNDING)
     }
 
@@ -161,7 +161,7 @@ impl Account {
     }
 
     /// One JSON object with an object for the parts of the device and one for the parts of the host.
-    pub fn split_to_json(self) -> Value {
+    pub(crate) fn split_to_json(self) -> Value {
         json!({ "device": object(&self.device.named()), "host": object(&self.host.named()) })
     }
 

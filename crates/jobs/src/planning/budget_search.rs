@@ -33,7 +33,7 @@ const DIFFERENCE: usize = 64;
 const ATTEMPTS: usize = 4;
 
 /// The plans of a training phase with the account of its process.
-pub struct PhasePlans {
+pub(crate) struct PhasePlans {
     /// The plans of the largest layouts.
     pub plans: StepPlans,
     /// The account of the process that runs them.
@@ -43,7 +43,7 @@ pub struct PhasePlans {
 }
 
 /// The plans of a training phase, for any budget of its process.
-pub struct BudgetSearch<'a> {
+pub(crate) struct BudgetSearch<'a> {
     backend: &'a mut dyn Backend,
     baseline: ProcessBaseline,
     /// Bytes of the plans of later training phases.
@@ -89,7 +89,7 @@ impl<'a> BudgetSearch<'a> {
     ///
     /// # Errors
     /// Steps that cannot be compiled, and a run that the machine's memory cannot hold.
-    pub fn under_recipe_budget(&mut self) -> Result<std::result::Result<PhasePlans, Account>> {
+    pub(crate) fn under_recipe_budget(&mut self) -> Result<std::result::Result<PhasePlans, Account>> {
         let found = match self.work.options.budget {
             None => Ok(self.without_budget()?),
             Some(budget) => self.within(budget)?,
@@ -104,7 +104,7 @@ impl<'a> BudgetSearch<'a> {
     ///
     /// # Errors
     /// Steps that cannot be compiled.
-    pub fn without_budget(&mut self) -> Result<PhasePlans> {
+    pub(crate) fn without_budget(&mut self) -> Result<PhasePlans> {
         self.plans_under(None)
     }
 
@@ -166,7 +166,11 @@ impl<'a> BudgetSearch<'a> {
     ///
     /// # Errors
     /// Steps that cannot be compiled.
-    pub fn for_falling_budgets(&mut self, budgets: &[usize], mut seen: impl FnMut(usize, &PhasePlans)) -> Result<()> {
+    pub(crate) fn for_falling_budgets(
+        &mut self,
+        budgets: &[usize],
+        mut seen: impl FnMut(usize, &PhasePlans),
+    ) -> Result<()> {
         let floor = self.floor_of_plans()?;
         let mut found = self.without_budget()?;
         let beside_plans = found.account.beside_plans();
@@ -319,7 +323,7 @@ impl<'a> BudgetSearch<'a> {
 }
 
 /// The error of a budget below the floor, whose account is `floor`; `remedy` says what to do but to allow more.
-pub fn too_small(budget: usize, floor: &Account, remedy: &str) -> Error {
+pub(crate) fn too_small(budget: usize, floor: &Account, remedy: &str) -> Error {
     let smallest = floor.smallest_budget();
     Error::user(format!(
         "the budget of {} is below the floor of {} ({smallest} bytes): {}; allow at least that, or {remedy}",

@@ -8,7 +8,7 @@ use lessen_train::Peak;
 
 /// The memory of a process that works on a run.
 #[derive(Clone, Copy, Debug)]
-pub struct MemoryWatch {
+pub(crate) struct MemoryWatch {
     /// The process at the start of the run; none where no allocator counts.
     start: Option<ProcessStart>,
     /// The account of the training phase that takes most, once it is planned.

@@ -5,12 +5,12 @@
 //! states, constants and arena take; this module adds what else the process allocates.
 
 pub mod account;
-pub mod budget_search;
+pub(crate) mod budget_search;
 pub mod joined;
-pub mod memory_watch;
-pub mod phase_work;
-pub mod process_baseline;
+pub(crate) mod memory_watch;
+pub(crate) mod phase_work;
+pub(crate) mod process_baseline;
 mod program_size;
-pub mod remedies;
-pub mod session_account;
+pub(crate) mod remedies;
+pub(crate) mod session_account;
 pub mod steps;

@@ -24,7 +24,7 @@ const AHEAD: usize = 256;
 
 /// The work of a training phase as far as it decides the memory of its process.
 #[derive(Clone)]
-pub struct PhaseWork<'a> {
+pub(crate) struct PhaseWork<'a> {
     /// The task that is trained.
     pub task: &'a CheckedTask,
     /// The trainer's options, with the budget of the recipe.
@@ -37,7 +37,7 @@ pub struct PhaseWork<'a> {
 
 /// The batches of a training phase.
 #[derive(Clone)]
-pub struct PhaseBatches<'a> {
+pub(crate) struct PhaseBatches<'a> {
     /// The sources of training and evaluation.
     pub sources: &'a Sources,
     /// Numbers of the batches that training reads.
@@ -135,7 +135,7 @@ impl PhaseWork<'_> {
 }
 
 /// Number of batches that are made ahead where a step accumulates this number of micro-batches.
-pub fn batches_ahead(accumulate: usize) -> usize {
+pub(crate) fn batches_ahead(accumulate: usize) -> usize {
     (2 * accumulate).min(AHEAD)
 }
 

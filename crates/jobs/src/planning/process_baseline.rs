@@ -19,7 +19,7 @@ const ROUNDING: usize = 64 << 10;
 
 /// Memory of a process before it plans its steps; zeros where no allocator counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ProcessBaseline {
+pub(crate) struct ProcessBaseline {
     /// Allocations before it read its data.
     pub(super) process: usize,
     /// Allocations of data, tokenizer and threads.
@@ -43,7 +43,7 @@ static AT_FIRST: OnceLock<usize> = OnceLock::new();
 
 /// A process at its start, or between two runs.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessStart {
+pub(crate) struct ProcessStart {
     /// Bytes that are allocated.
     allocated: usize,
     /// Bytes that the allocator holds beside, more than at the start of the first run of the process.
@@ -66,7 +66,7 @@ impl ProcessStart {
     }
 
     /// The process without the bytes that were allocated since `before`.
-    pub fn without_since(self, before: ProcessStart) -> ProcessStart {
+    pub(crate) fn without_since(self, before: ProcessStart) -> ProcessStart {
         ProcessStart {
             others: self.allocated.saturating_sub(before.allocated),
             ..before

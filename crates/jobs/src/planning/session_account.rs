@@ -10,7 +10,7 @@ const MARGIN: usize = 192 << 10;
 
 /// What a process allocates beside a session.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BesideSession {
+pub(crate) struct BesideSession {
     /// Bytes of the arrays that are made for runs.
     pub batches: usize,
     /// Bytes that are taken for a moment, such as while results are saved.
@@ -20,7 +20,7 @@ pub struct BesideSession {
 impl Account {
     /// The account of a process that has allocated `baseline`, and then a session: `planned` bytes on the device, of
     /// which the arena may be allocated later, in a growth of `growth`.
-    pub fn of_session(
+    pub(crate) fn of_session(
         baseline: &ProcessBaseline,
         planned: MemoryUse,
         growth: Growth,

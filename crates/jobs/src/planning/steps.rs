@@ -32,7 +32,7 @@ impl Steps {
     }
 
     /// Number of batches of the step after `done` steps.
-    pub fn batches_after(&self, done: u64, train: &TrainKeys) -> u64 {
+    pub(crate) fn batches_after(&self, done: u64, train: &TrainKeys) -> u64 {
         let accumulate = train.accumulate as u64;
         self.batches.saturating_sub(done * accumulate).min(accumulate)
     }

@@ -17,7 +17,7 @@ pub const COLOURS: [&str; 7] = [
 ];
 /// The dashes of the line number `index`, for more lines than there are colours; empty for the first ones. No two lines
 /// have the same colour and the same dashes.
-pub fn dashes(index: usize) -> String {
+pub(crate) fn dashes(index: usize) -> String {
     match index / COLOURS.len() {
         0 => String::new(),
         1 => "7 4".to_string(),

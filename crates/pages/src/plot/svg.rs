@@ -16,22 +16,30 @@ pub struct Series {
 /// A point of a line, and half the height of the band around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
+    /// Its place from left to right.
     pub x: f64,
+    /// Its value.
     pub y: f64,
+    /// Half the height of the band.
     pub spread: f64,
 }
 
 /// A plot.
 #[derive(Clone, Debug)]
 pub struct Chart {
+    /// Its title.
     pub title: String,
+    /// The name of the horizontal axis.
     pub x_label: String,
+    /// The name of the vertical axis.
     pub y_label: String,
-    /// Whether the axes are logarithmic.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
     /// Whether points are marked, as is right where there are few.
     pub marked: bool,
+    /// Its lines.
     pub series: Vec<Series>,
 }
 

@@ -7,7 +7,7 @@ use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::Session;
 
 /// The function by which a model embeds texts.
-pub struct EmbeddingFunction {
+pub(crate) struct EmbeddingFunction {
     model: Model,
     ways: Vec<Pooling>,
     layers: Vec<Layer>,
@@ -16,7 +16,7 @@ pub struct EmbeddingFunction {
 
 impl Embedder {
     /// Its function, the session with the parameters, and what there is to say of it.
-    pub fn into_function(self) -> (Session, EmbeddingFunction, Vec<String>) {
+    pub(crate) fn into_function(self) -> (Session, EmbeddingFunction, Vec<String>) {
         let mut notes = self.notes;
         if !self.pooling.include_prompt {
             notes.push("the tokens of a prompt are pooled by the file, and not by lessen embed".to_string());

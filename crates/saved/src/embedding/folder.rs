@@ -128,7 +128,7 @@ impl Modules {
 ///
 /// # Errors
 /// As [`Modules::read`].
-pub fn transformer_of(dir: &Path) -> Result<PathBuf> {
+pub(crate) fn transformer_of(dir: &Path) -> Result<PathBuf> {
     let modules = Modules::read(dir)?;
     let within = modules.transformer.strip_prefix(dir);
     Ok(within.map_or(PathBuf::new(), Path::to_path_buf))
@@ -138,7 +138,7 @@ pub fn transformer_of(dir: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub fn copy_reading(transformer: &Path, out: &Path) -> Result<()> {
+pub(crate) fn copy_reading(transformer: &Path, out: &Path) -> Result<()> {
     TRANSFORMER_FILES
         .iter()
         .try_for_each(|name| copy(transformer, out, name))
@@ -148,7 +148,7 @@ pub fn copy_reading(transformer: &Path, out: &Path) -> Result<()> {
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub fn copy_modules(dir: &Path, out: &Path) -> Result<()> {
+pub(crate) fn copy_modules(dir: &Path, out: &Path) -> Result<()> {
     let path = dir.join(MODULES);
     let listed = if path.exists() { listed(&path)? } else { beside(dir)? };
     [MODULES, PROMPTS].iter().try_for_each(|name| copy(dir, out, name))?;

@@ -34,9 +34,9 @@ use lessen_train::{Function, Session};
 use std::borrow::Borrow;
 use std::path::Path;
 
-pub use self::exported::EmbeddingFunction;
+pub(crate) use self::exported::EmbeddingFunction;
 pub use self::folder::is_embedder;
-pub use self::folder::{copy_modules, copy_reading, transformer_of};
+pub(crate) use self::folder::{copy_modules, copy_reading, transformer_of};
 pub use self::joined::{JoinedEmbedder, normalize};
 pub use self::pooling::{parse_pooling, show_pooling};
 pub use self::prompts::Prompt;

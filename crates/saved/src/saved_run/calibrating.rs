@@ -38,7 +38,7 @@ impl SavedRun<'_> {
     ///
     /// # Errors
     /// A layer without a range, as of a run that ended before the first step, or with one that is not finite.
-    pub fn trained_scales(&self) -> Result<Option<BTreeMap<String, f32>>> {
+    pub(crate) fn trained_scales(&self) -> Result<Option<BTreeMap<String, f32>>> {
         let model = &self.saved.model;
         let own = model.quantization().filter(|own| own.ranges != Ranges::Dynamic);
         let Some(own) = own else { return Ok(None) };

@@ -38,7 +38,7 @@ pub use self::answering::Answerer;
 pub use self::batched::{BatchedPredictor, ROOM, RawAnswer};
 pub use self::evaluation::Evaluation;
 pub use self::images::ImagePredictor;
-pub use self::precision::Chosen;
+pub(crate) use self::precision::Chosen;
 pub use self::prediction::{Answer, Predictor, split_pair};
 pub use self::rows::RowPredictor;
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
@@ -239,7 +239,7 @@ impl<'a> SavedRun<'a> {
 ///
 /// # Errors
 /// As [`SavedRun::open`].
-pub fn model_dir(root: &Path, which: WhichModel) -> Result<PathBuf> {
+pub(crate) fn model_dir(root: &Path, which: WhichModel) -> Result<PathBuf> {
     if plain::is_plain(root) {
         return plain::check_only(root, which).map(|()| root.to_path_buf());
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The precision of products, and who said it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     /// The folder of the model, which was quantized for it.
     Folder(Precision),
     /// Who asked for the model.

@@ -165,7 +165,7 @@ impl Checkpoints {
 ///
 /// # Errors
 /// A path that cannot be written to.
-pub fn remove_atomically(path: &Path) -> Result<()> {
+pub(crate) fn remove_atomically(path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let aside = path.with_file_name(format!("{ASIDE}{name}"));
     let removed = fs::rename(path, &aside).and_then(|()| {

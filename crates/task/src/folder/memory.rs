@@ -50,21 +50,31 @@ pub struct PhaseMemory {
 /// Bytes of the arena in each plan step, by the parts of [`StepUsage`](lessen_compile::StepUsage).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
+    /// Of inputs.
     pub inputs: Vec<usize>,
+    /// Of values of forward.
     pub forward: Vec<usize>,
+    /// Of values of backward.
     pub backward: Vec<usize>,
+    /// Of values of the update.
     pub update: Vec<usize>,
+    /// Of kernels while they run.
     pub scratch: Vec<usize>,
 }
 
 /// A value of the arena.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LargeValue {
+    /// Its name.
     pub name: String,
+    /// Its dtype and shape.
     #[serde(rename = "type")]
     pub ty: String,
+    /// Its size.
     pub bytes: usize,
+    /// The plan step from which on it is there.
     pub first_step: usize,
+    /// The plan step after which it is not needed any more.
     pub last_step: usize,
 }
 

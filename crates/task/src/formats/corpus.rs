@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Texts with the numbers of their classes.
-pub type LabelledTextIter<'a> = Box<dyn Iterator<Item = Result<(TextPair, i32)>> + 'a>;
+pub(crate) type LabelledTextIter<'a> = Box<dyn Iterator<Item = Result<(TextPair, i32)>> + 'a>;
 
 /// The data of a run as it was read.
 pub trait Corpus: Send + Sync {

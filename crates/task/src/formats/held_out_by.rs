@@ -4,8 +4,10 @@ use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::HeldOutBy;
 
-/// The keys that name the column.
+/// The key that names the column of groups.
 pub const GROUP: &str = "data.group_by";
+
+/// The key that names the column of times.
 pub const TIME: &str = "data.time_by";
 
 /// What decides which rows are held out.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The masked tokens of a text; scored by the loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MaskedTokens;
+pub(crate) struct MaskedTokens;
 
 /// The goal of a masked language model.
 pub(super) fn of_model(model: &Model, _threshold: f64) -> Option<SharedGoal> {

@@ -11,7 +11,7 @@ mod prediction;
 pub mod scores;
 pub mod sum;
 pub mod value;
-pub mod word_classes;
+pub(crate) mod word_classes;
 
 pub use self::prediction::Prediction;
 
@@ -242,7 +242,7 @@ pub struct GoalScores {
 }
 
 /// The scores of a goal that is scored by its loss alone.
-pub struct LossOnly {
+pub(crate) struct LossOnly {
     /// Whether the loss has a perplexity.
     pub has_perplexity: bool,
 }

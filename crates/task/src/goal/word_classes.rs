@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// One of several classes for each word; scored by entities where the classes are parts of entities, else by words.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WordClasses {
+pub(crate) struct WordClasses {
     /// The names of the classes.
     pub names: Vec<String>,
 }

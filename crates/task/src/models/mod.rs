@@ -176,14 +176,14 @@ pub fn words_of(role: ModelRole) -> Vec<&'static str> {
 }
 
 /// The words of `model.kind` for models of some families.
-pub fn words_where(is_wanted: impl Fn(&dyn ModelFamily) -> bool) -> Vec<&'static str> {
+pub(crate) fn words_where(is_wanted: impl Fn(&dyn ModelFamily) -> bool) -> Vec<&'static str> {
     let kinds = ModelKind::WORDS.iter().filter_map(|word| ModelKind::from_word(word));
     let wanted = kinds.filter(|kind| is_wanted(kind.family().as_ref()));
     wanted.map(Word::word).collect()
 }
 
 /// The model that the recipe's own keys describe, with this head where it is an encoder with heads.
-pub fn from_scratch(config: &Config, sizes: Sizes, head: Head) -> Model {
+pub(crate) fn from_scratch(config: &Config, sizes: Sizes, head: Head) -> Model {
     let (keys, family) = (&config.model, config.model.kind.family());
     let mut model = family.build(Scratch {
         keys,
@@ -199,7 +199,7 @@ pub fn from_scratch(config: &Config, sizes: Sizes, head: Head) -> Model {
 }
 
 /// The attention that the recipe's keys make of another one.
-pub fn attention_over(keys: &ModelKeys, own: AttentionConfig) -> AttentionConfig {
+pub(crate) fn attention_over(keys: &ModelKeys, own: AttentionConfig) -> AttentionConfig {
     AttentionConfig {
         weighting: keys.attention.unwrap_or(own.weighting),
         position: keys.position.unwrap_or(own.position),

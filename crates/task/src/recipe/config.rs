@@ -39,7 +39,7 @@ pub struct Config {
     /// Whether the data is only evaluated: all of it, where it has no split for that.
     pub is_whole: bool,
     /// Whether no share of the training data is kept for validation where it has a test split.
-    pub spares_training: bool,
+    pub(crate) spares_training: bool,
     /// Where all this comes from, for messages and for `config.toml`.
     pub settings: Settings,
 }

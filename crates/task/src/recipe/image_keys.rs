@@ -47,12 +47,12 @@ impl ImageKeys {
     }
 
     /// Whether the images of a training batch are mixed.
-    pub fn are_mixed(&self) -> bool {
+    pub(crate) fn are_mixed(&self) -> bool {
         !self.mixing().is_none()
     }
 
     /// Whether a key sets the preprocessing.
-    pub fn is_preprocessing_given(&self) -> bool {
+    pub(crate) fn is_preprocessing_given(&self) -> bool {
         self.size.is_some() || self.crop.is_some() || self.mean.is_some()
     }
 

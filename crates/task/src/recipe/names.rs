@@ -1,7 +1,7 @@
 //! The key that a wrong name means: misspelt names, and names in other programs.
 
 /// Names of keys in other programs.
-pub const OTHER_NAMES: &[(&str, &[&str])] = &[
+pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     (
         "model.layers",
         &["n_layers", "num_layers", "n_layer", "num_hidden_layers", "blocks"],

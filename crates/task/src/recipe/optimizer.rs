@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 use lessen_nn::{AdamSettings, OptimizerConfig};
 
 /// The key of the optimizer's name.
-pub const KIND: &str = "optimizer.kind";
+pub(crate) const KIND: &str = "optimizer.kind";
 
 /// Keys that only some optimizers read, each with these optimizers.
 const READERS: &[(&str, &[OptimizerKind])] = {
@@ -34,7 +34,7 @@ const READERS: &[(&str, &[OptimizerKind])] = {
 
 /// Removes values from lines of recipes that the optimizer does not read. They were meant for the optimizer that it
 /// replaces, in a recipe that a user may be unable to change.
-pub fn leave_out_unread(values: &mut Values) {
+pub(crate) fn leave_out_unread(values: &mut Values) {
     let Some(kind) = kind_of(values) else { return };
     for (key, readers) in READERS {
         if matches!(values.get(key), Some((_, Origin::Line(..)))) && !readers.contains(&kind) {

@@ -17,8 +17,9 @@ use toml::de::DeTable;
 /// Values of keys with their origins, and the changes of training phases. Optional keys may be missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// The values of keys that are given, or have a default.
     pub values: Values,
-    pub phases: Vec<Phase>,
+    pub(crate) phases: Vec<Phase>,
 }
 
 impl Settings {
@@ -34,7 +35,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Settings::parse`].
-    pub fn parse_file(text: &str, file: &Path) -> Result<Settings> {
+    pub(crate) fn parse_file(text: &str, file: &Path) -> Result<Settings> {
         let shown = file.display().to_string();
         Settings::of(&Document::parse(text, &shown, file.parent())?)
     }
@@ -150,7 +151,7 @@ impl Settings {
     }
 
     /// The values of a key: its own, and those of training phases.
-    pub fn all_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a SettingValue> {
+    pub(crate) fn all_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a SettingValue> {
         let of_phases = self.phases.iter().filter_map(move |phase| phase.changes.get(name));
         self.values
             .get(name)

@@ -218,7 +218,7 @@ pub fn plain(value: &Spanned<DeValue<'_>>) -> Option<SettingValue> {
 }
 
 /// A single TOML value that a key can have.
-pub fn parse_value(text: &str) -> Option<SettingValue> {
+pub(crate) fn parse_value(text: &str) -> Option<SettingValue> {
     let line = format!("v = {text}");
     let document = DeTable::parse(&line).ok()?;
     let table = document.get_ref();

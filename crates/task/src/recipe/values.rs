@@ -17,7 +17,7 @@ pub fn changes(prefix: &str, a: &Values, b: &Values) -> Vec<(String, String, Str
 }
 
 /// Values as TOML, a table for each section; `prefix` goes before the tables' names.
-pub fn tables_of(values: &Values, prefix: &str) -> String {
+pub(crate) fn tables_of(values: &Values, prefix: &str) -> String {
     let (mut text, mut section) = (String::new(), "");
     for key in KEYS {
         let Some((value, _)) = values.get(key.name) else {

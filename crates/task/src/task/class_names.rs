@@ -22,7 +22,7 @@ fn are_same_by_number(names: &[String], known: &[String]) -> bool {
 
 /// Names the classes of a model for data that calls them `names`. Numbers are no names, unless some of them are: a
 /// checkpoint that has named these classes may have more of them.
-pub fn name_classes(model: &mut Model, names: &[String]) {
+pub(crate) fn name_classes(model: &mut Model, names: &[String]) {
     let known = model.labels();
     let is_named = same_classes(names, known).is_some();
     let are_numbers = are_numbers(names) && are_same_by_number(names, known);

@@ -269,7 +269,7 @@ fn check_positions(config: &Config, model: &Model, wanted: AttentionConfig) -> R
 ///
 /// # Errors
 /// The first such key.
-pub fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Result<()> {
+pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Result<()> {
     for name in FIXED {
         if before.settings.get(name) != now.settings.get(name) {
             let (place, shown) = (now.place(name), init.display());

@@ -139,7 +139,7 @@ pub fn max_length_of(folder: ModelFolder<'_>) -> Result<Option<usize>> {
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn preprocessing_of(folder: ModelFolder<'_>) -> Result<Option<Preprocessing>> {
+pub(crate) fn preprocessing_of(folder: ModelFolder<'_>) -> Result<Option<Preprocessing>> {
     if let Some(own) = Preprocessing::load(folder.path())? {
         return Ok(Some(own));
     }

@@ -460,10 +460,10 @@ keys! {
 }
 
 /// The default of `data.threshold`.
-pub const THRESHOLD: f64 = 0.5;
+pub(crate) const THRESHOLD: f64 = 0.5;
 
 /// The default of `data.separator`.
-pub const SEPARATOR: &str = ",";
+pub(crate) const SEPARATOR: &str = ",";
 
 /// The word for a tokenizer made of the characters of the training texts.
 pub const CHARACTERS: &str = "characters";

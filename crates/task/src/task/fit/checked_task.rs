@@ -107,7 +107,7 @@ impl CheckedTask {
     }
 
     /// Whether it has the batches of another task on the same data.
-    pub fn has_batches_of(&self, other: &CheckedTask) -> bool {
+    pub(crate) fn has_batches_of(&self, other: &CheckedTask) -> bool {
         let of = |task: &CheckedTask| {
             let (train, data) = (&task.config.train, &task.config.data);
             let masking = (data.mask, data.lines);
