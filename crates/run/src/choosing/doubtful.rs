@@ -13,6 +13,7 @@ use crate::recipe::value::SettingValue;
 use crate::saved_run::judged::Known;
 use crate::saved_run::{AdapterOptions, SavedRun};
 use crate::task::CheckedTask;
+use crate::task::shared_data::SharedData;
 use crate::training::{Request, train};
 use lessen_base::atomic::{unwritable, write_with};
 use lessen_base::{Error, Result};
@@ -102,7 +103,7 @@ pub(super) fn doubtful(
             break;
         }
         let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), new_backend)?;
-        let (answers, half) = run.judge("dev")?;
+        let (answers, half) = run.judge("dev", &SharedData::default())?;
         for judged in answers {
             let Known::Class(label) = judged.known else { continue };
             let shares = softmax(&judged.logits);

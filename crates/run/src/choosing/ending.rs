@@ -11,6 +11,7 @@ use crate::folder::WhichModel;
 use crate::saved_run::judged::{Judged, Known};
 use crate::saved_run::{AdapterOptions, SavedRun};
 use crate::task::CheckedTask;
+use crate::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ pub(super) fn judge(
     out: &Path,
     progress: &Progress,
     names: &[String],
+    shared: &SharedData,
     new_backend: NewBackend<'_>,
 ) -> Result<(String, Value)> {
     let mut entries: Vec<Entry> = Vec::new();
@@ -40,7 +42,7 @@ pub(super) fn judge(
         )?;
         let (answers, task) = match run.task() {
             Task::TokenClassification { .. } | Task::LanguageModelling => return judged_by_tokens(&run, name),
-            _ => run.judge(SPLIT)?,
+            _ => run.judge(SPLIT, shared)?,
         };
         let entry = scoreboard::of_answers(name, &answers);
         let is_better = best

@@ -13,6 +13,7 @@ pub mod reader;
 pub(crate) mod recording;
 mod saved_model;
 mod shapes;
+pub(crate) mod shared_data;
 mod task_data;
 
 pub use self::fit::CheckedTask;

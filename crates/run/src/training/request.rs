@@ -2,6 +2,7 @@
 
 use crate::folder::Folder;
 use crate::recipe::settings::Settings;
+use crate::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use std::path::PathBuf;
 
@@ -12,6 +13,8 @@ pub struct Request {
     pub(super) out: PathBuf,
     /// The settings of a run that is resumed, as they were.
     pub(super) before: Option<Settings>,
+    /// Data that it shares with other runs.
+    pub(super) shared: SharedData,
 }
 
 impl Request {
@@ -21,6 +24,7 @@ impl Request {
             settings,
             out,
             before: None,
+            shared: SharedData::default(),
         }
     }
 
@@ -48,6 +52,15 @@ impl Request {
             settings,
             out,
             before: Some(before),
+            shared: SharedData::default(),
         })
+    }
+
+    /// The request on data that it shares with other runs.
+    pub(crate) fn on(self, shared: &SharedData) -> Request {
+        Request {
+            shared: shared.clone(),
+            ..self
+        }
     }
 }
