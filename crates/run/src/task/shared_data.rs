@@ -114,7 +114,10 @@ mod tests {
         // Whoever read the file once more would find nothing.
         fs::remove_file(&path).unwrap();
         let second = task(&path, "data.max_length = 16\ntrain.lr = 0.5\n", &shared);
-        assert!(Arc::ptr_eq(&first.data().unwrap().reader, &second.data().unwrap().reader));
+        assert!(Arc::ptr_eq(
+            &first.data().unwrap().reader,
+            &second.data().unwrap().reader
+        ));
         assert!(Arc::ptr_eq(&batches, &second.training().unwrap()));
         assert!(Arc::ptr_eq(&dev, &second.evaluation("dev").unwrap()));
         assert_eq!(second.data().unwrap().digests().unwrap(), digests);
@@ -131,7 +134,10 @@ mod tests {
         assert_ne!(other.data().unwrap().digests().unwrap(), digests);
         // Tasks that share nothing.
         let alone = task(&path, "data.max_length = 16\n", &SharedData::default());
-        assert!(!Arc::ptr_eq(&first.data().unwrap().reader, &alone.data().unwrap().reader));
+        assert!(!Arc::ptr_eq(
+            &first.data().unwrap().reader,
+            &alone.data().unwrap().reader
+        ));
         assert_eq!(alone.data().unwrap().digests().unwrap(), digests);
     }
 }
