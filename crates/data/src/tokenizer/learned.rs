@@ -18,6 +18,7 @@ use tokenizers::{
 };
 
 use super::Tokenizer;
+use super::words::SPACES;
 use crate::parallel::in_parallel;
 use crate::vocabulary::{BERT, END_OF_TEXT, describe_byte_pairs, describe_word_piece};
 
@@ -32,9 +33,6 @@ const LEAST_COUNT: u64 = 2;
 
 /// Bytes of texts that are split into words at once.
 const AT_ONCE: usize = 1 << 22;
-
-/// What always ends a word of BERT. Other white space may be a control character, which does not.
-const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Words that are counted at once; where there are more, the most seldom ones are forgotten.
 const MOST_WORDS: usize = 1 << 19;
