@@ -3,9 +3,10 @@
 use super::advice::{advice, verdict};
 use super::doubtful::doubtful;
 use super::errors::worst;
-use super::progress::Progress;
+use super::progress::{CHOICE, Progress};
 use super::request::LINEAR;
 use super::scoreboard::{self, Entry};
+use super::settling::read;
 use crate::device::NewBackend;
 use crate::folder::WhichModel;
 use crate::saved_run::judged::{Judged, Known};
@@ -41,7 +42,9 @@ pub(super) fn judge(
             new_backend,
         )?;
         let (answers, task) = match run.task() {
-            Task::TokenClassification { .. } | Task::LanguageModelling => return judged_by_tokens(&run, name),
+            Task::TokenClassification { .. } | Task::LanguageModelling => {
+                return judged_by_tokens(&run, name, starts(progress, out)?);
+            }
             _ => run.judge(SPLIT, shared)?,
         };
         let entry = scoreboard::of_answers(name, &answers);
@@ -59,7 +62,8 @@ pub(super) fn judge(
     let verdict = verdict(&guess, &entries, best);
     let doubtful = doubtful(out, progress, &task, new_backend)?;
     let errors = worst(&answers, &task, SPLIT)?;
-    let advice = advice(&guess, &entries[best], &task, winner == LINEAR)?;
+    let can_start = task.model().image().is_none() && !starts(progress, out)?;
+    let advice = advice(&guess, &entries[best], winner == LINEAR, can_start);
     let mut table = vec![format!(
         "on {} examples that were held out (with the interval of 95 %):",
         answers.len()
@@ -79,8 +83,19 @@ pub(super) fn judge(
     Ok((winner, result))
 }
 
+/// Whether a candidate starts from a pretrained model.
+fn starts(progress: &Progress, out: &Path) -> Result<bool> {
+    for settled in &progress.settled {
+        let settings = read(&settled.settings, &out.join(CHOICE))?;
+        if settings.text("model.init").is_some_and(|init| !init.is_empty()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Judges the only candidate for data whose examples have no answer as a whole: words with classes, texts alone.
-fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
+fn judged_by_tokens(run: &SavedRun<'_>, name: &str, has_started: bool) -> Result<(String, Value)> {
     let scores = run.evaluate(None, Some(SPLIT))?.scores;
     let entry = scoreboard::of_scores(name, &scores);
     let mut table = vec![format!("on {} examples that were held out:", scores.examples)];
@@ -93,6 +108,10 @@ fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
         true => ["lessen predict RUN --text \"...\"", "lessen eval RUN --data FOLDER"],
         false => ["lessen generate RUN --prompt \"...\"", "lessen serve RUN"],
     };
+    let advice = match has_started {
+        true => "what would help most: more text, or more --minutes",
+        false => "what would help most: --init with the folder of a pretrained model",
+    };
     let result = json!({
         "scores": [entry.to_json()],
         "examples": scores.examples,
@@ -100,7 +119,7 @@ fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
         "verdict": scores.nothing_learned().into_iter().collect::<Vec<String>>(),
         "errors": [],
         "doubtful": [],
-        "advice": ["what would help most: --init with the folder of a pretrained model"],
+        "advice": [advice],
         "commands": commands,
     });
     Ok((name.to_string(), result))

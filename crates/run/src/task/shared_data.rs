@@ -6,12 +6,17 @@ use crate::formats::KnownModel;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataKeys;
 use lessen_base::Result;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The data of a task, for tasks that follow it.
 #[derive(Clone, Default)]
-pub(crate) struct SharedData(Arc<Mutex<Option<Kept>>>);
+pub(crate) struct SharedData {
+    kept: Arc<Mutex<Option<Kept>>>,
+    /// What was said of the data.
+    said: Arc<Mutex<BTreeSet<String>>>,
+}
 
 /// Data that was read, with the settings that it was read by.
 struct Kept {
@@ -65,7 +70,7 @@ impl SharedData {
             return Ok(ReadData::new(format.read(config, known)?));
         }
         let keys = ReadingKeys::of(config);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = &*kept
             && kept.keys == keys
             && kept.data.is_for(known)
@@ -83,6 +88,12 @@ impl SharedData {
             data: data.clone(),
         });
         Ok(data)
+    }
+
+    /// Whether a sentence about the data was not said yet; from now on it was.
+    pub(crate) fn is_news(&self, sentence: &str) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.insert(sentence.to_string())
     }
 }
 

@@ -45,6 +45,7 @@ use crate::planning::phase_work::batches_ahead;
 use crate::recipe::phases::Recipe;
 use crate::task::evaluation::{Functions, Scores, evaluate};
 use crate::task::reader::Reader;
+use crate::task::shared_data::SharedData;
 use crate::wording::name_of;
 use lessen_base::{Error, Result, allocated};
 use lessen_data::{Batch, Prefetch};
@@ -103,6 +104,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         start: start.step(),
         total: remaining.total,
         peak: NO_PEAK,
+        shared: start.shared().clone(),
         recipe: start.recipe,
         evaluation: phase.evaluation(&trainer),
         recordings: phase.recordings(&trainer),
@@ -163,6 +165,8 @@ struct Run {
     /// Removes the folder of a new run that fails before its first step.
     guard: Option<NewFolderGuard>,
     log: Log,
+    /// Data that the run shares with others.
+    shared: SharedData,
     timing: Timing,
     clock: CheckpointClock,
     /// How long the training phase has waited for a better evaluation; none before its first evaluation.
