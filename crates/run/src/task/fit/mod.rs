@@ -59,7 +59,12 @@ impl CheckedTask {
         let (dir, model, reader, generation) = match saved {
             Some(saved) => {
                 goal::check_model(goal.as_ref(), &saved.model)?;
-                (Some(saved.dir), saved.model, Some(Arc::new(saved.reader)), saved.generation)
+                (
+                    Some(saved.dir),
+                    saved.model,
+                    Some(Arc::new(saved.reader)),
+                    saved.generation,
+                )
             }
             None => {
                 let (model, reader) = new_model(&config, goal.as_ref(), read.as_ref())?;
