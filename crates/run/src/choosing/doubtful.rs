@@ -98,12 +98,14 @@ pub(super) fn doubtful(
             _ => return Err(Error::internal("a linear model without a number of steps")),
         };
         settings.set_named("train.steps", SettingValue::Count(steps), "the halves".to_string())?;
-        let report = quietly(|| train(&Request::new(settings, model.clone()), new_backend))?;
+        let shared = SharedData::silent();
+        let asked = Request::new(settings, model.clone()).on(&shared);
+        let report = quietly(|| train(&asked, new_backend))?;
         if report.interrupted {
             break;
         }
         let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), new_backend)?;
-        let (answers, half) = run.judge("dev", &SharedData::default())?;
+        let (answers, half) = run.judge("dev", &shared)?;
         for judged in answers {
             let Known::Class(label) = judged.known else { continue };
             let shares = softmax(&judged.logits);

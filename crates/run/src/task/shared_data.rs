@@ -16,6 +16,8 @@ pub(crate) struct SharedData {
     kept: Arc<Mutex<Option<Kept>>>,
     /// What was said of the data.
     said: Arc<Mutex<BTreeSet<String>>>,
+    /// Whether nothing is to be said of it.
+    is_silent: bool,
 }
 
 /// Data that was read, with the settings that it was read by.
@@ -90,8 +92,19 @@ impl SharedData {
         Ok(data)
     }
 
-    /// Whether a sentence about the data was not said yet; from now on it was.
+    /// Data of which nothing is said.
+    pub(crate) fn silent() -> SharedData {
+        SharedData {
+            is_silent: true,
+            ..SharedData::default()
+        }
+    }
+
+    /// Whether a sentence about the data is to be said, and was not said yet; from now on it was.
     pub(crate) fn is_news(&self, sentence: &str) -> bool {
+        if self.is_silent {
+            return false;
+        }
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.insert(sentence.to_string())
     }
@@ -109,6 +122,14 @@ mod tests {
         let text = format!("data.path = \"{}\"\nmodel.kind = \"linear\"\n{more}", path.display());
         let config = Config::of(Settings::parse(&text, "mine.toml").unwrap(), None).unwrap();
         CheckedTask::assemble_on(config, None, shared).unwrap()
+    }
+
+    #[test]
+    fn a_sentence_is_news_once_and_never_of_silent_data() {
+        let shared = SharedData::default();
+        let of = |sentence| shared.clone().is_news(sentence);
+        assert_eq!([of("a"), of("b"), of("a")], [true, true, false]);
+        assert!(!SharedData::silent().is_news("a"));
     }
 
     #[test]
