@@ -7,7 +7,7 @@ use crate::encoded_rows::{EncodedRows, Numbers, RowWriter};
 use crate::examples::{Examples, TextPair};
 use crate::labels::Labels;
 use crate::parallel::in_parallel;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Tokenizer, WordIds};
 
 /// Most texts, and about the most bytes of them, that are encoded at once.
 pub(crate) const BLOCK: (usize, usize) = (1 << 13, 1 << 20);
@@ -110,9 +110,20 @@ const LARGEST_TYPE: i32 = 0xFF;
 
 /// Encodes all examples, block by block.
 fn encode(examples: &Examples, tokenizer: &Tokenizer, max_length: usize, writer: &mut RowWriter) -> Result<()> {
+    let mut words = WordIds::of(tokenizer, max_length)?;
     let mut add = |block: &[TextPair]| -> Result<()> {
-        let encode = |(a, b): &TextPair| tokenizer.encode_cut(a, b.as_deref(), max_length);
-        for (mut ids, mut types, is_cut) in in_parallel(block, encode)? {
+        let singles: Option<Vec<&str>> = block.iter().map(|(a, b)| b.is_none().then_some(a.as_str())).collect();
+        let encoded = match (&mut words, singles) {
+            (Some(words), Some(singles)) => {
+                let encoded = words.encode(&singles)?.into_iter();
+                encoded.map(|(ids, is_cut)| (vec![0; ids.len()], ids, is_cut)).collect()
+            }
+            _ => in_parallel(block, |(a, b)| {
+                let (ids, types, is_cut) = tokenizer.encode_cut(a, b.as_deref(), max_length)?;
+                Ok((types, ids, is_cut))
+            })?,
+        };
+        for (mut types, mut ids, is_cut) in encoded {
             if ids.is_empty() {
                 (ids, types) = (vec![tokenizer.pad_id()], vec![0]);
             }

@@ -105,6 +105,7 @@ mod tagged_batches;
 mod text;
 mod tokenizer;
 mod tokens;
+mod unlabelled;
 mod vocabulary;
 mod window_batches;
 mod written_sentences;

@@ -1,7 +1,9 @@
 //! Texts with labels in files of several formats, read one after another and as often as needed.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
@@ -16,6 +18,7 @@ use crate::parquet_rows::{names_of_classes, parquet_rows};
 use crate::raw_label::RawLabel;
 use crate::record::Record;
 use crate::row::{Row, RowIter, Table, other_count};
+use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// Files with rows, and their format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +36,47 @@ pub(crate) enum Place {
 pub(crate) struct Rows {
     pub(crate) place: Place,
     pub(crate) columns: Columns,
-    /// Whether every row must have a label.
+    /// Whether rows have labels.
     pub(crate) with_label: bool,
+    /// The rows without a label that are left out.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Rows {
     /// Reads the rows in order. After an error there are none.
     pub(crate) fn iter(&self) -> RowIter {
+        self.counting(&Rc::default())
+    }
+
+    /// Reads the rows in order, and counts those that are left out. After an error there are none.
+    pub(crate) fn counting(&self, unlabelled: &Rc<RefCell<Unlabelled>>) -> RowIter {
+        if self.left_out == LeftOut::Nothing {
+            return self.all();
+        }
+        let (mut rows, left_out, unlabelled) = (self.all(), self.left_out, unlabelled.clone());
+        let (file, mut has_some) = (self.files()[0].to_path_buf(), false);
+        Box::new(UntilError::of(std::iter::from_fn(move || {
+            loop {
+                match rows.next() {
+                    Some(Ok(row)) if left_out.has(&row) => unlabelled.borrow_mut().add(&row),
+                    None if !has_some && unlabelled.borrow().count > 0 => {
+                        has_some = true;
+                        return Some(Err(Error::user(format!(
+                            "{} has no row with a label; give labels to some, or name their column with data.label",
+                            file.display()
+                        ))));
+                    }
+                    next => {
+                        has_some = true;
+                        return next;
+                    }
+                }
+            }
+        })))
+    }
+
+    /// Reads the rows in order, those that are left out among them.
+    fn all(&self) -> RowIter {
         let (columns, with_label) = (self.columns.clone(), self.with_label);
         match self.place.clone() {
             Place::Files(files) => Box::new(UntilError::of(files.into_iter().flat_map(move |path| {
@@ -84,6 +121,9 @@ impl Rows {
     /// Text that differs where files are read in another way.
     pub(crate) fn format_key(&self) -> String {
         match &self.place {
+            Place::Files(_) | Place::Texts(_) if self.left_out == LeftOut::Missing => {
+                format!("{:?} {:?}", self.columns, self.left_out)
+            }
             Place::Files(_) | Place::Texts(_) => format!("{:?}", self.columns),
             Place::Glue(task, _) => format!("{task:?}"),
         }
@@ -288,7 +328,11 @@ impl JsonLines {
             })
         };
         let label_of = |column: usize| {
-            json_object::label(field(column)?).ok_or_else(|| {
+            let value = field(column)?;
+            if value.get() == "null" && !columns.several {
+                return Ok(RawLabel::One(String::new()));
+            }
+            json_object::label(value).ok_or_else(|| {
                 error(format!(
                     "has no label in {}; write a text, a number or a list of them",
                     quoted(&names[column])

@@ -193,6 +193,11 @@ impl BatchShape {
         Some(starts.slice(0, 1, size) - starts.slice(0, 0, size))
     }
 
+    /// The number of each token's sequence, `i32[N]`; none with padding.
+    pub(crate) fn segments_of<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        self.is_packed().then(|| self.segments(cx))
+    }
+
     fn segments<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
         cx.input("segments", DType::I32, &[self.tokens()[1]])
     }

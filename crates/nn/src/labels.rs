@@ -15,7 +15,12 @@ const ROWS: [&str; 4] = [
 ];
 
 /// The parameters with one column per class, of the bag of tokens and pairs.
-const COLUMNS: [&str; 2] = ["ngrams.words.weight", "ngrams.pairs.weight"];
+const COLUMNS: [&str; 4] = [
+    "ngrams.words.weight",
+    "ngrams.pairs.weight",
+    "ngrams.shared.weight",
+    "ngrams.share.weight",
+];
 
 /// Returns `LABEL_0`, `LABEL_1` and so on, transformers' names of unnamed classes.
 pub fn numbered_labels(count: usize) -> Vec<String> {

@@ -4,6 +4,9 @@
 //! which nothing overflows `i32`, so that devices and ONNX files, whose integers are wider, agree. `K` is the golden
 //! section of 2^16 (Knuth's multiplicative hashing), and odd: pairs of frequent tokens, whose ids are small, rarely
 //! meet.
+//!
+//! Of a pair of texts it can say, too, which tokens both have: the similarity of two texts is linear in the share of these
+//! tokens, and not in the tokens of each text.
 
 use lessen_graph::{DType, Tensor};
 
@@ -27,6 +30,8 @@ pub struct Ngrams {
     pub buckets: usize,
     /// Number of logits.
     pub classes: usize,
+    /// Whether tokens that both texts of a pair have count by rows of their own, too.
+    pub shared: bool,
 }
 
 impl Ngrams {
@@ -51,6 +56,11 @@ impl Ngrams {
 /// without tokens. `U` is `NAME.words.weight`, `[vocab, classes]`, and `V`, where there are buckets,
 /// `NAME.pairs.weight`, `[buckets, classes]`; both are zeros at first.
 ///
+/// With [`Ngrams::shared`] the first sum has the terms `S[t_i]` of the tokens `t_i` that both texts of a pair have, each
+/// as often as it occurs, and the logits `s · k / m` are added, where `k` of the `m` tokens are such. `S` is
+/// `NAME.shared.weight`, `[vocab, classes]`, and `s` is `NAME.share.weight`, `[1, classes]`; both are zeros at first. The
+/// data input `types`, shaped as the tokens, is 1 in the second text and 0 elsewhere.
+///
 /// # Panics
 /// If [`Ngrams::takes_buckets`] refuses the number of buckets, or it is a batch of images.
 #[track_caller]
@@ -59,6 +69,7 @@ pub fn ngrams<'g>(cx: &Context<'g>, name: &str, tokens: Tensor<'g>, batch: Batch
         vocab,
         buckets,
         classes,
+        shared,
     } = sizes;
     if !Ngrams::takes_buckets(buckets) {
         cx.trace().fail(format!("a table of pairs with {buckets} rows"));
@@ -77,13 +88,51 @@ pub fn ngrams<'g>(cx: &Context<'g>, name: &str, tokens: Tensor<'g>, batch: Batch
         batch.weighted_sum(&cx, ones.unsqueeze(-1), weights)
     };
     let mut sum = rows("words.weight", vocab, tokens, real);
-    let mut terms = count(real);
+    let all = count(real);
+    let mut terms = all;
     if buckets > 0 {
         let (before, follows) = (delayed(tokens, 1, 0.0), batch.follows(&cx));
         sum = sum + rows("pairs.weight", buckets, hash(before, tokens, buckets), follows);
         terms = terms + count(follows);
     }
-    sum / terms.maximum(terms.scalar_like(1.0)).sqrt()
+    let in_both = shared.then(|| in_both(&cx, tokens, real, batch, vocab));
+    if let Some(in_both) = in_both {
+        sum = sum + rows("shared.weight", vocab, tokens, in_both);
+    }
+    let logits = sum / terms.maximum(terms.scalar_like(1.0)).sqrt();
+    match in_both {
+        Some(in_both) => {
+            let share = count(in_both) / all.maximum(all.scalar_like(1.0));
+            logits + share * cx.param("share.weight", &[1, classes], Init::Zeros)
+        }
+        None => logits,
+    }
+}
+
+/// 1 where a token is in both texts of its pair and 0 elsewhere, shaped as `tokens` and as `real`, which is 1 where tokens
+/// are real.
+///
+/// A token and the number of its text are one code. Padded pairs compare codes with each other, as many as the square of
+/// the length; without padding, codes are counted in a table of all codes of each pair.
+#[track_caller]
+fn in_both<'g>(cx: &Context<'g>, tokens: Tensor<'g>, real: Tensor<'g>, batch: BatchShape, vocab: usize) -> Tensor<'g> {
+    let types = batch.ids(cx, "types");
+    let (own, other) = (types * vocab as f64 + tokens, (1.0 - types) * vocab as f64 + tokens);
+    let found = match batch.segments_of(cx) {
+        Some(segments) => {
+            let codes = 2.0 * vocab as f64;
+            let rows = (2 * vocab).saturating_mul(batch.size() + 1);
+            let first = (segments * codes).reshape(&tokens.shape());
+            let [own, other] = [own, other].map(|code| (first + code).reshape(&segments.shape()));
+            let counts = real.reshape(&segments.shape()).scatter_add(own, rows);
+            counts.gather(other).reshape(&tokens.shape())
+        }
+        None => {
+            let same = other.unsqueeze(2).eq(own.unsqueeze(1)).cast(DType::F32);
+            (same * real.unsqueeze(1)).sum_axes(&[2])
+        }
+    };
+    found.minimum(found.scalar_like(1.0)) * real
 }
 
 /// The hash of each pair of numbers, at least 0 and below `buckets`.

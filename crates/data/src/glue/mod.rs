@@ -18,6 +18,7 @@ use crate::files::quoted;
 use crate::labels::{LabelKind, Labels};
 use crate::raw_label::RawLabel;
 use crate::rows::{Place, Rows};
+use crate::unlabelled::LeftOut;
 
 use task::SCORES;
 
@@ -68,6 +69,7 @@ impl GlueTask {
             place: Place::Glue(self, path.to_path_buf()),
             columns: Columns::default(),
             with_label: true,
+            left_out: LeftOut::Nothing,
         };
         let Examples { mut labels, .. } = Examples::unlabelled(vec![], &target);
         for row in rows.iter() {

@@ -1,9 +1,12 @@
 //! Labelled texts as people have them: `text<TAB>label` lines, CSV, TSV and JSON lines with named columns, folders with
 //! a folder for each class. `docs/data.md` shows each of them.
+//! Rows without a label are left out.
 //!
 //! Texts are read when they are needed and are never in memory as a whole.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
@@ -18,6 +21,7 @@ use crate::places::{Places, files_of};
 pub use crate::record::Record;
 use crate::row::Row;
 use crate::rows::{JsonLines, Place, Rows};
+use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// How labelled texts are to be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +77,7 @@ impl Target {
         rows: &Rows,
         options: &Options,
         known: Option<Classes>,
-        deal: &mut Deal,
+        (deal, unlabelled): (&mut Deal, &Rc<RefCell<Unlabelled>>),
     ) -> Result<(Target, Labels, Option<String>)> {
         let (several, separator) = (options.problem == Problem::MultiLabel, &options.separator);
         let target = match (options.problem, known) {
@@ -82,7 +86,7 @@ impl Target {
             (Problem::MultiLabel, Some(classes)) => Target::Sets(classes, separator.clone()),
             (Problem::SingleLabel | Problem::MultiLabel, None) => {
                 let (mut found, first) = (Found::default(), rows.files()[0]);
-                rows.iter().try_for_each(|row| {
+                rows.counting(unlabelled).try_for_each(|row| {
                     let row = row?;
                     deal.add(&row);
                     if several {
@@ -99,7 +103,8 @@ impl Target {
                 return Ok((Target::Classes(classes), Labels::Classes(labels), None));
             }
         };
-        let labels = target.labels_of(rows.iter().inspect(|row| row.iter().for_each(|row| deal.add(row))))?;
+        let all = rows.counting(unlabelled);
+        let labels = target.labels_of(all.inspect(|row| row.iter().for_each(|row| deal.add(row))))?;
         Ok((target, labels, None))
     }
 
@@ -141,7 +146,7 @@ impl Target {
 /// splits is a name, the numbers of classes from 0 on.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without text or label; a label of no class, or that is no number in a
+/// A missing, empty or damaged file; no row with a label; a label of no class, or that is no number in a
 /// regression; fewer than two classes. The message names file, line, column and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     let places = Places::of(path)?;
@@ -159,6 +164,11 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
             ..options.columns.clone()
         },
         with_label: true,
+        left_out: match options.problem {
+            Problem::SingleLabel => LeftOut::Empty,
+            Problem::Regression => LeftOut::Missing,
+            Problem::MultiLabel => LeftOut::Nothing,
+        },
     };
     let (is_whole, by) = (dev.is_none() && options.whole, &options.columns.held_out_by);
     let mut deal = Deal::of(if dev.is_none() && !is_whole {
@@ -173,6 +183,8 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         (None, Some(names)) => Some(Classes::of_model(names.clone())),
         (None, None) => train.class_names()?.map(Classes::of_model),
     };
+    // One of each split.
+    let (unlabelled, mut others_unlabelled) = (Rc::<RefCell<Unlabelled>>::default(), Vec::new());
     // The column is of no use beyond this pass.
     let with_column = Rows {
         columns: Columns {
@@ -181,10 +193,11 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         },
         ..train.clone()
     };
-    let (target, labels, remark) = Target::of(&with_column, options, known, &mut deal)?;
-    let others = |place| -> Result<Examples> {
-        let rows = rows(place);
-        let labels = target.labels_of(rows.iter())?;
+    let (target, labels, remark) = Target::of(&with_column, options, known, (&mut deal, &unlabelled))?;
+    let mut others = |place| -> Result<Examples> {
+        let (rows, unlabelled) = (rows(place), Rc::default());
+        let labels = target.labels_of(rows.counting(&unlabelled))?;
+        others_unlabelled.push(unlabelled.take());
         Ok(Examples::from_rows(Arc::new(rows), None, labels))
     };
     let more = test
@@ -192,7 +205,9 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         .into_iter()
         .collect::<Result<_>>()?;
     let mut remarks: Vec<String> = remark.into_iter().collect();
-    let dev = dev.map(others).transpose()?;
+    let dev = dev.map(&mut others).transpose()?;
+    let unlabelled: Vec<Unlabelled> = [unlabelled.take()].into_iter().chain(others_unlabelled).collect();
+    remarks.extend(Unlabelled::remark(&unlabelled, None));
     remarks.extend(target.remark());
     let (train, dev) = match dev {
         None if !is_whole => {
@@ -238,6 +253,7 @@ pub fn has_pairs(path: &Path, options: &Options) -> bool {
         place: places.train,
         columns: options.columns.clone(),
         with_label: false,
+        left_out: LeftOut::Nothing,
     });
     match rows.map(|rows| rows.iter().next()) {
         Ok(Some(Ok(row))) => row.text_pair.is_some(),
@@ -252,6 +268,7 @@ pub fn texts(path: &Path, columns: &Columns) -> impl Iterator<Item = Result<(Tex
         place: Place::Files(vec![path.to_path_buf()]),
         columns: columns.clone(),
         with_label: false,
+        left_out: LeftOut::Nothing,
     };
     rows.iter().map(|row| {
         let row = row?;

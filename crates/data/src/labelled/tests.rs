@@ -372,8 +372,8 @@ fn every_mistake_names_file_line_and_remedy() {
     );
     assert!(with_train(b"a\t-1\n").contains("line 1 has the label '-1'"));
     assert_eq!(
-        with_train(b"a\t0\nb\t \n"),
-        "train.txt line 2 has no label; give it one, or remove it"
+        with_train(b"a\t\nb\t \n"),
+        "train.txt has no row with a label; give labels to some, or name their column with data.label"
     );
     assert!(with_train(b"a\t0\n\xff\t1\n").contains("train.txt line 2 is not valid UTF-8"));
     assert!(with_train(b"").contains("train.txt is empty"));
@@ -424,7 +424,7 @@ fn mistakes_in_columns_name_them() {
     );
     assert_eq!(
         json(b"{\"text\": \"a\", \"label\": null}\n"),
-        "train.jsonl line 1 has no label in 'label'; write a text, a number or a list of them"
+        "train.jsonl has no row with a label; give labels to some, or name their column with data.label"
     );
     assert!(json(b"[1]\n").starts_with("train.jsonl line 1 is no JSON object"));
     assert!(json(b"{\"text\": \"a\", \"label\": 0}\n{\"text\"\n").starts_with("train.jsonl line 2 column "));
@@ -439,6 +439,51 @@ fn mistakes_in_columns_name_them() {
         ),
         "{error}"
     );
+}
+
+#[test]
+fn rows_without_a_label_are_left_out_of_all_splits() {
+    let dir = folder(&[
+        ("train.csv", b"text,label\na,x\nb,\nc,y\nd, \n"),
+        (
+            "dev.jsonl",
+            b"{\"text\": \"e\", \"label\": \"x\"}\n{\"text\": \"f\", \"label\": null}\n",
+        ),
+    ]);
+    let options = Options::default();
+    let data = read(dir.path(), &options).unwrap();
+    assert_eq!(
+        (texts(&data.train), classes(&data.train)),
+        (vec!["a".into(), "c".into()], &[0, 1][..])
+    );
+    assert_eq!((texts(&data.dev), classes(&data.dev)), (vec!["e".into()], &[0][..]));
+    let place = dir.path().join("train.csv").display().to_string();
+    assert_eq!(
+        data.remarks,
+        [format!("3 rows have no label and are left out, such as {place} line 3")]
+    );
+    // A share of what has a label is held out, and a model's classes leave the same rows out.
+    let all = Options {
+        held_out: 0.5,
+        ..Options::default()
+    };
+    let halves = read(&dir.path().join("train.csv"), &all).unwrap();
+    assert_eq!((halves.train.len(), halves.dev.len()), (1, 1));
+    let known = Options {
+        classes: Some(vec!["x".into(), "y".into()]),
+        ..options
+    };
+    assert_eq!(texts(&read(dir.path(), &known).unwrap().train), ["a", "c"]);
+    // A text without labels has none of several.
+    let several = Options {
+        problem: Problem::MultiLabel,
+        ..Options::default()
+    };
+    let file = dir.path().join("train.csv");
+    let sets = read(&file, &several).unwrap();
+    assert_eq!(sets.train.len() + sets.dev.len(), 4);
+    let remarks = sets.remarks.concat();
+    assert!(!remarks.contains("left out"), "{remarks}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::table::cell_row::CellRow;
 use crate::table::cells::CellFile;
 use crate::table::profile::Profile;
 use crate::table::values::{is_missing, number};
+use crate::unlabelled::LeftOut;
 
 /// Lines that are kept as examples.
 const SHOWN: usize = 5;
@@ -66,6 +67,10 @@ pub(super) fn look(path: &Path, options: &LookOptions, look: &mut Look) -> Resul
     let separator = roles.separator.as_deref().unwrap_or(",");
     let is_table = matches!(roles.task, Task::Table(_));
     let is_number = matches!(roles.task, Task::Number | Task::Table(Problem::Regression));
+    let is_without = |label: &str| match is_table || is_number {
+        true => is_missing(label),
+        false => label.is_empty(),
+    };
     reading.for_each(&places.train, &mut |example| {
         look.rows.train += 1;
         if example.is_empty {
@@ -74,20 +79,16 @@ pub(super) fn look(path: &Path, options: &LookOptions, look: &mut Look) -> Resul
                 look.empty_lines.push(example.line);
             }
         } else {
-            seen.add(example.line, &example.text, example.label.as_deref());
+            let label = example.label.as_deref();
+            seen.add(example.line, &example.text, label.filter(|label| !is_without(label)));
         }
         if !is_table {
             texts.add(&example.text);
         }
         let Some(label) = &example.label else { return Ok(()) };
-        let is_without = if is_table || is_number {
-            is_missing(label)
-        } else {
-            label.is_empty()
-        };
         match () {
             () if roles.task == Task::SeveralLabels => classes.add(labels_of(label, separator)),
-            () if is_without => {
+            () if is_without(label) => {
                 look.unlabelled += 1;
                 if look.unlabelled_lines.len() < SHOWN {
                     look.unlabelled_lines.push(example.line);
@@ -207,6 +208,7 @@ fn rows_of(place: &Place) -> Rows {
         place: place.clone(),
         columns: Columns::default(),
         with_label: true,
+        left_out: LeftOut::Nothing,
     }
 }
 

@@ -41,6 +41,12 @@ fn blocking(look: &Look) -> Option<String> {
     // Folders and lines with a tab have no columns to name.
     let with_columns = |remedy: &'static str| if look.columns.is_empty() { "" } else { remedy };
     let is_of_rows = !matches!(look.task, Task::TextAlone | Task::Images | Task::Questions);
+    let labelled = rows - look.unlabelled;
+    if labelled > 0 && labelled < FEWEST && look.unlabelled > 0 {
+        return Some(format!(
+            "{path} has {labelled} of {rows} examples with a label, and at least {FEWEST} are needed; label some more"
+        ));
+    }
     if rows < FEWEST && look.task != Task::TextAlone {
         let are = if rows == 1 { "example" } else { "examples" };
         return Some(format!(
@@ -70,18 +76,6 @@ fn blocking(look: &Look) -> Option<String> {
         return Some(format!(
             "all examples of {path} are the same, and there is nothing to learn from; add different ones{}",
             with_columns(", or name another column with data.text")
-        ));
-    }
-    if look.unlabelled > 0 && look.unlabelled < rows && matches!(look.task, Task::Classes | Task::Number) {
-        let are = if look.unlabelled == 1 {
-            "row has no label"
-        } else {
-            "rows have no label"
-        };
-        return Some(format!(
-            "{} {are} in {path}, such as line {}; give each one, or remove them",
-            look.unlabelled,
-            look.unlabelled_lines.first().copied().unwrap_or_default()
         ));
     }
     if look.task == Task::TextAlone && !look.columns.is_empty() {
@@ -180,8 +174,11 @@ fn unlabelled(look: &Look) -> Option<String> {
     } else {
         "rows have no label and are"
     };
-    let is_left_out = look.unlabelled > 0 && matches!(look.task, Task::Table(_));
-    is_left_out.then(|| format!("{} {are} left out; give labels to learn from them", look.unlabelled))
+    let first = look.unlabelled_lines.first()?;
+    Some(format!(
+        "{} {are} left out, such as line {first}; give labels to learn from them",
+        look.unlabelled
+    ))
 }
 
 fn conflicts(look: &Look) -> Option<String> {

@@ -324,9 +324,14 @@ fn what_makes_training_impossible_is_one_sentence() {
     let missing = lines("text,label", 10, |i| {
         format!("{},{}", text_of(i), ["a", "b", ""][i % 3])
     });
+    let found = look("a.csv", &missing);
+    assert_eq!((found.blocking, found.unlabelled), (None, 3));
+    let few = lines("text,label", 10, |i| {
+        format!("{},{}", text_of(i), ["a", "b", ""][i.min(2)])
+    });
     assert_eq!(
-        blocking("a.csv", &missing),
-        "3 rows have no label in a.csv, such as line 4; give each one, or remove them"
+        blocking("a.csv", &few),
+        "a.csv has 2 of 10 examples with a label, and at least 4 are needed; label some more"
     );
     let constant = lines("a,b,label", 10, |i| format!("5,6,{}", i % 2));
     assert!(blocking("a.csv", &constant).starts_with("a.csv has no column to learn from beside the label"));
@@ -499,7 +504,7 @@ fn what_is_odd_is_said_with_its_place() {
     has(
         "a.csv",
         &unlabelled,
-        "13 rows have no label in a.csv, such as line 4; give each one",
+        "13 rows have no label and are left out, such as line 4; give labels to learn from them",
     );
     let turned: String = (0..40).map(|i| format!("{}\t{}\n", i % 2, text_of(i))).collect();
     has("a.txt", &turned, "write the text before the tab and its class after it");

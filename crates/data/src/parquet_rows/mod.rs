@@ -25,14 +25,21 @@ use crate::row::{Row, Table};
 const HUGGING_FACE: &str = "huggingface";
 
 /// A Parquet file that has been opened.
-struct Opened {
+pub(crate) struct Opened {
     reader: SerializedFileReader<File>,
     /// The names of its columns.
-    names: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
+/// The columns of a row with their values.
+type Values = Vec<(String, Field)>;
+
 impl Opened {
-    fn new(path: &Path) -> Result<Opened> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn new(path: &Path) -> Result<Opened> {
         let file = open(path)?;
         let reader = guarded(path, || {
             SerializedFileReader::new(file).map_err(|error| damaged(path, &error.to_string()))
@@ -84,18 +91,34 @@ impl Opened {
         names.iter().map(|name| name.as_str().map(str::to_string)).collect()
     }
 
-    /// The rows, with these columns.
-    fn rows(self, path: &Path, wanted: &[usize]) -> Result<RowIter<'static>> {
+    /// The rows, with these columns. After an error there are none.
+    ///
+    /// # Errors
+    /// A file that is damaged, or compressed in a way that is not read.
+    pub(crate) fn rows(self, path: &Path, wanted: &[usize]) -> Result<impl Iterator<Item = Result<Values>> + use<>> {
+        self.check(path, wanted)?;
         let schema = self.reader.metadata().file_metadata().schema();
         let fields = wanted.iter().map(|place| schema.get_fields()[*place].clone());
         let projection = Type::group_type_builder(schema.name()).with_fields(fields.collect());
         let failed = |error: parquet::errors::ParquetError| damaged(path, &error.to_string());
         let projection = projection.build().map_err(failed)?;
-        guarded(path, || {
+        let mut rows = guarded(path, || {
             RowIter::from_file_into(Box::new(self.reader))
                 .project(Some(projection))
                 .map_err(failed)
-        })
+        })?;
+        let (place, mut has_failed) = (path.to_path_buf(), false);
+        Ok(std::iter::from_fn(move || {
+            if has_failed {
+                return None;
+            }
+            let next = guarded(&place, || {
+                let row = rows.next().transpose();
+                row.map_err(|error| damaged(&place, &error.to_string()))
+            });
+            has_failed = next.is_err();
+            Some(next.transpose()?.map(|row| row.into_columns()))
+        }))
     }
 }
 
@@ -136,7 +159,7 @@ pub(crate) fn parquet_rows(
         Some(LabelAt::One(column)) => opened.class_names(&opened.names[*column]),
         _ => None,
     };
-    let names = opened.names.clone();
+    let (names, several) = (opened.names.clone(), columns.several);
     // Columns that are read, in the order of the file.
     let wanted: Vec<usize> = (0..names.len())
         .filter(|column| {
@@ -149,38 +172,24 @@ pub(crate) fn parquet_rows(
             !with_label || *column == at.text || is_beside || labels
         })
         .collect();
-    opened.check(path, &wanted)?;
     let table = Table::new(file.clone(), at, &names);
     let table = if with_label {
         table
     } else {
         table.keeping(names.iter().cloned())
     };
-    let mut rows = opened.rows(path, &wanted)?;
-    let place = file.clone();
-    let rows = std::iter::from_fn(move || {
-        let next = guarded(&place, || {
-            let row = rows.next().transpose();
-            row.map_err(|error| damaged(&place, &error.to_string()))
-        });
-        next.transpose()
-    });
+    let rows = opened.rows(path, &wanted)?;
     Ok(Box::new(rows.zip(1..).map(move |(row, line)| {
-        let row = row?;
-        let values: Map<String, Value> = row
-            .into_columns()
-            .into_iter()
-            .map(|(name, field)| (name, value_of(&field)))
-            .collect();
-        row_of(&table, &names, classes.as_deref(), line, &values)
+        let values: Map<String, Value> = row?.into_iter().map(|(name, field)| (name, value_of(&field))).collect();
+        row_of(&table, &names, (classes.as_deref(), several), line, &values)
     })))
 }
 
-/// The row of a line with these values.
+/// The row of a line with these values. `several` says whether it can have several labels.
 fn row_of(
     table: &Table,
     names: &[String],
-    classes: Option<&[String]>,
+    (classes, several): (Option<&[String]>, bool),
     line: usize,
     values: &Map<String, Value>,
 ) -> Result<Row> {
@@ -202,6 +211,7 @@ fn row_of(
     row.label = match &table.at.label {
         Some(LabelAt::One(column)) => {
             let found = match value(*column) {
+                Value::Null if !several => Some(RawLabel::One(String::new())),
                 Value::Array(list) => list
                     .iter()
                     .map(|value| word_of(value, classes))
@@ -247,7 +257,7 @@ fn word_of(value: &Value, classes: Option<&[String]>) -> Option<String> {
 }
 
 /// A value as one of JSON. Bytes that are a text are taken for it; dates, times and the like are texts.
-fn value_of(field: &Field) -> Value {
+pub(crate) fn value_of(field: &Field) -> Value {
     match field {
         Field::Null => Value::Null,
         Field::Bool(value) => json!(value),

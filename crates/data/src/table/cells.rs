@@ -15,6 +15,7 @@ use crate::lines::Lines;
 use crate::record::Record;
 use crate::row::Row;
 use crate::rows::{Place, Rows};
+use crate::unlabelled::LeftOut;
 
 /// Lines whose fields are columns of JSON lines: a field that comes later alone is none.
 const FIRST_LINES: usize = 64;
@@ -80,6 +81,7 @@ fn of_lines(path: &Path, wanted: &[&str]) -> Result<CellFile> {
             place: Place::Files(vec![path.to_path_buf()]),
             columns: columns.clone(),
             with_label: false,
+            left_out: LeftOut::Nothing,
         };
         rows.iter()
     };

@@ -12,6 +12,7 @@ use crate::files::quoted;
 use crate::held_out::HeldOutBy;
 use crate::raw_label::RawLabel;
 use crate::row::Row;
+use crate::unlabelled::Unlabelled;
 
 /// Files of a split, the name of the column to be learnt, and the names of the columns to learn from.
 #[derive(Clone, Debug)]
@@ -39,21 +40,13 @@ impl LabelledRow<'_> {
     }
 }
 
-/// Rows without a label.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Skipped {
-    pub(super) count: usize,
-    /// The place of the first one.
-    pub(super) first: Option<String>,
-}
-
 impl LabelledFiles {
     /// Calls `each` for every row with a label, in order.
     ///
     /// # Errors
     /// Those of files, a missing column, and those of `each`.
-    pub(super) fn for_each(&self, mut each: impl FnMut(&LabelledRow) -> Result<()>) -> Result<Skipped> {
-        let mut skipped = Skipped::default();
+    pub(super) fn for_each(&self, mut each: impl FnMut(&LabelledRow) -> Result<()>) -> Result<Unlabelled> {
+        let mut skipped = Unlabelled::default();
         for path in &self.files {
             let file: Arc<Path> = path.as_path().into();
             let column: Arc<str> = self.label.as_str().into();
@@ -81,8 +74,7 @@ impl LabelledFiles {
                 };
                 let cell = row.cells[label].trim();
                 if is_missing(cell) {
-                    skipped.count += 1;
-                    skipped.first.get_or_insert_with(|| labelled.label.place());
+                    skipped.add(&labelled.label);
                     continue;
                 }
                 labelled.label.label = Some(RawLabel::One(cell.to_string()));

@@ -1,17 +1,14 @@
 //! The cells of Parquet files.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use lessen_base::{Error, Result};
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use lessen_base::Result;
 use parquet::record::Field;
-use parquet::record::reader::RowIter;
 use serde_json::{Map, Value};
 
 use super::cell_row::{CellIter, CellRow};
-use crate::lines::open;
+use crate::parquet_rows::{Opened, value_of};
 use crate::record::Record;
 
 /// The names of the columns of a file, and its rows. Lists and groups are texts.
@@ -19,78 +16,33 @@ use crate::record::Record;
 /// # Errors
 /// A file that cannot be read.
 pub(super) fn parquet_cells(path: &Path) -> Result<(Arc<[String]>, CellIter)> {
-    let file = open(path)?;
-    let opened = guarded(path, || SerializedFileReader::new(file))?;
-    let schema = opened.metadata().file_metadata().schema();
-    let names: Arc<[String]> = schema
-        .get_fields()
-        .iter()
-        .map(|field| field.name().to_string())
-        .collect();
-    let mut rows = guarded(path, || Ok(RowIter::from_file_into(Box::new(opened))))?;
-    let (place, own) = (path.to_path_buf(), names.clone());
-    let mut has_failed = false;
-    let rows = std::iter::from_fn(move || {
-        if has_failed {
-            return None;
-        }
-        let row = guarded(&place, || rows.next().transpose()).transpose();
-        has_failed = matches!(row, Some(Err(_)));
-        row
-    });
-    let rows = rows.zip(1..).map(move |(row, line)| {
-        let columns: Vec<(String, Field)> = row?.into_columns();
-        let cells: Vec<Option<String>> = columns.iter().map(|(_, field)| cell_of(field)).collect();
-        let values = columns
-            .iter()
-            .zip(&cells)
-            .map(|((name, field), cell)| (name.clone(), value_of(field, cell)));
+    let opened = Opened::new(path)?;
+    let names: Arc<[String]> = opened.names.clone().into();
+    let all: Vec<usize> = (0..names.len()).collect();
+    let own = names.clone();
+    let rows = opened.rows(path, &all)?.zip(1..).map(move |(row, line)| {
+        let columns = row?;
+        let cells = columns.iter().map(|(_, field)| cell_of(field)).collect();
+        let values = columns.iter().map(|(name, field)| (name.clone(), value_of(field)));
         let object = Value::Object(values.collect::<Map<String, Value>>()).to_string();
         Ok(CellRow {
             line,
-            cells: cells.into_iter().map(Option::unwrap_or_default).collect(),
+            cells,
             record: Record::of_json(&own, line, &object, own.iter()),
         })
     });
     Ok((names, Box::new(rows)))
 }
 
-/// Runs a function of the crate, which asserts some of what a damaged file can break.
-fn guarded<T>(path: &Path, read: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
-    let reason = match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(Ok(found)) => return Ok(found),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "its parts contradict each other".to_string(),
-    };
-    Err(Error::user(format!(
-        "{} cannot be read as Parquet ({}); restore the file, or write it again with snappy",
-        path.display(),
-        reason.lines().next().unwrap_or_default()
-    )))
-}
-
-/// The text of a value; none for null.
-fn cell_of(field: &Field) -> Option<String> {
+/// The text of a value; an empty one for null.
+fn cell_of(field: &Field) -> String {
     match field {
-        Field::Null => None,
-        Field::Str(text) => Some(text.clone()),
-        Field::Bytes(bytes) => Some(String::from_utf8_lossy(bytes.data()).into_owned()),
-        Field::Float(value) => Some(value.to_string()),
-        Field::Double(value) => Some(value.to_string()),
-        other => Some(other.to_string()),
-    }
-}
-
-/// A value as one of JSON, with this text.
-fn value_of(field: &Field, cell: &Option<String>) -> Value {
-    match (field, cell) {
-        (_, None) => Value::Null,
-        (Field::Str(_) | Field::Bytes(_), Some(text)) => Value::String(text.clone()),
-        // Numbers and truth values are written as JSON writes them, and other values become texts.
-        (_, Some(text)) => match serde_json::from_str(text) {
-            Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
-            _ => Value::String(text.clone()),
-        },
+        Field::Null => String::new(),
+        Field::Str(text) => text.clone(),
+        Field::Bytes(bytes) => String::from_utf8_lossy(bytes.data()).into_owned(),
+        Field::Float(value) => value.to_string(),
+        Field::Double(value) => value.to_string(),
+        other => other.to_string(),
     }
 }
 

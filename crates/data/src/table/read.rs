@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use lessen_base::{Error, Result};
 
 use super::label::label_of;
-use super::labelled_files::{LabelledFiles, Skipped, open};
+use super::labelled_files::{LabelledFiles, open};
 use super::learn::{encoded, learnt, scale};
 use super::options::TableOptions;
 use super::part::TablePart;
@@ -20,6 +20,7 @@ use crate::labels::{LabelKind, Labels};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
 use crate::rows::{Place, Rows};
+use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// Rows by which the column to be learnt is chosen.
 const LOOKED_AT: usize = 10_000;
@@ -142,7 +143,7 @@ impl Table {
                 (train.clone(), dev.unwrap_or(train))
             }
         };
-        remarks.extend(remark_of(&skipped, &schema.label));
+        remarks.extend(Unlabelled::remark(&skipped, Some(&schema.label)));
         remarks.extend(target.remark());
         Ok(Table {
             metrics: match target {
@@ -259,21 +260,7 @@ fn class_names(train: &LabelledFiles) -> Result<Option<Vec<String>>> {
             ..Columns::default()
         },
         with_label: true,
+        left_out: LeftOut::Nothing,
     };
     rows.class_names()
-}
-
-/// What there is to say of rows without a label.
-fn remark_of(skipped: &[Skipped], label: &str) -> Option<String> {
-    let count: usize = skipped.iter().map(|skipped| skipped.count).sum();
-    let first = skipped.iter().find_map(|skipped| skipped.first.as_ref())?;
-    let (have, are) = if count == 1 {
-        ("row has", "is")
-    } else {
-        ("rows have", "are")
-    };
-    Some(format!(
-        "{count} {have} no value in the column {} and {are} left out, such as {first}",
-        quoted(label)
-    ))
 }

@@ -3,7 +3,7 @@
 use lessen_base::{Error, Result};
 
 use super::label::problem_of;
-use super::labelled_files::{LabelledFiles, Skipped};
+use super::labelled_files::LabelledFiles;
 use super::options::TableOptions;
 use super::profile::Profile;
 use crate::classes::{Classes, Found, score_of};
@@ -11,6 +11,7 @@ use crate::files::quoted;
 use crate::held_out::Deal;
 use crate::labels::{LabelKind, Labels, Problem};
 use crate::raw_label::RawLabel;
+use crate::unlabelled::Unlabelled;
 
 /// What labels are looked up in.
 pub(super) enum Target {
@@ -24,7 +25,7 @@ impl Target {
         train: &LabelledFiles,
         options: &TableOptions,
         known: Option<Classes>,
-        (skipped, deal): (&mut Vec<Skipped>, &mut Deal),
+        (skipped, deal): (&mut Vec<Unlabelled>, &mut Deal),
     ) -> Result<(Target, Labels)> {
         let of_schema = options.schema.as_ref().map(|schema| match schema.target {
             Some(_) => Problem::Regression,
@@ -69,7 +70,7 @@ impl Target {
     }
 
     /// The labels of the rows of files, which are added to the deal; one at least.
-    pub(super) fn labels_of(&self, files: &LabelledFiles, deal: &mut Deal) -> Result<(Labels, Skipped)> {
+    pub(super) fn labels_of(&self, files: &LabelledFiles, deal: &mut Deal) -> Result<(Labels, Unlabelled)> {
         let files = files.without_inputs();
         let (labels, skipped) = match self {
             Target::Classes(classes) => {

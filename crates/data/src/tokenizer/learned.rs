@@ -18,6 +18,7 @@ use tokenizers::{
 };
 
 use super::Tokenizer;
+use super::words::SPACES;
 use crate::parallel::in_parallel;
 use crate::vocabulary::{BERT, END_OF_TEXT, describe_byte_pairs, describe_word_piece};
 
@@ -31,7 +32,7 @@ const LONGEST_WORD: usize = 100;
 const LEAST_COUNT: u64 = 2;
 
 /// Bytes of texts that are split into words at once.
-const AT_ONCE: usize = 1 << 20;
+const AT_ONCE: usize = 1 << 22;
 
 /// Words that are counted at once; where there are more, the most seldom ones are forgotten.
 const MOST_WORDS: usize = 1 << 19;
@@ -53,7 +54,7 @@ impl Tokenizer {
     ) -> Result<Tokenizer> {
         let room = room_beside(vocab, BERT.len())?;
         let normalizer = BertNormalizer::new(true, true, None, lower_case);
-        let mut words = counted(texts, |text| {
+        let mut words = counted(texts, Parts::Words, |text| {
             let mut normalized = NormalizedString::from(text);
             normalizer.normalize(&mut normalized)?;
             split(normalized, &BertPreTokenizer)
@@ -79,7 +80,9 @@ impl Tokenizer {
         let bytes = ByteLevel::alphabet();
         room_beside(vocab, bytes.len() + 1)?;
         let byte_level = ByteLevel::new(false, true, true);
-        let words = counted(texts, |text| split(NormalizedString::from(text), &byte_level))?;
+        let words = counted(texts, Parts::Whole, |text| {
+            split(NormalizedString::from(text), &byte_level)
+        })?;
         let trainer = BpeTrainer::builder().initial_alphabet(bytes.into_iter().collect());
         let mut model = trained(trainer, vec![END_OF_TEXT.to_string()], &words, vocab)?;
         let merges = match model["merges"].take() {
@@ -106,16 +109,51 @@ fn room_beside(vocab: usize, first: usize) -> Result<usize> {
     }
 }
 
-/// How often texts have each word.
+/// The parts of a text whose words do not depend on what stands around them.
+#[derive(Clone, Copy)]
+enum Parts {
+    /// What is between spaces.
+    Words,
+    /// The text.
+    Whole,
+}
+
+impl Parts {
+    /// The parts of texts in the order of their first places, each with how often it occurs.
+    fn of(self, texts: &[String]) -> Vec<(&str, u64)> {
+        let mut places = HashMap::new();
+        let mut all: Vec<(&str, u64)> = Vec::new();
+        let mut add = |part| {
+            let place = *places.entry(part).or_insert(all.len());
+            match all.get_mut(place) {
+                Some((_, count)) => *count += 1,
+                None => all.push((part, 1)),
+            }
+        };
+        for text in texts {
+            match self {
+                Parts::Words => text.split(SPACES).filter(|part| !part.is_empty()).for_each(&mut add),
+                Parts::Whole => add(text),
+            }
+        }
+        all
+    }
+}
+
+/// How often texts have each word. Equal parts are split into words once.
 fn counted(
     texts: impl IntoIterator<Item = Result<String>>,
+    parts: Parts,
     words: impl Fn(&str) -> tokenizers::Result<Vec<String>> + Sync,
 ) -> Result<BTreeMap<String, u64>> {
     let mut counts = Counts::default();
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     let mut count = |waiting: &mut Vec<String>| {
-        let found = in_parallel(waiting, |text| words(text).map_err(super::not_encoded))?;
-        found.into_iter().flatten().for_each(|word| counts.add(word));
+        let parts = parts.of(waiting);
+        let found = in_parallel(&parts, |(part, _)| words(part).map_err(super::not_encoded))?;
+        for (words, (_, count)) in found.into_iter().zip(parts) {
+            words.into_iter().for_each(|word| counts.add(word, count));
+        }
         waiting.clear();
         Ok(())
     };
@@ -141,8 +179,8 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, word: String) {
-        *self.words.entry(word).or_default() += 1;
+    fn add(&mut self, word: String, count: u64) {
+        *self.words.entry(word).or_default() += count;
         while self.words.len() > MOST_WORDS {
             self.forgotten += 1;
             self.words.retain(|_, count| *count > self.forgotten);
@@ -275,6 +313,26 @@ mod tests {
         assert_eq!((tokenizer.pad_id(), tokenizer.mask_id()), (0, Some(4)));
         let cased = pieces(&texts(), 60, false);
         assert_ne!(tokens(&cased, "Wide"), tokens(&cased, "wide"));
+    }
+
+    #[test]
+    fn words_are_counted_as_in_whole_texts() {
+        let texts = [
+            "Ein Café, cafe\u{301} café\tein\r\nEIN  don't don't",
+            "a\u{85}b a\u{a0}b a\u{2003}b a\u{c}b 今天 天气今天 \u{301}x x\u{0}y [SEP] ein",
+            " ein\u{200d}s ein\u{feff} ",
+        ]
+        .map(str::to_string);
+        let normalizer = BertNormalizer::new(true, true, None, true);
+        let words = |text: &str| {
+            let mut normalized = NormalizedString::from(text);
+            normalizer.normalize(&mut normalized)?;
+            split(normalized, &BertPreTokenizer)
+        };
+        let of = |parts| counted(given(&texts), parts, words).unwrap();
+        let whole = of(Parts::Whole);
+        assert_eq!((whole["ein"], whole["cafe"], whole["don"]), (5, 3, 2), "{whole:?}");
+        assert_eq!(of(Parts::Words), whole);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod spans;
 mod special;
 mod stop_strings;
 mod text_stream;
+mod words;
 
 use std::path::Path;
 
@@ -27,6 +28,7 @@ use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_
 pub(crate) use special::AroundPair;
 pub use stop_strings::StopStrings;
 pub use text_stream::TextStream;
+pub(crate) use words::WordIds;
 
 use added::{ADDED, Beside, ROLES};
 use chat_files::ChatFiles;
@@ -256,7 +258,7 @@ impl Tokenizer {
                 let encoded = in_parallel(&pieces, |piece| Ok(ids_of(&self.encoding(piece)?)))?;
                 return Ok(encoded.concat());
             }
-            Shortcut::None => {}
+            Shortcut::None | Shortcut::Words => {}
         }
         Ok(ids_of(&self.encoding(text)?))
     }

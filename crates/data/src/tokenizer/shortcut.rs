@@ -16,6 +16,8 @@ pub(super) enum Shortcut {
     /// Byte-level BPE: no token spans a boundary between a non-space character and white space after it, so a long text
     /// can be encoded in pieces. This bounds memory: the general tokenizer needs over 100 bytes per byte of text.
     Pieces,
+    /// WordPiece with the words of BERT: a word does not depend on what stands beyond the spaces around it.
+    Words,
 }
 
 /// A vocabulary of characters.
@@ -31,14 +33,15 @@ impl Shortcut {
     /// Returns the fast path for the tokenizer that `json` describes.
     pub(super) fn of(json: &Value) -> Shortcut {
         let added = json["added_tokens"].as_array().map_or(&[][..], Vec::as_slice);
-        if !json["normalizer"].is_null() {
-            return Shortcut::None;
-        }
         if let Some(characters) = Characters::of(json, added) {
             return Shortcut::Characters(characters);
         }
         let words = &json["pre_tokenizer"];
-        let byte_level = json["model"]["type"] == "BPE"
+        let is_bert = json["model"]["type"] == "WordPiece"
+            && words["type"] == "BertPreTokenizer"
+            && (json["normalizer"].is_null() || json["normalizer"]["type"] == "BertNormalizer");
+        let byte_level = json["normalizer"].is_null()
+            && json["model"]["type"] == "BPE"
             && words["type"] == "ByteLevel"
             && words["add_prefix_space"] == false
             && words["use_regex"] != false;
@@ -50,10 +53,10 @@ impl Shortcut {
                     .as_str()
                     .is_some_and(|content| !content.contains(char::is_whitespace))
         };
-        if byte_level && added.iter().all(plain) {
-            Shortcut::Pieces
-        } else {
-            Shortcut::None
+        match added.iter().all(plain) {
+            true if byte_level => Shortcut::Pieces,
+            true if is_bert => Shortcut::Words,
+            _ => Shortcut::None,
         }
     }
 }
@@ -62,6 +65,7 @@ impl Characters {
     fn of(json: &Value, added: &[Value]) -> Option<Characters> {
         let model = &json["model"];
         let looks_up = model["type"] == "WordLevel"
+            && json["normalizer"].is_null()
             && json["pre_tokenizer"] == single_characters()
             && json["post_processor"].is_null();
         if !looks_up {

@@ -247,7 +247,7 @@ fn a_text_in_pieces_gives_the_ids_of_the_whole() {
         assert_eq!(parts.collect::<Vec<_>>(), whole, "pieces of {size} bytes");
     }
     assert_eq!(tokenizer.encode(&text).unwrap(), whole);
-    assert!(matches!(bert(None).shortcut, Shortcut::None));
+    assert!(matches!(bert(None).shortcut, Shortcut::Words));
 }
 
 #[test]

@@ -33,6 +33,32 @@ pub(super) fn verdict(guess: &Entry, entries: &[Entry], best: usize) -> Vec<Stri
     all
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choosing::scoreboard::of_answers;
+    use lessen_saved::saved_run::judged::{Judged, Known};
+
+    #[test]
+    fn a_pretrained_model_is_advised_only_where_none_was_tried() {
+        // Three of four answers are right.
+        let judged = |example: usize| Judged {
+            example,
+            logits: vec![1.0, 0.0],
+            known: Known::Class(usize::from(example % 4 == 0)),
+        };
+        let answers: Vec<Judged> = (0..400).map(judged).collect();
+        let entry = of_answers("linear", &answers);
+        let of = |can_start| advice(&entry, &entry, true, can_start).concat();
+        assert!(of(true).contains("--init"), "{}", of(true));
+        assert!(
+            !of(false).contains("--init") && of(false).contains("--minutes"),
+            "{}",
+            of(false)
+        );
+    }
+}
+
 /// How the best model compares with the other one.
 fn compared(best: &Entry, other: &Entry) -> String {
     let show = |entry: &Entry| entry.first().map_or(String::new(), Scored::show);
@@ -54,15 +80,12 @@ fn compared(best: &Entry, other: &Entry) -> String {
     )
 }
 
-/// What would help most, a sentence each.
-///
-/// # Errors
-/// Data that cannot be read any more.
-pub(super) fn advice(guess: &Entry, best: &Entry, task: &CheckedTask, is_linear: bool) -> Result<Vec<String>> {
+/// What would help most, a sentence each. `is_linear` says whether the best model is the linear one, and `can_start`
+/// whether a pretrained model could be started from, and was not.
+pub(super) fn advice(guess: &Entry, best: &Entry, is_linear: bool, can_start: bool) -> Vec<String> {
     let mut all = Vec::new();
-    let config = task.config();
     let (Some(own), Some(_)) = (best.first(), guess.first()) else {
-        return Ok(all);
+        return all;
     };
     let width = own.interval.1 - own.interval.0;
     if own.is_share && width > 0.06 {
@@ -72,8 +95,7 @@ pub(super) fn advice(guess: &Entry, best: &Entry, task: &CheckedTask, is_linear:
             100.0 * width / 2.0
         ));
     }
-    let reads_texts = task.model().image().is_none();
-    if reads_texts && config.model.init.is_none() && own.is_share && own.value < 0.95 {
+    if can_start && own.is_share && own.value < 0.95 {
         all.push(
             "what would help most: --init with the folder of a pretrained model (a MiniLM or BERT from the Hub)"
                 .to_string(),
@@ -81,5 +103,5 @@ pub(super) fn advice(guess: &Entry, best: &Entry, task: &CheckedTask, is_linear:
     } else if is_linear && own.is_share && own.value < 0.95 {
         all.push("what would help most: more rows, or more --minutes".to_string());
     }
-    Ok(all)
+    all
 }

@@ -1,5 +1,6 @@
 //! Choices that follow from a look at data, each with its reason and the key that changes it.
 
+use super::request::NETWORK;
 use serde::{Deserialize, Serialize};
 
 /// A choice.
@@ -59,4 +60,19 @@ pub(crate) struct Candidate {
 pub(crate) struct Plan {
     pub choices: Vec<Choice>,
     pub candidates: Vec<Candidate>,
+}
+
+impl Plan {
+    /// Tries one model alone, a network; `why` is the reason for it.
+    pub(super) fn try_alone(&mut self, model: String, why: &str, recipe: String, (epochs, least_epochs): (u64, u64)) {
+        self.choices
+            .push(Choice::new("model", model.clone(), why, "--init, model.layers"));
+        self.candidates.push(Candidate {
+            name: NETWORK.to_string(),
+            model,
+            recipes: vec![recipe],
+            epochs,
+            least_epochs,
+        });
+    }
 }

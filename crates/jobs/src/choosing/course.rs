@@ -8,6 +8,7 @@ use super::progress::{CHOICE, Progress, Settled, Stage};
 use super::report::ChoiceReport;
 use super::request::ChoiceRequest;
 use super::settling::{read, settle};
+use lessen_task::task::shared_data::SharedData;
 use crate::training::{Request, train};
 use lessen_base::atomic::unwritable;
 use lessen_base::{Error, Result};
@@ -36,12 +37,12 @@ const OF_READING: f64 = 4.0;
 /// Data that nothing can be learned from, a folder that cannot be used, settings with a mistake.
 pub fn choose(request: &ChoiceRequest<'_>, new_backend: NewBackend<'_>) -> Result<ChoiceReport> {
     let clock = Instant::now();
-    let out = request.out.as_path();
+    let (out, shared) = (request.out.as_path(), SharedData::default());
     let (mut progress, _lock) = if request.resumes {
         resumed(out)?
     } else {
         Folder::check_free(out)?;
-        let progress = begin(request, clock, new_backend)?;
+        let progress = begin(request, &shared, clock, new_backend)?;
         fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
         let lock = RunLock::take(out)?;
         progress.write(out)?;
@@ -49,12 +50,12 @@ pub fn choose(request: &ChoiceRequest<'_>, new_backend: NewBackend<'_>) -> Resul
     };
     let before = progress.seconds;
     if progress.stage == Stage::Training {
-        let Some(Trained { names, left_out }) = train_all(out, &progress, new_backend)? else {
+        let Some(Trained { names, left_out }) = train_all(out, &progress, &shared, new_backend)? else {
             progress.seconds = before + clock.elapsed().as_secs_f64();
             progress.write(out)?;
             return Ok(ChoiceReport::interrupted(out));
         };
-        let (winner, mut result) = ending::judge(out, &progress, &names, new_backend)?;
+        let (winner, mut result) = ending::judge(out, &progress, &names, &shared, new_backend)?;
         if let Some(verdict) = result["verdict"].as_array_mut() {
             verdict.extend(left_out.into_iter().map(Value::String));
         }
@@ -84,7 +85,12 @@ fn resumed(out: &Path) -> Result<(Progress, RunLock)> {
 }
 
 /// Looks, chooses and settles; nothing is written yet.
-fn begin(request: &ChoiceRequest<'_>, clock: Instant, new_backend: NewBackend<'_>) -> Result<Progress> {
+fn begin(
+    request: &ChoiceRequest<'_>,
+    shared: &SharedData,
+    clock: Instant,
+    new_backend: NewBackend<'_>,
+) -> Result<Progress> {
     let look = Look::of(&request.data, &LookOptions::default())?;
     report(look.to_text().trim_end());
     if let Some(reason) = &look.blocking {
@@ -94,7 +100,7 @@ fn begin(request: &ChoiceRequest<'_>, clock: Instant, new_backend: NewBackend<'_
     report(&format!("chosen for these {} min:", request.minutes));
     report(choice::to_text(&plan.choices).trim_end());
     let mut progress = Progress::new(request.minutes, look.to_json(), plan);
-    settle_all(&mut progress, request, clock, new_backend)?;
+    settle_all(&mut progress, request, shared, clock, new_backend)?;
     Ok(progress)
 }
 
@@ -102,6 +108,7 @@ fn begin(request: &ChoiceRequest<'_>, clock: Instant, new_backend: NewBackend<'_
 fn settle_all(
     progress: &mut Progress,
     request: &ChoiceRequest<'_>,
+    shared: &SharedData,
     clock: Instant,
     new_backend: NewBackend<'_>,
 ) -> Result<()> {
@@ -109,10 +116,12 @@ fn settle_all(
     let Plan { candidates, .. } = &progress.plan;
     let (mut taken, mut beginnings) = (whole * OF_ENDING, 0.0);
     for (number, candidate) in candidates.iter().enumerate() {
-        let left = whole - taken - clock.elapsed().as_secs_f64();
         let is_last = number + 1 == candidates.len();
-        let seconds = if is_last { left } else { left.min(whole * OF_LINEAR) };
-        let settled = settle(candidate, request, seconds, new_backend)?;
+        let seconds = || {
+            let left = whole - taken - clock.elapsed().as_secs_f64();
+            if is_last { left } else { left.min(whole * OF_LINEAR) }
+        };
+        let settled = settle(candidate, request, shared, &seconds, new_backend)?;
         report(&format!(
             "{}: {}, {}, about {}",
             candidate.name,
@@ -148,7 +157,12 @@ struct Trained {
 
 /// Trains the candidates one after another; none where that was interrupted. One that diverges is left out if another
 /// is trained to its end.
-fn train_all(out: &Path, progress: &Progress, new_backend: NewBackend<'_>) -> Result<Option<Trained>> {
+fn train_all(
+    out: &Path,
+    progress: &Progress,
+    shared: &SharedData,
+    new_backend: NewBackend<'_>,
+) -> Result<Option<Trained>> {
     let (mut all, mut first) = (
         Trained {
             names: Vec::new(),
@@ -158,7 +172,7 @@ fn train_all(out: &Path, progress: &Progress, new_backend: NewBackend<'_>) -> Re
     );
     for Settled { name, .. } in &progress.settled {
         report(&format!("training the {name} model"));
-        match trained(out, progress, name, new_backend) {
+        match trained(out, progress, name, shared, new_backend) {
             Ok(true) => all.names.push(name.clone()),
             Ok(false) => return Ok(None),
             Err(error @ Error::User(_)) => {
@@ -177,7 +191,13 @@ fn train_all(out: &Path, progress: &Progress, new_backend: NewBackend<'_>) -> Re
 }
 
 /// Trains a candidate to its end; false where it was interrupted.
-fn trained(out: &Path, progress: &Progress, name: &str, new_backend: NewBackend<'_>) -> Result<bool> {
+fn trained(
+    out: &Path,
+    progress: &Progress,
+    name: &str,
+    shared: &SharedData,
+    new_backend: NewBackend<'_>,
+) -> Result<bool> {
     let folder = out.join(name);
     let asked = match folder.join("config.toml").is_file() {
         true => Request::resume(folder, None, |_| Ok(()))?,
@@ -186,5 +206,5 @@ fn trained(out: &Path, progress: &Progress, name: &str, new_backend: NewBackend<
             Request::new(read(text, &out.join(CHOICE))?, folder)
         }
     };
-    Ok(!train(&asked, new_backend)?.interrupted)
+    Ok(!train(&asked.on(shared), new_backend)?.interrupted)
 }

@@ -5,6 +5,7 @@ use super::errors::cut;
 use super::progress::{CHOICE, Progress};
 use super::request::LINEAR;
 use super::settling::read;
+use lessen_task::task::shared_data::SharedData;
 use crate::training::{Request, train};
 use lessen_base::atomic::{unwritable, write_with};
 use lessen_base::{Error, Result};
@@ -97,12 +98,14 @@ pub(super) fn doubtful(
             _ => return Err(Error::internal("a linear model without a number of steps")),
         };
         settings.set_named("train.steps", SettingValue::Count(steps), "the halves".to_string())?;
-        let report = quietly(|| train(&Request::new(settings, model.clone()), new_backend))?;
+        let shared = SharedData::silent();
+        let asked = Request::new(settings, model.clone()).on(&shared);
+        let report = quietly(|| train(&asked, new_backend))?;
         if report.interrupted {
             break;
         }
         let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), new_backend)?;
-        let (answers, half) = run.judge("dev")?;
+        let (answers, half) = run.judge("dev", &shared)?;
         for judged in answers {
             let Known::Class(label) = judged.known else { continue };
             let shares = softmax(&judged.logits);

@@ -3,9 +3,11 @@
 use super::advice::{advice, verdict};
 use super::doubtful::doubtful;
 use super::errors::worst;
-use super::progress::Progress;
+use super::progress::{CHOICE, Progress};
 use super::request::LINEAR;
 use super::scoreboard::{self, Entry};
+use super::settling::read;
+use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
 use lessen_saved::saved_run::judged::{Judged, Known};
@@ -27,6 +29,7 @@ pub(super) fn judge(
     out: &Path,
     progress: &Progress,
     names: &[String],
+    shared: &SharedData,
     new_backend: NewBackend<'_>,
 ) -> Result<(String, Value)> {
     let mut entries: Vec<Entry> = Vec::new();
@@ -39,8 +42,10 @@ pub(super) fn judge(
             new_backend,
         )?;
         let (answers, task) = match run.task() {
-            Task::TokenClassification { .. } | Task::LanguageModelling => return judged_by_tokens(&run, name),
-            _ => run.judge(SPLIT)?,
+            Task::TokenClassification { .. } | Task::LanguageModelling => {
+                return judged_by_tokens(&run, name, starts(progress, out)?);
+            }
+            _ => run.judge(SPLIT, shared)?,
         };
         let entry = scoreboard::of_answers(name, &answers);
         let is_better = best
@@ -57,7 +62,8 @@ pub(super) fn judge(
     let verdict = verdict(&guess, &entries, best);
     let doubtful = doubtful(out, progress, &task, new_backend)?;
     let errors = worst(&answers, &task, SPLIT)?;
-    let advice = advice(&guess, &entries[best], &task, winner == LINEAR)?;
+    let can_start = task.model().image().is_none() && !starts(progress, out)?;
+    let advice = advice(&guess, &entries[best], winner == LINEAR, can_start);
     let mut table = vec![format!(
         "on {} examples that were held out (with the interval of 95 %):",
         answers.len()
@@ -77,8 +83,19 @@ pub(super) fn judge(
     Ok((winner, result))
 }
 
+/// Whether a candidate starts from a pretrained model.
+fn starts(progress: &Progress, out: &Path) -> Result<bool> {
+    for settled in &progress.settled {
+        let settings = read(&settled.settings, &out.join(CHOICE))?;
+        if settings.text("model.init").is_some_and(|init| !init.is_empty()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Judges the only candidate for data whose examples have no answer as a whole: words with classes, texts alone.
-fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
+fn judged_by_tokens(run: &SavedRun<'_>, name: &str, has_started: bool) -> Result<(String, Value)> {
     let scores = run.evaluate(None, Some(SPLIT))?.scores;
     let entry = scoreboard::of_scores(name, &scores);
     let mut table = vec![format!("on {} examples that were held out:", scores.examples)];
@@ -91,6 +108,10 @@ fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
         true => ["lessen predict RUN --text \"...\"", "lessen eval RUN --data FOLDER"],
         false => ["lessen generate RUN --prompt \"...\"", "lessen serve RUN"],
     };
+    let advice = match has_started {
+        true => "what would help most: more text, or more --minutes",
+        false => "what would help most: --init with the folder of a pretrained model",
+    };
     let result = json!({
         "scores": [entry.to_json()],
         "examples": scores.examples,
@@ -98,7 +119,7 @@ fn judged_by_tokens(run: &SavedRun<'_>, name: &str) -> Result<(String, Value)> {
         "verdict": scores.nothing_learned().into_iter().collect::<Vec<String>>(),
         "errors": [],
         "doubtful": [],
-        "advice": ["what would help most: --init with the folder of a pretrained model"],
+        "advice": [advice],
         "commands": commands,
     });
     Ok((name.to_string(), result))

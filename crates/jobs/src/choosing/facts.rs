@@ -39,6 +39,8 @@ pub(super) struct Facts {
     pub classes: usize,
     /// The share of the rarest class.
     pub rarest: f64,
+    /// Whether each example has two texts.
+    pub has_pairs: bool,
     /// Whether words are separated by spaces.
     pub has_spaces: bool,
     /// Words that 99 of 100 texts have at most.
@@ -87,6 +89,7 @@ impl Facts {
             has_dev: look.rows.dev.is_some(),
             classes: look.classes.as_ref().map_or(0, |classes| classes.counts.len()),
             rarest: look.classes.as_ref().map_or(0.0, |classes| classes.rarest),
+            has_pairs: look.has_pairs,
             has_spaces: texts.is_none_or(|texts| texts.has_spaces),
             words: texts.map_or(0, |texts| texts.words.p99),
             characters: texts.map_or(0, |texts| texts.characters.p99),

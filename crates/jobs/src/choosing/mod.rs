@@ -25,7 +25,7 @@ mod texts;
 pub use self::choice::Choice;
 pub use self::course::choose;
 pub use self::draft::name_of;
-pub use self::progress::{CHOICE, is_under_way};
+pub use self::progress::{CHOICE, is_under_way, last_under_way};
 pub use self::report::ChoiceReport;
 pub use self::request::{ChoiceRequest, Part};
 pub use lessen_data::look::{Look, LookOptions};

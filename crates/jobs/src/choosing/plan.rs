@@ -2,7 +2,7 @@
 
 use super::choice::{Choice, Plan};
 use super::draft::Recipe;
-use super::facts::{Facts, Kind};
+use super::facts::{Answer, Facts, Kind};
 use super::request::{ChoiceRequest, Part};
 use super::{images, tables, tags, text_alone, texts};
 use lessen_base::Result;
@@ -47,7 +47,17 @@ fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> 
         _ => 0.1,
     };
     recipe.set("data.held_out", format!("{share:?}"));
-    let rows = format!("{:.1} % of the rows", 100.0 * share);
+    let (what, why) = match facts.kind {
+        Kind::Texts(Answer::Class) | Kind::Table(Answer::Class) => ("rows", "of each class its share"),
+        Kind::Texts(Answer::Labels) | Kind::Table(Answer::Labels) => {
+            ("rows", "of each label its share, where the rarest one of a row counts")
+        }
+        Kind::Texts(Answer::Number) | Kind::Table(Answer::Number) => ("rows", "drawn at random"),
+        Kind::Images => ("images", "of each class its share"),
+        Kind::Tags => ("sentences", "drawn at random"),
+        Kind::TextAlone => ("text", "its end, which is continued from what was learned"),
+    };
+    let rows = format!("{:.1} % of the {what}", 100.0 * share);
     if let Some(key) = asked(request)? {
         return Ok(Choice::new(
             "validation",
@@ -68,7 +78,7 @@ fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> 
             let why = "rows to be answered come after those that are learned, as these do".to_string();
             (format!("the latest {rows}, by {column}"), why, TIME)
         }
-        _ => (rows, "of each class its share".to_string(), ""),
+        _ => (rows, why.to_string(), ""),
     };
     let keys: Vec<&str> = ["data.held_out", key]
         .into_iter()
@@ -187,6 +197,26 @@ mod tests {
             ("of each class its share", "data.held_out")
         );
         assert_eq!((column(&settings, TIME), column(&settings, GROUP)), (None, None));
+    }
+
+    #[test]
+    fn what_is_held_out_is_said_of_numbers_and_of_text_alone() {
+        let numbers: String = (0..60)
+            .map(|i| format!("a film that was seen number {i},{}.5\n", i % 5))
+            .collect();
+        let (choice, ..) = chosen("films.csv", &format!("text,stars\n{numbers}"), &[]);
+        assert_eq!(
+            (&choice.value[..], &choice.why[..]),
+            ("20.0 % of the rows", "drawn at random")
+        );
+        let (choice, ..) = chosen("book.txt", &"It was a dark and stormy night.\n".repeat(60), &[]);
+        assert_eq!(
+            (&choice.value[..], &choice.why[..]),
+            (
+                "20.0 % of the text",
+                "its end, which is continued from what was learned"
+            )
+        );
     }
 
     #[test]

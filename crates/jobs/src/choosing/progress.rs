@@ -1,12 +1,13 @@
 //! The file of a choice that is under way: `choice.json` in the folder of its result.
 
 use super::choice::{Choice, Plan};
+use lessen_task::folder::names::runs_of;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the file.
 pub const CHOICE: &str = "choice.json";
@@ -111,6 +112,19 @@ impl Progress {
         let found = self.settled.iter().find(|settled| settled.name == name);
         found.map(|settled| settled.settings.as_str())
     }
+}
+
+/// The last folder `runs/NAME-N` with a choice that has not ended.
+///
+/// # Errors
+/// A `choice.json` that cannot be read.
+pub fn last_under_way(name: &str) -> Result<Option<PathBuf>> {
+    for folder in runs_of(name).into_iter().rev() {
+        if is_under_way(&folder)? {
+            return Ok(Some(folder));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a folder has a choice that has not ended.

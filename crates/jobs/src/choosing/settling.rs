@@ -2,6 +2,7 @@
 
 use super::choice::Candidate;
 use super::request::{ChoiceRequest, Part};
+use lessen_task::task::shared_data::SharedData;
 use crate::training::Request;
 use crate::training::probe::{Pace, probe};
 use lessen_base::{Error, Result};
@@ -31,20 +32,21 @@ pub(super) struct SettledCandidate {
     pub words: String,
 }
 
-/// Settles the steps of a candidate that may take so many seconds. The first of its models is taken for which they are
-/// enough. `train.steps` and `train.epochs` of flags stay as they are.
+/// Settles the steps of a candidate that may take the seconds that are left at each call. The first of its models is
+/// taken for which they are enough. `train.steps` and `train.epochs` of flags stay as they are.
 ///
 /// # Errors
 /// Settings, data or a checkpoint with a mistake.
 pub(super) fn settle(
     candidate: &Candidate,
     request: &ChoiceRequest<'_>,
-    seconds: f64,
+    shared: &SharedData,
+    seconds: &dyn Fn() -> f64,
     new_backend: NewBackend<'_>,
 ) -> Result<SettledCandidate> {
     let part = Part::of(&candidate.name);
     // Where no time is left, the smallest model is the one that is taken, and others need not be timed.
-    let first = if seconds > 0.0 {
+    let first = if seconds() > 0.0 {
         0
     } else {
         candidate.recipes.len().saturating_sub(1)
@@ -53,10 +55,10 @@ pub(super) fn settle(
     while let Some(recipe) = smaller.next() {
         let mut settings = Settings::parse(recipe, "what was chosen")?;
         (request.over)(&mut settings, part)?;
-        let probed = Request::new(settings.clone(), request.out.join(&candidate.name));
-        let time = (seconds * OF_PROBE).min(LONGEST_PROBE);
+        let probed = Request::new(settings.clone(), request.out.join(&candidate.name)).on(shared);
+        let time = (seconds() * OF_PROBE).min(LONGEST_PROBE);
         let pace = probe(&probed, Duration::from_secs_f64(time.max(0.0)), new_backend)?;
-        let plan = Steps::of(candidate, &pace, seconds - pace.beginning);
+        let plan = Steps::of(candidate, &pace, seconds() - pace.beginning);
         let given = ["train.steps", "train.epochs", "train.eval_every"];
         let given = given.map(|key| (key, matches!(settings.origin(key), Origin::Flag(_))));
         let is_given = |key: &str| given.contains(&(key, true));

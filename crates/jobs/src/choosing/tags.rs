@@ -1,9 +1,10 @@
 //! Choices for sentences whose words have classes.
 
-use super::choice::{Candidate, Choice, Plan};
+use super::choice::{Choice, Plan};
 use super::draft::Recipe;
 use super::facts::Facts;
 use super::request::{ChoiceRequest, NETWORK};
+use super::request::ChoiceRequest;
 use lessen_base::Result;
 use lessen_task::recipe::value::SettingValue;
 
@@ -44,18 +45,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, request:
             ("a small BERT from scratch".to_string(), 10)
         }
     };
-    plan.choices.push(Choice::new(
-        "model",
-        model.clone(),
-        "each word gets a class at its first token",
-        "--init, model.layers",
-    ));
-    plan.candidates.push(Candidate {
-        name: NETWORK.to_string(),
-        model,
-        recipes: vec![recipe.to_toml()],
-        epochs,
-        least_epochs: 1,
-    });
+    let why = "each word gets a class at its first token";
+    plan.try_alone(model, why, recipe.to_toml(), (epochs, 1));
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Choices for texts alone: a language model.
 
-use super::choice::{Candidate, Choice, Plan};
+use super::choice::{Choice, Plan};
 use super::draft::Recipe;
 use super::facts::Facts;
 use super::request::{ChoiceRequest, NETWORK};
+use super::request::ChoiceRequest;
 use lessen_base::Result;
 use lessen_task::recipe::value::SettingValue;
 use std::fs;
@@ -50,18 +51,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, request:
             "a small GPT from scratch".to_string()
         }
     };
-    plan.choices.push(Choice::new(
-        "model",
-        model.clone(),
-        "there are no labels, so that it learns to continue the text",
-        "--init, model.layers",
-    ));
-    plan.candidates.push(Candidate {
-        name: NETWORK.to_string(),
-        model,
-        recipes: vec![recipe.to_toml()],
-        epochs: 10,
-        least_epochs: 0,
-    });
+    let why = "there are no labels, so that it learns to continue the text";
+    plan.try_alone(model, why, recipe.to_toml(), (10, 0));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::choice::{Candidate, Choice, Plan};
 use super::draft::{Recipe, batch_for};
-use super::facts::{Answer, Facts};
+use super::facts::{Answer, Facts, Kind};
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
 use lessen_base::Result;
 use lessen_nn::Fields;
@@ -50,9 +50,13 @@ pub(super) fn plan(
         "model.kind, --init",
     ));
     let batch = batch_for(facts.rows);
+    let how = match answer {
+        Answer::Number => "SGD for the linear model and AdamW for the other",
+        _ => "AdamW",
+    };
     plan.choices.push(Choice::new(
         "training",
-        format!("batches of {batch}, AdamW, the best epoch is kept"),
+        format!("batches of {batch}, {how}, the best epoch is kept"),
         format!(
             "{} rows; it ends where {best} is no better for 3 evaluations",
             facts.rows
@@ -115,15 +119,38 @@ fn training(recipe: &mut Recipe, facts: &Facts, lr: f64) {
 fn linear(own: &Recipe, facts: &Facts) -> Candidate {
     let mut recipe = own.clone();
     recipe.text("model.kind", "linear");
-    training(&mut recipe, facts, 0.02);
+    if facts.has_pairs {
+        recipe.set("model.shared", true);
+    }
+    if facts.kind == Kind::Texts(Answer::Number) {
+        descent(&mut recipe, facts);
+    } else {
+        training(&mut recipe, facts, 0.02);
+    }
     recipe.set("train.patience", 5);
     Candidate {
         name: LINEAR.to_string(),
-        model: "a linear model over tokens and their pairs".to_string(),
+        model: match facts.has_pairs {
+            true => "a linear model over tokens, their pairs and what both texts share".to_string(),
+            false => "a linear model over tokens and their pairs".to_string(),
+        },
         recipes: vec![recipe.to_toml()],
         epochs: if facts.rows < FEW { 30 } else { 10 },
         least_epochs: 1,
     }
+}
+
+/// Gradient descent with momentum and the decay of a ridge regression whose penalty is 2. It gives rare tokens little
+/// weight, and takes numbers of any size, where AdamW moves every weight by the rate.
+fn descent(recipe: &mut Recipe, facts: &Facts) {
+    let tokens = match facts.has_spaces {
+        true => facts.words,
+        false => facts.characters,
+    };
+    training(recipe, facts, if tokens > 100 { 0.02 } else { 0.05 });
+    recipe.text("optimizer.kind", "sgd");
+    let decay = (4.0 / facts.rows.max(1) as f64).min(0.01);
+    recipe.set("train.weight_decay", format!("{decay:?}"));
 }
 
 /// A small encoder with the linear model beside it, the largest first.
@@ -137,6 +164,9 @@ fn encoder(own: &Recipe, facts: &Facts, minutes: f64) -> Candidate {
         recipe.set("model.heads", heads).set("model.ffn", 4 * width);
         recipe.set("model.dropout", if facts.rows < FEW { 0.3 } else { 0.1 });
         recipe.set("model.ngrams", buckets(facts.classes));
+        if facts.has_pairs {
+            recipe.set("model.shared", true);
+        }
         if matches!(facts.rarest, share if share < RARE && facts.classes > 1) {
             recipe.text("train.class_weights", "balanced");
         }
@@ -224,7 +254,36 @@ fn width_of(init: &Path) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lessen_data::look::{Look, LookOptions};
     use std::fs;
+
+    #[test]
+    fn pairs_are_learned_by_what_they_share_and_numbers_by_gradient_descent() {
+        let dir = tempfile::tempdir().unwrap();
+        let recipes = |head: &str, row: fn(usize) -> String| {
+            let data = dir.path().join("data.csv");
+            let rows: String = (0..60).map(row).collect();
+            fs::write(&data, format!("{head}\n{rows}")).unwrap();
+            let facts = Facts::of(&Look::of(&data, &LookOptions::default()).unwrap()).unwrap();
+            let own = Recipe::default();
+            [linear(&own, &facts), encoder(&own, &facts, 3.0)].map(|candidate| candidate.recipes[0].clone())
+        };
+        let says = |recipes: &[String; 2], line: &str| [0, 1].map(|i| recipes[i].contains(line));
+        let shared = "model.shared = true\n";
+        let (descent, decay) = ("optimizer.kind = \"sgd\"\n", "train.weight_decay = 0.01\n");
+        let pairs = recipes("text,text_pair,score", |i| {
+            format!("the {i} of it,and {} of that,{}.5\n", i * 7 % 60, i * 11 % 23)
+        });
+        let text = recipes("text,score", |i| format!("the {i} of it and that,{}.5\n", i * 11 % 23));
+        let classes = recipes("text,text_pair,label", |i| {
+            format!("the {i} of it,and {} of that,{}\n", i * 7 % 60, ["no", "yes"][i % 2])
+        });
+        for (found, of_pairs, of_numbers) in [(&pairs, true, true), (&text, false, true), (&classes, true, false)] {
+            assert_eq!(says(found, shared), [of_pairs; 2], "{found:?}");
+            assert_eq!(says(found, descent), [of_numbers, false], "{found:?}");
+            assert_eq!(says(found, decay), [true; 2], "{found:?}");
+        }
+    }
 
     #[test]
     fn the_width_of_a_checkpoint_needs_no_head() {

@@ -40,12 +40,15 @@ impl Run {
         if self.phase.begun == 0
             && let Ok(data) = self.phase.task.data()
         {
-            data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+            data.corpus()
+                .remarks()
+                .iter()
+                .for_each(|remark| self.note_of_data(remark));
             let unnamed = unnamed(self.phase.task.model(), self.phase.task.goal().class_names());
             unnamed.iter().for_each(|remark| self.log.note(remark));
             self.announce_network();
             let unknown = UnknownTokens::of(&self.phase.sources).remark();
-            unknown.iter().for_each(|remark| self.log.note(remark));
+            unknown.iter().for_each(|remark| self.note_of_data(remark));
             if self.trainer.widens_bf16() {
                 self.log.note(
                     "warning: train.precision is bf16, which this device has no instructions for: products widen it, which \
@@ -61,7 +64,7 @@ impl Run {
             .filter_map(|((_, texts), whose)| Some((texts?, whose)))
             .collect();
         match remark(&cut) {
-            Some(warning) if is_warning(&warning) => self.log.note(&warning),
+            Some(warning) if is_warning(&warning) => self.note_of_data(&warning),
             Some(remark) => self.log.report(&remark),
             None => {}
         }
@@ -86,6 +89,13 @@ impl Run {
             self.log.note(&format!(
                 "the model has no use for {tensors} of {before}, such as {unused}; left out"
             ));
+        }
+    }
+
+    /// Prints a remark on the data, unless another run on it has printed the same.
+    fn note_of_data(&self, remark: &str) {
+        if self.shared.is_news(remark) {
+            self.log.note(remark);
         }
     }
 

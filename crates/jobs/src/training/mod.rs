@@ -37,6 +37,7 @@ use self::starting_point::StartingPoint;
 use self::timing::Timing;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::phase_work::batches_ahead;
+use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result, allocated};
 use lessen_data::{Batch, Prefetch};
 use lessen_task::device::NewBackend;
@@ -103,6 +104,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         start: start.step(),
         total: remaining.total,
         peak: NO_PEAK,
+        shared: start.shared().clone(),
         recipe: start.recipe,
         evaluation: phase.evaluation(&trainer),
         recordings: phase.recordings(&trainer),
@@ -163,6 +165,8 @@ struct Run {
     /// Removes the folder of a new run that fails before its first step.
     guard: Option<NewFolderGuard>,
     log: Log,
+    /// Data that the run shares with others.
+    shared: SharedData,
     timing: Timing,
     clock: CheckpointClock,
     /// How long the training phase has waited for a better evaluation; none before its first evaluation.

@@ -1,7 +1,7 @@
 //! How long the steps and evaluations of a run take, before it begins.
 
 use super::Request;
-use super::remaining::RemainingPhases;
+use super::remaining::{RemainingPhases, read_shared};
 use super::start::Start;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::phase_work::batches_ahead;
@@ -20,7 +20,7 @@ const MOST: u64 = 200;
 /// The time of a run's steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// Seconds before the first step: data, compilation, first weights.
+    /// Seconds before the first step: compilation, first weights, and the data that runs do not share.
     pub beginning: f64,
     /// Seconds of a step.
     pub step: f64,
@@ -35,8 +35,9 @@ pub(crate) struct Pace {
 /// # Errors
 /// As [`train`](super::train) before its first step.
 pub(crate) fn probe(request: &Request, time: Duration, new_backend: NewBackend<'_>) -> Result<Pace> {
-    let begun = Instant::now();
     let start = Start::of(request)?;
+    read_shared(&start)?;
+    let begun = Instant::now();
     let remaining = RemainingPhases::plan(&start, &mut MemoryWatch::begin(), new_backend)?;
     let first = remaining.phases.into_iter().next();
     let (phase, plans) = first.ok_or_else(|| Error::internal("a run has no training phase"))?;

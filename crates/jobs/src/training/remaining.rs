@@ -77,6 +77,17 @@ impl RemainingPhases {
     }
 }
 
+/// Reads the data that a run shares with others, so that it is there when they begin.
+///
+/// # Errors
+/// As [`RemainingPhases::plan`].
+pub(super) fn read_shared(start: &Start) -> Result<()> {
+    if start.configs()[0].data.format.format().is_read_by_data_keys() {
+        prepared(start)?;
+    }
+    Ok(())
+}
+
 /// The training phases that are left, the starting point of the first of them, and the files that settings name.
 fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint, InputFiles)> {
     let mut tasks = tasks(start)?;
@@ -192,7 +203,7 @@ fn tasks(start: &Start) -> Result<Vec<CheckedTask>> {
                 let saved = start.saved().map(|dir| SavedModel::read(config, dir.into()));
                 saved
                     .transpose()
-                    .and_then(|saved| CheckedTask::assemble(config.clone(), saved))
+                    .and_then(|saved| CheckedTask::assemble_on(config.clone(), saved, start.shared()))
             }
         };
         tasks.push(task.map_err(|error| in_phase_of(config, error))?);

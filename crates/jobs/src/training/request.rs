@@ -1,5 +1,6 @@
 //! A run that is asked for.
 
+use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_task::folder::Folder;
 use lessen_task::recipe::settings::Settings;
@@ -12,6 +13,8 @@ pub struct Request {
     pub(super) out: PathBuf,
     /// The settings of a run that is resumed, as they were.
     pub(super) before: Option<Settings>,
+    /// Data that it shares with other runs.
+    pub(super) shared: SharedData,
 }
 
 impl Request {
@@ -21,6 +24,7 @@ impl Request {
             settings,
             out,
             before: None,
+            shared: SharedData::default(),
         }
     }
 
@@ -48,6 +52,15 @@ impl Request {
             settings,
             out,
             before: Some(before),
+            shared: SharedData::default(),
         })
+    }
+
+    /// The request on data that it shares with other runs.
+    pub(crate) fn on(self, shared: &SharedData) -> Request {
+        Request {
+            shared: shared.clone(),
+            ..self
+        }
     }
 }

@@ -4,6 +4,7 @@
 use super::report::Report;
 use super::request::Request;
 use crate::planning::steps::Steps;
+use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_nn::LrScheduleKind;
 use lessen_task::folder::checkpoints::Newest;
@@ -64,6 +65,8 @@ pub(crate) struct Start {
     pub recipe: Recipe,
     /// The number of the checkpoint's training phase; 0 in a new run.
     at: usize,
+    /// Data that the run shares with others.
+    shared: SharedData,
     out: PathBuf,
     /// The folder of a run that is resumed.
     folder: Option<Folder>,
@@ -88,6 +91,7 @@ impl Start {
             return Ok(Start {
                 recipe: recipe(&request.settings)?,
                 at: 0,
+                shared: request.shared.clone(),
                 out,
                 folder: None,
                 checkpoint: None,
@@ -136,6 +140,7 @@ impl Start {
             changes: before.changes(&recipe.settings),
             recipe,
             at,
+            shared: request.shared.clone(),
             out,
             folder: Some(folder),
             checkpoint,
@@ -146,6 +151,11 @@ impl Start {
     /// The settings of the training phases that are left, the one that has begun included.
     pub(crate) fn configs(&self) -> &[Config] {
         &self.recipe.phases[self.at..]
+    }
+
+    /// Data that the run shares with others.
+    pub(crate) fn shared(&self) -> &SharedData {
+        &self.shared
     }
 
     /// What the checkpoint says of its training phase; none in a run without phases.

@@ -157,6 +157,68 @@ fn numbers_are_learned_by_a_linear_regression() {
     assert!((score - 2.0).abs() < 0.2, "{score}");
 }
 
+/// Pairs of texts of which the second has the first one's middle word, or another one.
+fn repetitions(dir: &Path) -> PathBuf {
+    let mut random = lessen_base::SplitMix64::new(13);
+    let words = ["red", "green", "blue", "grey", "pink", "brown"];
+    let mut rows = vec!["text,text_pair,label".to_string()];
+    for i in 0..240 {
+        let first = random.below(6) as usize;
+        let second = (first + i % 2 * (1 + random.below(5) as usize)) % 6;
+        let (first, second, label) = (words[first], words[second], ["same", "other"][i % 2]);
+        rows.push(format!("this {first} one,that {second} day,{label}"));
+    }
+    let path = dir.join("repetitions.csv");
+    fs::write(&path, rows.join("\n")).unwrap();
+    path
+}
+
+#[test]
+fn what_both_texts_of_a_pair_share_is_learned() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = repetitions(dir.path());
+    let flags = ["data.tokenizer=wordpiece", "model.buckets=1024", "train.epochs=20"];
+    let runs = ["plain", "linear", "encoder"].map(|run| dir.path().join(run));
+    assert!(accuracy(&data, &flags, &runs[0]) < 0.9);
+    let shared = [&flags[..], &["model.shared=true"]].concat();
+    assert_eq!(accuracy(&data, &shared, &runs[1]), 1.0);
+    let wide = [
+        "model.kind=encoder",
+        "model.ngrams=1024",
+        "model.shared=true",
+        "model.width=8",
+        "model.heads=2",
+        "model.ffn=8",
+    ];
+    let wide = [&flags[..1], &flags[2..], &wide].concat();
+    assert_eq!(accuracy(&data, &wide, &runs[2]), 1.0);
+    for run in &runs[1..] {
+        let saved = SavedRun::open(run, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+        // The classes are in the order of their characters: other, same.
+        for (pair, expected) in [("this pink one\tthat pink day", 1), ("this pink one\tthat blue day", 0)] {
+            let Prediction::Class(class, _) = saved.predict(pair).unwrap() else {
+                panic!("a class");
+            };
+            assert_eq!(class, expected, "{pair}");
+        }
+    }
+    let init = format!("model.init={}", runs[1].join("model").display());
+    let again = |more: &[&str]| {
+        let flags = [&[&*init, "train.steps=1"], more].concat();
+        train(&Request::new(settings(&data, &flags), dir.path().join("again")), &cpu)
+    };
+    let sentence = again(&["model.shared=false"]).unwrap_err().to_string();
+    assert!(
+        sentence.contains("model.shared=false cannot change the checkpoint"),
+        "{sentence}"
+    );
+    again(&[]).unwrap();
+    let Model::LessenLinear(model) = Model::from_dir(&dir.path().join("again/model")).unwrap() else {
+        panic!("a linear model");
+    };
+    assert!(model.config.shared);
+}
+
 #[test]
 fn keys_of_tables_are_refused_for_other_kinds_and_sizes() {
     let refusal = |flags: &[&str]| {
@@ -172,6 +234,11 @@ fn keys_of_tables_are_refused_for_other_kinds_and_sizes() {
         (
             &["model.ngrams=64"],
             "(--set model.ngrams=64) is not for model.kind = linear; leave it out, or choose encoder",
+        ),
+        (
+            &["model.kind=encoder", "model.shared=true"],
+            "(--set model.shared=true) is for tables of tokens, which the model has not; leave it out, or choose \
+             model.kind = linear, or encoder with model.ngrams",
         ),
         (
             &["model.buckets=1000"],

@@ -6,10 +6,10 @@ use super::recipe_args::RecipeArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
-use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, name_of};
 use lessen_jobs::training::{Request, interrupt, train};
 use lessen_task::folder::names::{last_run, next_run};
 use lessen_task::recipe;
+use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
 use std::path::PathBuf;
 
 /// The recipe that needs no data.
@@ -85,10 +85,19 @@ impl Train {
         if !self.resume {
             return Ok(name.map(|name| self.out.clone().unwrap_or_else(|| next_run(&name))));
         }
-        let out = self.out.clone().or_else(|| last_run(&name?));
-        match out {
-            Some(out) if is_under_way(&out)? => Ok(Some(out)),
-            _ => Ok(None),
+        match (&self.out, name) {
+            (Some(out), _) => Ok(is_under_way(out)?.then(|| out.clone())),
+            (None, Some(name)) => {
+                let out = last_under_way(&name)?.ok_or_else(|| {
+                    Error::user(format!(
+                        "no training of {name} without a recipe is under way in runs/; name its folder with --out, or \
+                         leave out --resume to begin one"
+                    ))
+                })?;
+                tell(&format!("going on with {}", out.display()));
+                Ok(Some(out))
+            }
+            (None, None) => Ok(None),
         }
     }
 

@@ -95,21 +95,62 @@ fn a_choice_that_was_killed_goes_on_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     mails(dir.path());
     json(dir.path(), &train("whole", &[]));
-    let mut killed = command(dir.path(), &train("killed", &["-q"])).spawn().unwrap();
+    // Folders of runs that have ended, or are of something else, stay as they are.
+    fs::create_dir_all(dir.path().join("runs/mail-3")).unwrap();
+    let killed = "runs/mail-2";
+    let mut running = command(dir.path(), &train(killed, &["-q"])).spawn().unwrap();
     let begun = Instant::now();
-    while !dir.path().join("killed/network/config.toml").exists() {
-        assert!(begun.elapsed() < Duration::from_secs(120) && killed.try_wait().unwrap().is_none());
+    while !dir.path().join(killed).join("network/config.toml").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(120) && running.try_wait().unwrap().is_none());
         thread::sleep(Duration::from_millis(2));
     }
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    let resumed = json(dir.path(), &["train", "--resume", "--out", "killed", "--json"]);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let asked = ["train", "--data", "mail.csv", "--resume", "--json"];
+    let output = lessen(dir.path(), &asked);
+    let said = stderr(&output);
+    assert!(
+        output.status.success() && said.contains("going on with runs/mail-2"),
+        "{said}"
+    );
+    let resumed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let read = |out: &str, file: &str| fs::read(dir.path().join(out).join(file)).unwrap();
     for file in ["model/model.safetensors", "model/tokenizer.json", "config.toml"] {
-        assert!(read("whole", file) == read("killed", file), "{file}");
+        assert!(read("whole", file) == read(killed, file), "{file}");
     }
     let whole: Value = serde_json::from_slice(&read("whole", "choice.json")).unwrap();
     assert_eq!(whole["result"]["scores"], resumed["result"]["scores"]);
+    let sentence = refuse(dir.path(), &asked);
+    assert!(
+        sentence.contains("no training of mail without a recipe is under way in runs/"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn rows_without_a_label_are_left_out_and_remarks_are_made_once() {
+    let dir = tempfile::tempdir().unwrap();
+    mails(dir.path());
+    let file = dir.path().join("mail.csv");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text}our meeting is off,\nour prize is off,\n")).unwrap();
+    let output = lessen(dir.path(), &train("run", &["-q"]));
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    for remark in [
+        "2 rows have no label and are left out, such as",
+        "there is no dev file: 48 of 240",
+    ] {
+        assert_eq!(said.matches(remark).count(), 1, "{said}");
+    }
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&printed["look"]["unlabelled"], &printed["result"]["examples"]),
+        (&2.into(), &48.into())
+    );
+    fs::write(&file, "text,label\na one,\nb two,\nc three,\nd four,\n").unwrap();
+    let sentence = refuse(dir.path(), &train("none", &[]));
+    assert!(sentence.contains("no example with a label"), "{sentence}");
 }
 
 #[test]

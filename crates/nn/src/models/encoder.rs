@@ -58,6 +58,9 @@ pub struct EncoderConfig {
     /// Rows of the table of pairs of a wide part (Cheng et al. 2016), whose logits, those of [`ngrams`], are added to
     /// the head's; none without that part.
     pub ngrams: Option<usize>,
+    /// Whether tokens that both texts of a pair have count by rows of their own in the wide part, if there is one; see
+    /// [`Ngrams::shared`].
+    pub shared: bool,
     /// Softmax of the cross entropy.
     pub loss: Loss,
     /// How its layer norms are computed.
@@ -91,6 +94,7 @@ impl Default for EncoderConfig {
             reversible: false,
             attention: AttentionConfig::default(),
             ngrams: None,
+            shared: false,
             loss: Loss::default(),
             norm: NormKind::default(),
             quantization: None,
@@ -126,6 +130,7 @@ impl EncoderConfig {
             reversible: fields.switch_or("reversible", default.reversible)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             ngrams: buckets(fields, "ngrams")?,
+            shared: fields.switch_or("shared", default.shared)?,
             loss: fields.loss()?,
             norm: NormKind::of_fields(fields)?,
             quantization: Quantization::of_fields(fields)?,
@@ -159,7 +164,7 @@ impl LessenEncoder {
     pub const ARCHITECTURE: &str = "LessenEncoder";
 
     /// Logits of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and the padding mask `mask`
-    /// (`bool[B, T]`, true for a real token).
+    /// (`bool[B, T]`, true for a real token); of pairs with shared tokens also `types` (`i32[B, T]`).
     ///
     /// # Panics
     /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
@@ -182,6 +187,7 @@ impl LessenEncoder {
             vocab: self.config.vocab_size,
             buckets,
             classes: self.config.labels.len(),
+            shared: self.config.shared,
         };
         ngrams(cx, "ngrams", batch.ids(cx, "tokens"), batch, sizes)
     }
@@ -253,6 +259,7 @@ impl LessenEncoder {
         put_own(&mut map, "reversible", c.reversible.then_some(true.into()));
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_own(&mut map, "ngrams", c.ngrams.map(Value::from));
+        put_own(&mut map, "shared", c.shared.then_some(true.into()));
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         Quantization::put(c.quantization.as_ref(), &mut map);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity, put_loss};
+use crate::config::{Fields, put_identity, put_loss, put_own};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
@@ -23,6 +23,8 @@ pub struct LinearConfig {
     pub vocab_size: usize,
     /// Rows of the table of pairs; see [`Ngrams::takes_buckets`].
     pub buckets: usize,
+    /// Whether tokens that both texts of a pair have count by rows of their own, too; see [`Ngrams::shared`].
+    pub shared: bool,
     /// Tokens to which texts are cut. The model itself reads texts of any length.
     pub max_length: usize,
     /// Id of the padding token.
@@ -47,6 +49,7 @@ impl Default for LinearConfig {
         LinearConfig {
             vocab_size: 1,
             buckets: Ngrams::usual_buckets(2),
+            shared: false,
             max_length: 128,
             pad_token_id: 0,
             loss: Loss::default(),
@@ -69,6 +72,7 @@ impl LinearConfig {
         let config = LinearConfig {
             vocab_size: fields.size("vocab_size")?,
             buckets: buckets(fields, "buckets")?.unwrap_or(0),
+            shared: fields.switch_or("shared", default.shared)?,
             max_length: fields.size("max_length")?,
             pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
             loss: fields.loss()?,
@@ -117,7 +121,8 @@ impl LessenLinear {
     pub const MODEL_TYPE: &str = "lessen-linear";
 
     /// Logits of the classes, `f32[B, classes]`: those of [`ngrams`] and the bias `classifier.bias`. Declares `tokens`
-    /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token).
+    /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token); of pairs with shared tokens also
+    /// `types` (`i32[B, T]`).
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
@@ -125,6 +130,7 @@ impl LessenLinear {
             vocab: c.vocab_size,
             buckets: c.buckets,
             classes: c.labels.len(),
+            shared: c.shared,
         };
         let logits = ngrams(cx, "ngrams", batch.ids(cx, "tokens"), batch, sizes);
         let bias = cx.at("classifier").param("bias", &[sizes.classes], Init::Zeros);
@@ -149,6 +155,7 @@ impl LessenLinear {
         ] {
             map.insert(field.into(), json!(size));
         }
+        put_own(&mut map, "shared", c.shared.then_some(true.into()));
         put_loss(&mut map, c.loss);
         c.norm.put(&mut map);
         Quantization::put(c.quantization.as_ref(), &mut map);

@@ -12,6 +12,8 @@ use std::fs;
 const VOCAB: usize = 11;
 const BUCKETS: usize = 4;
 const TEXTS: [&[i32]; 3] = [&[3, 1, 4, 1, 5, 9], &[2, 6, 5], &[]];
+/// The tokens of each text that belong to the first text of a pair.
+const FIRSTS: [usize; 3] = [2, 3, 0];
 const PADDED: BatchShape = BatchShape::Padded { size: 3, length: 6 };
 const PACKED: BatchShape = BatchShape::Packed { size: 3, tokens: 11 };
 
@@ -24,6 +26,24 @@ fn linear(buckets: usize, classes: usize) -> Model {
         ..LinearConfig::default()
     };
     LessenLinear { config }.into()
+}
+
+/// A linear model that counts tokens of both texts of a pair.
+fn of_pairs() -> Model {
+    let Model::LessenLinear(mut model) = linear(BUCKETS, 3) else {
+        panic!("a linear model");
+    };
+    model.config.shared = true;
+    model.into()
+}
+
+/// An encoder whose wide part counts tokens of both texts of a pair.
+fn encoder_of_pairs() -> Model {
+    let Model::LessenEncoder(mut model) = encoder(Some(BUCKETS)) else {
+        panic!("an encoder");
+    };
+    model.config.shared = true;
+    model.into()
 }
 
 fn encoder(ngrams: Option<usize>) -> Model {
@@ -52,15 +72,17 @@ fn parameters(model: &Model) -> Arrays {
     given
 }
 
-/// The texts in rows, in which padding has tokens of its own.
+/// The texts in rows, in which padding has a token of a first text, as of a second one.
 fn padded(model: &Model) -> Arrays {
     let mut given = parameters(model);
-    let (mut tokens, mut mask) = (Vec::new(), Vec::new());
-    for text in TEXTS {
-        tokens.extend((0..6).map(|i| text.get(i).copied().unwrap_or(7)));
+    let (mut tokens, mut mask, mut types) = (Vec::new(), Vec::new(), Vec::new());
+    for (text, first) in TEXTS.iter().zip(FIRSTS) {
+        tokens.extend((0..6).map(|i| text.get(i).copied().unwrap_or(3)));
+        types.extend((0..6).map(|i| i32::from(i >= first)));
         mask.extend((0..6).map(|i| f64::from(i < text.len())));
     }
     given.insert("tokens".into(), Array::i32(&[3, 6], &tokens));
+    given.insert("types".into(), Array::i32(&[3, 6], &types));
     given.insert("mask".into(), Array::new(Type::new(DType::Bool, &[3, 6]), mask));
     given
 }
@@ -68,8 +90,10 @@ fn padded(model: &Model) -> Arrays {
 /// The texts one after another, and two tokens that belong to none.
 fn packed(model: &Model) -> Arrays {
     let mut given = parameters(model);
-    let tokens = [3, 1, 4, 1, 5, 9, 2, 6, 5, 7, 7];
+    let tokens = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 3];
     given.insert("tokens".into(), Array::i32(&[1, 11], &tokens));
+    let types = [0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1];
+    given.insert("types".into(), Array::i32(&[1, 11], &types));
     for (name, values) in [
         ("positions", &[0, 1, 2, 3, 4, 5, 0, 1, 2, 0, 0][..]),
         ("segments", &[0, 0, 0, 0, 0, 0, 1, 1, 1, 3, 3]),
@@ -138,6 +162,8 @@ fn a_batch_without_padding_has_the_loss_and_the_derivatives_of_a_padded_one() {
         linear(0, 3),
         encoder(Some(BUCKETS)),
         encoder(Some(0)),
+        of_pairs(),
+        encoder_of_pairs(),
     ] {
         let expected = results(&model, PADDED, &padded(&model));
         let found = results(&model, PACKED, &packed(&model));
@@ -167,7 +193,12 @@ fn padding_in_front_changes_nothing() {
 #[test]
 fn derivatives_agree_with_differences() {
     const STEP: f64 = 1e-6;
-    for model in [linear(BUCKETS, 3), encoder(Some(BUCKETS))] {
+    for model in [
+        linear(BUCKETS, 3),
+        encoder(Some(BUCKETS)),
+        of_pairs(),
+        encoder_of_pairs(),
+    ] {
         let given = padded(&model);
         let found = results(&model, PADDED, &given);
         let mut random = SplitMix64::new(7);
@@ -199,6 +230,35 @@ fn the_wide_part_is_added_to_the_head() {
     for table in ["ngrams.words.weight", "ngrams.pairs.weight"] {
         assert!(wide.is_head(table) && wide.parameters().iter().any(|param| param.name == table));
     }
+}
+
+#[test]
+fn tokens_of_both_texts_have_rows_of_their_own_and_a_share() {
+    let (plain, model) = (linear(BUCKETS, 3), of_pairs());
+    let given = padded(&model);
+    let mut logits = results(&plain, PADDED, &given)["logits"].clone();
+    // Token 1 alone is in both texts of the first pair, twice among 6 tokens and 5 pairs of tokens.
+    for class in 0..3 {
+        let row = given["ngrams.shared.weight"].data[3 + class];
+        let share = given["ngrams.share.weight"].data[class];
+        logits.data[class] += 2.0 * row / 11.0_f64.sqrt() + share * 2.0 / 6.0;
+    }
+    for (batch, given) in [(PADDED, given), (PACKED, packed(&model))] {
+        assert_close("logits", &results(&model, batch, &given)["logits"], &logits, 1e-12);
+    }
+}
+
+#[test]
+fn texts_of_a_pair_can_change_places_where_pairs_of_tokens_do_not_count() {
+    let mut model = of_pairs();
+    if let Model::LessenLinear(own) = &mut model {
+        own.config.buckets = 0;
+    }
+    let mut given = padded(&model);
+    let before = results(&model, PADDED, &given)["logits"].clone();
+    given.get_mut("tokens").unwrap().data[..6].rotate_left(2);
+    given.get_mut("types").unwrap().data[..6].copy_from_slice(&[0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+    assert_close("logits", &results(&model, PADDED, &given)["logits"], &before, 1e-12);
 }
 
 #[test]
@@ -248,6 +308,23 @@ fn configurations_are_read_as_they_are_written() {
     let read = again(Value::Object(model.config_json())).unwrap();
     assert_eq!(read.parameters(), model.parameters());
     assert!(!encoder(None).config_json().contains_key("ngrams"));
+    for (plain, model) in [
+        (linear(BUCKETS, 3), of_pairs()),
+        (encoder(Some(BUCKETS)), encoder_of_pairs()),
+    ] {
+        let fields = model.config_json();
+        assert_eq!(fields["shared"], json!(true));
+        assert!(!plain.config_json().contains_key("shared"));
+        let read = again(Value::Object(fields)).unwrap();
+        assert_eq!(read.parameters(), model.parameters());
+        let names = ["ngrams.shared.weight", "ngrams.share.weight"];
+        assert!(
+            names
+                .iter()
+                .all(|name| read.is_head(name) && lessen_nn::is_by_class(name))
+        );
+        assert_eq!(read.parameters().len(), plain.parameters().len() + names.len());
+    }
 }
 
 #[test]

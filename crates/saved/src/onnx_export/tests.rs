@@ -160,10 +160,11 @@ fn attention_by_other_weights_and_two_streams() {
 
 #[test]
 fn tokens_and_pairs_of_tokens() {
-    for buckets in [0, 32] {
+    for (buckets, shared) in [(0, false), (32, false), (32, true)] {
         let linear = LinearConfig {
             vocab_size: 40,
             buckets,
+            shared,
             ..LinearConfig::default()
         };
         let encoder = EncoderConfig {
@@ -173,6 +174,7 @@ fn tokens_and_pairs_of_tokens() {
             heads: 4,
             ffn: 24,
             ngrams: Some(buckets),
+            shared,
             ..EncoderConfig::default()
         };
         for model in [
@@ -180,7 +182,8 @@ fn tokens_and_pairs_of_tokens() {
             LessenEncoder { config: encoder }.into(),
         ] {
             let (inputs, outputs) = exported(model, 17);
-            assert_eq!(inputs, ["input_ids", "attention_mask"]);
+            let names = ["input_ids", "attention_mask", "token_type_ids"];
+            assert_eq!(inputs, names[..2 + usize::from(shared)]);
             assert_eq!(outputs, ["logits"]);
         }
     }

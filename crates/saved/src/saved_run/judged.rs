@@ -2,6 +2,7 @@
 
 use super::SavedRun;
 use super::logits::Logits;
+use lessen_task::task::shared_data::SharedData;
 use lessen_base::Result;
 use lessen_data::{Batch, Field, IGNORE};
 use lessen_task::goal::SharedGoal;
@@ -31,13 +32,14 @@ pub struct Judged {
 }
 
 impl SavedRun<'_> {
-    /// The answers to all examples of a split of the run's own data, in their order, with the task that they are of.
+    /// The answers to all examples of a split of the run's own data, in their order, with the task that they are of, on
+    /// data that it shares with others.
     ///
     /// # Errors
     /// Data that is missing, damaged or does not fit the model; numbers that are NaN or infinite.
-    pub fn judge(&self, split: &str) -> Result<(Vec<Judged>, CheckedTask)> {
+    pub fn judge(&self, split: &str, shared: &SharedData) -> Result<(Vec<Judged>, CheckedTask)> {
         let config = self.config.clone().for_evaluation();
-        let task = CheckedTask::assemble(config, Some(self.saved.clone()))?;
+        let task = CheckedTask::assemble_on(config, Some(self.saved.clone()), shared)?;
         let (source, goal) = (task.evaluation(split)?, self.goal());
         let mut logits = Logits::new(self.session()?);
         let mut all = Vec::new();

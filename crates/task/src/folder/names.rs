@@ -14,6 +14,11 @@ pub fn next_run(name: &str) -> PathBuf {
 
 /// The last folder `runs/NAME-N` that exists.
 pub fn last_run(name: &str) -> Option<PathBuf> {
+    runs_of(name).pop()
+}
+
+/// The folders `runs/NAME-N` that exist, by their numbers.
+pub fn runs_of(name: &str) -> Vec<PathBuf> {
     let number = |path: &Path| {
         let (start, number) = path.file_name()?.to_str()?.rsplit_once('-')?;
         if start == name {
@@ -22,10 +27,9 @@ pub fn last_run(name: &str) -> Option<PathBuf> {
             None
         }
     };
-    let entries = fs::read_dir("runs").ok()?;
+    let entries = fs::read_dir("runs").into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths
-        .filter_map(|path| Some((number(&path)?, path)))
-        .max()
-        .map(|(_, path)| path)
+    let mut found: Vec<(u64, PathBuf)> = paths.filter_map(|path| Some((number(&path)?, path))).collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
 }

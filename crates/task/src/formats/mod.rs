@@ -69,6 +69,11 @@ pub trait Format: Sync {
         false
     }
 
+    /// Whether data is read by keys of `data` alone, so that tasks with equal ones can share it.
+    fn is_read_by_data_keys(&self) -> bool {
+        !self.is_of_images() || self.is_of_tables()
+    }
+
     /// The number of tokens of every example; none where `data.max_length` decides.
     fn fixed_length(&self) -> Option<usize> {
         None

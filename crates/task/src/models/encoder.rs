@@ -41,6 +41,7 @@ impl ModelFamily for SmallEncoder {
             reversible: keys.reversible.unwrap_or(false),
             attention: scratch.attention,
             ngrams: keys.ngrams,
+            shared: keys.shared.unwrap_or(false),
             dropout: scratch.dropout,
             pad_token_id: sizes.padding_token(),
             ..EncoderConfig::default()

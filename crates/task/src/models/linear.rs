@@ -21,6 +21,7 @@ impl ModelFamily for Linear {
         let config = LinearConfig {
             vocab_size: sizes.vocab,
             buckets: keys.buckets.unwrap_or(Ngrams::usual_buckets(sizes.classes)),
+            shared: keys.shared.unwrap_or(false),
             max_length: sizes.length,
             pad_token_id: sizes.padding_token(),
             ..LinearConfig::default()

@@ -203,6 +203,14 @@ fn check_pairs(config: &Config) -> Result<()> {
         };
         return Err(Error::user(format!("{} {mistake}", config.place(key))));
     }
+    let has_table = family.takes_buckets() || (family.takes_ngrams() && model.ngrams.is_some());
+    if model.shared == Some(true) && !has_table {
+        return Err(Error::user(format!(
+            "{} is for tables of tokens, which the model has not; leave it out, or choose model.kind = linear, or encoder \
+             with model.ngrams",
+            config.place("model.shared")
+        )));
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ pub mod reader;
 pub mod recording;
 mod saved_model;
 mod shapes;
+pub mod shared_data;
 pub mod sources;
 mod task_data;
 

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 
 /// Settings that a checkpoint decides, so that no flag may change them.
-pub(super) const FIXED: [&str; 9] = [
+pub(super) const FIXED: [&str; 10] = [
     "model.layers",
     "model.width",
     "model.heads",
@@ -24,6 +24,7 @@ pub(super) const FIXED: [&str; 9] = [
     "model.reversible",
     "model.buckets",
     "model.ngrams",
+    "model.shared",
     "model.ffn",
     "model.patch",
 ];

@@ -93,6 +93,9 @@ keys! {
         ngrams: Option<usize> [ValueKind::Count(0)],
             "rows of such a table, whose sums, with those of a table of tokens, are added to the logits of the layers; encoder only \
              (default: none of these tables)";
+        shared: Option<bool> [ValueKind::Switch],
+            "whether tokens that both texts of a pair have count by rows of a table of their own, and by their share of all \
+             tokens; linear, and encoder with model.ngrams, only (default: false)";
         attention: Option<Weighting> [ATTENTION],
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
         position: Option<Position> [ValueKind::Choice(Position::WORDS)],

@@ -88,8 +88,7 @@ impl CheckedTask {
     /// # Errors
     /// Data that is not named, or does not fit the tokenizer or the sizes.
     pub fn training(&self) -> Result<Arc<dyn Source>> {
-        let data = self.data()?;
-        data.corpus().training(&self.config, &data.reader)
+        self.data()?.training(&self.config)
     }
 
     /// The batches of a split, each example once.
@@ -97,8 +96,7 @@ impl CheckedTask {
     /// # Errors
     /// As [`CheckedTask::training`], and a split that the data does not have.
     pub fn evaluation(&self, split: &str) -> Result<Arc<dyn Source>> {
-        let data = self.data()?;
-        data.corpus().evaluation(&self.config, &data.reader, split)
+        self.data()?.evaluation(&self.config, split)
     }
 
     /// Whether the recipe names data.

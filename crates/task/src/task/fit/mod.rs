@@ -17,13 +17,14 @@ use super::fine_tuning::FineTuning;
 use super::model;
 use super::reader::Reader;
 use super::saved_model::{SavedModel, generation_of};
-use super::task_data::TaskData;
-use crate::formats::corpus::Corpus;
+use super::shared_data::SharedData;
+use super::task_data::{ReadData, TaskData};
 use crate::goal::Goal;
 use crate::models::Sizes;
 use crate::recipe::config::Config;
 use lessen_base::Result;
 use lessen_nn::Model;
+use std::sync::Arc;
 
 impl CheckedTask {
     /// Assembles the task of a recipe. The model is `saved`, or else the recipe's: that of the checkpoint to start
@@ -32,15 +33,24 @@ impl CheckedTask {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together.
     pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<CheckedTask> {
+        CheckedTask::assemble_on(config, saved, &SharedData::default())
+    }
+
+    /// [`CheckedTask::assemble`] on data that it shares with other tasks.
+    ///
+    /// # Errors
+    /// As [`CheckedTask::assemble`].
+    pub(crate) fn assemble_on(config: Config, saved: Option<SavedModel>, shared: &SharedData) -> Result<CheckedTask> {
         config.check()?;
         let format = config.data.format.format();
-        let corpus = if config.has_data() {
+        let read = if config.has_data() {
             let known = saved.as_ref().map(|saved| saved.known(&config)).unwrap_or_default();
-            Some(format.read(&config, &known)?)
+            Some(shared.read(&config, &known)?)
         } else {
             None
         };
-        let found = match &corpus {
+        let corpus = read.as_ref().map(ReadData::corpus);
+        let found = match corpus {
             Some(corpus) => corpus.goal(),
             None => format.assumed_goal(&config),
         };
@@ -49,23 +59,28 @@ impl CheckedTask {
         let (dir, model, reader, generation) = match saved {
             Some(saved) => {
                 goal::check_model(goal.as_ref(), &saved.model)?;
-                (Some(saved.dir), saved.model, Some(saved.reader), saved.generation)
+                (
+                    Some(saved.dir),
+                    saved.model,
+                    Some(Arc::new(saved.reader)),
+                    saved.generation,
+                )
             }
             None => {
-                let (model, reader) = new_model(&config, goal.as_ref(), corpus.as_deref())?;
+                let (model, reader) = new_model(&config, goal.as_ref(), read.as_ref())?;
                 let generation = config.init().map(|init| generation_of(init, &model)).transpose()?;
                 (None, model, reader, generation.flatten())
             }
         };
         sizes::check_batch(&config, &model)?;
         Ok(CheckedTask {
-            fine_tuning: FineTuning::of(&config, goal.as_ref(), &model, corpus.as_deref())?,
+            fine_tuning: FineTuning::of(&config, goal.as_ref(), &model, corpus)?,
             config,
             goal,
             model,
             generation,
             saved: dir,
-            data: corpus.zip(reader).map(|(corpus, reader)| TaskData::new(corpus, reader)),
+            data: read.zip(reader).map(|(read, reader)| TaskData::new(read, reader)),
         })
     }
 
@@ -117,13 +132,13 @@ impl CheckedTask {
 }
 
 /// The model of a new run and, where there is data, its reader.
-fn new_model(config: &Config, goal: &dyn Goal, corpus: Option<&dyn Corpus>) -> Result<(Model, Option<Reader>)> {
+fn new_model(config: &Config, goal: &dyn Goal, read: Option<&ReadData>) -> Result<(Model, Option<Arc<Reader>>)> {
     if let Some(init) = config.init() {
         init::check_init(config, init)?;
     }
-    let reader = corpus.map(|corpus| corpus.reader(config)).transpose()?;
-    let sizes = Sizes::of(config, reader.as_ref());
-    Ok((sound_model(config, goal, sizes, reader.as_ref())?, reader))
+    let reader = read.map(|read| read.reader(config)).transpose()?;
+    let sizes = Sizes::of(config, reader.as_deref());
+    Ok((sound_model(config, goal, sizes, reader.as_deref())?, reader))
 }
 
 /// The model of a recipe, checked against data and settings.
