@@ -1,6 +1,6 @@
-//! Sums of products of codes, where the left factor is numbers from 0 to 255 and the right factor its levels, codes
-//! less 128: they have the left factor's code of zero times the sum of the levels of the right factor's column too
-//! much, which [`Scaling`] takes off.
+//! Sums of products of codes. The left factor holds codes from 0 to 255, the right factor levels: codes less 128. A sum
+//! of their products is too large by the left factor's code of zero times the sum of the levels of its column;
+//! [`Scaling`] subtracts this product.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::simd::{Level, dispatch};
 #[repr(transparent)]
 pub(crate) struct Code(pub(crate) u8);
 
-/// Writes the sum of the levels, code less 128, of each of some columns of a factor of `k` codes.
+/// Writes a sum of levels, code less 128, for each of these columns of a factor of `k` codes each.
 ///
 /// # Safety
 /// The codes of each column are readable in these strides, and `to` has a number for each column, which nobody else
@@ -39,7 +39,7 @@ pub(crate) unsafe fn column_sums(columns: Range<usize>, k: usize, weight: Rows<u
     }
 }
 
-/// What becomes of sums of products of codes, column by column.
+/// The step from sums of products of codes to elements of the result, column by column.
 #[derive(Clone, Copy)]
 pub(crate) struct Scaling {
     /// The code of zero of the left factor.
@@ -55,8 +55,8 @@ pub(crate) struct Scaling {
 }
 
 dispatch! {
-    /// Makes elements of the result of some columns of a row's sums: `(sum - zero levels + bias) (scale of_column) +
-    /// added`, or the integer in the parentheses alone. `to` may be where the sums are.
+    /// Writes elements of a row of the result from the sums of some columns: `(sum - zero levels + bias) (scale
+    /// of_column) + added`, or without scales the integer in the first parentheses. `to` may be the address of the sums.
     ///
     /// # Safety
     /// The sums and the elements have these columns, which nobody else accesses; pointers that are not null have a
@@ -65,7 +65,7 @@ dispatch! {
         columns: Range<usize>, scale: f32, sums: *const i32, scaling: Scaling, to: *mut f32,
     ) = scaled_body;
 
-    /// The codes of these elements.
+    /// Writes the codes of these elements.
     ///
     /// # Safety
     /// As for [`scaled`]; the codes lie apart from the sums.
@@ -75,7 +75,7 @@ dispatch! {
 }
 
 impl Scaling {
-    /// What the sums of `W` columns from `j` on become, for many rows of one scale.
+    /// The step for `W` columns from `j` on, prepared for many rows of one scale.
     ///
     /// # Safety
     /// As for [`scaled`], with scales.
@@ -83,7 +83,7 @@ impl Scaling {
     #[inline(always)]
     pub(crate) unsafe fn columns<const W: usize>(&self, j: usize, scale: f32) -> Columns<W> {
         let mut all = Columns {
-            // A number plus this is itself, whatever its sign.
+            // Adding -0 changes no number, not even the sign of a zero.
             added: [-0.0; W],
             // SAFETY: passed on.
             offset: unsafe { self.integers(j, [0; W]) },
@@ -102,7 +102,7 @@ impl Scaling {
         all
     }
 
-    /// The integers of the sums of `W` columns from `j` on.
+    /// The integers that the sums of `W` columns from `j` on become before scaling.
     ///
     /// # Safety
     /// As for [`scaled`].
@@ -127,7 +127,7 @@ impl Scaling {
         all
     }
 
-    /// The numbers of `W` columns from `j` on.
+    /// The elements of the result in `W` columns from `j` on.
     ///
     /// # Safety
     /// As for [`scaled`], with scales.
@@ -152,7 +152,7 @@ impl Scaling {
     }
 }
 
-/// What becomes of the sums of `W` columns.
+/// The step from sums to elements of the result for `W` columns and one scale.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<const W: usize> {
@@ -164,7 +164,7 @@ pub(crate) struct Columns<const W: usize> {
 
 #[cfg(target_arch = "x86_64")]
 impl<const W: usize> Columns<W> {
-    /// The numbers of a row's sums, with the bits of [`Scaling::numbers`].
+    /// The elements of the result from the sums of a row, with the bits of [`Scaling::numbers`].
     #[inline(always)]
     pub(crate) fn numbers(&self, sums: [i32; W]) -> [f32; W] {
         let mut all = [0.0; W];

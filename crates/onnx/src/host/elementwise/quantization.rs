@@ -2,6 +2,7 @@
 //! the type.
 
 use lessen_base::Result;
+use lessen_graph::ops::QuantizeByRange;
 
 use super::cast::narrowing;
 use super::conversion::cast_by;
@@ -134,19 +135,10 @@ fn quantize_by_range(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let Data::F32(x) = tensor.data() else {
         return no_type(call, tensor);
     };
-    let low = x.iter().fold(0f32, |low, x| low.min(*x));
-    let high = x.iter().fold(0f32, |high, x| high.max(*x));
-    let scale = if low == high { 1.0 } else { (high - low) / 255.0 };
-    let zero = byte(-low / scale);
-    let all = x.iter().map(|x| byte((x / scale).round_ties_even() + f32::from(zero)));
+    let (codes, scale, zero) = QuantizeByRange::codes(x);
     Ok(vec![
-        HostTensor::new(tensor.shape(), all.collect::<Vec<u8>>())?.into(),
+        HostTensor::new(tensor.shape(), codes)?.into(),
         HostTensor::scalar(scale).into(),
         HostTensor::scalar(zero).into(),
     ])
-}
-
-/// The nearest byte; zero of NaN.
-fn byte(x: f32) -> u8 {
-    x.round_ties_even() as u8
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
+use lessen_graph::ops::QuantizeByRange;
 
 use super::contributed_attention::Projected;
 use super::matrix::Stacks;
@@ -168,23 +169,11 @@ fn matmul_integer_to_float(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 fn dynamic_quantize_matmul(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let a = call.tensor(0)?;
     let all = f32::read(a)?;
-    let (quantized, zero, scale) = quantized(&all);
+    let (quantized, scale, zero) = QuantizeByRange::codes(&all);
     let a_integers = HostTensor::new(a.shape(), quantized)?;
     let a_zero = Arc::new(HostTensor::scalar(zero));
     let product = exact((&a_integers, Some(&a_zero)), (call.tensor(1)?, call.optional(3)?))?;
     scaled(call, product, (scale, call.tensor(2)?), call.optional(4)?, float_of(a)?)
-}
-
-/// The range of floats, with zero, in 8 bits: the integers, their zero point and their scale.
-pub(in crate::host) fn quantized(all: &[f32]) -> (Vec<u8>, u8, f32) {
-    let least = all.iter().fold(0f32, |least, x| least.min(*x));
-    let most = all.iter().fold(0f32, |most, x| most.max(*x));
-    let scale = if least == most { 1.0 } else { (most - least) / 255.0 };
-    let zero = (-least / scale).clamp(0.0, 255.0).round_ties_even();
-    let integers = all
-        .iter()
-        .map(|x| ((x / scale).round_ties_even() + zero).clamp(0.0, 255.0) as u8);
-    (integers.collect(), zero as u8, scale)
 }
 
 /// Attention whose projection is a product of integers.

@@ -230,7 +230,8 @@ pub(crate) use narrow_products;
 
 narrow_products!(rows_of_f32, columns_of_f32, "avx2,fma", ROWS, add);
 
-/// Writes a row of 16 words for each `k`, `row` bytes apart; lines that there are not are zeros.
+/// Packs up to 16 lines of `f32`: a row of 16 words for each `k`, the rows `row` bytes apart. The words of lines beyond
+/// the last one are zeros.
 ///
 /// # Safety
 /// The CPU has AVX2 and FMA, the lines are readable and the rows writable.

@@ -1,4 +1,4 @@
-//! Packing: lines of a factor, 16 or 32 at a time, become rows of their words.
+//! Packing by AVX-512: 16 or 32 lines of a factor at a time become rows of their words.
 
 use std::arch::x86_64::*;
 
@@ -8,12 +8,13 @@ use crate::kernels::elementwise::cast::Bf16;
 use crate::kernels::x86::words::VECTOR;
 use crate::kernels::x86::words::lines::Lines;
 
-/// The first `n` of 16 lanes.
+/// The mask of the first `n` of 16 lanes.
 fn first(n: usize) -> __mmask16 {
     ((1u32 << n.min(VECTOR)) - 1) as __mmask16
 }
 
-/// Writes a row of 16 words for each `k`, `row` bytes apart; lines that there are not are zeros.
+/// Packs up to 16 lines of `f32`: a row of 16 words for each `k`, the rows `row` bytes apart. The words of lines beyond
+/// the last one are zeros.
 ///
 /// # Safety
 /// The CPU has AVX-512, the lines are readable and the rows writable.
@@ -49,13 +50,13 @@ pub(crate) unsafe fn words_of_f32(from: Lines<f32>, to: *mut u8, row: usize) {
     }
 }
 
-/// Packs 32 lines that follow each other: a row of 32 words for each two `k`.
+/// Packs 32 lines of `bf16` whose numbers of one `k` are side by side: a row of 32 words for each pair of `k`.
 ///
 /// # Safety
 /// As for [`words_of_f32`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
 pub(crate) unsafe fn lines_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
-    /// Where the numbers of 16 words come from: in turn from the one and the other vector.
+    /// For each number of 16 words its place in a pair of vectors, from which numbers are taken in turn.
     const IN_TURN: [[u16; 32]; 2] = {
         let mut from = [[0; 32]; 2];
         let mut i = 0;
@@ -89,7 +90,7 @@ pub(crate) unsafe fn lines_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
     }
 }
 
-/// Writes a row of 16 words for each two `k`; absent numbers are zeros.
+/// Packs up to 16 lines of `bf16`: a row of 16 words for each pair of `k`. Numbers beyond the last line or `k` are zeros.
 ///
 /// # Safety
 /// As for [`words_of_f32`].
@@ -105,7 +106,7 @@ pub(crate) unsafe fn words_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
                 for k in 0..depth {
                     let number = at.wrapping_add(k * from.k).cast();
                     let wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(from.lines), number));
-                    // The second number of a word is the upper half of its 32 bits.
+                    // The number of an odd `k` is the upper half of a word.
                     rows[k / 2] = match k % 2 {
                         0 => wide,
                         _ => _mm512_or_si512(rows[k / 2], _mm512_slli_epi32::<16>(wide)),
@@ -132,7 +133,8 @@ pub(crate) unsafe fn words_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
     }
 }
 
-/// Writes a row of 16 words for each four `k`: codes less 128. Absent numbers are zeros.
+/// Packs up to 16 lines of codes: a row of 16 words for each four `k`, of levels, code less 128. Levels beyond the last
+/// line or `k` are zeros.
 ///
 /// # Safety
 /// As for [`words_of_f32`].
@@ -164,10 +166,10 @@ pub(crate) unsafe fn words_of_codes(from: Lines<Code>, to: *mut u8, row: usize) 
     }
 }
 
-/// Writes rows `row` bytes apart.
+/// Writes rows of 16 words, `row` bytes from one to the next.
 ///
 /// # Safety
-/// They are writable.
+/// The rows are writable.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn store(rows: &[__m512i], to: *mut u8, row: usize) {

@@ -1,4 +1,4 @@
-//! The lines of a factor that packing makes rows of words of.
+//! The lines of a factor, which packing turns into rows of words.
 
 /// Some rows or columns of a matrix along with some of its extent in `k`.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub(crate) struct Lines<T> {
 }
 
 impl<T> Lines<T> {
-    /// The lines from one on.
+    /// The lines from number `line` on.
     pub(crate) fn from(self, line: usize) -> Lines<T> {
         Lines {
             ptr: self.ptr.wrapping_add(line * self.line),

@@ -1,10 +1,11 @@
 //! The right factors of the products of recurrent networks.
 
 use lessen_base::{Error, Result};
+use lessen_graph::ops::QuantizeByRange;
 
 use crate::host::HostTensor;
 use crate::host::products::kernel::add_product;
-use crate::host::products::quantized::{levels, quantized};
+use crate::host::products::quantized::levels;
 use crate::host::products::real::Real;
 
 /// The right factor of a product, a row for each element of the left one's rows.
@@ -50,7 +51,7 @@ impl<R: Real> Factor<R> {
             Factor::Real(all) => add_product(a, all, sums, [m, k, n]),
             Factor::Integers { levels, scales } => {
                 let a: Vec<f32> = a.iter().map(|x| x.to_f64() as f32).collect();
-                let (a, zero, scale) = quantized(&a);
+                let (a, scale, zero) = QuantizeByRange::codes(&a);
                 let a: Vec<i32> = a.iter().map(|x| i32::from(*x) - i32::from(zero)).collect();
                 let mut product = vec![0; m * n];
                 add_product(&a, levels, &mut product, [m, k, n]);
