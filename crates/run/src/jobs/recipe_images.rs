@@ -8,7 +8,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_data::images::{ImageSet, PreparedImages, Preprocessing};
 
 /// The images of a recipe.

@@ -31,7 +31,7 @@ use crate::planning::memory_watch::MemoryWatch;
 use crate::training::interrupt;
 use crate::wording::{counted, report as say, tell};
 use lessen_base::Result;
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_train::show_size;
 use std::time::Instant;
 

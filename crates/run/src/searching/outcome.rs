@@ -7,7 +7,7 @@ use crate::jobs::RecipeImages;
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;
 use lessen_base::{Error, Result};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_search::{Aspect, Choice, Searcher, Space};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::SpaceKind;
 use crate::recipe::settings::Settings as RecipeSettings;
 use lessen_base::{Error, Result};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_hardware::CostModel;
 use lessen_hardware::bitfusion::GroupMapping;
 use lessen_nn::models::vision::MixedArchitecture;

@@ -16,7 +16,7 @@ use crate::training::interrupt;
 use crate::training::progress::Progress;
 use crate::wording::tell;
 use lessen_base::{Error, Result};
-use lessen_condense::LabelledImages;
+use lessen_data::images::LabelledImages;
 use lessen_search::{AnyBits, Choice, allocate, haq, parted};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};

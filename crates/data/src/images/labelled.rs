@@ -1,4 +1,4 @@
-//! Labelled images: what is condensed, and what comes of it.
+//! Labelled images in the values that a network reads: what is condensed or searched on, and what comes of it.
 
 use lessen_base::{Error, Result};
 
