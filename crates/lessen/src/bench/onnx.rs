@@ -13,7 +13,8 @@ use lessen_data::arrays::Array;
 use lessen_device::Backend;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
-use lessen_onnx::{HostValue, Model, Session};
+use lessen_onnx::{HostValue, Model};
+use lessen_onnx_sessions::Session;
 use lessen_run::training::median;
 use serde_json::{Value, json};
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use lessen::device;
 use lessen_nn::NormKind;
-use lessen_onnx::{
-    Converter, Difference, Model, NormOperators, NormTarget, Report, Sizes, Work, bounded_sizes, difference_of_files,
-    difference_on, size_names,
+use lessen_onnx::{Model, Sizes, size_names};
+use lessen_onnx_sessions::{
+    Converter, Difference, NormOperators, NormTarget, Report, Work, bounded_sizes, difference_of_files, difference_on,
 };
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use clap::Args;
 use lessen::onnx::{Inputs, check, places, write};
-use lessen_onnx::{HostValue, Model, Session, random_values};
+use lessen_onnx::{HostValue, Model};
+use lessen_onnx_sessions::{Session, random_values};
 use lessen_run::Result;
 use serde_json::{Value, json};
 
