@@ -9,7 +9,7 @@
 //! - [`read()`] finds format, splits and classes of a path.
 //! - [`Preprocessing`] says what a model sees of an image. It is kept beside the model.
 //! - [`ImageBatches`] is a [`Source`](crate::Source): images of any step are functions of seed, epoch and example.
-//! - [`ImageSource`] gives images with labels one by one, to what learns from them; [`LabelledImages`] are such in memory.
+//! - [`ImageSource`] gives images with labels one by one to what learns from them; [`LabelledImages`] is one in memory.
 //! - [`idx`] and [`npy`] read single arrays.
 
 mod affine;

@@ -56,7 +56,7 @@ pub(crate) struct Scaling {
 
 dispatch! {
     /// Writes elements of a row of the result from the sums of some columns: `(sum - zero levels + bias) (scale
-    /// of_column) + added`, or without scales the integer in the first parentheses. `to` may be the address of the sums.
+    /// of_column) + added`, or without scales the integer in the first parentheses. `to` may be where the sums are.
     ///
     /// # Safety
     /// The sums and the elements have these columns, which nobody else accesses; pointers that are not null have a

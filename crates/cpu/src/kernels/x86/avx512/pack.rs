@@ -90,7 +90,8 @@ pub(crate) unsafe fn lines_of_bf16(from: Lines<Bf16>, to: *mut u8, row: usize) {
     }
 }
 
-/// Packs up to 16 lines of `bf16`: a row of 16 words for each pair of `k`. Numbers beyond the last line or `k` are zeros.
+/// Packs up to 16 lines of `bf16`: a row of 16 words for each pair of `k`. Numbers beyond the last line or `k` are
+/// zeros.
 ///
 /// # Safety
 /// As for [`words_of_f32`].
