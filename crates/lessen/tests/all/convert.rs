@@ -38,7 +38,11 @@ fn files_are_converted_and_checked() {
     assert!(printed.contains("checked on random inputs"), "{printed}");
     let bert = succeed(
         dir,
-        &["convert", &fixture("onnx-sessions/tests/data/bert-dynamo-18.onnx"), "--dry-run"],
+        &[
+            "convert",
+            &fixture("onnx-sessions/tests/data/bert-dynamo-18.onnx"),
+            "--dry-run",
+        ],
     );
     assert!(
         bert.contains("6 LayerNorms, 1 of them") && bert.matches("left: ").count() == 5,
