@@ -14,6 +14,7 @@ pub(crate) struct Lines<T> {
 
 impl<T> Lines<T> {
     /// The lines from number `line` on.
+    #[inline]
     pub(crate) fn from(self, line: usize) -> Lines<T> {
         Lines {
             ptr: self.ptr.wrapping_add(line * self.line),
@@ -23,6 +24,7 @@ impl<T> Lines<T> {
     }
 
     /// The first lines, at most `most` of them.
+    #[inline]
     pub(crate) fn at_most(self, most: usize) -> Lines<T> {
         Lines {
             lines: self.lines.min(most),

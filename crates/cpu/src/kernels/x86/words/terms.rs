@@ -27,6 +27,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// The same for the rows from this one on.
+    #[inline]
     pub(crate) fn from(self, row: usize) -> Runs {
         Runs {
             pointers: self.pointers.wrapping_add(row),
@@ -50,6 +51,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// The same for the rows of the product from this one on.
+    #[inline]
     pub(crate) fn from(self, row: usize) -> Columns {
         Columns {
             offset: self.offset + row * WORD,
@@ -81,6 +83,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// The panel that begins at a column of `columns` columns in all.
+    #[inline]
     pub(crate) fn panel(begins: Begins, column: usize, columns: usize) -> Place {
         let kept = (columns - column).min(PANEL);
         let last = (kept - 1) % VECTOR + 1;
@@ -93,6 +96,7 @@ impl Place {
     }
 
     /// One vector of `width` columns, as a place of its own.
+    #[inline]
     pub(crate) fn vector(self, column: usize, width: usize) -> Place {
         let is_last = column + VECTOR >= width;
         Place {
@@ -103,6 +107,7 @@ impl Place {
     }
 
     /// The same for the rows from this one on.
+    #[inline]
     pub(crate) fn from(self, row: usize) -> Place {
         let begins = match self.begins {
             Begins::Listed(rows) => Begins::Listed(rows.wrapping_add(row)),
