@@ -4,12 +4,12 @@ use crate::condensation::Condensation;
 use crate::condenser::Condenser;
 use crate::coreset_choice::CoresetChoice;
 use crate::distribution::DistributionMatcher;
-use crate::images::ImageSource;
 use crate::network::Network;
 use crate::objective::Objective;
 use crate::settings::Settings;
 use crate::trajectories::TrajectoryMatcher;
 use lessen_base::Result;
+use lessen_data::images::ImageSource;
 use lessen_device::SharedDevice;
 use std::path::Path;
 

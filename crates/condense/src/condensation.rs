@@ -1,9 +1,9 @@
 //! What every condensation does, whatever it matches.
 
-use crate::images::LabelledImages;
 use crate::settings::Settings;
 use lessen_base::Result;
 use lessen_compile::Plan;
+use lessen_data::images::LabelledImages;
 use lessen_nn::Weights;
 use lessen_train::Session;
 use std::sync::Arc;

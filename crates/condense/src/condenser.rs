@@ -3,7 +3,6 @@
 use crate::condensation::{Condensation, ImageUpdate};
 use crate::condenser_functions::{Functions, VALIDATION};
 use crate::functions::{of_size, plans};
-use crate::images::{ImageSource, LabelledImages};
 use crate::matching::{CLASS, INTER, INTRA, KEEP_SYNTHETIC};
 use crate::network::{Network, matched};
 use crate::network_update::{CHOSEN, CLASSES, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN, dropout_key};
@@ -15,6 +14,7 @@ use crate::siamese_graph::ChangeArrays;
 use crate::synthetic::{Synthetic, drawn};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, SharedDevice};
 use lessen_nn::names::KEY;
 use lessen_nn::{ParamSpec, Weights};

@@ -4,7 +4,6 @@ use crate::coreset_method::Coreset;
 use crate::evaluation::{by_epoch, seed_of};
 use crate::forgetting::Forgetting;
 use crate::herding::herding;
-use crate::images::ImageSource;
 use crate::k_center::k_center;
 use crate::learner::{Learner, Presented};
 use crate::learner_graph::Question;
@@ -12,6 +11,7 @@ use crate::network::Network;
 use crate::synthetic::{check_classes, drawn};
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result, SplitMix64};
+use lessen_data::images::ImageSource;
 use lessen_device::SharedDevice;
 
 /// The numbers of `per_class` images of each class, class by class. Where a network is trained on all images first,

@@ -3,7 +3,6 @@
 
 use crate::condensation::{Condensation, ImageUpdate, Preparation};
 use crate::coreset_method::Coreset;
-use crate::images::{ImageSource, LabelledImages};
 use crate::learner::Learner;
 use crate::network::Network;
 use crate::objective::Objective;
@@ -12,6 +11,7 @@ use crate::settings::Settings;
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result};
 use lessen_compile::Plan;
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::SharedDevice;
 use lessen_nn::{Weight, Weights};
 use lessen_train::{FunctionOptions, Session};

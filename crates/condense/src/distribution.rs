@@ -3,7 +3,6 @@
 
 use crate::condensation::{Condensation, ImageUpdate};
 use crate::functions::{named, of_size, parts, plans};
-use crate::images::{ImageSource, LabelledImages};
 use crate::network::{Network, described};
 use crate::objective::Objective;
 use crate::real_gradients::CHUNK;
@@ -14,6 +13,7 @@ use crate::synthetic::{Synthetic, drawn};
 use crate::synthetic_set::SyntheticSet;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, Weights};

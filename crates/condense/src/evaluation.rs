@@ -1,11 +1,11 @@
 //! How good are sets of images? Networks are trained on each of them from scratch and tested on other images.
 
 use crate::divergence::Divergence;
-use crate::images::ImageSource;
 use crate::learner::{Learner, Presented};
 use crate::network::Network;
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result, SplitMix64};
+use lessen_data::images::ImageSource;
 use lessen_device::SharedDevice;
 use std::fmt;
 

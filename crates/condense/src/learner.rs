@@ -2,13 +2,13 @@
 
 use crate::divergence::Divergence;
 use crate::functions::{parts, plans};
-use crate::images::ImageSource;
 use crate::learner_graph::{BATCH, CLASSES, LOGITS, LOSS, PREFIX, Question, RATE, StepShape, TARGETS};
 use crate::learner_graph::{add_step, momentum_of};
 use crate::network::{Described, Network, described};
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
+use lessen_data::images::ImageSource;
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::numel;
 use lessen_nn::names::KEY;

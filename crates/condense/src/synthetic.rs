@@ -1,6 +1,5 @@
 //! What all condensations share: the synthetic images in a session, the real ones by class, and the state.
 
-use crate::images::{ImageSource, LabelledImages};
 use crate::network::{Network, parameters};
 use crate::network_update::{CLASSES, SEEN, add_loss, dropout_key};
 use crate::objective::Objective;
@@ -10,6 +9,7 @@ use crate::siamese_graph::ChangeArrays;
 use crate::synthetic_set::{IMAGE_MOMENTUM_RATE, IMAGE_RATE, IMAGES, LABEL_RATE, LABELS, STUDENT_RATE, SyntheticSet};
 use crate::synthetic_set::{STUDENT_RATE_RATE, first_labels, probabilities};
 use lessen_base::{Error, Result, SplitMix64};
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_nn::names::KEY;
 use lessen_nn::{Init, ParamSpec, Weight, Weights};

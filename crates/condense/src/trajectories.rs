@@ -4,7 +4,6 @@
 use crate::condensation::{Condensation, ImageUpdate, Preparation};
 use crate::experts::Experts;
 use crate::functions::{named, of_size, parts, plans};
-use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
 use crate::network_update::{self, LOSS, NETWORK_MOMENTUM_RATE, NETWORK_RATE, SEEN};
 use crate::objective::{Objective, Trajectories};
@@ -16,6 +15,7 @@ use crate::synthetic::Synthetic;
 use crate::synthetic_set::STUDENT_RATE;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_nn::Weights;
 use lessen_nn::names::KEY;

@@ -54,7 +54,7 @@ impl Model {
 ///
 /// # Errors
 /// A file that cannot be read or written, or that the model itself reads; those of `check`.
-pub(crate) fn write_checked<T>(
+pub fn write_checked<T>(
     model: &Model,
     edits: &Edits<'_>,
     path: &Path,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use lessen_base::Result;
-use lessen_rewrite::Parameter;
 use prost::Message;
 
 use crate::element::Element;
@@ -13,10 +12,10 @@ use crate::proto::NodeProto;
 use crate::tensor::Tensor;
 
 /// The elements of a changed initializer, computed when they are written.
-pub(crate) type Fill<'a> = Box<dyn Fn() -> Result<Parameter<f32>> + 'a>;
+pub type Fill<'a> = Box<dyn Fn() -> Result<Vec<f32>> + 'a>;
 
 /// An initializer whose elements change.
-pub(crate) struct ChangedTensor<'a> {
+pub struct ChangedTensor<'a> {
     pub shape: Vec<usize>,
     pub element: Element,
     pub fill: Fill<'a>,
@@ -26,7 +25,7 @@ pub(crate) struct ChangedTensor<'a> {
 
 /// The changes of a model.
 #[derive(Default)]
-pub(crate) struct Edits<'a> {
+pub struct Edits<'a> {
     /// Nodes that vanish, by their positions.
     pub removed: BTreeSet<usize>,
     /// Nodes that replace the node at a position, in order.
@@ -143,7 +142,7 @@ impl Edits<'_> {
 }
 
 /// The wanted name, or that with the least number from 2 on that makes it unused.
-pub(crate) fn unused(wanted: &str, taken: &HashSet<String>) -> String {
+pub fn unused(wanted: &str, taken: &HashSet<String>) -> String {
     if !taken.contains(wanted) {
         return wanted.to_string();
     }
@@ -153,7 +152,7 @@ pub(crate) fn unused(wanted: &str, taken: &HashSet<String>) -> String {
 }
 
 /// A node without attributes.
-pub(crate) fn node(op_type: &str, name: &str, inputs: &[&str], output: &str) -> NodeProto {
+pub fn node(op_type: &str, name: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto {
         input: inputs.iter().map(|input| input.to_string()).collect(),
         output: vec![output.to_string()],
@@ -164,7 +163,7 @@ pub(crate) fn node(op_type: &str, name: &str, inputs: &[&str], output: &str) -> 
 }
 
 /// The bytes of a message as a field of this number.
-pub(crate) fn field(number: u32, message: &impl Message) -> Vec<u8> {
+pub fn field(number: u32, message: &impl Message) -> Vec<u8> {
     let mut bytes = Vec::new();
     crate::wire::head(number, message.encoded_len() as u64, &mut bytes);
     bytes.extend(message.encode_to_vec());

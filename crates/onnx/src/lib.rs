@@ -1,50 +1,50 @@
-//! ONNX files: what they compute as a graph, and the conversion of their norms.
+//! ONNX files: reading, tracing, changing and writing.
 //!
 //! [`Model`] reads a file without the elements of its tensors. [`Imported`] is the graph of its nodes, for sizes of its
-//! inputs. Everything else stays as it is, byte by byte, when a converted model is written. [`Network`] is a classifier
+//! inputs. Everything else stays as it is, byte by byte, when a changed model is written. [`Network`] is a classifier
 //! of images whose parameters are trained. [`export`] writes any function as a file, [`quantize`] a file's products as
 //! products of integers.
+//!
+//! Files are run by `lessen-onnx-sessions`, which stands on the modules that these pages hide: arrays in memory, nodes
+//! while they are traced, and changes of a model before they are written.
 
 #![forbid(unsafe_code)]
 
-mod aside;
-mod convert;
+#[doc(hidden)]
+pub mod aside;
 mod declared;
-mod edit;
+#[doc(hidden)]
+pub mod edit;
 mod element;
 pub mod export;
 mod external;
 mod files;
-mod host;
-mod import;
+#[doc(hidden)]
+pub mod host;
+#[doc(hidden)]
+pub mod import;
 mod inline;
-mod model;
-mod names;
+#[doc(hidden)]
+pub mod model;
+#[doc(hidden)]
+pub mod names;
 mod narrow;
 mod network;
-mod order;
+#[doc(hidden)]
+pub mod order;
 pub mod proto;
 pub mod quantize;
-mod random;
 mod scales;
-mod session;
 mod tensor;
 mod wire;
 mod write;
 
-pub use convert::{
-    Converter, Difference, LeftAsItIs, NormOperators, Report, Work, bounded_sizes, difference, difference_of_files,
-    difference_on,
-};
 pub use declared::{element_of, extents_of, is_unnamed};
 pub use element::Element;
-pub use host::{Data, HostTensor, HostValue, NarrowNumbers, run_node};
+pub use host::{Data, HostTensor, HostValue, NarrowNumbers};
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
-pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};
 pub use narrow::{Narrow, Narrowing, Powers};
 pub use network::{Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkParts, ParameterRole};
-pub use random::random_values;
-pub use session::Session;
 pub use tensor::{Elements, Tensor};
 pub use write::beside;

@@ -355,7 +355,7 @@ fn find_version(opsets: &[OperatorSetIdProto], domain: &str) -> Option<i64> {
 }
 
 /// The version of the operators of a domain among sets; 1 where it is not there.
-pub(crate) fn version(opsets: &[OperatorSetIdProto], domain: &str) -> i64 {
+pub fn version(opsets: &[OperatorSetIdProto], domain: &str) -> i64 {
     find_version(opsets, domain).unwrap_or(1)
 }
 

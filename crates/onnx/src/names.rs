@@ -10,7 +10,7 @@ const OWN: char = '\u{1}';
 /// A name that Lessen makes. What is of a file's name ends with it, or has its length before it, so that different ones
 /// never read the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OwnName<'a> {
+pub enum OwnName<'a> {
     /// A constant that was computed while a program was traced.
     Constant(usize),
     /// The codes of a weight.

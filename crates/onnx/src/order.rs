@@ -126,7 +126,7 @@ pub(crate) fn sparse_constant(name: &str, tensor: SparseTensorProto) -> NodeProt
 }
 
 /// The names that the graphs in a node's attributes read from around it, each once.
-pub(crate) fn captured(node: &NodeProto) -> Vec<String> {
+pub fn captured(node: &NodeProto) -> Vec<String> {
     let mut names = BTreeSet::new();
     graphs(node).for_each(|graph| free(graph, &mut names));
     names.into_iter().map(String::from).collect()
@@ -161,7 +161,7 @@ pub(crate) fn defined(graph: &GraphProto) -> impl Iterator<Item = &str> {
 }
 
 /// The graphs in a node's attributes.
-pub(crate) fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+pub fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     node.attribute
         .iter()
         .flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))

@@ -49,7 +49,7 @@ impl Piece<'_> {
             Piece::Elements(changed) => {
                 let filled = (changed.fill)()?;
                 let mut bytes = Vec::new();
-                for block in filled.data.chunks(1 << 16) {
+                for block in filled.chunks(1 << 16) {
                     bytes.clear();
                     block
                         .iter()

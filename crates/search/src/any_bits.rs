@@ -9,7 +9,7 @@ use crate::space::Space;
 use crate::steps::{CLASS_LOGITS, IMAGES, LOSS, TARGETS, WEIGHT_RATE, add_descent, momentum_of, soft_cross_entropy};
 use crate::supernet::parameters;
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::MixedArchitecture;

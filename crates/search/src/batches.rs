@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 use lessen_base::{Result, SplitMix64};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_data::images::Mixing;
 
 /// Rows and columns by which an image is shifted at most.

@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 
 /// The images on which weights are trained, and those on which an architecture is updated or bits are judged: of each
 /// class the same share, `settings.validation` of it for the second part.

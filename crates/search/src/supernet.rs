@@ -20,7 +20,7 @@ use crate::gates::Gates;
 use crate::rounding::{Rounding, magnitudes, magnitudes_of_channels, mixed};
 use crate::space::{Aspect, BlockSpace, Space};
 use lessen_base::Result;
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_graph::{Array, DType, Tensor, Trace};
 use lessen_nn::layers::{Convolution, Spread};
 use lessen_nn::{Context, Init, ParamSpec};

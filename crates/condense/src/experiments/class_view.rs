@@ -1,7 +1,7 @@
 //! Some of the classes of a set of images.
 
-use crate::images::ImageSource;
 use lessen_base::{Error, Result};
+use lessen_data::images::ImageSource;
 
 /// The images of some classes, numbered anew from 0 in the order given.
 pub struct ClassView<'a> {

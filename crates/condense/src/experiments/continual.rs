@@ -3,10 +3,10 @@
 
 use super::class_view::ClassView;
 use crate::evaluation::{Accuracy, evaluate};
-use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
 use crate::training::TrainingSettings;
 use lessen_base::Result;
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::SharedDevice;
 
 /// A network with this number of classes.

@@ -3,11 +3,11 @@
 use crate::chosen::condensation;
 use crate::condensation::ImageUpdate;
 use crate::evaluation::{Accuracy, evaluate};
-use crate::images::{ImageSource, LabelledImages};
 use crate::network::Network;
 use crate::settings::Settings;
 use crate::training::TrainingSettings;
 use lessen_base::{Error, Result};
+use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::SharedDevice;
 
 /// A network with a name.

@@ -3,9 +3,9 @@
 use super::cross_architecture::NamedNetwork;
 use super::rank_correlation::rank_correlation;
 use crate::evaluation::{Accuracy, Evaluated, evaluate};
-use crate::images::ImageSource;
 use crate::training::TrainingSettings;
 use lessen_base::Result;
+use lessen_data::images::ImageSource;
 use lessen_device::SharedDevice;
 use lessen_nn::Activation;
 use lessen_nn::models::vision::{ConvNet, Norm, Pooling, VisionModel};

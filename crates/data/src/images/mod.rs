@@ -9,6 +9,7 @@
 //! - [`read()`] finds format, splits and classes of a path.
 //! - [`Preprocessing`] says what a model sees of an image. It is kept beside the model.
 //! - [`ImageBatches`] is a [`Source`](crate::Source): images of any step are functions of seed, epoch and example.
+//! - [`ImageSource`] gives images with labels one by one to what learns from them; [`LabelledImages`] is one in memory.
 //! - [`idx`] and [`npy`] read single arrays.
 
 mod affine;
@@ -23,6 +24,7 @@ mod decode;
 mod files_digest;
 pub mod idx;
 mod image;
+mod labelled;
 mod mix;
 mod normalization;
 pub mod npy;
@@ -40,6 +42,7 @@ pub use self::batches::{Augment, ImageBatches};
 pub use self::decode::{png, read as read_image};
 pub use self::files_digest::FilesDigest;
 pub use self::image::Image;
+pub use self::labelled::{ImageSource, LabelledImages};
 pub use self::mix::Mixing;
 pub use self::normalization::Normalization;
 pub use self::preprocessing::{PreparedImages, Preprocessing, Resize};

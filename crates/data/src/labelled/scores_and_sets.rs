@@ -97,7 +97,10 @@ fn what_is_no_number_is_named_with_line_and_column() {
     let found = read_file("a.jsonl", data, &options(Problem::Regression)).unwrap();
     assert_eq!(found.train.len() + found.dev.len(), 2);
     let remark = &found.remarks[0];
-    assert!(remark.starts_with("1 row has no label and is left out, such as"), "{remark}");
+    assert!(
+        remark.starts_with("1 row has no label and is left out, such as"),
+        "{remark}"
+    );
 }
 
 #[test]

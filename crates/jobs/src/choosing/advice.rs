@@ -1,8 +1,6 @@
 //! What a result means, and what would improve it most.
 
 use super::scoreboard::{Entry, Scored};
-use lessen_base::Result;
-use lessen_task::task::CheckedTask;
 
 /// What the scores mean, a sentence each.
 pub(super) fn verdict(guess: &Entry, entries: &[Entry], best: usize) -> Vec<String> {

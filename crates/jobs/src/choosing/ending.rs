@@ -7,7 +7,6 @@ use super::progress::{CHOICE, Progress};
 use super::request::LINEAR;
 use super::scoreboard::{self, Entry};
 use super::settling::read;
-use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
 use lessen_saved::saved_run::judged::{Judged, Known};
@@ -15,6 +14,7 @@ use lessen_saved::saved_run::{AdapterOptions, SavedRun};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::task::CheckedTask;
+use lessen_task::task::shared_data::SharedData;
 use serde_json::{Value, json};
 use std::path::Path;
 

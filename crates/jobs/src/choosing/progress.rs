@@ -1,9 +1,9 @@
 //! The file of a choice that is under way: `choice.json` in the folder of its result.
 
 use super::choice::{Choice, Plan};
-use lessen_task::folder::names::runs_of;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
+use lessen_task::folder::names::runs_of;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;

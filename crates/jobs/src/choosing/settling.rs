@@ -2,13 +2,13 @@
 
 use super::choice::Candidate;
 use super::request::{ChoiceRequest, Part};
-use lessen_task::task::shared_data::SharedData;
 use crate::training::Request;
 use crate::training::probe::{Pace, probe};
 use lessen_base::{Error, Result};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
+use lessen_task::task::shared_data::SharedData;
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,7 +3,6 @@
 use super::choice::{Choice, Plan};
 use super::draft::Recipe;
 use super::facts::Facts;
-use super::request::{ChoiceRequest, NETWORK};
 use super::request::ChoiceRequest;
 use lessen_base::Result;
 use lessen_task::recipe::value::SettingValue;

@@ -1,7 +1,7 @@
 //! The images of a recipe: those that a job reads, and those by which its result is judged.
 
 use lessen_base::{Error, Result};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_data::images::{ImageSet, PreparedImages, Preprocessing};
 use lessen_task::folder::manifest::DataDigest;
 use lessen_task::formats::KnownModel;

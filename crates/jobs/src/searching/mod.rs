@@ -28,7 +28,7 @@ use crate::job::Request;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::training::interrupt;
 use lessen_base::Result;
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_task::device::NewBackend;
 use lessen_task::folder::spent::Spent;
 use lessen_task::wording::{counted, report as say, tell};

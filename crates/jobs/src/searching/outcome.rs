@@ -6,7 +6,7 @@ use crate::job::JobFolder;
 use crate::job::RecipeImages;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_search::{Aspect, Choice, Searcher, Space};
 use lessen_task::recipe::config::Config;

@@ -8,7 +8,7 @@ use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::session_account::BesideSession;
 use lessen_base::{Result, allocated};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_device::SharedDevice;
 use lessen_search::{AnyBits, Searcher, Settings};
 use lessen_task::device::NewBackend;

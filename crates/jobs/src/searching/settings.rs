@@ -5,7 +5,7 @@ pub(super) use lessen_task::recipe::keys::SearchMethod;
 use super::hardware::Candidate;
 use crate::job::RecipeImages;
 use lessen_base::{Error, Result};
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_hardware::CostModel;
 use lessen_hardware::bitfusion::GroupMapping;
 use lessen_nn::models::vision::MixedArchitecture;

@@ -1,9 +1,9 @@
 //! A run that is asked for.
 
-use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_task::folder::Folder;
 use lessen_task::recipe::settings::Settings;
+use lessen_task::task::shared_data::SharedData;
 use std::path::PathBuf;
 
 /// A run that is asked for: its settings and its folder.

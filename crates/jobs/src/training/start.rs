@@ -4,7 +4,6 @@
 use super::report::Report;
 use super::request::Request;
 use crate::planning::steps::Steps;
-use lessen_task::task::shared_data::SharedData;
 use lessen_base::{Error, Result};
 use lessen_nn::LrScheduleKind;
 use lessen_task::folder::checkpoints::Newest;
@@ -19,6 +18,7 @@ use lessen_task::recipe::config::Config;
 use lessen_task::recipe::phases::Recipe;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::Origin;
+use lessen_task::task::shared_data::SharedData;
 use lessen_task::wording::{counted, report, some_of, tell};
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,8 @@ use lessen_device::Backend;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
 use lessen_jobs::training::median;
-use lessen_onnx::{HostValue, Model, Session};
+use lessen_onnx::{HostValue, Model};
+use lessen_onnx_sessions::Session;
 use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};

@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use lessen::device;
 use lessen_base::{Error, Result};
 use lessen_nn::NormKind;
-use lessen_onnx::{
-    Converter, Difference, Model, NormOperators, NormTarget, Report, Sizes, Work, bounded_sizes, difference_of_files,
-    difference_on, size_names,
+use lessen_onnx::{Model, Sizes, size_names};
+use lessen_onnx_sessions::{
+    Converter, Difference, NormOperators, NormTarget, Report, Work, bounded_sizes, difference_of_files, difference_on,
 };
 use serde_json::{Value, json};
 

@@ -10,7 +10,8 @@ use lessen_base::keep_sources;
 use lessen_base::{Error, Result};
 use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx::quantize::{QuantizedModel, Ranges, observed, quantize};
-use lessen_onnx::{Data, HostValue, Model, Session, beside, random_values};
+use lessen_onnx::{Data, HostValue, Model, beside};
+use lessen_onnx_sessions::{Session, random_values};
 use lessen_saved::calibration::{Magnitudes, Method};
 use serde_json::json;
 

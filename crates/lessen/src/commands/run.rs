@@ -7,7 +7,8 @@ use std::time::Instant;
 use clap::Args;
 use lessen::onnx::{Inputs, check, places, write};
 use lessen_base::Result;
-use lessen_onnx::{HostValue, Model, Session, random_values};
+use lessen_onnx::{HostValue, Model};
+use lessen_onnx_sessions::{Session, random_values};
 use serde_json::{Value, json};
 
 use super::device_args::DeviceArgs;

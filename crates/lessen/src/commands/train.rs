@@ -6,10 +6,10 @@ use super::recipe_args::RecipeArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
+use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
 use lessen_jobs::training::{Request, interrupt, train};
 use lessen_task::folder::names::{last_run, next_run};
 use lessen_task::recipe;
-use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
 use std::path::PathBuf;
 
 /// The recipe that needs no data.

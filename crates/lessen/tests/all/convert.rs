@@ -15,7 +15,7 @@ fn fixture(path: &str) -> String {
 fn files_are_converted_and_checked() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let file = fixture("onnx/tests/data/vit-script-12.onnx");
+    let file = fixture("onnx-sessions/tests/data/vit-script-12.onnx");
     let dry = json(dir, &["convert", &file, "--dry-run", "--json"]);
     assert_eq!((dry["found"].clone(), dry["output"].clone()), (5.into(), Value::Null));
     assert!(fs::read_dir(dir).unwrap().next().is_none());
@@ -38,7 +38,11 @@ fn files_are_converted_and_checked() {
     assert!(printed.contains("checked on random inputs"), "{printed}");
     let bert = succeed(
         dir,
-        &["convert", &fixture("onnx/tests/data/bert-dynamo-18.onnx"), "--dry-run"],
+        &[
+            "convert",
+            &fixture("onnx-sessions/tests/data/bert-dynamo-18.onnx"),
+            "--dry-run",
+        ],
     );
     assert!(
         bert.contains("6 LayerNorms, 1 of them") && bert.matches("left: ").count() == 5,
@@ -77,7 +81,7 @@ fn mistakes_are_told_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let gpt2 = fixture("nn/tests/fixtures/gpt2-tiny");
-    let vit = fixture("onnx/tests/data/vit-script-12.onnx");
+    let vit = fixture("onnx-sessions/tests/data/vit-script-12.onnx");
     fs::create_dir(dir.join("full")).unwrap();
     fs::write(dir.join("full/file"), "x").unwrap();
     fs::write(dir.join("text.onnx"), "no model").unwrap();

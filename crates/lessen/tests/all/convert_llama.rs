@@ -314,7 +314,7 @@ fn what_no_llama_computes_is_refused_and_nothing_is_written() {
         "--norm crmsnorm does not go with --as llama",
     );
     refused("good", &["-o", "part"], "is not empty");
-    let file = fixture("onnx/tests/data/vit-script-12.onnx");
+    let file = fixture("onnx-sessions/tests/data/vit-script-12.onnx");
     refused("none", &["-o", "new"], "none");
     refused(&file, &["-o", "new"], "--as llama is for Hugging Face folders");
     let printed = succeed(dir, &["convert", "good", "--as", "llama", "--dry-run"]);

@@ -282,7 +282,7 @@ impl<'a> Emitter<'a> {
     ///
     /// # Errors
     /// A parameter that cannot be read.
-    pub(super) fn known(&mut self, value: ValueId) -> Result<Option<Arc<Array>>> {
+    pub fn known(&mut self, value: ValueId) -> Result<Option<Arc<Array>>> {
         if !self.is_known(value) {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ use crate::proto::{AttributeProto, GraphProto, NodeProto};
 use crate::tensor::{Elements, Tensor};
 
 /// A graph in a node's attribute, with its initializers as values.
-pub(crate) struct Body<'g> {
+pub struct Body<'g> {
     /// The graph.
     pub graph: &'g GraphProto,
     /// Its initializers by name.
@@ -42,7 +42,7 @@ impl<'g> Body<'g> {
 }
 
 /// Runs the graphs in a node's attributes, which read names from around the node.
-pub(crate) trait Bodies {
+pub trait Bodies {
     /// A graph with its initializers, which may be run many times.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ pub(crate) trait Bodies {
 }
 
 /// Runs no graph, for nodes that have none.
-pub(crate) struct NoBodies;
+pub struct NoBodies;
 
 impl Bodies for NoBodies {
     fn body<'g>(&self, _: &'g GraphProto) -> Result<Body<'g>> {
@@ -81,13 +81,13 @@ impl Bodies for NoBodies {
 
 /// A function that computes a node and returns its outputs in order; those that are not wanted may be left out at the
 /// end.
-pub(crate) type HostOperator = fn(&HostCall<'_>) -> Result<Vec<HostValue>>;
+pub type HostOperator = fn(&HostCall<'_>) -> Result<Vec<HostValue>>;
 
 /// Names of operators, each with its domain and the function that computes its nodes. ONNX itself has the empty domain.
-pub(crate) type HostOperators = &'static [(&'static str, &'static str, HostOperator)];
+pub type HostOperators = &'static [(&'static str, &'static str, HostOperator)];
 
 /// A node that is computed.
-pub(crate) struct HostCall<'a> {
+pub struct HostCall<'a> {
     /// The node.
     pub node: &'a NodeProto,
     /// The version of the node's set of operators.
@@ -286,6 +286,6 @@ impl HostCall<'_> {
 }
 
 /// One output.
-pub(crate) fn one(tensor: HostTensor) -> Result<Vec<HostValue>> {
+pub fn one(tensor: HostTensor) -> Result<Vec<HostValue>> {
     Ok(vec![tensor.into()])
 }

@@ -10,7 +10,7 @@ use super::narrow_numbers::NarrowNumbers;
 type OfCells<T> = Box<dyn Fn(Vec<T>) -> Data>;
 
 /// The elements of an array by their width, and how other cells become elements of the same type.
-pub(crate) enum Cells<'d> {
+pub enum Cells<'d> {
     /// Elements of one byte.
     One(&'d [u8], OfCells<u8>),
     /// Elements of two bytes.
@@ -25,7 +25,7 @@ pub(crate) enum Cells<'d> {
 
 impl<'d> Cells<'d> {
     /// The cells of elements.
-    pub(crate) fn of(data: &'d Data) -> Cells<'d> {
+    pub fn of(data: &'d Data) -> Cells<'d> {
         match data {
             Data::Bool(v) => Cells::One(
                 cast_slice(v),
@@ -56,7 +56,7 @@ impl<'d> Cells<'d> {
 }
 
 /// What an element is moved as. The default is zero, false or an empty text.
-pub(crate) trait Cell: Clone + Default {
+pub trait Cell: Clone + Default {
     /// The elements, if they have this width.
     fn of(data: &Data) -> Option<&[Self]>;
 }
@@ -78,6 +78,7 @@ cells! { u8 => One, u16 => Two, u32 => Four, u64 => Eight, String => Texts }
 
 /// Elements of the type of `data` that are moved: `moved!(data, v => expression)`. `v` are the cells of `data`, and the
 /// expression is a vector of such cells.
+#[macro_export]
 macro_rules! moved {
     ($data:expr, $v:ident => $body:expr) => {
         match $crate::host::Cells::of($data) {
@@ -89,7 +90,7 @@ macro_rules! moved {
         }
     };
 }
-pub(crate) use moved;
+pub use moved;
 
 impl Data {
     /// The elements in little-endian order, narrow ones in as few bytes as they need; of texts none.

@@ -43,6 +43,7 @@ pub enum Data {
 
 /// Matches data of any number, `bool` and text left to `else`: `each_number!(data, v => expression, else expression)`.
 /// `v` is the vector of elements.
+#[macro_export]
 macro_rules! each_number {
     ($data:expr, $v:ident => $body:expr, else $other:expr) => {
         match $data {
@@ -62,9 +63,10 @@ macro_rules! each_number {
         }
     };
 }
-pub(crate) use each_number;
+pub use each_number;
 
 /// Matches data of any number but floats of 16 bits, which are computed in `f32`.
+#[macro_export]
 macro_rules! each_wide {
     ($data:expr, $v:ident => $body:expr, else $other:expr) => {
         match $data {
@@ -74,9 +76,10 @@ macro_rules! each_wide {
         }
     };
 }
-pub(crate) use each_wide;
+pub use each_wide;
 
 /// Matches data of any integer.
+#[macro_export]
 macro_rules! each_integer {
     ($data:expr, $v:ident => $body:expr, else $other:expr) => {
         match $data {
@@ -92,9 +95,10 @@ macro_rules! each_integer {
         }
     };
 }
-pub(crate) use each_integer;
+pub use each_integer;
 
 /// Matches data of any float.
+#[macro_export]
 macro_rules! each_float {
     ($data:expr, $v:ident => $body:expr, else $other:expr) => {
         match $data {
@@ -106,7 +110,7 @@ macro_rules! each_float {
         }
     };
 }
-pub(crate) use each_float;
+pub use each_float;
 
 macro_rules! from_vectors {
     ($($type:ty => $variant:ident),+ $(,)?) => { $(
@@ -182,7 +186,7 @@ impl Data {
     }
 
     /// The first elements.
-    pub(crate) fn truncated(mut self, count: usize) -> Data {
+    pub fn truncated(mut self, count: usize) -> Data {
         match &mut self {
             Data::Bool(v) => v.truncate(count),
             Data::Text(v) => v.truncate(count),

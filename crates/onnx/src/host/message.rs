@@ -11,7 +11,7 @@ use crate::proto::{OptionalProto, SequenceProto, TensorProto, TypeProto};
 use crate::tensor::{Elements, Tensor};
 
 /// The element type of texts in the schema.
-pub(crate) const TEXT: i32 = 8;
+pub const TEXT: i32 = 8;
 
 /// The most sequences within each other.
 const MOST_NESTED: usize = 8;

@@ -26,12 +26,12 @@ impl NarrowNumbers {
     }
 
     /// The bits of each number.
-    pub(super) fn bits_mut(&mut self) -> &mut Vec<u8> {
+    pub fn bits_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bits
     }
 
     /// Adds numbers by their bits.
-    pub(super) fn extend(&mut self, bits: impl Iterator<Item = u8>) {
+    pub fn extend(&mut self, bits: impl Iterator<Item = u8>) {
         self.bits.extend(bits);
     }
 

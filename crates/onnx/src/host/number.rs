@@ -3,9 +3,7 @@
 use half::{bf16, f16};
 
 /// A number.
-pub(crate) trait Number:
-    Copy + PartialEq + PartialOrd + Default + std::fmt::Debug + Send + Sync + 'static
-{
+pub trait Number: Copy + PartialEq + PartialOrd + Default + std::fmt::Debug + Send + Sync + 'static {
     /// Whether it is a float.
     const IS_FLOAT: bool;
     /// Nought.
@@ -40,10 +38,10 @@ pub(crate) trait Number:
 }
 
 /// A float.
-pub(crate) trait Float: Number {}
+pub trait Float: Number {}
 
 /// An integer.
-pub(crate) trait Integer: Number + Eq + Ord + std::hash::Hash {
+pub trait Integer: Number + Eq + Ord + std::hash::Hash {
     /// Its bits in the low end of 64.
     fn to_bits(self) -> u64;
     /// From the low bits of 64.
@@ -60,23 +58,36 @@ macro_rules! integers {
             const ONE: Self = 1;
             const LEAST: Self = $type::MIN;
 
+            #[inline]
             fn of_f64(x: f64) -> Self { x as $type }
+            #[inline]
             fn cut(x: f64) -> Self { cut(x, $type::BITS, $signed) as $type }
+            #[inline]
             fn to_f64(self) -> f64 { self as f64 }
+            #[inline]
             fn of_i128(x: i128) -> Self { x as $type }
+            #[inline]
             fn to_i128(self) -> i128 { self as i128 }
+            #[inline]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline]
             fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
+            #[inline]
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline]
             fn over(self, other: Self) -> Option<Self> {
                 (other != 0).then(|| self.wrapping_div(other))
             }
+            #[inline]
             fn is_nan(self) -> bool { false }
         }
 
         impl Integer for $type {
+            #[inline]
             fn to_bits(self) -> u64 { self as u64 }
+            #[inline]
             fn of_bits(bits: u64) -> Self { bits as $type }
+            #[inline]
             fn rest(self, other: Self) -> Option<Self> {
                 (other != 0).then(|| self.wrapping_rem(other))
             }
@@ -97,15 +108,25 @@ macro_rules! floats {
             const ONE: Self = $type::ONE_;
             const LEAST: Self = $type::NEG_INFINITY;
 
+            #[inline]
             fn of_f64(x: f64) -> Self { $of(x) }
+            #[inline]
             fn cut(x: f64) -> Self { $of(x) }
+            #[inline]
             fn to_f64(self) -> f64 { $to(self) }
+            #[inline]
             fn of_i128(x: i128) -> Self { $of_integer(x) }
+            #[inline]
             fn to_i128(self) -> i128 { $to(self) as i128 }
+            #[inline]
             fn plus(self, other: Self) -> Self { self + other }
+            #[inline]
             fn minus(self, other: Self) -> Self { self - other }
+            #[inline]
             fn times(self, other: Self) -> Self { self * other }
+            #[inline]
             fn over(self, other: Self) -> Option<Self> { Some(self / other) }
+            #[inline]
             fn is_nan(self) -> bool { self != self }
         }
 

@@ -150,7 +150,7 @@ impl From<HostTensor> for HostValue {
 ///
 /// # Errors
 /// More than a machine can have.
-pub(crate) fn numel(shape: &[usize]) -> Result<usize> {
+pub fn numel(shape: &[usize]) -> Result<usize> {
     /// Most elements of an array.
     const MOST: usize = 1 << 40;
     let count = if shape.contains(&0) {

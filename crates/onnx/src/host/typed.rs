@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use super::data::{Data, each_number};
 
 /// A type of numbers, truth values or texts.
-pub(crate) trait Typed: Clone + Sized {
+pub trait Typed: Clone + Sized {
     /// The elements, if they have this type.
     fn of(data: &Data) -> Option<&[Self]>;
 }
@@ -54,7 +54,7 @@ typed! {
 
 impl Data {
     /// Adds the elements of other data; whether these have the same type, else nothing is added.
-    pub(crate) fn extend(&mut self, more: &Data) -> bool {
+    pub fn extend(&mut self, more: &Data) -> bool {
         fn of<T: Typed>(all: &mut Vec<T>, more: &Data) -> bool {
             let more = T::of(more);
             all.extend_from_slice(more.unwrap_or_default());

@@ -15,10 +15,10 @@ use crate::tensor::Tensor as Stored;
 use crate::wire::Source;
 
 /// Gives the array that a name stands for in all runs, if it has one.
-pub(crate) type FixedValues<'a> = &'a dyn Fn(&str) -> Option<HostValue>;
+pub type FixedValues<'a> = &'a dyn Fn(&str) -> Option<HostValue>;
 
 /// A node, its inputs, and the trace that it appends to.
-pub(crate) struct Call<'a, 'g> {
+pub struct Call<'a, 'g> {
     pub node: &'a Node,
     /// The version of the node's set of operators.
     pub opset: i64,
@@ -40,13 +40,13 @@ pub(crate) struct Call<'a, 'g> {
 }
 
 /// A function that traces a node and returns its outputs in order.
-pub(crate) type Operator = for<'a, 'g> fn(&mut Call<'a, 'g>) -> Result<Vec<Value<'g>>>;
+pub type Operator = for<'a, 'g> fn(&mut Call<'a, 'g>) -> Result<Vec<Value<'g>>>;
 
 /// Names of operators, each with the function that traces its nodes.
-pub(crate) type Operators = &'static [(&'static str, Operator)];
+pub type Operators = &'static [(&'static str, Operator)];
 
 /// The outputs of a node whose inputs are known.
-pub(crate) fn evaluated(
+pub fn evaluated(
     node: &Node,
     opset: i64,
     operator: Operator,
@@ -288,11 +288,11 @@ impl<'g> Call<'_, 'g> {
 }
 
 /// One output.
-pub(crate) fn one(tensor: Tensor<'_>) -> Result<Vec<Value<'_>>> {
+pub fn one(tensor: Tensor<'_>) -> Result<Vec<Value<'_>>> {
     Ok(vec![Value::Traced(tensor)])
 }
 
 /// One output of integers that are known.
-pub(crate) fn integers<'g>(shape: &[usize], data: Vec<f64>) -> Result<Vec<Value<'g>>> {
+pub fn integers<'g>(shape: &[usize], data: Vec<f64>) -> Result<Vec<Value<'g>>> {
     Ok(vec![Value::known(Array::new(Type::new(DType::I32, shape), data))])
 }

@@ -11,7 +11,7 @@ use crate::host::HostTensor;
 
 /// Integers of 8 bits that a program computes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Codes<'g> {
+pub struct Codes<'g> {
     /// Their codes.
     pub tensor: Tensor<'g>,
     /// Whether they have a sign.
@@ -20,7 +20,7 @@ pub(crate) struct Codes<'g> {
 
 impl Codes<'_> {
     /// The type of the integers.
-    pub(crate) fn element(&self) -> Element {
+    pub fn element(&self) -> Element {
         if self.is_signed {
             Element::Int(1)
         } else {
@@ -31,7 +31,7 @@ impl Codes<'_> {
 
 /// Floats that a file stores as integers with scales.
 #[derive(Debug)]
-pub(crate) struct Restored {
+pub struct Restored {
     /// The name of the integers.
     pub name: String,
     pub integers: Arc<HostTensor>,
@@ -45,7 +45,7 @@ pub(crate) struct Restored {
 
 /// How a weight lies in a file; its codes are rows, one for each column of the product.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// Columns `[N, K]`.
     Columns,
     /// Rows `[K, N]`.
@@ -56,7 +56,7 @@ pub(crate) enum Order {
 
 /// What the codes of a weight depend on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct CodesKey {
+pub struct CodesKey {
     /// The name of its integers.
     pub name: String,
     pub order: Order,
@@ -65,4 +65,4 @@ pub(crate) struct CodesKey {
 }
 
 /// States of codes: names, values and elements.
-pub(crate) type CodeStates<'g> = BTreeMap<CodesKey, (String, Tensor<'g>, Arc<HostTensor>)>;
+pub type CodeStates<'g> = BTreeMap<CodesKey, (String, Tensor<'g>, Arc<HostTensor>)>;

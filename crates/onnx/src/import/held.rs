@@ -11,7 +11,7 @@ use crate::host::HostTensor;
 
 /// An array that is an input of the program, or whose elements decide what is traced.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     /// The value's name.
     pub name: String,
     pub tensor: Arc<HostTensor>,
@@ -20,10 +20,10 @@ pub(crate) struct Held {
 }
 
 /// The arrays that a program has as inputs so far, by name.
-pub(crate) type HeldInputs<'g> = BTreeMap<String, Tensor<'g>>;
+pub type HeldInputs<'g> = BTreeMap<String, Tensor<'g>>;
 
 impl Held {
-    pub(crate) fn new(name: &str, tensor: Arc<HostTensor>) -> Held {
+    pub fn new(name: &str, tensor: Arc<HostTensor>) -> Held {
         Held {
             name: name.to_string(),
             tensor,
@@ -32,31 +32,31 @@ impl Held {
     }
 
     /// The type that it has in a graph; none for texts.
-    pub(crate) fn ty(&self) -> Option<Type> {
+    pub fn ty(&self) -> Option<Type> {
         let element: Element = self.tensor.element().filter(|element| element.is_traced())?;
         Some(Type::new(element.dtype(), self.tensor.shape()))
     }
 
     /// Its integers; from now on the program depends on them. None for floats and texts.
-    pub(crate) fn integers(&self) -> Option<Vec<i64>> {
+    pub fn integers(&self) -> Option<Vec<i64>> {
         let integers = self.tensor.integers()?;
         self.is_read.store(true, Ordering::Relaxed);
         Some(integers)
     }
 
     /// The array itself; from now on the program depends on its elements.
-    pub(crate) fn elements(&self) -> Arc<HostTensor> {
+    pub fn elements(&self) -> Arc<HostTensor> {
         self.is_read.store(true, Ordering::Relaxed);
         self.tensor.clone()
     }
 
     /// Whether its elements were asked for.
-    pub(crate) fn is_read(&self) -> bool {
+    pub fn is_read(&self) -> bool {
         self.is_read.load(Ordering::Relaxed)
     }
 
     /// The input of the program that stands for it.
-    pub(crate) fn input<'g>(&self, trace: &'g Trace, inputs: &mut HeldInputs<'g>) -> Option<Tensor<'g>> {
+    pub fn input<'g>(&self, trace: &'g Trace, inputs: &mut HeldInputs<'g>) -> Option<Tensor<'g>> {
         if let Some(tensor) = inputs.get(&self.name) {
             return Some(*tensor);
         }

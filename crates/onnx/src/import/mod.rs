@@ -42,12 +42,13 @@ use crate::element::Element;
 use crate::model::Model;
 use crate::proto::{Dimension, TypeProto};
 use crate::tensor::Tensor;
-pub(crate) use call::Call;
-pub(crate) use codes::{CodeStates, Codes, Restored};
-pub(crate) use held::{Held, HeldInputs};
+pub use call::Call;
+pub use codes::{CodeStates, Codes, Restored};
+pub use held::{Held, HeldInputs};
 pub(crate) use layout::{behind, restored};
 pub(crate) use memo::Memo;
-pub(crate) use operators::{is_of_integers, moves_elements, operator};
+pub(crate) use operators::is_of_integers;
+pub use operators::{moves_elements, operator};
 pub use sizes::{Sizes, fitting_sizes, size_names};
 
 /// A model as a graph.
@@ -98,7 +99,7 @@ impl Imported {
 }
 
 /// The extents of a value; none where the file does not say them all, or an extent has a name without a size.
-pub(crate) fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usize>)> {
+pub fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usize>)> {
     let tensor = ty.tensor_type.as_ref()?;
     let dims = &tensor.shape.as_ref()?.dim;
     let extent = |dim: &crate::proto::DimensionProto| match dim.value.as_ref()? {
@@ -114,7 +115,7 @@ pub(crate) fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usi
 
 /// A value of the model while it is traced.
 #[derive(Clone, Debug)]
-pub(crate) enum Value<'g> {
+pub enum Value<'g> {
     /// A value of the graph.
     Traced(Traced<'g>),
     /// Numbers that follow from sizes and constants.
@@ -131,7 +132,7 @@ pub(crate) enum Value<'g> {
 
 impl Value<'_> {
     /// Numbers that are known.
-    pub(crate) fn known(array: Array) -> Self {
+    pub fn known(array: Array) -> Self {
         Value::Known(Arc::new(array))
     }
 }
@@ -146,7 +147,7 @@ const MOST_KNOWN_TOGETHER: usize = 1 << 25;
 const MOST_INLINE: usize = 16;
 
 /// All elements of a tensor as an array of the graph's dtype.
-pub(crate) fn known(tensor: &Tensor, source: &crate::wire::Source) -> Result<Array> {
+pub fn known(tensor: &Tensor, source: &crate::wire::Source) -> Result<Array> {
     let ty = Type::new(tensor.element.dtype(), &tensor.shape);
     let data = if tensor.element.is_float() || ty.dtype == DType::Bool {
         tensor.elements(source, |x| x)?

@@ -39,7 +39,7 @@ static BY_NAME: LazyLock<HashMap<&str, Operator>> =
 const DOMAINS: [&str; 3] = ["", "ai.onnx", "com.microsoft"];
 
 /// Whether a node's operator moves elements as they are, so that it works on codes as well.
-pub(crate) fn moves_elements(node: &Node) -> bool {
+pub fn moves_elements(node: &Node) -> bool {
     let name = node.proto.op_type.as_str();
     movement::OPERATORS.iter().any(|(operator, _)| *operator == name)
 }
@@ -52,7 +52,7 @@ pub(crate) fn is_of_integers(node: &Node) -> bool {
 }
 
 /// The function that traces a node.
-pub(crate) fn operator(node: &Node) -> Result<Operator> {
+pub fn operator(node: &Node) -> Result<Operator> {
     let (domain, name) = (&node.proto.domain, &node.proto.op_type);
     let found = BY_NAME
         .get(name.as_str())

@@ -3,7 +3,8 @@
 use super::function::Function;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
-use lessen_onnx::{Data, HostTensor, HostValue, Model, Session};
+use lessen_onnx::{Data, HostTensor, HostValue, Model};
+use lessen_onnx_sessions::Session;
 
 /// How far outputs of a file and its model differ.
 pub(super) struct Difference {

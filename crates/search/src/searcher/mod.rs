@@ -15,7 +15,7 @@ use crate::supernet::parameters;
 use crate::variables::Variables;
 use lessen_base::{Error, Result};
 use lessen_compile::Plan;
-use lessen_condense::ImageSource;
+use lessen_data::images::ImageSource;
 use lessen_device::SharedDevice;
 use lessen_nn::ParamSpec;
 use lessen_nn::models::vision::MixedArchitecture;

@@ -1,8 +1,8 @@
 //! Spaces, images and hardware of the tests.
 
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_condense::LabelledImages;
 use lessen_cpu::CpuBackend;
+use lessen_data::images::LabelledImages;
 use lessen_device::{Backend, SharedDevice};
 use lessen_hardware::{Bits, CostModel, Energy, LayerCost, LayerShape};
 use lessen_search::{CostKind, Costs, Space};

@@ -11,7 +11,7 @@ fn behind<O: Op + 'static>(graph: &Graph, value: ValueId) -> Option<(&O, ValueId
     Some((node.op.downcast_ref::<O>()?, node.inputs[0]))
 }
 
-/// The value that reshapes make another one of.
+/// The first value of a chain of reshapes that ends with a value.
 fn without_reshapes(graph: &Graph, mut value: ValueId) -> ValueId {
     while let Some((_, input)) = behind::<ops::Reshape>(graph, value) {
         value = input;

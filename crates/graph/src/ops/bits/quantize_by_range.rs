@@ -32,6 +32,15 @@ impl QuantizeByRange {
         (scale, (-least / scale).clamp(0.0, LEVELS).round_ties_even() as u8)
     }
 
+    /// The codes of numbers, with their scale and the code of zero.
+    pub fn codes(all: &[f32]) -> (Vec<u8>, f32, u8) {
+        let least = all.iter().fold(0f32, |least, x| least.min(*x));
+        let most = all.iter().fold(0f32, |most, x| most.max(*x));
+        let (scale, zero) = QuantizeByRange::scale(least, most);
+        let codes = all.iter().map(|x| QuantizeByRange::code(*x, (scale, zero)));
+        (codes.collect(), scale, zero)
+    }
+
     /// The code of a number.
     pub fn code(x: f32, (scale, zero): (f32, u8)) -> u8 {
         ((x / scale).round_ties_even() + f32::from(zero)).clamp(0.0, LEVELS) as u8
@@ -62,11 +71,9 @@ impl Op for QuantizeByRange {
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
         let all: Vec<f32> = inputs[0].data.iter().map(|x| *x as f32).collect();
-        let least = all.iter().fold(0f32, |least, x| least.min(*x));
-        let most = all.iter().fold(0f32, |most, x| most.max(*x));
-        let (scale, zero) = QuantizeByRange::scale(least, most);
-        let codes = all.iter().map(|x| QuantizeByRange::code(*x, (scale, zero)).into());
-        arrays(outputs, [codes.collect(), vec![scale.into()], vec![zero.into()]])
+        let (codes, scale, zero) = QuantizeByRange::codes(&all);
+        let codes = codes.into_iter().map(f64::from).collect();
+        arrays(outputs, [codes, vec![scale.into()], vec![zero.into()]])
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

@@ -13,7 +13,7 @@ use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;
 use crate::training::progress::Progress;
 use lessen_base::{Error, Result};
-use lessen_condense::LabelledImages;
+use lessen_data::images::LabelledImages;
 use lessen_search::{AnyBits, Choice, allocate, haq, parted};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::metrics::Metrics;

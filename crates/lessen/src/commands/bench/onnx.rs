@@ -8,7 +8,8 @@ use lessen::bench::onnx::{Beside, Measured, OperationTime, measure};
 use lessen::onnx::Inputs;
 use lessen_base::Result;
 use lessen_jobs::training::median;
-use lessen_onnx::{Model, random_values};
+use lessen_onnx::Model;
+use lessen_onnx_sessions::random_values;
 use lessen_train::show_size;
 use serde_json::json;
 

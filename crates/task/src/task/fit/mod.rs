@@ -40,7 +40,7 @@ impl CheckedTask {
     ///
     /// # Errors
     /// As [`CheckedTask::assemble`].
-    pub(crate) fn assemble_on(config: Config, saved: Option<SavedModel>, shared: &SharedData) -> Result<CheckedTask> {
+    pub fn assemble_on(config: Config, saved: Option<SavedModel>, shared: &SharedData) -> Result<CheckedTask> {
         config.check()?;
         let format = config.data.format.format();
         let read = if config.has_data() {
