@@ -3,11 +3,12 @@
 use super::candidates;
 use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
+use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
 use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, name_of};
-use lessen_jobs::training::{Request, interrupt, train};
+use lessen_jobs::training::{Request, train};
 use lessen_task::folder::names::{last_run, next_run};
 use lessen_task::recipe;
 use std::path::PathBuf;
@@ -71,7 +72,7 @@ impl Train {
                 "stopped after step {}; go on with `lessen train --resume --out {out}`",
                 report.steps
             ));
-            return Ok(interrupt::EXIT_CODE);
+            return Ok(INTERRUPTED);
         }
         Ok(0)
     }
@@ -118,7 +119,7 @@ impl Train {
         } else {
             say(&report.to_text())?;
         }
-        Ok(if report.interrupted { interrupt::EXIT_CODE } else { 0 })
+        Ok(if report.interrupted { INTERRUPTED } else { 0 })
     }
 
     fn request(&self) -> Result<Request> {
