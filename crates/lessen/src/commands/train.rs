@@ -7,10 +7,10 @@ use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
+use lessen_jobs::SCHEMA;
 use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, name_of};
 use lessen_jobs::training::{Request, train};
 use lessen_task::folder::names::{last_run, next_run};
-use lessen_task::recipe;
 use std::path::PathBuf;
 
 /// The recipe that needs no data.
@@ -126,7 +126,7 @@ impl Train {
         if self.resume {
             return self.resumed();
         }
-        let mut settings = recipe::load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+        let mut settings = SCHEMA.load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
         let name = settings.text("run.recipe").unwrap_or(DEFAULT);
         let out = self.out.clone().unwrap_or_else(|| next_run(name));
         self.over.apply(&mut settings, self.steps)?;
@@ -136,7 +136,7 @@ impl Train {
     /// The run to resume. Its settings come from the folder, also where the recipe is named again: flags that the run
     /// began with need not be repeated.
     fn resumed(&self) -> Result<Request> {
-        let named = self.recipe.as_deref().map(recipe::load).transpose()?;
+        let named = self.recipe.as_deref().map(|name| SCHEMA.load(name)).transpose()?;
         let named = named.as_ref().and_then(|settings| settings.text("run.recipe"));
         let out = self.resumed_folder(named.unwrap_or(DEFAULT))?;
         Request::resume(out, named, |settings| self.over.apply(settings, self.steps))
