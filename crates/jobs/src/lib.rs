@@ -44,5 +44,8 @@ pub mod forecast;
 pub mod job;
 mod planning;
 pub mod report;
+mod schema;
 pub mod searching;
 pub mod training;
+
+pub use self::schema::{SCHEMA, check_trains};

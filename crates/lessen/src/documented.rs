@@ -7,9 +7,8 @@
 use crate::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use lessen_jobs::SCHEMA;
 use lessen_task::recipe::BUILT_IN;
-use lessen_task::recipe::keys::KEYS;
-use lessen_task::recipe::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -192,13 +191,13 @@ fn assign(assignment: &str) -> Result<(), String> {
         Some(of_phase) => of_phase.split_once('.').map_or(of_phase, |(_, key)| key),
         None => key,
     };
-    if !KEYS.iter().any(|own| own.name == key) {
+    if !SCHEMA.keys().any(|own| own.name == key) {
         return Err(format!("there is no key {key}"));
     }
     if has_capitals(&[format!("{value}{value}")]) {
         return Ok(());
     }
-    let mut settings = Settings::parse("", "no file").map_err(|error| error.to_string())?;
+    let mut settings = SCHEMA.parse("", "no file").map_err(|error| error.to_string())?;
     settings
         .set_flag(&format!("{key}={value}"))
         .map_err(|error| error.to_string())
@@ -268,7 +267,8 @@ fn every_command_of_the_pages_is_one() {
 #[test]
 fn every_key_of_the_pages_is_one() {
     let is_section = |name: &str| {
-        KEYS.iter()
+        SCHEMA
+            .keys()
             .any(|key| key.name.split_once('.').is_some_and(|(own, _)| own == name))
     };
     let (mut count, mut wrong) = (0, Vec::new());

@@ -5,15 +5,19 @@ mod commands;
 #[cfg(test)]
 mod documented;
 mod stdout;
+mod terminal;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::env::CompleteEnv;
 use commands::{Command, completions};
+use lessen_base::watcher;
 use lessen_cpu::CountingAllocator;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
 use stdout::say;
+use terminal::Terminal;
 
 /// Counts what is allocated, for the reports of runs.
 #[global_allocator]
@@ -55,8 +59,9 @@ fn run() -> lessen_base::Result<u8> {
         Err(answer) => stdout::print_answer(&answer),
         Ok(cli) => {
             if cli.quiet {
-                lessen_task::console::be_quiet();
+                terminal::be_quiet();
             }
+            watcher::set_default(Arc::new(Terminal::default()))?;
             cli.command.run(Cli::command())
         }
     }

@@ -56,8 +56,8 @@ pub fn leaves_out_beams(run: &SavedRun<'_>, limits: &Limits) -> bool {
     own.is_some_and(|beams| beams.count > limits.sequences)
 }
 
-/// Serves a model until `stop` is wished for, or the process gets the signal INT or TERM. `ready` is called when
-/// clients can connect: the address is taken at once, the model is loaded and its programs are compiled before.
+/// Serves a model until `stop` is wished for. `ready` is called when clients can connect: the address is taken at once,
+/// the model is loaded and its programs are compiled before.
 ///
 /// # Errors
 /// Bounds that cannot be, an address that cannot be taken, and a model that answers nothing about texts.
@@ -182,7 +182,6 @@ impl Http {
     ) -> Result<()> {
         let Http { runtime, listener } = self;
         let served = runtime.block_on(async {
-            stop.at_signals()?;
             let address = listener.local_addr();
             let address = address.map_err(|error| Error::internal(format!("the address is not known ({error})")))?;
             let taken = status_bytes("VmHWM");

@@ -39,12 +39,12 @@ impl Stop {
         let _ = self.wishes.subscribe().wait_for(|wishes| *wishes >= count).await;
     }
 
-    /// Stops at the signals INT and TERM, as long as the current runtime runs.
+    /// Stops at the signals INT and TERM, as long as the server runs, from where it says that it is ready.
     ///
     /// # Errors
     /// A system that does not tell of signals.
     #[cfg(unix)]
-    pub(crate) fn at_signals(&self) -> Result<()> {
+    pub fn at_signals(&self) -> Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
             let mut signals = signal(kind)
@@ -59,12 +59,12 @@ impl Stop {
         Ok(())
     }
 
-    /// Stops at Control-C, as long as the current runtime runs.
+    /// Stops at Control-C, as long as the server runs, from where it says that it is ready.
     ///
     /// # Errors
     /// None.
     #[cfg(not(unix))]
-    pub(crate) fn at_signals(&self) -> Result<()> {
+    pub fn at_signals(&self) -> Result<()> {
         let stop = self.clone();
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {

@@ -1,7 +1,7 @@
 //! The files that settings name: what is noted of them, and that a resumed run or job reads the same ones.
 
 use crate::recipe::config::Config;
-use crate::recipe::keys::{KEYS, Key};
+use crate::recipe::keys::Key;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::{SettingValue, ValueKind};
 use crc32c::crc32c_append;
@@ -52,7 +52,7 @@ impl InputFiles {
     /// A file that cannot be read.
     pub fn of(settings: &Settings) -> Result<InputFiles> {
         let mut own = InputFiles::default();
-        for key in KEYS.iter().filter(|key| !OTHERS.contains(&key.name)) {
+        for key in settings.schema().keys().filter(|key| !OTHERS.contains(&key.name)) {
             for value in settings.all_values(key.name) {
                 if let Some(path) = path_of(key, value) {
                     own.add(key.name, &path)?;

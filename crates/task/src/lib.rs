@@ -15,7 +15,6 @@
 //! the place and the remedy.
 #![forbid(unsafe_code)]
 
-pub mod console;
 pub mod device;
 pub mod folder;
 pub mod formats;

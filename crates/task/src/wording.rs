@@ -1,18 +1,18 @@
-//! Words for people: counts, durations, losses that are not finite, lines on stderr.
+//! Words for people: counts, durations, losses that are not finite, lines for the watcher of a job.
 
-use crate::console::is_quiet;
-use std::io::Write;
+use lessen_base::watcher::{self, Event};
 
-/// Prints a line of progress on stderr, unless it is not to be shown.
+/// Tells the watcher a line about the course of a job.
 pub fn report(line: &str) {
-    if !is_quiet() {
-        tell(line);
-    }
+    watcher::tell(&Event::Report(line));
 }
 
-/// Prints a line on stderr. A closed pipe, as in `lessen train 2>&1 | head -1`, is no error.
+/// Tells the watcher a remark, which is a warning where it begins with `warning: `.
 pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    watcher::tell(&match line.strip_prefix("warning: ") {
+        Some(warning) => Event::Warning(warning),
+        None => Event::Note(line),
+    });
 }
 
 /// A number with its noun: `1 step`, `2 steps`.

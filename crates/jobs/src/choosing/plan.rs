@@ -5,10 +5,10 @@ use super::draft::Recipe;
 use super::facts::{Answer, Facts, Kind};
 use super::request::{ChoiceRequest, Part};
 use super::{images, tables, tags, text_alone, texts};
+use crate::schema::SCHEMA;
 use lessen_base::Result;
 use lessen_data::look::Look;
 use lessen_task::formats::held_out_by::{GROUP, TIME};
-use lessen_task::recipe::settings::Settings;
 
 /// Rows that are enough to tell models apart by a point.
 const ENOUGH_HELD_OUT: usize = 5000;
@@ -89,7 +89,7 @@ fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> 
 
 /// The key by which flags say what is held out, if they do.
 fn asked(request: &ChoiceRequest<'_>) -> Result<Option<&'static str>> {
-    let mut flags = Settings::parse("", "flags")?;
+    let mut flags = SCHEMA.parse("", "flags")?;
     (request.over)(&mut flags, Part::Network)?;
     Ok([GROUP, TIME].into_iter().find(|key| flags.get(key).is_some()))
 }
@@ -100,6 +100,7 @@ mod tests {
     use lessen_data::look::LookOptions;
     use lessen_task::formats::KnownModel;
     use lessen_task::recipe::config::Config;
+    use lessen_task::recipe::settings::Settings;
     use lessen_task::recipe::value::SettingValue;
     use std::collections::BTreeSet;
     use std::fs;

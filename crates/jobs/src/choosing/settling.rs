@@ -2,6 +2,7 @@
 
 use super::choice::Candidate;
 use super::request::{ChoiceRequest, Part};
+use crate::schema::SCHEMA;
 use crate::training::Request;
 use crate::training::probe::{Pace, probe};
 use lessen_base::{Error, Result};
@@ -53,7 +54,7 @@ pub(super) fn settle(
     };
     let mut smaller = candidate.recipes.iter().skip(first).peekable();
     while let Some(recipe) = smaller.next() {
-        let mut settings = Settings::parse(recipe, "what was chosen")?;
+        let mut settings = SCHEMA.parse(recipe, "what was chosen")?;
         (request.over)(&mut settings, part)?;
         let probed = Request::new(settings.clone(), request.out.join(&candidate.name)).on(shared);
         let time = (seconds() * OF_PROBE).min(LONGEST_PROBE);
@@ -142,7 +143,7 @@ impl Steps {
 /// # Errors
 /// A text that was changed by hand.
 pub(super) fn read(text: &str, file: &Path) -> Result<Settings> {
-    Settings::parse(text, &file.display().to_string())
+    SCHEMA.parse(text, &file.display().to_string())
 }
 
 #[cfg(test)]

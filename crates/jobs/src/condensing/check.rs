@@ -1,10 +1,13 @@
 //! What can be wrong with a condensation, found without planning it.
 
-use super::settings::{Iterations, check_flags, check_network, condensation, iterations, network};
-use crate::job::RecipeImages;
+use super::keys::CondenseKeys;
+use super::settings::{Iterations, check_network, condensation, iterations, network};
+use crate::job::{CONDENSATION, RecipeImages};
+use crate::schema::check_flags;
 use lessen_base::{Error, Result};
 use lessen_condense::ImageSource;
 use lessen_task::recipe::config::Config;
+use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::wording::counted;
 
@@ -17,7 +20,7 @@ pub(crate) type ReadImages = Option<(Vec<(String, String)>, RecipeImages)>;
 /// # Errors
 /// A mistake in the settings or the images, a network that does not fit, a class with fewer images than are asked for.
 pub(crate) fn check(settings: &Settings, read: &mut ReadImages) -> Result<(Config, Option<usize>)> {
-    check_flags(settings)?;
+    check_flags(settings, CONDENSATION, "condense")?;
     let config = Config::new(settings.clone().with_absolute_paths())?;
     let own = condensation(&config)?;
     let mut named = config.settings.entries();
@@ -30,7 +33,7 @@ pub(crate) fn check(settings: &Settings, read: &mut ReadImages) -> Result<(Confi
     check_network(&config, &network, images.train.shape())?;
     check_classes(&config, &images, own.per_class)?;
     *read = Some((named, images));
-    let count = match iterations(&config.condense, &own) {
+    let count = match iterations(&CondenseKeys::of(&config.settings)?, &own) {
         Iterations::Count(count) => Some(count),
         Iterations::Minutes(_) => None,
     };

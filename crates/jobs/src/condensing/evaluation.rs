@@ -1,6 +1,7 @@
 //! How good are condensed images? Networks are trained on them from scratch and tested on the test images of the
 //! recipe.
 
+use super::CondenseKeys;
 use super::folder::CondensedFolder;
 use super::judging::{Judged, Judges, warn_of_divergence};
 use super::settings::network as own_network;
@@ -13,6 +14,7 @@ use lessen_data::images::Preprocessing;
 use lessen_nn::models::vision::{Network as NamedNetwork, VisionModel};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::config::Config;
+use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::wording::{counted, tell};
 use lessen_train::Peak;
@@ -182,14 +184,15 @@ pub(crate) fn evaluate_whole(
 }
 
 /// The network of a condensation by its name, with the sizes that keys gave it.
-fn network_in_words(config: &Config, name: String) -> String {
-    let sizes = [("width", config.condense.width), ("depth", config.condense.depth)];
+fn network_in_words(config: &Config, name: String) -> Result<String> {
+    let keys = CondenseKeys::of(&config.settings)?;
+    let sizes = [("width", keys.width), ("depth", keys.depth)];
     let sizes = sizes.map(|(what, size)| size.map(|size| format!("{what} {size}")));
     let sizes: Vec<String> = sizes.into_iter().flatten().collect();
-    match sizes.len() {
+    Ok(match sizes.len() {
         0 => name,
         _ => format!("{name} of {}", sizes.join(" and ")),
-    }
+    })
 }
 
 /// The sets of an evaluation.
@@ -248,7 +251,7 @@ impl Sets {
         let setting = |name: &str| manifest.settings.get(name).cloned();
         Ok(Sets {
             recipe: manifest.recipe.clone(),
-            network: network_in_words(&config, setting("network").unwrap_or_default()),
+            network: network_in_words(&config, setting("network").unwrap_or_default())?,
             strategy: setting(AUGMENT),
             config,
             sets,

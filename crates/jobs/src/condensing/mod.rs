@@ -10,6 +10,7 @@ mod course;
 mod evaluation;
 mod folder;
 mod judging;
+mod keys;
 mod log;
 mod manifest;
 mod pace;
@@ -23,11 +24,12 @@ pub(crate) use self::check::check;
 pub(crate) use self::evaluation::evaluate_whole;
 pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
 pub use self::folder::CondensedFolder;
+pub use self::keys::CondenseKeys;
 pub use self::manifest::Manifest;
 pub(crate) use self::planning::within;
 pub use self::report::Report;
-pub use self::settings::{check_no_condensation, network};
-pub(crate) use self::settings::{is_read, without_unread};
+pub use self::settings::network;
+pub(crate) use self::settings::without_unread;
 pub use crate::job::{PreparedSource, RecipeImages};
 
 use self::check::check_classes;
@@ -46,6 +48,7 @@ use lessen_condense::{ImageSource, parameters};
 use lessen_nn::models::vision::VisionModel;
 use lessen_task::device::NewBackend;
 use lessen_task::folder::spent::Spent;
+use lessen_task::recipe::keys::Section;
 use lessen_task::wording::{counted, report, show_duration, tell};
 use lessen_train::show_size;
 use std::time::Instant;
@@ -98,7 +101,8 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     images.remarks.iter().for_each(|remark| tell(remark));
     let layers = (condensation.layers(), condensation.settings().updates);
     let log = Log::open(&folder, (start.done(), manifest.iterations), layers)?;
-    let minutes = start.config.condense.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES);
+    let keys = CondenseKeys::of(&start.config.settings)?;
+    let minutes = keys.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES);
     let mut course = Course {
         clock: CheckpointClock::new(minutes, start.checkpoint.is_some()),
         iterations: start.iterations,

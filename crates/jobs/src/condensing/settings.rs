@@ -1,11 +1,13 @@
 //! The settings of a condensation that a recipe's keys make: the method's defaults, and what keys say otherwise.
 
+use super::keys::CondenseKeys;
+use crate::schema::{check_read, unread};
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
-use lessen_condense::{Coreset, Method, Objective, Settings as Condensation, Strategy, Trajectories};
+use lessen_condense::{Method, Objective, Settings as Condensation, Strategy, Trajectories};
 use lessen_nn::models::vision::{ConvNet, Network, VisionModel};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::CondenseKeys;
+use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 
 /// The network whose gradients are matched where a recipe names none.
@@ -24,22 +26,6 @@ const QUICK_BATCH: usize = 16;
 /// Minutes to fill where no number of iterations is given.
 const MINUTES: f64 = 5.0;
 
-/// The keys with a part in a condensation: names, or sections.
-const READ: [&str; 9] = [
-    "run",
-    "condense",
-    "data.path",
-    "data.test",
-    "data.dev",
-    "data.format",
-    "data.held_out",
-    "data.held_out_seed",
-    "image",
-];
-
-/// Keys of these sections that have none.
-const UNREAD: [&str; 3] = ["image.augment", "image.mixup", "image.cutmix"];
-
 /// The number of outer iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Iterations {
@@ -49,77 +35,6 @@ pub(crate) enum Iterations {
     Minutes(f64),
 }
 
-/// Whether a key has a part in a condensation.
-pub(crate) fn is_read(name: &str) -> bool {
-    let section = name.split_once('.').map_or(name, |(section, _)| section);
-    !UNREAD.contains(&name) && (READ.contains(&name) || READ.contains(&section))
-}
-
-/// Refuses a flag over a key that has no part in a condensation.
-///
-/// # Errors
-/// The flag.
-pub(crate) fn check_flags(settings: &Settings) -> Result<()> {
-    match settings.flags().find(|(name, _)| !is_read(name)) {
-        None => Ok(()),
-        Some((name, flag)) => Err(Error::user(format!(
-            "{flag}: {name} has no part in a condensation; leave it out (keys of `lessen condense` are those of condense, \
-             image and data, by `lessen recipes --keys`)"
-        ))),
-    }
-}
-
-/// Refuses a flag over a key of condensations for another command, such as `lessen train`.
-///
-/// # Errors
-/// The flag.
-pub fn check_no_condensation(settings: &Settings) -> Result<()> {
-    match settings.flags().find(|(name, _)| name.starts_with("condense.")) {
-        None => Ok(()),
-        Some((name, flag)) => Err(Error::user(format!(
-            "{flag}: {name} is for `lessen condense`, and has no part in a training; leave it out"
-        ))),
-    }
-}
-
-/// Keys that have a part in gradient matching alone, and those that have one in trajectory matching, too.
-const OF_GRADIENTS: [&str; 4] = ["epochs", "level", "lambda", "distance"];
-const OF_NETWORKS: [&str; 4] = ["network_rate", "network_momentum", "network_batch", "soft_labels"];
-
-/// Keys that have a part in trajectory matching alone.
-const OF_TRAJECTORIES: [&str; 8] = [
-    "experts",
-    "expert_epochs",
-    "start_epochs",
-    "target_epochs",
-    "student_steps",
-    "student_batch",
-    "student_rate",
-    "student_rate_rate",
-];
-
-/// Keys that have a part in condensations and none in coresets; those of coresets whose network is trained.
-const OF_CONDENSATIONS: [&str; 11] = [
-    "iterations",
-    "minutes",
-    "checkpoint_minutes",
-    "updates",
-    "level",
-    "lambda",
-    "distance",
-    "image_rate",
-    "image_momentum",
-    "real_batch",
-    "start",
-];
-const OF_TRAINING: [&str; 5] = [
-    "epochs",
-    "network_rate",
-    "network_momentum",
-    "network_batch",
-    "precision",
-];
-
 /// The default number of images of each class.
 const PER_CLASS: usize = 1;
 
@@ -128,16 +43,16 @@ const PER_CLASS: usize = 1;
 /// # Errors
 /// A number that makes no sense, a key that has no part in the method.
 pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
-    let keys = &config.condense;
+    let keys = CondenseKeys::of(&config.settings)?;
     let per_class = keys.per_class.unwrap_or(PER_CLASS);
     let method = keys.method.unwrap_or(METHOD);
     let own = Condensation::published(method, per_class)?;
-    check_method(config, method, own.objective)?;
+    check_read::<CondenseKeys>(config, reader(own.objective), ("condense.method", method))?;
     let is_digits = config.recipe() == DIGITS;
     let published = own.augment.map(|all| if is_digits { Strategy::DIGITS } else { all });
     let settings = Condensation {
         objective: match own.objective {
-            Objective::Trajectories(own) => Objective::Trajectories(trajectories(keys, own)),
+            Objective::Trajectories(own) => Objective::Trajectories(trajectories(&keys, own)),
             other => other,
         },
         per_class,
@@ -147,7 +62,7 @@ pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
         level: keys.level.unwrap_or(own.level),
         lambda: keys.lambda.or(own.lambda),
         distance: keys.distance.unwrap_or(own.distance),
-        image_rate: keys.image_rate.unwrap_or(published_image_rate(keys, &own)),
+        image_rate: keys.image_rate.unwrap_or(published_image_rate(&keys, &own)),
         image_momentum: keys.image_momentum.unwrap_or(own.image_momentum),
         network_rate: keys.network_rate.unwrap_or(own.network_rate),
         network_momentum: keys.network_momentum.unwrap_or(own.network_momentum),
@@ -194,17 +109,14 @@ fn trajectories(keys: &CondenseKeys, own: Trajectories) -> Trajectories {
     }
 }
 
-/// The keys of condensations that have no part in the method.
-fn unread(objective: Objective) -> Vec<&'static str> {
+/// The reader of keys that an objective is.
+fn reader(objective: Objective) -> &'static str {
     match objective {
-        Objective::Gradients => OF_TRAJECTORIES.to_vec(),
-        Objective::Distribution => [&OF_GRADIENTS[..], &OF_NETWORKS, &OF_TRAJECTORIES].concat(),
-        Objective::Trajectories(_) => OF_GRADIENTS.to_vec(),
-        Objective::Coreset(own) => {
-            let trained: &[&str] = if own.trains() { &[] } else { &OF_TRAINING };
-            let of_images = &["augment", "soft_labels"][..];
-            [&OF_CONDENSATIONS[..], of_images, trained, &OF_TRAJECTORIES].concat()
-        }
+        Objective::Gradients => "gradients",
+        Objective::Distribution => "distribution",
+        Objective::Trajectories(_) => "trajectories",
+        Objective::Coreset(own) if own.trains() => "trained",
+        Objective::Coreset(_) => "chosen",
     }
 }
 
@@ -213,28 +125,13 @@ fn unread(objective: Objective) -> Vec<&'static str> {
 /// # Errors
 /// A method that makes no sense.
 pub(crate) fn without_unread(settings: &Settings, may_go: &dyn Fn(&str) -> bool) -> Result<Settings> {
-    let keys = Config::new(settings.clone())?.condense;
+    let keys = CondenseKeys::of(&Config::new(settings.clone())?.settings)?;
     let own = Condensation::published(keys.method.unwrap_or(METHOD), keys.per_class.unwrap_or(PER_CLASS))?;
     let mut found = settings.clone();
-    for key in unread(own.objective) {
-        let name = format!("condense.{key}");
-        if may_go(&name) {
-            found.values.retain(|own, _| *own != name);
-        }
+    for key in unread::<CondenseKeys>(reader(own.objective)).filter(|key| may_go(key.name)) {
+        found.values.remove(key.name);
     }
     Ok(found)
-}
-
-/// Refuses a key that has no part in the method.
-fn check_method(config: &Config, method: Method, objective: Objective) -> Result<()> {
-    let mut named = unread(objective).into_iter().map(|key| format!("condense.{key}"));
-    match named.find(|key| config.is_given(key)) {
-        None => Ok(()),
-        Some(key) => Err(Error::user(format!(
-            "{} has no part in condense.method = \"{method}\"; leave it out",
-            config.place(&key)
-        ))),
-    }
 }
 
 /// How long a condensation goes on.
@@ -251,7 +148,7 @@ pub(crate) fn iterations(keys: &CondenseKeys, settings: &Condensation) -> Iterat
 /// # Errors
 /// Sizes for a network that has its own.
 pub fn network(config: &Config, classes: usize) -> Result<VisionModel> {
-    let keys = &config.condense;
+    let keys = CondenseKeys::of(&config.settings)?;
     let network = keys.network.or_else(|| Network::of(NETWORK));
     let network = network.ok_or_else(|| Error::internal("the default network has no name"))?;
     if network.name() == NETWORK {
@@ -279,92 +176,62 @@ pub fn network(config: &Config, classes: usize) -> Result<VisionModel> {
 /// # Errors
 /// Images that are too small for it.
 pub(super) fn check_network(config: &Config, network: &VisionModel, shape: [usize; 3]) -> Result<()> {
-    let name = config.condense.network.map_or(NETWORK, Network::name);
+    let name = CondenseKeys::of(&config.settings)?
+        .network
+        .map_or(NETWORK, Network::name);
     let read = network.parameters(shape).map(|_| ());
     read.map_err(|error| error.at(format!("condense.network = \"{name}\"")))
 }
 
 /// The settings of a condensation as keys and values in words, which a folder keeps and a resumed run compares.
-pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Vec<(&'static str, String)> {
-    let keys = &config.condense;
+pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Result<Vec<(&'static str, String)>> {
+    let keys = CondenseKeys::of(&config.settings)?;
     let network = keys.network.map_or(NETWORK, Network::name);
-    let convnet = ConvNet::new(1);
-    let or_none = |word: Option<String>| word.unwrap_or("none".to_string());
-    let mut all = vec![
+    let (convnet, is_convnet) = (ConvNet::new(1), network == NETWORK);
+    let or = |given: Option<String>, word: &str| given.unwrap_or(word.to_string());
+    let own = match settings.objective {
+        Objective::Trajectories(own) => own,
+        _ => Trajectories::default(),
+    };
+    let all = [
         ("method", keys.method.unwrap_or(METHOD).to_string()),
         ("per_class", settings.per_class.to_string()),
         ("network", network.to_string()),
-    ];
-    if network == NETWORK {
-        all.push(("width", keys.width.unwrap_or(convnet.width).to_string()));
-        all.push(("depth", keys.depth.unwrap_or(convnet.depth).to_string()));
-    }
-    if let Objective::Coreset(own) = settings.objective {
-        all.extend(resolved_coreset(settings, own));
-        return all;
-    }
-    all.extend([
+        ("width", keys.width.unwrap_or(convnet.width).to_string()),
+        ("depth", keys.depth.unwrap_or(convnet.depth).to_string()),
         ("updates", settings.updates.to_string()),
         ("image_rate", settings.image_rate.to_string()),
         ("image_momentum", settings.image_momentum.to_string()),
         ("real_batch", settings.real_batch.to_string()),
         ("start", settings.start.to_string()),
-        (
-            "augment",
-            or_none(settings.augment.map(|strategy| strategy.to_string())),
-        ),
+        ("augment", or(settings.augment.map(|own| own.to_string()), "none")),
         ("seed", settings.seed.to_string()),
         ("precision", settings.precision.word().to_string()),
-    ]);
-    if settings.objective != Objective::Distribution {
-        all.extend([
-            ("network_rate", settings.network_rate.to_string()),
-            ("network_momentum", settings.network_momentum.to_string()),
-            ("network_batch", settings.network_batch.to_string()),
-            (
-                "soft_labels",
-                or_none(settings.soft_labels.map(|rate| rate.to_string())),
-            ),
-        ]);
-    }
-    let or = |number: Option<String>, word: &str| number.unwrap_or(word.to_string());
-    match settings.objective {
-        Objective::Gradients => all.extend([
-            ("epochs", settings.epochs.to_string()),
-            ("level", settings.level.to_string()),
-            (
-                "lambda",
-                or(settings.lambda.map(|lambda| lambda.to_string()), "classes"),
-            ),
-            ("distance", settings.distance.to_string()),
-        ]),
-        Objective::Distribution => {}
-        Objective::Trajectories(own) => all.extend([
-            ("experts", own.experts.to_string()),
-            ("expert_epochs", own.expert_epochs.to_string()),
-            ("start_epochs", own.start_epochs.to_string()),
-            ("target_epochs", own.target_epochs.to_string()),
-            ("student_steps", own.steps.to_string()),
-            ("student_batch", or(own.batch.map(|batch| batch.to_string()), "all")),
-            ("student_rate", own.student_rate.to_string()),
-            ("student_rate_rate", own.student_rate_rate.to_string()),
-        ]),
-        Objective::Coreset(_) => {}
-    }
-    all
-}
-
-/// The settings of a coreset beside those that all have.
-fn resolved_coreset(settings: &Condensation, own: Coreset) -> Vec<(&'static str, String)> {
-    let mut all = vec![("seed", settings.seed.to_string())];
-    if own.trains() {
-        all.extend([
-            ("epochs", settings.epochs.to_string()),
-            ("network_rate", settings.network_rate.to_string()),
-            ("network_momentum", settings.network_momentum.to_string()),
-            ("network_batch", settings.network_batch.to_string()),
-            ("precision", settings.precision.word().to_string()),
-        ]);
-    }
-    all
+        ("network_rate", settings.network_rate.to_string()),
+        ("network_momentum", settings.network_momentum.to_string()),
+        ("network_batch", settings.network_batch.to_string()),
+        (
+            "soft_labels",
+            or(settings.soft_labels.map(|rate| rate.to_string()), "none"),
+        ),
+        ("epochs", settings.epochs.to_string()),
+        ("level", settings.level.to_string()),
+        (
+            "lambda",
+            or(settings.lambda.map(|lambda| lambda.to_string()), "classes"),
+        ),
+        ("distance", settings.distance.to_string()),
+        ("experts", own.experts.to_string()),
+        ("expert_epochs", own.expert_epochs.to_string()),
+        ("start_epochs", own.start_epochs.to_string()),
+        ("target_epochs", own.target_epochs.to_string()),
+        ("student_steps", own.steps.to_string()),
+        ("student_batch", or(own.batch.map(|batch| batch.to_string()), "all")),
+        ("student_rate", own.student_rate.to_string()),
+        ("student_rate_rate", own.student_rate_rate.to_string()),
+    ];
+    let reader = reader(settings.objective);
+    let is_unread = |name: &str| unread::<CondenseKeys>(reader).any(|key| key.name.ends_with(&format!(".{name}")));
+    let has_part = |name: &str| (is_convnet || !["width", "depth"].contains(&name)) && !is_unread(name);
+    Ok(all.into_iter().filter(|(name, _)| has_part(name)).collect())
 }

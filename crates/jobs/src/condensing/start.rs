@@ -2,14 +2,17 @@
 //! is to have more iterations.
 
 use super::folder::CondensedFolder;
+use super::keys::CondenseKeys;
 use super::manifest::Manifest;
-use super::settings::{Iterations, check_flags, condensation, iterations, resolved};
+use super::settings::{Iterations, condensation, iterations, resolved};
 use crate::job::RecipeImages;
 use crate::job::{CONDENSATION, Checkpoint, Request, check_origin, origin, reading_the_same};
+use crate::schema::check_flags;
 use lessen_base::{Error, Result};
 use lessen_condense::{Objective, Settings as Condensation};
 use lessen_task::folder::{NewFolderGuard, check_free};
 use lessen_task::recipe::config::Config;
+use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::wording::{counted, report};
@@ -48,11 +51,11 @@ impl Start {
     /// # Errors
     /// A folder that cannot be used, and settings that do not go together.
     pub(super) fn of(request: &Request) -> Result<Start> {
-        check_flags(&request.settings)?;
+        check_flags(&request.settings, CONDENSATION, "condense")?;
         let config = Config::new(request.settings.clone().with_absolute_paths())?;
         let settings = condensation(&config)?;
         let mut start = Start {
-            iterations: iterations(&config.condense, &settings),
+            iterations: iterations(&CondenseKeys::of(&config.settings)?, &settings),
             settings,
             config,
             out: request.out.clone(),
@@ -78,7 +81,7 @@ impl Start {
         let manifest = folder.has_manifest().then(|| folder.manifest()).transpose()?;
         self.checkpoint = Checkpoint::read(&folder.checkpoint())?;
         if let Some(manifest) = &manifest {
-            for (name, value) in resolved(&self.config, &self.settings) {
+            for (name, value) in resolved(&self.config, &self.settings)? {
                 let old = manifest.settings.get(name).map_or("nothing", String::as_str);
                 if old != value {
                     return Err(self.other(&format!("condense.{name}"), old, &value));
@@ -134,7 +137,7 @@ impl Start {
                 ));
             }
         }
-        let settings = resolved(&self.config, &self.settings).into_iter();
+        let settings = resolved(&self.config, &self.settings)?.into_iter();
         Ok(Manifest {
             lessen: env!("CARGO_PKG_VERSION").to_string(),
             recipe: self.config.recipe().to_string(),

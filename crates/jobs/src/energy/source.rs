@@ -1,5 +1,6 @@
 //! The layers of what a user names: a published network, a list of layers, an ONNX file, a saved model or a recipe.
 
+use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
 use lessen_graph::{Graph, InputKind, Trace};
 use lessen_hardware::networks::{NETWORKS, PublishedNetwork};
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
-use lessen_task::recipe;
 use lessen_task::recipe::phases::Recipe;
 use lessen_task::task::CheckedTask;
 
@@ -251,7 +251,7 @@ impl LayerSource<'_> {
     }
 
     fn recipe(&self) -> Result<ModelLayers> {
-        let settings = recipe::load(self.model).map_err(|e| {
+        let settings = SCHEMA.load(self.model).map_err(|e| {
             let names: Vec<&str> = NETWORKS.iter().map(|network| network.name).collect();
             Error::user(format!(
                 "{}; a folder of a run, an ONNX file, a TOML file with [[layer]] tables and {} are models too",

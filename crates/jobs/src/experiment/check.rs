@@ -7,6 +7,7 @@ use super::results::State;
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::{ProcessBaseline, ProcessStart};
 use crate::planning::remedies;
+use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
 use lessen_device::Backend;
 use lessen_saved::lengths::Length;
@@ -189,7 +190,7 @@ fn state(root: &Path, wanted: &Settings) -> Result<State> {
         return Ok(state);
     }
     let (found, wanted) = (
-        Folder::open(root)?.settings()?,
+        Folder::open(root)?.settings()?.under(&SCHEMA)?,
         Recipe::new(wanted.clone().with_absolute_paths())?,
     );
     match found.difference(&wanted.settings, &[]) {

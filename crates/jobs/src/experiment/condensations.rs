@@ -8,15 +8,17 @@ use super::judgements::{JUDGEMENTS, Judgements, Stage};
 use super::measure::{ACCURACY, DISTANCE, ITERATION_TIME, Measure, Moment, PEAK, RELATIVE};
 use super::results::{State, read_json};
 use crate::condensing::{
-    CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole, is_read,
+    CondenseKeys, CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole,
 };
 use crate::job::{CONDENSATION, Request};
+use crate::schema::is_read;
 use crate::training::interrupt;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_condense::TrainingSettings;
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::config::Config;
+use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
 use lessen_task::wording::tell;
@@ -254,7 +256,7 @@ impl Evaluation {
                 rate: self.rate.unwrap_or(TrainingSettings::default().rate),
                 ..TrainingSettings::default()
             };
-            let name = self.name_of_whole(&config, epochs);
+            let name = self.name_of_whole(&config, epochs)?;
             let accuracy = match known.get(&name) {
                 Some(accuracy) => *accuracy,
                 None => evaluate_whole(&config, (training, self.augmentation), new_backend)?,
@@ -269,9 +271,10 @@ impl Evaluation {
     }
 
     /// A training on a whole split in words.
-    fn name_of_whole(&self, config: &Config, epochs: usize) -> String {
-        let network = config.condense.network.map_or("convnet-3", |network| network.name());
-        let sizes = [("width", config.condense.width), ("depth", config.condense.depth)];
+    fn name_of_whole(&self, config: &Config, epochs: usize) -> Result<String> {
+        let keys = CondenseKeys::of(&config.settings)?;
+        let network = keys.network.map_or("convnet-3", |network| network.name());
+        let sizes = [("width", keys.width), ("depth", keys.depth)];
         let sizes = sizes
             .into_iter()
             .filter_map(|(name, size)| Some(format!(" {name} {}", size?)));
@@ -282,17 +285,17 @@ impl Evaluation {
         let rate = self
             .rate
             .map_or_else(String::new, |rate| format!(", learning rate {rate}"));
-        format!(
+        Ok(format!(
             "{network}{sizes} on {data}, {epochs} epochs, augmentation {}, {}{rate}",
             resolved["augment"], resolved["precision"]
-        )
+        ))
     }
 }
 
 /// Refuses a key of the experiment that no condensation reads.
 fn check_read(recipe: &Settings, own: &Settings) -> Result<()> {
     let changes = recipe.changes(own);
-    match changes.iter().find(|(name, ..)| !is_read(name)) {
+    match changes.iter().find(|(name, ..)| !is_read("condense", name)) {
         None => Ok(()),
         Some((name, ..)) => Err(Error::user(format!(
             "{} has no part in a condensation; leave it out",

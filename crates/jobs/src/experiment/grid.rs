@@ -287,10 +287,11 @@ pub(super) fn slug(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SCHEMA;
 
     fn grid(text: &str) -> Result<Grid> {
         let document = Document::parse(text, "x.toml", None)?;
-        let base = Settings::parse("data.format = \"text\"", "base.toml")?;
+        let base = SCHEMA.parse("data.format = \"text\"", "base.toml")?;
         let mut reader = Reader::new(&document);
         let grid = Grid::read(&document, &mut reader, &base)?;
         reader.finish()?;

@@ -38,12 +38,13 @@ use self::plot::Plot;
 use self::reader::Reader;
 use self::results::State;
 use crate::condensing::without_unread;
+use crate::schema::SCHEMA;
 use crate::training::{Request, interrupt, train};
 use lessen_base::{Error, Result};
 use lessen_task::device::NewBackend;
+use lessen_task::recipe::BUILT_IN;
 use lessen_task::recipe::document::Document;
 use lessen_task::recipe::settings::Settings;
-use lessen_task::recipe::{self, BUILT_IN};
 use lessen_task::wording::{counted, report, tell};
 use serde_json::{Value, json};
 use std::fs;
@@ -126,9 +127,9 @@ impl Experiment {
         let recipe = reader.required("recipe", "recipe = \"adder\"")?;
         let page = reader.text("page")?.map(|page| folder.join(page));
         let mut base = if BUILT_IN.iter().any(|built_in| built_in.name == recipe) {
-            recipe::load(&recipe)?
+            SCHEMA.load(&recipe)?
         } else {
-            recipe::load(&folder.join(&recipe).display().to_string())?
+            SCHEMA.load(&folder.join(&recipe).display().to_string())?
         };
         let recipe_alone = base.clone();
         base.merge(document, &reader.table("set")?)?;

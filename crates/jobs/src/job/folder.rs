@@ -10,6 +10,7 @@
 //! ```
 
 use super::JobKind;
+use crate::schema::SCHEMA;
 use lessen_base::atomic::{recover, unwritable, write_file};
 use lessen_base::{Error, Result};
 use lessen_task::folder::run_lock::RunLock;
@@ -105,7 +106,7 @@ impl JobFolder {
         let shown = path.display().to_string();
         let text = fs::read_to_string(&path)
             .map_err(|error| Error::user(format!("{shown} cannot be read ({error}); restore the file")))?;
-        Settings::parse(&text, &shown)
+        SCHEMA.parse(&text, &shown)
     }
 
     /// Writes the settings.

@@ -148,7 +148,7 @@ impl Course<'_> {
         let spent = self.spent(0);
         Ok(Report::interrupted(
             self.folder.root(),
-            reached(self.config, done),
+            reached(self.config, done)?,
             &spent,
         ))
     }

@@ -9,6 +9,7 @@ mod curves;
 mod fixed;
 mod folder;
 mod hardware;
+mod keys;
 mod manifest;
 mod outcome;
 mod planning;
@@ -17,11 +18,11 @@ mod settings;
 mod start;
 
 pub(crate) use self::folder::{ARCHITECTURE, CHOICES, REPORT};
+pub use self::keys::SearchKeys;
 pub use self::report::Report;
-pub use self::settings::check_no_search;
 
 use self::course::Course;
-use self::settings::SearchMethod;
+use self::keys::SearchMethod;
 use self::start::Start;
 use crate::job::RecipeImages;
 use crate::job::Request;
@@ -70,7 +71,7 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
         watch: &mut watch,
         begun,
         before,
-        minutes: start.checkpoint_minutes(),
+        minutes: start.checkpoint_minutes()?,
     };
     say(&format!(
         "{}: search ({}) of {} blocks, {:.3e} networks of {} to {:.4} {} on {}, {} and {} to test, in {}",

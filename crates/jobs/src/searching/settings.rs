@@ -1,9 +1,10 @@
 //! The settings of a search that a recipe's keys make: the dissertation's, and what keys say otherwise.
 
-pub(super) use lessen_task::recipe::keys::SearchMethod;
-
 use super::hardware::Candidate;
+use super::keys::{SearchKeys, SearchMethod, SpaceKind};
 use crate::job::RecipeImages;
+use crate::schema::check_read;
+use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_data::images::ImageSource;
 use lessen_hardware::CostModel;
@@ -11,8 +12,7 @@ use lessen_hardware::bitfusion::GroupMapping;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_search::{BlockSpace, Choice, CostKind, CostTable, Costs, HaqSettings, Settings, Space};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::SpaceKind;
-use lessen_task::recipe::settings::Settings as RecipeSettings;
+use lessen_task::recipe::keys::Section;
 use std::fs;
 
 /// Rows of images up to which the space is that for CIFAR, where a recipe names none.
@@ -21,87 +21,18 @@ const SMALL: usize = 64;
 /// Images that go through a network together where its cost is told, as in the dissertation.
 const COST_BATCH: usize = 16;
 
-/// The keys with a part in a search: names, or sections.
-const READ: [&str; 9] = [
-    "run",
-    "search",
-    "data.path",
-    "data.test",
-    "data.dev",
-    "data.format",
-    "data.held_out",
-    "data.held_out_seed",
-    "image",
-];
-
-/// Keys of these sections that have none.
-const UNREAD: [&str; 3] = ["image.augment", "image.mixup", "image.cutmix"];
-
-/// Keys that have a part in some methods alone.
-const OF_SUPERNETS: [&str; 17] = [
-    "space",
-    "width",
-    "depth",
-    "kernels",
-    "expansions",
-    "frozen_epochs",
-    "validation",
-    "logit_rate",
-    "logit_decay",
-    "temperature",
-    "cooling",
-    "unrolled",
-    "samples",
-    "lambda",
-    "cost_gradient",
-    "cost_samples",
-    "spread",
-];
-const OF_NETWORKS: [&str; 3] = ["architecture", "episodes", "tune_epochs"];
-const OF_HAQ: [&str; 2] = ["episodes", "tune_epochs"];
-
 /// How far a search has come that has done so much, in words. Searches for bits have epochs, and then tests of bits.
-pub(super) fn reached(config: &Config, done: usize) -> String {
-    let keys = &config.search;
+///
+/// # Errors
+/// A value that a key does not take.
+pub(super) fn reached(config: &Config, done: usize) -> Result<String> {
+    let keys = SearchKeys::of(&config.settings)?;
     let epochs = keys.epochs.unwrap_or(Settings::default().epochs);
-    match keys.method {
+    Ok(match keys.method {
         Some(SearchMethod::Allocation) if done > epochs => format!("test {}", done - epochs),
         Some(SearchMethod::Haq) if done > epochs => format!("episode {}", done - epochs),
         _ => format!("epoch {done}"),
-    }
-}
-
-/// Whether a key has a part in a search.
-fn is_read(name: &str) -> bool {
-    let section = name.split_once('.').map_or(name, |(section, _)| section);
-    !UNREAD.contains(&name) && (READ.contains(&name) || READ.contains(&section))
-}
-
-/// Refuses a flag over a key that has no part in a search.
-///
-/// # Errors
-/// The flag.
-pub(super) fn check_flags(settings: &RecipeSettings) -> Result<()> {
-    match settings.flags().find(|(name, _)| !is_read(name)) {
-        None => Ok(()),
-        Some((name, flag)) => Err(Error::user(format!(
-            "{flag}: {name} has no part in a search; leave it out (keys of `lessen search` are those of search, image and \
-             data, by `lessen recipes --keys`)"
-        ))),
-    }
-}
-
-/// Refuses a flag over a key of searches for another command, such as `lessen train`.
-///
-/// # Errors
-/// The flag.
-pub fn check_no_search(settings: &RecipeSettings) -> Result<()> {
-    match settings.flags().find(|(name, _)| name.starts_with("search.")) {
-        None => Ok(()),
-        Some((name, flag)) => Err(Error::user(format!(
-            "{flag}: {name} is for `lessen search`, and has no part in a training; leave it out"
-        ))),
-    }
+    })
 }
 
 /// A search that is ready to be planned.
@@ -154,9 +85,9 @@ impl Job {
 /// Keys that do not go together, a description of a network that cannot be read, bits that the hardware does not have,
 /// a limit that no network meets.
 pub(super) fn job(config: &Config, images: &RecipeImages, candidates: Vec<Candidate>) -> Result<Job> {
-    let keys = &config.search;
+    let keys = SearchKeys::of(&config.settings)?;
     let method = keys.method.unwrap_or(SearchMethod::Joint);
-    check_method(config, method)?;
+    check_read::<SearchKeys>(config, reader(method), ("search.method", method))?;
     let (shape, classes) = (images.train.shape(), images.train.classes());
     let own = Settings::default();
     let kind = keys.cost.unwrap_or(own.cost);
@@ -289,31 +220,17 @@ fn best(
 /// The learning rate of a training with other bits, HAQ's.
 const TUNE_RATE: f64 = 1e-3;
 
-/// Refuses keys that have no part in the method.
-fn check_method(config: &Config, method: SearchMethod) -> Result<()> {
-    let unread: Vec<&str> = match method {
-        SearchMethod::Joint | SearchMethod::Architecture => OF_NETWORKS.to_vec(),
-        SearchMethod::Allocation => [&OF_SUPERNETS[..], &OF_HAQ].concat(),
-        SearchMethod::Haq => OF_SUPERNETS.to_vec(),
-    };
-    // The validation images judge bits, too.
-    let has_part = |key: &str| key == "validation" || key == "space" || key == "spread";
-    let mut named = unread
-        .into_iter()
-        .filter(|key| !has_part(key))
-        .map(|key| format!("search.{key}"));
-    match named.find(|key| config.is_given(key)) {
-        None => Ok(()),
-        Some(key) => Err(Error::user(format!(
-            "{} has no part in search.method = \"{method}\"; leave it out",
-            config.place(&key)
-        ))),
+/// The reader of keys that a method is.
+fn reader(method: SearchMethod) -> &'static str {
+    match method {
+        SearchMethod::Joint | SearchMethod::Architecture => "supernet",
+        own => own.word(),
     }
 }
 
 /// The space of the keys, with all bits.
 fn space(config: &Config, is_small: bool) -> Result<Space> {
-    let keys = &config.search;
+    let keys = SearchKeys::of(&config.settings)?;
     let mut space = match (keys.width, keys.depth) {
         (None, None) => Space::published(is_small),
         (width, depth) => Space::scaled(is_small, width.unwrap_or(1.0), depth.unwrap_or(usize::MAX)),
@@ -333,7 +250,7 @@ fn space(config: &Config, is_small: bool) -> Result<Space> {
 
 /// The network whose bits are searched: that of the file, or else MobileNetV2.
 fn network(config: &Config, is_small: bool) -> Result<MixedArchitecture> {
-    match &config.search.architecture {
+    match &SearchKeys::of(&config.settings)?.architecture {
         None => Ok(MixedArchitecture::mobilenet_v2(8, 1.0, if is_small { 2 } else { 0 })),
         Some(path) => {
             let text = fs::read_to_string(path).map_err(|error| {

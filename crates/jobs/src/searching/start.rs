@@ -2,14 +2,17 @@
 
 use super::folder::REPORT;
 use super::hardware::{MAPPING, candidates};
+use super::keys::SearchKeys;
 use super::manifest::Manifest;
-use super::settings::{Job, check_flags, job, reached};
+use super::settings::{Job, job, reached};
 use crate::job::RecipeImages;
 use crate::job::{CHECKPOINT_MINUTES, Checkpoint, JobFolder, Request, SEARCH, check_origin, origin, reading_the_same};
+use crate::schema::check_flags;
 use lessen_base::Result;
 use lessen_hardware::bitfusion::GroupMapping;
 use lessen_task::folder::{NewFolderGuard, check_free};
 use lessen_task::recipe::config::Config;
+use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::wording::report;
@@ -42,7 +45,7 @@ impl Start {
     /// # Errors
     /// A folder that cannot be used, and settings that do not go together.
     pub(super) fn of(request: &Request) -> Result<Start> {
-        check_flags(&request.settings)?;
+        check_flags(&request.settings, SEARCH, "search")?;
         let mut start = Start {
             config: Config::new(request.settings.clone().with_absolute_paths())?,
             out: request.out.clone(),
@@ -67,7 +70,7 @@ impl Start {
         self.checkpoint = Checkpoint::read(&folder.checkpoint())?;
         self.before = Manifest::read(&folder.manifest_file())?;
         let own = self.checkpoint.as_ref();
-        let reached = own.map(|own| reached(&self.config, own.done));
+        let reached = own.map(|own| reached(&self.config, own.done)).transpose()?;
         report(&SEARCH.resuming(&self.out, reached.as_deref()));
         self.folder = Some(folder);
         Ok(())
@@ -144,7 +147,11 @@ impl Start {
     }
 
     /// Minutes between checkpoints.
-    pub(super) fn checkpoint_minutes(&self) -> f64 {
-        self.config.search.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES)
+    ///
+    /// # Errors
+    /// A value that a key does not take.
+    pub(super) fn checkpoint_minutes(&self) -> Result<f64> {
+        let keys = SearchKeys::of(&self.config.settings)?;
+        Ok(keys.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES))
     }
 }

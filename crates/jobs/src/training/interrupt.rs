@@ -1,32 +1,16 @@
-//! Ctrl-C: the first one stops the run after the current step, the second one ends the process.
+//! The wish to stop a job: it ends after the current step, with a checkpoint.
 
-use lessen_base::{Error, Result};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use lessen_base::{Result, watcher};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
-static LISTENING: OnceLock<Result<()>> = OnceLock::new();
-
-/// The exit code of a process that was interrupted.
-pub const EXIT_CODE: u8 = 130;
-
-/// Listens for Ctrl-C and SIGTERM from now on, in the whole process; later calls have no effect.
+/// Tells the watcher that the job can stop from now on.
 ///
 /// # Errors
-/// A process that has another listener already.
+/// Wishes to stop that cannot be received.
 pub(crate) fn listen() -> Result<()> {
-    let handler = || {
-        if ASKED.swap(true, Ordering::SeqCst) {
-            std::process::exit(i32::from(EXIT_CODE));
-        }
-    };
-    let listen = || {
-        ctrlc::set_handler(handler).map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
-    };
-    LISTENING.get_or_init(listen).clone()
+    watcher::current().can_stop()
 }
 
 /// Whether a stop was asked for.
 pub(crate) fn asked() -> bool {
-    ASKED.load(Ordering::SeqCst)
+    watcher::current().stops()
 }

@@ -1,5 +1,6 @@
 //! A run that is asked for.
 
+use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
 use lessen_task::folder::Folder;
 use lessen_task::recipe::settings::Settings;
@@ -38,7 +39,7 @@ impl Request {
         recipe: Option<&str>,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<Request> {
-        let before = Folder::open(&out)?.settings()?;
+        let before = Folder::open(&out)?.settings()?.under(&SCHEMA)?;
         let own = before.text("run.recipe").unwrap_or_default();
         if let Some(recipe) = recipe.filter(|recipe| *recipe != own) {
             return Err(Error::user(format!(

@@ -1,7 +1,7 @@
 //! The table of keys in `docs/reference/condensation.md` is generated from the recipes' keys; `LESSEN_BLESS=1` writes
 //! it anew.
 
-use lessen_task::recipe::keys::KEYS;
+use lessen_jobs::SCHEMA;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ const BEFORE: &str = "writes them\nanew.\n";
 
 fn table() -> String {
     let mut text = String::from("\n| key | value | meaning |\n|---|---|---|\n");
-    for key in KEYS.iter().filter(|key| key.name.starts_with("condense.")) {
+    for key in SCHEMA.keys().filter(|key| key.name.starts_with("condense.")) {
         let (expected, meaning) = (key.kind.expected(), key.meaning);
         writeln!(text, "| `{}` | {expected} | {meaning} |", key.name).unwrap();
     }

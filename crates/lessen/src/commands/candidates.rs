@@ -2,8 +2,9 @@
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use lessen_base::word::Word;
+use lessen_jobs::SCHEMA;
 use lessen_task::recipe::BUILT_IN;
-use lessen_task::recipe::keys::{DataFormat, KEYS, Key};
+use lessen_task::recipe::keys::{DataFormat, Key};
 use lessen_task::recipe::value::ValueKind;
 use std::ffi::OsStr;
 use std::fs;
@@ -36,14 +37,14 @@ pub fn assignments() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let text = current.to_string_lossy();
         if let Some((name, value)) = text.split_once('=') {
-            let key = KEYS.iter().find(|key| key.name == name);
+            let key = SCHEMA.keys().find(|key| key.name == name);
             let words = key.map_or(&[][..], |key| words(key)).iter();
             let words = words.filter(|word| word.starts_with(value));
             return words
                 .map(|word| CompletionCandidate::new(format!("{name}={word}")))
                 .collect();
         }
-        let keys = KEYS.iter().filter(|key| begins(key.name, current));
+        let keys = SCHEMA.keys().filter(|key| begins(key.name, current));
         keys.map(|key| CompletionCandidate::new(format!("{}=", key.name)).help(Some(key.meaning.into())))
             .collect()
     })

@@ -3,13 +3,12 @@
 use super::candidates;
 use super::device_args::DeviceArgs;
 use super::output_place::check_place;
+use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
-use lessen_jobs::condensing::check_no_condensation;
+use lessen_jobs::check_trains;
 use lessen_jobs::experiment::{self, Options};
-use lessen_jobs::searching::check_no_search;
-use lessen_jobs::training::interrupt;
 use lessen_task::recipe::settings::Settings;
 use std::path::{Path, PathBuf};
 
@@ -62,8 +61,7 @@ impl Experiment {
             if experiment.condenses() {
                 return Ok(());
             }
-            check_no_condensation(settings)?;
-            check_no_search(settings)
+            check_trains(settings)
         };
         if let Some(page) = &self.page {
             check_place(page, std::slice::from_ref(&self.file), &[])?;
@@ -83,7 +81,7 @@ impl Experiment {
         }
         if finished.interrupted {
             tell(finished.to_text().trim_end());
-            return Ok(interrupt::EXIT_CODE);
+            return Ok(INTERRUPTED);
         }
         Ok(0)
     }

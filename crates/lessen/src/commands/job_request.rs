@@ -1,9 +1,9 @@
 //! The request of a job, `lessen condense` or `lessen search`: its recipe, flags over the recipe's keys, its folder.
 
 use lessen_base::{Error, Result};
+use lessen_jobs::SCHEMA;
 use lessen_jobs::job::{JobKind, Request};
 use lessen_task::folder::names::{last_run, next_run};
-use lessen_task::recipe;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_train::parse_budget;
@@ -65,7 +65,7 @@ pub fn request(
         }
         set.iter().try_for_each(|assignment| settings.set_flag(assignment))
     };
-    let named = recipe.map(recipe::load).transpose()?;
+    let named = recipe.map(|name| SCHEMA.load(name)).transpose()?;
     let name = named
         .as_ref()
         .and_then(|settings| settings.text("run.recipe"))

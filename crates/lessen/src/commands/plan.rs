@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use lessen_base::{Error, Result};
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
+use lessen_jobs::SCHEMA;
 use lessen_jobs::forecast::{Additions, Forecast};
-use lessen_task::recipe;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ pub struct Plan {
 impl Plan {
     /// Prints the forecast; the exit code, or the error of a budget below the floor.
     pub fn run(self) -> Result<u8> {
-        let mut settings = recipe::load(&self.recipe)?;
+        let mut settings = SCHEMA.load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
         let beside = Additions {
             sweep: self.sweep || self.html.is_some(),

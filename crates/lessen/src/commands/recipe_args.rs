@@ -3,8 +3,7 @@
 use super::candidates;
 use clap::Args;
 use lessen_base::Result;
-use lessen_jobs::condensing::check_no_condensation;
-use lessen_jobs::searching::check_no_search;
+use lessen_jobs::check_trains;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_train::parse_budget;
@@ -101,7 +100,6 @@ impl RecipeArgs {
             .iter()
             .filter(|assignment| takes(&key(assignment)))
             .try_for_each(|assignment| settings.set_flag(assignment))?;
-        check_no_condensation(settings)?;
-        check_no_search(settings)
+        check_trains(settings)
     }
 }

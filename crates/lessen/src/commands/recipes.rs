@@ -5,8 +5,9 @@ use crate::say;
 use clap::Args;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
+use lessen_jobs::SCHEMA;
 use lessen_task::recipe::BUILT_IN;
-use lessen_task::recipe::keys::{DataFormat, KEYS, Key};
+use lessen_task::recipe::keys::{DataFormat, Key};
 use serde_json::{Value, json};
 
 /// Descriptions of the data formats: a section with the format's name for each.
@@ -69,7 +70,7 @@ impl Recipes {
             let paths = "\nA relative path in a recipe's file starts at the folder of the file, one in a flag at the current \
                          folder.\nA list of [[phase]] tables, each with a name and keys of its own, changes settings \
                          in the course of a run.\n";
-            KEYS.iter().map(line).chain([paths.to_string()]).collect()
+            SCHEMA.keys().map(line).chain([paths.to_string()]).collect()
         } else if self.json {
             let recipes: Vec<Value> = BUILT_IN
                 .iter()

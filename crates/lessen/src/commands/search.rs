@@ -3,13 +3,13 @@
 use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
 use crate::commands::job_request::{budget, count, path, request, text};
+use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::Result;
 use lessen_base::word::Word;
 use lessen_jobs::job::{Request, SEARCH};
 use lessen_jobs::searching::search;
-use lessen_jobs::training::interrupt;
 use lessen_search::CostKind;
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ impl Search {
             tell(&format!(
                 "stopped after {reached}; go on with `lessen search --resume --out {out}`"
             ));
-            return Ok(interrupt::EXIT_CODE);
+            return Ok(INTERRUPTED);
         }
         say(&if self.json {
             format!("{}\n", report.to_json())

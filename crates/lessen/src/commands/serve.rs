@@ -101,7 +101,9 @@ impl Serve {
         let json = self.json;
         let name = options.name.clone();
         let serve = |model: Model<'_>| {
-            lessen_serve::serve(model, options, &Stop::default(), &mut |ready| {
+            let stop = Stop::default();
+            lessen_serve::serve(model, options, &stop, &mut |ready| {
+                stop.at_signals()?;
                 announce(ready, &name, json)
             })
         };

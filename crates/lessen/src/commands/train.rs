@@ -3,13 +3,14 @@
 use super::candidates;
 use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
+use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
+use lessen_jobs::SCHEMA;
 use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
-use lessen_jobs::training::{Request, interrupt, train};
+use lessen_jobs::training::{Request, train};
 use lessen_task::folder::names::{last_run, next_run};
-use lessen_task::recipe;
 use std::path::PathBuf;
 
 /// The recipe that needs no data.
@@ -71,7 +72,7 @@ impl Train {
                 "stopped after step {}; go on with `lessen train --resume --out {out}`",
                 report.steps
             ));
-            return Ok(interrupt::EXIT_CODE);
+            return Ok(INTERRUPTED);
         }
         Ok(0)
     }
@@ -127,14 +128,14 @@ impl Train {
         } else {
             say(&report.to_text())?;
         }
-        Ok(if report.interrupted { interrupt::EXIT_CODE } else { 0 })
+        Ok(if report.interrupted { INTERRUPTED } else { 0 })
     }
 
     fn request(&self) -> Result<Request> {
         if self.resume {
             return self.resumed();
         }
-        let mut settings = recipe::load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+        let mut settings = SCHEMA.load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
         let name = settings.text("run.recipe").unwrap_or(DEFAULT);
         let out = self.out.clone().unwrap_or_else(|| next_run(name));
         self.over.apply(&mut settings, self.steps)?;
@@ -144,7 +145,7 @@ impl Train {
     /// The run to resume. Its settings come from the folder, also where the recipe is named again: flags that the run
     /// began with need not be repeated.
     fn resumed(&self) -> Result<Request> {
-        let named = self.recipe.as_deref().map(recipe::load).transpose()?;
+        let named = self.recipe.as_deref().map(|name| SCHEMA.load(name)).transpose()?;
         let named = named.as_ref().and_then(|settings| settings.text("run.recipe"));
         let out = self.resumed_folder(named.unwrap_or(DEFAULT))?;
         Request::resume(out, named, |settings| self.over.apply(settings, self.steps))

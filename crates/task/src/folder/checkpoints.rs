@@ -7,6 +7,7 @@
 use super::manifest::{self, Manifest};
 use crate::wording::some_of;
 use lessen_base::atomic::{ASIDE, recover, unwritable, write_folder};
+use lessen_base::watcher::{self, Event};
 use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::Entry;
 use std::fs;
@@ -42,16 +43,18 @@ impl Checkpoints {
         recover(&self.dir)
     }
 
-    /// Writes a checkpoint; `fill` writes model, tokenizer and states, and returns the states. Then removes all but the
-    /// newest `kept`.
+    /// Writes a checkpoint; `fill` writes model, tokenizer and states, and returns the states. Tells the
+    /// watcher of it, and removes all but the newest `kept`.
     ///
     /// # Errors
     /// A folder that cannot be written to; its files stay unchanged.
     pub fn save(&self, manifest: Manifest, kept: usize, fill: impl FnOnce(&Path) -> Result<Vec<Entry>>) -> Result<()> {
-        write_folder(&self.path(manifest.step), |aside| {
+        let (step, folder) = (manifest.step, self.path(manifest.step));
+        write_folder(&folder, |aside| {
             let states = fill(aside)?;
             manifest::complete(aside, manifest, &states)
         })?;
+        watcher::tell(&Event::Checkpoint { step, folder: &folder });
         for (old, _) in self.steps()?.into_iter().rev().skip(kept) {
             self.remove(old)?;
         }

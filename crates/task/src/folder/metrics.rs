@@ -1,6 +1,7 @@
 //! The metrics of a run as JSON lines: one object for each step and each evaluation.
 
 use lessen_base::atomic::{unwritable, write_with};
+use lessen_base::watcher::{self, Event};
 use lessen_base::{Error, Result};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -40,14 +41,23 @@ impl Metrics {
         })
     }
 
-    /// Adds a line. The object has a key `step`.
+    /// Adds a line, and tells the watcher its numbers. The object has a key `step`.
     ///
     /// # Errors
     /// A file that cannot be written to.
     pub fn write(&mut self, object: &Value) -> Result<()> {
         self.file
             .write_all(format!("{object}\n").as_bytes())
-            .map_err(|error| unwritable(&self.path, &error))
+            .map_err(|error| unwritable(&self.path, &error))?;
+        let fields = object.as_object().into_iter().flatten();
+        let numbers = fields.filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)));
+        let numbers: Vec<(&str, f64)> = numbers.filter(|(name, _)| *name != "step").collect();
+        let step = step_of(object).unwrap_or(0);
+        watcher::tell(&Event::Numbers {
+            step,
+            numbers: &numbers,
+        });
+        Ok(())
     }
 
     /// Waits until the lines are on the disk.

@@ -222,13 +222,13 @@ fn assumed_classes(config: &Config) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::models::words_of;
-    use crate::recipe::keys::find;
+    use crate::recipe::keys::CORE;
 
     #[test]
     fn formats_have_known_keys_and_models() {
         for format in ALL {
             let (own, role) = (format.format().own_keys(), format.format().learned_by());
-            let unknown = own.iter().find(|key| find(key).is_err());
+            let unknown = own.iter().find(|key| CORE.find(key).is_err());
             assert_eq!(unknown, None, "{format}");
             assert!(!words_of(role).is_empty(), "{format}");
         }

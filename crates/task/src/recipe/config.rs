@@ -1,8 +1,7 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
-use super::keys::{CondenseKeys, DataKeys, ImageKeys, LoraKeys, ModelKeys, RecordKeys, RunKeys, SearchKeys, TrainKeys};
+use super::keys::{DataKeys, ImageKeys, LoraKeys, ModelKeys, RecordKeys, RunKeys, TrainKeys};
 use super::settings::Settings;
-use super::value::SettingValue;
 use lessen_compile::{CostSource, Placement};
 use lessen_data::{Asking, Batching, Problem, TokenCache};
 use lessen_nn::checkpoint::ModelFolder;
@@ -30,10 +29,6 @@ pub struct Config {
     pub lora: LoraKeys,
     /// Recorded statistics.
     pub record: RecordKeys,
-    /// Condensation.
-    pub condense: CondenseKeys,
-    /// Search for architecture and precision.
-    pub search: SearchKeys,
     /// When parameters are updated.
     pub placement: Placement,
     /// Whether the data is only evaluated: all of it, where it has no split for that.
@@ -97,14 +92,13 @@ impl Config {
 
     /// Whether a key has a value of its own, other than its default and than an empty one.
     pub fn is_given(&self, key: &str) -> bool {
-        let is_empty = |value: &SettingValue| match value {
-            SettingValue::Text(text) => text.is_empty(),
-            SettingValue::List(items) => items.is_empty(),
-            _ => false,
-        };
-        let default = Settings::parse("", "").ok();
-        let own = self.settings.get(key).filter(|own| !is_empty(own));
-        own.is_some() && default.is_some_and(|default| default.get(key) != own)
+        let own = self.settings.get(key).filter(|own| !own.is_empty());
+        own.is_some()
+            && self
+                .settings
+                .schema()
+                .parse("", "")
+                .is_ok_and(|default| default.get(key) != own)
     }
 
     /// The limit on a batch of texts of different lengths.

@@ -86,10 +86,11 @@ impl ImageKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::keys::Section;
     use crate::recipe::settings::Settings;
 
     fn keys(text: &str) -> ImageKeys {
-        Settings::parse(text, "mine.toml").unwrap().keys().unwrap().image
+        ImageKeys::of(&Settings::parse(text, "mine.toml").unwrap()).unwrap()
     }
 
     #[test]

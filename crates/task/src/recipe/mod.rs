@@ -19,6 +19,8 @@ pub mod value;
 mod values;
 pub mod warmup;
 
+use self::document::Document;
+use self::keys::{CORE, Schema};
 use self::settings::Settings;
 use self::value::SettingValue;
 use lessen_base::{Error, Result};
@@ -105,15 +107,30 @@ impl BuiltIn {
     }
 }
 
-/// The settings of a recipe: a built-in one, or a TOML file, whose name is the recipe's where it does not say another.
-/// A relative path in a file is relative to the folder that the file is in.
+/// The settings of a run's recipe; see [`Schema::load`].
 ///
 /// # Errors
-/// Neither of both, or a file with a mistake.
+/// As there.
 pub fn load(recipe: &str) -> Result<Settings> {
-    if let Some(built_in) = BUILT_IN.iter().find(|built_in| built_in.name == recipe) {
-        return named(Settings::parse(built_in.text, &format!("the recipe {recipe}"))?, recipe);
+    CORE.load(recipe)
+}
+
+impl Schema {
+    /// The settings of a recipe: a built-in one, or a TOML file, whose name is the recipe's where it does not say
+    /// another. A relative path in a file is relative to the folder that the file is in.
+    ///
+    /// # Errors
+    /// Neither of both, or a file with a mistake.
+    pub fn load(&'static self, recipe: &str) -> Result<Settings> {
+        match BUILT_IN.iter().find(|built_in| built_in.name == recipe) {
+            Some(built_in) => named(self.parse(built_in.text, &format!("the recipe {recipe}"))?, recipe),
+            None => load_file(self, recipe),
+        }
     }
+}
+
+/// The settings of a recipe's file.
+fn load_file(schema: &'static Schema, recipe: &str) -> Result<Settings> {
     let path = Path::new(recipe);
     if path.is_dir() {
         return Err(Error::user(format!(
@@ -150,7 +167,7 @@ pub fn load(recipe: &str) -> Result<Settings> {
             "{recipe} line {line} is not valid UTF-8; save the file as UTF-8"
         ))
     })?;
-    let settings = Settings::parse_file(&text, path)?;
+    let settings = Settings::of(schema, &Document::parse(&text, recipe, path.parent())?)?;
     named(settings, &path.file_stem().unwrap_or_default().to_string_lossy())
 }
 

@@ -147,7 +147,7 @@ pub fn nearest(name: &str, keys: impl Iterator<Item = &'static str>) -> &'static
 
 #[cfg(test)]
 mod tests {
-    use crate::recipe::keys::find;
+    use crate::recipe::keys::CORE;
 
     #[test]
     fn the_nearest_key_is_found() {
@@ -180,8 +180,8 @@ mod tests {
             ("warmup_steps", "train.warmup"),
             ("optimizer", "optimizer.kind"),
         ] {
-            assert_eq!(find(wrong).unwrap_err(), right, "{wrong}");
+            assert_eq!(CORE.find(wrong).unwrap_err(), right, "{wrong}");
         }
-        assert_eq!(find("train.lr").unwrap().name, "train.lr");
+        assert_eq!(CORE.find("train.lr").unwrap().name, "train.lr");
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of `optimizer`: which optimizer reads which of them, and the configuration that they make.
 
-use super::keys::{OptimizerKeys, OptimizerKind};
+use super::keys::{OptimizerKeys, OptimizerKind, Section};
 use super::value::{Origin, Values};
 use crate::wording::in_phase;
 use lessen_base::word::Word;
@@ -10,35 +10,13 @@ use lessen_nn::{AdamSettings, OptimizerConfig};
 /// The key of the optimizer's name.
 pub(crate) const KIND: &str = "optimizer.kind";
 
-/// Keys that only some optimizers read, each with these optimizers.
-const READERS: &[(&str, &[OptimizerKind])] = {
-    use OptimizerKind::*;
-    &[
-        ("optimizer.beta1", &[Adamw, Adamw8bit, Adam, Lion]),
-        ("optimizer.beta2", &[Adamw, Adamw8bit, Adam, Lion]),
-        (
-            "optimizer.epsilon",
-            &[Adamw, Adamw8bit, Adam, Adagrad, Adadelta, Rmsprop, Adafactor],
-        ),
-        ("optimizer.momentum", &[Sgd, Rmsprop]),
-        ("optimizer.nesterov", &[Sgd]),
-        ("optimizer.alpha", &[Rmsprop]),
-        ("optimizer.rho", &[Adadelta]),
-        ("optimizer.lr_decay", &[Adagrad]),
-        ("optimizer.initial_accumulator", &[Adagrad]),
-        ("optimizer.beta2_decay", &[Adafactor]),
-        ("optimizer.least_scale", &[Adafactor]),
-        ("optimizer.clip_threshold", &[Adafactor]),
-    ]
-};
-
 /// Removes values from lines of recipes that the optimizer does not read. They were meant for the optimizer that it
 /// replaces, in a recipe that a user may be unable to change.
 pub(crate) fn leave_out_unread(values: &mut Values) {
     let Some(kind) = kind_of(values) else { return };
-    for (key, readers) in READERS {
-        if matches!(values.get(key), Some((_, Origin::Line(..)))) && !readers.contains(&kind) {
-            values.remove(key);
+    for key in OptimizerKeys::KEYS {
+        if matches!(values.get(key.name), Some((_, Origin::Line(..)))) && !key.is_read_by(kind.word()) {
+            values.remove(key.name);
         }
     }
 }
@@ -73,16 +51,16 @@ fn kind_of(values: &Values) -> Option<OptimizerKind> {
 
 /// Refuses a key that no optimizer in `kinds` reads.
 fn check_read(values: &Values, kinds: &[OptimizerKind]) -> Result<()> {
-    for (key, readers) in READERS {
-        if let Some((value, origin)) = values.get(key)
-            && !kinds.iter().any(|kind| readers.contains(kind))
+    for key in OptimizerKeys::KEYS {
+        if let Some((value, origin)) = values.get(key.name)
+            && !kinds.iter().any(|kind| key.is_read_by(kind.word()))
         {
             let mut found: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
             found.dedup();
-            let readers: Vec<&str> = readers.iter().map(|kind| kind.word()).collect();
             return Err(Error::user(format!(
-                "{key} = {value} ({origin}) is for {KIND} = {}, and this is {}; leave it out",
-                readers.join(" or "),
+                "{} = {value} ({origin}) is for {KIND} = {}, and this is {}; leave it out",
+                key.name,
+                key.readers.join(" or "),
                 found.join(" and ")
             )));
         }

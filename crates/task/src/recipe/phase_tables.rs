@@ -1,7 +1,7 @@
 //! The tables of training phases in a recipe: the settings that each changes.
 
 use super::document::{Document, leaves, tables};
-use super::keys;
+use super::keys::Schema;
 use super::value::{Origin, SettingValue, Values, plain};
 use super::values::{changes as changes_of, set, tables_of};
 use lessen_base::{Error, Result};
@@ -25,19 +25,25 @@ impl Phase {
     ///
     /// # Errors
     /// An unknown key, one that holds for the whole run, a value that the key does not take.
-    pub fn set(&mut self, key: &str, value: Option<SettingValue>, origin: Origin) -> Result<()> {
+    pub(crate) fn set(
+        &mut self,
+        schema: &'static Schema,
+        key: &str,
+        value: Option<SettingValue>,
+        origin: Origin,
+    ) -> Result<()> {
         let prefix = format!("{KEY}.{}.", self.name);
-        if keys::find(key).is_ok() && !may_change(key) {
+        if schema.has(key) && !may_change(key) {
             return Err(Error::user(format!(
                 "{origin}: {prefix}{key} cannot be, since {key} is the same in all phases; set it for the whole recipe"
             )));
         }
-        set(&mut self.changes, &prefix, key, value, origin)
+        set((schema, &mut self.changes), &prefix, key, value, origin)
     }
 
     /// A table of the list of training phases in a recipe.
-    pub fn to_toml(&self) -> String {
-        let tables = tables_of(&self.changes, &format!("{KEY}."));
+    pub(crate) fn to_toml(&self, schema: &Schema) -> String {
+        let tables = tables_of(schema, &self.changes, &format!("{KEY}."));
         format!("\n[[{KEY}]]\nname = \"{}\"\n{tables}", self.name)
     }
 }
@@ -85,7 +91,11 @@ pub fn find<'a>(phases: &'a mut [Phase], name: &str, origin: &Origin) -> Result<
 /// # Errors
 /// A value other than a list of tables, a training phase without a name or with the name of another one, an unknown
 /// key, a value that the key does not take.
-pub fn read(document: &Document<'_>, list: &Spanned<DeValue<'_>>) -> Result<Vec<Phase>> {
+pub(crate) fn read(
+    schema: &'static Schema,
+    document: &Document<'_>,
+    list: &Spanned<DeValue<'_>>,
+) -> Result<Vec<Phase>> {
     let tables = tables(list).ok_or_else(|| {
         let origin = document.origin(list.span().start);
         Error::user(format!(
@@ -113,8 +123,8 @@ pub fn read(document: &Document<'_>, list: &Spanned<DeValue<'_>>) -> Result<Vec<
             name,
             changes: Values::new(),
         };
-        for leaf in leaves(&table, &|name| keys::find(name).is_ok()) {
-            phase.set(&leaf.name, leaf.value, document.origin(leaf.at))?;
+        for leaf in leaves(&table, &|name| schema.has(name)) {
+            phase.set(schema, &leaf.name, leaf.value, document.origin(leaf.at))?;
         }
         phases.push(phase);
     }
@@ -129,7 +139,7 @@ pub fn is_name(text: &str) -> bool {
 
 /// The keys in which two lists of training phases differ, as in
 /// [`Settings::changes`](super::settings::Settings::changes); where their names differ, the list itself.
-pub fn changes(a: &[Phase], b: &[Phase]) -> Vec<(String, String, String)> {
+pub(crate) fn changes(schema: &Schema, a: &[Phase], b: &[Phase]) -> Vec<(String, String, String)> {
     let names = |phases: &[Phase]| {
         let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
         if names.is_empty() {
@@ -142,6 +152,6 @@ pub fn changes(a: &[Phase], b: &[Phase]) -> Vec<(String, String, String)> {
         return vec![(KEY.to_string(), names(a), names(b))];
     }
     let both = a.iter().zip(b);
-    both.flat_map(|(a, b)| changes_of(&format!("{KEY}.{}.", a.name), &a.changes, &b.changes))
+    both.flat_map(|(a, b)| changes_of(schema, &format!("{KEY}.{}.", a.name), &a.changes, &b.changes))
         .collect()
 }

@@ -56,6 +56,7 @@ impl Recipe {
             .collect();
         optimizer::check(&settings.values, &phases)?;
         let mut whole = Settings {
+            schema: settings.schema,
             values: settings.values.clone(),
             phases: Vec::new(),
         };

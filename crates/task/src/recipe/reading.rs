@@ -2,6 +2,7 @@
 
 use super::checks::check;
 use super::config::Config;
+use super::keys::{DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKeys, RecordKeys, RunKeys, Section, TrainKeys};
 use super::optimizer;
 use super::settings::Settings;
 use lessen_base::Result;
@@ -12,21 +13,19 @@ impl Config {
     /// # Errors
     /// Settings that do not go together.
     pub fn of(settings: Settings, phase: Option<&str>) -> Result<Config> {
-        let keys = settings.keys()?;
-        let optimizer = optimizer::config(&keys.optimizer, keys.train.weight_decay);
+        let train = TrainKeys::of(&settings)?;
+        let optimizer = OptimizerKeys::of(&settings)?;
         let config = Config {
             phase: phase.map(str::to_string),
-            run: keys.run,
-            model: keys.model,
-            data: keys.data,
-            image: keys.image,
-            train: keys.train,
-            optimizer,
-            lora: keys.lora,
-            record: keys.record,
-            condense: keys.condense,
-            search: keys.search,
-            placement: keys.optimizer.placement,
+            run: RunKeys::of(&settings)?,
+            model: ModelKeys::of(&settings)?,
+            data: DataKeys::of(&settings)?,
+            image: ImageKeys::of(&settings)?,
+            optimizer: optimizer::config(&optimizer, train.weight_decay),
+            train,
+            lora: LoraKeys::of(&settings)?,
+            record: RecordKeys::of(&settings)?,
+            placement: optimizer.placement,
             is_whole: false,
             spares_training: false,
             settings,
@@ -52,8 +51,9 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use crate::recipe::config::Config;
-    use crate::recipe::keys::Key;
-    use crate::recipe::keys::{KEYS, Keys, Transformer};
+    use crate::recipe::keys::{
+        CORE, DataKeys, ModelKeys, OptimizerKeys, RecordKeys, RunKeys, Section, TrainKeys, Transformer,
+    };
     use crate::recipe::settings::Settings;
     use crate::recipe::value::{SettingValue, ValueKind};
     use lessen_base::Result;
@@ -107,51 +107,43 @@ mod tests {
 
     #[test]
     fn every_word_of_a_choice_is_read_as_itself_and_other_words_are_refused() {
-        for key in KEYS {
+        for key in CORE.keys() {
             let ValueKind::Choice(words) = key.kind else { continue };
             let read = |word: &'static str| {
                 let value = SettingValue::Text(word.to_string());
                 let settings = Settings::parse("", "mine.toml").unwrap();
-                let keys = Keys::read(|name| {
+                let get = |name: &str| {
                     if name == key.name {
                         Some(&value)
                     } else {
                         settings.get(name)
                     }
-                })?;
-                Ok::<_, &Key>(match key.name {
-                    "model.kind" => keys.model.kind.word(),
-                    "model.position" => keys.model.position.map_or("", Word::word),
-                    "model.batch_norm" => keys.model.batch_norm.map_or("", Word::word),
-                    "model.norm" => keys.model.norm.map_or("", Word::word),
-                    "data.format" => keys.data.format.word(),
-                    "data.problem" => keys.data.problem.map_or("", Word::word),
-                    "data.documents" => keys.data.documents.word(),
-                    "run.cost" => keys.run.cost.map_or("", Word::word),
-                    "condense.network" => keys.condense.network.map_or("", Word::word),
-                    "condense.method" => keys.condense.method.map_or("", Word::word),
-                    "condense.level" => keys.condense.level.map_or("", Word::word),
-                    "condense.start" => keys.condense.start.map_or("", Word::word),
-                    "search.method" => keys.search.method.map_or("", Word::word),
-                    "search.space" => keys.search.space.map_or("", Word::word),
-                    "search.cost" => keys.search.cost.map_or("", Word::word),
-                    "search.cost_gradient" => keys.search.cost_gradient.map_or("", Word::word),
-                    "search.spread" => keys.search.spread.map_or("", Word::word),
-                    "search.precision" => keys.search.precision.map_or("", Word::word),
-                    "condense.precision" => keys.condense.precision.map_or("", Word::word),
-                    "train.schedule" => keys.train.schedule.word(),
-                    "train.precision" => keys.train.precision.word(),
-                    "train.save_dtype" => keys.train.save_dtype.word(),
-                    "optimizer.kind" => keys.optimizer.kind.word(),
-                    "record.split" => keys.record.split.word(),
-                    "optimizer.placement" => keys.optimizer.placement.word(),
+                };
+                let (run, model, data) = (RunKeys::read(&get)?, ModelKeys::read(&get)?, DataKeys::read(&get)?);
+                let (train, optimizer) = (TrainKeys::read(&get)?, OptimizerKeys::read(&get)?);
+                let record = RecordKeys::read(&get)?;
+                Ok::<_, &str>(match key.name {
+                    "model.kind" => model.kind.word(),
+                    "model.position" => model.position.map_or("", Word::word),
+                    "model.batch_norm" => model.batch_norm.map_or("", Word::word),
+                    "model.norm" => model.norm.map_or("", Word::word),
+                    "data.format" => data.format.word(),
+                    "data.problem" => data.problem.map_or("", Word::word),
+                    "data.documents" => data.documents.word(),
+                    "run.cost" => run.cost.map_or("", Word::word),
+                    "train.schedule" => train.schedule.word(),
+                    "train.precision" => train.precision.word(),
+                    "train.save_dtype" => train.save_dtype.word(),
+                    "optimizer.kind" => optimizer.kind.word(),
+                    "record.split" => record.split.word(),
+                    "optimizer.placement" => optimizer.placement.word(),
                     other => panic!("{other} has no line in this test"),
                 })
             };
             for word in words {
                 assert_eq!(read(word).unwrap(), *word, "{}", key.name);
             }
-            assert_eq!(read("nonsense").unwrap_err().name, key.name);
+            assert_eq!(read("nonsense").unwrap_err(), key.name);
         }
     }
 

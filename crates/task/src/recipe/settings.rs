@@ -1,10 +1,10 @@
-//! The settings of a run: values for the [`KEYS`], each with the place it comes from.
+//! Settings: values for the keys of a [`Schema`], each with the place it comes from.
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest. A recipe may have
 //! [training phases](super::phases), each a list of changes to the settings of the phase before.
 
 use super::document::{Document, leaves};
-use super::keys::{self, KEYS, Key, Keys};
+use super::keys::{CORE, Schema};
 use super::optimizer;
 use super::phase_tables::{self, Phase};
 use super::value::{Origin, SettingValue, ValueKind, Values, fit, parse_value};
@@ -17,35 +17,32 @@ use toml::de::DeTable;
 /// Values of keys with their origins, and the changes of training phases. Optional keys may be missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    pub(crate) schema: &'static Schema,
     /// The values of keys that are given, or have a default.
     pub values: Values,
     pub(crate) phases: Vec<Phase>,
 }
 
 impl Settings {
-    /// The settings of a recipe's text, over the defaults. `file` names it in messages.
+    /// The settings of a run's recipe; see [`Schema::parse`].
     ///
     /// # Errors
-    /// A text that is no TOML, an unknown key, a value that the key does not take.
+    /// As there.
     pub fn parse(text: &str, file: &str) -> Result<Settings> {
-        Settings::of(&Document::parse(text, file, None)?)
+        CORE.parse(text, file)
     }
 
-    /// The settings of a recipe's file, over the defaults. Relative paths in it start at the folder of the file.
+    /// The settings of a document, over the defaults. Relative paths in it start at its folder.
     ///
     /// # Errors
-    /// As [`Settings::parse`].
-    pub(crate) fn parse_file(text: &str, file: &Path) -> Result<Settings> {
-        let shown = file.display().to_string();
-        Settings::of(&Document::parse(text, &shown, file.parent())?)
-    }
-
-    fn of(document: &Document<'_>) -> Result<Settings> {
+    /// As [`Schema::parse`].
+    pub(crate) fn of(schema: &'static Schema, document: &Document<'_>) -> Result<Settings> {
         let mut settings = Settings {
+            schema,
             values: Values::new(),
             phases: Vec::new(),
         };
-        for key in KEYS {
+        for key in schema.keys() {
             if let Some(default) = key.default {
                 let value = parse_value(default).unwrap_or(SettingValue::Text(default.to_string()));
                 put(&mut settings.values, key, key.name, value, Origin::Default)?;
@@ -55,6 +52,29 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The keys that the settings may have.
+    pub fn schema(&self) -> &'static Schema {
+        self.schema
+    }
+
+    /// The same settings with the keys of a schema, which takes the values that were kept as they were written.
+    ///
+    /// # Errors
+    /// A key that the schema does not have, a value that the key does not take.
+    pub fn under(mut self, schema: &'static Schema) -> Result<Settings> {
+        let read = |values: &mut Values, prefix: &str| {
+            let kept = values.clone().into_iter().filter(|(name, _)| self.schema.keeps(name));
+            kept.into_iter()
+                .try_for_each(|(name, (value, origin))| set((schema, values), prefix, &name, Some(value), origin))
+        };
+        read(&mut self.values, "")?;
+        for phase in &mut self.phases {
+            read(&mut phase.changes, &format!("{}.{}.", phase_tables::KEY, phase.name))?;
+        }
+        self.schema = schema;
+        Ok(self)
+    }
+
     /// Puts the values of a document's table over the settings; training phases in it replace the present ones.
     ///
     /// # Errors
@@ -62,17 +82,23 @@ impl Settings {
     pub fn merge(&mut self, document: &Document<'_>, table: &DeTable<'_>) -> Result<()> {
         let (mut settings, mut listed) = (table.clone(), None);
         if let Some(list) = settings.remove(phase_tables::KEY) {
-            listed = Some(phase_tables::read(document, &list)?);
+            listed = Some(phase_tables::read(self.schema, document, &list)?);
         }
-        let mut found = leaves(&settings, &|name| keys::find(name).is_ok());
+        let mut found = leaves(&settings, &|name| self.schema.has(name));
         // `optimizer.kind` removes keys of the optimizer before, so it comes first.
         found.sort_by_key(|leaf| leaf.name != optimizer::KIND);
         for leaf in found {
             let value = leaf
                 .value
-                .map(|value| from_folder(&leaf.name, value, document.folder()))
+                .map(|value| self.from_folder(&leaf.name, value, document.folder()))
                 .transpose()?;
-            set(&mut self.values, "", &leaf.name, value, document.origin(leaf.at))?;
+            set(
+                (self.schema, &mut self.values),
+                "",
+                &leaf.name,
+                value,
+                document.origin(leaf.at),
+            )?;
         }
         if let Some(listed) = listed {
             self.phases = listed;
@@ -103,8 +129,11 @@ impl Settings {
     /// An unknown training phase or key, a value that the key does not take.
     pub fn set_at(&mut self, name: &str, value: SettingValue, origin: Origin) -> Result<()> {
         match phase_tables::split(name) {
-            Some((phase, key)) => phase_tables::find(&mut self.phases, phase, &origin)?.set(key, Some(value), origin),
-            None => set(&mut self.values, "", name, Some(value), origin),
+            Some((phase, key)) => {
+                let phase = phase_tables::find(&mut self.phases, phase, &origin)?;
+                phase.set(self.schema, key, Some(value), origin)
+            }
+            None => set((self.schema, &mut self.values), "", name, Some(value), origin),
         }
     }
 
@@ -113,7 +142,13 @@ impl Settings {
     /// # Errors
     /// A value that the key does not take.
     pub fn set_named(&mut self, name: &str, value: SettingValue, flag: String) -> Result<()> {
-        set(&mut self.values, "", name, Some(value), Origin::Flag(flag))
+        set(
+            (self.schema, &mut self.values),
+            "",
+            name,
+            Some(value),
+            Origin::Flag(flag),
+        )
     }
 
     /// Where the value of a key comes from; the default where it has none.
@@ -126,7 +161,7 @@ impl Settings {
     /// The keys that flags have set, with the flags.
     pub fn flags(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().filter_map(|(name, (_, origin))| match origin {
-            Origin::Flag(flag) => Some((*name, &flag[..])),
+            Origin::Flag(flag) => Some((&name[..], &flag[..])),
             _ => None,
         })
     }
@@ -134,14 +169,6 @@ impl Settings {
     /// The value of a key.
     pub fn get(&self, name: &str) -> Option<&SettingValue> {
         self.values.get(name).map(|(value, _)| value)
-    }
-
-    /// The values of all keys with their types.
-    pub fn keys(&self) -> Result<Keys> {
-        Keys::read(|name| self.get(name)).map_err(|key| {
-            let (name, expected) = (key.name, key.kind.expected());
-            Error::user(format!("{}: {name} must be {expected}", self.origin(name)))
-        })
     }
 
     /// The value of a setting and its place, for messages: `train.lr = 0.5 (my.toml line 2)`.
@@ -171,7 +198,7 @@ impl Settings {
     /// The same settings with relative paths replaced by absolute ones; a path that leads nowhere stays as it is, for
     /// the message that will name it.
     pub fn with_absolute_paths(mut self) -> Settings {
-        for key in KEYS {
+        for key in self.schema.keys() {
             if let ValueKind::Path(words) = key.kind
                 && let Some((SettingValue::Text(path), _)) = self.values.get_mut(key.name)
                 && !words.contains(&path.as_str())
@@ -187,18 +214,18 @@ impl Settings {
 
     /// The settings that differ from `other`, as `KEY = VALUE`, without the settings of training phases.
     pub fn beyond(&self, other: &Settings) -> Vec<String> {
-        let own = KEYS.iter().filter_map(|key| Some((key.name, self.get(key.name)?)));
-        own.filter(|(name, value)| other.get(name) != Some(value))
-            .map(|(name, value)| format!("`{name} = {value}`"))
+        let own = self.schema.names(&[&self.values]).into_iter();
+        own.filter(|name| other.get(name) != self.get(name))
+            .map(|name| format!("`{name} = {}`", self.values[name].0))
             .collect()
     }
 
     /// All settings with a value: their names, `phase.NAME.KEY` for training phases, and values as TOML.
     pub fn entries(&self) -> Vec<(String, String)> {
         let own = |prefix: String, values: &Values| -> Vec<(String, String)> {
-            let value = |key: &Key| values.get(key.name).map(|(value, _)| value.to_string());
-            let all = KEYS.iter().filter_map(|key| Some((key, value(key)?)));
-            all.map(|(key, value)| (format!("{prefix}{}", key.name), value))
+            let names = self.schema.names(&[values]).into_iter();
+            names
+                .map(|name| (format!("{prefix}{name}"), values[name].0.to_string()))
                 .collect()
         };
         let mut entries = own(String::new(), &self.values);
@@ -210,9 +237,9 @@ impl Settings {
 
     /// All settings as TOML that [`Settings::parse`] reads back.
     pub fn to_toml(&self) -> String {
-        let mut text = tables_of(&self.values, "");
+        let mut text = tables_of(self.schema, &self.values, "");
         for phase in &self.phases {
-            text.push_str(&phase.to_toml());
+            text.push_str(&phase.to_toml(self.schema));
         }
         text
     }
@@ -227,27 +254,27 @@ impl Settings {
     /// All keys in which `other` differs, with both values as TOML (`nothing` where there is none); keys of training
     /// phases as `phase.NAME.KEY`.
     pub fn changes(&self, other: &Settings) -> Vec<(String, String, String)> {
-        let mut all = changes("", &self.values, &other.values);
-        all.extend(phase_tables::changes(&self.phases, &other.phases));
+        let mut all = changes(self.schema, "", &self.values, &other.values);
+        all.extend(phase_tables::changes(self.schema, &self.phases, &other.phases));
         all
     }
-}
 
-/// The value of a key in a file: a relative path starts at the folder of the file.
-///
-/// # Errors
-/// A path that is no text.
-fn from_folder(name: &str, value: SettingValue, folder: Option<&Path>) -> Result<SettingValue> {
-    let Some((folder, ValueKind::Path(words))) = folder.zip(keys::find(name).ok().map(|key| key.kind)) else {
-        return Ok(value);
-    };
-    Ok(match fit(ValueKind::Path(words), value) {
-        Some(SettingValue::Text(path)) if !path.is_empty() && !words.contains(&path.as_str()) => {
-            SettingValue::of_path(&folder.join(path))?
-        }
-        Some(value) => value,
-        None => SettingValue::Text(String::new()),
-    })
+    /// The value of a key in a file: a relative path starts at the folder of the file.
+    ///
+    /// # Errors
+    /// A path that is no text.
+    fn from_folder(&self, name: &str, value: SettingValue, folder: Option<&Path>) -> Result<SettingValue> {
+        let Some((folder, ValueKind::Path(words))) = folder.zip(self.schema.find(name).ok().map(|key| key.kind)) else {
+            return Ok(value);
+        };
+        Ok(match fit(ValueKind::Path(words), value) {
+            Some(SettingValue::Text(path)) if !path.is_empty() && !words.contains(&path.as_str()) => {
+                SettingValue::of_path(&folder.join(path))?
+            }
+            Some(value) => value,
+            None => SettingValue::Text(String::new()),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -303,6 +330,28 @@ mod tests {
         assert_eq!(
             back.difference(&settings, &["model.dropout"]),
             Some(("train.lr".into(), "0.1".into(), "0.2".into()))
+        );
+    }
+
+    #[test]
+    fn values_of_other_jobs_are_kept_as_they_are_written() {
+        let start = Settings::parse("", "config.toml").unwrap().to_toml();
+        let kept = "\n[condense]\nper_class = 10\nmethod = \"dsa\"\nlambda = 2.5e-7\nepochs = \"3+1\"\n\n[search]\n\
+                    width = 0.5\nbits = \"4,8\"\nunrolled = true\n";
+        let phase = "\n[[phase]]\nname = \"one\"\n\n[phase.condense]\nupdates = 3\nimage_rate = 1.0\n";
+        let text = format!("{start}{kept}{phase}");
+        let settings = Settings::parse(&text, "config.toml").unwrap();
+        assert_eq!(settings.to_toml(), text);
+        assert_eq!(settings.place("condense.method"), {
+            let line = start.lines().count() + 4;
+            format!("condense.method = \"dsa\" (config.toml line {line})")
+        });
+        assert_eq!(
+            settings
+                .under(&CORE)
+                .unwrap()
+                .difference(&Settings::parse(&start, "x").unwrap(), &[]),
+            Some(("condense.per_class".into(), "10".into(), "nothing".into()))
         );
     }
 

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Values of keys with their origins.
-pub type Values = BTreeMap<&'static str, (SettingValue, Origin)>;
+pub type Values = BTreeMap<String, (SettingValue, Origin)>;
 
 /// The syntax of texts with parameters, such as `helu:0.05`.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +105,15 @@ impl SettingValue {
             ))
         })?;
         Ok(SettingValue::Text(text.to_string()))
+    }
+
+    /// Whether it is a text without characters, or a list without items.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            SettingValue::Text(text) => text.is_empty(),
+            SettingValue::List(items) => items.is_empty(),
+            _ => false,
+        }
     }
 
     /// The items of a list, or the value itself, as texts with commas between.

@@ -5,9 +5,10 @@ mod kept;
 
 use self::kept::Kept;
 use super::course::Course;
+use super::keys::SearchMethod;
 use super::outcome::Outcome;
 use super::report::Report;
-use super::settings::{Job, SearchMethod};
+use super::settings::Job;
 use crate::job::Checkpoint;
 use crate::training::checkpoint_clock::CheckpointClock;
 use crate::training::interrupt;

@@ -3,6 +3,7 @@
 use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
 use crate::commands::job_request::{budget, count, path, request, text};
+use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::Result;
@@ -10,7 +11,6 @@ use lessen_base::word::Word;
 use lessen_condense::Method;
 use lessen_jobs::condensing::condense;
 use lessen_jobs::job::{CONDENSATION, Request};
-use lessen_jobs::training::interrupt;
 use std::path::PathBuf;
 
 /// Flags of `lessen condense RECIPE`.
@@ -73,7 +73,7 @@ impl Make {
                 "stopped after iteration {}; go on with `lessen condense --resume --out {out}`",
                 report.done
             ));
-            return Ok(interrupt::EXIT_CODE);
+            return Ok(INTERRUPTED);
         }
         Ok(0)
     }

@@ -1,12 +1,12 @@
 //! The texts of a file or of stdin, one after another, with a bar that shows how far the reader is.
 
 use crate::commands::lines::Lines;
+use crate::terminal::shows_bars;
 use indicatif::{ProgressBar, ProgressStyle};
 use lessen_base::{Error, Result};
 use lessen_data::TextPair;
 use lessen_data::labelled::{Columns, Record, texts};
 use lessen_saved::saved_run::split_pair;
-use lessen_task::console;
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Input {
             let lines = Lines::open(path, "--input")?;
             return Ok(Input {
                 name: lines.name().to_string(),
-                bar: console::shows_bars().then(|| bar(lines.bytes())),
+                bar: shows_bars().then(|| bar(lines.bytes())),
                 source: Source::Lines(lines, line_columns),
                 has_pairs: has_pairs == Some(true),
                 count: 0,
@@ -133,7 +133,7 @@ impl Input {
             source: Source::Table(Box::new(rows)),
             has_pairs: has_pairs.unwrap_or(is_pair),
             count: 0,
-            bar: console::shows_bars().then(|| bar(None)),
+            bar: shows_bars().then(|| bar(None)),
         })
     }
 

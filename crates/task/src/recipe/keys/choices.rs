@@ -37,27 +37,3 @@ words! {
         Both = "both",
     }
 }
-
-words! {
-    /// The spaces of searches.
-    pub enum SpaceKind {
-        /// For images of 224 pixels.
-        Imagenet = "imagenet",
-        /// For images of CIFAR: the first two convolutions of stride 2 have none.
-        Cifar = "cifar",
-    }
-}
-
-words! {
-    /// What is searched, and how.
-    pub enum SearchMethod {
-        /// Architecture and bits together, by a supernet.
-        Joint = "joint",
-        /// The architecture alone, with the same bits everywhere.
-        Architecture = "architecture",
-        /// The bits of a network, exactly by measured sensitivities.
-        Allocation = "allocation",
-        /// The bits of a network, by reinforcement learning.
-        Haq = "haq",
-    }
-}
