@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/run/tests/all/properties.rs"]
+#[path = "../../crates/jobs/tests/all/properties.rs"]
 mod properties;
 
 fuzz_target!(|text: &str| {

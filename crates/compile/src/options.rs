@@ -1,30 +1,25 @@
 //! Options of compiling.
 
-/// When updates of parameters run. It changes no bit of any result.
-///
-/// [`delay`](crate::passes::delay()) moves updates to the next training step, so a plan follows from the graph; of the
-/// placements only [`Placement::Separate`] changes how a graph is planned.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Placement {
-    /// All updates after the whole backward phase.
-    Separate,
-    /// Each update as soon as its gradient is complete and the old parameter has been read for the last time, so that
-    /// the gradient's memory is free at once.
-    #[default]
-    BackwardFused,
-    /// The updates of a training step at the beginning of the next one, each just before forward reads the new
-    /// parameter.
-    ForwardFused,
-    /// One of the two fused placements for each parameter, as the cost of plans decides.
-    Planned,
+lessen_base::words! {
+    /// When updates of parameters run. It changes no bit of any result.
+    ///
+    /// [`delay`](crate::passes::delay()) moves updates to the next training step, so a plan follows from the graph; of
+    /// the placements only [`Placement::Separate`] changes how a graph is planned.
+    #[derive(Hash, Default)]
+    pub enum Placement {
+        /// All updates after the whole backward phase.
+        Separate = "separate",
+        /// Each update as soon as its gradient is complete and the old parameter has been read for the last time, so
+        /// that the gradient's memory is free at once.
+        #[default]
+        BackwardFused = "backward-fused",
+        /// The updates of a training step at the beginning of the next one, each just before forward reads the new
+        /// parameter.
+        ForwardFused = "forward-fused",
+        /// One of the two fused placements for each parameter, as the cost of plans decides.
+        Planned = "planned",
+    }
 }
-
-lessen_base::words!(Placement {
-    Separate = "separate",
-    BackwardFused = "backward-fused",
-    ForwardFused = "forward-fused",
-    Planned = "planned",
-});
 
 /// The dtype that products of matrices read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -92,20 +87,17 @@ pub enum Policy {
     Knapsack,
 }
 
-/// The times of operations that the memory planner assumes. They change no bit of any result.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum CostSource {
-    /// The device's rates, [`CostModel::rates`](crate::CostModel::rates): plans are the same on every machine.
-    #[default]
-    Analytic,
-    /// Times measured on this machine, [`CostModel::measured`](crate::CostModel::measured), where there are any.
-    Measured,
+lessen_base::words! {
+    /// The times of operations that the memory planner assumes. They change no bit of any result.
+    #[derive(Hash, Default)]
+    pub enum CostSource {
+        /// The device's rates, [`CostModel::rates`](crate::CostModel::rates): plans are the same on every machine.
+        #[default]
+        Analytic = "analytic",
+        /// Times measured on this machine, [`CostModel::measured`](crate::CostModel::measured), where there are any.
+        Measured = "measured",
+    }
 }
-
-lessen_base::words!(CostSource {
-    Analytic = "analytic",
-    Measured = "measured",
-});
 
 /// Options of [`compile`](crate::compile).
 #[derive(Clone, Debug, Default)]

@@ -1,27 +1,20 @@
 //! Texts as documents, which a language model keeps apart.
 
-/// What a document of a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Documents {
-    /// The whole text is one stream without documents.
-    Off,
-    /// A file.
-    Files,
-    /// A line that is not blank.
-    Lines,
-    /// Lines without a blank one between them.
-    Paragraphs,
-    /// What stands between the end-of-text tokens of the text.
-    Marked,
+lessen_base::words! {
+    /// What a document of a text is.
+    pub enum Documents {
+        /// The whole text is one stream without documents.
+        Off = "off",
+        /// A file.
+        Files = "files",
+        /// A line that is not blank.
+        Lines = "lines",
+        /// Lines without a blank one between them.
+        Paragraphs = "paragraphs",
+        /// What stands between the end-of-text tokens of the text.
+        Marked = "marked",
+    }
 }
-
-lessen_base::words!(Documents {
-    Off = "off",
-    Files = "files",
-    Lines = "lines",
-    Paragraphs = "paragraphs",
-    Marked = "marked",
-});
 
 /// Cuts lines into documents.
 pub(crate) struct Cutter {

@@ -53,23 +53,19 @@ impl Labels {
     }
 }
 
-/// The problem that labels pose, as transformers names it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Problem {
-    /// One of several classes.
-    #[default]
-    SingleLabel,
-    /// Any of several classes, or none of them.
-    MultiLabel,
-    /// A number.
-    Regression,
+lessen_base::words! {
+    /// The problem that labels pose, as transformers names it.
+    #[derive(Default)]
+    pub enum Problem {
+        /// One of several classes.
+        #[default]
+        SingleLabel = "single_label_classification",
+        /// Any of several classes, or none of them.
+        MultiLabel = "multi_label_classification",
+        /// A number.
+        Regression = "regression",
+    }
 }
-
-lessen_base::words!(Problem {
-    SingleLabel = "single_label_classification",
-    MultiLabel = "multi_label_classification",
-    Regression = "regression",
-});
 
 /// What the labels of a dataset are.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,37 +4,31 @@ use std::collections::HashMap;
 
 use crate::batch::IGNORE;
 
-/// A metric of predictions against labels; greater is better, but for errors ([`Metric::is_error`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Metric {
-    /// The fraction of predictions that equal their label.
-    Accuracy,
-    /// The harmonic mean of precision and recall of class 1: `2 tp / (2 tp + fp + fn)`.
-    F1,
-    /// The Matthews correlation coefficient, for any number of classes (Gorodkin 2004).
-    Matthews,
-    /// Pearson's correlation coefficient.
-    Pearson,
-    /// Spearman's correlation coefficient: Pearson's of the ranks, where ties share their mean rank.
-    Spearman,
-    /// The mean squared error.
-    Mse,
-    /// The mean absolute error.
-    Mae,
+lessen_base::words! {
+    /// A metric of predictions against labels; greater is better, but for errors ([`Metric::is_error`]).
+    #[derive(Hash)]
+    pub enum Metric {
+        /// The fraction of predictions that equal their label.
+        Accuracy = "accuracy",
+        /// The harmonic mean of precision and recall of class 1: `2 tp / (2 tp + fp + fn)`.
+        F1 = "f1",
+        /// The Matthews correlation coefficient, for any number of classes (Gorodkin 2004).
+        Matthews = "matthews",
+        /// Pearson's correlation coefficient.
+        Pearson = "pearson",
+        /// Spearman's correlation coefficient: Pearson's of the ranks, where ties share their mean rank.
+        Spearman = "spearman",
+        /// The mean squared error.
+        Mse = "mse",
+        /// The mean absolute error.
+        Mae = "mae",
+    }
 }
 
 impl Metric {
     /// Returns the name in results: lower case, one word.
     pub fn name(self) -> &'static str {
-        match self {
-            Metric::Accuracy => "accuracy",
-            Metric::F1 => "f1",
-            Metric::Matthews => "matthews",
-            Metric::Pearson => "pearson",
-            Metric::Spearman => "spearman",
-            Metric::Mse => "mse",
-            Metric::Mae => "mae",
-        }
+        lessen_base::word::Word::word(self)
     }
 
     /// Whether less of it is better.

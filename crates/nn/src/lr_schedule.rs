@@ -2,29 +2,22 @@
 //! `get_{constant,linear,cosine}_schedule_with_warmup`; one-cycle equals PyTorch's `OneCycleLR`.
 
 use std::f64::consts::PI;
-use std::fmt;
 
 use lessen_base::{Error, Result};
 
-/// The shape of a learning-rate schedule after the warm-up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LrScheduleKind {
-    /// Stays at the peak.
-    Constant,
-    /// Falls linearly from the peak to 0.
-    Linear,
-    /// Falls from the peak to 0 along half a cosine.
-    Cosine,
-    /// Rises from `peak / 25` along half a cosine, then falls to `peak / 250000` along another.
-    OneCycle,
+lessen_base::words! {
+    /// The shape of a learning-rate schedule after the warm-up.
+    pub enum LrScheduleKind {
+        /// Stays at the peak.
+        Constant = "constant",
+        /// Falls linearly from the peak to 0.
+        Linear = "linear",
+        /// Falls from the peak to 0 along half a cosine.
+        Cosine = "cosine",
+        /// Rises from `peak / 25` along half a cosine, then falls to `peak / 250000` along another.
+        OneCycle = "one-cycle",
+    }
 }
-
-lessen_base::words!(LrScheduleKind {
-    Constant = "constant",
-    Linear = "linear",
-    Cosine = "cosine",
-    OneCycle = "one-cycle",
-});
 
 impl LrScheduleKind {
     /// All shapes.
@@ -37,12 +30,7 @@ impl LrScheduleKind {
 
     /// The name in recipes.
     pub fn name(self) -> &'static str {
-        match self {
-            LrScheduleKind::Constant => "constant",
-            LrScheduleKind::Linear => "linear",
-            LrScheduleKind::Cosine => "cosine",
-            LrScheduleKind::OneCycle => "one-cycle",
-        }
+        lessen_base::word::Word::word(self)
     }
 
     /// The schedule of this name; `_` may stand for `-`.
@@ -59,12 +47,6 @@ impl LrScheduleKind {
                 LrScheduleKind::ALL.map(LrScheduleKind::name).join(", ")
             ))
         })
-    }
-}
-
-impl fmt::Display for LrScheduleKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,6 +1,5 @@
 //! How the layer norms of a model are computed: with the mean that they subtract, or without where it is redundant.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
@@ -11,28 +10,23 @@ use lessen_base::{Error, Result};
 /// The field for how norms are computed.
 const OWN_NORM: &str = "lessen_norm";
 
-/// How the layer norms of a model are computed. All kinds are the same function of the same parameters: a stream of
-/// mean zero needs no mean subtracted (Jiang et al. 2023, section 3.1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NormKind {
-    /// LayerNorm, as the model says.
-    #[default]
-    Layer,
-    /// RMSNorm, on parameters that are recentred after each update; a mean that stays needed is subtracted where it
-    /// arises.
-    Rms,
-    /// CRMSNorm, on the same parameters: values lack their last element, which follows from the others.
-    Crms,
-    /// RMSNorm where that spares means, else LayerNorm.
-    Auto,
+lessen_base::words! {
+    /// How the layer norms of a model are computed. All kinds are the same function of the same parameters: a stream of
+    /// mean zero needs no mean subtracted (Jiang et al. 2023, section 3.1).
+    #[derive(Default)]
+    pub enum NormKind {
+        /// LayerNorm, as the model says.
+        #[default]
+        Layer = "layer",
+        /// RMSNorm, on parameters that are recentred after each update; a mean that stays needed is subtracted where it
+        /// arises.
+        Rms = "rms",
+        /// CRMSNorm, on the same parameters: values lack their last element, which follows from the others.
+        Crms = "crms",
+        /// RMSNorm where that spares means, else LayerNorm.
+        Auto = "auto",
+    }
 }
-
-lessen_base::words!(NormKind {
-    Layer = "layer",
-    Rms = "rms",
-    Crms = "crms",
-    Auto = "auto",
-});
 
 impl NormKind {
     /// All kinds.
@@ -40,12 +34,7 @@ impl NormKind {
 
     /// The word in recipes.
     pub fn name(self) -> &'static str {
-        match self {
-            NormKind::Layer => "layer",
-            NormKind::Rms => "rms",
-            NormKind::Crms => "crms",
-            NormKind::Auto => "auto",
-        }
+        lessen_base::word::Word::word(self)
     }
 
     /// Reads the field that [`NormKind::put`] writes.
@@ -69,12 +58,6 @@ impl NormKind {
             OWN_NORM,
             (self != NormKind::Layer).then(|| Value::from(self.name())),
         );
-    }
-}
-
-impl fmt::Display for NormKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

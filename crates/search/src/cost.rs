@@ -7,24 +7,18 @@ use lessen_base::{Error, Result};
 use lessen_hardware::{Bits, CostModel, Layer, LayerCost, LayerShape, NetworkCost, network_cost};
 use lessen_nn::models::vision::{MixedArchitecture, QuantizedLayer};
 use std::collections::HashMap;
-use std::fmt;
 
-/// What counts as the cost of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CostKind {
-    /// Energy of an image, in mJ.
-    Energy,
-    /// Time of an image, in ms.
-    Latency,
-    /// Bytes of the weights at their bits, in MB of a million bytes.
-    Size,
+lessen_base::words! {
+    /// What counts as the cost of a network.
+    pub enum CostKind {
+        /// Energy of an image, in mJ.
+        Energy = "energy",
+        /// Time of an image, in ms.
+        Latency = "latency",
+        /// Bytes of the weights at their bits, in MB of a million bytes.
+        Size = "size",
+    }
 }
-
-lessen_base::words!(CostKind {
-    Energy = "energy",
-    Latency = "latency",
-    Size = "size",
-});
 
 impl CostKind {
     /// All of them, in the order of their words.
@@ -84,12 +78,6 @@ impl CostKind {
             CostKind::Latency => Ok(cost.milliseconds * per_image),
             CostKind::Size => Ok(cost.weight_bytes as f64 * 1e-6),
         }
-    }
-}
-
-impl fmt::Display for CostKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }
 

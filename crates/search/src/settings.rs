@@ -5,19 +5,15 @@ use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_nn::layers::Spread;
 
-/// How the derivative of the mean cost is told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CostGradient {
-    /// By REINFORCE, from networks that are drawn (equation 2.34).
-    Reinforce,
-    /// Exactly, from the table of the costs: a choice that the dissertation does not have.
-    Exact,
+lessen_base::words! {
+    /// How the derivative of the mean cost is told.
+    pub enum CostGradient {
+        /// By REINFORCE, from networks that are drawn (equation 2.34).
+        Reinforce = "reinforce",
+        /// Exactly, from the table of the costs: a choice that the dissertation does not have.
+        Exact = "exact",
+    }
 }
-
-lessen_base::words!(CostGradient {
-    Reinforce = "reinforce",
-    Exact = "exact",
-});
 
 /// Settings of a search for architecture and precision.
 #[derive(Clone, Debug, PartialEq)]

@@ -35,19 +35,21 @@ pub struct Space {
     pub bits: u32,
 }
 
-/// What is chosen of a block, in the order of a choice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Aspect {
-    /// 0 to have the block, 1 to leave it out.
-    Skip,
-    /// The factor of the channels between.
-    Expansion,
-    /// The kernel of the depthwise layer.
-    Kernel,
-    /// Bits of the 1 x 1 layers.
-    PointwiseBits,
-    /// Bits of the depthwise layer.
-    DepthwiseBits,
+lessen_base::words! {
+    /// What is chosen of a block, in the order of a choice.
+    #[derive(PartialOrd, Ord)]
+    pub enum Aspect {
+        /// 0 to have the block, 1 to leave it out.
+        Skip = "skip",
+        /// The factor of the channels between.
+        Expansion = "expansion",
+        /// The kernel of the depthwise layer.
+        Kernel = "kernel",
+        /// Bits of the 1 x 1 layers.
+        PointwiseBits = "b1",
+        /// Bits of the depthwise layer.
+        DepthwiseBits = "b2",
+    }
 }
 
 impl Aspect {
@@ -62,13 +64,7 @@ impl Aspect {
 
     /// Its word in curves and reports.
     pub fn word(self) -> &'static str {
-        match self {
-            Aspect::Skip => "skip",
-            Aspect::Expansion => "expansion",
-            Aspect::Kernel => "kernel",
-            Aspect::PointwiseBits => "b1",
-            Aspect::DepthwiseBits => "b2",
-        }
+        lessen_base::word::Word::word(self)
     }
 }
 

@@ -5,25 +5,27 @@ use lessen_base::{Error, Result};
 use super::tiles::Pass;
 use crate::layer::{LayerKind, LayerShape};
 
-/// The mapping of a convolution with groups, of which a depthwise one is the extreme. The published simulator has no
-/// groups, so that its users chose one, and results depend on it more than on anything else.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum GroupMapping {
-    /// One pass after another, each with the channels of one group: nearly all of the array is idle.
-    #[default]
-    PerGroup,
-    /// The groups side by side on the columns, each of which reads the channels of its own group; the taps of a window
-    /// one after another.
-    Columns,
-    /// As [`GroupMapping::Columns`], with the taps of a window on the rows.
-    Taps,
-    /// As a convolution of one group's input channels to all output channels: the simulator with the number of input
-    /// channels per group in place of all. The traffic of the other groups' inputs is missing.
-    OneGroup,
-    /// As a convolution of all input channels to all output channels, whose other weights are zeros.
-    Dense,
-    /// Not counted.
-    LeftOut,
+lessen_base::words! {
+    /// The mapping of a convolution with groups, of which a depthwise one is the extreme. The published simulator has
+    /// no groups, so that its users chose one, and results depend on it more than on anything else.
+    #[derive(Hash, Default)]
+    pub enum GroupMapping {
+        /// One pass after another, each with the channels of one group: nearly all of the array is idle.
+        #[default]
+        PerGroup = "per-group",
+        /// The groups side by side on the columns, each of which reads the channels of its own group; the taps of a
+        /// window one after another.
+        Columns = "columns",
+        /// As [`GroupMapping::Columns`], with the taps of a window on the rows.
+        Taps = "taps",
+        /// As a convolution of one group's input channels to all output channels: the simulator with the number of
+        /// input channels per group in place of all. The traffic of the other groups' inputs is missing.
+        OneGroup = "one-group",
+        /// As a convolution of all input channels to all output channels, whose other weights are zeros.
+        Dense = "dense",
+        /// Not counted.
+        LeftOut = "left-out",
+    }
 }
 
 impl GroupMapping {
@@ -47,14 +49,7 @@ impl GroupMapping {
 
     /// The word of `--depthwise`.
     pub fn name(self) -> &'static str {
-        match self {
-            GroupMapping::PerGroup => "per-group",
-            GroupMapping::Columns => "columns",
-            GroupMapping::Taps => "taps",
-            GroupMapping::OneGroup => "one-group",
-            GroupMapping::Dense => "dense",
-            GroupMapping::LeftOut => "left-out",
-        }
+        lessen_base::word::Word::word(self)
     }
 
     /// What it does, as a part of a sentence.

@@ -16,3 +16,4 @@ mod other_device;
 mod placements;
 mod properties;
 mod stop_strings;
+mod watched;

@@ -63,6 +63,7 @@ mod serve;
 mod squad;
 mod standard_output;
 mod support;
+mod surroundings;
 mod tagged;
 mod targets;
 mod tuning_in_phases;

@@ -10,23 +10,19 @@ use lessen_base::Error;
 /// Elements that are converted at once.
 const BLOCK: usize = 1 << 14;
 
-/// The dtype in which a checkpoint stores weights. Rounding is to nearest, ties to even.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WeightDtype {
-    /// As they are trained.
-    #[default]
-    F32,
-    /// The exponents of `f32`, with 7 bits of mantissa.
-    Bf16,
-    /// IEEE 754 half precision: numbers up to 65504, with 10 bits of mantissa.
-    F16,
+lessen_base::words! {
+    /// The dtype in which a checkpoint stores weights. Rounding is to nearest, ties to even.
+    #[derive(Default)]
+    pub enum WeightDtype {
+        /// As they are trained.
+        #[default]
+        F32 = "f32",
+        /// The exponents of `f32`, with 7 bits of mantissa.
+        Bf16 = "bf16",
+        /// IEEE 754 half precision: numbers up to 65504, with 10 bits of mantissa.
+        F16 = "f16",
+    }
 }
-
-lessen_base::words!(WeightDtype {
-    F32 = "f32",
-    Bf16 = "bf16",
-    F16 = "f16",
-});
 
 impl WeightDtype {
     /// All of them.
@@ -34,16 +30,12 @@ impl WeightDtype {
 
     /// The name, such as `bf16`.
     pub fn name(self) -> &'static str {
-        match self {
-            WeightDtype::F32 => "f32",
-            WeightDtype::Bf16 => "bf16",
-            WeightDtype::F16 => "f16",
-        }
+        lessen_base::word::Word::word(self)
     }
 
     /// The dtype of a [`WeightDtype::name`].
     pub fn from_name(name: &str) -> Option<WeightDtype> {
-        WeightDtype::ALL.into_iter().find(|dtype| dtype.name() == name)
+        lessen_base::word::Word::from_word(name)
     }
 
     /// The name in the field `dtype` of `config.json`.

@@ -5,22 +5,19 @@ use lessen_graph::{Phase, Tensor};
 use crate::context::Context;
 use crate::init::Init;
 
-/// How the spread of a channel over a batch is measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Spread {
-    /// The population variance.
-    #[default]
-    Variance,
-    /// The range, the greatest number less the least, over `sqrt(2 ln n)` for `n` numbers, in place of the deviation
-    /// (Banner et al. 2018, section 3): it needs no sum of squares. The range of normal numbers is about twice that,
-    /// and the weight of the layer makes up for it.
-    Range,
+lessen_base::words! {
+    /// How the spread of a channel over a batch is measured.
+    #[derive(Default)]
+    pub enum Spread {
+        /// The population variance.
+        #[default]
+        Variance = "variance",
+        /// The range, the greatest number less the least, over `sqrt(2 ln n)` for `n` numbers, in place of the
+        /// deviation (Banner et al. 2018, section 3): it needs no sum of squares. The range of normal numbers is about
+        /// twice that, and the weight of the layer makes up for it.
+        Range = "range",
+    }
 }
-
-lessen_base::words!(Spread {
-    Variance = "variance",
-    Range = "range",
-});
 
 impl Spread {
     /// Both.
@@ -28,10 +25,7 @@ impl Spread {
 
     /// The word in recipes and in `config.json`.
     pub fn name(self) -> &'static str {
-        match self {
-            Spread::Variance => "variance",
-            Spread::Range => "range",
-        }
+        lessen_base::word::Word::word(self)
     }
 
     /// Mean and squared spread of the columns of `rows`, `[n, C]`, each `[C]`.

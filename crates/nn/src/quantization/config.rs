@@ -1,26 +1,27 @@
 //! How the layers of a model are quantized.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use lessen_base::{Error, Result};
 
 use super::bits::Bits;
 
-/// Where the ranges of layers' inputs come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ranges {
-    /// The greatest magnitude of each batch of training moves a running one, which is a buffer.
-    #[default]
-    Running,
-    /// Training takes the greatest magnitude that it has seen until quantization starts, and learns a factor of it
-    /// (Esser et al. 2020).
-    Learned,
-    /// Each row of a matrix, and each image, has its own range; nothing is kept.
-    Dynamic,
-    /// The scale is a buffer, `NAME.input_scale`, which nothing changes, and weights are as they are stored.
-    Fixed,
+lessen_base::words! {
+    /// Where the ranges of layers' inputs come from.
+    #[derive(Default)]
+    pub enum Ranges {
+        /// The greatest magnitude of each batch of training moves a running one, which is a buffer.
+        #[default]
+        Running = "running",
+        /// Training takes the greatest magnitude that it has seen until quantization starts, and learns a factor of it
+        /// (Esser et al. 2020).
+        Learned = "learned",
+        /// Each row of a matrix, and each image, has its own range; nothing is kept.
+        Dynamic = "dynamic",
+        /// The scale is a buffer, `NAME.input_scale`, which nothing changes, and weights are as they are stored.
+        Fixed = "fixed",
+    }
 }
 
 impl Ranges {
@@ -34,18 +35,7 @@ impl Ranges {
 
     /// The word in recipes.
     pub fn name(self) -> &'static str {
-        match self {
-            Ranges::Running => "running",
-            Ranges::Learned => "learned",
-            Ranges::Dynamic => "dynamic",
-            Ranges::Fixed => "fixed",
-        }
-    }
-}
-
-impl fmt::Display for Ranges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        lessen_base::word::Word::word(self)
     }
 }
 
