@@ -3,7 +3,7 @@
 //! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
 //! functions over parameters that do not change; a trainer has one. Each takes a
 //! [`SharedDevice`](lessen_device::SharedDevice) from the caller, and several share one. Recipes, folders and terminals
-//! are for `lessen-run`.
+//! are for `lessen-jobs`.
 //!
 //! - **Building** a training: [`TrainerOptions`] and [`Trainer::new`].
 //! - **Stepping**: [`Trainer::step`], which returns a [`StepReport`]; [`Trainer::step_on`] accumulates batches.
