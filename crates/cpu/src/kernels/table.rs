@@ -6,20 +6,14 @@ use std::sync::LazyLock;
 
 use lessen_graph::{Op, RowWise, ops};
 
-use super::codes::{
-    bits, fake_quantize, grouped_matmul, quantize, quantize_by_range, quantize_linear, quantized_matmul,
-};
-use super::elementwise::{activation, activation_from_output, cast, operators, random, rope};
 use super::kernel::{Kernel, Types};
-use super::movement::{combine_rows, gather, join};
-use super::norms::{
-    compressed_norm, cross_entropy, moments, norm, norm_from_output, norm_logits, scale_shift, scale_shift_from_output,
-    softmax,
-};
-use super::products::{matmul, stack};
-use super::sums::{histogram, reduce_axes};
 use super::zeros::zeros;
-use super::{attention, images, optimizer, recurrent};
+use super::{
+    activation, activation_from_output, attention, bits, cast, combine_rows, compressed_norm, cross_entropy,
+    elementwise, fake_quantize, gather, grouped_matmul, histogram, images, join, matmul, moments, norm,
+    norm_from_output, norm_logits, optimizer, quantize, quantize_by_range, quantize_linear, quantized_matmul, random,
+    recurrent, reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
+};
 
 /// Makes the kernel of an operation on these types, if there is one.
 type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
@@ -38,11 +32,11 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Attention>(attention::attention_kernel),
         entry::<ops::AttentionBackward>(attention::attention_backward_kernel),
         entry::<ops::Between>(activation::between_kernel),
-        entry::<ops::Binary>(operators::binary_kernel),
+        entry::<ops::Binary>(elementwise::binary_kernel),
         entry::<ops::Broadcast>(nothing),
         entry::<ops::Cast>(cast::cast_kernel),
         entry::<ops::Clamp>(activation::clamp_kernel),
-        entry::<ops::Compare>(operators::compare_kernel),
+        entry::<ops::Compare>(elementwise::compare_kernel),
         entry::<ops::CombineRows>(combine_rows::combine_rows_kernel),
         entry::<ops::Concat>(join::concat_kernel),
         entry::<ops::Constant>(nothing),
@@ -111,7 +105,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::ScaleShiftSums>(scale_shift::scale_shift_sums_kernel),
         entry::<ops::ScaleShiftSumsFromOutput>(scale_shift_from_output::scale_shift_sums_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
-        entry::<ops::Select>(operators::select_kernel),
+        entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::StopGradient>(fake_quantize::stop_gradient_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),
         entry::<ops::Silu>(activation::silu_kernel),
@@ -121,7 +115,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Softmax>(softmax::softmax_kernel),
         entry::<ops::SoftmaxBackward>(softmax::softmax_backward_kernel),
         entry::<ops::Split>(nothing),
-        entry::<ops::Unary>(operators::unary_kernel),
+        entry::<ops::Unary>(elementwise::unary_kernel),
         entry::<ops::UnpackBits>(bits::unpack_bits_kernel),
         entry::<ops::UpdateSlice>(join::update_slice_kernel),
     ])

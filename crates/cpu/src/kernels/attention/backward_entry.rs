@@ -7,6 +7,7 @@ use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
+use super::super::pairwise::sum_of;
 use super::super::rows::Rows;
 use super::backward::{Gradients, backward, backward_scratch};
 use super::copies::copy_rows;
@@ -24,7 +25,6 @@ use super::query_block::{BLOCK, QueryBlock};
 use super::relu_backward::relu_backward;
 use super::row_moments::moments_scratch;
 use super::sequences::{BACKWARD_GROUP, wide_and_narrow};
-use crate::kernels::sums::pairwise::sum_of;
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
