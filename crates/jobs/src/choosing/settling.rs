@@ -2,9 +2,9 @@
 
 use super::choice::Candidate;
 use super::request::{ChoiceRequest, Part};
+use crate::schema::SCHEMA;
 use crate::training::Request;
 use crate::training::probe::{Pace, probe};
-use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::settings::Settings;

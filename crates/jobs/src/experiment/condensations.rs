@@ -11,8 +11,8 @@ use crate::condensing::{
     CondenseKeys, CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole,
 };
 use crate::job::{CONDENSATION, Request};
-use crate::training::interrupt;
 use crate::schema::is_read;
+use crate::training::interrupt;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_condense::TrainingSettings;
@@ -315,7 +315,7 @@ fn stage_of(settings: &Settings, root: &Path, stage: usize) -> Result<Request> {
         ),
     };
     if CondensedFolder::is_at(root) {
-        return Request::resume(CONDENSATION, root.to_path_buf(), None, up_to);
+        return Request::resume_job(CONDENSATION, root.to_path_buf(), None, up_to);
     }
     let mut settings = settings.clone();
     up_to(&mut settings)?;

@@ -1,11 +1,13 @@
 //! A job that is asked for.
 
 use super::{JobFolder, JobKind};
+use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
+use lessen_task::folder::Folder;
 use lessen_task::recipe::settings::Settings;
 use std::path::PathBuf;
 
-/// A job that is asked for: its settings and its folder.
+/// A job that is asked for, a training or another one: its settings and its folder.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) settings: Settings,
@@ -24,23 +26,44 @@ impl Request {
         }
     }
 
-    /// Resumes the job in a folder with its own settings, over which `change` puts flags. It must have the recipe
-    /// called `recipe`, if it is given.
+    /// Resumes the run in a folder with its own settings, over which `change` puts flags. It must have the recipe called
+    /// `recipe`, if it is given.
+    ///
+    /// # Errors
+    /// A folder without a run, one of another recipe, the errors of `change`.
+    pub fn resume(
+        out: PathBuf,
+        recipe: Option<&str>,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<Request> {
+        let before = Folder::open(&out)?.settings()?.under(&SCHEMA)?;
+        Request::of_folder(("run", out, before), recipe, change)
+    }
+
+    /// Resumes the job of this kind in a folder, as [`Request::resume`] does with runs.
     ///
     /// # Errors
     /// A folder without such a job, one of another recipe, the errors of `change`.
-    pub fn resume(
+    pub fn resume_job(
         kind: JobKind,
         out: PathBuf,
         recipe: Option<&str>,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<Request> {
         let before = JobFolder::open(kind, &out)?.settings()?;
+        Request::of_folder((kind.noun, out, before), recipe, change)
+    }
+
+    /// The request for a folder with the settings `before`.
+    fn of_folder(
+        (noun, out, before): (&str, PathBuf, Settings),
+        recipe: Option<&str>,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<Request> {
         let own = before.text("run.recipe").unwrap_or_default();
         if let Some(recipe) = recipe.filter(|recipe| *recipe != own) {
             return Err(Error::user(format!(
-                "the {} {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder with --out",
-                kind.noun,
+                "the {noun} {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder with --out",
                 out.display()
             )));
         }

@@ -348,7 +348,9 @@ fn settings(all: &[Shown]) -> String {
             .iter()
             .any(|own| key.starts_with(own))
     };
-    let given = all.iter().flat_map(|one| one.settings.values.keys().map(String::as_str));
+    let given = all
+        .iter()
+        .flat_map(|one| one.settings.values.keys().map(String::as_str));
     let keys: BTreeSet<&str> = given.filter(has_part).collect();
     let cell = |one: &Shown, key: &str| one.settings.get(key).map_or(String::new(), |value| value.to_string());
     let rows: Vec<(String, Vec<String>)> = keys
