@@ -238,9 +238,36 @@ impl<'a> AnyBits<'a> {
         Ok([loss / batches as f64, right as f64 / (batches * batch) as f64])
     }
 
-    /// By how much the loss on these images rises over `before`, that of 8 bits, where the 1 x 1 layers of one block,
-    /// or its depthwise layer, have other bits: by block, layers, and place of the bits. Losses that were measured
-    /// before are `known`, in this order; `progress` hears of every other one.
+    /// The bits that tests of sensitivity have: 8 everywhere, but for the 1 x 1 layers of one block, or its depthwise
+    /// layer, with one of these bits.
+    pub fn tests(&self, bits: &[u32]) -> Vec<BlockBits> {
+        let all = vec![[8; 2]; self.space.blocks.len()];
+        let places = (0..all.len()).flat_map(|block| [(block, 0), (block, 1)]);
+        let changed = places.flat_map(|(block, which)| {
+            let all = &all;
+            bits.iter().map(move |other| {
+                let mut changed = all.clone();
+                changed[block][which] = *other;
+                changed
+            })
+        });
+        changed.filter(|changed| *changed != all).collect()
+    }
+
+    /// By how much losses rise over `before`, that of 8 bits: by block, layers, and place of the bits. `losses` are
+    /// those of [`AnyBits::tests`] of these bits, in their order.
+    pub fn rises(&self, bits: &[u32], before: f64, losses: &[f64]) -> Vec<[Vec<f64>; 2]> {
+        let mut losses = losses.iter();
+        let mut rise = |bits: &u32| match bits {
+            8 => 0.0,
+            _ => losses.next().map_or(f64::NAN, |loss| loss - before),
+        };
+        let mut of_layers = || bits.iter().map(&mut rise).collect();
+        (self.space.blocks.iter()).map(|_| [of_layers(), of_layers()]).collect()
+    }
+
+    /// By how much the loss on these images rises over `before` in all [`AnyBits::tests`]; see [`AnyBits::rises`].
+    /// Losses that were measured before are `known`, in this order; `progress` hears of every other one.
     ///
     /// # Errors
     /// As [`AnyBits::test`], and an error of `progress`.
@@ -251,29 +278,13 @@ impl<'a> AnyBits<'a> {
         (before, known): (f64, &[f64]),
         progress: &mut dyn FnMut(f64) -> Result<()>,
     ) -> Result<Vec<[Vec<f64>; 2]>> {
-        let blocks = self.space.blocks.len();
-        let all = vec![[8; 2]; blocks];
-        let mut known = known.iter();
-        let mut found = vec![[Vec::new(), Vec::new()]; blocks];
-        for (block, own) in found.iter_mut().enumerate() {
-            for (which, rises) in own.iter_mut().enumerate() {
-                for other in bits {
-                    let mut changed = all.clone();
-                    changed[block][which] = *other;
-                    let loss = if changed == all {
-                        before
-                    } else if let Some(loss) = known.next() {
-                        *loss
-                    } else {
-                        let [loss, _] = self.test(source, images, &changed)?;
-                        progress(loss)?;
-                        loss
-                    };
-                    rises.push(loss - before);
-                }
-            }
+        let mut losses = known.to_vec();
+        for changed in self.tests(bits).iter().skip(known.len()) {
+            let [loss, _] = self.test(source, images, changed)?;
+            progress(loss)?;
+            losses.push(loss);
         }
-        Ok(found)
+        Ok(self.rises(bits, before, &losses))
     }
 
     fn codes(&self, bits: &[[u32; 2]]) -> Result<Vec<f32>> {

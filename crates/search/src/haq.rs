@@ -53,43 +53,79 @@ pub struct Episode {
 /// Numbers of a state.
 const STATE: usize = 9;
 
-/// The bits of each block of a space of bits alone, among networks that cost `limit` at most: those of the best
-/// accuracy that `accuracy` tells of, in all episodes. `before` is the accuracy with 8 bits. Bits that exceed the
-/// limit are lowered one step after another, from the last layer to the first and again, until they do not.
+/// A search for the bits of each block of a space of bits alone, one episode after another: the agent proposes bits,
+/// and learns from the accuracy with them. Bits that exceed the limit are lowered one step after another, from the last
+/// layer to the first and again, until they do not.
 ///
 /// Actions are of a block's 1 x 1 layers and then of its depthwise layer, as the space has them; HAQ has one for the
 /// weights and one for the inputs of each layer.
-///
-/// # Errors
-/// A limit that no network meets, a device that fails, an error of `accuracy` or `progress`.
-pub fn haq(
-    device: impl Into<SharedDevice>,
-    (space, table): (&Space, &CostTable),
-    (limit, unit): (f64, &str),
-    (settings, before): (&HaqSettings, f64),
-    accuracy: &mut dyn FnMut(&[Choice]) -> Result<f64>,
-    progress: &mut dyn FnMut(&Episode) -> Result<()>,
-) -> Result<(Vec<Choice>, f64)> {
-    if table.range()[0] > CostTable::most(limit) {
-        return Err(table.over_limit(limit, unit));
+pub struct Haq<'a> {
+    space: &'a Space,
+    table: &'a CostTable,
+    limit: f64,
+    settings: HaqSettings,
+    /// The accuracy with 8 bits.
+    before: f64,
+    layers: Vec<Layer>,
+    agent: Agent,
+    done: usize,
+    /// The proposal that is not judged yet.
+    proposal: (Vec<Choice>, Vec<Transition>),
+    best: Option<(Vec<Choice>, f64)>,
+}
+
+impl<'a> Haq<'a> {
+    /// Prepares a search among networks that cost `limit` at most. `before` is the accuracy with 8 bits.
+    ///
+    /// # Errors
+    /// A limit that no network meets, a device that fails.
+    pub fn new(
+        device: impl Into<SharedDevice>,
+        (space, table): (&'a Space, &'a CostTable),
+        (limit, unit): (f64, &str),
+        (settings, before): (&HaqSettings, f64),
+    ) -> Result<Haq<'a>> {
+        if table.range()[0] > CostTable::most(limit) {
+            return Err(table.over_limit(limit, unit));
+        }
+        Ok(Haq {
+            space,
+            table,
+            limit,
+            settings: *settings,
+            before,
+            layers: layers(space),
+            agent: Agent::new(device, STATE, settings.agent)?,
+            done: 0,
+            proposal: (Vec::new(), Vec::new()),
+            best: None,
+        })
     }
-    let layers = layers(space);
-    let mut agent = Agent::new(device, STATE, settings.agent)?;
-    let mut best: Option<(Vec<Choice>, f64)> = None;
-    for number in 0..settings.episodes {
+
+    /// Episodes done.
+    pub fn done(&self) -> usize {
+        self.done
+    }
+
+    /// The bits of the next episode.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn propose(&mut self) -> Result<&[Choice]> {
+        let (settings, number) = (&self.settings, self.done);
         let deviation = settings.noise * settings.noise_decay.powi(number.saturating_sub(settings.warmup) as i32);
-        let (mut choices, mut transitions) = (vec![[0; 5]; space.blocks.len()], Vec::<Transition>::new());
+        let (mut choices, mut transitions) = (vec![[0; 5]; self.space.blocks.len()], Vec::<Transition>::new());
         let mut last = 1.0;
-        for (at, (block, which, features)) in layers.iter().enumerate() {
+        for (at, (block, which, features)) in self.layers.iter().enumerate() {
             let state: Vec<f32> = features.iter().copied().chain([last]).collect();
             if let Some(before) = transitions.last_mut() {
                 before.next.clone_from(&state);
             }
             let action = match number < settings.warmup {
-                true => agent.explore(),
-                false => agent.act(&state, deviation)?,
+                true => self.agent.explore(),
+                false => self.agent.act(&state, deviation)?,
             };
-            let bits = space.blocks[*block].bits[*which].len();
+            let bits = self.space.blocks[*block].bits[*which].len();
             choices[*block][3 + which] = (f64::from(action) * (bits - 1) as f64).round() as usize;
             last = action;
             transitions.push(Transition {
@@ -97,32 +133,68 @@ pub fn haq(
                 state,
                 action,
                 reward: 0.0,
-                is_last: at + 1 == layers.len(),
+                is_last: at + 1 == self.layers.len(),
             });
         }
-        lower(space, table, limit, &layers, &mut choices);
-        let found = accuracy(&choices)?;
-        let reward = (settings.reward * 100.0 * (found - before)) as f32;
+        lower(self.space, self.table, self.limit, &self.layers, &mut choices);
+        self.proposal = (choices, transitions);
+        Ok(&self.proposal.0)
+    }
+
+    /// Ends the episode whose bits were proposed, with the accuracy that they have.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn judge(&mut self, accuracy: f64) -> Result<Episode> {
+        let (choices, transitions) = std::mem::take(&mut self.proposal);
+        let reward = (self.settings.reward * 100.0 * (accuracy - self.before)) as f32;
         for transition in transitions {
-            agent.remember(Transition { reward, ..transition });
+            self.agent.remember(Transition { reward, ..transition });
         }
-        if number >= settings.warmup {
-            for _ in 0..layers.len() {
-                agent.learn()?;
+        let number = self.done;
+        if number >= self.settings.warmup {
+            for _ in 0..self.layers.len() {
+                self.agent.learn()?;
             }
         }
-        if best.as_ref().is_none_or(|(_, known)| found > *known) {
-            best = Some((choices.clone(), found));
+        let cost = self.table.of(self.space, &choices);
+        if self.best.as_ref().is_none_or(|(_, known)| accuracy > *known) {
+            self.best = Some((choices, accuracy));
         }
-        progress(&Episode {
+        self.done += 1;
+        Ok(Episode {
             number,
-            accuracy: found,
-            cost: table.of(space, &choices),
-            best: best.as_ref().map_or(found, |(_, known)| *known),
-        })?;
+            accuracy,
+            cost,
+            best: self.best.as_ref().map_or(accuracy, |(_, known)| *known),
+        })
     }
-    let first = || (vec![[0; 5]; space.blocks.len()], before);
-    Ok(best.unwrap_or_else(first))
+
+    /// The bits with the best accuracy of all episodes, and that accuracy.
+    pub fn best(&self) -> (Vec<Choice>, f64) {
+        let first = || (vec![[0; 5]; self.space.blocks.len()], self.before);
+        self.best.clone().unwrap_or_else(first)
+    }
+}
+
+/// All episodes of a search for bits; see [`Haq`]. `accuracy` tells that of bits, and `progress` hears of each episode.
+///
+/// # Errors
+/// A limit that no network meets, a device that fails, an error of `accuracy` or `progress`.
+pub fn haq(
+    device: impl Into<SharedDevice>,
+    of_space: (&Space, &CostTable),
+    limit: (f64, &str),
+    (settings, before): (&HaqSettings, f64),
+    accuracy: &mut dyn FnMut(&[Choice]) -> Result<f64>,
+    progress: &mut dyn FnMut(&Episode) -> Result<()>,
+) -> Result<(Vec<Choice>, f64)> {
+    let mut search = Haq::new(device, of_space, limit, (settings, before))?;
+    for _ in 0..settings.episodes {
+        let found = accuracy(search.propose()?)?;
+        progress(&search.judge(found)?)?;
+    }
+    Ok(search.best())
 }
 
 /// Lowers bits until a network keeps to the limit.

@@ -36,7 +36,7 @@ pub use cost::{CostKind, CostTable, Costs};
 pub use ddpg::{Agent, AgentSettings, Transition};
 pub use derive::derive;
 pub use gates::Gates;
-pub use haq::{Episode, HaqSettings, haq};
+pub use haq::{Episode, Haq, HaqSettings, haq};
 pub use knapsack::{Item, knapsack};
 pub use parts::parted;
 pub use reinforce::{Estimate, reinforce};

@@ -23,6 +23,14 @@ impl StateArray {
     pub fn ty(&self) -> Type {
         Type::new(self.data.dtype(), &self.shape)
     }
+
+    /// Writes the elements' bytes, little-endian.
+    ///
+    /// # Errors
+    /// The errors of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_le(self.data.host(), out)
+    }
 }
 
 /// Writes the elements' bytes, little-endian.

@@ -1,12 +1,9 @@
-//! The log of a condensation: distances as JSON lines, TensorBoard events, progress on stderr.
+//! What the log of a condensation says: distances as JSON lines and TensorBoard events, progress.
 
-use super::folder::CondensedFolder;
-use crate::training::progress::Progress;
+use crate::job::Log;
 use lessen_base::Result;
 use lessen_condense::{ImageUpdate, Preparation};
-use lessen_task::folder::events::Events;
-use lessen_task::folder::metrics::Metrics;
-use lessen_task::wording::show_duration;
+use lessen_task::wording::{report, show_duration};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -48,11 +45,8 @@ impl Distances {
     }
 }
 
-/// The log of a condensation.
-pub(super) struct Log {
-    metrics: Metrics,
-    events: Events,
-    progress: Progress,
+/// Writes lines about a condensation.
+pub(super) struct Lines {
     layers: Vec<String>,
     /// Updates of the images in an iteration.
     updates: usize,
@@ -72,38 +66,33 @@ struct Preparing {
     shown: Option<Instant>,
 }
 
-impl Log {
-    /// Opens the log of a condensation after `done` iterations. Lines about later ones are removed.
-    ///
-    /// # Errors
-    /// Files that cannot be read or written to.
-    pub(super) fn open(
-        folder: &CondensedFolder,
-        (done, iterations): (usize, Option<usize>),
-        (layers, updates): (&[String], usize),
-    ) -> Result<Log> {
-        let total = iterations.unwrap_or(0) * updates;
-        let unit = if updates == 1 { "iteration" } else { "update" };
-        Ok(Log {
-            metrics: Metrics::open(&folder.metrics(), done as u64)?,
-            events: Events::create(folder.root(), done as u64)?,
-            progress: Progress::new(unit, total as u64, (done * updates) as u64),
+impl Lines {
+    /// A writer of lines about a condensation with these layers, updates in an iteration, and iterations in all.
+    pub(super) fn new(layers: &[String], updates: usize, iterations: Option<usize>) -> Lines {
+        Lines {
             layers: layers.iter().map(|layer| short(layer).to_string()).collect(),
             updates,
             iterations,
             preparing: None,
-        })
+        }
+    }
+
+    /// What is counted, how many of it in all, and how many after `done` iterations.
+    pub(super) fn count(&self, done: usize) -> (&'static str, u64, u64) {
+        let unit = if self.updates == 1 { "iteration" } else { "update" };
+        let total = self.iterations.unwrap_or(0) * self.updates;
+        (unit, total as u64, (done * self.updates) as u64)
     }
 
     /// Sets the number of iterations.
-    pub(super) fn expect(&mut self, iterations: usize) {
+    pub(super) fn expect(&mut self, iterations: usize, log: &mut Log) {
         self.iterations = Some(iterations);
-        self.progress.expect(iterations.saturating_mul(self.updates) as u64);
+        log.progress.expect(iterations.saturating_mul(self.updates) as u64);
     }
 
     /// Sets an estimate of the number of iterations.
-    pub(super) fn expect_about(&mut self, iterations: usize) {
-        self.progress
+    pub(super) fn expect_about(&mut self, iterations: usize, log: &mut Log) {
+        log.progress
             .expect_about(iterations.saturating_mul(self.updates) as u64);
     }
 
@@ -129,14 +118,14 @@ impl Log {
                 format!("  {} left", show_duration(left))
             }
         };
-        self.progress.report(&format!(
+        report(&format!(
             "preparation {}/{}  loss {:.4}{left}",
             part.done, part.parts, part.loss
         ));
     }
 
     /// Shows an update of the images.
-    pub(super) fn update(&mut self, update: &ImageUpdate) {
+    pub(super) fn update(&self, update: &ImageUpdate, log: &mut Log) {
         let total: f32 = update.distances.iter().sum();
         let named = self.layers.iter().zip(&update.distances);
         let layers: Vec<String> = named
@@ -150,7 +139,7 @@ impl Log {
             _ => format!("iteration {}{of}  ", update.iteration + 1),
         };
         let done = update.iteration * self.updates + update.update + 1;
-        self.progress.step(
+        log.progress.step(
             done as u64,
             format!(
                 "{iteration}distance {} ({}{more})",
@@ -164,14 +153,19 @@ impl Log {
     ///
     /// # Errors
     /// Files that cannot be written to.
-    pub(super) fn iteration(&mut self, done: usize, distances: &Distances, time: Duration) -> Result<()> {
+    pub(super) fn iteration(
+        &self,
+        done: usize,
+        (distances, time): &(Distances, Duration),
+        log: &mut Log,
+    ) -> Result<()> {
         let layers: Map<String, Value> = self
             .layers
             .iter()
             .zip(distances.means())
             .map(|(layer, distance)| (layer.clone(), json!(distance)))
             .collect();
-        self.metrics.write(&json!({
+        log.metrics.write(&json!({
             "step": done,
             "distance": distances.total(),
             "distances": layers,
@@ -181,30 +175,7 @@ impl Log {
         let tags: Vec<String> = self.layers.iter().map(|layer| format!("distance/{layer}")).collect();
         let mut scalars = vec![("distance/all", distances.total())];
         scalars.extend(tags.iter().map(String::as_str).zip(distances.means()));
-        self.events.scalars(done as u64, &scalars)
-    }
-
-    /// Prints a line about the course, which stays above the progress bar.
-    pub(super) fn report(&self, text: &str) {
-        self.progress.report(text);
-    }
-
-    /// Prints a remark, also where progress is not shown.
-    pub(super) fn note(&self, text: &str) {
-        self.progress.note(text);
-    }
-
-    /// Waits until the metrics are on the disk.
-    ///
-    /// # Errors
-    /// A disk that fails.
-    pub(super) fn sync(&self) -> Result<()> {
-        self.metrics.sync()
-    }
-
-    /// Removes the progress bar.
-    pub(super) fn finish(&self) {
-        self.progress.finish();
+        log.events.scalars(done as u64, &scalars)
     }
 }
 

@@ -35,14 +35,13 @@ pub use crate::job::{PreparedSource, RecipeImages};
 use self::check::check_classes;
 use self::course::Course;
 use self::folder::WORK;
-use self::log::Log;
+use self::log::Lines;
+use self::pace::Pace;
 use self::planning::Job;
 use self::settings::{Iterations, check_network};
 use self::start::Start;
-use crate::job::{CHECKPOINT_MINUTES, Request};
+use crate::job::{Begin, CHECKPOINT_MINUTES, Driver, Job as _, Request};
 use crate::planning::memory_watch::MemoryWatch;
-use crate::training::checkpoint_clock::CheckpointClock;
-use crate::training::interrupt;
 use lessen_base::Result;
 use lessen_condense::{ImageSource, parameters};
 use lessen_nn::models::vision::VisionModel;
@@ -61,7 +60,7 @@ use std::time::Instant;
 pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let begun = Instant::now();
     let mut watch = MemoryWatch::begin();
-    let start = Start::of(request)?;
+    let mut start = Start::of(request)?;
     let images = RecipeImages::read(&start.config)?;
     let manifest = start.manifest(&images)?;
     let count = start.settings.per_class.saturating_mul(images.names.len());
@@ -87,10 +86,9 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         work: &folder.root().join(WORK),
     };
     let mut condensation = job.planned(start.config.run.budget, &mut watch, new_backend)?;
-    if let Some(checkpoint) = &start.checkpoint {
-        condensation.resume(checkpoint.done, &checkpoint.state)?;
+    if let Some(checkpoint) = &mut start.checkpoint {
+        condensation.resume(checkpoint.done, &checkpoint.take_weights())?;
     }
-    interrupt::listen()?;
     folder.remove_divergence()?;
     folder.write_settings(&settings)?;
     manifest.write(&folder.manifest_file())?;
@@ -99,33 +97,41 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     folder.remove_pictures(|done| done <= start.done() && pictures::is_kept(done))?;
     announce(&start, &manifest, &images, (&network, watch.account.total()))?;
     images.remarks.iter().for_each(|remark| tell(remark));
-    let layers = (condensation.layers(), condensation.settings().updates);
-    let log = Log::open(&folder, (start.done(), manifest.iterations), layers)?;
     let keys = CondenseKeys::of(&start.config.settings)?;
-    let minutes = keys.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES);
+    let updates = condensation.settings().updates;
+    let lines = Lines::new(condensation.layers(), updates, manifest.iterations);
+    let mut driver = Driver::begin(Begin {
+        root: folder.root(),
+        guard,
+        done: (start.done() as u64, start.checkpoint.is_some()),
+        minutes: keys.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES),
+        count: lines.count(start.done()),
+        watch,
+        time: (begun, before),
+    })?;
     let mut course = Course {
-        clock: CheckpointClock::new(minutes, start.checkpoint.is_some()),
-        iterations: start.iterations,
-        preprocessing: images.preprocessing(),
         condensation,
         folder,
-        guard,
         manifest,
-        log,
-        watch,
-        begun,
-        before,
-        unsaved: None,
+        pace: match start.iterations {
+            Iterations::Minutes(minutes) => Some(Pace::new(60.0 * minutes - before.seconds)),
+            Iterations::Count(_) => None,
+        },
+        preprocessing: images.preprocessing(),
+        lines,
+        newest: Default::default(),
+        found: None,
         is_far: false,
     };
-    let ending = course.run()?;
-    let spent = course.spent();
+    let ended = driver.go(&mut course)?;
+    driver.check_saved()?;
+    driver.measure(course.peak());
     Ok(Report {
         done: course.condensation.done(),
-        interrupted: ending.interrupted,
-        distances: ending.distances,
-        account: course.watch.account,
-        ..Report::new(start.out().to_path_buf(), &course.manifest, count, &spent)
+        interrupted: !ended,
+        distances: course.found,
+        account: driver.watch.account,
+        ..Report::new(start.out().to_path_buf(), &course.manifest, count, &driver.spent())
     })
 }
 

@@ -172,7 +172,8 @@ impl Start {
 
     /// Whether nothing is left to do, as the folder has the images of the last iteration.
     pub(super) fn has_ended(&self) -> bool {
-        let count = Some(self.iterations).filter(|_| self.folder.is_some());
+        // The manifest of a coreset that was stopped has all of its 0 iterations, too.
+        let count = Some(self.iterations).filter(|_| self.checkpoint.is_some());
         let is_saved = self.before.as_ref().is_some_and(|before| before.done == self.done());
         is_saved && count == Some(Iterations::Count(self.done()))
     }

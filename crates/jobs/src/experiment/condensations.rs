@@ -315,7 +315,7 @@ fn stage_of(settings: &Settings, root: &Path, stage: usize) -> Result<Request> {
         ),
     };
     if CondensedFolder::is_at(root) {
-        return Request::resume(CONDENSATION, root.to_path_buf(), None, up_to);
+        return Request::resume_job(CONDENSATION, root.to_path_buf(), None, up_to);
     }
     let mut settings = settings.clone();
     up_to(&mut settings)?;

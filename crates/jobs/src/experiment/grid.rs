@@ -287,7 +287,7 @@ pub(super) fn slug(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SCHEMA;
+    use crate::schema::SCHEMA;
 
     fn grid(text: &str) -> Result<Grid> {
         let document = Document::parse(text, "x.toml", None)?;

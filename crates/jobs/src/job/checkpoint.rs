@@ -3,10 +3,12 @@
 
 use crc32c::crc32c_append;
 use lessen_base::atomic::{write_file, write_folder};
+use lessen_base::watcher::{self, Event};
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, Type};
+use lessen_device::HostArray;
 use lessen_nn::checkpoint::{Entry, TensorFile, write_tensors};
 use lessen_nn::{Weight, Weights};
+use lessen_train::StateArray;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -27,33 +29,68 @@ struct Mark {
 }
 
 /// The state of a job after some of its iterations, epochs or tests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Checkpoint {
     /// Iterations done.
     pub done: usize,
-    /// All that the next iteration depends on beside its number.
-    pub state: Weights,
+    /// All that the next iteration depends on beside its number, ordered by name.
+    pub state: Vec<StateArray>,
 }
 
 impl Checkpoint {
-    /// Writes the folder of the checkpoint; the one before stays until this one is whole.
+    /// The checkpoint of weights after `done` iterations.
+    pub(crate) fn of(done: usize, weights: Weights) -> Checkpoint {
+        let array = |(name, weight): (String, Weight)| StateArray {
+            name,
+            shape: weight.shape,
+            data: HostArray::F32(weight.data),
+        };
+        Checkpoint {
+            done,
+            state: weights.into_iter().map(array).collect(),
+        }
+    }
+
+    /// With another array.
+    pub(crate) fn with(mut self, array: StateArray) -> Checkpoint {
+        self.state.push(array);
+        self.state.sort_by(|a, b| a.name.cmp(&b.name));
+        self
+    }
+
+    /// Takes the array of this name out of it.
+    pub(crate) fn take(&mut self, name: &str) -> Option<StateArray> {
+        let place = self.state.iter().position(|array| array.name == name)?;
+        Some(self.state.remove(place))
+    }
+
+    /// Takes all arrays of `f32` out of it.
+    pub(crate) fn take_weights(&mut self) -> Weights {
+        let mut weights = Weights::new();
+        for StateArray { name, shape, data } in std::mem::take(&mut self.state) {
+            match data {
+                HostArray::F32(data) => drop(weights.insert(name, Weight { shape, data })),
+                data => self.state.push(StateArray { name, shape, data }),
+            }
+        }
+        weights
+    }
+
+    /// Writes the folder of the checkpoint, and tells the watcher of it; the one before stays until this one is whole.
     ///
     /// # Errors
     /// A folder that cannot be written to, a full disk.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
-        let entries: Vec<Entry> = self
-            .state
-            .iter()
-            .map(|(name, weight)| Entry {
-                name: name.clone(),
-                ty: Type::new(DType::F32, &weight.shape),
-            })
-            .collect();
+        let entry = |array: &StateArray| Entry {
+            name: array.name.clone(),
+            ty: array.ty(),
+        };
+        let entries: Vec<Entry> = self.state.iter().map(entry).collect();
+        let mut arrays = self.state.iter();
         write_folder(dir, |aside| {
             let path = aside.join(STATE);
-            write_tensors(&path, &entries, |entry, out| {
-                let data = self.state.get(&entry.name).map_or(&[][..], |weight| &weight.data);
-                data.iter().try_for_each(|number| out.write_all(&number.to_le_bytes()))
+            write_tensors(&path, &entries, |_, out| {
+                arrays.next().map_or(Ok(()), |array| array.write(out))
             })?;
             let mark = Mark {
                 done: self.done,
@@ -62,7 +99,10 @@ impl Checkpoint {
             let text = serde_json::to_string(&mark);
             let text = text.map_err(|error| Error::internal(format!("the checkpoint cannot be written ({error})")))?;
             write_file(&aside.join(MARK), format!("{text}\n").as_bytes())
-        })
+        })?;
+        let step = self.done as u64;
+        watcher::tell(&Event::Checkpoint { step, folder: dir });
+        Ok(())
     }
 
     /// Reads the folder of a checkpoint; none where there is no such folder.
@@ -87,16 +127,18 @@ impl Checkpoint {
         }
         let mut file = TensorFile::open(&path)?;
         let entries: Vec<Entry> = file.entries().collect();
-        let mut state = Weights::new();
+        let mut state = Vec::with_capacity(entries.len());
         for Entry { name, ty } in entries {
-            let mut data = Vec::new();
+            let (count, mut done) = (ty.shape.iter().product(), 0);
+            let mut data = HostArray::zeros(ty.dtype, count).ok_or_else(|| wrong(format!("{name} is too large")))?;
             file.visit(&name, &mut |bytes| {
-                let numbers = bytes.chunks_exact(4).map(|four| [four[0], four[1], four[2], four[3]]);
-                data.extend(numbers.map(f32::from_le_bytes));
+                let part = HostArray::from_le_bytes(ty.dtype, bytes);
+                data.write(done, part.host());
+                done += part.len();
                 Ok(())
             })?;
             let shape = ty.shape.to_vec();
-            state.insert(name, Weight { shape, data });
+            state.push(StateArray { name, shape, data });
         }
         Ok(Some(Checkpoint { done: mark.done, state }))
     }
@@ -118,14 +160,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("checkpoint");
         assert_eq!(Checkpoint::read(&folder).unwrap(), None);
-        let weight = |shape: &[usize], data: &[f32]| Weight {
-            shape: shape.to_vec(),
-            data: data.to_vec(),
+        let array = |name: &str, data: HostArray| StateArray {
+            name: name.to_string(),
+            shape: vec![data.len()],
+            data,
         };
-        let state = Weights::from([
-            ("images".to_string(), weight(&[2, 2], &[1.5, -0.0, 3e38, 1e-40])),
-            ("momentum".to_string(), weight(&[1], &[0.1])),
-        ]);
+        let state = vec![
+            array("count", HostArray::U32(vec![7])),
+            array("images", HostArray::F32(vec![1.5, -0.0, 3e38, 1e-40])),
+            array(
+                "losses",
+                HostArray::F64(vec![0.1, -1.0 / 3.0, f64::MIN_POSITIVE, 1e300]),
+            ),
+            array("none", HostArray::F64(Vec::new())),
+        ];
         for done in [3, 4] {
             let checkpoint = Checkpoint {
                 done,

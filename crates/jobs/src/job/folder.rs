@@ -14,7 +14,7 @@ use crate::schema::SCHEMA;
 use lessen_base::atomic::{recover, unwritable, write_file};
 use lessen_base::{Error, Result};
 use lessen_task::folder::run_lock::RunLock;
-use lessen_task::folder::{NewFolderGuard, check_free};
+use lessen_task::folder::{NewFolderGuard, claim};
 use lessen_task::recipe::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,17 +35,9 @@ impl JobFolder {
     /// # Errors
     /// A folder that holds something, that cannot be created or written to, or that another process has locked.
     pub(crate) fn create(kind: JobKind, root: &Path) -> Result<(JobFolder, NewFolderGuard)> {
-        check_free(root)?;
-        let guard = NewFolderGuard::new(root);
-        fs::create_dir_all(root).map_err(|error| unwritable(root, &error))?;
-        // Another process may have begun here since the folder was looked at.
-        match RunLock::take(root).and_then(|lock| check_free(root).map(|()| lock)) {
-            Ok(lock) => Ok((JobFolder::of(kind, root, Some(lock)), guard)),
-            Err(error) => {
-                guard.keep();
-                Err(error)
-            }
-        }
+        let create = || fs::create_dir_all(root).map_err(|error| unwritable(root, &error));
+        let (lock, guard) = claim(root, create)?;
+        Ok((JobFolder::of(kind, root, Some(lock)), guard))
     }
 
     fn of(kind: JobKind, root: &Path, lock: Option<RunLock>) -> JobFolder {

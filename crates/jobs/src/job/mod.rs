@@ -1,16 +1,23 @@
-//! Jobs: long computations beside trainings, each with a folder of its own from which it resumes to the same bytes.
-//! [`condensing`](crate::condensing) and [`searching`](crate::searching) are jobs; here is what they share.
+//! Jobs: long computations, each with a folder of its own from which it resumes to the same bytes.
+//! [`training`](crate::training), [`condensing`](crate::condensing) and [`searching`](crate::searching) are jobs; here
+//! is what they share, and the driver that goes through them.
 
 mod checkpoint;
+mod clock;
+mod driver;
 mod folder;
 mod kind;
+mod log;
 mod origin;
 mod recipe_images;
 mod request;
 
 pub(crate) use self::checkpoint::Checkpoint;
+use self::clock::CheckpointClock;
+pub(crate) use self::driver::{Begin, Driver, Job, Unit, Unsaved};
 pub use self::folder::JobFolder;
 pub use self::kind::{CONDENSATION, JobKind, SEARCH};
+pub(crate) use self::log::Log;
 pub(crate) use self::origin::{check_origin, origin, reading_the_same};
 pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::request::Request;

@@ -1,17 +1,22 @@
 //! A job that is asked for.
 
 use super::{JobFolder, JobKind};
+use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
+use lessen_task::folder::Folder;
 use lessen_task::recipe::settings::Settings;
+use lessen_task::task::shared_data::SharedData;
 use std::path::PathBuf;
 
-/// A job that is asked for: its settings and its folder.
+/// A job that is asked for, a training or another one: its settings and its folder.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) settings: Settings,
     pub(crate) out: PathBuf,
     /// The settings of a job that is resumed, as they were.
     pub(crate) before: Option<Settings>,
+    /// Data that it shares with other runs.
+    pub(crate) shared: SharedData,
 }
 
 impl Request {
@@ -21,26 +26,48 @@ impl Request {
             settings,
             out,
             before: None,
+            shared: SharedData::default(),
         }
     }
 
-    /// Resumes the job in a folder with its own settings, over which `change` puts flags. It must have the recipe
-    /// called `recipe`, if it is given.
+    /// Resumes the run in a folder with its own settings, over which `change` puts flags. It must have the recipe called
+    /// `recipe`, if it is given.
+    ///
+    /// # Errors
+    /// A folder without a run, one of another recipe, the errors of `change`.
+    pub fn resume(
+        out: PathBuf,
+        recipe: Option<&str>,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<Request> {
+        let before = Folder::open(&out)?.settings()?.under(&SCHEMA)?;
+        Request::of_folder(("run", out, before), recipe, change)
+    }
+
+    /// Resumes the job of this kind in a folder, as [`Request::resume`] does with runs.
     ///
     /// # Errors
     /// A folder without such a job, one of another recipe, the errors of `change`.
-    pub fn resume(
+    pub fn resume_job(
         kind: JobKind,
         out: PathBuf,
         recipe: Option<&str>,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<Request> {
         let before = JobFolder::open(kind, &out)?.settings()?;
+        Request::of_folder((kind.noun, out, before), recipe, change)
+    }
+
+    /// The request for a folder with the settings `before`.
+    fn of_folder(
+        (noun, out, before): (&str, PathBuf, Settings),
+        recipe: Option<&str>,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<Request> {
         let own = before.text("run.recipe").unwrap_or_default();
         if let Some(recipe) = recipe.filter(|recipe| *recipe != own) {
             return Err(Error::user(format!(
-                "the {} {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder with --out",
-                kind.noun,
+                "the {noun} {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder with --out",
                 out.display()
             )));
         }
@@ -50,6 +77,15 @@ impl Request {
             settings,
             out,
             before: Some(before),
+            shared: SharedData::default(),
         })
+    }
+
+    /// The request on data that it shares with other runs.
+    pub(crate) fn on(self, shared: &SharedData) -> Request {
+        Request {
+            shared: shared.clone(),
+            ..self
+        }
     }
 }

@@ -8,6 +8,7 @@ mod course;
 mod curves;
 mod fixed;
 mod folder;
+mod frame;
 mod hardware;
 mod keys;
 mod manifest;
@@ -21,13 +22,12 @@ pub(crate) use self::folder::{ARCHITECTURE, CHOICES, REPORT};
 pub use self::keys::SearchKeys;
 pub use self::report::Report;
 
-use self::course::Course;
+use self::frame::Frame;
 use self::keys::SearchMethod;
 use self::start::Start;
 use crate::job::RecipeImages;
 use crate::job::Request;
 use crate::planning::memory_watch::MemoryWatch;
-use crate::training::interrupt;
 use lessen_base::Result;
 use lessen_data::images::ImageSource;
 use lessen_task::device::NewBackend;
@@ -61,17 +61,15 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
         folder.write_settings(&start.settings_of(&job, &images)?)?;
     }
     let [_, most] = job.table.range();
-    let mut course = Course {
+    let frame = Frame {
         job: &job,
         config: &start.config,
         images: &images,
         folder,
         guard,
         manifest,
-        watch: &mut watch,
-        begun,
-        before,
         minutes: start.checkpoint_minutes()?,
+        time: (begun, before),
     };
     say(&format!(
         "{}: search ({}) of {} blocks, {:.3e} networks of {} to {:.4} {} on {}, {} and {} to test, in {}",
@@ -94,12 +92,12 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
         100.0 * job.least_utilisation(&images)?,
         job.hardware.name()
     ));
-    interrupt::listen()?;
+    let of_process = (&mut watch, new_backend);
     let report = match job.method {
-        SearchMethod::Joint | SearchMethod::Architecture => course.search(start.checkpoint.as_ref(), new_backend)?,
-        SearchMethod::Allocation | SearchMethod::Haq => course.fixed(start.checkpoint, new_backend)?,
+        SearchMethod::Joint | SearchMethod::Architecture => course::search(frame, start.checkpoint, of_process)?,
+        SearchMethod::Allocation | SearchMethod::Haq => fixed::search(frame, start.checkpoint, of_process)?,
     };
-    let peak = course.watch.account.total();
+    let peak = watch.account.total();
     if peak > 0 {
         say(&format!("peak memory {}", show_size(peak)));
     }

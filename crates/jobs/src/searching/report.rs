@@ -80,6 +80,9 @@ impl Report {
 
     /// Some lines of text.
     pub fn to_text(&self) -> String {
+        if let Some(reached) = &self.interrupted {
+            return format!("{reached} in {}\n", show_duration(self.seconds));
+        }
         let (out, number) = (self.out.display(), |key: &str| self.numbers[key].as_f64());
         let figure = |key: &str| number(key).map_or("–".to_string(), |number| format!("{number:.4}"));
         let unit = self.numbers["unit"].as_str().unwrap_or("");

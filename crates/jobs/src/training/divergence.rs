@@ -3,7 +3,7 @@
 use super::Run;
 use lessen_base::Error;
 use lessen_task::folder::DIVERGED;
-use lessen_task::wording::name_of;
+use lessen_task::wording::{name_of, tell};
 use lessen_train::StepReport;
 
 impl Run {
@@ -16,7 +16,7 @@ impl Run {
             return self.diverged(report.step, &what);
         }
         if let Err(error) = self.folder.checkpoints().remove_bad(report.step - 1) {
-            self.log.note(&format!("warning: {error}"));
+            tell(&format!("warning: {error}"));
         }
         self.diverged(report.step - 1, &what)
     }
@@ -45,7 +45,7 @@ impl Run {
         let place = self.phase.task.config().place("train.lr");
         let sentence = format!("{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}");
         if let Err(error) = self.folder.write(DIVERGED, &format!("{sentence}\n")) {
-            self.log.note(&format!("warning: {error}"));
+            tell(&format!("warning: {error}"));
         }
         Error::user(sentence)
     }

@@ -3,6 +3,7 @@
 use super::Run;
 use super::report::{Outcome, Report};
 use super::unknown_tokens::UnknownTokens;
+use crate::job::Driver;
 use lessen_base::Result;
 use lessen_saved::cut_texts::CutTexts;
 use lessen_task::goal::Demonstrated;
@@ -35,7 +36,7 @@ impl Run {
     }
 
     /// The report of the run, interrupted or at its end.
-    pub(super) fn report(&self, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {
+    pub(super) fn report(&self, driver: &Driver, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {
         Report::new(&Outcome {
             recipe: &self.recipe,
             goal: self.phase.task.goal(),
@@ -50,11 +51,11 @@ impl Run {
                 .collect(),
             best: self.best.as_ref(),
             yields_best: self.yields_best(),
-            spent: self.spent(),
-            plans: self.watch.plans,
-            account: self.watch.account,
-            session: self.watch.peak(self.peak()),
-            resident: self.watch.resident(),
+            spent: driver.spent(),
+            plans: driver.watch.plans,
+            account: driver.watch.account,
+            session: driver.peak(),
+            resident: driver.watch.resident(),
             interrupted,
             stopped: self.stopped && self.phase.is_last,
         })

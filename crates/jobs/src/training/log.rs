@@ -1,81 +1,58 @@
-//! The log of a run: metrics as JSON lines, TensorBoard events, progress on stderr.
+//! What the log of a run says of its training phases.
 
 use super::phase_result::ENDED_EARLY;
-use super::progress::Progress;
+use crate::job::Log;
 use lessen_base::Result;
 use lessen_nn::statistics::histogram_edges;
-use lessen_task::folder::Folder;
-use lessen_task::folder::events::{Bins, Events};
-use lessen_task::folder::metrics::Metrics;
+use lessen_task::folder::events::Bins;
 use lessen_task::task::evaluation::Scores;
 use lessen_task::task::recording::RecordedSplit;
-use lessen_task::wording::in_phase;
+use lessen_task::wording::{in_phase, report};
 use lessen_train::{Peak, Statistics, StepReport};
 use serde_json::{Map, Value, json};
 
-/// The log of a run.
-pub(crate) struct Log {
-    metrics: Metrics,
-    events: Events,
-    progress: Progress,
-    phase: Option<String>,
+/// Writes lines about a training phase.
+pub(super) struct Lines<'a> {
+    log: &'a mut Log,
+    phase: Option<&'a str>,
 }
 
-impl Log {
-    /// Opens the log of a run after `done` of `total` steps. Lines about later steps are removed.
-    ///
-    /// # Errors
-    /// Files that cannot be read or written to.
-    pub(crate) fn open(folder: &Folder, done: u64, total: u64) -> Result<Log> {
-        Ok(Log {
-            metrics: Metrics::open(&folder.metrics(), done)?,
-            events: Events::create(folder.root(), done)?,
-            progress: Progress::new("step", total, done),
-            phase: None,
-        })
-    }
-
-    /// Sets the number of steps of the run, where a training phase ended early.
-    pub(crate) fn expect(&mut self, total: u64) {
-        self.progress.expect(total);
-    }
-
-    /// Begins a training phase: lines that follow have its name.
-    pub(crate) fn enter(&mut self, phase: Option<&str>) {
-        self.phase = phase.map(str::to_string);
+impl<'a> Lines<'a> {
+    /// A writer of lines about a training phase, which have its name.
+    pub(super) fn new(log: &'a mut Log, phase: Option<&'a str>) -> Lines<'a> {
+        Lines { log, phase }
     }
 
     /// Adds a line to the metrics.
     fn write(&mut self, mut line: Map<String, Value>) -> Result<()> {
-        if let Some(phase) = &self.phase {
+        if let Some(phase) = self.phase {
             line.insert("phase".into(), json!(phase));
         }
-        self.metrics.write(&line.into())
+        self.log.metrics.write(&line.into())
     }
 
     /// Logs a step with its numbers of examples and tokens, and the speed of the run in words.
     ///
     /// # Errors
     /// Files that cannot be written to.
-    pub(crate) fn step(&mut self, report: &StepReport, (examples, tokens): (usize, usize), speed: &str) -> Result<()> {
+    pub(super) fn step(&mut self, of: &StepReport, (examples, tokens): (usize, usize), speed: &str) -> Result<()> {
         let mut line = Map::new();
-        line.insert("step".into(), json!(report.step));
-        line.insert("loss".into(), json!(report.loss));
-        line.insert("lr".into(), json!(report.lr));
-        let mut scalars = vec![("train/loss", f64::from(report.loss)), ("train/lr", report.lr)];
-        if let Some(norm) = report.gradient_norm {
+        line.insert("step".into(), json!(of.step));
+        line.insert("loss".into(), json!(of.loss));
+        line.insert("lr".into(), json!(of.lr));
+        let mut scalars = vec![("train/loss", f64::from(of.loss)), ("train/lr", of.lr)];
+        if let Some(norm) = of.gradient_norm {
             line.insert("gradient_norm".into(), json!(norm));
             scalars.push(("train/gradient_norm", f64::from(norm)));
         }
-        line.insert("step_ms".into(), json!(report.time.as_secs_f64() * 1e3));
+        line.insert("step_ms".into(), json!(of.time.as_secs_f64() * 1e3));
         line.insert("examples".into(), json!(examples));
         line.insert("tokens".into(), json!(tokens));
         self.write(line)?;
-        self.events.scalars(report.step, &scalars)?;
-        let phase = self.phase.as_ref().map(|name| format!("{}  ", in_phase(name)));
+        self.log.events.scalars(of.step, &scalars)?;
+        let phase = self.phase.map(|name| format!("{}  ", in_phase(name)));
         let speed = format!("{}{speed}", phase.unwrap_or_default());
-        self.progress
-            .step(report.step, format!("loss {:.4}  {speed}", report.loss));
+        self.log.progress.step(of.step, format!("loss {:.4}  {speed}", of.loss));
         Ok(())
     }
 
@@ -83,24 +60,24 @@ impl Log {
     ///
     /// # Errors
     /// Files that cannot be written to.
-    pub(crate) fn evaluation(&mut self, step: u64, scores: &Scores, ends_early: bool) -> Result<()> {
+    pub(super) fn evaluation(&mut self, step: u64, scores: &Scores, ends_early: bool) -> Result<()> {
         let mut line = scores.to_json("dev");
         let tags: Vec<(String, f64)> = line
             .iter()
             .filter_map(|(name, value)| Some((name.replacen('_', "/", 1), value.as_f64()?)))
             .collect();
         let tags: Vec<(&str, f64)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        self.events.scalars(step, &tags)?;
+        self.log.events.scalars(step, &tags)?;
         line.insert("step".into(), json!(step));
         if ends_early {
             line.insert(ENDED_EARLY.into(), json!(true));
         }
         self.write(line)?;
-        let ends = match (ends_early, &self.phase) {
+        let ends = match (ends_early, self.phase) {
             (true, Some(name)) => format!("; {} ends, as no evaluation was better for long enough", in_phase(name)),
             _ => String::new(),
         };
-        self.report(&format!("step {step}: dev {}{ends}", scores.show()));
+        report(&format!("step {step}: dev {}{ends}", scores.show()));
         Ok(())
     }
 
@@ -109,21 +86,21 @@ impl Log {
     ///
     /// # Errors
     /// A file that cannot be written to.
-    pub(crate) fn memory(&mut self, step: u64, peak: Peak, resident: Option<usize>) -> Result<()> {
+    pub(super) fn memory(&mut self, step: u64, peak: Peak, resident: Option<usize>) -> Result<()> {
         let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
         let mut scalars = vec![
             ("memory/planned_mib", mib(peak.planned)),
             ("memory/measured_mib", mib(peak.measured)),
         ];
         scalars.extend(resident.map(|resident| ("memory/resident_mib", mib(resident))));
-        self.events.scalars(step, &scalars)
+        self.log.events.scalars(step, &scalars)
     }
 
     /// Logs statistics that were recorded on a batch of a split before a step.
     ///
     /// # Errors
     /// Files that cannot be written to.
-    pub(crate) fn statistics(&mut self, step: u64, split: RecordedSplit, statistics: &Statistics) -> Result<()> {
+    pub(super) fn statistics(&mut self, step: u64, split: RecordedSplit, statistics: &Statistics) -> Result<()> {
         let edges = histogram_edges();
         let named = |name: &str| format!("{}/{name}", split.prefix());
         let mut line = Map::new();
@@ -148,31 +125,8 @@ impl Log {
         }
         self.write(line)?;
         let scalars: Vec<(&str, f64)> = scalars.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        self.events.scalars(step, &scalars)?;
+        self.log.events.scalars(step, &scalars)?;
         let histograms: Vec<(&str, Bins<'_>)> = histograms.iter().map(|(name, bins)| (name.as_str(), *bins)).collect();
-        self.events.histograms(step, &histograms)
-    }
-
-    /// Prints a line about the course of the run, which stays above the progress bar.
-    pub(crate) fn report(&self, text: &str) {
-        self.progress.report(text);
-    }
-
-    /// Prints a remark, also where progress is not shown.
-    pub(crate) fn note(&self, text: &str) {
-        self.progress.note(text);
-    }
-
-    /// Waits until the metrics are on the disk.
-    ///
-    /// # Errors
-    /// A disk that fails.
-    pub(crate) fn sync(&self) -> Result<()> {
-        self.metrics.sync()
-    }
-
-    /// Removes the progress bar.
-    pub(crate) fn finish(&self) {
-        self.progress.finish();
+        self.log.events.histograms(step, &histograms)
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of a job's steps, of which its watcher is told.
 
 use lessen_base::watcher::{self, Event, Watcher};
-use lessen_task::wording::{report, tell};
+use lessen_task::wording::report;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,11 +58,6 @@ impl Progress {
     /// Tells a line about the course of the run.
     pub fn report(&self, text: &str) {
         report(text);
-    }
-
-    /// Tells a remark, also where progress is not shown.
-    pub fn note(&self, text: &str) {
-        tell(text);
     }
 
     /// Ends the count.

@@ -1,6 +1,7 @@
 //! Recording of statistics while a run is under way.
 
 use super::Run;
+use crate::job::Log;
 use lessen_base::Result;
 use lessen_data::Batch;
 use lessen_nn::BatchShape;
@@ -16,7 +17,7 @@ pub(super) type Recordings = HashMap<(RecordedSplit, BatchShape), Function>;
 ///
 /// # Errors
 /// Data that does not fit the model; files that cannot be written to.
-pub(super) fn record(run: &mut Run, batch: &Batch) -> Result<()> {
+pub(super) fn record(run: &mut Run, batch: &Batch, log: &mut Log) -> Result<()> {
     let task = &run.phase.task;
     let (step, keys) = (run.trainer.done() + 1, &task.config().record);
     if !keys.is_due(step, run.phase.end()) {
@@ -42,7 +43,7 @@ pub(super) fn record(run: &mut Run, batch: &Batch) -> Result<()> {
             }
         };
         let statistics = run.trainer.record(function, &inputs_of(batch))?;
-        run.log.statistics(step, split, &statistics)?;
+        run.lines(log).statistics(step, split, &statistics)?;
     }
     Ok(())
 }

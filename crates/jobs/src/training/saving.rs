@@ -4,12 +4,11 @@ use super::Run;
 use lessen_base::Result;
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_task::folder::manifest::{BEST, Best, Manifest, STATE, Waiting, write_best};
-use lessen_task::folder::spent::Spent;
 use lessen_task::task::evaluation::Scores;
 use lessen_task::task::model;
+use lessen_task::wording::tell;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 impl Run {
     /// Saves the model as the best one, if its scores are the best. Where saving fails, the best model stays the one
@@ -25,7 +24,7 @@ impl Run {
             };
             match self.save_model(&self.folder.best(), Some(&best)) {
                 Ok(()) => self.best = Some(best),
-                Err(error) => self.log.note(&format!(
+                Err(error) => tell(&format!(
                     "warning: the best model, that after step {step}, is not saved: {error}"
                 )),
             }
@@ -50,33 +49,14 @@ impl Run {
         self.waiting = Some(waiting);
     }
 
-    /// Saves a checkpoint. Where saving fails, training goes on; the run ends with the error unless a later checkpoint
-    /// is saved.
-    pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
-        let broken = self.trainer.broken_parameter()?.map(str::to_string);
-        if let Some(name) = broken {
-            return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
-        }
-        let begun = Instant::now();
-        self.unsaved = self.save_checkpoint(step).err();
-        self.clock.tried(begun.elapsed());
-        if let Some(error) = &self.unsaved {
-            let newest = self.folder.checkpoints().newest().ok().and_then(|newest| newest.whole);
-            let newest = newest.map_or("there is none".to_string(), |(path, _)| {
-                format!("{} is the last good one", path.display())
-            });
-            self.log.note(&format!(
-                "warning: the checkpoint after step {step} is not saved, training goes on: {error}; {newest}"
-            ));
-        }
-        Ok(())
-    }
-
-    fn save_checkpoint(&mut self, step: u64) -> Result<()> {
-        self.log.sync()?;
+    /// Saves a checkpoint.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to, a full disk.
+    pub(super) fn save_checkpoint(&mut self) -> Result<()> {
         let train = &self.phase.task.config().train;
         let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
-        let mut manifest = Manifest::new(step, self.phase.steps.total, self.data);
+        let mut manifest = Manifest::new(self.trainer.done(), self.phase.steps.total, self.data);
         manifest.phase = self.phase.mark();
         manifest.inputs = self.inputs.clone();
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
@@ -84,20 +64,6 @@ impl Run {
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
             model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
-        })?;
-        self.spent().write(&self.folder.sessions())
-    }
-
-    /// Time and memory of all sessions of the run up to now.
-    pub(super) fn spent(&self) -> Spent {
-        self.timing.spent(self.watch.peak(self.peak()), self.watch.resident())
-    }
-
-    /// The error of the newest checkpoint, if it could not be saved.
-    pub(super) fn check_saved(&self) -> Result<()> {
-        let done = self.trainer.done();
-        self.unsaved.clone().map_or(Ok(()), |error| {
-            Err(error.at(format!("the last checkpoint, after step {done}, is not saved")))
         })
     }
 

@@ -2,7 +2,7 @@
 //! is to have more steps.
 
 use super::report::Report;
-use super::request::Request;
+use crate::job::Request;
 use crate::planning::steps::Steps;
 use lessen_base::{Error, Result};
 use lessen_nn::LrScheduleKind;

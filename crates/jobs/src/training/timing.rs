@@ -1,53 +1,22 @@
 //! Times of steps, and rates of examples and tokens.
 
-use lessen_task::folder::spent::Spent;
 use lessen_task::goal::Goal;
-use lessen_train::Peak;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The times of a session of a run.
-#[derive(Clone, Debug)]
+/// The times of the steps of a session.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Timing {
-    start: Instant,
-    /// Time and memory of the sessions before, and the time of compiling in this one.
-    before: Spent,
     seconds: f64,
     examples: usize,
     tokens: usize,
 }
 
 impl Timing {
-    /// Starts the clock after compiling, which took `compile`, in a run with earlier sessions that took `before`.
-    pub(crate) fn new(compile: Duration, before: Spent) -> Timing {
-        Timing {
-            start: Instant::now(),
-            before: Spent {
-                sessions: before.sessions + 1,
-                compile_seconds: before.compile_seconds + compile.as_secs_f64(),
-                ..before
-            },
-            seconds: 0.0,
-            examples: 0,
-            tokens: 0,
-        }
-    }
-
     /// Counts a step.
     pub(crate) fn step(&mut self, time: Duration, examples: usize, tokens: usize) {
         self.seconds += time.as_secs_f64();
         self.examples += examples;
         self.tokens += tokens;
-    }
-
-    /// Time and memory of the run up to now, given this session's peak and highest resident size.
-    pub(crate) fn spent(&self, peak: Peak, resident: Option<usize>) -> Spent {
-        Spent {
-            seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),
-            planned: self.before.planned.max(peak.planned),
-            measured: self.before.measured.max(peak.measured),
-            resident: self.before.resident.max(resident),
-            ..self.before
-        }
     }
 
     /// Tokens (for language models) or examples per second of training, with the name of the unit.
@@ -100,34 +69,12 @@ mod tests {
             (median(vec![30.0, 10.0, 20.0]), median(vec![40.0, 10.0, 30.0, 20.0])),
             (20.0, 25.0)
         );
-        let before = Spent {
-            sessions: 2,
-            seconds: 100.0,
-            compile_seconds: 1.0,
-            ..Spent::default()
-        };
-        let mut timing = Timing::new(Duration::from_secs(3), before);
+        let mut timing = Timing::default();
         for milliseconds in [10, 30, 20, 40] {
             timing.step(Duration::from_millis(milliseconds), 5, 50);
         }
         let (unit, rate) = timing.rate(&NextToken);
         assert!(unit == "tokens_per_s" && (rate - 2000.0).abs() < 1e-6);
         assert_eq!(timing.speed(&Sum), "200 examples/s");
-        let peak = Peak {
-            planned: 7,
-            measured: 6,
-        };
-        let spent = timing.spent(peak, Some(8));
-        assert_eq!(
-            (
-                spent.sessions,
-                spent.compile_seconds,
-                spent.planned,
-                spent.measured,
-                spent.resident
-            ),
-            (3, 4.0, 7, 6, Some(8))
-        );
-        assert!(spent.seconds >= 100.0);
     }
 }

@@ -78,7 +78,7 @@ pub fn request(
                 kind.noun
             ))
         })?;
-        return Request::resume(kind, found, name.as_deref(), apply);
+        return Request::resume_job(kind, found, name.as_deref(), apply);
     }
     let mut settings = named.ok_or_else(|| Error::internal("a recipe is required"))?;
     apply(&mut settings)?;

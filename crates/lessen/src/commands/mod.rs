@@ -17,6 +17,7 @@ mod eval;
 mod experiment;
 mod export;
 mod generate;
+mod job_end;
 mod job_request;
 mod lines;
 mod man;

@@ -2,9 +2,8 @@
 
 use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
+use crate::commands::job_end::{Stopped, end};
 use crate::commands::job_request::{budget, count, path, request, text};
-use crate::terminal::INTERRUPTED;
-use crate::{say, tell};
 use clap::Args;
 use lessen_base::Result;
 use lessen_base::word::Word;
@@ -63,19 +62,12 @@ impl Search {
     /// Searches; the exit code.
     pub fn run(self) -> Result<u8> {
         let report = search(&self.request()?, &|| self.device.open())?;
-        if let Some(reached) = &report.interrupted {
-            let out = report.out.display();
-            tell(&format!(
-                "stopped after {reached}; go on with `lessen search --resume --out {out}`"
-            ));
-            return Ok(INTERRUPTED);
-        }
-        say(&if self.json {
-            format!("{}\n", report.to_json())
-        } else {
-            report.to_text()
-        })?;
-        Ok(0)
+        let stopped = report.interrupted.clone().map(|reached| Stopped {
+            after: Some(reached),
+            command: "search",
+            out: &report.out,
+        });
+        end(self.json, (&report.to_json(), report.to_text()), stopped)
     }
 
     fn request(&self) -> Result<Request> {

@@ -2,9 +2,9 @@
 
 use super::candidates;
 use super::device_args::DeviceArgs;
+use super::job_end::{Stopped, end};
 use super::recipe_args::RecipeArgs;
-use crate::terminal::INTERRUPTED;
-use crate::{say, tell};
+use crate::tell;
 use clap::Args;
 use lessen_base::{Error, Result};
 use lessen_jobs::SCHEMA;
@@ -61,20 +61,12 @@ impl Train {
         }
         let request = self.request()?;
         let report = train(&request, &|| self.device.open())?;
-        if self.json {
-            say(&format!("{}\n", report.to_json()))?;
-        } else {
-            say(&report.to_text())?;
-        }
-        if report.interrupted {
-            let out = report.out.display();
-            tell(&format!(
-                "stopped after step {}; go on with `lessen train --resume --out {out}`",
-                report.steps
-            ));
-            return Ok(INTERRUPTED);
-        }
-        Ok(0)
+        let stopped = report.interrupted.then(|| Stopped {
+            after: Some(format!("step {}", report.steps)),
+            command: "train",
+            out: &report.out,
+        });
+        end(self.json, (&report.to_json(), report.to_text()), stopped)
     }
 
     /// The folder of a training on one's own data without a recipe; none of other trainings.
@@ -119,16 +111,12 @@ impl Train {
             over: &|settings, part| self.over.apply_where(settings, self.steps, &|key| part.takes(key)),
         };
         let report = choose(&request, &|| self.device.open())?;
-        if report.interrupted {
-            let out = report.out.display();
-            tell(&format!("stopped; go on with `lessen train --resume --out {out}`"));
-        }
-        if self.json {
-            say(&format!("{}\n", report.to_json()))?;
-        } else {
-            say(&report.to_text())?;
-        }
-        Ok(if report.interrupted { INTERRUPTED } else { 0 })
+        let stopped = report.interrupted.then(|| Stopped {
+            after: None,
+            command: "train",
+            out: &report.out,
+        });
+        end(self.json, (&report.to_json(), report.to_text()), stopped)
     }
 
     fn request(&self) -> Result<Request> {

@@ -29,6 +29,7 @@ mod glue;
 mod gpt_neox;
 mod images;
 mod install;
+mod jobs;
 mod lengths;
 mod llama;
 mod masked;

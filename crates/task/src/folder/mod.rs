@@ -33,7 +33,7 @@ pub mod spent;
 mod which_model;
 
 use self::checkpoints::{Checkpoints, remove_atomically};
-pub use self::new_folder::{NewFolderGuard, check_free};
+pub use self::new_folder::{NewFolderGuard, check_free, claim};
 use self::pictures::PICTURES;
 use self::run_lock::RunLock;
 pub use self::which_model::WhichModel;
@@ -80,18 +80,9 @@ impl Folder {
     /// As [`Folder::check_free`], and a folder that cannot be created or written to, or that another process has
     /// locked.
     pub fn create(root: &Path) -> Result<(Folder, NewFolderGuard)> {
-        check_free(root)?;
-        let guard = NewFolderGuard::new(root);
         let folder = Folder::unlocked(root);
-        folder.check_writable()?;
-        // Another process may have begun a run here since the folder was looked at.
-        match RunLock::take(root).and_then(|lock| check_free(root).map(|()| lock)) {
-            Ok(lock) => Ok((folder.locked(lock), guard)),
-            Err(error) => {
-                guard.keep();
-                Err(error)
-            }
-        }
+        let (lock, guard) = claim(root, || folder.check_writable())?;
+        Ok((folder.locked(lock), guard))
     }
 
     fn unlocked(root: &Path) -> Folder {

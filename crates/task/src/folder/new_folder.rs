@@ -1,7 +1,7 @@
 //! The folder of a new run until its first step: checks of the folder, and its removal where the run fails at once.
 
 use super::CHECKPOINTS;
-use super::run_lock::LOCK;
+use super::run_lock::{LOCK, RunLock};
 use lessen_base::atomic::{ASIDE, check_link};
 use lessen_base::{Error, Result};
 use std::fs;
@@ -32,6 +32,24 @@ pub fn check_free(root: &Path) -> Result<()> {
             )))
         }
         _ => Ok(()),
+    }
+}
+
+/// Claims a folder for a new run: `create` creates it, and it is locked. Dropping the guard removes it again.
+///
+/// # Errors
+/// As [`check_free`] and `create`, and a folder that another process has locked.
+pub fn claim(root: &Path, create: impl FnOnce() -> Result<()>) -> Result<(RunLock, NewFolderGuard)> {
+    check_free(root)?;
+    let guard = NewFolderGuard::new(root);
+    create()?;
+    // Another process may have begun a run here since the folder was looked at.
+    match RunLock::take(root).and_then(|lock| check_free(root).map(|()| lock)) {
+        Ok(lock) => Ok((lock, guard)),
+        Err(error) => {
+            guard.keep();
+            Err(error)
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::job::Checkpoint;
 use lessen_base::Result;
-use lessen_nn::{Weight, Weights};
+use lessen_device::HostArray;
+use lessen_nn::Weights;
+use lessen_train::StateArray;
 use std::path::Path;
 
 /// The name of the numbers among the states of a checkpoint.
@@ -20,14 +22,15 @@ pub(super) struct Kept {
 
 impl Kept {
     /// What a checkpoint has.
-    pub(super) fn of(checkpoint: Checkpoint) -> Kept {
-        let mut network = checkpoint.state;
-        let numbers = network
-            .remove(NUMBERS)
-            .map_or(Vec::new(), |words| of_words(&words.data));
+    pub(super) fn of(mut checkpoint: Checkpoint) -> Kept {
+        let numbers = match checkpoint.take(NUMBERS).map(|array| array.data) {
+            Some(HostArray::F64(numbers)) => numbers,
+            Some(HostArray::F32(words)) => of_words(&words),
+            _ => Vec::new(),
+        };
         Kept {
             epochs: checkpoint.done - numbers.len().min(checkpoint.done),
-            network,
+            network: checkpoint.take_weights(),
             numbers,
         }
     }
@@ -42,33 +45,20 @@ impl Kept {
     /// # Errors
     /// A folder that cannot be written to.
     pub(super) fn write(&mut self, dir: &Path) -> Result<()> {
-        let mut state = std::mem::take(&mut self.network);
-        let numbers = Weight {
-            shape: vec![self.numbers.len(), 4],
-            data: words_of(&self.numbers),
+        let numbers = StateArray {
+            name: NUMBERS.to_string(),
+            shape: vec![self.numbers.len()],
+            data: HostArray::F64(self.numbers.clone()),
         };
-        state.insert(NUMBERS.to_string(), numbers);
-        let checkpoint = Checkpoint {
-            done: self.done(),
-            state,
-        };
+        let network = std::mem::take(&mut self.network);
+        let mut checkpoint = Checkpoint::of(self.done(), network).with(numbers);
         let written = checkpoint.write(dir);
-        self.network = checkpoint.state;
-        self.network.remove(NUMBERS);
+        self.network = checkpoint.take_weights();
         written
     }
 }
 
-/// Each number as four words of 16 bits: a checkpoint has `f32`, and resuming needs every bit.
-fn words_of(numbers: &[f64]) -> Vec<f32> {
-    let word = |number: &f64, place: u32| f32::from((number.to_bits() >> (16 * place)) as u16);
-    numbers
-        .iter()
-        .flat_map(|number| (0..4).map(move |place| word(number, place)))
-        .collect()
-}
-
-/// The numbers of [`words_of`].
+/// The numbers of words of 16 bits, four each, as checkpoints of earlier versions have them.
 fn of_words(words: &[f32]) -> Vec<f64> {
     let bits = |own: &[f32]| (own.iter().rev()).fold(0_u64, |bits, word| (bits << 16) | *word as u64);
     words.chunks_exact(4).map(|own| f64::from_bits(bits(own))).collect()
@@ -77,6 +67,16 @@ fn of_words(words: &[f32]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lessen_nn::Weight;
+
+    /// Each number as four words of 16 bits.
+    fn words_of(numbers: &[f64]) -> Vec<f32> {
+        let word = |number: &f64, place: u32| f32::from((number.to_bits() >> (16 * place)) as u16);
+        numbers
+            .iter()
+            .flat_map(|number| (0..4).map(move |place| word(number, place)))
+            .collect()
+    }
 
     #[test]
     fn numbers_come_back_to_the_bit() {
@@ -96,10 +96,20 @@ mod tests {
         let folder = dir.path().join("checkpoint");
         kept.write(&folder).unwrap();
         assert_eq!(kept.network, network);
-        let back = Kept::of(Checkpoint::read(&folder).unwrap().unwrap());
-        assert_eq!(
-            (back.network, back.epochs, back.numbers),
-            (network, 3, numbers.to_vec())
-        );
+        let mut read = Checkpoint::read(&folder).unwrap().unwrap();
+        let of_this_version = Kept::of(read.clone());
+        let numbers_of_now = read.take(NUMBERS).unwrap();
+        assert_eq!(numbers_of_now.data, HostArray::F64(numbers.to_vec()));
+        let before = read.with(StateArray {
+            shape: vec![numbers.len(), 4],
+            data: HostArray::F32(words_of(&numbers)),
+            ..numbers_of_now
+        });
+        for back in [of_this_version, Kept::of(before)] {
+            assert_eq!(
+                (back.network, back.epochs, back.numbers),
+                (network.clone(), 3, numbers.to_vec())
+            );
+        }
     }
 }

@@ -2,9 +2,8 @@
 
 use crate::commands::candidates;
 use crate::commands::device_args::DeviceArgs;
+use crate::commands::job_end::{Stopped, end};
 use crate::commands::job_request::{budget, count, path, request, text};
-use crate::terminal::INTERRUPTED;
-use crate::{say, tell};
 use clap::Args;
 use lessen_base::Result;
 use lessen_base::word::Word;
@@ -62,20 +61,12 @@ impl Make {
     /// Condenses; the exit code.
     pub fn run(self) -> Result<u8> {
         let report = condense(&self.request()?, &|| self.device.open())?;
-        if self.json {
-            say(&format!("{}\n", report.to_json()))?;
-        } else {
-            say(&report.to_text())?;
-        }
-        if report.interrupted {
-            let out = report.out.display();
-            tell(&format!(
-                "stopped after iteration {}; go on with `lessen condense --resume --out {out}`",
-                report.done
-            ));
-            return Ok(INTERRUPTED);
-        }
-        Ok(0)
+        let stopped = report.interrupted.then(|| Stopped {
+            after: Some(format!("iteration {}", report.done)),
+            command: "condense",
+            out: &report.out,
+        });
+        end(self.json, (&report.to_json(), report.to_text()), stopped)
     }
 
     fn request(&self) -> Result<Request> {
