@@ -157,7 +157,7 @@ mod tests {
                 .unwrap()
                 .to_toml()
         );
-        assert_eq!(CondenseKeys::of(&read).unwrap().minutes, Some(3.0));
+        assert_eq!(read.section::<CondenseKeys>().unwrap().minutes, Some(3.0));
         assert_eq!(
             kept("[search]\nepochs = 0\n").unwrap_err().to_string(),
             "my.toml line 2: search.epochs must be a whole number, at least 1, not 0"

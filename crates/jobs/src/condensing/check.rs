@@ -7,7 +7,6 @@ use crate::schema::check_flags;
 use lessen_base::{Error, Result};
 use lessen_condense::ImageSource;
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::wording::counted;
 
@@ -33,7 +32,7 @@ pub(crate) fn check(settings: &Settings, read: &mut ReadImages) -> Result<(Confi
     check_network(&config, &network, images.train.shape())?;
     check_classes(&config, &images, own.per_class)?;
     *read = Some((named, images));
-    let count = match iterations(&CondenseKeys::of(&config.settings)?, &own) {
+    let count = match iterations(&config.settings.section::<CondenseKeys>()?, &own) {
         Iterations::Count(count) => Some(count),
         Iterations::Minutes(_) => None,
     };

@@ -14,7 +14,6 @@ use lessen_data::images::Preprocessing;
 use lessen_nn::models::vision::{Network as NamedNetwork, VisionModel};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::wording::{counted, tell};
 use lessen_train::Peak;
@@ -185,7 +184,7 @@ pub(crate) fn evaluate_whole(
 
 /// The network of a condensation by its name, with the sizes that keys gave it.
 fn network_in_words(config: &Config, name: String) -> Result<String> {
-    let keys = CondenseKeys::of(&config.settings)?;
+    let keys = config.settings.section::<CondenseKeys>()?;
     let sizes = [("width", keys.width), ("depth", keys.depth)];
     let sizes = sizes.map(|(what, size)| size.map(|size| format!("{what} {size}")));
     let sizes: Vec<String> = sizes.into_iter().flatten().collect();

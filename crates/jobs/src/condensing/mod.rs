@@ -47,7 +47,6 @@ use lessen_condense::{ImageSource, parameters};
 use lessen_nn::models::vision::VisionModel;
 use lessen_task::device::NewBackend;
 use lessen_task::folder::spent::Spent;
-use lessen_task::recipe::keys::Section;
 use lessen_task::wording::{counted, report, show_duration, tell};
 use lessen_train::show_size;
 use std::time::Instant;
@@ -97,7 +96,7 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     folder.remove_pictures(|done| done <= start.done() && pictures::is_kept(done))?;
     announce(&start, &manifest, &images, (&network, watch.account.total()))?;
     images.remarks.iter().for_each(|remark| tell(remark));
-    let keys = CondenseKeys::of(&start.config.settings)?;
+    let keys = start.config.settings.section::<CondenseKeys>()?;
     let updates = condensation.settings().updates;
     let lines = Lines::new(condensation.layers(), updates, manifest.iterations);
     let mut driver = Driver::begin(Begin {

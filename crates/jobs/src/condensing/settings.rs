@@ -7,7 +7,6 @@ use lessen_base::{Error, Result};
 use lessen_condense::{Method, Objective, Settings as Condensation, Strategy, Trajectories};
 use lessen_nn::models::vision::{ConvNet, Network, VisionModel};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 
 /// The network whose gradients are matched where a recipe names none.
@@ -43,7 +42,7 @@ const PER_CLASS: usize = 1;
 /// # Errors
 /// A number that makes no sense, a key that has no part in the method.
 pub(crate) fn condensation(config: &Config) -> Result<Condensation> {
-    let keys = CondenseKeys::of(&config.settings)?;
+    let keys = config.settings.section::<CondenseKeys>()?;
     let per_class = keys.per_class.unwrap_or(PER_CLASS);
     let method = keys.method.unwrap_or(METHOD);
     let own = Condensation::published(method, per_class)?;
@@ -125,7 +124,7 @@ fn reader(objective: Objective) -> &'static str {
 /// # Errors
 /// A method that makes no sense.
 pub(crate) fn without_unread(settings: &Settings, may_go: &dyn Fn(&str) -> bool) -> Result<Settings> {
-    let keys = CondenseKeys::of(&Config::new(settings.clone())?.settings)?;
+    let keys = Config::new(settings.clone())?.settings.section::<CondenseKeys>()?;
     let own = Condensation::published(keys.method.unwrap_or(METHOD), keys.per_class.unwrap_or(PER_CLASS))?;
     let mut found = settings.clone();
     for key in unread::<CondenseKeys>(reader(own.objective)).filter(|key| may_go(key.name)) {
@@ -148,7 +147,7 @@ pub(crate) fn iterations(keys: &CondenseKeys, settings: &Condensation) -> Iterat
 /// # Errors
 /// Sizes for a network that has its own.
 pub fn network(config: &Config, classes: usize) -> Result<VisionModel> {
-    let keys = CondenseKeys::of(&config.settings)?;
+    let keys = config.settings.section::<CondenseKeys>()?;
     let network = keys.network.or_else(|| Network::of(NETWORK));
     let network = network.ok_or_else(|| Error::internal("the default network has no name"))?;
     if network.name() == NETWORK {
@@ -176,7 +175,9 @@ pub fn network(config: &Config, classes: usize) -> Result<VisionModel> {
 /// # Errors
 /// Images that are too small for it.
 pub(super) fn check_network(config: &Config, network: &VisionModel, shape: [usize; 3]) -> Result<()> {
-    let name = CondenseKeys::of(&config.settings)?
+    let name = config
+        .settings
+        .section::<CondenseKeys>()?
         .network
         .map_or(NETWORK, Network::name);
     let read = network.parameters(shape).map(|_| ());
@@ -185,7 +186,7 @@ pub(super) fn check_network(config: &Config, network: &VisionModel, shape: [usiz
 
 /// The settings of a condensation as keys and values in words, which a folder keeps and a resumed run compares.
 pub(crate) fn resolved(config: &Config, settings: &Condensation) -> Result<Vec<(&'static str, String)>> {
-    let keys = CondenseKeys::of(&config.settings)?;
+    let keys = config.settings.section::<CondenseKeys>()?;
     let network = keys.network.map_or(NETWORK, Network::name);
     let (convnet, is_convnet) = (ConvNet::new(1), network == NETWORK);
     let or = |given: Option<String>, word: &str| given.unwrap_or(word.to_string());

@@ -12,7 +12,6 @@ use lessen_base::{Error, Result};
 use lessen_condense::{Objective, Settings as Condensation};
 use lessen_task::folder::{NewFolderGuard, check_free};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::wording::{counted, report};
@@ -55,7 +54,7 @@ impl Start {
         let config = Config::new(request.settings.clone().with_absolute_paths())?;
         let settings = condensation(&config)?;
         let mut start = Start {
-            iterations: iterations(&CondenseKeys::of(&config.settings)?, &settings),
+            iterations: iterations(&config.settings.section::<CondenseKeys>()?, &settings),
             settings,
             config,
             out: request.out.clone(),

@@ -18,7 +18,6 @@ use lessen_base::{Error, Result};
 use lessen_condense::TrainingSettings;
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
 use lessen_task::wording::tell;
@@ -272,7 +271,7 @@ impl Evaluation {
 
     /// A training on a whole split in words.
     fn name_of_whole(&self, config: &Config, epochs: usize) -> Result<String> {
-        let keys = CondenseKeys::of(&config.settings)?;
+        let keys = config.settings.section::<CondenseKeys>()?;
         let network = keys.network.map_or("convnet-3", |network| network.name());
         let sizes = [("width", keys.width), ("depth", keys.depth)];
         let sizes = sizes

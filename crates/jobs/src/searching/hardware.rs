@@ -5,7 +5,6 @@ use lessen_base::{Error, Result};
 use lessen_hardware::bitfusion::{Accelerator, BitFusion, GroupMapping};
 use lessen_hardware::{BitSerial, CostModel};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use std::path::Path;
 
 /// The accelerator where a recipe names none.
@@ -27,7 +26,7 @@ pub(super) struct Candidate {
 /// A name that is none, and no file; an accelerator file with a mistake; a mapping of groups that is none, or where the
 /// hardware has one of its own.
 pub(super) fn candidates(config: &Config) -> Result<Vec<Candidate>> {
-    let keys = SearchKeys::of(&config.settings)?;
+    let keys = config.settings.section::<SearchKeys>()?;
     let name = keys.accelerator.as_deref().unwrap_or(ACCELERATOR);
     let groups = keys.depthwise.as_deref().map(GroupMapping::parse).transpose();
     let groups = groups.map_err(|error| error.at(config.place(MAPPING)))?;

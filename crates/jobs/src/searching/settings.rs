@@ -12,7 +12,6 @@ use lessen_hardware::bitfusion::GroupMapping;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_search::{BlockSpace, Choice, CostKind, CostTable, Costs, HaqSettings, Settings, Space};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use std::fs;
 
 /// Rows of images up to which the space is that for CIFAR, where a recipe names none.
@@ -26,7 +25,7 @@ const COST_BATCH: usize = 16;
 /// # Errors
 /// A value that a key does not take.
 pub(super) fn reached(config: &Config, done: usize) -> Result<String> {
-    let keys = SearchKeys::of(&config.settings)?;
+    let keys = config.settings.section::<SearchKeys>()?;
     let epochs = keys.epochs.unwrap_or(Settings::default().epochs);
     Ok(match keys.method {
         Some(SearchMethod::Allocation) if done > epochs => format!("test {}", done - epochs),
@@ -85,7 +84,7 @@ impl Job {
 /// Keys that do not go together, a description of a network that cannot be read, bits that the hardware does not have,
 /// a limit that no network meets.
 pub(super) fn job(config: &Config, images: &RecipeImages, candidates: Vec<Candidate>) -> Result<Job> {
-    let keys = SearchKeys::of(&config.settings)?;
+    let keys = config.settings.section::<SearchKeys>()?;
     let method = keys.method.unwrap_or(SearchMethod::Joint);
     check_read::<SearchKeys>(config, reader(method), ("search.method", method))?;
     let (shape, classes) = (images.train.shape(), images.train.classes());
@@ -230,7 +229,7 @@ fn reader(method: SearchMethod) -> &'static str {
 
 /// The space of the keys, with all bits.
 fn space(config: &Config, is_small: bool) -> Result<Space> {
-    let keys = SearchKeys::of(&config.settings)?;
+    let keys = config.settings.section::<SearchKeys>()?;
     let mut space = match (keys.width, keys.depth) {
         (None, None) => Space::published(is_small),
         (width, depth) => Space::scaled(is_small, width.unwrap_or(1.0), depth.unwrap_or(usize::MAX)),
@@ -250,7 +249,7 @@ fn space(config: &Config, is_small: bool) -> Result<Space> {
 
 /// The network whose bits are searched: that of the file, or else MobileNetV2.
 fn network(config: &Config, is_small: bool) -> Result<MixedArchitecture> {
-    match &SearchKeys::of(&config.settings)?.architecture {
+    match &config.settings.section::<SearchKeys>()?.architecture {
         None => Ok(MixedArchitecture::mobilenet_v2(8, 1.0, if is_small { 2 } else { 0 })),
         Some(path) => {
             let text = fs::read_to_string(path).map_err(|error| {

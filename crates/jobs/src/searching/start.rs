@@ -12,7 +12,6 @@ use lessen_base::Result;
 use lessen_hardware::bitfusion::GroupMapping;
 use lessen_task::folder::{NewFolderGuard, check_free};
 use lessen_task::recipe::config::Config;
-use lessen_task::recipe::keys::Section;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::wording::report;
@@ -151,7 +150,7 @@ impl Start {
     /// # Errors
     /// A value that a key does not take.
     pub(super) fn checkpoint_minutes(&self) -> Result<f64> {
-        let keys = SearchKeys::of(&self.config.settings)?;
+        let keys = self.config.settings.section::<SearchKeys>()?;
         Ok(keys.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES))
     }
 }

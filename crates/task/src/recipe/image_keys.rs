@@ -86,11 +86,13 @@ impl ImageKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::keys::Section;
     use crate::recipe::settings::Settings;
 
     fn keys(text: &str) -> ImageKeys {
-        ImageKeys::of(&Settings::parse(text, "mine.toml").unwrap()).unwrap()
+        Settings::parse(text, "mine.toml")
+            .unwrap()
+            .section::<ImageKeys>()
+            .unwrap()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::checks::check;
 use super::config::Config;
-use super::keys::{DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKeys, RecordKeys, RunKeys, Section, TrainKeys};
+use super::keys::{DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKeys, RecordKeys, RunKeys, TrainKeys};
 use super::optimizer;
 use super::settings::Settings;
 use lessen_base::Result;
@@ -13,18 +13,18 @@ impl Config {
     /// # Errors
     /// Settings that do not go together.
     pub fn of(settings: Settings, phase: Option<&str>) -> Result<Config> {
-        let train = TrainKeys::of(&settings)?;
-        let optimizer = OptimizerKeys::of(&settings)?;
+        let train = settings.section::<TrainKeys>()?;
+        let optimizer = settings.section::<OptimizerKeys>()?;
         let config = Config {
             phase: phase.map(str::to_string),
-            run: RunKeys::of(&settings)?,
-            model: ModelKeys::of(&settings)?,
-            data: DataKeys::of(&settings)?,
-            image: ImageKeys::of(&settings)?,
+            run: settings.section::<RunKeys>()?,
+            model: settings.section::<ModelKeys>()?,
+            data: settings.section::<DataKeys>()?,
+            image: settings.section::<ImageKeys>()?,
             optimizer: optimizer::config(&optimizer, train.weight_decay),
             train,
-            lora: LoraKeys::of(&settings)?,
-            record: RecordKeys::of(&settings)?,
+            lora: settings.section::<LoraKeys>()?,
+            record: settings.section::<RecordKeys>()?,
             placement: optimizer.placement,
             is_whole: false,
             spares_training: false,

@@ -4,7 +4,7 @@
 //! [training phases](super::phases), each a list of changes to the settings of the phase before.
 
 use super::document::{Document, leaves};
-use super::keys::{CORE, Schema};
+use super::keys::{CORE, Schema, Section};
 use super::optimizer;
 use super::phase_tables::{self, Phase};
 use super::value::{Origin, SettingValue, ValueKind, Values, fit, parse_value};
@@ -23,7 +23,29 @@ pub struct Settings {
     pub(crate) phases: Vec<Phase>,
 }
 
+impl Schema {
+    /// The settings of a recipe's text, over the defaults. `file` names it in messages.
+    ///
+    /// # Errors
+    /// A text that is no TOML, an unknown key, a value that the key does not take.
+    pub fn parse(&'static self, text: &str, file: &str) -> Result<Settings> {
+        Settings::of(self, &Document::parse(text, file, None)?)
+    }
+}
+
 impl Settings {
+    /// The values of a section.
+    ///
+    /// # Errors
+    /// A value that is missing or not taken.
+    pub fn section<S: Section>(&self) -> Result<S> {
+        S::read(&|name| self.get(name)).map_err(|name| {
+            let key = S::KEYS.iter().find(|key| key.name == name);
+            let expected = key.map_or("a value".to_string(), |key| key.kind.expected());
+            Error::user(format!("{}: {name} must be {expected}", self.origin(name)))
+        })
+    }
+
     /// The settings of a run's recipe; see [`Schema::parse`].
     ///
     /// # Errors

@@ -1,11 +1,8 @@
 //! Schemas: the sections of keys that settings may have.
 
 use super::Key;
-use crate::recipe::document::Document;
 use crate::recipe::names;
-use crate::recipe::settings::Settings;
 use crate::recipe::value::{Origin, Values};
-use lessen_base::Result;
 use std::collections::BTreeMap;
 
 /// The keys that settings may have.
@@ -61,13 +58,5 @@ impl Schema {
         let mut kept: Vec<(&str, usize)> = kept.into_iter().collect();
         kept.sort_by_key(|(name, line)| (name.split('.').next(), *line));
         known.chain(kept.into_iter().map(|(name, _)| name)).collect()
-    }
-
-    /// The settings of a recipe's text, over the defaults. `file` names it in messages.
-    ///
-    /// # Errors
-    /// A text that is no TOML, an unknown key, a value that the key does not take.
-    pub fn parse(&'static self, text: &str, file: &str) -> Result<Settings> {
-        Settings::of(self, &Document::parse(text, file, None)?)
     }
 }

@@ -1,8 +1,6 @@
 //! Sections of keys: each is a structure whose declaration is the table of its keys.
 
-use crate::recipe::settings::Settings;
 use crate::recipe::value::{SettingValue, ValueKind};
-use lessen_base::{Error, Result};
 
 /// A key that recipes and `--set` may give.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,18 +34,6 @@ pub trait Section: Sized {
     /// # Errors
     /// The name of the key whose value is missing or not taken.
     fn read<'a>(get: &dyn Fn(&str) -> Option<&'a SettingValue>) -> std::result::Result<Self, &'static str>;
-
-    /// Reads their values from settings.
-    ///
-    /// # Errors
-    /// A value that is missing or not taken.
-    fn of(settings: &Settings) -> Result<Self> {
-        Self::read(&|name| settings.get(name)).map_err(|name| {
-            let key = Self::KEYS.iter().find(|key| key.name == name);
-            let expected = key.map_or("a value".to_string(), |key| key.kind.expected());
-            Error::user(format!("{}: {name} must be {expected}", settings.origin(name)))
-        })
-    }
 }
 
 /// Declares sections: for each a structure that is a [`Section`](crate::recipe::keys::Section). A key has a name, the
