@@ -13,9 +13,9 @@ pub trait Word: Copy + 'static {
     fn from_word(word: &str) -> Option<Self>;
 }
 
-/// Implements [`Word`](crate::word::Word) for an enumeration from the list of its variants and their words; the compiler
-/// refuses a list without some variant. With what a variant is, such as `"level of gradients"`, it implements parsing
-/// and printing, too; in front of a declaration it makes the enumeration.
+/// Implements [`Word`](crate::word::Word) for an enumeration from the list of its variants and their words; the
+/// compiler refuses a list without some variant. With what a variant is, such as `"level of gradients"`, it implements
+/// parsing and printing, too; in front of a declaration it makes the enumeration.
 #[macro_export]
 macro_rules! words {
     ($name:ident { $($variant:ident $(($($inner:tt)*))? = $word:literal,)* }) => {

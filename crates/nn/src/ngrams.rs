@@ -5,8 +5,8 @@
 //! section of 2^16 (Knuth's multiplicative hashing), and odd: pairs of frequent tokens, whose ids are small, rarely
 //! meet.
 //!
-//! Of a pair of texts it can say, too, which tokens both have: the similarity of two texts is linear in the share of these
-//! tokens, and not in the tokens of each text.
+//! Of a pair of texts it can say, too, which tokens both have: the similarity of two texts is linear in the share of
+//! these tokens, and not in the tokens of each text.
 
 use lessen_graph::{DType, Tensor};
 
@@ -56,10 +56,10 @@ impl Ngrams {
 /// without tokens. `U` is `NAME.words.weight`, `[vocab, classes]`, and `V`, where there are buckets,
 /// `NAME.pairs.weight`, `[buckets, classes]`; both are zeros at first.
 ///
-/// With [`Ngrams::shared`] the first sum has the terms `S[t_i]` of the tokens `t_i` that both texts of a pair have, each
-/// as often as it occurs, and the logits `s · k / m` are added, where `k` of the `m` tokens are such. `S` is
-/// `NAME.shared.weight`, `[vocab, classes]`, and `s` is `NAME.share.weight`, `[1, classes]`; both are zeros at first. The
-/// data input `types`, shaped as the tokens, is 1 in the second text and 0 elsewhere.
+/// With [`Ngrams::shared`] the first sum has the terms `S[t_i]` of the tokens `t_i` that both texts of a pair have,
+/// each as often as it occurs, and the logits `s · k / m` are added, where `k` of the `m` tokens are such. `S` is
+/// `NAME.shared.weight`, `[vocab, classes]`, and `s` is `NAME.share.weight`, `[1, classes]`; both are zeros at first.
+/// The data input `types`, shaped as the tokens, is 1 in the second text and 0 elsewhere.
 ///
 /// # Panics
 /// If [`Ngrams::takes_buckets`] refuses the number of buckets, or it is a batch of images.
@@ -109,11 +109,11 @@ pub fn ngrams<'g>(cx: &Context<'g>, name: &str, tokens: Tensor<'g>, batch: Batch
     }
 }
 
-/// 1 where a token is in both texts of its pair and 0 elsewhere, shaped as `tokens` and as `real`, which is 1 where tokens
-/// are real.
+/// 1 where a token is in both texts of its pair and 0 elsewhere, shaped as `tokens` and as `real`, which is 1 where
+/// tokens are real.
 ///
-/// A token and the number of its text are one code. Padded pairs compare codes with each other, as many as the square of
-/// the length; without padding, codes are counted in a table of all codes of each pair.
+/// A token and the number of its text are one code. Padded pairs compare codes with each other, as many as the square
+/// of the length; without padding, codes are counted in a table of all codes of each pair.
 #[track_caller]
 fn in_both<'g>(cx: &Context<'g>, tokens: Tensor<'g>, real: Tensor<'g>, batch: BatchShape, vocab: usize) -> Tensor<'g> {
     let types = batch.ids(cx, "types");

@@ -11,8 +11,8 @@
 //! - [`folder`] is the folder of a run; [`input_files`] tells whether the files that it names are still the same.
 //! - [`generation_config`] reads how a model's folder wants texts to be generated.
 //!
-//! Every mistake of a user is an [`Error::User`](lessen_base::Error::User) of one sentence that names the setting or file,
-//! the place and the remedy.
+//! Every mistake of a user is an [`Error::User`](lessen_base::Error::User) of one sentence that names the setting or
+//! file, the place and the remedy.
 #![forbid(unsafe_code)]
 
 pub mod device;

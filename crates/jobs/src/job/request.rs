@@ -30,8 +30,8 @@ impl Request {
         }
     }
 
-    /// Resumes the run in a folder with its own settings, over which `change` puts flags. It must have the recipe called
-    /// `recipe`, if it is given.
+    /// Resumes the run in a folder with its own settings, over which `change` puts flags. It must have the recipe
+    /// called `recipe`, if it is given.
     ///
     /// # Errors
     /// A folder without a run, one of another recipe, the errors of `change`.

@@ -68,7 +68,8 @@ impl Job for Steps<'_> {
         Ok(())
     }
 
-    /// Trains one step: on the batches that it accumulates, fewer at the end of the last epoch. It is not stopped midway.
+    /// Trains one step: on the batches that it accumulates, fewer at the end of the last epoch. It is not stopped
+    /// midway.
     fn advance(&mut self, unit: &mut Unit<'_>) -> Result<()> {
         let run = &mut *self.run;
         let made = run.phase.next_batches(run.trainer.done(), &mut self.batches)?;

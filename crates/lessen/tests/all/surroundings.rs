@@ -1,5 +1,5 @@
-//! Crates below the command neither print nor read the terminal or the environment, install no handler of signals and do
-//! not end the process, but for the places that `docs/design.md` lists.
+//! Crates below the command neither print nor read the terminal or the environment, install no handler of signals and
+//! do not end the process, but for the places that `docs/design.md` lists.
 
 use std::collections::BTreeSet;
 use std::fs;

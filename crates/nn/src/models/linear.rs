@@ -121,8 +121,8 @@ impl LessenLinear {
     pub const MODEL_TYPE: &str = "lessen-linear";
 
     /// Logits of the classes, `f32[B, classes]`: those of [`ngrams`] and the bias `classifier.bias`. Declares `tokens`
-    /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token); of pairs with shared tokens also
-    /// `types` (`i32[B, T]`).
+    /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token); of pairs with shared tokens
+    /// also `types` (`i32[B, T]`).
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;

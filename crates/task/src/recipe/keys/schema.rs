@@ -40,8 +40,8 @@ impl Schema {
             .is_some_and(|(section, _)| self.kept.contains(&section))
     }
 
-    /// The names of the values in these maps: keys in their order, then those in sections that are kept, in the order of
-    /// their lines.
+    /// The names of the values in these maps: keys in their order, then those in sections that are kept, in the order
+    /// of their lines.
     pub(crate) fn names<'a>(&self, maps: &[&'a Values]) -> Vec<&'a str> {
         let known = self.keys().filter_map(|key| {
             let mut found = maps.iter().filter_map(|values| values.get_key_value(key.name));

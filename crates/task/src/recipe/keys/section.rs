@@ -37,8 +37,8 @@ pub trait Section: Sized {
 }
 
 /// Declares sections: for each a structure that is a [`Section`](crate::recipe::keys::Section). A key has a name, the
-/// type of its field, its [`KeyType`](crate::recipe::keys::KeyType), its readers where not all read it, its default, and
-/// its meaning. The field of a key without default is an `Option`.
+/// type of its field, its [`KeyType`](crate::recipe::keys::KeyType), its readers where not all read it, its default,
+/// and its meaning. The field of a key without default is an `Option`.
 #[macro_export]
 macro_rules! settings {
     ($($(#[$doc:meta])* $section:ident: $keys:ident {
