@@ -1,9 +1,8 @@
 //! What saved models answer.
 //!
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it for predictions;
-//! [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype, [`onnx_export`] as an
-//! ONNX
-//!   file, [`quantization`] with integer weights, and [`norm_conversion`] with other norms.
+//!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype, [`onnx_export`] as an
+//!   ONNX file, [`quantization`] with integer weights, and [`norm_conversion`] with other norms.
 //! - [`chat`] makes prompts of messages by the chat template of a model; [`continuation`] continues texts.
 //! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
 //!   sentence-transformers.
