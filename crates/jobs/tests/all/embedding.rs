@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/embeddings")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../saved/tests/fixtures/embeddings")
 }
 
 fn read(path: &Path) -> Value {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn model() -> String {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.join("../jobs/tests/fixtures/embeddings/mean-normalize")
+    own.join("../saved/tests/fixtures/embeddings/mean-normalize")
         .display()
         .to_string()
 }

@@ -67,7 +67,7 @@ fn a_search_finds_the_line_itself_first() {
         "the dog came home\n\nit was a long day\nthe cat sat on the mat\na fire\n",
     )
     .unwrap();
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/tests/fixtures/embeddings/mean-normalize");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../saved/tests/fixtures/embeddings/mean-normalize");
     let text = printed("search", &[&model, &file, Path::new("the cat sat on the mat")]);
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.starts_with("1.000 the cat sat on the mat\n"), "{text}");
@@ -123,7 +123,7 @@ fn a_client_asks_a_server_for_classes_vectors_and_texts() {
         "{refused:?}"
     );
 
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/tests/fixtures/embeddings/mean-normalize");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../saved/tests/fixtures/embeddings/mean-normalize");
     let (_server, url) = Served::start(&model);
     let found = ask(&url, &["embed", "the cat sat", "the dog came home", "the cat sat"]);
     let lines: Vec<&str> = found.lines().collect();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Starts a server with a key in the variable; the process, and its address.
 fn start(dir: &std::path::Path, args: &[&str]) -> (Child, String) {
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../run/tests/fixtures/embeddings/cls");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../saved/tests/fixtures/embeddings/cls");
     let mut command = command(dir, &[&["serve", model, "--port", "0", "--json"][..], args].concat());
     command.env("LESSEN_API_KEY", "of-the-variable");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::thread;
 
 fn folder(name: &str) -> PathBuf {
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../run/tests/fixtures/embeddings");
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../saved/tests/fixtures/embeddings");
     PathBuf::from(fixtures).join(name)
 }
 

@@ -125,7 +125,7 @@ fn of_chats_and_of_their_messages() {
 
 #[test]
 fn of_embeddings_and_predictions() {
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../run/tests/fixtures/embeddings");
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../saved/tests/fixtures/embeddings");
     let server = Server::start_with(&PathBuf::from(fixtures).join("cls"), 0, true, |_| {});
     let plain = json!({ "input": "the cat" });
     let fields = ["model", "encoding_format", "dimensions", "user"];

@@ -49,7 +49,7 @@ fn predictions_that_are_no_numbers_are_failures_of_the_server() {
 #[test]
 fn vectors_that_are_no_numbers_are_failures_of_the_server() {
     for name in ["mean-normalize", "max-dense"] {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../run/tests/fixtures/embeddings");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../saved/tests/fixtures/embeddings");
         let server = Server::start_with(&poisoned(&Path::new(folder).join(name)), 0, true, |_| {});
         let refused = |path: &str, body: serde_json::Value, field: &str| {
             let message = server.post(path, &body.to_string()).refusal(500, field);
