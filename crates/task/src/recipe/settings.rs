@@ -112,7 +112,7 @@ impl Settings {
         for leaf in found {
             let value = leaf
                 .value
-                .map(|value| self.from_folder(&leaf.name, value, document.folder()))
+                .map(|value| self.value_in_folder(&leaf.name, value, document.folder()))
                 .transpose()?;
             set(
                 (self.schema, &mut self.values),
@@ -285,7 +285,7 @@ impl Settings {
     ///
     /// # Errors
     /// A path that is no text.
-    fn from_folder(&self, name: &str, value: SettingValue, folder: Option<&Path>) -> Result<SettingValue> {
+    fn value_in_folder(&self, name: &str, value: SettingValue, folder: Option<&Path>) -> Result<SettingValue> {
         let Some((folder, ValueKind::Path(words))) = folder.zip(self.schema.find(name).ok().map(|key| key.kind)) else {
             return Ok(value);
         };
