@@ -31,32 +31,6 @@ pub(super) fn verdict(guess: &Entry, entries: &[Entry], best: usize) -> Vec<Stri
     all
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::choosing::scoreboard::of_answers;
-    use lessen_saved::saved_run::judged::{Judged, Known};
-
-    #[test]
-    fn a_pretrained_model_is_advised_only_where_none_was_tried() {
-        // Three of four answers are right.
-        let judged = |example: usize| Judged {
-            example,
-            logits: vec![1.0, 0.0],
-            known: Known::Class(usize::from(example % 4 == 0)),
-        };
-        let answers: Vec<Judged> = (0..400).map(judged).collect();
-        let entry = of_answers("linear", &answers);
-        let of = |can_start| advice(&entry, &entry, true, can_start).concat();
-        assert!(of(true).contains("--init"), "{}", of(true));
-        assert!(
-            !of(false).contains("--init") && of(false).contains("--minutes"),
-            "{}",
-            of(false)
-        );
-    }
-}
-
 /// How the best model compares with the other one.
 fn compared(best: &Entry, other: &Entry) -> String {
     let show = |entry: &Entry| entry.first().map_or(String::new(), Scored::show);
@@ -102,4 +76,30 @@ pub(super) fn advice(guess: &Entry, best: &Entry, is_linear: bool, can_start: bo
         all.push("what would help most: more rows, or more --minutes".to_string());
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choosing::scoreboard::of_answers;
+    use lessen_saved::saved_run::judged::{Judged, Known};
+
+    #[test]
+    fn a_pretrained_model_is_advised_only_where_none_was_tried() {
+        // Three of four answers are right.
+        let judged = |example: usize| Judged {
+            example,
+            logits: vec![1.0, 0.0],
+            known: Known::Class(usize::from(example.is_multiple_of(4))),
+        };
+        let answers: Vec<Judged> = (0..400).map(judged).collect();
+        let entry = of_answers("linear", &answers);
+        let of = |can_start| advice(&entry, &entry, true, can_start).concat();
+        assert!(of(true).contains("--init"), "{}", of(true));
+        assert!(
+            !of(false).contains("--init") && of(false).contains("--minutes"),
+            "{}",
+            of(false)
+        );
+    }
 }

@@ -45,7 +45,7 @@ enum Way<'a> {
     /// Exactly, by tests of these bits.
     Tests(Vec<BlockBits>),
     /// By episodes of an agent.
-    Episodes(Haq<'a>),
+    Episodes(Box<Haq<'a>>),
 }
 
 /// Trains the network and chooses its bits.
@@ -227,7 +227,7 @@ impl Bits<'_, '_> {
                 haq.judge(*accuracy)?;
             }
             log.progress = Progress::new("episode", tests, known);
-            Way::Episodes(haq)
+            Way::Episodes(Box::new(haq))
         } else {
             log.progress = Progress::new("test", tests, known);
             Way::Tests(self.network.tests(&job.space.blocks[0].bits[0]))
