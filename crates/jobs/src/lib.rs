@@ -5,7 +5,7 @@
 //!   Their folders, requests and checkpoints are those of [`job`].
 //! - [`experiment`] trains the runs of a grid and writes a page with the results.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
-//!   [`planning`].
+//!   `planning`.
 //! - [`energy`] models the layers of a model on an accelerator.
 //! - [`report`] makes a page of the folders of runs.
 //!

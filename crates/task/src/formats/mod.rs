@@ -1,5 +1,5 @@
 //! Formats of data. A format is a file of this folder and a line of
-//! [`data_formats`](crate::recipe::keys::data_formats): it says which settings it takes, reads the data and makes
+//! `data_formats`: it says which settings it takes, reads the data and makes
 //! batches of it.
 
 mod adder;

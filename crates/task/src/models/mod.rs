@@ -1,5 +1,5 @@
 //! Families of models from scratch. A family is a file of this folder and a line of
-//! [`transformers`](crate::recipe::keys::transformers): it says what its models learn, which keys they take, and makes
+//! `transformers`: it says what its models learn, which keys they take, and makes
 //! a model of the recipe's sizes.
 
 mod bert;
