@@ -5,9 +5,8 @@ use crate::planning::account::Account;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::session_account::BesideSession;
-use crate::training::interrupt;
 use crate::training::progress::Progress;
-use lessen_base::{Error, Result, allocated};
+use lessen_base::{Error, Result, allocated, watcher};
 use lessen_condense::{
     Accuracy, Divergence, Evaluated, ImageSource, Learner, Network, TrainingSettings, evaluate_each,
 };
@@ -139,7 +138,7 @@ fn shown(
     let mut progress = Progress::new("epoch", all, 0);
     let mut done = 0;
     let judged = evaluate_each(learner, (sets, test), count, &mut |event| {
-        if interrupt::asked() {
+        if watcher::current().stops() {
             return Err(Error::user("the evaluation was stopped; it begins anew"));
         }
         match event {

@@ -12,9 +12,8 @@ use crate::condensing::{
 };
 use crate::job::{CONDENSATION, Request};
 use crate::schema::is_read;
-use crate::training::interrupt;
 use lessen_base::atomic::write_file;
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, watcher};
 use lessen_condense::TrainingSettings;
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::config::Config;
@@ -204,7 +203,7 @@ impl Evaluation {
             let begun = Instant::now();
             let request = self.request(root, seed_of(settings), config.run.budget);
             let found = match evaluate_condensed(&request, new_backend) {
-                Err(_) if interrupt::asked() => return Ok(true),
+                Err(_) if watcher::current().stops() => return Ok(true),
                 found => found?,
             };
             let networks = found.networks.into_iter().map(|network| network.networks);

@@ -39,8 +39,8 @@ use self::reader::Reader;
 use self::results::State;
 use crate::condensing::without_unread;
 use crate::schema::SCHEMA;
-use crate::training::{Request, interrupt, train};
-use lessen_base::{Error, Result};
+use crate::training::{Request, train};
+use lessen_base::{Error, Result, watcher};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::BUILT_IN;
 use lessen_task::recipe::document::Document;
@@ -314,7 +314,7 @@ impl Experiment {
                 continue;
             }
             let title = self.grid.title(run.point, run.seed);
-            if interrupt::asked() {
+            if watcher::current().stops() {
                 return Ok(self.stopped(&title));
             }
             report(&format!(

@@ -2,8 +2,7 @@
 
 use super::{CheckpointClock, Log};
 use crate::planning::memory_watch::MemoryWatch;
-use crate::training::interrupt;
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, watcher};
 use lessen_task::folder::NewFolderGuard;
 use lessen_task::folder::spent::Spent;
 use lessen_task::wording::tell;
@@ -106,7 +105,7 @@ impl Unit<'_> {
     /// # Errors
     /// A stop was asked for; the driver then undoes the unit.
     pub(crate) fn part(&mut self) -> Result<()> {
-        self.is_stopped = interrupt::asked();
+        self.is_stopped = watcher::current().stops();
         match self.is_stopped {
             true => Err(Error::internal("a unit is stopped")),
             false => Ok(()),
@@ -156,7 +155,7 @@ impl Driver {
     /// # Errors
     /// Wishes to stop that cannot be received, files that cannot be read or written to.
     pub(crate) fn begin(begin: Begin<'_>) -> Result<Driver> {
-        interrupt::listen()?;
+        watcher::current().can_stop()?;
         let ((done, has_one), (begun, before)) = (begin.done, begin.time);
         Ok(Driver {
             log: Log::open(begin.root, done, begin.count)?,
@@ -198,7 +197,7 @@ impl Driver {
             drop(before);
             self.keep();
             job.record(self)?;
-            let stops = interrupt::asked() && !(job.is_over() && job.is_last());
+            let stops = watcher::current().stops() && !(job.is_over() && job.is_last());
             is_saved = stops || job.is_due() || self.clock.is_due();
             if is_saved {
                 self.save(job)?;

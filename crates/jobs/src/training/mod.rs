@@ -4,7 +4,6 @@ mod announcement;
 mod course;
 mod divergence;
 mod ending;
-pub mod interrupt;
 mod log;
 mod phase_result;
 mod prepared_phase;
