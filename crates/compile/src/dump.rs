@@ -120,7 +120,7 @@ fn write_memory(out: &mut String, plan: &Plan) -> fmt::Result {
     for (at, v) in values {
         let ty = plan.graph.ty(v);
         let (first, last) = plan.lifetimes[v.index()].expect("values of the arena have lifetimes");
-        let (name, _) = crate::report::describe(&plan.graph, v);
+        let (name, _) = crate::value_name::describe(&plan.graph, v);
         writeln!(
             out,
             "  {at}..{} %{}: {ty} in steps {first}..={last}: {name}",

@@ -48,6 +48,7 @@ mod state;
 mod storage;
 mod target;
 mod usage;
+mod value_name;
 
 pub use compiler::{compile, floor_bytes};
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::offsets::aligned;
 use crate::plan::Plan;
 use crate::planned::Storage;
-use crate::report::describe;
+use crate::value_name::describe;
 
 /// The contents of the arena in one plan step, in bytes, each buffer with its alignment.
 #[derive(Clone, Debug, PartialEq, Eq)]

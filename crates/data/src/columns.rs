@@ -5,7 +5,7 @@ use std::path::Path;
 use lessen_base::{Error, Result};
 
 use crate::files::quoted;
-use crate::held_out::HeldOutBy;
+use crate::held_out_by::HeldOutBy;
 
 /// The columns of labelled texts, as people name them. A number stands for a column of a CSV or TSV file without header
 /// line, counted from 1.

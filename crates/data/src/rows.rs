@@ -11,7 +11,7 @@ use lessen_base::{Error, Result};
 use crate::columns::{Columns, LabelAt};
 use crate::csv_rows::csv_rows;
 use crate::files::{PARQUET, empty, is_parquet, quoted, read_text};
-use crate::glue::GlueTask;
+use crate::glue_task::GlueTask;
 use crate::json_object::{self, Object};
 use crate::lines::Lines;
 use crate::parquet_rows::{names_of_classes, parquet_rows};

@@ -1,9 +1,9 @@
 //! Rows without a label, which are left out.
 
+use crate::cell_values::is_missing;
 use crate::files::quoted;
 use crate::raw_label::RawLabel;
 use crate::row::Row;
-use crate::table::values::is_missing;
 
 /// Which rows are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::activation::Activation;
-use crate::checkpoint::WANTED_FOLDER;
 use crate::loss::Loss;
 use lessen_base::{Error, Result};
+
+/// The remedy in errors about folders that are no checkpoint.
+pub(crate) const WANTED_FOLDER: &str =
+    "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";
 
 /// The largest accepted size: a matrix of two such sizes has 2^50 bytes in `f32`, so byte counts do not overflow.
 const LARGEST: u64 = 1 << 24;

@@ -49,6 +49,7 @@ mod params;
 mod patterns;
 mod position;
 pub mod quantization;
+mod quantization_config;
 mod rotary;
 pub mod statistics;
 mod storage;

@@ -16,8 +16,8 @@ use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::remat::{Forward, SMALLEST};
 use crate::passes::{Packed, Recomputation, Recompute, StorageFormat, narrow};
-use crate::report::describe;
 use crate::target::{KernelKind, Target};
+use crate::value_name::describe;
 
 /// The forward values that backward does not keep as they are.
 pub(crate) struct Selection<'a> {

@@ -16,8 +16,8 @@ use super::remat::Forward;
 use super::saved::Packed;
 use crate::bytes;
 use crate::place::is_view;
-use crate::report::describe;
 use crate::target::{KernelKind, Target};
+use crate::value_name::describe;
 use lessen_rewrite::Rewriter;
 
 /// Least bytes that keeping bits instead of truth values has to save.

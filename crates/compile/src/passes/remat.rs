@@ -15,7 +15,7 @@ use super::narrow::widened_from;
 use super::saved::{Packed, Recompute};
 use crate::node_types::NodeTypes;
 use crate::place::{Place, places_of};
-use crate::report::describe;
+use crate::value_name::describe;
 
 /// Smaller values are not worth recomputing.
 pub(crate) const SMALLEST: usize = 16 << 10;

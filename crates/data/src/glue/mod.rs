@@ -5,7 +5,6 @@
 
 mod rows;
 mod submission;
-mod task;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +19,10 @@ use crate::raw_label::RawLabel;
 use crate::rows::{Place, Rows};
 use crate::unlabelled::LeftOut;
 
-use task::SCORES;
+use crate::glue_task::SCORES;
 
+pub use crate::glue_task::GlueTask;
 pub use submission::TestSplit;
-pub use task::GlueTask;
 
 impl GlueTask {
     /// Reads `train.tsv` and `dev.tsv` (MNLI: `dev_matched.tsv` and, if present, `dev_mismatched.tsv`) from `dir` or

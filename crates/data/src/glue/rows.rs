@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use super::task::{GlueTask, Layout};
 use crate::files::empty;
+use crate::glue_task::{GlueTask, Layout};
 use crate::lines::Lines;
 use crate::raw_label::RawLabel;
 use crate::row::Row;

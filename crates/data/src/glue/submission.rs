@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use super::task::{GlueTask, GlueTask::*, Layout, SCORES};
 use crate::files::{numbered_lines, read_text};
+use crate::glue_task::{GlueTask, GlueTask::*, Layout, SCORES};
 use crate::labels::LabelKind;
 
 /// The diagnostic texts that answers of MNLI models are asked for, and the file of the answers.

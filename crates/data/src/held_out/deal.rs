@@ -4,11 +4,11 @@ use std::path::Path;
 
 use lessen_base::{Error, Result};
 
-use super::by::HeldOutBy;
 use super::groups::Groups;
 use super::share::chosen;
 use super::times::Times;
 use crate::files::quoted;
+use crate::held_out_by::HeldOutBy;
 use crate::row::Row;
 
 /// What is kept of each row until it is known which rows are held out.

@@ -1,7 +1,6 @@
 //! The examples that are kept for validation where data has no split for it: a share of each class, whole groups of
 //! rows, or the latest rows.
 
-mod by;
 mod deal;
 mod groups;
 mod share;
@@ -10,6 +9,5 @@ mod times;
 #[cfg(test)]
 mod tests;
 
-pub use self::by::HeldOutBy;
 pub(crate) use self::deal::Deal;
 pub(crate) use self::share::chosen;

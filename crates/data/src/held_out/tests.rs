@@ -1,6 +1,6 @@
 //! Tests of whole data sets whose rows are held out by a column.
 
-use super::HeldOutBy;
+use crate::HeldOutBy;
 use crate::labelled::{self, Columns, Record};
 use crate::table::{Table, TableOptions};
 use crate::{Dataset, Labels, Problem, Result};

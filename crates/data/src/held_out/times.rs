@@ -1,9 +1,9 @@
 //! The latest rows.
 
 use super::share::count_of;
+use crate::cell_values::{date, is_missing, number};
 use crate::files::quoted;
 use crate::row::Row;
-use crate::table::values::{date, is_missing, number};
 
 /// The share of values that are times from which on the others are mistakes.
 const MOST: f64 = 0.9;

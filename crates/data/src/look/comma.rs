@@ -1,8 +1,8 @@
 //! Numbers that are written with commas: `3,14` and `1,250,000`.
 
+use crate::cell_values::number;
 use crate::files::quoted;
 use crate::table::profile::{Profile, ValueKind};
-use crate::table::values::number;
 
 /// Share of the values of a column that are numbers, and of them that have a comma, from which on they are meant so.
 const MOST: f64 = 0.9;

@@ -13,6 +13,7 @@ use super::several::labels_of;
 use super::task::Task;
 use super::texts::{MARK, TextCounts};
 use super::{Look, LookOptions};
+use crate::cell_values::{is_missing, number};
 use crate::columns::Columns;
 use crate::files::quoted;
 use crate::labels::Problem;
@@ -22,7 +23,6 @@ use crate::rows::{Place, Rows};
 use crate::table::cell_row::CellRow;
 use crate::table::cells::CellFile;
 use crate::table::profile::Profile;
-use crate::table::values::{is_missing, number};
 use crate::unlabelled::LeftOut;
 
 /// Lines that are kept as examples.

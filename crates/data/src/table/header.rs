@@ -1,6 +1,6 @@
 //! Whether the first line of a table names its columns.
 
-use super::values::number;
+use crate::cell_values::number;
 use crate::columns::Columns;
 use std::path::Path;
 
@@ -27,7 +27,9 @@ pub(crate) fn is_header(first: &[String], sample: &[Vec<String>], wanted: &[&str
     }
     let column = |at: usize| sample.iter().filter_map(move |row| row.get(at)).map(|cell| cell.trim());
     let are_numbers = |at: usize| {
-        let mut cells = column(at).filter(|cell| !super::values::is_missing(cell)).peekable();
+        let mut cells = column(at)
+            .filter(|cell| !crate::cell_values::is_missing(cell))
+            .peekable();
         cells.peek().is_some() && cells.all(|cell| number(cell).is_some())
     };
     let is_word = |at: usize| number(&first[at]).is_none() && !first[at].trim().is_empty();

@@ -7,9 +7,9 @@ use lessen_base::{Error, Result};
 
 use super::cell_row::CellRow;
 use super::cells::CellFile;
-use super::values::is_missing;
+use crate::cell_values::is_missing;
 use crate::files::quoted;
-use crate::held_out::HeldOutBy;
+use crate::held_out_by::HeldOutBy;
 use crate::raw_label::RawLabel;
 use crate::row::Row;
 use crate::unlabelled::Unlabelled;

@@ -26,7 +26,6 @@ mod read;
 mod rows;
 mod schema;
 mod target;
-pub(crate) mod values;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::schema::TableSchema;
-use crate::held_out::HeldOutBy;
+use crate::held_out_by::HeldOutBy;
 use crate::labels::Problem;
 
 /// How a table is to be read.

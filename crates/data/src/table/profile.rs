@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::values::{date, is_missing, number};
+use crate::cell_values::{date, is_missing, number};
 
 /// Most values whose numbers of rows are counted; later ones are counted as different ones alone.
 pub(crate) const COUNTED: usize = 4096;

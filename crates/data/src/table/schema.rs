@@ -7,7 +7,7 @@ use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::values::{date, is_missing, number};
+use crate::cell_values::{date, is_missing, number};
 use crate::files::{quoted, unreadable};
 
 /// The file beside a model.

@@ -13,13 +13,13 @@ use super::adapter_files::model_config;
 use super::adapter_folder::AdapterFolder;
 use super::folder::ModelFolder;
 use super::names::{Tied, tied_head};
-use super::quantization_config::refuse_gguf;
 use super::weighted_adapter::WeightedAdapter;
 use crate::architecture::{Architecture, family};
 use crate::config::{Fields, OWN_LOSS};
 use crate::model::Model;
 use crate::model::config_fields::{OWN, is_followed};
 use crate::models::onnx::fields_of_file;
+use crate::quantization_config::refuse_gguf;
 use lessen_base::{Error, Result};
 
 /// The fields of a `config.json` that describe the head.

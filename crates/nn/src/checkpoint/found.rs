@@ -7,12 +7,12 @@ use safetensors::Dtype;
 
 use super::names::{MERGE, beside_packed, candidates, is_of_adapter, is_redundant, packed};
 use super::packed::Packed;
-use super::quantization_config::READ;
 use super::receive::{Receive, Take};
 use super::scales::{Scales, beside};
 use super::shards::Checkpoint;
 use crate::params::ParamSpec;
 use crate::quantization::check_scale;
+use crate::quantization_config::READ;
 use lessen_base::{Error, Result};
 use lessen_graph::ops::DequantizeGroups;
 

@@ -15,10 +15,10 @@ mod file;
 mod folder;
 mod found;
 mod load;
+mod model_of_folder;
 mod names;
 mod onnx_file;
 mod packed;
-pub(crate) mod quantization_config;
 mod quantize;
 mod reader;
 mod receive;
@@ -29,6 +29,7 @@ mod tensor_names;
 mod unread;
 mod weighted_adapter;
 
+pub use crate::quantization_config::{gguf_file, has_integer_products, has_packed_weights};
 pub use adapter_fields::ADAPTER_FIELDS;
 pub use adapters::{copy_adapters, save_adapters};
 pub use convert::convert;
@@ -37,13 +38,8 @@ pub use file::TensorFile;
 pub use folder::ModelFolder;
 pub use found::Rest;
 pub use load::{Loaded, load, load_into, load_with, stored_floats, stored_groups};
-pub use quantization_config::{gguf_file, has_integer_products, has_packed_weights};
 pub use quantize::{InputScales, Integers, check_unquantized, quantize};
 pub use reader::Reader;
 pub use receive::{Receive, Take};
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 pub use weighted_adapter::WeightedAdapter;
-
-/// The remedy in errors about folders that are no checkpoint.
-pub(crate) const WANTED_FOLDER: &str =
-    "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";

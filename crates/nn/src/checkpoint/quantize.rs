@@ -12,7 +12,6 @@ use safetensors::Dtype;
 use super::found::Found;
 use super::names::{beside_packed, packed};
 use super::packed::{LEAST, pack, words};
-use super::quantization_config::{CONFIG, PackedLayers, config_of, config_of_packed};
 use super::save::{Stored, create, write_json, write_stored};
 use super::scales::beside;
 use super::shards::Checkpoint;
@@ -20,6 +19,7 @@ use crate::config::Fields;
 use crate::field_effect::is_empty;
 use crate::params::ParamSpec;
 use crate::quantization::{INPUT_SCALE, OWN, is_of_training};
+use crate::quantization_config::{CONFIG, PackedLayers, config_of, config_of_packed};
 
 /// The integers that weights become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

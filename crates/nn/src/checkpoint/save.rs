@@ -11,8 +11,8 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
 use super::dtype::WeightDtype;
-use super::quantization_config::CONFIG;
 use crate::config::put_dtype;
+use crate::quantization_config::CONFIG;
 use crate::weights::Weights;
 use lessen_base::atomic;
 use lessen_base::{Error, Result};

@@ -6,8 +6,8 @@ use lessen_base::Result;
 use lessen_graph::numel;
 use safetensors::Dtype;
 
-use super::quantization_config::READ;
 use super::shards::Checkpoint;
+use crate::quantization_config::READ;
 
 /// The names of a tensor's scales and of its zero points.
 pub(super) fn beside(name: &str) -> [String; 2] {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::WANTED_FOLDER;
 use super::file::TensorFile;
 use super::names::{Tied, packed, tied};
-use super::quantization_config::{refuse_gguf, turned_layers};
 use super::save::Stored;
+use crate::config::WANTED_FOLDER;
 use crate::params::ParamSpec;
+use crate::quantization_config::{refuse_gguf, turned_layers};
 use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 

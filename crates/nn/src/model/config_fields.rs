@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::architecture::Architecture;
-use crate::checkpoint::quantization_config::check_config;
 use crate::config::Fields;
 use crate::field_effect::FieldEffect::{Followed, Only, Refused, WithoutEffect};
 use crate::field_effect::{KnownField, is_empty};
 use crate::models::bert::Family;
 use crate::models::llama::LlamaFamily;
+use crate::quantization_config::check_config;
 use lessen_base::Result;
 
 /// Beginning of the names of fields that Lessen writes for settings that transformers does not have.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use lessen_base::{Error, Result};
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::quantization_config::fixed_ranges;
 use crate::config::{Fields, put_own};
 use crate::quantization::{Bits, OWN, Quantization, Ranges};
+use crate::quantization_config::fixed_ranges;
 
 impl Quantization {
     /// Reads what a `config.json` says: the field that [`Quantization::put`] writes, or the fixed scales of a model

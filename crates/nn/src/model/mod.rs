@@ -8,7 +8,6 @@
 //! [`Model::image`] tells them apart: it is the size of the images that a model reads. What belongs to texts alone is
 //! absent as it may be in a model of texts: no [`Model::decoder`], no [`Model::max_length`], a vocabulary of 0 tokens.
 
-pub(crate) mod class;
 pub(crate) mod config_fields;
 mod config_json;
 mod config_quantization;
@@ -17,11 +16,11 @@ mod settings;
 
 use lessen_graph::{Tensor, Trace};
 
-use self::class::ModelClass;
 use crate::architecture::Architecture;
 use crate::context::Context;
 use crate::lora::Lora;
 use crate::models::bert::Bert;
+use crate::models::class::ModelClass;
 use crate::models::decoder::Decoder;
 use crate::models::encoder::LessenEncoder;
 use crate::models::gpt_neox::GPTNeoXForCausalLM;

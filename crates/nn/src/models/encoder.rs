@@ -1,7 +1,7 @@
 //! A small text classifier for training from scratch: a pre-norm Transformer encoder with learned position embeddings,
 //! a final norm and mean pooling over the real tokens.
 
-use crate::model::class::{ModelClass, is_of, settings_in_config};
+use crate::models::class::{ModelClass, is_of, settings_in_config};
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that may be tied
 //! to the token embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
-use crate::model::class::{ModelClass, described_by_decoder, settings_in_config};
+use crate::models::class::{ModelClass, described_by_decoder, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};

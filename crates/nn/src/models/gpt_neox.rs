@@ -1,7 +1,7 @@
 //! GPT-NeoX (Black et al. 2022) and Pythia: a Transformer decoder with rotary positions for a part of each head, whose
 //! attention and feed-forward layers may read the same. Parameters are named as in transformers' `GPTNeoXForCausalLM`.
 
-use crate::model::class::{ModelClass, described_by_decoder, is_of, settings_in_config};
+use crate::models::class::{ModelClass, described_by_decoder, is_of, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};

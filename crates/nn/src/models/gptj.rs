@@ -1,7 +1,7 @@
 //! GPT-J (Wang and Komatsuzaki 2021): a Transformer decoder whose attention and feed-forward layers read the same norm,
 //! with rotary positions for a part of each head. Parameters are named as in transformers' `GPTJForCausalLM`.
 
-use crate::model::class::{ModelClass, described_by_decoder, is_of, settings_in_config};
+use crate::models::class::{ModelClass, described_by_decoder, is_of, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};

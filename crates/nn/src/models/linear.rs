@@ -1,6 +1,6 @@
 //! A linear text classifier: logits from the tokens of a text and the pairs of tokens that follow each other.
 
-use crate::model::class::{ModelClass, settings_in_config};
+use crate::models::class::{ModelClass, settings_in_config};
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2 and OLMo: pre-norm Transformer decoders with RMSNorm
 //! (OLMo with LayerNorm), rotary positions, SwiGLU and grouped queries. Parameters are named as in transformers.
 
-use crate::model::class::{ModelClass, described_by_decoder, settings_in_config};
+use crate::models::class::{ModelClass, described_by_decoder, settings_in_config};
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};

@@ -1,6 +1,7 @@
 //! The models, one per file.
 
 pub mod bert;
+pub(crate) mod class;
 pub mod decoder;
 mod decoder_cache;
 pub mod encoder;

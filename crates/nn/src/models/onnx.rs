@@ -17,7 +17,7 @@ use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{BatchNorm, batch_norm_of};
 use crate::loss::Loss;
-use crate::model::class::{ModelClass, settings_in_config};
+use crate::models::class::{ModelClass, settings_in_config};
 use crate::names::is_taken;
 use crate::norm_kind::NormKind;
 use crate::quantization::Quantization;

@@ -9,7 +9,7 @@ mod heads;
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::loss::Loss;
-use crate::model::class::{ModelClass, settings_in_config};
+use crate::models::class::{ModelClass, settings_in_config};
 use crate::norm_kind::NormKind;
 use crate::task::Task;
 use lessen_graph::Tensor;

@@ -1,7 +1,7 @@
 //! A network with a name as a model: the size of its images and its classes, as its `config.json` has them. Its weights
 //! have the names of the network's own checkpoints.
 
-use crate::model::class::{ModelClass, settings_in_config};
+use crate::models::class::{ModelClass, settings_in_config};
 use lessen_base::Result;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};

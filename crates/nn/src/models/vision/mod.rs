@@ -24,7 +24,7 @@ use lessen_graph::{DType, Tensor, Trace};
 use crate::activation::Activation;
 use crate::context::Context;
 use crate::layers::Spread;
-use crate::model::class::is_of;
+use crate::models::class::is_of;
 use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};

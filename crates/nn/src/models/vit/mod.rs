@@ -10,7 +10,7 @@ mod config;
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::loss::Loss;
-use crate::model::class::{ModelClass, is_of, settings_in_config};
+use crate::models::class::{ModelClass, is_of, settings_in_config};
 use crate::norm_kind::NormKind;
 use lessen_graph::{Tensor, concat};
 use serde_json::{Map, Value};

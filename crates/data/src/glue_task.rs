@@ -33,20 +33,20 @@ pub enum GlueTask {
 use GlueTask::*;
 
 /// The range of STS-B scores: from no common meaning to the same meaning.
-pub(super) const SCORES: RangeInclusive<f32> = 0.0..=5.0;
+pub(crate) const SCORES: RangeInclusive<f32> = 0.0..=5.0;
 
 /// The file format of a task.
-pub(super) struct Layout {
-    pub(super) first: &'static str,
-    pub(super) second: Option<&'static str>,
-    pub(super) label: &'static str,
+pub(crate) struct Layout {
+    pub(crate) first: &'static str,
+    pub(crate) second: Option<&'static str>,
+    pub(crate) label: &'static str,
     /// Whether the label column holds class names; otherwise it holds class numbers or scores.
-    pub(super) by_name: bool,
-    pub(super) dev: &'static str,
+    pub(crate) by_name: bool,
+    pub(crate) dev: &'static str,
     /// Column names of files without a header line.
-    pub(super) columns: Option<&'static [&'static str]>,
+    pub(crate) columns: Option<&'static [&'static str]>,
     /// A further split and its file name.
-    pub(super) more: Option<(&'static str, &'static str)>,
+    pub(crate) more: Option<(&'static str, &'static str)>,
 }
 
 impl GlueTask {
@@ -113,7 +113,7 @@ impl GlueTask {
         self.layout().second.is_some()
     }
 
-    pub(super) fn layout(self) -> Layout {
+    pub(crate) fn layout(self) -> Layout {
         let pair = |label, by_name| Layout {
             first: "sentence1",
             second: Some("sentence2"),

@@ -1,5 +1,5 @@
-//! What every class of models provides. A class is a file of [`models`](crate::models) and a line of
-//! [`Model`](super::Model).
+//! What every class of models provides. A class is a file of [`models`](super) and a line of
+//! [`Model`](crate::model::Model).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::norm_kind::NormKind;
 use crate::quantization::Quantization;
 use crate::task::Task;
 
-/// A class of models: a configuration, and the graph that follows from it. [`Model`](super::Model) documents what is
+/// A class of models: a configuration, and the graph that follows from it. [`Model`](crate::model::Model) documents what is
 /// common to all classes.
 pub trait ModelClass {
     /// The name of the model in messages.

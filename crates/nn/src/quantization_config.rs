@@ -14,7 +14,7 @@ use crate::field_effect::is_empty;
 pub(crate) const CONFIG: &str = "quantization_config";
 
 /// What Lessen reads, in words.
-pub(super) const READ: &str = "Lessen reads integers of 8 bits with scales beside and symmetric ones of 4 bits, as compressed-tensors \
+pub(crate) const READ: &str = "Lessen reads integers of 8 bits with scales beside and symmetric ones of 4 bits, as compressed-tensors \
                     writes them in the formats int-quantized and pack-quantized";
 
 /// The method that writes them.
@@ -136,7 +136,7 @@ pub fn gguf_file(path: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// Such a file, by its name.
-pub(super) fn refuse_gguf(path: &Path) -> Result<()> {
+pub(crate) fn refuse_gguf(path: &Path) -> Result<()> {
     match gguf_file(path) {
         None => Ok(()),
         Some(file) => Err(Error::user(format!("{} is of the format GGUF; {READ}", file.display()))),
@@ -144,7 +144,7 @@ pub(super) fn refuse_gguf(path: &Path) -> Result<()> {
 }
 
 /// Whether the `config.json` of a folder says that weights are integers.
-pub(super) fn is_quantized(dir: &Path) -> bool {
+pub(crate) fn is_quantized(dir: &Path) -> bool {
     let fields = Fields::read(&dir.join("config.json"));
     fields.is_ok_and(|fields| fields.get(CONFIG).is_some_and(|value| !is_empty(value)))
 }
@@ -159,7 +159,7 @@ pub fn has_packed_weights(dir: &Path) -> bool {
 }
 
 /// The layers whose matrices of 4 bits a folder has as transposes.
-pub(super) fn turned_layers(dir: &Path) -> BTreeSet<String> {
+pub(crate) fn turned_layers(dir: &Path) -> BTreeSet<String> {
     let fields = Fields::read(&dir.join("config.json")).ok();
     let config = fields.as_ref().and_then(|fields| fields.get(CONFIG));
     let turned = config.and_then(|config| config.get(TURNED)).and_then(Value::as_array);
@@ -195,7 +195,7 @@ pub(crate) fn fixed_ranges(fields: &Fields) -> Option<Vec<String>> {
 }
 
 /// What `config.json` says of weights of 8 bits, whose layers have fixed scales of their inputs or not.
-pub(super) fn config_of(targets: &BTreeSet<&str>, ignored: &[String], has_scales: bool) -> Value {
+pub(crate) fn config_of(targets: &BTreeSet<&str>, ignored: &[String], has_scales: bool) -> Value {
     let of_rows = |strategy: &str, dynamic: bool| json!({"num_bits": 8, "type": "int", "symmetric": true, "strategy": strategy, "dynamic": dynamic});
     json!({
         "quant_method": METHOD,
@@ -214,7 +214,7 @@ pub(super) fn config_of(targets: &BTreeSet<&str>, ignored: &[String], has_scales
 
 /// The layers of a folder with weights of 4 bits.
 #[derive(Default)]
-pub(super) struct PackedLayers {
+pub(crate) struct PackedLayers {
     /// Their names by the elements of a group.
     pub of_groups: BTreeMap<usize, Vec<String>>,
     /// Those whose matrices are stored as transposes.
@@ -225,7 +225,7 @@ pub(super) struct PackedLayers {
 
 /// What `config.json` says of weights of 4 bits. The layers of the largest groups are all of their class, of which a
 /// reader takes out those that another group names.
-pub(super) fn config_of_packed(layers: &PackedLayers) -> Value {
+pub(crate) fn config_of_packed(layers: &PackedLayers) -> Value {
     let is_turned = |name: &String| layers.turned.contains(name);
     let group = |(number, (size, names)): (usize, (&usize, &Vec<String>))| {
         let class = |name: &String| if is_turned(name) { "Conv1D" } else { "Linear" };
