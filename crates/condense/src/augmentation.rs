@@ -3,6 +3,7 @@
 
 use crate::siamese::Strategy;
 use lessen_base::{Error, Result, SplitMix64};
+use lessen_data::images::shift;
 use lessen_nn::Init;
 use std::fmt;
 use std::str::FromStr;
@@ -120,7 +121,10 @@ impl Augmentation {
                 fill: &fill,
             };
             match change {
-                Change::Crop => view.shifted(image, random),
+                Change::Crop => {
+                    let mut by = || random.below(2 * CROP as u64 + 1) as isize - CROP as isize;
+                    shift(image, shape, [by(), by()], &fill);
+                }
                 Change::Scale => view.scaled(image, random),
                 Change::Rotate => view.rotated(image, ANGLE * (2.0 * random.unit() - 1.0)),
                 Change::Noise => {
@@ -169,12 +173,6 @@ impl View<'_> {
             let (row, column) = place((number / width) as i64, (number % width) as i64);
             pixel.copy_from_slice(self.at(row, column));
         }
-    }
-
-    fn shifted(&self, image: &mut [f32], random: &mut SplitMix64) {
-        let mut shift = || random.below(2 * CROP as u64 + 1) as i64 - CROP as i64;
-        let (down, right) = (shift(), shift());
-        self.moved(image, |row, column| (row + down, column + right));
     }
 
     fn scaled(&self, image: &mut [f32], random: &mut SplitMix64) {

@@ -8,6 +8,37 @@ use lessen_nn::Weights;
 use lessen_train::Session;
 use std::sync::Arc;
 
+/// The methods of a [`Condensation`] that are those of its synthetic images, the field `common`.
+macro_rules! of_common {
+    () => {
+        fn settings(&self) -> &$crate::settings::Settings {
+            &self.common.settings
+        }
+
+        fn done(&self) -> usize {
+            self.common.done
+        }
+
+        fn state(&self) -> lessen_base::Result<lessen_nn::Weights> {
+            self.common.state()
+        }
+
+        fn resume(&mut self, done: usize, state: &lessen_nn::Weights) -> lessen_base::Result<()> {
+            self.common.resume(done, state)
+        }
+
+        fn session(&self) -> &lessen_train::Session {
+            &self.common.session
+        }
+
+        fn reserve(&mut self) -> lessen_base::Result<()> {
+            self.common.session.reserve()
+        }
+    };
+}
+
+pub(crate) use of_common;
+
 /// What an update of the images found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageUpdate {

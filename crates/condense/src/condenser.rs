@@ -1,6 +1,6 @@
 //! Condensation by gradient matching, one outer iteration after another (algorithm 1).
 
-use crate::condensation::{Condensation, ImageUpdate};
+use crate::condensation::{Condensation, ImageUpdate, of_common};
 use crate::condenser_functions::{Functions, VALIDATION};
 use crate::functions::{of_size, plans};
 use crate::matching::{CLASS, INTER, INTRA, KEEP_SYNTHETIC};
@@ -18,7 +18,6 @@ use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, SharedDevice};
 use lessen_nn::names::KEY;
 use lessen_nn::{ParamSpec, Weights};
-use lessen_train::Session;
 use std::sync::Arc;
 
 /// A condensation by gradient matching: synthetic images, and the network of the present outer iteration.
@@ -191,12 +190,7 @@ impl<'a> Condenser<'a> {
         random.shuffle(&mut order);
         for chosen in order.chunks(self.common.settings.network_batch) {
             let classes: Vec<i32> = chosen.iter().map(|image| labels[*image as usize] as i32).collect();
-            let momentum = if self.has_moved {
-                self.common.settings.network_momentum
-            } else {
-                0.0
-            };
-            let rates = [self.common.settings.network_rate, momentum].map(|rate| [rate as f32]);
+            let rates = self.common.network_rates(self.has_moved);
             let step = self.functions.steps.iter().find(|(batch, _)| *batch == chosen.len());
             let Some(&(_, step)) = step else {
                 return Err(Error::user(
@@ -233,17 +227,11 @@ impl<'a> Condenser<'a> {
 }
 
 impl Condensation for Condenser<'_> {
-    fn settings(&self) -> &Settings {
-        &self.common.settings
-    }
+    of_common!();
 
     /// Names of the parameters whose gradients are matched.
     fn layers(&self) -> &[String] {
         &self.layers
-    }
-
-    fn done(&self) -> usize {
-        self.common.done
     }
 
     /// One outer iteration: a new network, and as many updates of the images as the settings say. `progress` hears of
@@ -276,27 +264,11 @@ impl Condensation for Condenser<'_> {
         self.common.images()
     }
 
-    fn state(&self) -> Result<Weights> {
-        self.common.state()
-    }
-
-    fn resume(&mut self, done: usize, state: &Weights) -> Result<()> {
-        self.common.resume(done, state)
-    }
-
-    fn session(&self) -> &Session {
-        &self.common.session
-    }
-
     /// `real 256`, the gradients of that many real images of a class; `mean`, the gradients of the synthetic images of
     /// a class; `update`, the update of the images of a class; `step 100`, a step of the network on that many
     /// synthetic images; `validation`, the loss of real images. Where updates of two kinds alternate, there are two
     /// plans of a name.
     fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
         plans(&self.common.session, self.functions.named())
-    }
-
-    fn reserve(&mut self) -> Result<()> {
-        self.common.session.reserve()
     }
 }

@@ -1,7 +1,7 @@
 //! Distribution matching (Zhao and Bilen 2023): the mean features of the synthetic images of a class come near those
 //! of real images, in one new network after another. No network is trained.
 
-use crate::condensation::{Condensation, ImageUpdate};
+use crate::condensation::{Condensation, ImageUpdate, of_common};
 use crate::functions::{named, of_size, parts, plans};
 use crate::network::{Network, described};
 use crate::objective::Objective;
@@ -16,8 +16,8 @@ use lessen_compile::Plan;
 use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Phase, Tensor};
-use lessen_nn::{Context, Weights};
-use lessen_train::{Function, Session};
+use lessen_nn::Context;
+use lessen_train::Function;
 use std::sync::Arc;
 
 /// Data input with the number of the class, `i32[1]`.
@@ -163,17 +163,11 @@ fn add_update<'g>(
 }
 
 impl Condensation for DistributionMatcher<'_> {
-    fn settings(&self) -> &Settings {
-        &self.common.settings
-    }
+    of_common!();
 
     /// `features`: the squared distances of the means of all classes, summed.
     fn layers(&self) -> &[String] {
         &self.layers
-    }
-
-    fn done(&self) -> usize {
-        self.common.done
     }
 
     /// One outer iteration: a new network, and as many updates of the images as the settings say.
@@ -202,18 +196,6 @@ impl Condensation for DistributionMatcher<'_> {
         self.common.images()
     }
 
-    fn state(&self) -> Result<Weights> {
-        self.common.state()
-    }
-
-    fn resume(&mut self, done: usize, state: &Weights) -> Result<()> {
-        self.common.resume(done, state)
-    }
-
-    fn session(&self) -> &Session {
-        &self.common.session
-    }
-
     /// `real 16`, the features of that many real images; `update`, the update of the images of a class.
     fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
         let update = ("update".to_string(), self.update);
@@ -221,9 +203,5 @@ impl Condensation for DistributionMatcher<'_> {
             &self.common.session,
             named("real", &self.real).chain([update]).collect(),
         )
-    }
-
-    fn reserve(&mut self) -> Result<()> {
-        self.common.session.reserve()
     }
 }

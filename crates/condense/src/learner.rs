@@ -9,11 +9,10 @@ use crate::training::TrainingSettings;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
 use lessen_data::images::ImageSource;
-use lessen_device::{Host, HostArray, SharedDevice};
-use lessen_graph::numel;
+use lessen_device::{Host, SharedDevice};
 use lessen_nn::names::KEY;
 use lessen_nn::{ParamSpec, Weights};
-use lessen_train::{Function, FunctionOptions, Session};
+use lessen_train::{Function, FunctionOptions, Session, forget_momentum};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -177,11 +176,7 @@ impl<'a> Learner<'a> {
         if self.steps.is_empty() {
             return Ok(());
         }
-        for param in self.params.iter().filter(|param| !param.is_buffer) {
-            let zeros = HostArray::F32(vec![0.0; numel(&param.shape)]);
-            self.session.set_state(&momentum_of(&param.name), &zeros)?;
-        }
-        Ok(())
+        forget_momentum(&mut self.session, &self.params, momentum_of)
     }
 
     /// Gives parameters and buffers these values; one that `weights` lacks keeps its value.

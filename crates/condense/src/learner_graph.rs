@@ -2,9 +2,9 @@
 
 use crate::network::Network;
 use crate::training::TrainingSettings;
-use lessen_graph::ops::Sgd;
-use lessen_graph::{DType, Phase, Tensor};
+use lessen_graph::{DType, Tensor};
 use lessen_nn::{Context, ParamSpec};
+use lessen_train::Descent;
 
 /// First part of the names of a learner.
 pub(crate) const PREFIX: &str = "learner.";
@@ -64,26 +64,14 @@ pub(crate) fn add_step<'g>(
     } else {
         logits.cross_entropy(cx.input(CLASSES, DType::I32, &[batch]))
     };
-    let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
-    let tensors: Vec<Tensor<'g>> = trained
-        .iter()
-        .map(|param| cx.param(&param.name, &param.shape, param.init))
-        .collect();
-    let gradients = loss.grad(&tensors);
-    cx.trace().in_phase(Phase::Update, || {
-        let rate = cx.input(RATE, DType::F32, &[]);
-        let rule = Sgd {
-            momentum: settings.momentum,
-            nesterov: false,
-            weight_decay: settings.weight_decay,
-        };
-        for ((param, tensor), gradient) in trained.iter().zip(tensors).zip(gradients) {
-            let momentum = cx.trace().state(&momentum_of(&param.name), DType::F32, &param.shape);
-            let new = cx.trace().apply(rule, &[tensor, gradient, momentum, rate]);
-            cx.trace().assign(tensor, new[0]);
-            cx.trace().assign(momentum, new[1]);
-        }
-    });
+    let descent = Descent {
+        rate: RATE,
+        momentum_of,
+        momentum: settings.momentum,
+        weight_decay: settings.weight_decay,
+        clip: None,
+    };
+    descent.add(cx, params, loss);
     vec![(LOSS.to_string(), loss), (LOGITS.to_string(), logits)]
 }
 

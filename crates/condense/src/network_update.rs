@@ -8,6 +8,7 @@ use crate::synthetic_set::SyntheticSet;
 use lessen_base::SplitMix64;
 use lessen_graph::{DType, Phase, Tensor};
 use lessen_nn::{Context, ParamSpec};
+use lessen_train::gradients;
 
 /// Data input with the numbers of the synthetic images of a batch, `i32[batch]`.
 pub(crate) const CHOSEN: &str = "condensed.chosen";
@@ -74,15 +75,10 @@ pub(crate) fn add_real_step<'g>(
 
 /// Adds the update of all parameters so that the loss falls.
 fn descend_all<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>) {
-    let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
-    let tensors: Vec<Tensor<'g>> = trained
-        .iter()
-        .map(|param| cx.param(&param.name, &param.shape, param.init))
-        .collect();
-    let gradients = loss.grad(&tensors);
+    let gradients = gradients(cx, params, loss);
     cx.trace().in_phase(Phase::Update, || {
         let rates = [NETWORK_RATE, NETWORK_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
-        for ((param, tensor), gradient) in trained.iter().zip(tensors).zip(gradients) {
+        for (param, tensor, gradient) in gradients {
             descend(cx, (&param.name, tensor), gradient, rates);
         }
     });

@@ -137,6 +137,12 @@ impl<'a> Synthetic<'a> {
         .map(|(name, rate)| (name, [rate as f32]))
     }
 
+    /// Learning rate and momentum of the network, which counts once it `has_moved` since it was drawn.
+    pub fn network_rates(&self, has_moved: bool) -> [[f32; 1]; 2] {
+        let momentum = if has_moved { self.settings.network_momentum } else { 0.0 };
+        [self.settings.network_rate, momentum].map(|rate| [rate as f32])
+    }
+
     /// Gives what is learned its first values.
     pub fn start(&mut self) -> Result<()> {
         if self.settings.soft_labels.is_some() {

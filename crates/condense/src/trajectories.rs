@@ -1,7 +1,7 @@
 //! Trajectory matching (Cazenavette et al. 2022): a student that is trained on the synthetic images for some steps
 //! comes near an expert that was trained on the real images for some epochs.
 
-use crate::condensation::{Condensation, ImageUpdate, Preparation};
+use crate::condensation::{Condensation, ImageUpdate, Preparation, of_common};
 use crate::experts::Experts;
 use crate::functions::{named, of_size, parts, plans};
 use crate::network::Network;
@@ -17,9 +17,8 @@ use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Plan;
 use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, HostArray, SharedDevice};
-use lessen_nn::Weights;
 use lessen_nn::names::KEY;
-use lessen_train::{Function, FunctionOptions, Session};
+use lessen_train::{Function, FunctionOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,12 +125,7 @@ impl<'a> TrajectoryMatcher<'a> {
         for chosen in order.chunks(batch) {
             let pixels = source.gather(chosen)?;
             let classes: Vec<i32> = chosen.iter().map(|image| source.labels()[*image] as i32).collect();
-            let momentum = if *has_moved {
-                self.common.settings.network_momentum
-            } else {
-                0.0
-            };
-            let rates = [self.common.settings.network_rate, momentum].map(|rate| [rate as f32]);
+            let rates = self.common.network_rates(*has_moved);
             let key = [random.next_u64(), random.next_u64()].map(|word| word as u32);
             let changes = self.common.draw_changes_of_each(chosen.len(), random);
             let mut inputs = vec![
@@ -223,17 +217,11 @@ fn described(common: &Synthetic<'_>, trajectories: &Trajectories) -> String {
 }
 
 impl Condensation for TrajectoryMatcher<'_> {
-    fn settings(&self) -> &Settings {
-        &self.common.settings
-    }
+    of_common!();
 
     /// `trajectory`: the squared distance of the student from its target, as a part of that of its beginning.
     fn layers(&self) -> &[String] {
         &self.layers
-    }
-
-    fn done(&self) -> usize {
-        self.common.done
     }
 
     /// Trains the experts; a part is an epoch of one.
@@ -283,27 +271,11 @@ impl Condensation for TrajectoryMatcher<'_> {
         Ok(self.common.elements(STUDENT_RATE)?.first().copied())
     }
 
-    fn state(&self) -> Result<Weights> {
-        self.common.state()
-    }
-
-    fn resume(&mut self, done: usize, state: &Weights) -> Result<()> {
-        self.common.resume(done, state)
-    }
-
-    fn session(&self) -> &Session {
-        &self.common.session
-    }
-
     /// `update`, the training of a student and the update of the images; `expert 256`, a step of an expert on that many
     /// real images.
     fn plans(&self) -> Result<Vec<(String, Arc<Plan>)>> {
         let update = ("update".to_string(), self.update);
         let all = [update].into_iter().chain(named("expert", &self.steps));
         plans(&self.common.session, all.collect())
-    }
-
-    fn reserve(&mut self) -> Result<()> {
-        self.common.session.reserve()
     }
 }

@@ -31,9 +31,10 @@ impl TokenCache {
         &self.folder
     }
 
-    /// The entry for data of so many bytes; none where it is too small. `key` says what its tokens are made of.
-    pub(crate) fn entry(&self, bytes: u64, key: String) -> Option<Entry> {
-        (bytes >= self.from).then(|| Entry {
+    /// The entry for data of so many bytes in files; none of data in memory, and where it is too small. `key` says what
+    /// its tokens are made of.
+    pub(crate) fn entry(&self, bytes: impl Into<Option<u64>>, key: String) -> Option<Entry> {
+        (bytes.into()? >= self.from).then(|| Entry {
             dir: self
                 .folder
                 .join(format!("{:016x}", SplitMix64::named(0, &key).next_u64())),

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
@@ -73,9 +73,29 @@ impl Classes {
 
     /// Reads a file with a name in each line, in the order of numbers.
     pub(crate) fn read(path: &Path, several: bool) -> Result<Classes> {
-        let text = read_text(path)?;
+        Classes::of_lines(numbered_lines(&read_text(path)?), path, several)
+    }
+
+    /// The classes whose names a file lists, or that are given; none where there are neither.
+    pub(crate) fn listed(
+        file: &Option<PathBuf>,
+        given: &Option<Vec<String>>,
+        several: bool,
+    ) -> Result<Option<Classes>> {
+        match (file, given) {
+            (Some(file), _) => Classes::read(file, several).map(Some),
+            (None, Some(names)) => {
+                let lines = (1..).zip(names.iter().map(String::as_str));
+                Classes::of_lines(lines, Path::new("the given list"), several).map(Some)
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Classes whose names stand in the lines of a file, or of a list.
+    fn of_lines<'a>(lines: impl Iterator<Item = (usize, &'a str)>, path: &Path, several: bool) -> Result<Classes> {
         let mut names: Vec<String> = Vec::new();
-        for (number, line) in numbered_lines(&text) {
+        for (number, line) in lines {
             let name = line.trim();
             let fault = match names.iter().position(|other| other == name) {
                 _ if name.is_empty() => "is blank; name one class a line".to_string(),

@@ -36,7 +36,7 @@ pub fn encode_text(
         format!("text {documents:?} {unknown:?}{begins}\n{digest:08x}\n{text}")
     };
     let largest = (tokenizer.vocab_size() - 1) as i32;
-    match cache.and_then(|cache| cache.entry(text.bytes(), key())) {
+    match cache.and_then(|cache| cache.entry(text.file_bytes(), key())) {
         None => {
             let mut writer = Writer::in_memory(largest).counting(unknown);
             add(text, tokenizer, documents, &mut writer)?;

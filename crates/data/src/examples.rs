@@ -28,8 +28,8 @@ pub type TextPair = (String, Option<String>);
 #[derive(Clone, Debug, PartialEq)]
 enum Texts {
     InMemory(Arc<[TextPair]>),
-    /// The chosen rows of files; all of them without a choice.
-    InFiles(Arc<Rows>, Option<Arc<[bool]>>),
+    /// The chosen rows of files, or of a table; all of them without a choice.
+    InRows(Arc<Rows>, Option<Arc<[bool]>>),
 }
 
 impl Examples {
@@ -43,9 +43,9 @@ impl Examples {
         Examples { texts, labels }
     }
 
-    /// Makes a split of rows of files: of the `chosen` ones, or of all.
+    /// Makes a split of rows: of the `chosen` ones, or of all.
     pub(crate) fn from_rows(rows: Arc<Rows>, chosen: Option<Arc<[bool]>>, labels: Labels) -> Examples {
-        let texts = Texts::InFiles(rows, chosen);
+        let texts = Texts::InRows(rows, chosen);
         Examples { texts, labels }
     }
 
@@ -78,7 +78,7 @@ impl Examples {
     pub fn texts(&self) -> Box<dyn Iterator<Item = Result<TextPair>> + '_> {
         match &self.texts {
             Texts::InMemory(texts) => Box::new(texts.iter().cloned().map(Ok)),
-            Texts::InFiles(rows, chosen) => {
+            Texts::InRows(rows, chosen) => {
                 let is_chosen = move |row: usize| chosen.as_ref().is_none_or(|chosen| chosen.get(row) == Some(&true));
                 let all = rows
                     .iter()
@@ -90,11 +90,11 @@ impl Examples {
         }
     }
 
-    /// The size in bytes of the files that the texts are in; 0 in memory.
-    pub(crate) fn file_bytes(&self) -> u64 {
+    /// The size in bytes of the files that the texts are in; none in memory.
+    pub(crate) fn file_bytes(&self) -> Option<u64> {
         match &self.texts {
-            Texts::InMemory(_) => 0,
-            Texts::InFiles(rows, _) => rows.bytes(),
+            Texts::InMemory(_) => None,
+            Texts::InRows(rows, _) => rows.bytes(),
         }
     }
 
@@ -102,7 +102,7 @@ impl Examples {
     pub(crate) fn key(&self) -> String {
         match &self.texts {
             Texts::InMemory(_) => String::new(),
-            Texts::InFiles(rows, chosen) => {
+            Texts::InRows(rows, chosen) => {
                 let chosen = chosen.iter().flat_map(|chosen| chosen.iter());
                 let chosen = chosen.fold(0, |crc, chosen| crc32c_append(crc, &[u8::from(*chosen)]));
                 format!("{}\n{chosen:08x}\n{}", rows.format_key(), key_of_files(rows.files()))

@@ -7,6 +7,8 @@ use std::path::Path;
 use lessen_base::lfs::refuse_pointer;
 use lessen_base::{Error, Result};
 
+use crate::splits;
+
 /// Reads a text file without its byte-order mark. A missing, unreadable, empty or non-UTF-8 file is an error.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let shown = path.display();
@@ -66,6 +68,15 @@ pub(crate) const PARQUET: &str = "parquet";
 pub(crate) fn is_parquet(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case(PARQUET))
+}
+
+/// The word for what is numbered in a file, or in data in memory: a line, or a row.
+pub(crate) fn line_word(path: &Path) -> &'static str {
+    if is_parquet(path) || splits::is_name(path) {
+        "row"
+    } else {
+        "line"
+    }
 }
 
 /// Quotes a piece of a file for an error message: truncated, with control characters escaped.

@@ -37,6 +37,24 @@ impl Labels {
         }
     }
 
+    /// The number of labels of each class; none where examples have no single class.
+    pub fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
+        match self {
+            Labels::Classes(labels) => Some(class_counts(labels, classes)),
+            Labels::Sets(_) | Labels::Scores(_) => None,
+        }
+    }
+
+    /// The mean of the scores; none where labels are classes.
+    pub fn mean_score(&self) -> Option<f64> {
+        match self {
+            Labels::Scores(all) => {
+                Some(all.iter().map(|score| f64::from(*score)).sum::<f64>() / all.len().max(1) as f64)
+            }
+            Labels::Classes(_) | Labels::Sets(_) => None,
+        }
+    }
+
     /// The labels of the examples for which `chosen` is `wanted`.
     pub(crate) fn part(&self, chosen: &[bool], wanted: bool) -> Labels {
         let is_wanted = |example: &usize| chosen[*example] == wanted;
@@ -51,6 +69,17 @@ impl Labels {
             }
         }
     }
+}
+
+/// The number of labels of each class.
+pub fn class_counts(labels: &[i32], classes: usize) -> Vec<u64> {
+    let mut counts = vec![0; classes];
+    for label in labels {
+        if let Some(count) = usize::try_from(*label).ok().and_then(|label| counts.get_mut(label)) {
+            *count += 1;
+        }
+    }
+    counts
 }
 
 lessen_base::words! {

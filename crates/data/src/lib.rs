@@ -19,6 +19,7 @@
 //! - [`images`] reads labelled images and augments them.
 //! - [`table`] reads tables of numbers and categories.
 //! - [`look`] says what data is before anything is chosen for it.
+//! - [`memory`] has data that a program gives in place of files.
 //! - [`arrays`] reads and writes NumPy's files.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
@@ -85,6 +86,7 @@ mod labels;
 mod lines;
 pub mod look;
 mod masked_batches;
+pub mod memory;
 mod metrics;
 mod packed_texts;
 mod packing;
@@ -101,6 +103,7 @@ mod row;
 mod rows;
 mod sentences;
 mod source;
+mod splits;
 pub mod squad;
 pub mod table;
 pub mod tagged;
@@ -132,7 +135,7 @@ pub use glue::GlueTask;
 pub use held_out_by::HeldOutBy;
 pub use label_counts::LabelCounts;
 pub use label_sets::LabelSets;
-pub use labels::{LabelKind, Labels, Problem};
+pub use labels::{LabelKind, Labels, Problem, class_counts};
 pub use lessen_base::{Error, Result, bucket};
 pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};

@@ -6,6 +6,8 @@ use lessen_base::{Error, Result};
 
 use crate::folders::{for_each_file, in_folder, listed};
 use crate::rows::{EXTENSIONS, Place};
+use crate::splits::DataPlace;
+use crate::table::TableInMemory;
 
 /// Names of the split of evaluations in a folder.
 pub(crate) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
@@ -13,14 +15,16 @@ pub(crate) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
 /// The folder of the files of a dataset.
 const DATA: &str = "data";
 
-/// Places of the splits of labelled texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Places of the splits of labelled texts, or of a table.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Places {
     pub(crate) train: Place,
     pub(crate) dev: Option<Place>,
     pub(crate) test: Option<Place>,
     /// The file with the names of classes.
     pub(crate) names: Option<PathBuf>,
+    /// The names of classes that are given beside data in memory.
+    pub(crate) classes: Option<Vec<String>>,
 }
 
 impl Places {
@@ -35,6 +39,7 @@ impl Places {
                 dev: None,
                 test: None,
                 names: None,
+                classes: None,
             });
         }
         let names = Some(path.join("class.txt")).filter(|names| names.exists());
@@ -53,6 +58,26 @@ impl Places {
             dev,
             test,
             names,
+            classes: None,
+        })
+    }
+
+    /// The places in files or in memory.
+    ///
+    /// # Errors
+    /// As [`Places::of`].
+    pub(crate) fn at(place: DataPlace<'_, TableInMemory>) -> Result<Places> {
+        let splits = match place {
+            DataPlace::Path(path) => return Places::of(path),
+            DataPlace::InMemory(splits) => splits,
+        };
+        let (train, dev, test) = splits.named(|table, name| Place::InMemory(table.clone(), name));
+        Ok(Places {
+            train,
+            dev,
+            test,
+            names: None,
+            classes: splits.classes.clone(),
         })
     }
 }
@@ -233,7 +258,7 @@ mod tests {
                 .iter()
                 .map(|(path, class)| format!("{} {class}", shown(path)))
                 .collect(),
-            Place::Glue(_, path) => vec![shown(path)],
+            Place::Glue(..) | Place::InMemory(..) => panic!("{place:?}"),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 
 use crate::columns::{LabelAt, Positions};
-use crate::files::{is_parquet, quoted};
+use crate::files::{line_word, quoted};
 use crate::raw_label::RawLabel;
 use crate::record::Record;
 
@@ -56,8 +56,7 @@ impl Row {
         let file = self.file.display();
         match self.line {
             0 => file.to_string(),
-            line if is_parquet(&self.file) => format!("{file} row {line}"),
-            line => format!("{file} line {line}"),
+            line => format!("{file} {} {line}", line_word(&self.file)),
         }
     }
 

@@ -18,10 +18,11 @@ use crate::parquet_rows::{names_of_classes, parquet_rows};
 use crate::raw_label::RawLabel;
 use crate::record::Record;
 use crate::row::{Row, RowIter, Table, other_count};
+use crate::table::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
-/// Files with rows, and their format.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Files with rows and their format, or rows in memory.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
     /// Tables: `.txt` with a text, a tab and a label in each line; `.csv`, `.tsv` and `.jsonl` with named columns.
     Files(Vec<PathBuf>),
@@ -29,10 +30,12 @@ pub(crate) enum Place {
     Texts(Vec<(PathBuf, String)>),
     /// A file of a GLUE task.
     Glue(GlueTask, PathBuf),
+    /// Rows in memory, and their name in messages.
+    InMemory(TableInMemory, &'static Path),
 }
 
-/// Rows of some files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Rows of some files, or in memory.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) place: Place,
     pub(crate) columns: Columns,
@@ -95,6 +98,10 @@ impl Rows {
                     ..Row::at(path.into(), 0)
                 })
             }))),
+            Place::InMemory(table, name) => match rows_in_memory(table, name, &columns, with_label) {
+                Ok(rows) => Box::new(UntilError::of(rows)),
+                Err(error) => Box::new(std::iter::once(Err(error))),
+            },
         }
     }
 
@@ -109,12 +116,13 @@ impl Rows {
         }
     }
 
-    /// The files.
+    /// The files, or the name of rows in memory.
     pub(crate) fn files(&self) -> Vec<&Path> {
         match &self.place {
             Place::Files(files) => files.iter().map(PathBuf::as_path).collect(),
             Place::Texts(texts) => texts.iter().map(|(path, _)| path.as_path()).collect(),
             Place::Glue(_, path) => vec![path],
+            Place::InMemory(_, name) => vec![name],
         }
     }
 
@@ -126,13 +134,15 @@ impl Rows {
             }
             Place::Files(_) | Place::Texts(_) => format!("{:?}", self.columns),
             Place::Glue(task, _) => format!("{task:?}"),
+            Place::InMemory(..) => String::new(),
         }
     }
 
-    /// The size of all files in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// The size of all files in bytes; none of rows in memory.
+    pub(crate) fn bytes(&self) -> Option<u64> {
         let size = |path| fs::metadata(path).map_or(0, |about| about.len());
-        self.files().into_iter().map(size).sum()
+        let is_in_memory = matches!(self.place, Place::InMemory(..));
+        (!is_in_memory).then(|| self.files().into_iter().map(size).sum())
     }
 }
 
@@ -196,6 +206,24 @@ fn has_columns(path: &Path, columns: &Columns, with_label: bool) -> Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The rows of a table in memory.
+fn rows_in_memory(own: TableInMemory, name: &'static Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
+    let table = Table::new(
+        name.into(),
+        columns.named(name, 0, own.names(), with_label)?,
+        own.names(),
+    );
+    Ok(Box::new((0..own.rows()).map(move |number| {
+        let mut row = table.row(number + 1, |column| own.cell(number, column))?;
+        if let Some(LabelAt::One(column)) = &table.at.label
+            && let Some(labels) = own.list(number, *column)
+        {
+            row.label = Some(RawLabel::Many(labels.to_vec()));
+        }
+        Ok(row)
+    })))
 }
 
 /// Lines of a text, a tab and a label; the text may have tabs of its own.

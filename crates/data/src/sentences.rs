@@ -9,7 +9,7 @@ use lessen_base::Result;
 
 use crate::cache::key_of_files;
 use crate::exactly::{Exactly, changed};
-use crate::written_sentences::{Written, written};
+use crate::written_sentences::{SentenceFile, Written};
 
 /// A sentence as words, and the number of each word's label.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Sentence {
     pub labels: Vec<i32>,
 }
 
-/// One split: sentences whose words have labels. Sentences of a file are read when they are asked for.
+/// One split: sentences whose words have labels. Sentences whose labels are names are read when they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentences {
     place: Place,
@@ -31,8 +31,8 @@ pub struct Sentences {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
-    InMemory(Arc<[Sentence]>),
-    InFile(Arc<Path>, Arc<Numbers>),
+    Numbered(Arc<[Sentence]>),
+    Named(SentenceFile, Arc<Numbers>),
 }
 
 /// The numbers of labels.
@@ -50,16 +50,16 @@ impl Sentences {
         Sentences {
             count: sentences.len(),
             classes: largest.map_or(0, |label| (*label).max(0) as usize + 1),
-            place: Place::InMemory(sentences.into()),
+            place: Place::Numbered(sentences.into()),
         }
     }
 
     /// Makes a split of the `count` sentences of a file.
-    pub(crate) fn of_file(path: &Path, count: usize, numbers: Arc<Numbers>) -> Sentences {
+    pub(crate) fn of_file(file: SentenceFile, count: usize, numbers: Arc<Numbers>) -> Sentences {
         Sentences {
             count,
             classes: numbers.classes,
-            place: Place::InFile(path.into(), numbers),
+            place: Place::Named(file, numbers),
         }
     }
 
@@ -77,10 +77,11 @@ impl Sentences {
     /// more.
     pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Sentence>> + '_> {
         match &self.place {
-            Place::InMemory(sentences) => Box::new(sentences.iter().cloned().map(Ok)),
-            Place::InFile(path, numbers) => match written(path, true) {
+            Place::Numbered(sentences) => Box::new(sentences.iter().cloned().map(Ok)),
+            Place::Named(file, numbers) => match file.with_words() {
                 Err(error) => Box::new(std::iter::once(Err(error))),
                 Ok(sentences) => {
+                    let path = file.path();
                     let sentences = sentences.map(|sentence| numbers.sentence(path, sentence?));
                     Box::new(Exactly::new(sentences, self.count, path))
                 }
@@ -93,22 +94,22 @@ impl Sentences {
         self.classes
     }
 
-    /// The size in bytes of the file; 0 in memory.
-    pub(crate) fn file_bytes(&self) -> u64 {
+    /// The size in bytes of the file; none in memory.
+    pub(crate) fn file_bytes(&self) -> Option<u64> {
         match &self.place {
-            Place::InMemory(_) => 0,
-            Place::InFile(path, _) => fs::metadata(path).map_or(0, |about| about.len()),
+            Place::Named(SentenceFile::Path(path), _) => Some(fs::metadata(path).map_or(0, |about| about.len())),
+            Place::Named(SentenceFile::InMemory(..), _) | Place::Numbered(_) => None,
         }
     }
 
     /// What tells sentences in a file from others.
     pub(crate) fn key(&self) -> String {
         match &self.place {
-            Place::InMemory(_) => String::new(),
-            Place::InFile(path, numbers) => {
+            Place::Numbered(_) => String::new(),
+            Place::Named(file, numbers) => {
                 let mut names: Vec<_> = numbers.of.iter().map(|(name, number)| (number, name)).collect();
                 names.sort_unstable();
-                format!("{names:?}\n{}", key_of_files([&**path]))
+                format!("{names:?}\n{}", key_of_files([file.path()]))
             }
         }
     }

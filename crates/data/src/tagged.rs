@@ -13,11 +13,13 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 
 use crate::classes::Classes;
+use crate::files::line_word;
 use crate::sentences::Numbers;
-use crate::written_sentences::{with_empty, written};
+use crate::splits::{DataPlace, Splits};
+use crate::written_sentences::SentenceFile;
 
 pub use crate::sentences::{Sentence, Sentences};
-pub use crate::written_sentences::{split_words, words_of};
+pub use crate::written_sentences::{TaggedWords, split_words, words_of};
 
 /// The label of words that belong to nothing.
 const OUTSIDE: &str = "O";
@@ -81,35 +83,37 @@ pub struct Options {
 /// A missing, empty or damaged file; a word without a label; a label that is no class of `class.txt`, of the model or
 /// of the training split. The message names file and line.
 pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
-    let is_folder = path.is_dir();
-    let needed = |split: &str| {
-        file(path, split).ok_or_else(|| {
-            Error::user(format!(
-                "there is no {split}.txt, {split}.conll or {split}.jsonl in {}; add the file",
-                path.display()
-            ))
-        })
+    read_from(DataPlace::Path(path), options)
+}
+
+/// Reads what [`read`] reads, or sentences in memory, which need a split `dev` as a folder does.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(place: DataPlace<'_, Arc<[TaggedWords]>>, options: &Options) -> Result<Tagged> {
+    let Files {
+        train,
+        dev,
+        test,
+        classes,
+    } = match place {
+        DataPlace::Path(path) => Files::of(path, options.whole)?,
+        DataPlace::InMemory(splits) => Files::in_memory(splits, options.whole)?,
     };
-    let is_whole = options.whole && file(path, "dev").is_none();
-    let train = if is_folder {
-        needed("train")?
-    } else {
-        path.to_path_buf()
-    };
-    let dev = if is_whole { train.clone() } else { needed("dev")? };
-    let test = file(path, "test");
-    let listed = path.join("class.txt");
-    let classes = match &options.classes {
-        _ if listed.exists() => Classes::read(&listed, false)?,
-        Some(names) => Classes::of_model(names.clone()),
-        None => Classes::of_file(names_of(&train)?, &train, false)?.of_names(),
+    let is_whole = dev.is_none();
+    let dev = dev.unwrap_or_else(|| train.clone());
+    let classes = match (classes, &options.classes) {
+        (Some(listed), _) => listed,
+        (None, Some(names)) => Classes::of_model(names.clone()),
+        (None, None) => Classes::of_file(names_of(&train)?, train.path(), false)?.of_names(),
     };
     let mut remarks = Vec::new();
-    let mut count = |path: &Path| -> Result<usize> {
+    let mut count = |file: &SentenceFile| -> Result<usize> {
         let (mut count, mut empty, mut numbered) = (0, Vec::new(), 0);
-        for sentence in with_empty(path, true)? {
+        let (path, line) = (file.path(), line_word(file.path()));
+        for sentence in file.all()? {
             let sentence = sentence?;
-            let place = || format!("{}: the sentence of line {}", path.display(), sentence.line);
+            let place = || format!("{}: the sentence of {line} {}", path.display(), sentence.line);
             for label in &sentence.labels {
                 classes.number(label, &place)?;
             }
@@ -137,7 +141,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
                 "sentences are"
             };
             remarks.push(format!(
-                "{} {are} without a word and left out of {}, such as that of line {first}",
+                "{} {are} without a word and left out of {}, such as that of {line} {first}",
                 empty.len(),
                 path.display()
             ));
@@ -146,19 +150,19 @@ pub fn read(path: &Path, options: &Options) -> Result<Tagged> {
     };
     let of_train = count(&train)?;
     let of_dev = if is_whole { of_train } else { count(&dev)? };
-    let of_test = test.as_deref().map(count).transpose()?;
+    let of_test = test.as_ref().map(count).transpose()?;
     remarks.extend(classes.remark());
     let names = classes.names().to_vec();
     let numbers = Arc::new(Numbers {
         of: classes.into_numbers(),
         classes: names.len(),
     });
-    let split = |path: &Path, count| Sentences::of_file(path, count, numbers.clone());
+    let split = |file, count| Sentences::of_file(file, count, numbers.clone());
     Ok(Tagged {
-        train: split(&train, of_train),
-        dev: split(&dev, of_dev),
+        train: split(train, of_train),
+        dev: split(dev, of_dev),
         is_whole,
-        test: test.zip(of_test).map(|(path, count)| split(&path, count)),
+        test: test.zip(of_test).map(|(file, count)| split(file, count)),
         names,
         remarks,
     })
@@ -171,10 +175,64 @@ fn are_numbered(words: &[String]) -> bool {
     whole.all(|(word, number): (&String, u32)| *word == number.to_string())
 }
 
+/// The files of the splits.
+struct Files {
+    train: SentenceFile,
+    /// None where the training split is evaluated as a whole.
+    dev: Option<SentenceFile>,
+    test: Option<SentenceFile>,
+    /// The classes that are listed beside them.
+    classes: Option<Classes>,
+}
+
+impl Files {
+    /// The files of a folder or, if all of it is evaluated, a file.
+    fn of(path: &Path, is_whole: bool) -> Result<Files> {
+        let found = |split: &str| file(path, split).map(SentenceFile::Path);
+        let needed = |split: &str| {
+            found(split).ok_or_else(|| {
+                Error::user(format!(
+                    "there is no {split}.txt, {split}.conll or {split}.jsonl in {}; add the file",
+                    path.display()
+                ))
+            })
+        };
+        let train = if path.is_dir() {
+            needed("train")?
+        } else {
+            SentenceFile::Path(path.to_path_buf())
+        };
+        let dev = if is_whole { found("dev") } else { Some(needed("dev")?) };
+        let listed = Some(path.join("class.txt")).filter(|listed| listed.exists());
+        Ok(Files {
+            train,
+            dev,
+            test: found("test"),
+            classes: Classes::listed(&listed, &None, false)?,
+        })
+    }
+
+    fn in_memory(splits: &Splits<Arc<[TaggedWords]>>, is_whole: bool) -> Result<Files> {
+        let (train, dev, test) = splits.named(|words, name| SentenceFile::InMemory(words.clone(), name));
+        if dev.is_none() && !is_whole {
+            return Err(Error::user(format!(
+                "there are no sentences for validation beside {}; give some",
+                train.path().display()
+            )));
+        }
+        Ok(Files {
+            train,
+            dev,
+            test,
+            classes: Classes::listed(&None, &splits.classes, false)?,
+        })
+    }
+}
+
 /// The labels of the sentences in a file: `O` first, the others in order.
-fn names_of(path: &Path) -> Result<Vec<String>> {
+fn names_of(file: &SentenceFile) -> Result<Vec<String>> {
     let mut names = BTreeSet::new();
-    for sentence in written(path, true)? {
+    for sentence in file.with_words()? {
         names.extend(sentence?.labels);
     }
     let outside = names.take(OUTSIDE);

@@ -3,15 +3,16 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
 use crate::cache::key_of_files;
-use crate::chunks::TextChunks;
+use crate::chunks::{TextChunks, TextFile};
 use crate::files::empty;
 use crate::folders::for_each_file;
-use crate::lines::open;
 use crate::places::files_of;
+use crate::splits::DataPlace;
 
 /// A text corpus and its splits, which are read when they are needed and never in memory as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +27,10 @@ pub struct Text {
     pub test: Option<TextSplit>,
 }
 
-/// A part of a corpus: ranges of files that follow each other.
+/// A part of a corpus: ranges of files, or of texts in memory, that follow each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextSplit {
-    parts: Vec<(PathBuf, Range<u64>)>,
+    parts: Vec<(TextFile, Range<u64>)>,
 }
 
 impl TextSplit {
@@ -39,8 +40,8 @@ impl TextSplit {
         let chunks = self
             .parts
             .iter()
-            .flat_map(|(path, range)| -> Box<dyn Iterator<Item = Result<String>>> {
-                match TextChunks::open(path, range.clone()) {
+            .flat_map(|(file, range)| -> Box<dyn Iterator<Item = Result<String>>> {
+                match TextChunks::open(file, range.clone()) {
                     Ok(chunks) => Box::new(chunks),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }
@@ -52,7 +53,7 @@ impl TextSplit {
     pub(crate) fn parts(&self) -> impl Iterator<Item = Result<TextChunks>> + '_ {
         self.parts
             .iter()
-            .map(|(path, range)| TextChunks::open(path, range.clone()))
+            .map(|(file, range)| TextChunks::open(file, range.clone()))
     }
 
     /// Returns the size in bytes.
@@ -60,12 +61,18 @@ impl TextSplit {
         self.parts.iter().map(|(_, range)| range.end - range.start).sum()
     }
 
-    /// What tells it from other text.
+    /// The size in bytes of text in files; none in memory.
+    pub(crate) fn file_bytes(&self) -> Option<u64> {
+        let is_in_memory = |(file, _): &(TextFile, _)| matches!(file, TextFile::InMemory(..));
+        (!self.parts.iter().any(is_in_memory)).then(|| self.bytes())
+    }
+
+    /// What tells text in files from other text.
     pub(crate) fn key(&self) -> String {
         let ranges: Vec<&Range<u64>> = self.parts.iter().map(|(_, range)| range).collect();
         format!(
             "{ranges:?}\n{}",
-            key_of_files(self.parts.iter().map(|(path, _)| path.as_path()))
+            key_of_files(self.parts.iter().map(|(file, _)| file.path()))
         )
     }
 }
@@ -103,24 +110,27 @@ impl Text {
     /// A missing, empty or damaged file; a folder without texts, or with several files of a split; a fraction that is
     /// not between 0 and 1 or leaves a split empty.
     pub fn read(path: &Path, options: &TextOptions) -> Result<Text> {
-        let (mut valid, mut test) = (None, None);
-        let train = if path.is_dir() {
-            let split = |name| find(path, name).map(|found| found.map(|file| vec![file]));
-            (valid, test) = (split("valid")?, split("test")?);
-            match split("train")? {
-                Some(train) => train,
-                None if valid.is_none() && test.is_none() => texts_in(path)?,
-                None => return Err(no_text(path)),
-            }
-        } else {
-            files_of(path)?
+        Text::read_from(DataPlace::Path(path), options)
+    }
+
+    /// Reads what [`Text::read`] reads, or texts in memory, each in place of a file.
+    ///
+    /// # Errors
+    /// As [`Text::read`].
+    pub fn read_from(place: DataPlace<'_, Vec<Arc<str>>>, options: &TextOptions) -> Result<Text> {
+        let (train, mut valid, mut test) = match place {
+            DataPlace::Path(path) => files_in(path)?,
+            DataPlace::InMemory(splits) => splits.named(|texts, name| {
+                let texts = texts.iter().cloned();
+                texts.map(|text| TextFile::InMemory(text, name)).collect()
+            }),
         };
         for (split, given) in [(&mut valid, &options.valid), (&mut test, &options.test)] {
             if let Some(path) = given {
-                *split = Some(files_of(path)?);
+                *split = Some(of_paths(files_of(path)?));
             }
         }
-        let whole = |files: Vec<PathBuf>| scan(&files).map(|(split, _)| split);
+        let whole = |files: Vec<TextFile>| scan(&files).map(|(split, _)| split);
         let test = test.map(whole).transpose()?;
         let is_whole = valid.is_none() && options.whole;
         let (train, valid) = match valid {
@@ -158,16 +168,38 @@ impl Text {
     }
 }
 
+/// The files of a split.
+type Files = Vec<TextFile>;
+
+fn of_paths(paths: Vec<PathBuf>) -> Files {
+    paths.into_iter().map(TextFile::Path).collect()
+}
+
+/// The files of the splits `train`, `valid` and `test` that a path names.
+fn files_in(path: &Path) -> Result<(Files, Option<Files>, Option<Files>)> {
+    if !path.is_dir() {
+        return Ok((of_paths(files_of(path)?), None, None));
+    }
+    let split = |name| find(path, name).map(|found| found.map(|file| of_paths(vec![file])));
+    let (valid, test) = (split("valid")?, split("test")?);
+    let train = match split("train")? {
+        Some(train) => train,
+        None if valid.is_none() && test.is_none() => of_paths(texts_in(path)?),
+        None => return Err(no_text(path)),
+    };
+    Ok((train, valid, test))
+}
+
 /// The characters in a chunk of a file: its number among the files, its first byte, its characters.
 type Counted = (usize, u64, usize);
 
 /// Reads all of some files: the text that they are, and the characters of its chunks.
-fn scan(files: &[PathBuf]) -> Result<(TextSplit, Vec<Counted>)> {
+fn scan(files: &[TextFile]) -> Result<(TextSplit, Vec<Counted>)> {
     let (mut split, mut counted) = (TextSplit::default(), Vec::new());
-    for (number, path) in files.iter().enumerate() {
-        let size = open(path)?.metadata().map_or(0, |about| about.len());
+    for (number, file) in files.iter().enumerate() {
+        let size = file.size()?;
         let (mut start, mut at, mut has_text) = (0, 0, false);
-        for chunk in TextChunks::open(path, 0..size)? {
+        for chunk in TextChunks::open(file, 0..size)? {
             let chunk = chunk?;
             let text = match chunk.strip_prefix('\u{feff}') {
                 Some(text) if at == 0 => text,
@@ -182,15 +214,15 @@ fn scan(files: &[PathBuf]) -> Result<(TextSplit, Vec<Counted>)> {
             has_text |= !text.trim().is_empty();
         }
         if !has_text {
-            return Err(empty(path));
+            return Err(empty(file.path()));
         }
-        split.parts.push((path.clone(), start..at));
+        split.parts.push((file.clone(), start..at));
     }
     Ok((split, counted))
 }
 
 /// The beginning and the end of some files, which is the share `held_out` of their characters.
-fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
+fn halves(files: &[TextFile], held_out: f64) -> Result<(TextSplit, TextSplit)> {
     let (whole, counted) = scan(files)?;
     let characters: usize = counted.iter().map(|(_, _, count)| count).sum();
     let kept = (characters as f64 * (1.0 - held_out)) as usize;
@@ -198,7 +230,7 @@ fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
         return Err(Error::user(format!(
             "a validation share of {held_out} leaves no text on one side of the {characters} characters of {}; choose a share \
              between 0 and 1, such as 0.1",
-            files[0].display()
+            files[0].path().display()
         )));
     }
     let mut before = 0;
@@ -208,13 +240,13 @@ fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
     });
     let &(number, start, count) =
         chunk.ok_or_else(|| Error::internal("a text has more characters than were counted"))?;
-    let (path, range) = &whole.parts[number];
-    let text = TextChunks::open(path, start..range.end)?
+    let (file, range) = &whole.parts[number];
+    let text = TextChunks::open(file, start..range.end)?
         .next()
-        .unwrap_or_else(|| Err(empty(path)))?;
+        .unwrap_or_else(|| Err(empty(file.path())))?;
     let skipped = kept - (before - count);
     let cut = start + text.char_indices().nth(skipped).map_or(text.len(), |(at, _)| at) as u64;
-    let not_empty = |part: &(PathBuf, Range<u64>)| !part.1.is_empty();
+    let not_empty = |part: &(TextFile, Range<u64>)| !part.1.is_empty();
     let (mut first, mut last) = (whole.parts[..=number].to_vec(), whole.parts[number..].to_vec());
     (first[number].1.end, last[0].1.start) = (cut, cut);
     first.retain(not_empty);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
@@ -10,6 +11,67 @@ use crate::lines::Lines;
 
 /// The line between documents in CoNLL's files, which is no sentence.
 const DOCUMENT: &str = "-DOCSTART-";
+
+/// A sentence in memory whose words have labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaggedWords {
+    /// The words.
+    pub words: Vec<String>,
+    /// The name of each word's label.
+    pub labels: Vec<String>,
+}
+
+/// A file of sentences with labels, or sentences in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SentenceFile {
+    Path(PathBuf),
+    /// The sentences, and their name in messages.
+    InMemory(Arc<[TaggedWords]>, &'static Path),
+}
+
+impl SentenceFile {
+    /// The path, or the name in messages.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            SentenceFile::Path(path) => path,
+            SentenceFile::InMemory(_, name) => name,
+        }
+    }
+
+    /// The sentences with labels, those without words among them. After an error there are none.
+    pub(crate) fn all(&self) -> Result<Box<dyn Iterator<Item = Result<Written>>>> {
+        Ok(match self {
+            SentenceFile::Path(path) => Box::new(Reader::open(path, true)?),
+            SentenceFile::InMemory(sentences, name) => {
+                let (sentences, name) = (sentences.clone(), *name);
+                Box::new((0..sentences.len()).map(move |at| sentences[at].written(at + 1, name)))
+            }
+        })
+    }
+
+    /// The sentences with labels that have words, one at least. After an error there are none.
+    pub(crate) fn with_words(&self) -> Result<impl Iterator<Item = Result<Written>> + use<>> {
+        let has_words = |sentence: &Result<Written>| !matches!(sentence, Ok(own) if own.words.is_empty());
+        Ok(one_at_least(self.all()?.filter(has_words), self.path()))
+    }
+}
+
+impl TaggedWords {
+    fn written(&self, line: usize, name: &Path) -> Result<Written> {
+        let (words, labels) = (self.words.len(), self.labels.len());
+        if words != labels {
+            return Err(Error::user(format!(
+                "{} row {line} has {words} words but {labels} labels; give each word a label",
+                name.display()
+            )));
+        }
+        Ok(Written {
+            line,
+            words: self.words.clone(),
+            labels: self.labels.clone(),
+        })
+    }
+}
 
 /// A sentence as a file has it.
 pub(crate) struct Written {
@@ -26,33 +88,19 @@ pub(crate) struct Written {
 /// # Errors
 /// A file that cannot be opened or read.
 pub fn words_of(path: &Path) -> Result<impl Iterator<Item = Result<Vec<String>>> + use<>> {
-    Ok(written(path, false)?.map(|sentence| sentence.map(|sentence| sentence.words)))
+    let all = one_at_least(Reader::open(path, false)?, path);
+    Ok(all.map(|sentence| sentence.map(|sentence| sentence.words)))
 }
 
-/// The sentences of a file, one at least. After an error there are none. Sentences without words are left out where
-/// labels are asked for.
-pub(crate) fn written(path: &Path, with_labels: bool) -> Result<impl Iterator<Item = Result<Written>> + use<>> {
-    let is_of_words = move |sentence: &Result<Written>| {
-        !with_labels || !matches!(sentence, Ok(sentence) if sentence.words.is_empty())
-    };
-    let mut all = with_empty(path, with_labels)?.filter(is_of_words);
+/// Sentences of a file, of which there is one at least.
+fn one_at_least<I>(mut all: I, path: &Path) -> impl Iterator<Item = Result<Written>> + use<I>
+where
+    I: Iterator<Item = Result<Written>>,
+{
     let first = all
         .next()
         .unwrap_or_else(|| Err(Error::user(format!("{} has no sentences; add some", path.display()))));
-    Ok(std::iter::once(first).chain(all))
-}
-
-/// The sentences of a file, those without words among them. After an error there are none.
-pub(crate) fn with_empty(path: &Path, with_labels: bool) -> Result<impl Iterator<Item = Result<Written>> + use<>> {
-    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
-    let is_json = ["jsonl", "ndjson", "json"].iter().any(|json| ending == *json);
-    Ok(Reader {
-        layout: if is_json { None } else { Some(Layout::of(path)?) },
-        lines: Lines::open(path)?,
-        path: path.to_path_buf(),
-        with_labels,
-        ended: false,
-    })
+    std::iter::once(first).chain(all)
 }
 
 /// The columns of a file with a word in each line.
@@ -120,6 +168,7 @@ fn columns_of(line: &str) -> impl DoubleEndedIterator<Item = &str> {
     columns.filter(|column| !column.is_empty())
 }
 
+/// The sentences of a file, those without words among them. After an error there are none.
 struct Reader {
     lines: Lines,
     path: PathBuf,
@@ -130,6 +179,18 @@ struct Reader {
 }
 
 impl Reader {
+    fn open(path: &Path, with_labels: bool) -> Result<Reader> {
+        let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+        let is_json = ["jsonl", "ndjson", "json"].iter().any(|json| ending == *json);
+        Ok(Reader {
+            layout: if is_json { None } else { Some(Layout::of(path)?) },
+            lines: Lines::open(path)?,
+            path: path.to_path_buf(),
+            with_labels,
+            ended: false,
+        })
+    }
+
     /// The next sentence; none at the end.
     fn read(&mut self) -> Result<Option<Written>> {
         let mut open: Option<Written> = None;
@@ -242,7 +303,13 @@ mod tests {
             });
             words.collect::<Vec<_>>().join(" ")
         };
-        let found = written(&path, with_labels).and_then(|all| all.map(|one| one.map(shown)).collect());
+        let all = match with_labels {
+            true => SentenceFile::Path(path.clone())
+                .with_words()
+                .map(|all| all.collect::<Result<Vec<_>>>()),
+            false => Reader::open(&path, false).map(|all| one_at_least(all, &path).collect()),
+        };
+        let found = all.flatten().map(|all| all.into_iter().map(shown).collect());
         found.map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
     }
 

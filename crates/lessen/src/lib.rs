@@ -103,7 +103,7 @@ pub mod prelude {
         BatchShape, Context, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
         Weight, Weights, checkpoint,
     };
-    pub use lessen_task::task::evaluation::{inputs_of, shape_of};
+    pub use lessen_task::evaluation::{inputs_of, shape_of};
     pub use lessen_train::{
         Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };

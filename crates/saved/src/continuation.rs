@@ -2,7 +2,7 @@
 
 use lessen_base::{Error, Result};
 use lessen_data::{StopStrings, TextStream};
-use lessen_task::task::SavedModel;
+use lessen_task::SavedModel;
 use lessen_train::{Generator, Sampling};
 
 /// The most tokens of a text whose keys and values are kept where a model's positions are unlimited.

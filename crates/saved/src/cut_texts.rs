@@ -1,6 +1,6 @@
 //! Texts whose ends are left out, since they have more tokens than `data.max_length`.
 
-use lessen_task::task::sources::Sources;
+use lessen_task::sources::Sources;
 use lessen_task::wording::{counted, report, tell};
 use serde_json::{Value, json};
 

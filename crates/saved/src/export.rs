@@ -7,7 +7,7 @@ use lessen_nn::Model;
 use lessen_nn::checkpoint::{self, WeightDtype};
 use lessen_task::folder::WhichModel;
 use lessen_task::generation_config::GenerationConfig;
-use lessen_task::task::reader::Reader;
+use lessen_task::reader::Reader;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -10,11 +10,11 @@ use crate::steps::{CLASS_LOGITS, IMAGES, LOSS, TARGETS, WEIGHT_RATE, add_descent
 use crate::supernet::parameters;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_data::images::ImageSource;
-use lessen_device::{Host, HostArray, SharedDevice};
+use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_nn::{Context, ParamSpec, Weights};
-use lessen_train::{Function, FunctionOptions, Session};
+use lessen_train::{Function, FunctionOptions, Session, forget_momentum};
 
 /// Data input with the largest code of each block's 1 x 1 layers and of its depthwise layer, `f32[blocks, 2]`.
 const CODES: &str = "search.codes";
@@ -150,11 +150,7 @@ impl<'a> AnyBits<'a> {
             .iter()
             .map(|param| (param.name.clone(), param.shape.clone()));
         restore(&mut self.session, own, state)?;
-        for param in &self.params {
-            let zeros = vec![0.0; param.shape.iter().product()];
-            let name = momentum_of(&param.name);
-            self.session.set_state(&name, &HostArray::F32(zeros))?;
-        }
+        forget_momentum(&mut self.session, &self.params, momentum_of)?;
         self.done = steps;
         Ok(())
     }

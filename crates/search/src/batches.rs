@@ -2,8 +2,7 @@
 
 use crate::settings::Settings;
 use lessen_base::{Result, SplitMix64};
-use lessen_data::images::ImageSource;
-use lessen_data::images::Mixing;
+use lessen_data::images::{ImageSource, Mixing, mirror, shift};
 
 /// Rows and columns by which an image is shifted at most.
 const SHIFT: usize = 4;
@@ -66,21 +65,12 @@ impl Batches {
 }
 
 /// Shifts an image by up to 4 rows and columns, with zeros where nothing comes from, and mirrors every second one.
-fn shift_and_mirror(image: &mut [f32], [height, width, channels]: [usize; 3], random: &mut SplitMix64) {
-    let before = image.to_vec();
-    let mut offset = || random.below(2 * SHIFT as u64 + 1) as isize - SHIFT as isize;
-    let (down, right) = (offset(), offset());
-    let is_mirrored = random.below(2) == 1;
-    for row in 0..height {
-        for column in 0..width {
-            let seen = if is_mirrored { width - 1 - column } else { column };
-            let from = row.checked_add_signed(-down).zip(seen.checked_add_signed(-right));
-            let to = &mut image[(row * width + column) * channels..][..channels];
-            match from.filter(|(row, column)| *row < height && *column < width) {
-                Some((row, column)) => to.copy_from_slice(&before[(row * width + column) * channels..][..channels]),
-                None => to.fill(0.0),
-            }
-        }
+fn shift_and_mirror(image: &mut [f32], shape: [usize; 3], random: &mut SplitMix64) {
+    let mut offset = || SHIFT as isize - random.below(2 * SHIFT as u64 + 1) as isize;
+    let by = [offset(), offset()];
+    shift(image, shape, by, &vec![0.0; shape[2]]);
+    if random.below(2) == 1 {
+        mirror(image, shape);
     }
 }
 

@@ -4,9 +4,10 @@ use crate::gates::Gates;
 use crate::settings::Settings;
 use crate::space::Space;
 use crate::variables::Variables;
-use lessen_graph::ops::{Adam, Sgd};
+use lessen_graph::ops::Adam;
 use lessen_graph::{DType, Phase, Tensor, vjp};
 use lessen_nn::{Context, ParamSpec};
+use lessen_train::Descent;
 use std::collections::BTreeMap;
 
 /// State with the logits of the choices, `f32[logits]`.
@@ -195,22 +196,12 @@ fn declared<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
 
 /// Adds an update of the weights by SGD so that a loss falls.
 pub(crate) fn add_descent<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>, settings: &Settings) {
-    let tensors = declared(cx, params);
-    let gradients = loss.grad(&tensors);
-    let trace = cx.trace();
-    trace.in_phase(Phase::Update, || {
-        let rate = cx.input(WEIGHT_RATE, DType::F32, &[]);
-        let rule = Sgd {
-            momentum: settings.weight_momentum,
-            nesterov: false,
-            weight_decay: settings.weight_decay,
-        };
-        for ((param, tensor), gradient) in params.iter().zip(tensors).zip(gradients) {
-            let momentum = trace.state(&momentum_of(&param.name), DType::F32, &param.shape);
-            let clipped = gradient.clamp(-settings.clip, settings.clip);
-            let new = trace.apply(rule, &[tensor, clipped, momentum, rate]);
-            trace.assign(tensor, new[0]);
-            trace.assign(momentum, new[1]);
-        }
-    });
+    let descent = Descent {
+        rate: WEIGHT_RATE,
+        momentum_of,
+        momentum: settings.weight_momentum,
+        weight_decay: settings.weight_decay,
+        clip: Some(settings.clip),
+    };
+    descent.add(cx, params, loss);
 }

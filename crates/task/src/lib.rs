@@ -7,7 +7,8 @@
 //!
 //! - [`recipe`] reads the settings of a run from built-in recipes, files and flags; its keys are one table.
 //! - [`formats`] has the formats of data, [`models`] the families of models, and [`goal`] the goals of a task.
-//! - [`task`] assembles goal, data and model, and checks that they go together.
+//! - [`CheckedTask::assemble`] assembles goal, data and model for planning, training, resuming and evaluating, and
+//!   checks that they are in [`agreement`].
 //! - [`folder`] is the folder of a run; [`input_files`] tells whether the files that it names are still the same.
 //! - [`generation_config`] reads how a model's folder wants texts to be generated.
 //!
@@ -15,13 +16,32 @@
 //! file, the place and the remedy.
 #![forbid(unsafe_code)]
 
+pub mod agreement;
+pub mod batch_shape;
+pub mod class_names;
 pub mod device;
+pub mod evaluation;
+pub mod fine_tuning;
+pub mod first_weights;
 pub mod folder;
 pub mod formats;
 pub mod generation_config;
 pub mod goal;
+pub mod init_sizes;
 pub mod input_files;
 pub mod models;
+pub mod reader;
 pub mod recipe;
-pub mod task;
+pub mod recipe_model;
+pub mod recording;
+mod saved_model;
+mod shapes;
+pub mod shared_data;
+pub mod sources;
+mod task_data;
 pub mod wording;
+
+pub use self::agreement::CheckedTask;
+pub use self::saved_model::SavedModel;
+pub use self::shapes::Shapes;
+pub use self::task_data::TaskData;

@@ -47,6 +47,7 @@
 
 mod array;
 mod beside;
+mod descent;
 mod filed;
 mod function_graph;
 mod generate;
@@ -66,6 +67,7 @@ mod trainer;
 mod view;
 
 pub use array::StateArray;
+pub use descent::{Descent, forget_momentum, gradients};
 pub use generate::{Beams, Each, EarlyStopping, Generator, IsComplete, Rules, Sampling};
 pub use graphs::{Delayed, StepGraphs};
 pub use lessen_base::{Error, Result, parse_budget, parse_size, show_size};

@@ -37,20 +37,20 @@ pub struct CondensedImages {
     pub soft_labels: Option<Vec<f32>>,
 }
 
-/// The data set that was condensed: where it lies, and how its images were read.
+/// The training images of a job: where they lie, how they were read, and their checksum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
-    /// Its file or folder.
+pub struct TrainingImages {
+    /// Its file or folder; empty for data in memory.
     pub path: PathBuf,
     /// The file or folder of its split `dev`, where one was named.
     pub dev: Option<PathBuf>,
     /// The same of its split `test`.
     pub test: Option<PathBuf>,
-    /// The share of the training images that was kept for validation where it has no such split.
+    /// The share that was kept for validation where there is no such split.
     pub held_out: f64,
     /// Which images these are.
     pub held_out_seed: u64,
-    /// Training images that were condensed.
+    /// Their number.
     pub images: u64,
     /// CRC-32C of these and of their labels; of images in files, of names and sizes.
     pub crc32c: u32,
@@ -59,7 +59,7 @@ pub struct Origin {
 /// The part of the manifest that tells what was condensed.
 #[derive(Deserialize)]
 struct Manifest {
-    data: Origin,
+    data: TrainingImages,
 }
 
 impl CondensedImages {
@@ -139,12 +139,25 @@ impl CondensedImages {
     }
 }
 
-impl Origin {
+impl TrainingImages {
+    /// Where the data lies, for messages.
+    pub fn place(&self) -> String {
+        match self.is_in_memory() {
+            true => "in memory".to_string(),
+            false => self.path.display().to_string(),
+        }
+    }
+
+    /// Whether the data was in memory, so that it has no path.
+    pub fn is_in_memory(&self) -> bool {
+        self.path.as_os_str().is_empty()
+    }
+
     /// What the manifest of a folder tells.
     ///
     /// # Errors
     /// A file that cannot be read, or is none.
-    pub(super) fn read(dir: &Path) -> Result<Origin> {
+    pub(super) fn read(dir: &Path) -> Result<TrainingImages> {
         let path = dir.join(MANIFEST);
         let wrong = |what: String| {
             Error::user(format!(
@@ -238,7 +251,7 @@ mod tests {
         let arrays = dir.path().join(ARRAYS);
         images().write(dir.path(), &preprocessing()).unwrap();
         assert_eq!((folder_of(dir.path()), folder_of(&arrays)), (None, None));
-        let origin = Origin {
+        let origin = TrainingImages {
             path: "/data/mnist".into(),
             dev: None,
             test: Some("/data/other".into()),
@@ -250,13 +263,13 @@ mod tests {
         let path = dir.path().join(MANIFEST);
         let manifest = serde_json::json!({ "done": 3, "data": origin });
         std::fs::write(&path, manifest.to_string()).unwrap();
-        assert_eq!(Origin::read(dir.path()).unwrap(), origin);
+        assert_eq!(TrainingImages::read(dir.path()).unwrap(), origin);
         assert_eq!(
             (folder_of(dir.path()), folder_of(&arrays)),
             (Some(dir.path()), Some(dir.path()))
         );
         std::fs::write(&path, "{}").unwrap();
-        let sentence = Origin::read(dir.path()).unwrap_err().to_string();
+        let sentence = TrainingImages::read(dir.path()).unwrap_err().to_string();
         assert!(
             sentence.contains("manifest.json does not tell what was condensed"),
             "{sentence}"

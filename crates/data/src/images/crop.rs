@@ -16,6 +16,25 @@ impl Image {
     }
 }
 
+/// Moves each pixel of an image of numbers of this `[H, W, C]` from so many rows below and columns to the right of its
+/// place; pixels from beyond the edges have the colour `fill`.
+///
+/// # Panics
+/// If there are not as many numbers.
+pub fn shift(image: &mut [f32], shape: [usize; 3], [down, right]: [isize; 2], fill: &[f32]) {
+    let before = Image::of_samples(shape, image.to_vec());
+    let moved = before.part_on(fill, [down, right], [shape[0], shape[1]]);
+    image.copy_from_slice(moved.samples());
+}
+
+/// Exchanges left and right of an image of numbers of this `[H, W, C]`.
+///
+/// # Panics
+/// If there are not as many numbers.
+pub fn mirror(image: &mut [f32], shape: [usize; 3]) {
+    image.copy_from_slice(Image::of_samples(shape, image.to_vec()).mirrored().samples());
+}
+
 impl<T: Sample> Image<T> {
     /// The part of the image, continued in one colour on all sides, whose upper left corner is at this row and column.
     pub(super) fn part_on(&self, colour: &[T], [row, column]: [isize; 2], [height, width]: [usize; 2]) -> Image<T> {

@@ -9,6 +9,7 @@ use super::idx::product;
 use super::set::Pixels;
 use crate::class_names;
 use crate::classes::Classes;
+use crate::splits;
 
 /// The most classes that numbers can stand for.
 const MOST_CLASSES: i64 = 1 << 16;
@@ -56,39 +57,13 @@ impl Part {
         (shape, bytes, images): (&[usize], Vec<u8>, &Path),
         (count, labels, place): (&[usize], Vec<i64>, &Path),
     ) -> Result<Part> {
-        let wrong = |file: &Path, what: String| Err(Error::user(format!("{} {what}", file.display())));
-        let is_channels = |size: usize| size == 1 || size == 3;
-        let (sizes, planes) = match *shape {
-            [number, height, width] => ([number, height, width, 1], false),
-            [number, height, width, channels] if is_channels(channels) => ([number, height, width, channels], false),
-            [number, channels, height, width] if is_channels(channels) => ([number, height, width, channels], true),
-            _ => {
-                return wrong(
-                    images,
-                    format!(
-                        "has an array of shape {shape:?}, which are no images; save [images, height, width], or the same with 1 \
-                         or 3 channels"
-                    ),
-                );
-            }
-        };
-        let [number, height, width, channels] = sizes;
-        if number == 0 || product(&sizes) == Some(0) {
-            return wrong(images, format!("has no images (shape {shape:?}); add at least one"));
-        }
+        let (number, pixels) = pixels_of(shape, bytes, images)?;
         if labels.len() != number || count.iter().filter(|size| **size != 1).count() > 1 {
-            return wrong(
-                place,
-                format!("has labels of shape {count:?} for {number} images; save one number for each image"),
-            );
+            return Err(Error::user(format!(
+                "{} has labels of shape {count:?} for {number} images; save one number for each image",
+                place.display()
+            )));
         }
-        let bytes = if planes {
-            let images = bytes.chunks_exact(height * width * channels);
-            images.flat_map(|planes| interleaved(planes, channels)).collect()
-        } else {
-            bytes
-        };
-        let pixels = Pixels::InMemory([height, width, channels], bytes.into());
         let labels = PartLabels::Numbers(labels);
         let place = place.to_path_buf();
         Ok(Part { pixels, labels, place })
@@ -151,7 +126,10 @@ impl Part {
             }
             PartLabels::Names(names, places) => {
                 let number = |name: &String| {
-                    let folder = || format!("the folder {}", place.join(name).display());
+                    let folder = || match splits::is_name(place) {
+                        true => place.display().to_string(),
+                        false => format!("the folder {}", place.join(name).display()),
+                    };
                     classes.number(name, &folder)
                 };
                 let numbers: Vec<i32> = names.iter().map(number).collect::<Result<_>>()?;
@@ -164,6 +142,37 @@ impl Part {
     pub(super) fn has_names(&self) -> bool {
         matches!(self.labels, PartLabels::Names(..))
     }
+}
+
+/// The number of images in an array at this place, and their pixels.
+///
+/// # Errors
+/// A shape that is not that of images; images without pixels.
+pub(super) fn pixels_of(shape: &[usize], bytes: Vec<u8>, place: &Path) -> Result<(usize, Pixels)> {
+    let wrong = |what: String| Err(Error::user(format!("{} {what}", place.display())));
+    let is_channels = |size: usize| size == 1 || size == 3;
+    let (sizes, planes) = match *shape {
+        [number, height, width] => ([number, height, width, 1], false),
+        [number, height, width, channels] if is_channels(channels) => ([number, height, width, channels], false),
+        [number, channels, height, width] if is_channels(channels) => ([number, height, width, channels], true),
+        _ => {
+            return wrong(format!(
+                "has an array of shape {shape:?}, which are no images; save [images, height, width], or the same with 1 \
+                     or 3 channels"
+            ));
+        }
+    };
+    let [number, height, width, channels] = sizes;
+    if number == 0 || product(&sizes) == Some(0) {
+        return wrong(format!("has no images (shape {shape:?}); add at least one"));
+    }
+    let bytes = if planes {
+        let images = bytes.chunks_exact(height * width * channels);
+        images.flat_map(|planes| interleaved(planes, channels)).collect()
+    } else {
+        bytes
+    };
+    Ok((number, Pixels::InMemory([height, width, channels], bytes.into())))
 }
 
 /// The pixels of an image whose channels are planes, one after another.

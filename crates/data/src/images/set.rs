@@ -35,6 +35,8 @@ pub struct ImageSet {
 pub(super) enum Pixels {
     /// Images of this height, width and number of channels, one after another.
     InMemory([usize; 3], Arc<Vec<u8>>),
+    /// Images of any sizes.
+    OfSizes(Arc<Vec<Image>>),
     InFiles(Arc<Vec<PathBuf>>),
     /// Numbers that networks read, of this size and meaning, one image after another.
     Numbers(Arc<Normalization>, Arc<Vec<f32>>),
@@ -133,7 +135,7 @@ impl ImageSet {
     pub fn normalization(&self) -> Option<&Normalization> {
         match &self.pixels {
             Pixels::Numbers(normalization, _) => Some(normalization),
-            Pixels::InMemory(..) | Pixels::InFiles(_) => None,
+            Pixels::InMemory(..) | Pixels::OfSizes(_) | Pixels::InFiles(_) => None,
         }
     }
 
@@ -158,7 +160,7 @@ impl ImageSet {
     /// Returns the file of an image; none for one in memory.
     pub fn file(&self, number: usize) -> Option<&PathBuf> {
         match &self.pixels {
-            Pixels::InMemory(..) | Pixels::Numbers(..) => None,
+            Pixels::InMemory(..) | Pixels::OfSizes(_) | Pixels::Numbers(..) => None,
             Pixels::InFiles(files) => files.get(self.place(number)),
         }
     }
@@ -177,13 +179,14 @@ impl ImageSet {
                 let size: usize = shape.iter().product();
                 Image::new(*shape, bytes[place * size..(place + 1) * size].to_vec())
             }
+            Pixels::OfSizes(images) => images[place].clone(),
             Pixels::InFiles(files) => decode::read(&files[place])?,
             Pixels::Numbers(..) => return Err(Error::internal("an image of numbers has no bytes")),
         };
         Ok(image.with_channels(self.channels))
     }
 
-    /// How often each byte is in each channel of all images; `None` for images in files.
+    /// How often each byte is in each channel of all images; `None` for images in files and of any sizes.
     pub(super) fn byte_counts(&self) -> Option<Vec<[u64; 256]>> {
         let Pixels::InMemory(shape, bytes) = &self.pixels else {
             return None;
@@ -211,6 +214,12 @@ impl ImageSet {
                 Pixels::InMemory(shape, bytes) => {
                     let (size, place) = (shape.iter().product::<usize>(), self.place(number));
                     crc = crc32c_append(crc, &bytes[place * size..(place + 1) * size]);
+                }
+                Pixels::OfSizes(images) => {
+                    let image = &images[self.place(number)];
+                    let sizes = image.shape().into_iter().map(|size| size as u64);
+                    crc = sizes.fold(crc, |crc, size| crc32c_append(crc, &size.to_le_bytes()));
+                    crc = crc32c_append(crc, image.bytes());
                 }
                 Pixels::Numbers(..) => {
                     let image = self.numbers(number);

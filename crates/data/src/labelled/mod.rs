@@ -22,6 +22,8 @@ use crate::places::{Places, files_of};
 pub use crate::record::Record;
 use crate::row::Row;
 use crate::rows::{JsonLines, Place, Rows};
+use crate::splits::DataPlace;
+use crate::table::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// How labelled texts are to be read.
@@ -150,7 +152,15 @@ impl Target {
 /// A missing, empty or damaged file; no row with a label; a label of no class, or that is no number in a
 /// regression; fewer than two classes. The message names file, line, column and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
-    let places = Places::of(path)?;
+    read_from(DataPlace::Path(path), options)
+}
+
+/// Reads what [`read`] reads, or a table in memory, whose columns are found as those of files are.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(place: DataPlace<'_, TableInMemory>, options: &Options) -> Result<Dataset> {
+    let places = Places::at(place)?;
     let given = |path: &Option<PathBuf>, found| match path {
         Some(path) => files_of(path).map(|files| Some(Place::Files(files))),
         None => Ok(found),
@@ -178,11 +188,14 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         &HeldOutBy::Share
     });
     let train = rows(places.train);
-    let known = match (&places.names, &options.classes) {
-        _ if options.problem == Problem::Regression => None,
-        (Some(names), _) => Some(Classes::read(names, several)?),
-        (None, Some(names)) => Some(Classes::of_model(names.clone())),
-        (None, None) => train.class_names()?.map(Classes::of_model),
+    let listed = || Classes::listed(&places.names, &places.classes, several);
+    let known = match options.problem {
+        Problem::Regression => None,
+        Problem::SingleLabel | Problem::MultiLabel => match (listed()?, &options.classes) {
+            (Some(listed), _) => Some(listed),
+            (None, Some(names)) => Some(Classes::of_model(names.clone())),
+            (None, None) => train.class_names()?.map(Classes::of_model),
+        },
     };
     // One of each split.
     let (unlabelled, mut others_unlabelled) = (Rc::<RefCell<Unlabelled>>::default(), Vec::new());

@@ -12,7 +12,7 @@ use super::{Look, LookOptions};
 use crate::images::{self, ImageSet};
 use crate::squad;
 use crate::text::{Text, TextOptions, TextSplit};
-use crate::written_sentences::with_empty;
+use crate::written_sentences::SentenceFile;
 
 /// Characters of a text from which on something is learnt of it.
 const FEWEST_CHARACTERS: usize = 500;
@@ -76,7 +76,8 @@ pub(super) fn tagged(path: &Path, options: &LookOptions, look: &mut Look) -> Res
         Some(path.to_path_buf())
     };
     let (mut seen, mut texts, mut classes) = (SeenRows::default(), TextCounts::default(), ClassCounts::default());
-    for sentence in with_empty(&train.unwrap_or_else(|| path.join("train.txt")), true)? {
+    let train = SentenceFile::Path(train.unwrap_or_else(|| path.join("train.txt")));
+    for sentence in train.all()? {
         let sentence = sentence?;
         look.rows.train += 1;
         if sentence.words.is_empty() {
@@ -94,7 +95,7 @@ pub(super) fn tagged(path: &Path, options: &LookOptions, look: &mut Look) -> Res
     let leaks = |split: Option<PathBuf>| -> Result<(Option<usize>, Option<usize>)> {
         let Some(split) = split else { return Ok((None, None)) };
         let (mut rows, mut in_train) = (0, 0);
-        for sentence in with_empty(&split, true)? {
+        for sentence in SentenceFile::Path(split).all()? {
             let text = sentence?.words.join(" ");
             rows += 1;
             in_train += usize::from(!text.is_empty() && seen.has(&text));

@@ -87,7 +87,7 @@ impl MaskedBatches {
             let (unknown, digest, text) = (tokenizer.unknown_id(), tokenizer.digest(), text.key());
             format!("cut masked {form} {unknown:?}\n{digest:08x}\n{text}")
         };
-        let entry = cache.and_then(|cache| cache.entry(text.bytes(), key()));
+        let entry = cache.and_then(|cache| cache.entry(text.file_bytes(), key()));
         let rows = masked.rows(entry, text.blocks())?;
         masked.batches(rows, batching, order)
     }

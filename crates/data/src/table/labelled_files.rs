@@ -7,6 +7,7 @@ use lessen_base::{Error, Result};
 
 use super::cell_row::CellRow;
 use super::cells::CellFile;
+use super::in_memory::TableInMemory;
 use crate::cell_values::is_missing;
 use crate::files::quoted;
 use crate::held_out_by::HeldOutBy;
@@ -14,10 +15,40 @@ use crate::raw_label::RawLabel;
 use crate::row::Row;
 use crate::unlabelled::Unlabelled;
 
+/// A file of a table, or a table in memory.
+#[derive(Clone, Debug)]
+pub(super) enum TableFile {
+    Path(PathBuf),
+    /// The table, and its name in messages.
+    InMemory(TableInMemory, &'static Path),
+}
+
+impl TableFile {
+    /// The path, or the name in messages.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            TableFile::Path(path) => path,
+            TableFile::InMemory(_, name) => name,
+        }
+    }
+
+    /// Opens it with columns of these names: inputs and others.
+    pub(super) fn open(&self, inputs: &[String], others: &[&str]) -> Result<CellFile> {
+        match self {
+            TableFile::Path(path) => open(path, inputs, others),
+            TableFile::InMemory(table, _) => Ok(CellFile {
+                names: table.names().clone(),
+                is_named: true,
+                rows: table.cells(),
+            }),
+        }
+    }
+}
+
 /// Files of a split, the name of the column to be learnt, and the names of the columns to learn from.
 #[derive(Clone, Debug)]
 pub(super) struct LabelledFiles {
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<TableFile>,
     pub(super) label: String,
     pub(super) inputs: Vec<String>,
     /// The column by which rows are held out.
@@ -47,8 +78,9 @@ impl LabelledFiles {
     /// Those of files, a missing column, and those of `each`.
     pub(super) fn for_each(&self, mut each: impl FnMut(&LabelledRow) -> Result<()>) -> Result<Unlabelled> {
         let mut skipped = Unlabelled::default();
-        for path in &self.files {
-            let file: Arc<Path> = path.as_path().into();
+        for table in &self.files {
+            let path = table.path();
+            let file: Arc<Path> = path.into();
             let column: Arc<str> = self.label.as_str().into();
             let held_out_by = self.held_out_by.column();
             let others: Vec<&str> = held_out_by
@@ -56,7 +88,7 @@ impl LabelledFiles {
                 .into_iter()
                 .chain([&self.label[..]])
                 .collect();
-            let opened = open(path, &self.inputs, &others)?;
+            let opened = table.open(&self.inputs, &others)?;
             let label = at(path, &opened, &self.label, "data.label")?;
             let inputs = places(path, &opened, &self.inputs)?;
             let held_out_by = held_out_by
@@ -95,7 +127,7 @@ impl LabelledFiles {
 
     /// The first file, for messages.
     pub(super) fn first(&self) -> &Path {
-        self.files.first().map_or(Path::new(""), PathBuf::as_path)
+        self.files.first().map_or(Path::new(""), TableFile::path)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tables of numbers and categories, with a class or a number to be learnt in one column.
 //!
 //! ```text
-//! CSV, TSV, JSON lines, Parquet ──▶ Table ──▶ TableBatches ──▶ Batch, Batch
-//!                                    └── TableSchema ──▶ TableRows (rows to be predicted)
+//! CSV, TSV, JSON lines, Parquet, memory ──▶ Table ──▶ TableBatches ──▶ Batch, Batch
+//!                                            └── TableSchema ──▶ TableRows (rows to be predicted)
 //! ```
 //!
 //! - [`Table::read`] finds the column to be learnt, the columns to learn from and the splits.
@@ -15,6 +15,7 @@ pub(crate) mod cell_row;
 pub(crate) mod cells;
 pub(crate) mod columns;
 mod header;
+mod in_memory;
 pub(crate) mod label;
 mod labelled_files;
 mod learn;
@@ -31,6 +32,7 @@ mod target;
 mod tests;
 
 pub use self::batches::TableBatches;
+pub use self::in_memory::{ColumnValues, TableInMemory};
 pub use self::options::TableOptions;
 pub use self::part::TablePart;
 pub use self::read::Table;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
+use super::in_memory::TableInMemory;
 use super::label::label_of;
-use super::labelled_files::{LabelledFiles, open};
+use super::labelled_files::{LabelledFiles, TableFile};
 use super::learn::{encoded, learnt, scale};
 use super::options::TableOptions;
 use super::part::TablePart;
@@ -21,6 +22,7 @@ use crate::labels::{LabelKind, Labels};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
 use crate::rows::{Place, Rows};
+use crate::splits::DataPlace;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// Rows by which the column to be learnt is chosen.
@@ -59,16 +61,30 @@ impl Table {
     /// A missing, empty or damaged file; a missing column, and columns that say nothing; a label of no class, or that
     /// is no number in a regression; fewer than two classes or rows. The message names file and remedy.
     pub fn read(path: &Path, options: &TableOptions) -> Result<Table> {
-        let places = Places::of(path)?;
+        Table::read_from(DataPlace::Path(path), options)
+    }
+
+    /// Reads what [`Table::read`] reads, or a table in memory.
+    ///
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn read_from(place: DataPlace<'_, TableInMemory>, options: &TableOptions) -> Result<Table> {
+        let folder = match place {
+            DataPlace::Path(path) => path,
+            DataPlace::InMemory(_) => Path::new(""),
+        };
+        let places = Places::at(place)?;
+        let of_paths = |paths: Vec<PathBuf>| paths.into_iter().map(TableFile::Path).collect::<Vec<_>>();
         let files = |place: Place| match place {
-            Place::Files(files) => Ok(files),
+            Place::Files(paths) => Ok(of_paths(paths)),
+            Place::InMemory(table, name) => Ok(vec![TableFile::InMemory(table, name)]),
             Place::Texts(_) | Place::Glue(..) => Err(Error::user(format!(
                 "{} has texts in folders of classes, and no table; name a .csv, .tsv, .jsonl or .parquet file",
-                path.display()
+                folder.display()
             ))),
         };
         let given = |path: &Option<PathBuf>, found: Option<Place>| match path {
-            Some(path) => files_of(path).map(Some),
+            Some(path) => files_of(path).map(|paths| Some(of_paths(paths))),
             None => found.map(files).transpose(),
         };
         let (dev, test) = (given(&options.dev, places.dev)?, given(&options.test, places.test)?);
@@ -82,12 +98,15 @@ impl Table {
             (None, false) => &options.held_out_by,
         };
         let train = training_files(files(places.train)?, options, by, &mut remarks)?;
-        let others = |files: Option<Vec<PathBuf>>| files.map(|files| LabelledFiles { files, ..train.clone() });
+        let others = |files: Option<Vec<TableFile>>| files.map(|files| LabelledFiles { files, ..train.clone() });
         let (dev, test) = (others(dev), others(test));
 
         let mut skipped = Vec::new();
-        let known = match (&places.names, &options.classes) {
-            (Some(names), _) => Some(Classes::read(names, false)?),
+        let known = match (
+            Classes::listed(&places.names, &places.classes, false)?,
+            &options.classes,
+        ) {
+            (Some(listed), _) => Some(listed),
             (None, Some(names)) => Some(Classes::of_model(names.clone())),
             (None, None) => class_names(&train)?.map(Classes::of_model),
         };
@@ -183,7 +202,7 @@ impl Table {
 /// The files of the training split with the names of their columns. A group by which rows are held out is no input, as
 /// held-out rows have other groups than those that are learnt from.
 fn training_files(
-    files: Vec<PathBuf>,
+    files: Vec<TableFile>,
     options: &TableOptions,
     by: &HeldOutBy,
     remarks: &mut Vec<String>,
@@ -197,13 +216,13 @@ fn training_files(
         .target
         .clone()
         .or_else(|| of_schema.map(|schema| schema.label.clone()));
-    let path = &files[0];
+    let path = files[0].path();
     let others: Vec<&str> = label
         .iter()
         .map(String::as_str)
         .chain(by.column().map(|(name, _)| name))
         .collect();
-    let opened = open(path, given.as_deref().unwrap_or_default(), &others)?;
+    let opened = files[0].open(given.as_deref().unwrap_or_default(), &others)?;
     let names = opened.names.clone();
     let label = match label {
         Some(label) => label,
@@ -250,11 +269,11 @@ fn training_files(
 
 /// The names of the classes that whole numbers in the column to be learnt stand for, where a Parquet file says them.
 fn class_names(train: &LabelledFiles) -> Result<Option<Vec<String>>> {
-    let Some(input) = train.inputs.first() else {
+    let (Some(input), Some(TableFile::Path(first))) = (train.inputs.first(), train.files.first()) else {
         return Ok(None);
     };
     let rows = Rows {
-        place: Place::Files(train.files.clone()),
+        place: Place::Files(vec![first.clone()]),
         columns: Columns {
             text: Some(input.clone()),
             label: Some(train.label.clone()),

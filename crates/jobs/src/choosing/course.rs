@@ -15,7 +15,7 @@ use lessen_data::look::{Look, LookOptions};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::Folder;
 use lessen_task::folder::run_lock::RunLock;
-use lessen_task::task::shared_data::SharedData;
+use lessen_task::shared_data::SharedData;
 use lessen_task::wording::{report, show_duration, tell};
 use serde_json::Value;
 use std::fs;

@@ -11,10 +11,10 @@ use lessen_base::{Error, Result};
 use lessen_nn::Task;
 use lessen_saved::saved_run::judged::{Judged, Known};
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::CheckedTask;
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
-use lessen_task::task::CheckedTask;
-use lessen_task::task::shared_data::SharedData;
+use lessen_task::shared_data::SharedData;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 use lessen_saved::saved_run::judged::{Judged, Known};
+use lessen_task::CheckedTask;
 use lessen_task::goal::logits::{sigmoid, softmax};
-use lessen_task::task::CheckedTask;
 
 /// Errors that are shown.
 const SHOWN: usize = 5;

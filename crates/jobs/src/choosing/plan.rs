@@ -169,7 +169,7 @@ mod tests {
             .data
             .format
             .format()
-            .read(&config, &KnownModel::default())
+            .read(&config, &KnownModel::default(), None)
             .unwrap();
         let users = |split: &str| -> BTreeSet<String> {
             let texts = corpus.labelled_texts(split).unwrap().unwrap();
@@ -256,7 +256,7 @@ mod tests {
             .data
             .format
             .format()
-            .read(&config, &KnownModel::default())
+            .read(&config, &KnownModel::default(), None)
             .unwrap();
         let reader = corpus.reader(&config).unwrap();
         assert!(

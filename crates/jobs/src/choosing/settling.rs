@@ -9,7 +9,7 @@ use lessen_base::{Error, Result};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
-use lessen_task::task::shared_data::SharedData;
+use lessen_task::shared_data::SharedData;
 use std::path::Path;
 use std::time::Duration;
 

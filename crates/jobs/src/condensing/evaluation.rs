@@ -247,7 +247,7 @@ impl Sets {
             }
             sets.push(folder.images()?);
         }
-        let setting = |name: &str| manifest.settings.get(name).cloned();
+        let setting = |name: &str| manifest.own.settings.get(name).cloned();
         Ok(Sets {
             recipe: manifest.recipe.clone(),
             network: network_in_words(&config, setting("network").unwrap_or_default())?,

@@ -22,7 +22,7 @@ use crate::job::{CONDENSATION, JobFolder};
 use lessen_base::Result;
 use lessen_base::atomic::{unwritable, write_file};
 use lessen_condense::LabelledImages;
-use lessen_task::folder::{DIVERGED, NewFolderGuard};
+use lessen_task::folder::DIVERGED;
 use lessen_task::recipe::config::Config;
 use std::fs;
 use std::ops::Deref;
@@ -46,16 +46,13 @@ impl Deref for CondensedFolder {
     }
 }
 
-impl CondensedFolder {
-    /// Creates the folder of a new condensation; see [`JobFolder::create`].
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn create(root: &Path) -> Result<(CondensedFolder, NewFolderGuard)> {
-        let (folder, guard) = JobFolder::create(CONDENSATION, root)?;
-        Ok((CondensedFolder(folder), guard))
+impl From<JobFolder> for CondensedFolder {
+    fn from(folder: JobFolder) -> CondensedFolder {
+        CondensedFolder(folder)
     }
+}
 
+impl CondensedFolder {
     /// Opens a folder for reading.
     ///
     /// # Errors
@@ -67,14 +64,6 @@ impl CondensedFolder {
     /// Whether a folder is that of a condensation.
     pub fn is_at(root: &Path) -> bool {
         JobFolder::is_at(CONDENSATION, root)
-    }
-
-    /// Opens the folder of a condensation to resume; see [`JobFolder::reopen`].
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn reopen(root: &Path) -> Result<CondensedFolder> {
-        JobFolder::reopen(CONDENSATION, root).map(CondensedFolder)
     }
 
     /// The settings of the recipe with their types.
@@ -110,7 +99,7 @@ impl CondensedFolder {
     /// # Errors
     /// A file that cannot be read, or is none.
     pub fn manifest(&self) -> Result<Manifest> {
-        Manifest::read(&self.manifest_file())
+        Manifest::read(CONDENSATION, &self.manifest_file())
     }
 
     /// Whether there is a manifest: a folder of a process that was killed at once has none.
@@ -185,7 +174,7 @@ impl CondensedFolder {
     pub fn images(&self) -> Result<LabelledImages> {
         let manifest = self.manifest()?;
         let images = super::arrays::read(self.root(), &manifest)?;
-        Ok(match manifest.learned_rate {
+        Ok(match manifest.own.learned_rate {
             Some(rate) => images.with_learned_rate(rate),
             None => images,
         })

@@ -77,7 +77,7 @@ impl Lines {
         }
     }
 
-    /// What is counted, how many of it in all, and how many after `done` iterations.
+    /// The word for what is counted, its number in all, and its number after `done` iterations.
     pub(super) fn count(&self, done: usize) -> (&'static str, u64, u64) {
         let unit = if self.updates == 1 { "iteration" } else { "update" };
         let total = self.iterations.unwrap_or(0) * self.updates;

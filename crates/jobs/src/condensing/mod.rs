@@ -6,7 +6,6 @@
 
 mod arrays;
 mod check;
-mod course;
 mod evaluation;
 mod folder;
 mod judging;
@@ -19,6 +18,7 @@ mod planning;
 mod report;
 mod settings;
 mod start;
+mod under_way;
 
 pub(crate) use self::check::check;
 pub(crate) use self::evaluation::evaluate_whole;
@@ -33,13 +33,13 @@ pub(crate) use self::settings::without_unread;
 pub use crate::job::{PreparedSource, RecipeImages};
 
 use self::check::check_classes;
-use self::course::Course;
 use self::folder::WORK;
 use self::log::Lines;
 use self::pace::Pace;
 use self::planning::Job;
 use self::settings::{Iterations, check_network};
 use self::start::Start;
+use self::under_way::CondensationUnderWay;
 use crate::job::{Begin, CHECKPOINT_MINUTES, Driver, Job as _, Request};
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::Result;
@@ -60,17 +60,17 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     let begun = Instant::now();
     let mut watch = MemoryWatch::begin();
     let mut start = Start::of(request)?;
-    let images = RecipeImages::read(&start.config)?;
+    let images = RecipeImages::read_on(&start.job.config, &request.shared)?;
     let manifest = start.manifest(&images)?;
     let count = start.settings.per_class.saturating_mul(images.names.len());
     if start.has_ended() {
         let before = Spent::read(&start.folder()?.0.sessions());
-        report(&format!("{} has all of its iterations", start.out().display()));
-        return Ok(Report::new(start.out().to_path_buf(), &manifest, count, &before));
+        report(&format!("{} has all of its iterations", start.job.out().display()));
+        return Ok(Report::new(start.job.out().to_path_buf(), &manifest, count, &before));
     }
-    let network = network(&start.config, images.names.len())?;
-    check_network(&start.config, &network, images.train.shape())?;
-    check_classes(&start.config, &images, start.settings.per_class)?;
+    let network = network(&start.job.config, images.names.len())?;
+    check_network(&start.job.config, &network, images.train.shape())?;
+    check_classes(&start.job.config, &images, start.settings.per_class)?;
     let (folder, guard) = start.folder()?;
     let before = Spent::read(&folder.sessions());
     let settings = start.settings_of(&images)?;
@@ -84,8 +84,8 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         settings: start.settings.clone(),
         work: &folder.root().join(WORK),
     };
-    let mut condensation = job.planned(start.config.run.budget, &mut watch, new_backend)?;
-    if let Some(checkpoint) = &mut start.checkpoint {
+    let mut condensation = job.planned(start.job.config.run.budget, &mut watch, new_backend)?;
+    if let Some(checkpoint) = &mut start.job.checkpoint {
         condensation.resume(checkpoint.done, &checkpoint.take_weights())?;
     }
     folder.remove_divergence()?;
@@ -93,22 +93,22 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
     manifest.write(&folder.manifest_file())?;
     folder.write_classes(&images.names)?;
     images.preprocessing().save(folder.root())?;
-    folder.remove_pictures(|done| done <= start.done() && pictures::is_kept(done))?;
+    folder.remove_pictures(|done| done <= start.job.done() && pictures::is_kept(done))?;
     announce(&start, &manifest, &images, (&network, watch.account.total()))?;
     images.remarks.iter().for_each(|remark| tell(remark));
-    let keys = start.config.settings.section::<CondenseKeys>()?;
+    let keys = start.job.config.settings.section::<CondenseKeys>()?;
     let updates = condensation.settings().updates;
-    let lines = Lines::new(condensation.layers(), updates, manifest.iterations);
+    let lines = Lines::new(condensation.layers(), updates, manifest.own.iterations);
     let mut driver = Driver::begin(Begin {
         root: folder.root(),
         guard,
-        done: (start.done() as u64, start.checkpoint.is_some()),
+        done: (start.job.done() as u64, start.job.checkpoint.is_some()),
         minutes: keys.checkpoint_minutes.unwrap_or(CHECKPOINT_MINUTES),
-        count: lines.count(start.done()),
+        count: lines.count(start.job.done()),
         watch,
         time: (begun, before),
     })?;
-    let mut course = Course {
+    let mut under_way = CondensationUnderWay {
         condensation,
         folder,
         manifest,
@@ -122,15 +122,20 @@ pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report
         found: None,
         is_far: false,
     };
-    let ended = driver.go(&mut course)?;
+    let ended = driver.go(&mut under_way)?;
     driver.check_saved()?;
-    driver.measure(course.peak());
+    driver.measure(under_way.peak());
     Ok(Report {
-        done: course.condensation.done(),
+        done: under_way.condensation.done(),
         interrupted: !ended,
-        distances: course.found,
+        distances: under_way.found,
         account: driver.watch.account,
-        ..Report::new(start.out().to_path_buf(), &course.manifest, count, &driver.spent())
+        ..Report::new(
+            start.job.out().to_path_buf(),
+            &under_way.manifest,
+            count,
+            &driver.spent(),
+        )
     })
 }
 
@@ -144,7 +149,7 @@ fn announce(
     let params = parameters(network, images.train.shape())?;
     let params = params.iter().filter(|param| !param.is_buffer);
     let elements: usize = params.map(|param| param.shape.iter().product::<usize>()).sum();
-    let setting = |name: &str| manifest.settings.get(name).map_or("", String::as_str);
+    let setting = |name: &str| manifest.own.settings.get(name).map_or("", String::as_str);
     let (per_class, classes) = (start.settings.per_class, images.names.len());
     let long = match start.iterations {
         Iterations::Count(0) => String::new(),
@@ -155,14 +160,14 @@ fn announce(
     report(&format!(
         "{}: {} of {height} x {width} x {channels} of {} classes from {} by {}, {} with {elements} parameters{long}, \
          peak memory {}, in {}",
-        start.config.recipe(),
+        start.job.config.recipe(),
         counted((per_class * classes) as u64, "image"),
         classes,
         images.train.labels().len(),
         setting("method"),
         setting("network"),
         show_size(peak),
-        start.out().display()
+        start.job.out().display()
     ));
     Ok(())
 }

@@ -26,8 +26,8 @@ const WRITER: usize = (512 << 10) + lessen_base::atomic::BUFFER;
 /// device, in a file's order, and as they are seen.
 const COPIES: usize = 6;
 
-/// What the whole process keeps to a budget with. `attempt` makes it with plans that take at most so many bytes, or the
-/// least memory, and says what the process takes.
+/// Plans with which the whole process keeps to a budget. `attempt` makes them to take at most a number of bytes, or the
+/// least memory, and says the account of the process.
 ///
 /// # Errors
 /// The errors of the tightest plans; a budget that is too small, with the smallest one.
@@ -58,7 +58,7 @@ pub(crate) fn within<T>(
     attempt(None)
 }
 
-/// What is condensed, by which network, and how.
+/// A condensation that is to be planned: its images, its network and its settings.
 pub(super) struct Job<'a> {
     pub network: &'a dyn Network,
     pub source: &'a dyn ImageSource,

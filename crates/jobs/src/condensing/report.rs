@@ -46,7 +46,7 @@ impl Report {
             recipe: manifest.recipe.clone(),
             images,
             done: manifest.done,
-            iterations: manifest.iterations,
+            iterations: manifest.own.iterations,
             interrupted: false,
             distances: None,
             seconds: spent.seconds,

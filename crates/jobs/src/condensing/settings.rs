@@ -28,16 +28,16 @@ const MINUTES: f64 = 5.0;
 /// The number of outer iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Iterations {
-    /// This one.
+    /// A number that is given.
     Count(usize),
-    /// As many as fill these minutes.
+    /// The number that fills these minutes.
     Minutes(f64),
 }
 
 /// The default number of images of each class.
 const PER_CLASS: usize = 1;
 
-/// The settings of a condensation, for as many iterations as are named, or else for none.
+/// The settings of a condensation, with the iterations that are named, or else with none.
 ///
 /// # Errors
 /// A number that makes no sense, a key that has no part in the method.
@@ -133,7 +133,7 @@ pub(crate) fn without_unread(settings: &Settings, may_go: &dyn Fn(&str) -> bool)
     Ok(found)
 }
 
-/// How long a condensation goes on.
+/// The iterations of a condensation: those that keys give, or else those that fill a time.
 pub(crate) fn iterations(keys: &CondenseKeys, settings: &Condensation) -> Iterations {
     match (settings.objective, keys.iterations) {
         (Objective::Coreset(_), _) => Iterations::Count(0),

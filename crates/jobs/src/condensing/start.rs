@@ -3,45 +3,28 @@
 
 use super::folder::CondensedFolder;
 use super::keys::CondenseKeys;
-use super::manifest::Manifest;
+use super::manifest::{Condensed, Manifest};
 use super::settings::{Iterations, condensation, iterations, resolved};
-use crate::job::RecipeImages;
-use crate::job::{CONDENSATION, Checkpoint, Request, check_origin, origin, reading_the_same};
-use crate::schema::check_flags;
+use crate::job::{self, CONDENSATION, RecipeImages, Request, reading_the_same};
 use lessen_base::{Error, Result};
 use lessen_condense::{Objective, Settings as Condensation};
-use lessen_task::folder::{NewFolderGuard, check_free};
-use lessen_task::recipe::config::Config;
+use lessen_task::folder::NewFolderGuard;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
-use lessen_task::wording::{counted, report};
-use std::path::{Path, PathBuf};
+use lessen_task::wording::counted;
 
-/// Keys that may change when a condensation is resumed: they change no image, or the manifest tells whether they do.
-const FREE: [&str; 7] = [
-    "run.budget",
-    "condense.iterations",
-    "condense.minutes",
-    "condense.checkpoint_minutes",
-    "data.path",
-    "data.dev",
-    "data.test",
-];
+/// Keys that may change when a condensation is resumed, beside its own, of which the manifest tells whether they do:
+/// they change no image.
+const FREE: [&str; 4] = ["run.budget", "data.path", "data.dev", "data.test"];
 
 /// The start of a condensation.
 pub(super) struct Start {
-    pub config: Config,
+    /// The start as any job has it.
+    pub job: job::Start<Condensed>,
     /// How the images are made.
     pub settings: Condensation,
     /// How long it goes on.
     pub iterations: Iterations,
-    out: PathBuf,
-    /// The folder of a condensation that is resumed.
-    folder: Option<CondensedFolder>,
-    /// What the folder says of it.
-    before: Option<Manifest>,
-    /// The checkpoint to go on from.
-    pub checkpoint: Option<Checkpoint>,
 }
 
 impl Start {
@@ -50,73 +33,54 @@ impl Start {
     /// # Errors
     /// A folder that cannot be used, and settings that do not go together.
     pub(super) fn of(request: &Request) -> Result<Start> {
-        check_flags(&request.settings, CONDENSATION, "condense")?;
-        let config = Config::new(request.settings.clone().with_absolute_paths())?;
-        let settings = condensation(&config)?;
+        let job = job::Start::of(request, CONDENSATION)?;
+        let settings = condensation(&job.config)?;
+        let keys = job.config.settings.section::<CondenseKeys>()?;
         let mut start = Start {
-            iterations: iterations(&config.settings.section::<CondenseKeys>()?, &settings),
+            iterations: iterations(&keys, &settings),
             settings,
-            config,
-            out: request.out.clone(),
-            folder: None,
-            before: None,
-            checkpoint: None,
+            job,
         };
-        match &request.before {
-            None => check_free(&request.out)?,
-            Some(before) => start.reopen(before)?,
-        }
+        let is_free = |name: &str| FREE.contains(&name) || name.starts_with("condense.");
+        start.job.open(request, is_free)?;
+        start.go_on()?;
         Ok(start)
     }
 
-    /// Opens the folder of a condensation with the settings `before`.
-    fn reopen(&mut self, before: &Settings) -> Result<()> {
-        let folder = CondensedFolder::reopen(&self.out)?;
-        let free = |name: &str| FREE.contains(&name) || name.starts_with("condense.");
-        let changes = before.changes(&self.config.settings);
-        if let Some((key, old, new)) = changes.into_iter().find(|(name, ..)| !free(name)) {
-            return Err(self.other(&key, &old, &new));
-        }
-        let manifest = folder.has_manifest().then(|| folder.manifest()).transpose()?;
-        self.checkpoint = Checkpoint::read(&folder.checkpoint())?;
-        if let Some(manifest) = &manifest {
-            for (name, value) in resolved(&self.config, &self.settings)? {
-                let old = manifest.settings.get(name).map_or("nothing", String::as_str);
+    /// Refuses other settings than those of the folder, and fewer iterations than are done.
+    fn go_on(&mut self) -> Result<()> {
+        if let Some(before) = &self.job.before {
+            for (name, value) in resolved(&self.job.config, &self.settings)? {
+                let old = before.own.settings.get(name).map_or("nothing", String::as_str);
                 if old != value {
                     return Err(self.other(&format!("condense.{name}"), old, &value));
                 }
             }
-            if let (Iterations::Minutes(_), Some(count)) = (self.iterations, manifest.iterations) {
+            if let (Iterations::Minutes(_), Some(count)) = (self.iterations, before.own.iterations) {
                 self.iterations = Iterations::Count(count);
             }
         }
-        let done = self.done();
+        let done = self.job.done();
         match self.iterations {
             Iterations::Count(count) if count < done => {
                 return Err(Error::user(format!(
                     "{} ends after {}, but the condensation {} has done {done} already; resume with at least as many, or \
                      start another one with another --out",
-                    self.config.place("condense.iterations"),
+                    self.job.config.place("condense.iterations"),
                     counted(count as u64, "iteration"),
-                    self.out.display()
+                    self.job.out().display()
                 )));
             }
             _ => {}
         }
-        let reached = self.checkpoint.as_ref().map(|_| format!("iteration {done}"));
-        report(&CONDENSATION.resuming(&self.out, reached.as_deref()));
-        (self.folder, self.before) = (Some(folder), manifest);
+        let reached = self.job.checkpoint.as_ref().map(|_| format!("iteration {done}"));
+        self.job.announce(reached.as_deref());
         Ok(())
     }
 
     /// The error of a setting that is another one now.
     fn other(&self, key: &str, old: &str, new: &str) -> Error {
-        CONDENSATION.changed(&self.out, (key, old, new))
-    }
-
-    /// Iterations that are done.
-    pub(super) fn done(&self) -> usize {
-        self.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.done)
+        CONDENSATION.changed(self.job.out(), (key, old, new))
     }
 
     /// The manifest of the condensation of these images.
@@ -124,34 +88,24 @@ impl Start {
     /// # Errors
     /// Other images than the folder's; a file of an image that cannot be read.
     pub(super) fn manifest(&self, images: &RecipeImages) -> Result<Manifest> {
-        let (data, inputs) = (origin(&self.config, images)?, images.inputs(&self.config)?);
-        if let Some(before) = &self.before {
-            check_origin(CONDENSATION, &self.out, &before.data, &data)?;
-            before.inputs.check(&inputs, CONDENSATION.noun, &self.out)?;
-            if before.classes != images.names {
-                return Err(self.other(
-                    "the names of the classes",
-                    &before.classes.join(", "),
-                    &images.names.join(", "),
-                ));
-            }
-        }
-        let settings = resolved(&self.config, &self.settings)?.into_iter();
-        Ok(Manifest {
-            lessen: env!("CARGO_PKG_VERSION").to_string(),
-            recipe: self.config.recipe().to_string(),
-            done: self.done(),
+        let settings = resolved(&self.job.config, &self.settings)?.into_iter();
+        let own = Condensed {
             iterations: match self.iterations {
                 Iterations::Count(count) => Some(count),
                 Iterations::Minutes(_) => None,
             },
             settings: settings.map(|(name, value)| (name.to_string(), value)).collect(),
-            learned_rate: self.before.as_ref().and_then(|before| before.learned_rate),
-            data,
-            inputs,
-            shape: images.preprocessing().shape(),
-            classes: images.names.clone(),
-        })
+            learned_rate: self.job.before.as_ref().and_then(|before| before.own.learned_rate),
+        };
+        let manifest = self.job.manifest(images, own)?;
+        match &self.job.before {
+            Some(before) if before.classes != images.names => Err(self.other(
+                "the names of the classes",
+                &before.classes.join(", "),
+                &images.names.join(", "),
+            )),
+            _ => Ok(manifest),
+        }
     }
 
     /// The settings for the folder, which read the same images again.
@@ -159,7 +113,7 @@ impl Start {
     /// # Errors
     /// None, as long as a share is one that the key takes.
     pub(super) fn settings_of(&self, images: &RecipeImages) -> Result<Settings> {
-        let mut settings = reading_the_same(&self.config, images)?;
+        let mut settings = reading_the_same(&self.job.config, images)?;
         let is_given = |key: &str| settings.get(key).is_some();
         let decides = self.settings.objective == Objective::Gradients && !is_given("condense.iterations");
         if decides && !is_given("condense.real_batch") {
@@ -171,10 +125,11 @@ impl Start {
 
     /// Whether nothing is left to do, as the folder has the images of the last iteration.
     pub(super) fn has_ended(&self) -> bool {
+        let done = self.job.done();
         // The manifest of a coreset that was stopped has all of its 0 iterations, too.
-        let count = Some(self.iterations).filter(|_| self.checkpoint.is_some());
-        let is_saved = self.before.as_ref().is_some_and(|before| before.done == self.done());
-        is_saved && count == Some(Iterations::Count(self.done()))
+        let count = Some(self.iterations).filter(|_| self.job.checkpoint.is_some());
+        let is_saved = self.job.before.as_ref().is_some_and(|before| before.done == done);
+        is_saved && count == Some(Iterations::Count(done))
     }
 
     /// The folder. A new one is removed when its guard is dropped.
@@ -182,14 +137,6 @@ impl Start {
     /// # Errors
     /// A folder that cannot be created or written to.
     pub(super) fn folder(&self) -> Result<(CondensedFolder, Option<NewFolderGuard>)> {
-        match &self.folder {
-            Some(folder) => Ok((folder.clone(), None)),
-            None => CondensedFolder::create(&self.out).map(|(folder, guard)| (folder, Some(guard))),
-        }
-    }
-
-    /// The path of the folder.
-    pub(super) fn out(&self) -> &Path {
-        &self.out
+        self.job.folder().map(|(folder, guard)| (folder.into(), guard))
     }
 }

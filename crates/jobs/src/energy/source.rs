@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::CheckedTask;
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe::phases::Recipe;
-use lessen_task::task::CheckedTask;
 
 /// Tokens of a text where nothing else says it, as far as the model reads so many.
 const LENGTH: usize = 128;

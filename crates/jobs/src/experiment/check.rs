@@ -14,8 +14,8 @@ use lessen_saved::lengths::Length;
 use lessen_task::folder::Folder;
 use lessen_task::recipe::phases::{Recipe, in_phase_of};
 use lessen_task::recipe::settings::Settings;
-use lessen_task::task::{CheckedTask, recording};
 use lessen_task::wording::counted;
+use lessen_task::{CheckedTask, recording};
 use std::path::Path;
 
 /// Settings that decide whether two runs can share the data that was read.

@@ -184,7 +184,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Refuses names of points and measures that there are not.
+    /// Refuses names that no point and no measure has.
     fn check_names(&self) -> Result<()> {
         let points: Vec<&str> = self.grid.points.iter().map(|point| point.name.as_str()).collect();
         for (index, paper) in self.papers.iter().enumerate() {

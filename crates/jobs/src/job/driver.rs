@@ -84,11 +84,11 @@ pub(crate) trait Job {
 
 /// What is said of a state that is not saved.
 pub(crate) struct Unsaved {
-    /// That it is not saved and the job goes on.
+    /// The sentence that it is not saved and the job goes on.
     pub goes_on: String,
-    /// What is saved instead, if that is known.
+    /// The state that is saved instead, if that is known.
     pub kept: Option<String>,
-    /// That it is not saved, at the end of the job.
+    /// The sentence that it is not saved, at the end of the job.
     pub at_end: String,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Begin<'a> {
     pub done: (u64, bool),
     /// Minutes between checkpoints, 0 for none.
     pub minutes: f64,
-    /// What is counted, how many of it in all, and how many are done.
+    /// The word for what is counted, its number in all, and the number that is done.
     pub count: (&'static str, u64, u64),
     /// The memory of the process.
     pub watch: MemoryWatch,

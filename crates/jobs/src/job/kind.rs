@@ -10,6 +10,10 @@ pub struct JobKind {
     pub settings: &'static str,
     /// Its noun.
     pub noun: &'static str,
+    /// Its section of keys, which is also its verb.
+    pub section: &'static str,
+    /// What its manifest is of.
+    pub of: &'static str,
     /// The command that writes its folder.
     pub command: &'static str,
     /// The beginning of the name of its folder, where none is given.
@@ -22,6 +26,8 @@ pub struct JobKind {
 pub const CONDENSATION: JobKind = JobKind {
     settings: "condense.toml",
     noun: "condensation",
+    section: "condense",
+    of: "condensed images",
     command: "lessen condense",
     prefix: "condensed",
     unit: "iteration",
@@ -31,6 +37,8 @@ pub const CONDENSATION: JobKind = JobKind {
 pub const SEARCH: JobKind = JobKind {
     settings: "search.toml",
     noun: "search",
+    section: "search",
+    of: "a search",
     command: "lessen search",
     prefix: "search",
     unit: "epoch",

@@ -8,9 +8,11 @@ mod driver;
 mod folder;
 mod kind;
 mod log;
-mod origin;
+mod manifest;
 mod recipe_images;
 mod request;
+mod start;
+mod training_images;
 
 pub(crate) use self::checkpoint::Checkpoint;
 use self::clock::CheckpointClock;
@@ -18,9 +20,12 @@ pub(crate) use self::driver::{Begin, Driver, Job, Unit, Unsaved};
 pub use self::folder::JobFolder;
 pub use self::kind::{CONDENSATION, JobKind, SEARCH};
 pub(crate) use self::log::Log;
-pub(crate) use self::origin::{check_origin, origin, reading_the_same};
+pub use self::manifest::Manifest;
 pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::request::Request;
+pub(crate) use self::start::Start;
+pub(crate) use self::training_images::reading_the_same;
+use self::training_images::{check_images, noted};
 
 /// Minutes between checkpoints where a recipe says nothing of them.
 pub(crate) const CHECKPOINT_MINUTES: f64 = 5.0;

@@ -10,6 +10,7 @@ use lessen_task::input_files::InputFiles;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::keys::DataFormat;
 use lessen_task::recipe::value::Origin;
+use lessen_task::shared_data::SharedData;
 
 /// The images of a recipe.
 pub struct RecipeImages {
@@ -32,6 +33,14 @@ impl RecipeImages {
     /// # Errors
     /// A recipe for other data than images, data that is missing, not named, or damaged.
     pub fn read(config: &Config) -> Result<RecipeImages> {
+        RecipeImages::read_on(config, &SharedData::default())
+    }
+
+    /// [`RecipeImages::read`] of images that may be given in memory.
+    ///
+    /// # Errors
+    /// As [`RecipeImages::read`].
+    pub(crate) fn read_on(config: &Config, shared: &SharedData) -> Result<RecipeImages> {
         if config.data.format != DataFormat::Images {
             return Err(Error::user(format!(
                 "the recipe {} is for data.format = {}, and this command needs images; name one for images, such as \
@@ -40,13 +49,15 @@ impl RecipeImages {
                 config.data.format
             )));
         }
-        let data = if config.settings.origin("data.held_out") == Origin::Default {
-            data_of(&config.clone().sparing_training(), &KnownModel::default())?
+        let (known, given) = (KnownModel::default(), shared.given_for(config)?);
+        let spares_training = config.settings.origin("data.held_out") == Origin::Default;
+        let data = if spares_training {
+            data_of(&config.clone().sparing_training(), &known, given)?
         } else {
-            data_of(config, &KnownModel::default())?
+            data_of(config, &known, given)?
         };
         let held_out = match data.test {
-            Some(_) if config.settings.origin("data.held_out") == Origin::Default => 0.0,
+            Some(_) if spares_training => 0.0,
             _ => config.data.held_out,
         };
         let preprocessing = preprocessing_for(config, &data)?;

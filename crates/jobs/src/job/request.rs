@@ -3,9 +3,11 @@
 use super::{JobFolder, JobKind};
 use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
+use lessen_data::memory::DataInMemory;
 use lessen_task::folder::Folder;
+use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
-use lessen_task::task::shared_data::SharedData;
+use lessen_task::shared_data::SharedData;
 use std::path::PathBuf;
 
 /// A job that is asked for, a training or another one: its settings and its folder.
@@ -79,6 +81,27 @@ impl Request {
             before: Some(before),
             shared: SharedData::default(),
         })
+    }
+
+    /// The request on data in memory, which its settings do not name. It is read as files are; a folder has the
+    /// digests of the data alone, so that a job is resumed with the same data.
+    pub fn with_data(self, data: DataInMemory) -> Request {
+        self.on(&SharedData::of(data))
+    }
+
+    /// Refuses a job of this noun that is resumed without data, which was in memory.
+    ///
+    /// # Errors
+    /// Data that is neither named nor given.
+    pub(crate) fn check_data(&self, noun: &str, config: &Config) -> Result<()> {
+        if self.before.is_none() || self.shared.has_data_for(config) {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "the {noun} {} began with data in memory, and none is given; give the same data again, or name a file or folder \
+             that holds it with --data",
+            self.out.display()
+        )))
     }
 
     /// The request on data that it shares with other runs.

@@ -13,7 +13,7 @@ use lessen_base::allocated;
 use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Plan};
 use lessen_device::Backend;
-use lessen_task::task::evaluation::trace;
+use lessen_task::evaluation::trace;
 use lessen_task::wording::{report, tell};
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, show_size};
 

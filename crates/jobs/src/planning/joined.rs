@@ -1,7 +1,7 @@
 //! When parameters joined the training of a run with several phases.
 
 use lessen_nn::Joined;
-use lessen_task::task::CheckedTask;
+use lessen_task::CheckedTask;
 
 /// The number of steps after which each parameter of a training phase joined. A parameter joins after `step` steps if
 /// the phase before did not train it, or if its optimizer state begins anew.

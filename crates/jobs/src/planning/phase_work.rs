@@ -2,9 +2,9 @@
 
 use lessen_base::Result;
 use lessen_nn::BatchShape;
-use lessen_task::task::batch_shape::packed_shape;
-use lessen_task::task::sources::Sources;
-use lessen_task::task::{CheckedTask, Shapes};
+use lessen_task::batch_shape::packed_shape;
+use lessen_task::sources::Sources;
+use lessen_task::{CheckedTask, Shapes};
 use lessen_train::TrainerOptions;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

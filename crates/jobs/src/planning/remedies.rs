@@ -7,7 +7,7 @@ use lessen_base::{Result, allocated};
 use lessen_compile::CostSource;
 use lessen_device::Backend;
 use lessen_task::recipe::config::Config;
-use lessen_task::task::sources::sources_of;
+use lessen_task::sources::sources_of;
 use lessen_train::{TrainerOptions, show_size};
 
 /// The adapters that are tried.

@@ -113,14 +113,14 @@ fn results(all: &[Shown]) -> String {
     let rows: [(&str, Cell); 8] = [
         ("recipe", |one| one.manifest.recipe.clone()),
         ("images of a class", |one| {
-            one.manifest.settings.get("per_class").cloned().unwrap_or_default()
+            one.manifest.own.settings.get("per_class").cloned().unwrap_or_default()
         }),
         ("classes", |one| one.manifest.classes.len().to_string()),
         ("condensed from", |one| {
             let data = &one.manifest.data;
-            format!("{} images of {}", data.images, data.path.display())
+            format!("{} images of {}", data.images, data.place())
         }),
-        ("iterations", |one| match one.manifest.iterations {
+        ("iterations", |one| match one.manifest.own.iterations {
             Some(all) if all != one.manifest.done => format!("{} of {all}", one.manifest.done),
             _ => one.manifest.done.to_string(),
         }),
@@ -214,8 +214,8 @@ fn figure(id: &str, title: &str, lines: Vec<Line>) -> String {
 /// The settings as they were followed.
 fn settings(all: &[Shown]) -> String {
     let heads: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
-    let keys: BTreeSet<&String> = all.iter().flat_map(|one| one.manifest.settings.keys()).collect();
-    let cell = |one: &Shown, key: &String| one.manifest.settings.get(key).cloned().unwrap_or_default();
+    let keys: BTreeSet<&String> = all.iter().flat_map(|one| one.manifest.own.settings.keys()).collect();
+    let cell = |one: &Shown, key: &String| one.manifest.own.settings.get(key).cloned().unwrap_or_default();
     let rows: Vec<(String, Vec<String>)> = keys
         .into_iter()
         .map(|key| {

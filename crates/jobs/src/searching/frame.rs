@@ -1,9 +1,9 @@
 //! What a search has, whatever its method: its folder, its start and its end.
 
-use super::manifest::Manifest;
 use super::outcome::Outcome;
 use super::report::Report;
 use super::settings::{Job, reached};
+use super::start::Manifest;
 use crate::job::{Begin, Driver, JobFolder, RecipeImages, Unsaved};
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::Result;

@@ -3,20 +3,18 @@
 //! [`search`] reads the images of a recipe, plans the memory of the whole process, and searches by [`lessen_search`].
 //! It leaves a folder with the network that it found, as a description and as a recipe that trains it, from
 //! which a search that was killed is resumed, and ends with the same bytes.
-
-mod course;
 mod curves;
 mod fixed;
 mod folder;
 mod frame;
 mod hardware;
 mod keys;
-mod manifest;
 mod outcome;
 mod planning;
 mod report;
 mod settings;
 mod start;
+mod under_way;
 
 pub(crate) use self::folder::{ARCHITECTURE, CHOICES, REPORT};
 pub use self::keys::SearchKeys;
@@ -24,7 +22,7 @@ pub use self::report::Report;
 
 use self::frame::Frame;
 use self::keys::SearchMethod;
-use self::start::Start;
+use self::start::{Searched, Start};
 use crate::job::RecipeImages;
 use crate::job::Request;
 use crate::planning::memory_watch::MemoryWatch;
@@ -45,10 +43,10 @@ use std::time::Instant;
 pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let begun = Instant::now();
     let mut watch = MemoryWatch::begin();
-    let start = Start::of(request)?;
-    let images = RecipeImages::read(&start.config)?;
+    let start = Start::of_search(request)?;
+    let images = RecipeImages::read_on(&start.config, &request.shared)?;
     let job = start.job(&images)?;
-    let manifest = start.manifest(&images)?;
+    let manifest = start.manifest(&images, Searched {})?;
     if start.has_ended() {
         let before = Spent::read(&start.folder()?.0.sessions());
         say(&format!("{} has its network", start.out().display()));
@@ -94,7 +92,7 @@ pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> 
     ));
     let of_process = (&mut watch, new_backend);
     let report = match job.method {
-        SearchMethod::Joint | SearchMethod::Architecture => course::search(frame, start.checkpoint, of_process)?,
+        SearchMethod::Joint | SearchMethod::Architecture => under_way::search(frame, start.checkpoint, of_process)?,
         SearchMethod::Allocation | SearchMethod::Haq => fixed::search(frame, start.checkpoint, of_process)?,
     };
     let peak = watch.account.total();

@@ -5,9 +5,9 @@ use super::unknown_tokens::UnknownTokens;
 use crate::job::Driver;
 use lessen_data::images::Preprocessing;
 use lessen_saved::cut_texts::{CutTexts, is_warning, remark};
+use lessen_task::class_names::unnamed;
+use lessen_task::first_weights::{self, FirstWeights};
 use lessen_task::formats::images::network_of;
-use lessen_task::task::class_names::unnamed;
-use lessen_task::task::first_weights::{self, FirstWeights};
 use lessen_task::wording::{counted, in_phase, report, some_of, tell};
 use lessen_train::show_size;
 

@@ -6,9 +6,9 @@ use super::unknown_tokens::UnknownTokens;
 use crate::job::Driver;
 use lessen_base::Result;
 use lessen_saved::cut_texts::CutTexts;
+use lessen_task::evaluation::Scores;
+use lessen_task::first_weights;
 use lessen_task::goal::Demonstrated;
-use lessen_task::task::evaluation::Scores;
-use lessen_task::task::first_weights;
 use lessen_train::Generator;
 use serde_json::json;
 

@@ -11,13 +11,13 @@ use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch};
 use lessen_device::Backend;
 use lessen_nn::{ParamSpec, adapter_layer};
+use lessen_task::batch_shape::{inputs_of, shape_of};
+use lessen_task::evaluation::Functions;
+use lessen_task::first_weights::{self, FirstWeights, WeightSource};
 use lessen_task::folder::manifest::PhaseMark;
-use lessen_task::task::batch_shape::{inputs_of, shape_of};
-use lessen_task::task::evaluation::Functions;
-use lessen_task::task::first_weights::{self, FirstWeights, Origin};
-use lessen_task::task::recording::RecordedSplit;
-use lessen_task::task::sources::Sources;
-use lessen_task::task::{CheckedTask, Shapes};
+use lessen_task::recording::RecordedSplit;
+use lessen_task::sources::Sources;
+use lessen_task::{CheckedTask, Shapes};
 use lessen_train::{Part, Session, StepPlans, StepReport, Trainer, TrainerOptions};
 use std::ops::Range;
 
@@ -151,7 +151,7 @@ impl PreparedPhase {
                 Ok((trainer, FirstWeights { drawn, grown, unused }))
             }
             StartingPoint::FirstWeights => {
-                let (session, first) = self.filled(new_backend()?, params, task.origin())?;
+                let (session, first) = self.filled(new_backend()?, params, task.weight_source())?;
                 Ok((Trainer::from_plans(session, options, plans)?, first))
             }
             StartingPoint::Checkpoint {
@@ -159,18 +159,18 @@ impl PreparedPhase {
                 states,
                 has_optimizer,
             } => {
-                let (session, first) = self.filled(new_backend()?, params, task.origin())?;
+                let (session, first) = self.filled(new_backend()?, params, task.weight_source())?;
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
                 trainer.resume_from(step, &states, has_optimizer)?;
                 Ok((trainer, first))
             }
             StartingPoint::CheckpointOfPhaseBefore { dir, states } => {
                 // With adapters, the checkpoint has only what is trained, as a state.
-                let origin = match &task.fine_tuning().lora {
-                    Some(_) => task.origin(),
-                    None => Origin::Before(&dir),
+                let source = match &task.fine_tuning().lora {
+                    Some(_) => task.weight_source(),
+                    None => WeightSource::Before(&dir),
                 };
-                let (session, mut first) = self.filled(new_backend()?, params, origin)?;
+                let (session, mut first) = self.filled(new_backend()?, params, source)?;
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
                 let found = trainer.carry_on_from(self.begun, &states)?;
                 first.drawn.retain(|param| !found.contains(&param.name));
@@ -184,10 +184,10 @@ impl PreparedPhase {
         &self,
         backend: Box<dyn Backend>,
         params: Vec<ParamSpec>,
-        origin: Origin<'_>,
+        source: WeightSource<'_>,
     ) -> Result<(Session, FirstWeights)> {
         let mut session = Session::zeros(backend, params)?;
-        let first = first_weights::fill(&mut session, self.task.model(), origin, self.options.seed)?;
+        let first = first_weights::fill(&mut session, self.task.model(), source, self.options.seed)?;
         session.draw(|name| adapter_layer(name).is_some(), self.options.seed)?;
         match (session.broken_parameter()?, self.task.source_of_weights()) {
             (Some(name), Some(dir)) => Err(Error::user(format!(

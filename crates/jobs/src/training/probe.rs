@@ -8,7 +8,7 @@ use crate::planning::phase_work::batches_ahead;
 use lessen_base::{Error, Result};
 use lessen_data::Prefetch;
 use lessen_task::device::NewBackend;
-use lessen_task::task::evaluation::evaluate;
+use lessen_task::evaluation::evaluate;
 use std::time::{Duration, Instant};
 
 /// Steps before times are taken: the first ones compile the layouts of their batches.

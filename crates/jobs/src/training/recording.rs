@@ -5,8 +5,8 @@ use crate::job::Log;
 use lessen_base::Result;
 use lessen_data::Batch;
 use lessen_nn::BatchShape;
-use lessen_task::task::batch_shape::{inputs_of, shape_of};
-use lessen_task::task::recording::RecordedSplit;
+use lessen_task::batch_shape::{inputs_of, shape_of};
+use lessen_task::recording::RecordedSplit;
 use lessen_train::Function;
 use std::collections::HashMap;
 

@@ -14,8 +14,8 @@ use lessen_device::Backend;
 use lessen_nn::Joined;
 use lessen_task::input_files::InputFiles;
 use lessen_task::recipe::phases::in_phase_of;
-use lessen_task::task::sources::{Sources, sources_of};
-use lessen_task::task::{CheckedTask, SavedModel};
+use lessen_task::sources::{Sources, sources_of};
+use lessen_task::{CheckedTask, SavedModel};
 use lessen_train::{StepPlans, TrainerOptions};
 
 /// The training phases that are left of a run.

@@ -18,7 +18,7 @@ use lessen_task::recipe::config::Config;
 use lessen_task::recipe::phases::Recipe;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::Origin;
-use lessen_task::task::shared_data::SharedData;
+use lessen_task::shared_data::SharedData;
 use lessen_task::wording::{counted, report, some_of, tell};
 use std::path::{Path, PathBuf};
 
@@ -129,6 +129,7 @@ impl Start {
         });
         let checkpoint = newest.whole.map(|(dir, manifest)| Checkpoint { dir, manifest });
         let recipe = recipe(&request.settings)?;
+        request.check_data("run", &recipe.phases[0])?;
         let at = match &checkpoint {
             Some(from) => phase_of(&recipe, from)?,
             None => 0,
@@ -271,19 +272,15 @@ impl Start {
         if before == now {
             return Ok(());
         }
-        let path = self.configs()[0]
-            .data
-            .path
-            .as_deref()
-            .unwrap_or(Path::new(""))
-            .display();
+        let path = self.configs()[0].data.path.as_deref();
+        let place = path.map_or("in memory".to_string(), |path| path.display().to_string());
         let how = if before.size == now.size {
             "its contents differ".to_string()
         } else {
             format!("{} then, {} now", counted(before.size, unit), now.size)
         };
         Err(Error::user(format!(
-            "the {split} data {path} is not what the run {} began with ({how}); restore the data, or start another run \
+            "the {split} data {place} is not what the run {} began with ({how}); restore the data, or start another run \
              with another --out",
             self.out.display()
         )))

@@ -7,7 +7,7 @@ use crate::job::{Driver, Job, Unit, Unsaved};
 use crate::planning::phase_work::batches_ahead;
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch};
-use lessen_task::task::evaluation::Scores;
+use lessen_task::evaluation::Scores;
 use lessen_train::{Peak, StepReport};
 
 /// The steps that are left of a training phase.

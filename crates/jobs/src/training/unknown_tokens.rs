@@ -1,6 +1,6 @@
 //! Tokens of the data that the vocabulary lacks.
 
-use lessen_task::task::sources::Sources;
+use lessen_task::sources::Sources;
 use serde_json::{Value, json};
 
 /// Share of unknown tokens above which a tokenizer hardly belongs to the data.

@@ -12,11 +12,11 @@ use lessen_jobs::training::{Request, train};
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::{Model, checkpoint};
 use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
+use lessen_task::CheckedTask;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
-use lessen_task::task::CheckedTask;
 use serde_json::{Map, Value, json};
 
 fn cpu() -> Result<Box<dyn Backend>> {

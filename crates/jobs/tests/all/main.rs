@@ -9,6 +9,7 @@ mod embedding;
 mod few_programs;
 mod fields_page;
 mod generation;
+mod in_memory;
 mod linear_keys;
 mod mutations;
 mod norm_keys;

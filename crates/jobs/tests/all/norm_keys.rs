@@ -7,11 +7,11 @@ use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
 use lessen_nn::{Model, NormKind};
 use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
+use lessen_task::CheckedTask;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
-use lessen_task::task::CheckedTask;
 use std::fs;
 use std::path::{Path, PathBuf};
 

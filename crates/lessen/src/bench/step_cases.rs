@@ -8,8 +8,8 @@ use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
 use lessen_nn::{Context, Model, Patterns, numbered_labels};
+use lessen_task::CheckedTask;
 use lessen_task::recipe::{self, config::Config};
-use lessen_task::task::CheckedTask;
 
 use super::matching;
 

@@ -12,7 +12,7 @@ use lessen_base::{Error, Result};
 use lessen_data::Source;
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
-use lessen_task::task::evaluation::{inputs_of, shape_of};
+use lessen_task::evaluation::{inputs_of, shape_of};
 use lessen_train::{Function, Session};
 use std::collections::{BTreeMap, HashMap};
 

@@ -16,7 +16,7 @@ use crate::embedding::{EmbedOptions, Embedder, copy_modules, copy_reading, trans
 use crate::saved_run::{LENGTH, random_texts};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
-use lessen_task::task::reader::Reader;
+use lessen_task::reader::Reader;
 
 /// Writes a model that embeds texts; see [`quantize_folder`](super::quantize_folder). What describes its modules, and
 /// the layers after its Transformer, are copied.

@@ -24,7 +24,7 @@ use crate::saved_run::{AdapterOptions, SavedRun, model_dir};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::generation_config::GenerationConfig;
-use lessen_task::task::reader::Reader;
+use lessen_task::reader::Reader;
 
 /// What became of a model.
 #[derive(Clone, PartialEq, Debug)]

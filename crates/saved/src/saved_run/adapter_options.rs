@@ -3,7 +3,7 @@
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
 use lessen_nn::checkpoint::{ModelFolder, WeightedAdapter};
-use lessen_task::task::fit;
+use lessen_task::agreement;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl<'a> AdapterOptions<'a> {
     pub fn of(self, dir: &'a Path) -> Result<ModelFolder<'a>> {
         let folder = ModelFolder::from(dir);
         if let Some(base) = self.base {
-            fit::check_base(folder, base).map_err(|error| error.at(format!("--base {}", base.display())))?;
+            agreement::check_base(folder, base).map_err(|error| error.at(format!("--base {}", base.display())))?;
         }
         let place = |adapter: &WeightedAdapter| format!("--adapter {adapter}");
         let own = folder.has_adapters().then(|| real(dir));

@@ -4,7 +4,7 @@ use lessen_base::Result;
 use lessen_data::Batch;
 use lessen_device::DeviceMemory;
 use lessen_nn::{BatchShape, Model};
-use lessen_task::task::batch_shape::{inputs_of, shape_of};
+use lessen_task::batch_shape::{inputs_of, shape_of};
 use lessen_train::{Function, Session};
 use std::collections::HashMap;
 

@@ -6,11 +6,11 @@ use lessen_nn::checkpoint::{ModelFolder, gguf_file};
 use lessen_nn::{Fields, Model};
 use lessen_task::folder::WhichModel;
 use lessen_task::formats;
+use lessen_task::reader::max_length_of;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::keys::DataFormat;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
-use lessen_task::task::reader::max_length_of;
 use lessen_task::wording::tell;
 use std::path::Path;
 

@@ -75,6 +75,19 @@ pub struct DataDigests {
     pub dev: DataDigest,
 }
 
+impl DataDigests {
+    /// The digests that `of` gives of both splits.
+    ///
+    /// # Errors
+    /// Those of `of`.
+    pub(crate) fn of<T>([train, dev]: [&T; 2], of: impl Fn(&T) -> Result<DataDigest>) -> Result<DataDigests> {
+        Ok(DataDigests {
+            train: of(train)?,
+            dev: of(dev)?,
+        })
+    }
+}
+
 /// How long a training phase has waited for a better evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Waiting {

@@ -6,10 +6,10 @@ use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::goal::sum::Sum;
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
-use crate::recipe::keys::DataKeys;
-use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
+use lessen_data::memory::DataInMemory;
 use lessen_data::{Adder, Order, Source, adder};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
@@ -28,10 +28,6 @@ impl Format for AdderFormat {
 
     fn fixed_length(&self) -> Option<usize> {
         Some(adder::LENGTH)
-    }
-
-    fn has_lengths(&self, _data: &DataKeys) -> bool {
-        false
     }
 
     fn held_out(&self) -> HeldOut {
@@ -59,7 +55,7 @@ impl Format for AdderFormat {
         Ok(())
     }
 
-    fn read(&self, _config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+    fn read(&self, _config: &Config, _known: &KnownModel, _given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
         Ok(Arc::new(Sums))
     }
 

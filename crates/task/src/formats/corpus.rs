@@ -2,12 +2,13 @@
 
 use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
+use crate::reader::{Reader, tokenizer_of};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{BYTE_PAIRS, CHARACTERS, WORD_PIECE};
 use crate::recipe::value::Origin;
-use crate::task::reader::{Reader, tokenizer_of};
 use lessen_base::{Error, Result};
 use lessen_data::images::FilesDigest;
+use lessen_data::memory::{DataPlace, Splits};
 use lessen_data::{Documents, Order, Source, TextPair, Tokenizer, is_pattern};
 use lessen_nn::BatchShape;
 use lessen_nn::checkpoint::ModelFolder;
@@ -212,6 +213,17 @@ pub(super) fn path(config: &Config) -> Result<&Path> {
     )))
 }
 
+/// The place of data: memory, or else the path that the recipe names.
+///
+/// # Errors
+/// As [`path`].
+pub(super) fn place<'a, T>(config: &'a Config, given: Option<&'a Splits<T>>) -> Result<DataPlace<'a, T>> {
+    match given {
+        Some(splits) => Ok(DataPlace::InMemory(splits)),
+        None => path(config).map(DataPlace::Path),
+    }
+}
+
 /// The folder that the recipe names.
 ///
 /// # Errors
@@ -241,15 +253,4 @@ fn characters_of(texts: impl Iterator<Item = Result<String>>, config: &Config, i
         _ => Tokenizer::characters_of_documents(texts, config.data.min_count),
     };
     failed.map_or(Ok(tokenizer), Err)
-}
-
-/// The number of labels of each class.
-pub(super) fn counts(labels: &[i32], classes: usize) -> Vec<u64> {
-    let mut counts = vec![0; classes];
-    for label in labels {
-        if let Some(count) = usize::try_from(*label).ok().and_then(|label| counts.get_mut(label)) {
-            *count += 1;
-        }
-    }
-    counts
 }

@@ -3,16 +3,14 @@
 use super::corpus::{Corpus, folder};
 use super::labelled::{LabelledTexts, assumed_goal};
 use super::{Format, HeldOut, KnownModel, packed_texts};
-use crate::goal::SharedGoal;
-use crate::goal::classes::Classes;
-use crate::goal::labels::Labels;
-use crate::goal::value::Values;
+use crate::goal::{self, SharedGoal};
 use crate::models::ModelRole;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataFormat, DataKeys};
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
-use lessen_data::{GlueTask, LabelKind};
+use lessen_data::GlueTask;
+use lessen_data::memory::DataInMemory;
 use lessen_nn::{BatchShape, Model};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,15 +31,11 @@ impl Format for GlueFormat {
         true
     }
 
-    fn cuts_texts(&self, _data: &DataKeys) -> bool {
-        true
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::Nothing
     }
 
-    fn read(&self, config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+    fn read(&self, config: &Config, _known: &KnownModel, _given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
         let path = folder(config)?;
         let task = task_of(config, path)?;
         let problem = task.target().problem();
@@ -106,10 +100,5 @@ pub fn task_of(config: &Config, path: &Path) -> Result<GlueTask> {
 
 /// The goal of a task of GLUE, with labels predicted from the probability `threshold` on.
 pub fn goal_of_task(task: GlueTask, threshold: f64) -> SharedGoal {
-    let metrics = task.metrics();
-    match task.target() {
-        LabelKind::Classes(names) => Arc::new(Classes { names, metrics }),
-        LabelKind::Sets(names) => Arc::new(Labels { names, threshold }),
-        LabelKind::Score => Arc::new(Values { metrics }),
-    }
+    goal::of_labels(task.target(), task.metrics(), threshold)
 }

@@ -1,19 +1,17 @@
 //! Texts with labels.
 
-use super::corpus::{Corpus, LabelledTextIter, counts, path};
+use super::corpus::{Corpus, LabelledTextIter, place};
 use super::digests::digest_of;
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, held_out_by, packed_texts};
 use crate::folder::manifest::DataDigests;
-use crate::goal::SharedGoal;
-use crate::goal::classes::Classes;
-use crate::goal::labels::Labels as LabelsGoal;
-use crate::goal::value::Values;
+use crate::goal::{self, SharedGoal};
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, THRESHOLD, Transformer};
-use crate::task::reader::Reader;
 use lessen_base::Result;
 use lessen_data::labelled::{self, Columns};
+use lessen_data::memory::DataInMemory;
 use lessen_data::{Dataset, EncodedExamples, ExampleBatches, LabelKind, Labels, Metric, Order, Problem, Source};
 use lessen_nn::{BatchShape, Model, Task};
 use std::path::Path;
@@ -42,10 +40,6 @@ impl Format for LabelledFormat {
         true
     }
 
-    fn cuts_texts(&self, _data: &DataKeys) -> bool {
-        true
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }
@@ -54,9 +48,14 @@ impl Format for LabelledFormat {
         held_out_by::check(config)
     }
 
-    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+    fn takes(&self, data: &DataInMemory) -> bool {
+        data.table().is_some()
+    }
+
+    fn read(&self, config: &Config, known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
         let options = options(config, known.classes.clone());
-        Ok(Arc::new(LabelledTexts(labelled::read(path(config)?, &options)?)))
+        let place = place(config, given.and_then(DataInMemory::table))?;
+        Ok(Arc::new(LabelledTexts(labelled::read_from(place, &options)?)))
     }
 
     fn has_pairs(&self, config: &Config) -> bool {
@@ -89,19 +88,12 @@ impl Format for LabelledFormat {
 
 /// The goal of labelled texts without data.
 pub(super) fn assumed_goal(config: &Config) -> SharedGoal {
-    match config.problem() {
-        Problem::SingleLabel => Arc::new(Classes {
-            names: assumed_classes(config),
-            metrics: vec![Metric::Accuracy],
-        }),
-        Problem::MultiLabel => Arc::new(LabelsGoal {
-            names: assumed_classes(config),
-            threshold: config.data.threshold,
-        }),
-        Problem::Regression => Arc::new(Values {
-            metrics: vec![Metric::Mse],
-        }),
-    }
+    let (labels, metrics) = match config.problem() {
+        Problem::SingleLabel => (LabelKind::Classes(assumed_classes(config)), vec![Metric::Accuracy]),
+        Problem::MultiLabel => (LabelKind::Sets(assumed_classes(config)), Vec::new()),
+        Problem::Regression => (LabelKind::Score, vec![Metric::Mse]),
+    };
+    goal::of_labels(labels, metrics, config.data.threshold)
 }
 
 /// The columns of texts and labels that a recipe names.
@@ -137,18 +129,7 @@ pub(super) struct LabelledTexts(pub(super) Dataset);
 
 impl Corpus for LabelledTexts {
     fn goal(&self) -> SharedGoal {
-        let metrics = self.0.metrics.clone();
-        match &self.0.target {
-            LabelKind::Classes(names) => Arc::new(Classes {
-                names: names.clone(),
-                metrics,
-            }),
-            LabelKind::Sets(names) => Arc::new(LabelsGoal {
-                names: names.clone(),
-                threshold: THRESHOLD,
-            }),
-            LabelKind::Score => Arc::new(Values { metrics }),
-        }
+        goal::of_labels(self.0.target.clone(), self.0.metrics.clone(), THRESHOLD)
     }
 
     fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
@@ -172,26 +153,15 @@ impl Corpus for LabelledTexts {
     }
 
     fn digests(&self) -> Result<DataDigests> {
-        Ok(DataDigests {
-            train: digest_of(&self.0.target, &self.0.train)?,
-            dev: digest_of(&self.0.target, &self.0.dev)?,
-        })
+        DataDigests::of([&self.0.train, &self.0.dev], |split| digest_of(&self.0.target, split))
     }
 
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
-        match &self.0.train.labels {
-            Labels::Classes(labels) => Some(counts(labels, classes)),
-            Labels::Sets(_) | Labels::Scores(_) => None,
-        }
+        self.0.train.labels.class_counts(classes)
     }
 
     fn mean_target(&self) -> Option<f64> {
-        match &self.0.train.labels {
-            Labels::Scores(all) => {
-                Some(all.iter().map(|score| f64::from(*score)).sum::<f64>() / all.len().max(1) as f64)
-            }
-            Labels::Classes(_) | Labels::Sets(_) => None,
-        }
+        self.0.train.labels.mean_score()
     }
 
     fn labelled_texts(&self, split: &str) -> Result<Option<LabelledTextIter<'_>>> {

@@ -1,17 +1,17 @@
 //! Plain text for a masked language model.
 
 use super::corpus::Corpus;
-use super::text::{digests_of, read};
+use super::text::PlainText;
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings};
-use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::goal::masked_tokens::MaskedTokens;
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
-use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
-use lessen_data::{Batching, MaskedBatches, Masking, Order, Source, Text, TextSplit, bucket, masked_places};
+use lessen_data::memory::DataInMemory;
+use lessen_data::{Batching, MaskedBatches, Masking, Order, Source, TextSplit, bucket, masked_places};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
 
@@ -24,10 +24,6 @@ impl Format for MaskedFormat {
     }
 
     fn has_lengths(&self, data: &DataKeys) -> bool {
-        data.lines
-    }
-
-    fn cuts_texts(&self, data: &DataKeys) -> bool {
         data.lines
     }
 
@@ -47,8 +43,12 @@ impl Format for MaskedFormat {
         )))
     }
 
-    fn read(&self, config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
-        Ok(Arc::new(MaskedText(read(config)?)))
+    fn takes(&self, data: &DataInMemory) -> bool {
+        data.texts().is_some()
+    }
+
+    fn read(&self, config: &Config, _known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
+        PlainText::read(config, given, (Arc::new(MaskedTokens), true, masked))
     }
 
     fn assumed_goal(&self, _config: &Config) -> SharedGoal {
@@ -74,53 +74,20 @@ impl Format for MaskedFormat {
     }
 }
 
-/// A text whose tokens are masked, as it was read.
-struct MaskedText(Text);
-
-impl Corpus for MaskedText {
-    fn goal(&self) -> SharedGoal {
-        Arc::new(MaskedTokens)
-    }
-
-    fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
-        Box::new(self.0.train.blocks())
-    }
-
-    fn is_marked(&self) -> bool {
-        true
-    }
-
-    fn digests(&self) -> Result<DataDigests> {
-        digests_of(&self.0)
-    }
-
-    fn unit(&self) -> &'static str {
-        "byte"
-    }
-
-    fn is_whole(&self) -> bool {
-        self.0.is_whole
-    }
-
-    fn bytes_of(&self, split: &str) -> Option<u64> {
-        self.0.split(split).ok().map(TextSplit::bytes)
-    }
-
-    fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {
-        let masking = Masking {
-            share: config.data.mask,
-            lines: config.data.lines,
-            seed: config.train.seed,
-        };
-        // Windows have the same length, but for the last one.
-        let batching = if masking.lines {
-            config.batching()
-        } else {
-            Batching::Examples(config.equal_batch())
-        };
-        let text = self.0.split(split)?;
-        let (masking, cache) = ((config.data.max_length, masking), config.cache());
-        let batches = MaskedBatches::of(text, reader.tokenizer()?, masking, Some(&cache), batching, order)?;
-        Ok(Arc::new(batches))
-    }
+/// Windows or lines of a text whose tokens are masked.
+fn masked(text: &TextSplit, config: &Config, reader: &Reader, order: Order) -> Result<Arc<dyn Source>> {
+    let masking = Masking {
+        share: config.data.mask,
+        lines: config.data.lines,
+        seed: config.train.seed,
+    };
+    // Windows have the same length, but for the last one.
+    let batching = if masking.lines {
+        config.batching()
+    } else {
+        Batching::Examples(config.equal_batch())
+    };
+    let (masking, cache) = ((config.data.max_length, masking), config.cache());
+    let batches = MaskedBatches::of(text, reader.tokenizer()?, masking, Some(&cache), batching, order)?;
+    Ok(Arc::new(batches))
 }

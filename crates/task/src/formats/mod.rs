@@ -21,6 +21,7 @@ use crate::models::ModelRole;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataFormat, DataKeys, Transformer, data_formats};
 use lessen_base::Result;
+use lessen_data::memory::DataInMemory;
 use lessen_data::table::TableSchema;
 use lessen_data::{Problem, bucket};
 use lessen_nn::{BatchShape, Model};
@@ -79,11 +80,8 @@ pub trait Format: Sync {
         None
     }
 
-    /// Whether examples have different numbers of tokens.
-    fn has_lengths(&self, data: &DataKeys) -> bool;
-
-    /// Whether a text has the tokens that fit into `data.max_length`, and the rest of it is left out.
-    fn cuts_texts(&self, data: &DataKeys) -> bool {
+    /// Whether examples have different numbers of tokens: those that fit into `data.max_length`, without the rest.
+    fn has_lengths(&self, data: &DataKeys) -> bool {
         let _ = data;
         false
     }
@@ -100,11 +98,18 @@ pub trait Format: Sync {
         Ok(())
     }
 
-    /// Reads the data that the recipe names, for a model with these traits.
+    /// Whether it reads such data in memory.
+    fn takes(&self, data: &DataInMemory) -> bool {
+        let _ = data;
+        false
+    }
+
+    /// Reads the data that is given in memory, of which the format takes such, or else that which the recipe names, for
+    /// a model with these traits.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
-    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>>;
+    fn read(&self, config: &Config, known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>>;
 
     /// Whether an example of the recipe's data is a pair of texts, or may be one.
     fn has_pairs(&self, config: &Config) -> bool {

@@ -1,17 +1,18 @@
 //! Questions about texts, in the files of SQuAD.
 
 use super::corpus::{Corpus, path};
+use super::digests::digest_of_questions;
 use super::{Format, HeldOut, KnownModel, ModelSettings, packed_texts};
-use crate::folder::manifest::{DataDigest, DataDigests};
+use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::goal::answers::Answers;
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
-use crate::task::reader::Reader;
-use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
-use lessen_data::{Asking, Order, QuestionBatches, Questions, Source, Squad, squad};
+use lessen_data::memory::DataInMemory;
+use lessen_data::{Asking, Order, QuestionBatches, Source, Squad, squad};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
 
@@ -41,10 +42,6 @@ impl Format for SquadFormat {
         true
     }
 
-    fn cuts_texts(&self, _data: &DataKeys) -> bool {
-        true
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }
@@ -60,7 +57,7 @@ impl Format for SquadFormat {
         }
     }
 
-    fn read(&self, config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+    fn read(&self, config: &Config, _known: &KnownModel, _given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
         let (path, data) = (path(config)?, &config.data);
         let named = [("data.text", &data.text), ("data.text_pair", &data.text_pair)];
         if let Some((key, _)) = named.into_iter().find(|(_, name)| name.is_some()) {
@@ -133,10 +130,7 @@ impl Corpus for AnsweredQuestions {
     }
 
     fn digests(&self) -> Result<DataDigests> {
-        Ok(DataDigests {
-            train: digest_of(&self.0.train),
-            dev: digest_of(&self.0.dev),
-        })
+        DataDigests::of([&self.0.train, &self.0.dev], |split| Ok(digest_of_questions(split)))
     }
 
     fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {
@@ -144,27 +138,5 @@ impl Corpus for AnsweredQuestions {
         let (asking, batching) = (config.asking(), config.batching());
         let batches = QuestionBatches::new(questions, reader.tokenizer()?, asking, batching, order)?;
         Ok(Arc::new(batches.with_balanced_evaluations()))
-    }
-}
-
-/// The digest of a split. Bytes that no text has end the parts.
-fn digest_of(split: &Questions) -> DataDigest {
-    let mut crc = 0;
-    let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
-    split
-        .contexts()
-        .iter()
-        .for_each(|context| add(context.as_bytes(), 0xFC));
-    for question in split {
-        add(&(question.context as u64).to_le_bytes(), 0xFD);
-        add(question.text.as_bytes(), 0xFE);
-        for answer in &question.answers {
-            add(&(answer.start as u64).to_le_bytes(), 0xFD);
-            add(answer.text.as_bytes(), 0xFF);
-        }
-    }
-    DataDigest {
-        size: split.len() as u64,
-        crc,
     }
 }

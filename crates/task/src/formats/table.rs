@@ -1,20 +1,19 @@
 //! Tables of numbers and categories, with a class or a number in each row.
 
-use super::corpus::{Corpus, check_vocabulary, counts, order_of, path};
+use super::corpus::{Corpus, check_vocabulary, order_of, place};
 use super::labelled::assumed_goal;
 use super::{Format, HeldOut, KnownModel, held_out_by};
 use crate::folder::manifest::{DataDigest, DataDigests};
-use crate::goal::SharedGoal;
-use crate::goal::classes::Classes;
-use crate::goal::value::Values;
+use crate::goal::{self, SharedGoal};
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::column_names::ColumnNames;
 use crate::recipe::config::Config;
-use crate::recipe::keys::DataKeys;
-use crate::task::reader::Reader;
+use crate::recipe::keys::THRESHOLD;
 use lessen_base::Result;
-use lessen_data::table::{Table, TableBatches, TableOptions, TablePart, TableSchema};
-use lessen_data::{LabelKind, Labels, Order, Source};
+use lessen_data::memory::DataInMemory;
+use lessen_data::table::{Table, TableBatches, TableOptions, TableSchema};
+use lessen_data::{Order, Source};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
 
@@ -48,10 +47,6 @@ impl Format for TableFormat {
         true
     }
 
-    fn has_lengths(&self, _data: &DataKeys) -> bool {
-        false
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }
@@ -60,7 +55,11 @@ impl Format for TableFormat {
         held_out_by::check(config)
     }
 
-    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+    fn takes(&self, data: &DataInMemory) -> bool {
+        data.table().is_some()
+    }
+
+    fn read(&self, config: &Config, known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
         let data = &config.data;
         let list = |names: &ColumnNames| names.0.split(',').map(|name| name.trim().to_string()).collect();
         let options = TableOptions {
@@ -76,7 +75,8 @@ impl Format for TableFormat {
             classes: known.classes.clone(),
             schema: known.schema.clone(),
         };
-        Ok(Arc::new(TableRows(Table::read(path(config)?, &options)?)))
+        let place = place(config, given.and_then(DataInMemory::table))?;
+        Ok(Arc::new(TableRows(Table::read_from(place, &options)?)))
     }
 
     fn assumed_goal(&self, config: &Config) -> SharedGoal {
@@ -108,14 +108,7 @@ impl TableRows {
 
 impl Corpus for TableRows {
     fn goal(&self) -> SharedGoal {
-        let metrics = self.0.metrics.clone();
-        match &self.0.target {
-            LabelKind::Classes(names) | LabelKind::Sets(names) => Arc::new(Classes {
-                names: names.clone(),
-                metrics,
-            }),
-            LabelKind::Score => Arc::new(Values { metrics }),
-        }
+        goal::of_labels(self.0.target.clone(), self.0.metrics.clone(), THRESHOLD)
     }
 
     fn reader(&self, config: &Config) -> Result<Reader> {
@@ -136,30 +129,20 @@ impl Corpus for TableRows {
     }
 
     fn digests(&self) -> Result<DataDigests> {
-        let digest = |part: &TablePart| DataDigest {
-            size: part.len() as u64,
-            crc: part.digest(),
-        };
-        Ok(DataDigests {
-            train: digest(&self.0.train),
-            dev: digest(&self.0.dev),
+        DataDigests::of([&self.0.train, &self.0.dev], |part| {
+            Ok(DataDigest {
+                size: part.len() as u64,
+                crc: part.digest(),
+            })
         })
     }
 
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
-        match self.0.train.labels() {
-            Labels::Classes(labels) => Some(counts(labels, classes)),
-            Labels::Sets(_) | Labels::Scores(_) => None,
-        }
+        self.0.train.labels().class_counts(classes)
     }
 
     fn mean_target(&self) -> Option<f64> {
-        match self.0.train.labels() {
-            Labels::Scores(all) => {
-                Some(all.iter().map(|score| f64::from(*score)).sum::<f64>() / all.len().max(1) as f64)
-            }
-            Labels::Classes(_) | Labels::Sets(_) => None,
-        }
+        self.0.train.labels().mean_score()
     }
 
     fn show(&self, split: &str, examples: &[usize]) -> Result<Vec<String>> {

@@ -1,16 +1,17 @@
 //! Sentences whose words have labels.
 
-use super::corpus::{Corpus, folder, path};
+use super::corpus::{Corpus, folder, place};
 use super::digests::digest_of_words;
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes, packed_texts};
 use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::goal::word_classes::WordClasses;
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, Transformer};
-use crate::task::reader::Reader;
 use lessen_base::Result;
+use lessen_data::memory::{DataInMemory, DataPlace};
 use lessen_data::{Order, Source, Tagged, TaggedBatches, tagged};
 use lessen_nn::{BatchShape, Model, Task};
 use std::sync::Arc;
@@ -27,25 +28,24 @@ impl Format for TaggedFormat {
         true
     }
 
-    fn cuts_texts(&self, _data: &DataKeys) -> bool {
-        true
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::Nothing
     }
 
-    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
+    fn takes(&self, data: &DataInMemory) -> bool {
+        data.sentences().is_some()
+    }
+
+    fn read(&self, config: &Config, known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
         let options = tagged::Options {
             whole: config.is_whole,
             classes: known.classes.clone(),
         };
-        let path = if config.is_whole {
-            path(config)?
-        } else {
-            folder(config)?
+        let place = match given.and_then(DataInMemory::sentences) {
+            None if !config.is_whole => DataPlace::Path(folder(config)?),
+            given => place(config, given)?,
         };
-        Ok(Arc::new(TaggedSentences(tagged::read(path, &options)?)))
+        Ok(Arc::new(TaggedSentences(tagged::read_from(place, &options)?)))
     }
 
     fn assumed_goal(&self, config: &Config) -> SharedGoal {
@@ -103,9 +103,8 @@ impl Corpus for TaggedSentences {
     }
 
     fn digests(&self) -> Result<DataDigests> {
-        Ok(DataDigests {
-            train: digest_of_words(&self.0.names, &self.0.train)?,
-            dev: digest_of_words(&self.0.names, &self.0.dev)?,
+        DataDigests::of([&self.0.train, &self.0.dev], |split| {
+            digest_of_words(&self.0.names, split)
         })
     }
 

@@ -1,16 +1,17 @@
 //! Plain text for a language model.
 
-use super::corpus::{Corpus, path};
+use super::corpus::{Corpus, place};
+use super::digests::digest_of_text;
 use super::{Format, HeldOut, KnownModel, ModelSettings};
-use crate::folder::manifest::{DataDigest, DataDigests};
+use crate::folder::manifest::DataDigests;
 use crate::goal::SharedGoal;
 use crate::goal::next_token::NextToken;
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
-use crate::recipe::keys::{DataKeys, Transformer};
-use crate::task::reader::Reader;
-use crc32c::crc32c_append;
+use crate::recipe::keys::Transformer;
 use lessen_base::Result;
+use lessen_data::memory::DataInMemory;
 use lessen_data::{
     Documents, Order, Source, Text, TextOptions, TextSplit, WindowBatches, bucket, document_start, encode_text,
 };
@@ -35,16 +36,16 @@ impl Format for TextFormat {
         ModelRole::ContinuesTexts
     }
 
-    fn has_lengths(&self, _data: &DataKeys) -> bool {
-        false
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::Share
     }
 
-    fn read(&self, config: &Config, _known: &KnownModel) -> Result<Arc<dyn Corpus>> {
-        Ok(Arc::new(PlainText(read(config)?)))
+    fn takes(&self, data: &DataInMemory) -> bool {
+        data.texts().is_some()
+    }
+
+    fn read(&self, config: &Config, _known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
+        PlainText::read(config, given, (Arc::new(NextToken), false, windows))
     }
 
     fn assumed_goal(&self, _config: &Config) -> SharedGoal {
@@ -82,51 +83,60 @@ impl Format for TextFormat {
     }
 }
 
-/// Reads the text that a recipe names.
-pub(super) fn read(config: &Config) -> Result<Text> {
-    let options = TextOptions {
-        held_out: config.data.held_out,
-        valid: config.data.dev.clone(),
-        test: config.data.test.clone(),
-        whole: config.is_whole,
-    };
-    Text::read(path(config)?, &options)
+/// Plain text as it was read, for a model that learns it in its way.
+pub(super) struct PlainText {
+    text: Text,
+    goal: SharedGoal,
+    /// Whether a vocabulary has the special tokens of BERT; otherwise it keeps the case of words.
+    is_marked: bool,
+    batches: BatchesOf,
 }
 
-/// The digests of a text.
-pub(super) fn digests_of(text: &Text) -> Result<DataDigests> {
-    let of_split = |text: &TextSplit| -> Result<DataDigest> {
-        let mut blocks = text.blocks();
-        let crc = blocks.try_fold(0, |crc, block| Ok(crc32c_append(crc, block?.as_bytes())));
-        crc.map(|crc| DataDigest {
-            size: text.bytes(),
-            crc,
-        })
-    };
-    Ok(DataDigests {
-        train: of_split(&text.train)?,
-        dev: of_split(&text.valid)?,
-    })
-}
+/// Makes batches of a split in an order.
+type BatchesOf = fn(&TextSplit, &Config, &Reader, Order) -> Result<Arc<dyn Source>>;
 
-/// Plain text as it was read.
-struct PlainText(Text);
+impl PlainText {
+    /// Reads the text that is given, or else that which a recipe names.
+    pub(super) fn read(
+        config: &Config,
+        given: Option<&DataInMemory>,
+        (goal, is_marked, batches): (SharedGoal, bool, BatchesOf),
+    ) -> Result<Arc<dyn Corpus>> {
+        let options = TextOptions {
+            held_out: config.data.held_out,
+            valid: config.data.dev.clone(),
+            test: config.data.test.clone(),
+            whole: config.is_whole,
+        };
+        let text = Text::read_from(place(config, given.and_then(DataInMemory::texts))?, &options)?;
+        Ok(Arc::new(PlainText {
+            text,
+            goal,
+            is_marked,
+            batches,
+        }))
+    }
+}
 
 impl Corpus for PlainText {
     fn goal(&self) -> SharedGoal {
-        Arc::new(NextToken)
+        self.goal.clone()
     }
 
     fn texts(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
-        Box::new(self.0.train.blocks())
+        Box::new(self.text.train.blocks())
+    }
+
+    fn is_marked(&self) -> bool {
+        self.is_marked
     }
 
     fn has_case(&self) -> bool {
-        true
+        !self.is_marked
     }
 
     fn digests(&self) -> Result<DataDigests> {
-        digests_of(&self.0)
+        DataDigests::of([&self.text.train, &self.text.valid], digest_of_text)
     }
 
     fn unit(&self) -> &'static str {
@@ -134,21 +144,26 @@ impl Corpus for PlainText {
     }
 
     fn is_whole(&self) -> bool {
-        self.0.is_whole
+        self.text.is_whole
     }
 
     fn bytes_of(&self, split: &str) -> Option<u64> {
-        self.0.split(split).ok().map(TextSplit::bytes)
+        self.text.split(split).ok().map(TextSplit::bytes)
     }
 
     fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {
-        let (batch, length) = (config.equal_batch(), config.data.max_length);
-        let (documents, tokenizer) = (config.data.documents, reader.tokenizer()?);
-        let tokens = encode_text(self.0.split(split)?, tokenizer, documents, Some(&config.cache()))?;
-        let windows = WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?;
-        Ok(Arc::new(match documents {
-            Documents::Off => windows,
-            _ => windows.with_documents(document_start(tokenizer, documents)?),
-        }))
+        (self.batches)(self.text.split(split)?, config, reader, order)
     }
+}
+
+/// Windows of a text.
+fn windows(text: &TextSplit, config: &Config, reader: &Reader, order: Order) -> Result<Arc<dyn Source>> {
+    let (batch, length) = (config.equal_batch(), config.data.max_length);
+    let (documents, tokenizer) = (config.data.documents, reader.tokenizer()?);
+    let tokens = encode_text(text, tokenizer, documents, Some(&config.cache()))?;
+    let windows = WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?;
+    Ok(Arc::new(match documents {
+        Documents::Off => windows,
+        _ => windows.with_documents(document_start(tokenizer, documents)?),
+    }))
 }

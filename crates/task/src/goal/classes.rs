@@ -4,7 +4,7 @@ use super::class_table::ConfusionTable;
 use super::logits::{largest, softmax};
 use super::scores::Score;
 use super::{Goal, GoalScores, OutputLayer, Prediction, Scorer, SharedGoal};
-use crate::task::class_names::{name_classes, number_classes};
+use crate::class_names::{name_classes, number_classes};
 use lessen_base::Result;
 use lessen_data::{Batch, Confusion, Field, IGNORE, LabelKind, Metric, Source};
 use lessen_nn::models::bert::Head;

@@ -4,7 +4,7 @@ use super::class_table::LabelTable;
 use super::logits::sigmoid;
 use super::scores::Score;
 use super::{Goal, GoalScores, LossLimits, OutputLayer, Prediction, Scorer, SharedGoal};
-use crate::task::class_names::{are_numbers, number_classes};
+use crate::class_names::{are_numbers, number_classes};
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Field, LabelCounts, LabelKind, Source};
 use lessen_nn::models::bert::Head;

@@ -51,6 +51,16 @@ pub fn of_model(model: &Model, threshold: f64) -> SharedGoal {
     found.unwrap_or_else(|| Arc::new(next_token::NextToken))
 }
 
+/// The goal of labels with these metrics. Where a text can have several labels, labels with at least the probability
+/// `threshold` are predicted.
+pub fn of_labels(kind: LabelKind, metrics: Vec<Metric>, threshold: f64) -> SharedGoal {
+    match kind {
+        LabelKind::Classes(names) => Arc::new(classes::Classes { names, metrics }),
+        LabelKind::Sets(names) => Arc::new(labels::Labels { names, threshold }),
+        LabelKind::Score => Arc::new(value::Values { metrics }),
+    }
+}
+
 /// Where a goal's model gets its output layer from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputLayer {

@@ -3,7 +3,7 @@
 use super::logits::largest;
 use super::scores::Score;
 use super::{Goal, GoalScores, OutputLayer, Scorer, SharedGoal};
-use crate::task::class_names::{name_classes, number_classes};
+use crate::class_names::{name_classes, number_classes};
 use lessen_base::Result;
 use lessen_data::{Batch, EntityCounts, Field, IGNORE, Metric, Source, are_entities};
 use lessen_nn::models::bert::Head;

@@ -12,9 +12,9 @@ mod llama;
 mod network;
 mod vit;
 
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{ModelKeys, ModelKind, Transformer, transformers};
-use crate::task::reader::Reader;
 use lessen_base::word::Word;
 use lessen_data::Tokenizer;
 use lessen_nn::models::bert::{Family, Head};

@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 
 use super::{ImageData, Options, names, one_part, read_splits};
 use crate::classes::Classes;
-use crate::images::condensed::{CondensedImages, Origin};
+use crate::images::condensed::{CondensedImages, TrainingImages};
 use crate::images::preprocessing::Preprocessing;
 use crate::images::set::{ImageSet, Pixels};
 
@@ -37,12 +37,12 @@ pub(super) fn read(dir: &Path, options: &Options) -> Result<ImageData> {
         )));
     }
     let images = CondensedImages::read(dir, &preprocessing, classes.len())?;
-    let origin = Origin::read(dir)?;
+    let origin = TrainingImages::read(dir)?;
     let others = others(&origin, options, channels, &classes).map_err(|error| {
         Error::user(format!(
             "{shown} was condensed from {}, whose test images score what is learned, and they cannot be read: {error}; \
              name others with data.test",
-            origin.path.display()
+            origin.place()
         ))
     })?;
     let labels: Vec<i32> = images.labels.iter().map(|label| *label as i32).collect();
@@ -55,7 +55,7 @@ pub(super) fn read(dir: &Path, options: &Options) -> Result<ImageData> {
         "the {} training images are condensed from {} of {}; they are read as they are, as numbers and not as bytes",
         train.len(),
         origin.images,
-        origin.path.display()
+        origin.place()
     )];
     remarks.extend(others.remarks);
     Ok(ImageData {
@@ -79,7 +79,7 @@ struct Others {
 
 /// The splits for evaluations: those that are named, or else those of the data that was condensed, of which the
 /// training split is read only where it has no others.
-fn others(origin: &Origin, options: &Options, channels: usize, classes: &[String]) -> Result<Others> {
+fn others(origin: &TrainingImages, options: &Options, channels: usize, classes: &[String]) -> Result<Others> {
     let named = |path: &Option<PathBuf>| -> Result<Option<ImageSet>> {
         let Some(path) = path else { return Ok(None) };
         let part = one_part(path)?;
@@ -93,6 +93,9 @@ fn others(origin: &Origin, options: &Options, channels: usize, classes: &[String
             test,
             remarks: Vec::new(),
         });
+    }
+    if origin.is_in_memory() {
+        return Err(Error::user("they are in no file"));
     }
     let options = Options {
         channels: Some(channels),

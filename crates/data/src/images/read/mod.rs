@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use lessen_base::{Error, Result};
 
 use super::arrays::{HasTraining, Role, of_idx, of_npy, of_npz, role};
+use super::image::Image;
+use super::in_memory::ImagesInMemory;
 use super::parts::{Part, Parts};
 use super::preprocessing::Preprocessing;
 use super::set::{ImageSet, Pixels};
@@ -17,6 +19,7 @@ use crate::folders::listed;
 use crate::held_out;
 use crate::parallel::in_parallel;
 use crate::places::files_of;
+use crate::splits::DataPlace;
 
 /// How images are to be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,16 +125,31 @@ const LOOKED_AT: usize = 512;
 /// # Errors
 /// Data that is missing, cut off or damaged, or of one class only. The message names the file and the remedy.
 pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
-    match condensed::folder_of(path) {
-        Some(dir) => condensed_folder::read(dir, options),
-        None => read_splits(path, options),
+    read_from(DataPlace::Path(path), options)
+}
+
+/// Reads what [`read`] reads, or images in memory.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(place: DataPlace<'_, ImagesInMemory>, options: &Options) -> Result<ImageData> {
+    match place {
+        DataPlace::InMemory(splits) => of_parts((Parts::in_memory(splits)?, Vec::new()), options),
+        DataPlace::Path(path) => match condensed::folder_of(path) {
+            Some(dir) => condensed_folder::read(dir, options),
+            None => read_splits(path, options),
+        },
     }
 }
 
 /// Reads a data set of images that are bytes.
 fn read_splits(path: &Path, options: &Options) -> Result<ImageData> {
     let has_others = options.dev.is_some() || options.test.is_some();
-    let (mut parts, mut remarks) = parts_of(path, Wanted::of(options, has_others))?;
+    of_parts(parts_of(path, Wanted::of(options, has_others))?, options)
+}
+
+/// The data set of these splits, and of those that the options name; there are these remarks on the splits.
+fn of_parts((mut parts, mut remarks): (Parts, Vec<String>), options: &Options) -> Result<ImageData> {
     for (given, split) in [(&options.dev, &mut parts.dev), (&options.test, &mut parts.test)] {
         if let Some(path) = given {
             *split = Some(one_part(path)?);
@@ -379,6 +397,7 @@ fn looks(parts: &Parts) -> Result<Looks> {
         let (shapes, weight) = match &part.pixels {
             Pixels::InMemory(shape, _) => (vec![*shape], part.len()),
             Pixels::Numbers(normalization, _) => (vec![normalization.shape()], part.len()),
+            Pixels::OfSizes(images) => (images.iter().map(Image::shape).collect(), 1),
             Pixels::InFiles(files) => {
                 let count = files.len().min(LOOKED_AT);
                 looks.are_sampled |= count < files.len();

@@ -1,7 +1,7 @@
 //! What the model to start from says of images.
 
+use crate::reader::preprocessing_of;
 use crate::recipe::config::Config;
-use crate::task::reader::preprocessing_of;
 use lessen_base::Result;
 use lessen_data::images::Preprocessing;
 use lessen_nn::names::is_taken;

@@ -6,21 +6,20 @@ mod init;
 pub use self::init::network_of;
 
 use self::init::{given_channels, of_checkpoint, size_of_network};
-use super::corpus::{Corpus, check_vocabulary, counts, order_of, path};
+use super::corpus::{Corpus, check_vocabulary, order_of, place};
 use super::{ENCODER_LENGTH, Format, HeldOut, KnownModel, ModelSettings, assumed_classes};
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::goal::SharedGoal;
 use crate::goal::classes::Classes;
 use crate::models::ModelRole;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
-use crate::recipe::keys::{DataKeys, Transformer};
-use crate::task::reader::Reader;
+use crate::recipe::keys::Transformer;
 use crate::wording::counted;
 use lessen_base::{Error, Result};
-use lessen_data::images::{
-    FilesDigest, ImageBatches, ImageData, ImageSet, Options, Preprocessing, read as read_images,
-};
-use lessen_data::{Metric, Order, Source};
+use lessen_data::images::{FilesDigest, ImageBatches, ImageData, ImageSet, Options, Preprocessing, read_from};
+use lessen_data::memory::DataInMemory;
+use lessen_data::{Metric, Order, Source, class_counts};
 use lessen_nn::{BatchShape, Model};
 use std::sync::Arc;
 
@@ -53,10 +52,6 @@ impl Format for ImagesFormat {
         true
     }
 
-    fn has_lengths(&self, _data: &DataKeys) -> bool {
-        false
-    }
-
     fn held_out(&self) -> HeldOut {
         HeldOut::ShareOrTest
     }
@@ -65,8 +60,12 @@ impl Format for ImagesFormat {
         checks::check(config)
     }
 
-    fn read(&self, config: &Config, known: &KnownModel) -> Result<Arc<dyn Corpus>> {
-        let mut data = data_of(config, known)?;
+    fn takes(&self, data: &DataInMemory) -> bool {
+        data.images().is_some()
+    }
+
+    fn read(&self, config: &Config, known: &KnownModel, given: Option<&DataInMemory>) -> Result<Arc<dyn Corpus>> {
+        let mut data = data_of(config, known, given)?;
         data.remarks.extend(few_steps(config, &data));
         Ok(Arc::new(LabelledImages(data)))
     }
@@ -111,12 +110,12 @@ fn few_steps(config: &Config, data: &ImageData) -> Option<String> {
     })
 }
 
-/// The images that a recipe names, for a model with these traits.
+/// The images that are given, or else those that a recipe names, for a model with these traits.
 ///
 /// # Errors
 /// Data that is missing, not named, or damaged.
-pub fn data_of(config: &Config, known: &KnownModel) -> Result<ImageData> {
-    let (path, data) = (path(config)?, &config.data);
+pub fn data_of(config: &Config, known: &KnownModel, given: Option<&DataInMemory>) -> Result<ImageData> {
+    let (place, data) = (place(config, given.and_then(DataInMemory::images))?, &config.data);
     let channels = match known.channels {
         Some(channels) => Some(channels),
         None => given_channels(config)?,
@@ -132,7 +131,7 @@ pub fn data_of(config: &Config, known: &KnownModel) -> Result<ImageData> {
         without_training: false,
         classes: known.classes.clone(),
     };
-    read_images(path, &options)
+    read_from(place, &options)
 }
 
 /// How images become what a model sees: as the data says, or else the checkpoint to start from, where no key says
@@ -248,10 +247,7 @@ impl Corpus for LabelledImages {
     }
 
     fn digests(&self) -> Result<DataDigests> {
-        Ok(DataDigests {
-            train: digest_of(&self.0.train)?,
-            dev: digest_of(&self.0.dev)?,
-        })
+        DataDigests::of([&self.0.train, &self.0.dev], digest_of)
     }
 
     fn image_files(&self) -> Result<Vec<FilesDigest>> {
@@ -259,7 +255,7 @@ impl Corpus for LabelledImages {
     }
 
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
-        Some(counts(self.0.train.labels(), classes))
+        Some(class_counts(self.0.train.labels(), classes))
     }
 
     /// Condensed images are fewer than a usual batch has, and may have shares of classes.
@@ -329,7 +325,7 @@ mod tests {
     }
 
     fn read(config: &Config) -> Arc<dyn Corpus> {
-        ImagesFormat.read(config, &KnownModel::default()).unwrap()
+        ImagesFormat.read(config, &KnownModel::default(), None).unwrap()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The batches of training phases.
 
+use crate::CheckedTask;
 use crate::recipe::phases::in_phase_of;
-use crate::task::CheckedTask;
 use lessen_base::Result;
 use lessen_data::Source;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Recording of statistics: the graphs that it adds to training, and the steps at which they run.
 
-use super::shapes::Shapes;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{RecordKeys, RecordSplit};
+use crate::shapes::Shapes;
 use lessen_base::Result;
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Selection};

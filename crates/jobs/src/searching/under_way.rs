@@ -17,7 +17,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// A search by a supernet under way.
-struct Course<'a> {
+struct SearchUnderWay<'a> {
     frame: Frame<'a>,
     searcher: Searcher<'a>,
     /// The epoch that is done, until it is recorded, and its time.
@@ -44,22 +44,22 @@ pub(super) fn search(
     let (done, steps) = (searcher.done() as u64, searcher.steps() as u64);
     let count = ("step", job.settings.epochs as u64 * steps, done * steps);
     let mut driver = frame.driver(*watch, (done, has_one), count)?;
-    let mut course = Course {
+    let mut under_way = SearchUnderWay {
         frame,
         searcher,
         newest: None,
         outcome: None,
     };
-    let ended = driver.go(&mut course)?;
+    let ended = driver.go(&mut under_way)?;
     driver.check_saved()?;
-    driver.measure(course.peak());
-    match course.outcome.filter(|_| ended) {
-        Some(outcome) => course.frame.ended(&mut driver, outcome),
-        None => course.frame.interrupted(&driver, course.searcher.done()),
+    driver.measure(under_way.peak());
+    match under_way.outcome.filter(|_| ended) {
+        Some(outcome) => under_way.frame.ended(&mut driver, outcome),
+        None => under_way.frame.interrupted(&driver, under_way.searcher.done()),
     }
 }
 
-impl Job for Course<'_> {
+impl Job for SearchUnderWay<'_> {
     type State = (usize, Weights);
 
     fn is_over(&self) -> bool {

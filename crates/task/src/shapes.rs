@@ -1,6 +1,6 @@
 //! The layouts of the largest batches, for which memory is planned.
 
-use super::batch_shape::packed_shape;
+use crate::batch_shape::packed_shape;
 use lessen_data::Source;
 use lessen_nn::BatchShape;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub struct Shapes {
 impl Shapes {
     /// The largest layouts of the batches `steps` of a training source, and of an evaluation source. A source with a
     /// single layout has the `assumed` one.
-    pub(super) fn of(assumed: Shapes, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
+    pub(crate) fn of(assumed: Shapes, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
         let shape = |source, largest: Option<(usize, usize)>, assumed| match largest {
             Some((size, tokens)) => packed_shape(source, size, tokens),
             None => assumed,

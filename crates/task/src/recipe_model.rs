@@ -1,9 +1,9 @@
 //! The model of a recipe, and the folder of a trained model.
 
-use super::fit::CheckedTask;
-use super::reader::Reader;
+use crate::agreement::CheckedTask;
 use crate::goal::{Goal, OutputLayer};
 use crate::models::{self, Sizes, attention_over};
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 
 /// Settings that a checkpoint decides, so that no flag may change them.
-pub(super) const FIXED: [&str; 10] = [
+pub(crate) const FIXED: [&str; 10] = [
     "model.layers",
     "model.width",
     "model.heads",
@@ -61,7 +61,7 @@ pub fn build(config: &Config, goal: &dyn Goal, sizes: Sizes) -> Result<Model> {
 ///
 /// # Errors
 /// Keys that do not go together or with the model.
-pub(super) fn set_layers(config: &Config, model: &mut Model) -> Result<()> {
+pub(crate) fn set_layers(config: &Config, model: &mut Model) -> Result<()> {
     if let Some(spread) = config.model.batch_norm {
         let in_key = |error: Error| Error::user(format!("{}: {error}", config.place("model.batch_norm")));
         model.set_spread(spread).map_err(in_key)?;
@@ -73,7 +73,7 @@ pub(super) fn set_layers(config: &Config, model: &mut Model) -> Result<()> {
 ///
 /// # Errors
 /// A description that cannot be read, and a model whose blocks none says.
-pub(super) fn set_architecture(config: &Config, model: &mut Model) -> Result<()> {
+pub(crate) fn set_architecture(config: &Config, model: &mut Model) -> Result<()> {
     let Some(path) = &config.model.architecture else {
         return Ok(());
     };
@@ -240,7 +240,7 @@ fn check_nodes(config: &Config, model: &Model) -> Result<()> {
 }
 
 /// The head of an encoder from scratch for a goal.
-pub(super) fn head_of(goal: &dyn Goal) -> Head {
+pub(crate) fn head_of(goal: &dyn Goal) -> Head {
     match goal.output_layer() {
         OutputLayer::Head(head) => head,
         OutputLayer::LanguageModel => Head::SequenceClassification,
@@ -291,7 +291,7 @@ pub fn save(dir: &Path, task: &CheckedTask, trainer: &mut Trainer, reader: &Read
     trainer.save(dir, &task.model().config_json(), task.config().train.save_dtype)?;
     task.model().save_files(dir)?;
     let data = &task.config().data;
-    let cuts = data.format.format().cuts_texts(data);
+    let cuts = data.format.format().has_lengths(data);
     reader.save(dir, cuts.then_some(data.max_length))?;
     task.generation().map_or(Ok(()), |generation| generation.save(dir))
 }

@@ -1,9 +1,9 @@
 //! The sizes of a model that a checkpoint gave: its `config.json` says them, where the recipe says others.
 
-use super::model::FIXED;
 use crate::folder::{Folder, WhichModel};
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
+use crate::recipe_model::FIXED;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

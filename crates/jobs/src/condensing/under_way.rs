@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const FAR: f64 = 30.0;
 
 /// A condensation under way.
-pub(super) struct Course<'a> {
+pub(super) struct CondensationUnderWay<'a> {
     pub condensation: Box<dyn Condensation + 'a>,
     pub folder: CondensedFolder,
     pub manifest: Manifest,
@@ -35,11 +35,12 @@ pub(super) struct Course<'a> {
     pub is_far: bool,
 }
 
-impl Job for Course<'_> {
+impl Job for CondensationUnderWay<'_> {
     type State = (usize, Weights);
 
     fn is_over(&self) -> bool {
         self.manifest
+            .own
             .iterations
             .is_some_and(|all| self.condensation.done() >= all)
     }
@@ -108,7 +109,7 @@ impl Job for Course<'_> {
         let images = self.condensation.images()?;
         Checkpoint::of(done, self.condensation.state()?).write(&self.folder.checkpoint())?;
         self.manifest.done = done;
-        self.manifest.learned_rate = images.learned_rate();
+        self.manifest.own.learned_rate = images.learned_rate();
         self.folder
             .write_image(&pictures::png_of(&images, self.preprocessing))?;
         arrays::write(self.folder.root(), &images, self.preprocessing)?;
@@ -132,7 +133,7 @@ impl Job for Course<'_> {
     }
 }
 
-impl Course<'_> {
+impl CondensationUnderWay<'_> {
     /// The error of a distance that is not finite in the iteration after `done`.
     fn diverged(&self, done: usize) -> Error {
         Error::user(format!(
@@ -145,7 +146,7 @@ impl Course<'_> {
 
     /// Decides the number of iterations.
     fn decide(&mut self, count: usize, log: &mut Log) -> Result<()> {
-        self.manifest.iterations = Some(count);
+        self.manifest.own.iterations = Some(count);
         self.manifest.write(&self.folder.manifest_file())?;
         self.lines.expect(count, log);
         report(&format!(
@@ -159,7 +160,7 @@ impl Course<'_> {
     /// Keeps the images as a picture, if the iterations that are done are among those that are kept.
     fn picture(&mut self) -> Result<()> {
         let done = self.condensation.done();
-        if !pictures::is_kept(done) && Some(done) != self.manifest.iterations {
+        if !pictures::is_kept(done) && Some(done) != self.manifest.own.iterations {
             return Ok(());
         }
         let images = self.condensation.images()?;

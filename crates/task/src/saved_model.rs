@@ -1,8 +1,8 @@
 //! A saved model with the other files of its folder.
 
-use super::reader::Reader;
 use crate::formats::KnownModel;
 use crate::generation_config::GenerationConfig;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use lessen_base::Result;
 use lessen_nn::checkpoint::{ModelFolder, WeightedAdapter};
@@ -35,7 +35,7 @@ impl SavedModel {
 
     /// Its traits that decide how the data of a recipe is read. The labels of data that is only evaluated are looked up
     /// in its classes, also where these have no names of their own.
-    pub(super) fn known(&self, config: &Config) -> KnownModel {
+    pub(crate) fn known(&self, config: &Config) -> KnownModel {
         let all = || Some(self.model.labels().to_vec()).filter(|names| !names.is_empty());
         KnownModel {
             classes: if config.is_whole { all() } else { self.named_classes() },
@@ -58,7 +58,7 @@ impl SavedModel {
 }
 
 /// The generation configuration in the folder of a model that continues texts, if it has one.
-pub(super) fn generation_of(folder: ModelFolder<'_>, model: &Model) -> Result<Option<GenerationConfig>> {
+pub(crate) fn generation_of(folder: ModelFolder<'_>, model: &Model) -> Result<Option<GenerationConfig>> {
     match model.decoder() {
         Some(_) => GenerationConfig::read(folder),
         None => Ok(None),

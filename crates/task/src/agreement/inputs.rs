@@ -1,9 +1,9 @@
 //! Whether a model reads the examples of the data: texts by its tokenizer, or images of its size.
 
 use crate::models::Sizes;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::ModelKind;
-use crate::task::reader::Reader;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::Model;

@@ -2,7 +2,7 @@
 
 use super::{JobKind, RecipeImages};
 use lessen_base::{Error, Result};
-use lessen_data::images::condensed::Origin;
+use lessen_data::images::condensed::TrainingImages;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
@@ -13,9 +13,9 @@ use std::path::Path;
 ///
 /// # Errors
 /// A file of an image that cannot be read.
-pub(crate) fn origin(config: &Config, images: &RecipeImages) -> Result<Origin> {
+pub(crate) fn noted(config: &Config, images: &RecipeImages) -> Result<TrainingImages> {
     let (keys, digest) = (&config.data, images.digest()?);
-    Ok(Origin {
+    Ok(TrainingImages {
         path: keys.path.clone().unwrap_or_default(),
         dev: keys.dev.clone(),
         test: keys.test.clone(),
@@ -30,7 +30,7 @@ pub(crate) fn origin(config: &Config, images: &RecipeImages) -> Result<Origin> {
 ///
 /// # Errors
 /// Other images.
-pub(crate) fn check_origin(kind: JobKind, out: &Path, before: &Origin, now: &Origin) -> Result<()> {
+pub(crate) fn check_images(kind: JobKind, out: &Path, before: &TrainingImages, now: &TrainingImages) -> Result<()> {
     if (before.images, before.crc32c) == (now.images, now.crc32c) {
         return Ok(());
     }
@@ -42,9 +42,9 @@ pub(crate) fn check_origin(kind: JobKind, out: &Path, before: &Origin, now: &Ori
     Err(Error::user(format!(
         "the data {} is not what the {noun} {} began with, {} ({how}); name that data, or start another {noun} with another \
          --out",
-        now.path.display(),
+        now.place(),
         out.display(),
-        before.path.display(),
+        before.place(),
         noun = kind.noun
     )))
 }

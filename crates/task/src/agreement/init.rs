@@ -1,8 +1,8 @@
 //! Whether a checkpoint to start from goes with settings and data.
 
 use super::inputs::{check_inputs, check_length, check_reader};
+use crate::reader::{Reader, tokenizer_of};
 use crate::recipe::config::Config;
-use crate::task::reader::{Reader, tokenizer_of};
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::Model;

@@ -1,11 +1,13 @@
 //! Data that tasks share: where successive ones ask for the same data, it is read once, its vocabulary is learned once,
 //! and its texts are encoded once.
 
-use super::task_data::ReadData;
-use crate::formats::KnownModel;
+use crate::formats::{ALL, KnownModel};
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataKeys;
-use lessen_base::Result;
+use crate::task_data::ReadData;
+use lessen_base::word::Word;
+use lessen_base::{Error, Result};
+use lessen_data::memory::DataInMemory;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The data of a task, for tasks that follow it.
 #[derive(Clone, Default)]
 pub struct SharedData {
+    /// Data in memory, in place of that which recipes name.
+    given: Option<Arc<DataInMemory>>,
     kept: Arc<Mutex<Option<Kept>>>,
     /// What was said of the data.
     said: Arc<Mutex<BTreeSet<String>>>,
@@ -62,14 +66,55 @@ impl fmt::Debug for SharedData {
 }
 
 impl SharedData {
-    /// The data that a recipe names: what was read before, or else what is read now, which is kept.
+    /// Data in memory, in place of that which recipes name.
+    pub fn of(data: DataInMemory) -> SharedData {
+        SharedData {
+            given: Some(Arc::new(data)),
+            ..SharedData::default()
+        }
+    }
+
+    /// Whether there is data for a recipe: it is given, or the recipe names it or makes its own.
+    pub fn has_data_for(&self, config: &Config) -> bool {
+        self.given.is_some() || config.has_data()
+    }
+
+    /// The data that is given in memory for a recipe.
+    ///
+    /// # Errors
+    /// A recipe that names data, too, or has a format that does not read such data.
+    pub fn given_for(&self, config: &Config) -> Result<Option<&DataInMemory>> {
+        let Some(data) = self.given.as_deref() else {
+            return Ok(None);
+        };
+        if config.data.path.is_some() {
+            return Err(Error::user(format!(
+                "{} names data, and data in memory is given, too; leave out one of the two",
+                config.place("data.path")
+            )));
+        }
+        if config.data.format.format().takes(data) {
+            return Ok(Some(data));
+        }
+        let takes = ALL.iter().filter(|format| format.format().takes(data));
+        let words: Vec<&str> = takes.map(|format| format.word()).collect();
+        Err(Error::user(format!(
+            "{} does not read {} in memory, which is what is given; set it to {}",
+            config.place("data.format"),
+            data.word(),
+            words.join(" or ")
+        )))
+    }
+
+    /// The data of a recipe: what was read before, or else what is read now, which is kept.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
-    pub(super) fn read(&self, config: &Config, known: &KnownModel) -> Result<ReadData> {
+    pub(crate) fn read(&self, config: &Config, known: &KnownModel) -> Result<ReadData> {
         let format = config.data.format.format();
+        let given = self.given_for(config)?;
         if !format.is_read_by_data_keys() {
-            return Ok(ReadData::new(format.read(config, known)?));
+            return Ok(ReadData::new(format.read(config, known, given)?));
         }
         let keys = ReadingKeys::of(config);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +124,7 @@ impl SharedData {
         {
             return Ok(kept.data.clone());
         }
-        let corpus = format.read(config, known)?;
+        let corpus = format.read(config, known, given)?;
         if known.schema.is_some() {
             // Other tasks learn the columns themselves.
             return Ok(ReadData::new(corpus));
@@ -113,8 +158,8 @@ impl SharedData {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CheckedTask;
     use crate::recipe::settings::Settings;
-    use crate::task::CheckedTask;
     use std::fs;
     use std::path::Path;
 

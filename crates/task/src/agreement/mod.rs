@@ -13,15 +13,15 @@ pub use self::goal::check_model;
 pub use self::init::check_base;
 pub use self::inputs::check_vocabulary;
 
-use super::fine_tuning::FineTuning;
-use super::model;
-use super::reader::Reader;
-use super::saved_model::{SavedModel, generation_of};
-use super::shared_data::SharedData;
-use super::task_data::{ReadData, TaskData};
+use crate::fine_tuning::FineTuning;
 use crate::goal::Goal;
 use crate::models::Sizes;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
+use crate::recipe_model;
+use crate::saved_model::{SavedModel, generation_of};
+use crate::shared_data::SharedData;
+use crate::task_data::{ReadData, TaskData};
 use lessen_base::Result;
 use lessen_nn::Model;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl CheckedTask {
     pub fn assemble_on(config: Config, saved: Option<SavedModel>, shared: &SharedData) -> Result<CheckedTask> {
         config.check()?;
         let format = config.data.format.format();
-        let read = if config.has_data() {
+        let read = if shared.has_data_for(&config) {
             let known = saved.as_ref().map(|saved| saved.known(&config)).unwrap_or_default();
             Some(shared.read(&config, &known)?)
         } else {
@@ -93,7 +93,7 @@ impl CheckedTask {
         let goal = goal::scored(&config, self.goal.clone())?;
         goal::check_loss(&config, goal.as_ref())?;
         if let Some(init) = &self.config.model.init {
-            model::check_unchanged(init, &self.config, &config)?;
+            recipe_model::check_unchanged(init, &self.config, &config)?;
             if self.fine_tuning.lora.is_none() {
                 // The checkpoint that the run started from may be gone.
                 config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
@@ -146,7 +146,7 @@ fn sound_model(config: &Config, goal: &dyn Goal, sizes: Sizes, reader: Option<&R
     let tokenizer = reader.and_then(|reader| reader.tokenizer().ok());
     sizes::check_sizes(config, sizes.vocab)?;
     inputs::check_image_size(config, sizes)?;
-    let mut model = model::build(config, goal, sizes)?;
+    let mut model = recipe_model::build(config, goal, sizes)?;
     model.set_vocab_size(init::vocabulary_for(config, &model, tokenizer));
     init::check_new(config, &model, reader)?;
     Ok(model)

@@ -1,9 +1,9 @@
 //! Evaluation: a pass over a split without dropout, and its scores.
 
-pub use super::batch_shape::{inputs_of, shape_of};
+pub use crate::batch_shape::{inputs_of, shape_of};
 pub use crate::goal::scores::Scores;
 
-use super::batch_shape::packed_shape;
+use crate::batch_shape::packed_shape;
 use crate::goal::{Goal, LOSS};
 use lessen_base::Result;
 use lessen_data::Source;

@@ -2,11 +2,11 @@
 
 use super::inputs::{check_image_size, check_inputs, check_length, check_reader};
 use crate::models::{self, Sizes};
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
-use crate::task::model::{head_of, set_architecture, set_layers};
-use crate::task::reader::Reader;
-use crate::task::saved_model::{SavedModel, generation_of};
+use crate::recipe_model::{head_of, set_architecture, set_layers};
+use crate::saved_model::{SavedModel, generation_of};
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
 use lessen_nn::checkpoint::ModelFolder;

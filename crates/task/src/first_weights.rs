@@ -9,9 +9,9 @@ use lessen_train::Session;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// The origin of first weights.
+/// Where first weights come from.
 #[derive(Clone, Copy, Debug)]
-pub enum Origin<'a> {
+pub enum WeightSource<'a> {
     /// Drawn from the seed.
     Seed,
     /// The checkpoint that a run starts from. It may lack a head, or have another attention. A class with another
@@ -34,22 +34,22 @@ pub struct FirstWeights {
     pub unused: Vec<String>,
 }
 
-/// Gives the parameters of a model in a session their first values. Parameters that the origin lacks are drawn from the
+/// Gives the parameters of a model in a session their first values. Parameters that the source lacks are drawn from the
 /// seed.
 ///
 /// # Errors
-/// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that the origin may not lack.
-pub fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, seed: u64) -> Result<FirstWeights> {
+/// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that the source may not lack.
+pub fn fill(session: &mut Session, model: &Model, source: WeightSource<'_>, seed: u64) -> Result<FirstWeights> {
     let mut parameters = model.parameters();
     let mut grown = Vec::new();
-    let rest = match origin {
-        Origin::Seed => {
+    let rest = match source {
+        WeightSource::Seed => {
             session.draw(|_| true, seed)?;
             return Ok(FirstWeights::default());
         }
-        Origin::Saved(dir) => read(session, &parameters, dir.into(), &|_| false, None)?,
-        Origin::Before(dir) => read(session, &parameters, dir.into(), &|_| true, None)?,
-        Origin::Init(folder) => {
+        WeightSource::Saved(dir) => read(session, &parameters, dir.into(), &|_| false, None)?,
+        WeightSource::Before(dir) => read(session, &parameters, dir.into(), &|_| true, None)?,
+        WeightSource::Init(folder) => {
             let known = Model::from_dir_as(folder, model.architecture())?;
             let before = known.parameters();
             let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();

@@ -1,14 +1,14 @@
 //! A task whose settings, data and model go together.
 
+use crate::evaluation;
+use crate::fine_tuning::FineTuning;
+use crate::first_weights::WeightSource;
 use crate::generation_config::GenerationConfig;
 use crate::goal::{Goal, SharedGoal};
 use crate::recipe::config::Config;
-use crate::task::evaluation;
-use crate::task::fine_tuning::FineTuning;
-use crate::task::first_weights::Origin;
-use crate::task::recording;
-use crate::task::shapes::Shapes;
-use crate::task::task_data::TaskData;
+use crate::recording;
+use crate::shapes::Shapes;
+use crate::task_data::TaskData;
 use lessen_base::{Error, Result};
 use lessen_compile::Policy;
 use lessen_data::Source;
@@ -190,13 +190,13 @@ impl CheckedTask {
     }
 
     /// Where the first weights of training come from.
-    pub fn origin(&self) -> Origin<'_> {
+    pub fn weight_source(&self) -> WeightSource<'_> {
         match (&self.saved, self.config.init()) {
             // A checkpoint has only what is trained beside the weights that stay as they are.
-            (Some(_), Some(init)) if self.fine_tuning.lora.is_some() => Origin::Init(init),
-            (Some(dir), _) => Origin::Saved(dir),
-            (None, Some(init)) => Origin::Init(init),
-            (None, None) => Origin::Seed,
+            (Some(_), Some(init)) if self.fine_tuning.lora.is_some() => WeightSource::Init(init),
+            (Some(dir), _) => WeightSource::Saved(dir),
+            (None, Some(init)) => WeightSource::Init(init),
+            (None, None) => WeightSource::Seed,
         }
     }
 

@@ -1,9 +1,9 @@
 //! The data of a task, with its reader.
 
-use super::reader::Reader;
 use crate::folder::manifest::DataDigests;
 use crate::formats::KnownModel;
 use crate::formats::corpus::Corpus;
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataKeys, ImageKeys};
 use lessen_base::Result;
@@ -53,7 +53,7 @@ struct SourceKeys {
 
 impl ReadData {
     /// Data that one task has alone.
-    pub(super) fn new(corpus: Arc<dyn Corpus>) -> ReadData {
+    pub(crate) fn new(corpus: Arc<dyn Corpus>) -> ReadData {
         ReadData {
             corpus,
             digests: Arc::default(),
@@ -62,7 +62,7 @@ impl ReadData {
     }
 
     /// Data that several tasks share.
-    pub(super) fn shared(corpus: Arc<dyn Corpus>) -> ReadData {
+    pub(crate) fn shared(corpus: Arc<dyn Corpus>) -> ReadData {
         ReadData {
             made: Some(Arc::default()),
             ..ReadData::new(corpus)
@@ -70,12 +70,12 @@ impl ReadData {
     }
 
     /// The data as it was read.
-    pub(super) fn corpus(&self) -> &dyn Corpus {
+    pub(crate) fn corpus(&self) -> &dyn Corpus {
         self.corpus.as_ref()
     }
 
     /// Whether it would be read alike for a model with these traits. It was read for a model that is trained on it.
-    pub(super) fn is_for(&self, known: &KnownModel) -> bool {
+    pub(crate) fn is_for(&self, known: &KnownModel) -> bool {
         let has_classes = known
             .classes
             .as_deref()
@@ -93,7 +93,7 @@ impl ReadData {
     ///
     /// # Errors
     /// As [`Corpus::reader`].
-    pub(super) fn reader(&self, config: &Config) -> Result<Arc<Reader>> {
+    pub(crate) fn reader(&self, config: &Config) -> Result<Arc<Reader>> {
         let new = || self.corpus.reader(config).map(Arc::new);
         let Some(made) = &self.made else {
             return new();
@@ -157,7 +157,7 @@ pub struct TaskData {
 }
 
 impl TaskData {
-    pub(super) fn new(read: ReadData, reader: Arc<Reader>) -> TaskData {
+    pub(crate) fn new(read: ReadData, reader: Arc<Reader>) -> TaskData {
         TaskData { read, reader }
     }
 
@@ -182,7 +182,7 @@ impl TaskData {
     ///
     /// # Errors
     /// As [`Corpus::training`].
-    pub(super) fn training(&self, config: &Config) -> Result<Arc<dyn Source>> {
+    pub(crate) fn training(&self, config: &Config) -> Result<Arc<dyn Source>> {
         self.read.source(config, &self.reader, None)
     }
 
@@ -190,7 +190,7 @@ impl TaskData {
     ///
     /// # Errors
     /// As [`Corpus::evaluation`].
-    pub(super) fn evaluation(&self, config: &Config, split: &str) -> Result<Arc<dyn Source>> {
+    pub(crate) fn evaluation(&self, config: &Config, split: &str) -> Result<Arc<dyn Source>> {
         self.read.source(config, &self.reader, Some(split))
     }
 }

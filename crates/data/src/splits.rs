@@ -1,0 +1,58 @@
+//! The splits of data in memory, and what messages call them.
+
+use std::path::Path;
+
+/// The splits of data in memory.
+#[derive(Clone, Debug)]
+pub struct Splits<T> {
+    /// The training split.
+    pub train: T,
+    /// The split of evaluations; where there is none, a share of the training split is held out, as of files.
+    pub dev: Option<T>,
+    /// The test split.
+    pub test: Option<T>,
+    /// The names of the classes in the order of their numbers, as `class.txt` has them beside files.
+    pub classes: Option<Vec<String>>,
+}
+
+/// Where data is read from.
+#[derive(Debug)]
+pub enum DataPlace<'a, T> {
+    /// A file, files that match a pattern, or a folder.
+    Path(&'a Path),
+    /// Memory.
+    InMemory(&'a Splits<T>),
+}
+
+/// What the splits are called in messages, in place of files.
+const TRAIN: &str = "the training data in memory";
+const DEV: &str = "the validation data in memory";
+const TEST: &str = "the test data in memory";
+
+/// Whether a message names data in memory so.
+pub(crate) fn is_name(path: &Path) -> bool {
+    [TRAIN, DEV, TEST].iter().any(|name| path == Path::new(name))
+}
+
+impl<T> Splits<T> {
+    /// The splits of data that has a training split alone.
+    pub fn of(train: T) -> Splits<T> {
+        Splits {
+            train,
+            dev: None,
+            test: None,
+            classes: None,
+        }
+    }
+
+    /// What `of` makes of the splits and of their names in messages: of the training split, of that for evaluations and
+    /// of the test split.
+    pub(crate) fn named<U>(&self, of: impl Fn(&T, &'static Path) -> U) -> (U, Option<U>, Option<U>) {
+        let some = |split: &Option<T>, name: &'static str| split.as_ref().map(|split| of(split, Path::new(name)));
+        (
+            of(&self.train, Path::new(TRAIN)),
+            some(&self.dev, DEV),
+            some(&self.test, TEST),
+        )
+    }
+}
