@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/jobs/tests/all/properties.rs"]
+#[path = "../../crates/task/tests/all/properties.rs"]
 mod properties;
 
 fuzz_target!(|text: &str| {

@@ -15,11 +15,12 @@
 //! use lessen_cpu::CpuBackend;
 //! use lessen_jobs::training::{Request, train};
 //! use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
+//! use lessen_task::device::NewBackend;
 //! use lessen_task::folder::WhichModel;
 //! use lessen_task::recipe;
 //!
 //! # let dir = std::env::temp_dir().join(format!("lessen-doc-{}", std::process::id()));
-//! let backend = || Ok(Box::new(CpuBackend::new(1)?) as Box<dyn lessen_device::Backend>);
+//! let backend = NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)));
 //! let mut settings = recipe::load("adder")?;
 //! for flag in ["model.layers=1", "model.width=16", "model.ffn=32", "train.batch=8", "train.steps=3"] {
 //!     settings.set_flag(flag)?;

@@ -24,7 +24,7 @@ fn main() -> Result<()> {
         normalize: Some(true),
         ..EmbedOptions::default()
     };
-    let mut embedder = Embedder::open(Path::new(model), &options, &device)?;
+    let embedder = Embedder::open(Path::new(model), &options, &NewBackend::new(device))?;
     let of_lines = embedder.embed(&lines)?.rows;
     let of_question = embedder.embed(&[question])?.rows.remove(0);
     let cosine = |row: &Vec<f32>| row.iter().zip(&of_question).map(|(a, b)| a * b).sum::<f32>();

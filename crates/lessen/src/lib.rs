@@ -104,6 +104,7 @@ pub mod prelude {
         Weight, Weights, checkpoint,
     };
     pub use lessen_task::evaluation::{inputs_of, shape_of};
+    pub use lessen_task::device::NewBackend;
     pub use lessen_train::{
         Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };

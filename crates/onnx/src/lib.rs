@@ -42,7 +42,7 @@ mod write;
 pub use declared::{element_of, extents_of, is_unnamed};
 pub use element::Element;
 pub use host::{Data, HostTensor, HostValue, NarrowNumbers};
-pub use import::{Imported, Sizes, fitting_sizes, size_names};
+pub use import::{Imported, Sizes, fitting_sizes, size_names, usual_sizes};
 pub use model::{Model, Node};
 pub use narrow::{Narrow, Narrowing, Powers};
 pub use network::{Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkParts, ParameterRole};

@@ -35,8 +35,9 @@ impl CutTexts {
         self.cut as f64 / self.all.max(1) as f64
     }
 
-    /// Adds the counts of more texts.
-    pub fn add(&mut self, (cut, all): (u64, u64)) {
+    /// Adds the counts of a source of batches, if it cuts texts.
+    pub(crate) fn add(&mut self, counts: Option<(u64, u64)>) {
+        let (cut, all) = counts.unwrap_or_default();
         self.cut += cut;
         self.all += all;
     }

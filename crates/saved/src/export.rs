@@ -12,12 +12,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How a model is written.
-#[derive(Clone, Copy, Debug)]
-pub struct ExportOptions<'a> {
+#[derive(Clone, Debug)]
+pub struct ExportOptions {
     /// The dtype of its weights.
     pub dtype: WeightDtype,
     /// Where its own adapters belong, and which others are added to it.
-    pub adapters: AdapterOptions<'a>,
+    pub adapters: AdapterOptions,
     /// Whether its own adapters are written alone, and not added to the weights of the base model.
     pub adapters_alone: bool,
 }
@@ -29,7 +29,7 @@ pub struct ExportOptions<'a> {
 /// A folder without this model, a damaged one, adapters whose base model is not there or that do not go with the model,
 /// an `out` that holds something or cannot be written to, and a weight that the dtype does not reach. Nothing is
 /// written then.
-pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_>) -> Result<PathBuf> {
+pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions) -> Result<PathBuf> {
     let dir = model_dir(root, which)?;
     let source = form.adapters.of(&dir)?;
     must_be_empty(out)?;
@@ -39,9 +39,7 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
         Some(_) => Some(GenerationConfig::read(source)?.unwrap_or_else(|| GenerationConfig::of(&model))),
         None => None,
     };
-    if let Some(parent) = out.parent() {
-        fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
-    }
+    make_parent(out)?;
     write_folder(out, |aside| {
         if form.adapters_alone {
             checkpoint::copy_adapters(source, aside, form.dtype)?
@@ -53,6 +51,17 @@ pub fn export(root: &Path, which: WhichModel, out: &Path, form: ExportOptions<'_
         generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;
     Ok(dir)
+}
+
+/// Makes the folder that a new file or folder is in.
+///
+/// # Errors
+/// A place that cannot be written to.
+pub(crate) fn make_parent(out: &Path) -> Result<()> {
+    match out.parent() {
+        Some(parent) => fs::create_dir_all(parent).map_err(|error| unwritable(out, &error)),
+        None => Ok(()),
+    }
 }
 
 /// Checks that a folder to write does not exist, or is empty.

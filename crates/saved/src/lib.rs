@@ -4,6 +4,7 @@
 //!   [`op_sample`] takes an operation out of it; [`export`] writes its model in another dtype, [`onnx_export`] as an
 //!   ONNX file, [`quantization`] with integer weights, and [`norm_conversion`] with other norms.
 //! - [`chat`] makes prompts of messages by the chat template of a model; [`continuation`] continues texts.
+//! - [`text_model`] is what servers ask: a predictor or an embedder of the texts of many askers together.
 //! - [`embedding`] makes vectors of texts with the model of a run, a Hugging Face folder or a folder of
 //!   sentence-transformers.
 //! - [`calibration`] observes the values inside a model.
@@ -18,10 +19,11 @@ pub mod cut_texts;
 pub mod embedding;
 pub mod export;
 pub mod lengths;
+mod locked;
 pub mod logits_graph;
 pub mod norm_conversion;
 pub mod onnx_export;
 pub mod op_sample;
 pub mod quantization;
 pub mod saved_run;
-pub mod warm_up;
+pub mod text_model;

@@ -8,6 +8,7 @@ use lessen_task::CheckedTask;
 use lessen_task::batch_shape::inputs_of;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::value::SettingValue;
+use lessen_task::batch_shape::inputs_of;
 use std::cell::RefCell;
 
 /// An operation with values of its inputs.
@@ -19,7 +20,7 @@ pub struct OpSample<O> {
     pub inputs: Vec<(Vec<usize>, Vec<f32>)>,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// Operation number `index`, counted from 0, among the operations of type `O` in the model's forward pass, and its
     /// inputs on the first `tokens` tokens of the validation text. `None` where the model has fewer operations of this
     /// type.
@@ -42,7 +43,7 @@ impl SavedRun<'_> {
         let off = SettingValue::Text("off".to_string());
         settings.set_named("data.documents", off, format!("{tokens} tokens"))?;
         let config = Config::of(settings, config.phase.as_deref())?;
-        let task = CheckedTask::assemble(config, Some(saved.clone()))?;
+        let task = self.assembled(config)?;
         let source = task.evaluation("dev")?;
         let batch = source.eval_batch(0)?;
         let shape = BatchShape::Padded {

@@ -24,7 +24,6 @@ mod endpoints;
 mod given;
 mod memory;
 mod metrics;
-mod models;
 mod options;
 mod pace;
 mod paced;

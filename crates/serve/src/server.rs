@@ -12,6 +12,7 @@ use lessen_base::{Error, Result};
 use lessen_nn::Task;
 use lessen_saved::embedding::{Embedder, JoinedEmbedder};
 use lessen_saved::saved_run::SavedRun;
+use lessen_saved::text_model::TextModel;
 use lessen_train::Sampling;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,9 +21,9 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 
 /// A model to be served.
-pub enum Model<'a> {
+pub enum Model {
     /// A classifier, a regression or a language model.
-    Run(&'a SavedRun<'a>),
+    Run(Box<SavedRun>),
     /// A model that embeds texts.
     Embedder(Box<Embedder>),
 }
@@ -39,7 +40,7 @@ pub struct Announcement {
 /// How texts are continued where a request does not say otherwise: as the model's `generation_config.json` says, else
 /// drawn from the softmax of the logits as they are. Beams for which there are too few places
 /// ([`leaves_out_beams`]) are none.
-fn served_sampling(run: &SavedRun<'_>, limits: &Limits) -> Sampling {
+fn served_sampling(run: &SavedRun, limits: &Limits) -> Sampling {
     let own = run.sampling(Sampling {
         tokens: usize::MAX,
         ..Sampling::default()
@@ -51,7 +52,7 @@ fn served_sampling(run: &SavedRun<'_>, limits: &Limits) -> Sampling {
 }
 
 /// Whether the model's `generation_config.json` asks for more beams than texts can be continued together.
-pub fn leaves_out_beams(run: &SavedRun<'_>, limits: &Limits) -> bool {
+pub fn leaves_out_beams(run: &SavedRun, limits: &Limits) -> bool {
     let own = run.sampling(Sampling::default()).beams;
     own.is_some_and(|beams| beams.count > limits.sequences)
 }
@@ -62,7 +63,7 @@ pub fn leaves_out_beams(run: &SavedRun<'_>, limits: &Limits) -> bool {
 /// # Errors
 /// Bounds that cannot be, an address that cannot be taken, and a model that answers nothing about texts.
 pub fn serve(
-    model: Model<'_>,
+    model: Model,
     options: Options,
     stop: &Stop,
     ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
@@ -74,7 +75,7 @@ pub fn serve(
     let http = Http::new(&options)?;
     match model {
         Model::Embedder(embedder) => {
-            let mut embedder = JoinedEmbedder::new(*embedder, limits.tokens)?;
+            let embedder = JoinedEmbedder::new(*embedder, limits.tokens)?;
             embedder.warm_up()?;
             let model = Served::Embeddings {
                 width: embedder.embedder().dim(),
@@ -86,11 +87,11 @@ pub fn serve(
                 return Ok(());
             };
             with_http(&service, http, stop, ready, || {
-                texts::run(&mut embedder, queue, &service.metrics, seconds);
+                texts::run(&embedder, queue, &service.metrics, seconds);
             })
         }
         Model::Run(run) if run.task() == Task::LanguageModelling => {
-            let sampling = served_sampling(run, &limits);
+            let sampling = served_sampling(&run, &limits);
             let mut sequences = run.sequences(limits.context, limits.sequences)?;
             if sampling.beams.is_some() {
                 sequences.allow_beams();
@@ -112,7 +113,7 @@ pub fn serve(
             })
         }
         Model::Run(run) => {
-            let mut predictor = run.batched_predictor(limits.tokens)?;
+            let predictor = run.batched_predictor(limits.tokens)?;
             predictor.warm_up()?;
             let model = Served::Predictions {
                 labels: run.labels().to_vec(),
@@ -123,7 +124,7 @@ pub fn serve(
                 return Ok(());
             };
             with_http(&service, http, stop, ready, || {
-                texts::run(&mut predictor, queue, &service.metrics, seconds);
+                texts::run(&predictor, queue, &service.metrics, seconds);
             })
         }
     }

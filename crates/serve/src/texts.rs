@@ -6,36 +6,10 @@ use crate::refusal::Refusal;
 use hyper::StatusCode;
 use lessen_base::{Error, Result};
 use lessen_data::{EncodedText, TextPair};
+use lessen_saved::text_model::TextModel;
 use std::collections::VecDeque;
 use std::time::Instant;
 use tokio::sync::oneshot;
-
-/// A model that answers about texts.
-pub trait TextModel {
-    /// What it says about a text.
-    type Answer;
-
-    /// The most tokens of a text.
-    fn max_length(&self) -> usize;
-
-    /// The most tokens of texts that are computed together.
-    fn tokens(&self) -> usize;
-
-    /// The most texts that are computed together.
-    fn room(&self) -> usize;
-
-    /// A text as tokens, cut to `most` of them.
-    ///
-    /// # Errors
-    /// A text that cannot be encoded.
-    fn encode(&self, text: &TextPair, most: usize) -> Result<EncodedText>;
-
-    /// Answers about texts, in order. Of a text for which the model has no sound numbers, the answer is an error.
-    ///
-    /// # Errors
-    /// A failure of the device.
-    fn ask(&mut self, texts: &[&EncodedText]) -> Result<Vec<Result<Self::Answer>>>;
-}
 
 /// A request about texts.
 pub struct TextsJob<A> {
@@ -95,7 +69,7 @@ const CHARACTERS: usize = 64;
 const SECONDS_OF_BATCH: f64 = 0.1;
 
 /// Answers the requests of a queue until it is closed and empty.
-pub fn run<M: TextModel>(model: &mut M, queue: &Queue<TextsJob<M::Answer>>, metrics: &Metrics, seconds: f64) {
+pub fn run<M: TextModel>(model: &M, queue: &Queue<TextsJob<M::Answer>>, metrics: &Metrics, seconds: f64) {
     let mut encoded: VecDeque<Encoded<M::Answer>> = VecDeque::new();
     // The most tokens of a batch.
     let mut most = model.tokens();
@@ -187,7 +161,7 @@ fn encode<M: TextModel>(model: &M, job: &TextsJob<M::Answer>) -> std::result::Re
 
 /// Computes one batch: the first texts without an answer, of about `most` tokens; returns the number of their tokens.
 fn answer<M: TextModel>(
-    model: &mut M,
+    model: &M,
     encoded: &mut VecDeque<Encoded<M::Answer>>,
     most: usize,
     metrics: &Metrics,

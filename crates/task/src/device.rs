@@ -2,7 +2,24 @@
 
 use lessen_base::Result;
 use lessen_device::Backend;
+use std::sync::Arc;
 
-/// Makes the device. It is called once for training and once for the demonstration after it, when the trained model's
+/// Opens the device. A run opens it once for training and once for the demonstration after it, when the trained model's
 /// memory has been freed.
-pub type NewBackend<'a> = &'a dyn Fn() -> Result<Box<dyn Backend>>;
+#[derive(Clone)]
+pub struct NewBackend(Arc<dyn Fn() -> Result<Box<dyn Backend>> + Send + Sync>);
+
+impl NewBackend {
+    /// A device that `open` opens.
+    pub fn new(open: impl Fn() -> Result<Box<dyn Backend>> + Send + Sync + 'static) -> NewBackend {
+        NewBackend(Arc::new(open))
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// A device that cannot be opened.
+    pub fn open(&self) -> Result<Box<dyn Backend>> {
+        (self.0)()
+    }
+}

@@ -35,7 +35,7 @@ const OF_READING: f64 = 4.0;
 ///
 /// # Errors
 /// Data that nothing can be learned from, a folder that cannot be used, settings with a mistake.
-pub fn choose(request: &ChoiceRequest<'_>, new_backend: NewBackend<'_>) -> Result<ChoiceReport> {
+pub fn choose(request: &ChoiceRequest<'_>, new_backend: &NewBackend) -> Result<ChoiceReport> {
     let clock = Instant::now();
     let (out, shared) = (request.out.as_path(), SharedData::default());
     let (mut progress, _lock) = if request.resumes {
@@ -89,7 +89,7 @@ fn begin(
     request: &ChoiceRequest<'_>,
     shared: &SharedData,
     clock: Instant,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<Progress> {
     let look = Look::of(&request.data, &LookOptions::default())?;
     report(look.to_text().trim_end());
@@ -110,7 +110,7 @@ fn settle_all(
     request: &ChoiceRequest<'_>,
     shared: &SharedData,
     clock: Instant,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<()> {
     let whole = 60.0 * progress.minutes;
     let Plan { candidates, .. } = &progress.plan;
@@ -161,7 +161,7 @@ fn train_all(
     out: &Path,
     progress: &Progress,
     shared: &SharedData,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<Option<Trained>> {
     let (mut all, mut first) = (
         Trained {
@@ -191,13 +191,7 @@ fn train_all(
 }
 
 /// Trains a candidate to its end; false where it was interrupted.
-fn trained(
-    out: &Path,
-    progress: &Progress,
-    name: &str,
-    shared: &SharedData,
-    new_backend: NewBackend<'_>,
-) -> Result<bool> {
+fn trained(out: &Path, progress: &Progress, name: &str, shared: &SharedData, new_backend: &NewBackend) -> Result<bool> {
     let folder = out.join(name);
     let asked = match folder.join("config.toml").is_file() {
         true => Request::resume(folder, None, |_| Ok(()))?,

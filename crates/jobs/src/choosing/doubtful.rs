@@ -48,7 +48,7 @@ pub(super) fn doubtful(
     out: &Path,
     progress: &Progress,
     task: &CheckedTask,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<Vec<String>> {
     let names = task.goal().class_names();
     let corpus = task.data()?.corpus();

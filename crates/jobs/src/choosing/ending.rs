@@ -30,7 +30,7 @@ pub(super) fn judge(
     progress: &Progress,
     names: &[String],
     shared: &SharedData,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<(String, Value)> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut best: Option<(usize, Vec<Judged>, CheckedTask)> = None;
@@ -95,7 +95,7 @@ fn starts(progress: &Progress, out: &Path) -> Result<bool> {
 }
 
 /// Judges the only candidate for data whose examples have no answer as a whole: words with classes, texts alone.
-fn judged_by_tokens(run: &SavedRun<'_>, name: &str, has_started: bool) -> Result<(String, Value)> {
+fn judged_by_tokens(run: &SavedRun, name: &str, has_started: bool) -> Result<(String, Value)> {
     let scores = run.evaluate(None, Some(SPLIT))?.scores;
     let entry = scoreboard::of_scores(name, &scores);
     let mut table = vec![format!("on {} examples that were held out:", scores.examples)];

@@ -43,7 +43,7 @@ pub(super) fn settle(
     request: &ChoiceRequest<'_>,
     shared: &SharedData,
     seconds: &dyn Fn() -> f64,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<SettledCandidate> {
     let part = Part::of(&candidate.name);
     // Where no time is left, the smallest model is the one that is taken, and others need not be timed.

@@ -90,7 +90,7 @@ pub struct Evaluation {
 /// A folder without condensed images, folders of different data, data that cannot be read or is normalized in another
 /// way, a learning rate for images that have one of their own, a network that does not fit the images, a network on the
 /// whole training split whose loss is infinite or NaN.
-pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'_>) -> Result<Evaluation> {
+pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: &NewBackend) -> Result<Evaluation> {
     let mut watch = MemoryWatch::begin();
     let sets = Sets::read(request)?;
     sets.check_rate(request)?;
@@ -156,7 +156,7 @@ pub fn evaluate_condensed(request: &EvaluationRequest, new_backend: NewBackend<'
 pub(crate) fn evaluate_whole(
     config: &Config,
     (settings, augmentation): (TrainingSettings, Option<Augmentation>),
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<f64> {
     let mut watch = MemoryWatch::begin();
     let images = RecipeImages::read(config)?;

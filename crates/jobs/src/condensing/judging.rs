@@ -34,9 +34,9 @@ impl<'w> Judges<'w> {
     pub(super) fn new(
         watch: &'w mut MemoryWatch,
         budget: Option<usize>,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Judges<'w>> {
-        let mut backend = new_backend()?;
+        let mut backend = new_backend.open()?;
         let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
         Ok(Judges {
             device: SharedDevice::new(backend),

@@ -56,7 +56,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// A mistake in data, settings, checkpoint or folder, before any iteration; images that become infinite or NaN.
-pub fn condense(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
+pub fn condense(request: &Request, new_backend: &NewBackend) -> Result<Report> {
     let begun = Instant::now();
     let mut watch = MemoryWatch::begin();
     let mut start = Start::of(request)?;

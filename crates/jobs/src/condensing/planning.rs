@@ -76,9 +76,9 @@ impl<'a> Job<'a> {
         &self,
         budget: Option<usize>,
         watch: &mut MemoryWatch,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Box<dyn Condensation + 'a>> {
-        let mut backend = new_backend()?;
+        let mut backend = new_backend.open()?;
         let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
         let device = SharedDevice::new(backend);
         let (mut found, account) = match budget {

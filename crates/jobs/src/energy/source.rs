@@ -75,7 +75,7 @@ impl LayerSource<'_> {
     /// # Errors
     /// A model that is none of these, files with a mistake, a batch or length that the model does not have, a model of
     /// no layers, and bits for a layer that it does not have.
-    pub fn layers(&self, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+    pub fn layers(&self, new_backend: &NewBackend) -> Result<ModelLayers> {
         for (flag, value) in [("--batch", Some(self.batch)), ("--length", self.length)] {
             if let Some(value) = value.filter(|value| !(1..=MOST).contains(value)) {
                 return Err(Error::user(format!("{flag} {value} cannot be; give 1 to {MOST}")));
@@ -170,7 +170,7 @@ impl LayerSource<'_> {
         })
     }
 
-    fn onnx(&self, path: &Path, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+    fn onnx(&self, path: &Path, new_backend: &NewBackend) -> Result<ModelLayers> {
         let bits = self.default_bits()?;
         let model = Arc::new(lessen_onnx::Model::open(path)?);
         let names = size_names(&model);
@@ -240,7 +240,7 @@ impl LayerSource<'_> {
         })
     }
 
-    fn saved(&self, folder: &Path, new_backend: NewBackend<'_>) -> Result<ModelLayers> {
+    fn saved(&self, folder: &Path, new_backend: &NewBackend) -> Result<ModelLayers> {
         let run = SavedRun::open(folder, WhichModel::Last, AdapterOptions::default(), new_backend)?;
         let most = run.config().data.max_length;
         self.model(
@@ -339,9 +339,9 @@ impl LayerSource<'_> {
 fn run_once(
     model: &Arc<lessen_onnx::Model>,
     sizes: &Sizes,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<(Vec<Graph>, HashSet<String>)> {
-    let session = Session::new(model.clone(), new_backend()?)?;
+    let session = Session::new(model.clone(), new_backend.open()?)?;
     session.run(random_values(model, sizes, 1)?)?;
     let (graphs, nodes) = session.last_run();
     Ok((graphs, nodes.iter().map(|node| node.shown()).collect()))

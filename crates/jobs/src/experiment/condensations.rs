@@ -181,7 +181,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// What condensations and evaluations refuse, but for a distance that is not finite.
-    pub(super) fn run(&self, settings: &Settings, root: &Path, new_backend: NewBackend<'_>) -> Result<bool> {
+    pub(super) fn run(&self, settings: &Settings, root: &Path, new_backend: &NewBackend) -> Result<bool> {
         let mut evaluated = Judgements {
             settings: self.resolved(),
             ..Judgements::read(root)?
@@ -238,7 +238,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// What evaluations refuse.
-    pub(super) fn whole(&self, runs: &[&GridRun], out: &Path, new_backend: NewBackend<'_>) -> Result<Option<Whole>> {
+    pub(super) fn whole(&self, runs: &[&GridRun], out: &Path, new_backend: &NewBackend) -> Result<Option<Whole>> {
         let Some(epochs) = self.whole else { return Ok(None) };
         let path = out.join(WHOLE);
         let mut known: BTreeMap<String, f64> = match path.is_file() {

@@ -19,7 +19,7 @@ impl Experiment {
         runs: &[&GridRun],
         options: &Options<'_>,
         machine: &str,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Finished> {
         let wants_course = |measure: &Measure| self.plots.iter().any(|plot| plot.is_course_of(measure));
         let mut records = Vec::with_capacity(runs.len());

@@ -258,9 +258,9 @@ impl Experiment {
     /// # Errors
     /// A mistake in any run, before the first of them; a run that fails for another reason than a loss that is no
     /// number; a page that cannot be written.
-    pub fn run(&self, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<Finished> {
+    pub fn run(&self, options: &Options<'_>, new_backend: &NewBackend) -> Result<Finished> {
         let runs = self.runs(options)?;
-        let mut backend = new_backend()?;
+        let mut backend = new_backend.open()?;
         let machine = machine::describe(backend.as_ref());
         let (states, defaults) = match &self.evaluation {
             Some(own) => {
@@ -294,7 +294,7 @@ impl Experiment {
         (runs, states): (&[GridRun], Vec<State>),
         options: &Options<'_>,
         machine: &str,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Finished> {
         let asked = |run: &GridRun| {
             let name = &self.grid.points[run.point].name;
@@ -351,7 +351,7 @@ impl Experiment {
     }
 
     /// Trains or condenses; whether it was interrupted.
-    fn train(&self, run: &GridRun, state: State, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<bool> {
+    fn train(&self, run: &GridRun, state: State, options: &Options<'_>, new_backend: &NewBackend) -> Result<bool> {
         let root = options.out.join(&run.folder);
         if let Some(evaluation) = &self.evaluation {
             return evaluation.run(&run.settings, &root, new_backend);

@@ -76,7 +76,7 @@ impl Record {
         (point, seed): (usize, u64),
         measures: &[Measure],
         wants_course: &dyn Fn(&Measure) -> bool,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Record> {
         let diverged = State::of(root) == State::Diverged;
         let folder = Folder::open(root)?;
@@ -159,7 +159,7 @@ pub(super) fn summary(records: &[Record], point: usize, measure: usize) -> Optio
 }
 
 /// The losses of a finished run at these lengths.
-fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: NewBackend<'_>) -> Result<Value> {
+fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: &NewBackend) -> Result<Value> {
     let path = root.join(LENGTHS);
     let mut known: Map<String, Value> = if path.is_file() {
         read_json(&path)?.as_object().cloned().unwrap_or_default()

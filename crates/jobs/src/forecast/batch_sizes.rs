@@ -47,7 +47,7 @@ impl BatchSizes {
         settings: &Settings,
         sizes: &[usize],
         start: Option<ProcessStart>,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<BatchSizes> {
         let mut rows = Vec::with_capacity(sizes.len());
         let mut cost = CostSource::Analytic;

@@ -51,7 +51,7 @@ impl Forecast {
     ///
     /// # Errors
     /// Settings, data or a checkpoint with a mistake; batch sizes for a recipe without a single one.
-    pub fn new(settings: Settings, beside: &Additions, new_backend: NewBackend<'_>) -> Result<Forecast> {
+    pub fn new(settings: Settings, beside: &Additions, new_backend: &NewBackend) -> Result<Forecast> {
         let recipe = Recipe::new(settings.clone())?;
         let start = ProcessStart::measure();
         let asked = PhaseAdditions {
@@ -75,7 +75,7 @@ impl Forecast {
         recipe: Recipe,
         asked: PhaseAdditions,
         start: Option<ProcessStart>,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Forecast> {
         let now = MemoryWatch::begin().start();
         let start = now.zip(start).map(|(now, start)| now.without_since(start));
@@ -112,7 +112,7 @@ impl Forecast {
             };
             prepared.push((task, options, shapes, batches));
         }
-        let mut backend = new_backend()?;
+        let mut backend = new_backend.open()?;
         let baseline = ProcessBaseline::measure(start, backend.as_mut())?;
         let (mut phases, mut later_plans) = (Vec::with_capacity(tasks.len()), 0);
         for (task, options, shapes, batches) in prepared.into_iter().rev() {

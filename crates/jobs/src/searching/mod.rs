@@ -40,7 +40,7 @@ use std::time::Instant;
 /// # Errors
 /// A mistake in data, settings, checkpoint or folder, before any step; a limit that no network meets, bits that the
 /// hardware does not have; a loss that is infinite or NaN.
-pub fn search(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
+pub fn search(request: &Request, new_backend: &NewBackend) -> Result<Report> {
     let begun = Instant::now();
     let mut watch = MemoryWatch::begin();
     let start = Start::of_search(request)?;

@@ -51,10 +51,10 @@ fn planned<T: Planned>(
     settings: &Settings,
     budget: Option<usize>,
     batches: usize,
-    (watch, new_backend): (&mut MemoryWatch, NewBackend<'_>),
+    (watch, new_backend): (&mut MemoryWatch, &NewBackend),
     make: &dyn Fn(&SharedDevice, Settings) -> Result<T>,
 ) -> Result<T> {
-    let mut backend = new_backend()?;
+    let mut backend = new_backend.open()?;
     let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
     let device = SharedDevice::new(backend);
     let attempt = |settings: Settings| -> Result<(T, Account)> {
@@ -100,7 +100,7 @@ impl Job {
         &self,
         images: &'a RecipeImages,
         budget: Option<usize>,
-        of_process: (&mut MemoryWatch, NewBackend<'_>),
+        of_process: (&mut MemoryWatch, &NewBackend),
     ) -> Result<Searcher<'a>> {
         let batches = batch_bytes(self, images);
         planned(&self.settings, budget, batches, of_process, &|device, settings| {
@@ -118,7 +118,7 @@ impl Job {
         source: &'a dyn ImageSource,
         images: &RecipeImages,
         budget: Option<usize>,
-        of_process: (&mut MemoryWatch, NewBackend<'_>),
+        of_process: (&mut MemoryWatch, &NewBackend),
     ) -> Result<AnyBits<'a>> {
         let batches = batch_bytes(self, images);
         let architecture = self.space.architecture(&vec![[0; 5]; self.space.blocks.len()]);

@@ -33,7 +33,7 @@ struct SearchUnderWay<'a> {
 pub(super) fn search(
     mut frame: Frame<'_>,
     checkpoint: Option<Checkpoint>,
-    (watch, new_backend): (&mut MemoryWatch, NewBackend<'_>),
+    (watch, new_backend): (&mut MemoryWatch, &NewBackend),
 ) -> Result<Report> {
     let (job, budget) = (frame.job, frame.config.run.budget);
     let mut searcher = job.searcher(frame.images, budget, (&mut *watch, new_backend))?;

@@ -55,7 +55,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// A mistake in data, checkpoint, settings or folder, before any step; a loss that is not finite.
-pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
+pub fn train(request: &Request, new_backend: &NewBackend) -> Result<Report> {
     let mut watch = MemoryWatch::begin();
     // A new run has all training phases left, a resumed run the training phases after its newest checkpoint.
     let start = Start::of(request)?;
@@ -201,7 +201,7 @@ impl Run {
         mut self,
         (phase, plans): (PreparedPhase, StepPlans),
         driver: &mut Driver,
-        new_backend: NewBackend<'_>,
+        new_backend: &NewBackend,
     ) -> Result<Run> {
         let done = self.trainer.done();
         if phase.begun > done {
@@ -210,7 +210,7 @@ impl Run {
         }
         let phase = phase.beginning_after(done, &self.phase);
         let before = StartingPoint::Session(Box::new(self.trainer.into_session()?));
-        let (trainer, first) = phase.trainer(new_backend, plans, before)?;
+        let (trainer, first) = phase.trainer(|| new_backend.open(), plans, before)?;
         allocated::give_back();
         let run = Run {
             evaluation: phase.evaluation(&trainer),

@@ -34,7 +34,7 @@ pub(crate) struct Pace {
 ///
 /// # Errors
 /// As [`train`](super::train) before its first step.
-pub(crate) fn probe(request: &Request, time: Duration, new_backend: NewBackend<'_>) -> Result<Pace> {
+pub(crate) fn probe(request: &Request, time: Duration, new_backend: &NewBackend) -> Result<Pace> {
     let start = Start::of(request)?;
     read_shared(&start)?;
     let begun = Instant::now();

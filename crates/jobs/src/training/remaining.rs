@@ -12,6 +12,7 @@ use crate::planning::steps::Steps;
 use lessen_base::{Result, allocated};
 use lessen_device::Backend;
 use lessen_nn::Joined;
+use lessen_task::device::NewBackend;
 use lessen_task::input_files::InputFiles;
 use lessen_task::recipe::phases::in_phase_of;
 use lessen_task::sources::{Sources, sources_of};
@@ -45,14 +46,10 @@ impl RemainingPhases {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together; a budget below the floor, and steps
     /// that the machine's memory cannot hold.
-    pub(super) fn plan(
-        start: &Start,
-        watch: &mut MemoryWatch,
-        new_backend: impl FnOnce() -> Result<Box<dyn Backend>>,
-    ) -> Result<RemainingPhases> {
+    pub(super) fn plan(start: &Start, watch: &mut MemoryWatch, new_backend: &NewBackend) -> Result<RemainingPhases> {
         let (mut phases, from, inputs) = prepared(start)?;
         let total = phases.last().map_or(0, PreparedPhase::end);
-        let mut backend = new_backend()?;
+        let mut backend = new_backend.open()?;
         let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
         let mut planned: Vec<(PreparedPhase, StepPlans)> = Vec::with_capacity(phases.len());
         let mut later_plans = 0;

@@ -5,22 +5,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use lessen_base::Result;
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::{Model, checkpoint};
 use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_task::CheckedTask;
+use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use serde_json::{Map, Value, json};
 
-fn cpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// The settings of a small adder with these flags, or of one that starts from a checkpoint among them.
@@ -39,7 +38,7 @@ fn adder(flags: &[&str]) -> Settings {
 }
 
 fn losses(settings: Settings, out: &Path) -> Vec<f64> {
-    let report = train(&Request::new(settings, out.to_path_buf()), &cpu)
+    let report = train(&Request::new(settings, out.to_path_buf()), &cpu())
         .unwrap()
         .to_json();
     let losses = report["loss_history"].as_array().unwrap().iter();
@@ -90,14 +89,14 @@ fn every_kind_is_trained_resumed_and_asked() {
         assert_eq!(own("lessen_attention").unwrap_or("softmax"), attention);
 
         let longer = Request::resume(out.clone(), None, |settings| settings.set_flag("train.steps=3"));
-        assert_eq!(train(&longer.unwrap(), &cpu).unwrap().steps, 3, "{position}");
-        let run = SavedRun::open(&out, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+        assert_eq!(train(&longer.unwrap(), &cpu()).unwrap().steps, 3, "{position}");
+        let run = SavedRun::open(&out, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
         assert!(
             matches!(run.predict("123+456").unwrap(), Prediction::Sum(_)),
             "{position}"
         );
         let other = Request::resume(out.clone(), None, |settings| settings.set_flag("model.position=none"));
-        let refused = other.and_then(|request| train(&request, &cpu).map(|_| ())).err();
+        let refused = other.and_then(|request| train(&request, &cpu()).map(|_| ())).err();
         assert_eq!(refused.is_some(), position != "none");
     }
 }

@@ -5,6 +5,7 @@ use lessen_compile::{Plan, Target};
 use lessen_cpu::CpuBackend;
 use lessen_device::{Backend, DeviceMemory, Host, HostArray, ModelId, ProgramId};
 use lessen_graph::Type;
+use lessen_task::device::NewBackend;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,11 +15,14 @@ pub struct Loads(Arc<AtomicUsize>);
 
 impl Loads {
     /// A device that counts here.
-    pub fn device(&self) -> Result<Box<dyn Backend>> {
-        Ok(Box::new(Counting {
-            inner: CpuBackend::new(1)?,
-            loads: self.clone(),
-        }))
+    pub fn device(&self) -> NewBackend {
+        let loads = self.clone();
+        NewBackend::new(move || {
+            Ok(Box::new(Counting {
+                inner: CpuBackend::new(1)?,
+                loads: loads.clone(),
+            }))
+        })
     }
 
     /// How many programs were loaded since this was called last.

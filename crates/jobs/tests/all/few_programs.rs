@@ -4,7 +4,9 @@ use crate::counting::Loads;
 use lessen_data::Questions;
 use lessen_jobs::training::{Request, train};
 use lessen_nn::{Model, checkpoint};
-use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_saved::continuation::Continuation;
+use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
+use lessen_saved::text_model::TextModel;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
 use lessen_train::{Generator, Next, Sampling, Session};
@@ -46,7 +48,7 @@ fn trained(recipe: &str, files: &[(&str, String)]) -> TempDir {
     }
     settings.set_flag(&format!("data.path={}", path.display())).unwrap();
     let request = Request::new(settings, dir.path().join("run"));
-    train(&request, &|| Loads::default().device()).unwrap();
+    train(&request, &Loads::default().device()).unwrap();
     dir
 }
 
@@ -67,22 +69,22 @@ fn language_model() -> TempDir {
     trained(recipe, &[("text.txt", lengths().map(text).collect())])
 }
 
-fn open<'a>(dir: &Path, device: lessen_task::device::NewBackend<'a>) -> SavedRun<'a> {
-    SavedRun::open(&dir.join("run"), WhichModel::Last, AdapterOptions::default(), device).unwrap()
+fn open(dir: &Path, loads: &Loads) -> SavedRun {
+    let device = loads.device();
+    SavedRun::open(&dir.join("run"), WhichModel::Last, AdapterOptions::default(), &device).unwrap()
 }
 
 #[test]
 fn predictions_of_200_lengths_take_two_programs_and_are_those_of_single_texts() {
     let (dir, loads) = (classifier(), Loads::default());
-    let device = || loads.device();
-    let run = open(dir.path(), &device);
+    let run = open(dir.path(), &loads);
     let texts: Vec<_> = lengths().map(|length| (text(length), None)).collect();
-    let mut predictor = run.predictor().unwrap();
+    let predictor = run.predictor().unwrap();
     loads.take();
     let together = predictor.ask(&texts).unwrap();
     assert!(loads.take() <= 2);
     // A stream that brings one text at a time.
-    let mut stream = run.predictor().unwrap();
+    let stream = run.predictor().unwrap();
     loads.take();
     for (text, expected) in texts.iter().zip(&together) {
         assert_eq!(
@@ -96,8 +98,7 @@ fn predictions_of_200_lengths_take_two_programs_and_are_those_of_single_texts() 
 #[test]
 fn an_evaluation_of_200_lengths_takes_few_programs_and_scores_each_text_alike() {
     let (dir, loads) = (classifier(), Loads::default());
-    let device = || loads.device();
-    let mut run = open(dir.path(), &device);
+    let mut run = open(dir.path(), &loads);
     let mut evaluate = |batch: &str| {
         run.set(&[batch.to_string()]).unwrap();
         loads.take();
@@ -121,11 +122,10 @@ fn words_of_200_sentences_take_few_programs_and_have_the_classes_of_single_sente
         &[("train.txt", split.replacen("\tO", "\tX", 9)), ("dev.txt", split)],
     );
     let loads = Loads::default();
-    let device = || loads.device();
-    let run = open(dir.path(), &device);
+    let run = open(dir.path(), &loads);
     let words = |length| text(length).chars().map(String::from).collect();
     let sentences: Vec<Vec<String>> = lengths().map(words).collect();
-    let mut tagger = run.tagger().unwrap();
+    let tagger = run.tagger().unwrap();
     loads.take();
     let together = tagger.tag(&sentences).unwrap();
     assert!(loads.take() <= 2);
@@ -156,10 +156,9 @@ fn answers_in_200_contexts_take_few_programs_and_are_those_of_single_questions()
         ],
     );
     let loads = Loads::default();
-    let device = || loads.device();
-    let run = open(dir.path(), &device);
+    let run = open(dir.path(), &loads);
     let contexts: Vec<String> = lengths().map(text).collect();
-    let mut answerer = run.answerer().unwrap();
+    let answerer = run.answerer().unwrap();
     loads.take();
     let pairs = contexts.iter().map(|context| ("abc", context.as_str()));
     let together = answerer.ask(Arc::new(Questions::unanswered(pairs))).unwrap();
@@ -174,15 +173,14 @@ fn answers_in_200_contexts_take_few_programs_and_are_those_of_single_questions()
 #[test]
 fn prompts_of_200_lengths_take_few_programs_and_are_continued_as_by_a_new_generator() {
     let (dir, loads) = (language_model(), Loads::default());
-    let device = || loads.device();
-    let run = open(dir.path(), &device);
+    let run = open(dir.path(), &loads);
     let folder = run.source();
     let model = Model::from_dir(folder).unwrap();
     let weights = checkpoint::load(folder, &model.parameters(), &|_| false)
         .unwrap()
         .weights;
     let generator = || {
-        let session = Session::new(loads.device().unwrap(), model.parameters(), &weights).unwrap();
+        let session = Session::new(loads.device().open().unwrap(), model.parameters(), &weights).unwrap();
         Generator::new(session, &model, 256).unwrap()
     };
     let tokenizer = run.tokenizer().unwrap();
@@ -230,9 +228,8 @@ fn prompts_of_200_lengths_take_few_programs_and_are_continued_as_by_a_new_genera
 #[test]
 fn a_warm_model_answers_texts_of_200_lengths_without_a_new_program() {
     let (dir, loads) = (classifier(), Loads::default());
-    let device = || loads.device();
-    let run = open(dir.path(), &device);
-    let mut predictor = run.batched_predictor(600).unwrap();
+    let run = open(dir.path(), &loads);
+    let predictor = run.batched_predictor(600).unwrap();
     predictor.warm_up().unwrap();
     assert!(loads.take() <= 40);
     let bytes = predictor.memory().used;
@@ -243,4 +240,26 @@ fn a_warm_model_answers_texts_of_200_lengths_without_a_new_program() {
         predictor.ask(&[one, next]).unwrap();
     }
     assert_eq!((loads.take(), predictor.memory().used), (0, bytes));
+}
+
+#[test]
+fn texts_of_known_layouts_take_no_new_program() {
+    let (dir, loads) = (classifier(), Loads::default());
+    let run = open(dir.path(), &loads);
+    let texts: Vec<String> = (1..40).map(text).collect();
+    let answers = || -> Vec<Prediction> { texts.iter().map(|text| run.predict(text).unwrap()).collect() };
+    let found = answers();
+    loads.take();
+    assert_eq!((answers(), loads.take()), (found, 0));
+
+    let dir = language_model();
+    let run = open(dir.path(), &loads);
+    let (generator, how) = (run.text_generator(64).unwrap(), Continuation::new(Sampling::greedy(3)));
+    let continued = |texts: &[String]| generator.generate(texts, &how, &mut |_, _| Ok(())).unwrap();
+    let found: Vec<_> = texts.iter().map(|text| continued(std::slice::from_ref(text))).collect();
+    loads.take();
+    for (text, expected) in texts.iter().zip(found) {
+        assert_eq!(continued(std::slice::from_ref(text)), expected);
+    }
+    assert_eq!(loads.take(), 0);
 }

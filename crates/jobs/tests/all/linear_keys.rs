@@ -1,22 +1,21 @@
 //! Linear models of texts, and vocabularies that are learned of the data, by keys: whole runs, asked, resumed, started
 //! from, and refused.
 
-use lessen_base::Result;
 use lessen_cpu::CpuBackend;
 use lessen_data::Tokenizer;
-use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
 use lessen_nn::Model;
 use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_task::CheckedTask;
+use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn cpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// Texts with the class of the order of two words among others: tokens alone do not tell it.
@@ -53,7 +52,7 @@ fn settings(data: &Path, flags: &[&str]) -> Settings {
 
 /// The accuracy of a run on the held-out texts.
 fn accuracy(data: &Path, flags: &[&str], out: &Path) -> f64 {
-    let report = train(&Request::new(settings(data, flags), out.to_path_buf()), &cpu);
+    let report = train(&Request::new(settings(data, flags), out.to_path_buf()), &cpu());
     let report = report.unwrap_or_else(|error| panic!("{flags:?}: {error}")).to_json();
     let text = report.to_string();
     report["dev_accuracy"].as_f64().unwrap_or_else(|| panic!("{text}"))
@@ -94,7 +93,7 @@ fn pairs_of_tokens_tell_the_order_of_words() {
         };
         assert_eq!((model.config.buckets, model.config.max_length), (1024, 16));
         for run in [&runs[0], &runs[2]] {
-            let saved = SavedRun::open(run, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+            let saved = SavedRun::open(run, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
             let Prediction::Class(class, _) = saved.predict("blue that this red grey").unwrap() else {
                 panic!("a class");
             };
@@ -114,7 +113,7 @@ fn a_run_goes_on_and_a_model_is_started_from_with_its_own_vocabulary() {
     let half = ["data.tokenizer=wordpiece", "data.vocab=24", "train.steps=4"];
     accuracy(&data, &half, &parts);
     let longer = Request::resume(parts.clone(), None, |settings| settings.set_flag("train.steps=8"));
-    assert_eq!(train(&longer.unwrap(), &cpu).unwrap().steps, 8);
+    assert_eq!(train(&longer.unwrap(), &cpu()).unwrap().steps, 8);
     let weights = |run: &Path| fs::read(run.join("model/model.safetensors")).unwrap();
     assert_eq!(weights(&whole), weights(&parts));
     let tokenizer = Tokenizer::from_dir(&whole.join("model")).unwrap();
@@ -123,7 +122,7 @@ fn a_run_goes_on_and_a_model_is_started_from_with_its_own_vocabulary() {
     let init = format!("model.init={}", whole.join("model").display());
     let again = |flags: &[&str]| {
         let flags = [&[&*init, "train.steps=1"], flags].concat();
-        train(&Request::new(settings(&data, &flags), next.clone()), &cpu).map(|_| ())
+        train(&Request::new(settings(&data, &flags), next.clone()), &cpu()).map(|_| ())
     };
     let refused = |flag: &str| again(&[flag]).unwrap_err().to_string();
     for word in ["wordpiece", "bpe", "characters"] {
@@ -149,8 +148,8 @@ fn numbers_are_learned_by_a_linear_regression() {
     fs::write(&data, rows.join("\n")).unwrap();
     let flags = ["data.problem=regression", "data.tokenizer=wordpiece", "train.epochs=60"];
     let out = dir.path().join("run");
-    train(&Request::new(settings(&data, &flags), out.clone()), &cpu).unwrap();
-    let saved = SavedRun::open(&out, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    train(&Request::new(settings(&data, &flags), out.clone()), &cpu()).unwrap();
+    let saved = SavedRun::open(&out, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     let Prediction::Score(score) = saved.predict("fine day").unwrap() else {
         panic!("a number");
     };
@@ -193,7 +192,7 @@ fn what_both_texts_of_a_pair_share_is_learned() {
     let wide = [&flags[..1], &flags[2..], &wide].concat();
     assert_eq!(accuracy(&data, &wide, &runs[2]), 1.0);
     for run in &runs[1..] {
-        let saved = SavedRun::open(run, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+        let saved = SavedRun::open(run, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
         // The classes are in the order of their characters: other, same.
         for (pair, expected) in [("this pink one\tthat pink day", 1), ("this pink one\tthat blue day", 0)] {
             let Prediction::Class(class, _) = saved.predict(pair).unwrap() else {
@@ -205,7 +204,7 @@ fn what_both_texts_of_a_pair_share_is_learned() {
     let init = format!("model.init={}", runs[1].join("model").display());
     let again = |more: &[&str]| {
         let flags = [&[&*init, "train.steps=1"], more].concat();
-        train(&Request::new(settings(&data, &flags), dir.path().join("again")), &cpu)
+        train(&Request::new(settings(&data, &flags), dir.path().join("again")), &cpu())
     };
     let sentence = again(&["model.shared=false"]).unwrap_err().to_string();
     assert!(

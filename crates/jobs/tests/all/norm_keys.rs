@@ -1,13 +1,12 @@
 //! Layer norms by key. A run whose norms subtract no mean computes what a run with LayerNorm computes, resumes bit by
 //! bit, and leaves ordinary checkpoints.
 
-use lessen_base::Result;
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
 use lessen_nn::{Model, NormKind};
 use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_task::CheckedTask;
+use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
 use lessen_task::recipe::config::Config;
@@ -15,8 +14,8 @@ use lessen_task::recipe::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn cpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// The settings of a small adder without dropout, from scratch or from a checkpoint among the flags.
@@ -39,7 +38,7 @@ fn adder(flags: &[&str]) -> Settings {
 }
 
 fn losses(settings: Settings, out: &Path) -> Vec<f64> {
-    let report = train(&Request::new(settings, out.to_path_buf()), &cpu)
+    let report = train(&Request::new(settings, out.to_path_buf()), &cpu())
         .unwrap()
         .to_json();
     let losses = report["loss_history"].as_array().unwrap().iter();
@@ -86,9 +85,9 @@ fn runs_without_means_are_those_of_layer_norm_and_resume_bit_by_bit() {
         assert_close(&losses(adder(&[&flag, more]), &whole), &layer, norm);
         losses(adder(&[&flag, more, "train.steps=3"]), &part);
         let longer = Request::resume(part.clone(), None, |settings| settings.set_flag("train.steps=6"));
-        train(&longer.unwrap(), &cpu).unwrap();
+        train(&longer.unwrap(), &cpu()).unwrap();
         assert!(files(&part) == files(&whole), "{norm}");
-        let run = SavedRun::open(&whole, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+        let run = SavedRun::open(&whole, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
         assert!(matches!(run.predict("123+456").unwrap(), Prediction::Sum(_)));
         assert_eq!(Model::from_dir(&model(&whole)).unwrap().norm().name(), norm);
     }
@@ -116,7 +115,7 @@ fn a_checkpoint_says_how_its_norms_are_computed_and_adapters_go_with_it() {
     assert_close(&rms, &layer, "adapters");
     let (_, part) = adapted("part", "model.norm=rms", "train.steps=3");
     let longer = Request::resume(part.clone(), None, |settings| settings.set_flag("train.steps=6"));
-    train(&longer.unwrap(), &cpu).unwrap();
+    train(&longer.unwrap(), &cpu()).unwrap();
     assert_eq!(files(&part), files(&whole));
 }
 

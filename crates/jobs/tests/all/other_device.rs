@@ -2,7 +2,7 @@
 //! the CPU, and computes the same.
 
 use lessen_cpu::CpuBackend;
-use lessen_device::{Backend, ReferenceBackend};
+use lessen_device::ReferenceBackend;
 use lessen_jobs::training::{Request, train};
 use lessen_saved::saved_run::{AdapterOptions, Prediction, SavedRun};
 use lessen_task::device::NewBackend;
@@ -32,7 +32,7 @@ fn tiny_adder() -> Settings {
 }
 
 /// Trains three steps, resumes up to the fifth, and evaluates: all losses, and the answer to a sum.
-fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
+fn run_on(backend: &NewBackend, out: &Path) -> (Vec<f64>, String) {
     train(&Request::new(tiny_adder(), out.to_path_buf()), backend).unwrap();
     let longer = Request::resume(out.to_path_buf(), Some("adder"), |settings| {
         settings.set_flag("train.steps=5")
@@ -58,8 +58,8 @@ fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
 #[test]
 fn a_recipe_runs_and_resumes_on_the_reference_evaluator_with_the_losses_of_the_cpu() {
     let dir = tempfile::tempdir().unwrap();
-    let cpu = || Ok(Box::new(CpuBackend::new(1)?) as Box<dyn Backend>);
-    let reference = || Ok(Box::new(ReferenceBackend::default()) as Box<dyn Backend>);
+    let cpu = NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)));
+    let reference = NewBackend::new(|| Ok(Box::new(ReferenceBackend::default())));
     let (found, answer) = run_on(&reference, &dir.path().join("reference"));
     let (expected, cpu_answer) = run_on(&cpu, &dir.path().join("cpu"));
     for (found, expected) in found.iter().zip(&expected) {

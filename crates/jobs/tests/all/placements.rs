@@ -1,8 +1,8 @@
 //! Where updates run changes no byte of what a run writes, also where it goes on with another placement.
 
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
+use lessen_task::device::NewBackend;
 use lessen_task::recipe;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
@@ -35,8 +35,8 @@ fn placed(placement: &str, more: &[&str]) -> Settings {
     settings
 }
 
-fn cpu() -> lessen_base::Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(2)?))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(2)?)))
 }
 
 /// The files of a run whose bytes follow from what it trains.
@@ -54,7 +54,7 @@ fn runs_of_all_placements_write_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let run = |placement: &str, more: &[&str]| {
         let out = dir.path().join([placement, more.concat().as_str()].concat());
-        train(&Request::new(placed(placement, more), out.clone()), &cpu).unwrap();
+        train(&Request::new(placed(placement, more), out.clone()), &cpu()).unwrap();
         out
     };
     let expected = files(&run("backward-fused", &[]));
@@ -67,7 +67,7 @@ fn runs_of_all_placements_write_the_same_bytes() {
             settings.set_flag("train.steps=8")?;
             settings.set_flag(&format!("optimizer.placement={then}"))
         });
-        train(&longer.unwrap(), &cpu).unwrap();
+        train(&longer.unwrap(), &cpu()).unwrap();
         let whole = run(then, &["train.schedule=constant"]);
         assert!(files(&out) == files(&whole), "{first}, then {then}");
     }

@@ -2,8 +2,8 @@
 
 use lessen_base::watcher::{Event, Watcher, watched_by};
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
+use lessen_task::device::NewBackend;
 use lessen_task::recipe;
 use lessen_task::recipe::settings::Settings;
 use std::fs;
@@ -32,8 +32,8 @@ fn adder(steps: u64) -> Settings {
     settings
 }
 
-fn cpu() -> lessen_base::Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// What a training has told, and the step after which it is to stop.
@@ -98,7 +98,7 @@ fn heard(request: &Request, last: Option<u64>) -> (bool, Told) {
         last,
         ..Heard::default()
     });
-    let report = watched_by(heard.clone(), || train(request, &cpu)).unwrap();
+    let report = watched_by(heard.clone(), || train(request, &cpu())).unwrap();
     let told = heard.told.lock().unwrap().clone();
     (report.interrupted, told)
 }
@@ -165,7 +165,7 @@ fn watchers_of_two_threads_do_not_mix() {
 fn without_a_watcher_a_training_is_silent() {
     const FOLDER: &str = "LESSEN_SILENT_TRAINING";
     if let Some(out) = std::env::var_os(FOLDER) {
-        train(&Request::new(adder(4), PathBuf::from(out)), &cpu).unwrap();
+        train(&Request::new(adder(4), PathBuf::from(out)), &cpu()).unwrap();
         return;
     }
     // The same test in a process of its own, whose output is read.

@@ -42,7 +42,7 @@ impl ChatArgs {
     ///
     /// # Errors
     /// A model without a chat template, and messages that it refuses.
-    pub fn prompts_of_users(&self, run: &SavedRun<'_>, said: &[String]) -> Result<Vec<String>> {
+    pub fn prompts_of_users(&self, run: &SavedRun, said: &[String]) -> Result<Vec<String>> {
         let chats = said.iter().map(|text| (vec![Message::new("user", text)], None));
         self.prompts(run, chats.collect())
     }
@@ -51,7 +51,7 @@ impl ChatArgs {
     ///
     /// # Errors
     /// As [`ChatArgs::prompts_of_users`]; a line that is neither.
-    pub fn prompts_of_file(&self, run: &SavedRun<'_>, path: &Path) -> Result<Vec<String>> {
+    pub fn prompts_of_file(&self, run: &SavedRun, path: &Path) -> Result<Vec<String>> {
         let (mut lines, mut messages, mut chats) = (Lines::open(path, "--messages")?, Vec::new(), Vec::new());
         while let Some(line) = lines.next()? {
             let place = format!("{} line {}", lines.name(), lines.line());
@@ -81,7 +81,7 @@ impl ChatArgs {
         self.prompts(run, chats)
     }
 
-    fn prompts(&self, run: &SavedRun<'_>, chats: Vec<(Vec<Message>, Option<Vec<Value>>)>) -> Result<Vec<String>> {
+    fn prompts(&self, run: &SavedRun, chats: Vec<(Vec<Message>, Option<Vec<Value>>)>) -> Result<Vec<String>> {
         let template = run.chat_template()?;
         let options = self.options()?;
         let prompt = |(messages, tools): (Vec<Message>, Option<Vec<Value>>)| {

@@ -6,6 +6,7 @@ use lessen::device;
 use lessen_base::Result;
 use lessen_nn::NormKind;
 use lessen_saved::norm_conversion::{Check, ConvertedFolder, convert_folder, convert_folder_to_llama};
+use lessen_task::device::NewBackend;
 use serde_json::{Value, json};
 
 /// The model that a folder becomes.
@@ -37,6 +38,7 @@ pub fn converted(
     check: Option<u64>,
     as_json: bool,
 ) -> Result<String> {
+    let device = NewBackend::new(device);
     let check = check.map(|seed| Check { seed, device: &device });
     let found = match wanted {
         Wanted::Norm(norm) => convert_folder(source, out, norm, check)?,

@@ -3,7 +3,7 @@
 use clap::Args;
 use lessen::{device_with, widens_integers};
 use lessen_base::Result;
-use lessen_device::Backend;
+use lessen_task::device::NewBackend;
 
 use crate::tell;
 
@@ -24,9 +24,10 @@ impl DeviceArgs {
         self.threads
     }
 
-    /// The device.
-    pub fn open(&self) -> Result<Box<dyn Backend>> {
-        device_with(&self.device, self.threads)
+    /// What opens the device.
+    pub fn new_backend(&self) -> NewBackend {
+        let (device, threads) = (self.device.clone(), self.threads);
+        NewBackend::new(move || device_with(&device, threads))
     }
 
     /// Warns where products of integers take longer than on other devices.

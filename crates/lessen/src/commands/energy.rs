@@ -82,7 +82,7 @@ impl Energy {
             true => None,
             false => Some(BitFusion::new(self.bit_fusion()?, groups.unwrap_or_default())),
         };
-        let layers = source.layers(&|| self.device.open())?;
+        let layers = source.layers(&self.device.new_backend())?;
         let report = match bit_fusion {
             Some(hardware) => EnergyReport::bit_fusion(layers, &hardware)?,
             None if self.accelerator == THIS_CPU => {

@@ -42,13 +42,12 @@ pub struct Eval {
 impl Eval {
     /// Evaluates; the exit code.
     pub fn run(self) -> Result<u8> {
-        let backend = || self.device.open();
         let lengths: Vec<Length> = self
             .length
             .iter()
             .map(|length| Length::parse(length))
             .collect::<Result<_>>()?;
-        let mut run = self.model.open(&backend)?;
+        let mut run = self.model.open(&self.device)?;
         run.set(&self.set)?;
         self.precision.set_and_warn(&mut run, &self.device)?;
         if !lengths.is_empty() {
@@ -79,7 +78,7 @@ impl Eval {
     }
 
     /// Evaluates at these lengths; the exit code.
-    fn at(&self, run: &SavedRun<'_>, lengths: &[Length]) -> Result<u8> {
+    fn at(&self, run: &SavedRun, lengths: &[Length]) -> Result<u8> {
         let source = self.model.shown(run.source());
         let (mut text, mut found, mut split) = (String::new(), Vec::new(), String::new());
         for length in lengths {

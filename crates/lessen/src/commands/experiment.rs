@@ -73,7 +73,7 @@ impl Experiment {
             change: &change,
             command: format!("lessen experiment {}{flags}", self.file.display()),
         };
-        let finished = experiment.run(&options, &|| self.device.open())?;
+        let finished = experiment.run(&options, &self.device.new_backend())?;
         if self.json {
             say(&format!("{}\n", finished.to_json()))?;
         } else if !finished.interrupted {

@@ -69,10 +69,9 @@ impl Export {
             .as_deref()
             .and_then(WeightDtype::from_name)
             .unwrap_or_default();
-        let added = self.model.added()?;
         let form = ExportOptions {
             dtype,
-            adapters: self.model.adapters(&added),
+            adapters: self.model.adapters()?,
             adapters_alone: self.adapters,
         };
         let source = export(self.model.folder(), self.model.which(), out, form)?;
@@ -86,16 +85,15 @@ impl Export {
         for place in [file.to_path_buf(), beside(file)] {
             self.model.check_output(&place, &[])?;
         }
-        let added = self.model.added()?;
         let default = OnnxOptions::default();
         let options = OnnxOptions {
             which: self.model.which(),
-            adapters: self.model.adapters(&added),
+            adapters: self.model.adapters()?,
             opset: self.opset.unwrap_or(default.opset),
             embeds: self.embed,
             ..default
         };
-        let written = export_onnx(self.model.folder(), file, &options, &|| self.device.open())?;
+        let written = export_onnx(self.model.folder(), file, &options, &self.device.new_backend())?;
         written.notes.iter().for_each(|note| tell(note));
         say(&format!(
             "{} is in {} as ONNX with operators of version {}: {} give {}\nread again and run on random inputs of two \

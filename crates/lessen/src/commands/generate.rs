@@ -105,8 +105,7 @@ impl Generate {
             (None, Some(path)) => read(path)?,
             (None, None) => Vec::new(),
         };
-        let backend = || self.device.open();
-        let mut run = self.model.open(&backend)?;
+        let mut run = self.model.open(&self.device)?;
         self.precision.set(&mut run, &self.device)?;
         let prompts = match &self.start.messages {
             _ if !self.chat.is_chat() => prompts,
@@ -202,7 +201,7 @@ impl Generate {
         Ok(())
     }
 
-    fn continuation(&self, run: &SavedRun<'_>) -> Continuation {
+    fn continuation(&self, run: &SavedRun) -> Continuation {
         let own = self.stop.iter().map(|stop| unescaped(stop)).collect();
         Continuation {
             samples: self.samples,
@@ -213,7 +212,7 @@ impl Generate {
     }
 
     /// Warns of texts that become longer than the model's positions.
-    fn warn_of_length(&self, run: &SavedRun<'_>, prompts: &[String], tokens: usize) -> Result<()> {
+    fn warn_of_length(&self, run: &SavedRun, prompts: &[String], tokens: usize) -> Result<()> {
         for (number, prompt) in prompts.iter().enumerate() {
             if let Some(reason) = run.beyond_positions(prompt, tokens)? {
                 let of = self.start.prompts.as_ref().map(|_| format!("prompt {}: ", number + 1));
@@ -227,7 +226,7 @@ impl Generate {
     }
 
     /// Warns of prompts that the model cannot read.
-    fn warn(&self, run: &SavedRun<'_>, prompts: &[String]) -> Result<()> {
+    fn warn(&self, run: &SavedRun, prompts: &[String]) -> Result<()> {
         for (number, prompt) in prompts.iter().enumerate() {
             let (unknown, tokens) = run.unknown_tokens(prompt)?;
             if unknown == 0 {
@@ -248,7 +247,7 @@ impl Generate {
 }
 
 /// Prints what is shown of a prompt and its continuation, piece by piece.
-fn say_as_it_comes(run: &SavedRun<'_>, prompt: &str, shown: &str, how: &Continuation) -> Result<()> {
+fn say_as_it_comes(run: &SavedRun, prompt: &str, shown: &str, how: &Continuation) -> Result<()> {
     let mut begun = false;
     let mut show = |_: usize, piece: &str| {
         if !std::mem::replace(&mut begun, true) {

@@ -1,13 +1,13 @@
 //! The flags that name a saved model.
 
+use super::device_args::DeviceArgs;
 use super::output_place::check_place;
+use super::precision_args::PrecisionArgs;
 use super::{adapter_arg, candidates};
 use clap::{Args, ValueHint};
 use lessen_base::Result;
-use lessen_nn::checkpoint::WeightedAdapter;
-use lessen_saved::embedding::is_embedder;
+use lessen_saved::embedding::{EmbedOptions, is_embedder};
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
-use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -39,29 +39,37 @@ impl ModelArgs {
         &self.run_dir
     }
 
-    /// The adapters that are added to it.
+    /// Its adapters, with those that are added.
     ///
     /// # Errors
     /// A weight that is no number.
-    pub fn added(&self) -> Result<Vec<WeightedAdapter>> {
-        self.adapter.iter().map(|given| adapter_arg::parse(given)).collect()
+    pub fn adapters(&self) -> Result<AdapterOptions> {
+        let added = self.adapter.iter().map(|given| adapter_arg::parse(given));
+        Ok(AdapterOptions {
+            base: self.base.clone(),
+            added: added.collect::<Result<_>>()?,
+        })
     }
 
-    /// Its adapters, with those that are `added`.
-    pub fn adapters<'a>(&'a self, added: &'a [WeightedAdapter]) -> AdapterOptions<'a> {
-        AdapterOptions {
-            base: self.base.as_deref(),
-            added,
-        }
-    }
-
-    /// Opens the model.
+    /// Opens the model, to compute on a device.
     ///
     /// # Errors
     /// As [`SavedRun::open`], and a weight that is no number.
-    pub fn open<'a>(&self, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
-        let added = self.added()?;
-        SavedRun::open(self.folder(), self.which(), self.adapters(&added), new_backend)
+    pub fn open(&self, device: &DeviceArgs) -> Result<SavedRun> {
+        SavedRun::open(self.folder(), self.which(), self.adapters()?, &device.new_backend())
+    }
+
+    /// How it is opened for embedding.
+    ///
+    /// # Errors
+    /// A weight that is no number.
+    pub fn embed_options(&self, precision: &PrecisionArgs) -> Result<EmbedOptions> {
+        Ok(EmbedOptions {
+            which: self.which(),
+            adapters: self.adapters()?,
+            precision: precision.given(),
+            ..EmbedOptions::default()
+        })
     }
 
     /// Whether its use is to embed texts.
@@ -69,7 +77,7 @@ impl ModelArgs {
     /// # Errors
     /// Adapters that do not go with it, and a weight that is no number.
     pub fn is_embedder(&self) -> Result<bool> {
-        is_embedder(self.folder(), self.adapters(&self.added()?))
+        is_embedder(self.folder(), &self.adapters()?)
     }
 
     /// The folder that it was read from, in words, with the adapters that are added.
@@ -86,8 +94,8 @@ impl ModelArgs {
     /// # Errors
     /// A file that is read, a link to nothing, and a weight that is no number.
     pub fn check_output(&self, out: &Path, files: &[PathBuf]) -> Result<()> {
-        let added = self.added()?;
-        let folders = added.iter().map(|adapter| adapter.dir.clone()).chain(self.base.clone());
+        let AdapterOptions { base, added } = self.adapters()?;
+        let folders = added.into_iter().map(|adapter| adapter.dir).chain(base);
         let folders: Vec<PathBuf> = folders.chain([self.run_dir.clone()]).collect();
         check_place(out, files, &folders)
     }

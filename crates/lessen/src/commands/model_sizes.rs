@@ -1,7 +1,7 @@
 //! Sizes of the extents of an ONNX model's inputs that have names.
 
 use lessen_base::{Error, Result};
-use lessen_onnx::{Model, Sizes, fitting_sizes, size_names};
+use lessen_onnx::{Model, Sizes, size_names, usual_sizes};
 
 /// Sizes from `NAME=N`. Other extents get two for the first name, usually the batch, and eight, or the size that the
 /// model's constants require.
@@ -9,17 +9,7 @@ use lessen_onnx::{Model, Sizes, fitting_sizes, size_names};
 /// # Errors
 /// As [`given_sizes`].
 pub fn sizes(model: &Model, words: &[String]) -> Result<Sizes> {
-    let default = |i: usize| if i == 0 { 2 } else { 8 };
-    let names = size_names(model).into_iter().enumerate();
-    let mut sizes: Sizes = names.map(|(i, name)| (name, default(i))).collect();
-    let given = given_sizes(model, words)?;
-    let free: Vec<String> = sizes
-        .keys()
-        .filter(|name| !given.contains_key(*name))
-        .cloned()
-        .collect();
-    sizes.extend(given);
-    fitting_sizes(model, &sizes, &free)
+    usual_sizes(model, given_sizes(model, words)?)
 }
 
 /// The sizes from `NAME=N` alone.

@@ -76,7 +76,7 @@ impl Plan {
             let read = self.over.read().chain([PathBuf::from(&self.recipe)]);
             check_place(page, &[], &read.collect::<Vec<PathBuf>>())?;
         }
-        let forecast = Forecast::new(settings, &beside, &|| self.device.open())?;
+        let forecast = Forecast::new(settings, &beside, &self.device.new_backend())?;
         if let Some(path) = &self.html {
             forecast.write_html(path)?;
         }

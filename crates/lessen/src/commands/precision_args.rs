@@ -32,7 +32,7 @@ impl PrecisionArgs {
     ///
     /// # Errors
     /// A device that is not known.
-    pub fn set(&self, run: &mut SavedRun<'_>, device: &DeviceArgs) -> Result<()> {
+    pub fn set(&self, run: &mut SavedRun, device: &DeviceArgs) -> Result<()> {
         if let Some(precision) = self.given() {
             run.set_precision(precision);
         }
@@ -47,7 +47,7 @@ impl PrecisionArgs {
     ///
     /// # Errors
     /// A device that cannot be opened.
-    pub fn set_and_warn(&self, run: &mut SavedRun<'_>, device: &DeviceArgs) -> Result<()> {
+    pub fn set_and_warn(&self, run: &mut SavedRun, device: &DeviceArgs) -> Result<()> {
         self.set(run, device)?;
         if run.widens_bf16()? {
             self.warn();

@@ -85,15 +85,13 @@ impl Quantize {
         };
         let integers = self.integers()?;
         self.device.warn_of_integers()?;
-        let added = self.model.added()?;
-        let backend = || self.device.open();
         let found = quantize_folder(
             self.model.folder(),
             self.model.which(),
-            self.model.adapters(&added),
+            self.model.adapters()?,
             (integers, data),
             &self.out,
-            &backend,
+            &self.device.new_backend(),
         )?;
         let scores = match &self.data {
             Some(_) => Some([self.scored(None)?, self.scored(Some(&self.out))?]),
@@ -167,8 +165,7 @@ impl Quantize {
 
     /// The scores of the model in `f32`, or of the integers in a folder.
     fn scored(&self, integers: Option<&Path>) -> Result<Evaluation> {
-        let backend = || self.device.open();
-        let mut run = self.model.open(&backend)?;
+        let mut run = self.model.open(&self.device)?;
         match integers {
             None => run.set_precision(Precision::F32),
             Some(folder) => run.take_model(folder)?,

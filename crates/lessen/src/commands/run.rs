@@ -73,7 +73,7 @@ impl Run {
             inputs.values(&model)?
         };
         let described = inputs.iter().map(|(name, value)| described(name, value)).collect();
-        let session = Session::new(model.clone(), self.device.open()?)?;
+        let session = Session::new(model.clone(), self.device.new_backend().open()?)?;
         let begun = Instant::now();
         let outputs = session.run(inputs)?;
         let compile_ms = 1e3 * session.compile_time().as_secs_f64();

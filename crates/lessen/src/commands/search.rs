@@ -61,7 +61,7 @@ pub struct Search {
 impl Search {
     /// Searches; the exit code.
     pub fn run(self) -> Result<u8> {
-        let report = search(&self.request()?, &|| self.device.open())?;
+        let report = search(&self.request()?, &self.device.new_backend())?;
         let stopped = report.interrupted.clone().map(|reached| Stopped {
             after: Some(reached),
             command: "search",

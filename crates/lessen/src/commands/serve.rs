@@ -8,10 +8,9 @@ use crate::stdout::say;
 use crate::tell;
 use clap::Args;
 use lessen_base::{Error, Result};
-use lessen_saved::embedding::{EmbedOptions, Embedder};
+use lessen_saved::embedding::Embedder;
 use lessen_saved::saved_run::SavedRun;
 use lessen_serve::{Announcement, Limits, Model, Options, Stop, leaves_out_beams};
-use lessen_task::device::NewBackend;
 use lessen_train::{parse_size, show_size};
 use std::net::IpAddr;
 use std::path::Path;
@@ -90,7 +89,6 @@ impl Serve {
         };
         limits.check()?;
         let access = self.access.access(self.host)?;
-        let backend = || self.device.open();
         let options = Options {
             host: self.host,
             port: self.port,
@@ -100,7 +98,7 @@ impl Serve {
         };
         let json = self.json;
         let name = options.name.clone();
-        let serve = |model: Model<'_>| {
+        let serve = |model: Model| {
             let stop = Stop::default();
             lessen_serve::serve(model, options, &stop, &mut |ready| {
                 stop.at_signals()?;
@@ -108,13 +106,13 @@ impl Serve {
             })
         };
         if self.embed || self.model.is_embedder()? {
-            serve(Model::Embedder(Box::new(self.embedder(&backend)?)))?;
+            serve(Model::Embedder(Box::new(self.embedder()?)))?;
         } else {
-            let mut run = self.model.open(&backend)?;
+            let mut run = self.model.open(&self.device)?;
             run.set(&self.set)?;
             self.precision.set_and_warn(&mut run, &self.device)?;
             tell_what_is_not_followed(&run, &limits);
-            serve(Model::Run(&run))?;
+            serve(Model::Run(Box::new(run)))?;
         }
         Ok(0)
     }
@@ -122,20 +120,14 @@ impl Serve {
 
 impl Serve {
     /// The model as one that embeds.
-    fn embedder(&self, backend: NewBackend<'_>) -> Result<Embedder> {
+    fn embedder(&self) -> Result<Embedder> {
         if let Some(assignment) = self.set.first() {
             return Err(Error::user(format!(
                 "--set {assignment} is for models that predict, and this one embeds texts; leave it out"
             )));
         }
-        let added = self.model.added()?;
-        let options = EmbedOptions {
-            which: self.model.which(),
-            adapters: self.model.adapters(&added),
-            precision: self.precision.given(),
-            ..EmbedOptions::default()
-        };
-        let embedder = Embedder::open(self.model.folder(), &options, backend)?;
+        let options = self.model.embed_options(&self.precision)?;
+        let embedder = Embedder::open(self.model.folder(), &options, &self.device.new_backend())?;
         if embedder.multiplies_integers() {
             self.device.warn_of_integers()?;
         }
@@ -145,7 +137,7 @@ impl Serve {
 }
 
 /// Names the fields of `generation_config.json` that served texts do not follow.
-fn tell_what_is_not_followed(run: &SavedRun<'_>, limits: &Limits) {
+fn tell_what_is_not_followed(run: &SavedRun, limits: &Limits) {
     if let Some(note) = run.generation_note() {
         tell(&note);
     }

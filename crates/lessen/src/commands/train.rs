@@ -60,7 +60,7 @@ impl Train {
             ));
         }
         let request = self.request()?;
-        let report = train(&request, &|| self.device.open())?;
+        let report = train(&request, &self.device.new_backend())?;
         let stopped = report.interrupted.then(|| Stopped {
             after: Some(format!("step {}", report.steps)),
             command: "train",
@@ -110,7 +110,7 @@ impl Train {
             resumes: self.resume,
             over: &|settings, part| self.over.apply_where(settings, self.steps, &|key| part.takes(key)),
         };
-        let report = choose(&request, &|| self.device.open())?;
+        let report = choose(&request, &self.device.new_backend())?;
         let stopped = report.interrupted.then(|| Stopped {
             after: None,
             command: "train",

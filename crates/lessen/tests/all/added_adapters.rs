@@ -324,14 +324,13 @@ fn a_head_of_added_adapters_makes_a_classifier_of_a_model_without_one() {
         weight: 1.0,
     };
     let embeds = |name: &str| {
-        let added = [adapter(text(&dir.join(name)))];
         let options = AdapterOptions {
             base: None,
-            added: &added,
+            added: vec![adapter(text(&dir.join(name)))],
         };
-        is_embedder(&headless, options)
+        is_embedder(&headless, &options)
     };
-    assert_eq!(is_embedder(&headless, AdapterOptions::default()), Ok(true));
+    assert_eq!(is_embedder(&headless, &AdapterOptions::default()), Ok(true));
     assert_eq!((embeds("plain/model"), embeds("head/model")), (Ok(true), Ok(false)));
     assert!(embeds("titles").is_err());
 }

@@ -49,7 +49,7 @@ pub(crate) use layout::{behind, restored};
 pub(crate) use memo::Memo;
 pub(crate) use operators::is_of_integers;
 pub use operators::{moves_elements, operator};
-pub use sizes::{Sizes, fitting_sizes, size_names};
+pub use sizes::{Sizes, fitting_sizes, size_names, usual_sizes};
 
 /// A model as a graph.
 #[derive(Debug)]

@@ -31,6 +31,21 @@ pub fn size_names(model: &Model) -> Vec<String> {
     names
 }
 
+/// The sizes of a run where `given` says no others: two for the first name, usually the batch, and eight, or the size
+/// that the model's constants require.
+///
+/// # Errors
+/// As [`fitting_sizes`].
+pub fn usual_sizes(model: &Model, given: Sizes) -> Result<Sizes> {
+    let default = |i: usize| if i == 0 { 2 } else { 8 };
+    let names = size_names(model).into_iter().enumerate();
+    let mut sizes: Sizes = names.map(|(i, name)| (name, default(i))).collect();
+    let free = sizes.keys().filter(|name| !given.contains_key(*name));
+    let free: Vec<String> = free.cloned().collect();
+    sizes.extend(given);
+    fitting_sizes(model, &sizes, &free)
+}
+
 /// The sizes with which most nodes are known: the given ones and, for free names, perhaps others. Exporters give
 /// an extent a name but write its size into constants all the same, and then only that size will do.
 ///

@@ -6,6 +6,7 @@
 use super::bounds::{Bounds, NAMESPACE, beyond, check_source};
 use super::checks::{CHECK, CHECK_ATTRIBUTE, CHECK_NAMESPACE, compiled};
 use super::python::{Dumps, text_of};
+use crate::locked::locked;
 use minijinja::machinery::{eval, make_string_output};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, Serde, ValueKind, from_args};
@@ -13,7 +14,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 /// Bytes of the stack on which a template is compiled and applied: more than its depths take.
@@ -30,7 +31,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// # Errors
 /// A template that is no Jinja, that raises an exception, or exceeds its bounds.
 pub(super) fn render(source: &str, variables: &serde_json::Value) -> Result<String, Error> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = locked(&TURN);
     let failed = |what: String| Error::new(ErrorKind::InvalidOperation, what);
     thread::scope(|scope| {
         let own = thread::Builder::new().stack_size(STACK);

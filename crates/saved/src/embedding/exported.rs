@@ -5,6 +5,7 @@ use super::{Embedder, Pooling};
 use lessen_graph::{DType, Tensor, concat};
 use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::Session;
+use std::sync::PoisonError;
 
 /// The function by which a model embeds texts.
 pub(crate) struct EmbeddingFunction {
@@ -27,7 +28,8 @@ impl Embedder {
             layers: self.layers,
             normalize: self.normalize,
         };
-        (self.session, function, notes)
+        let loaded = self.loaded.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (loaded.session, function, notes)
     }
 }
 

@@ -188,7 +188,7 @@ fn copy(from: &Path, to: &Path, name: &str) -> Result<()> {
 ///
 /// # Errors
 /// Adapters that do not go with the folder.
-pub fn is_embedder(dir: &Path, adapters: AdapterOptions<'_>) -> Result<bool> {
+pub fn is_embedder(dir: &Path, adapters: &AdapterOptions) -> Result<bool> {
     let has_no_head = || -> Option<bool> {
         let fields = Fields::read(&dir.join("config.json")).ok()?;
         let class = fields.get("architectures")?.get(0)?.as_str()?;

@@ -16,6 +16,7 @@ use self::folder::{Modules, Reading, tokenizer_length};
 use self::layers::Layer;
 use self::pooling::PoolingConfig;
 use self::prompts::Prompts;
+use crate::locked::locked;
 use crate::saved_run::{AdapterOptions, Chosen, model_dir};
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
@@ -33,6 +34,7 @@ use lessen_task::reader::tokenizer_of;
 use lessen_train::{Function, Session};
 use std::borrow::Borrow;
 use std::path::Path;
+use std::sync::Mutex;
 
 pub(crate) use self::exported::EmbeddingFunction;
 pub use self::folder::is_embedder;
@@ -50,11 +52,11 @@ const TOKENS: usize = 4096;
 
 /// How a model is opened for embedding, where that is not as its folder says.
 #[derive(Clone, Debug, Default)]
-pub struct EmbedOptions<'a> {
+pub struct EmbedOptions {
     /// Which of the models of a run.
     pub which: WhichModel,
     /// Where its own adapters belong, and which others are added to it.
-    pub adapters: AdapterOptions<'a>,
+    pub adapters: AdapterOptions,
     /// The precision of products; none is that of the folder's integers, or `f32`.
     pub precision: Option<Precision>,
     /// How states are pooled.
@@ -65,16 +67,14 @@ pub struct EmbedOptions<'a> {
     pub max_length: Option<usize>,
 }
 
-/// A model that embeds texts, on a device.
+/// A model that embeds texts, on a device. Threads that ask it wait for each other.
 pub struct Embedder {
-    session: Session,
+    loaded: Mutex<Loaded>,
     multiplies_integers: bool,
     model: Model,
     tokenizer: Tokenizer,
     pooling: PoolingConfig,
     layers: Vec<Layer>,
-    /// The layers as a function of the pooled states, compiled when it is first needed.
-    layers_function: Option<Function>,
     pooled_width: usize,
     width: usize,
     normalize: bool,
@@ -82,6 +82,13 @@ pub struct Embedder {
     lower_case: bool,
     prompts: Prompts,
     notes: Vec<String>,
+}
+
+/// The parameters on the device.
+struct Loaded {
+    session: Session,
+    /// The layers as a function of the pooled states, compiled when it is first needed.
+    layers_function: Option<Function>,
 }
 
 /// The vectors of texts.
@@ -101,7 +108,7 @@ impl Embedder {
     /// # Errors
     /// A folder without a model of texts; a module, field or option that Lessen does not have, or that does not fit the
     /// model; a damaged file.
-    pub fn open(root: &Path, options: &EmbedOptions<'_>, new_backend: NewBackend<'_>) -> Result<Embedder> {
+    pub fn open(root: &Path, options: &EmbedOptions, new_backend: &NewBackend) -> Result<Embedder> {
         let dir = model_dir(root, options.which)?;
         let modules = Modules::read(&dir)?;
         let folder = options.adapters.of(&modules.transformer)?;
@@ -133,7 +140,10 @@ impl Embedder {
         let (session, remark) = session(&model, &layers, pooled_width, folder, precision, new_backend)?;
         notes.extend(remark);
         Ok(Embedder {
-            session,
+            loaded: Mutex::new(Loaded {
+                session,
+                layers_function: None,
+            }),
             multiplies_integers: matches!(
                 precision.map(Chosen::precision),
                 Some(Precision::Int8 | Precision::Int4)
@@ -142,7 +152,6 @@ impl Embedder {
             tokenizer,
             pooling,
             layers,
-            layers_function: None,
             pooled_width,
             width,
             normalize: options.normalize.unwrap_or(modules.normalizes),
@@ -185,7 +194,7 @@ impl Embedder {
 
     /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
     pub fn widens_bf16(&self) -> bool {
-        self.session.widens_bf16()
+        locked(&self.loaded).session.widens_bf16()
     }
 
     /// Whether products take integers.
@@ -197,7 +206,7 @@ impl Embedder {
     ///
     /// # Errors
     /// A text that cannot be encoded.
-    pub fn embed(&mut self, texts: &[&str]) -> Result<Embedded> {
+    pub fn embed(&self, texts: &[&str]) -> Result<Embedded> {
         self.embed_with(texts, Prompt::Default, self.normalize)
     }
 
@@ -205,7 +214,7 @@ impl Embedder {
     ///
     /// # Errors
     /// A prompt that the model does not have or that leaves no room for texts, and a text that cannot be encoded.
-    pub fn embed_with(&mut self, texts: &[&str], prompt: Prompt<'_>, normalize: bool) -> Result<Embedded> {
+    pub fn embed_with(&self, texts: &[&str], prompt: Prompt<'_>, normalize: bool) -> Result<Embedded> {
         let prompt = self.prompts.text(prompt)?.to_string();
         let skipped = if self.pooling.include_prompt {
             0
@@ -247,7 +256,7 @@ impl Embedder {
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn embed_encoded(&mut self, texts: &[EncodedText]) -> Result<Vec<Vec<f32>>> {
+    pub fn embed_encoded(&self, texts: &[EncodedText]) -> Result<Vec<Vec<f32>>> {
         let mut rows = Vec::with_capacity(texts.len());
         for part in texts.chunks(ROOM) {
             rows.extend(self.batch(part, 0)?);
@@ -290,20 +299,22 @@ impl Embedder {
     }
 
     /// Compiles what batches of a layout need.
-    fn prepare(&mut self, layout: BatchShape) -> Result<()> {
-        self.session.prepare_to_embed(&self.model, layout, &self.pooling.ways)
+    fn prepare(&self, layout: BatchShape) -> Result<()> {
+        let session = &mut locked(&self.loaded).session;
+        session.prepare_to_embed(&self.model, layout, &self.pooling.ways)
     }
 
     /// The vectors of the texts of one batch.
-    fn batch<T: Borrow<EncodedText>>(&mut self, texts: &[T], skipped: usize) -> Result<Vec<Vec<f32>>> {
+    fn batch<T: Borrow<EncodedText>>(&self, texts: &[T], skipped: usize) -> Result<Vec<Vec<f32>>> {
         let batch = packed_batch(texts, ROOM.max(texts.len()), self.tokenizer.pad_id());
         let (shape, inputs) = (shape_of(&batch), inputs_of(&batch));
-        let mut rows = self
+        let mut loaded = locked(&self.loaded);
+        let mut rows = loaded
             .session
             .embed(&self.model, shape, &inputs, &self.pooling.ways, skipped)?;
         if !self.layers.is_empty() {
-            let function = self.layers_function()?;
-            let results = self.session.run(function, &[("pooled", Host::F32(&rows.concat()))])?;
+            let function = self.layers_function(&mut loaded)?;
+            let results = loaded.session.run(function, &[("pooled", Host::F32(&rows.concat()))])?;
             rows = results
                 .f32("vectors")?
                 .chunks_exact(self.width)
@@ -314,16 +325,16 @@ impl Embedder {
         Ok(rows)
     }
 
-    fn layers_function(&mut self) -> Result<Function> {
-        if let Some(function) = self.layers_function {
+    fn layers_function(&self, loaded: &mut Loaded) -> Result<Function> {
+        if let Some(function) = loaded.layers_function {
             return Ok(function);
         }
         let (layers, width) = (&self.layers, self.pooled_width);
-        let function = self.session.function(|cx| {
+        let function = loaded.session.function(|cx| {
             let pooled = cx.input("pooled", DType::F32, &[ROOM, width]);
             vec![("vectors", layers.iter().fold(pooled, |x, layer| layer.apply(cx, x)))]
         })?;
-        self.layers_function = Some(function);
+        loaded.layers_function = Some(function);
         Ok(function)
     }
 }
@@ -335,7 +346,7 @@ fn session(
     pooled_width: usize,
     folder: ModelFolder<'_>,
     precision: Option<Chosen>,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<(Session, Option<String>)> {
     let of_states = model.parameters_of_states();
     let trace = Trace::new();
@@ -344,7 +355,7 @@ fn session(
     layers.iter().fold(pooled, |x, layer| layer.apply(&cx, x));
     let all = [of_states.clone(), cx.params()].concat();
     let precision = precision.unwrap_or(Chosen::Asked(Precision::F32));
-    let mut session = precision.session(new_backend()?, all, folder)?;
+    let mut session = precision.session(new_backend.open()?, all, folder)?;
     let rest = first_weights::read(&mut session, &of_states, folder, &|_| false, None)?;
     for layer in layers {
         layer.load(&mut session)?;
@@ -364,7 +375,7 @@ fn session(
 
 /// The most tokens of a text: as the options say, or the Transformer's settings, or else tokenizer and model.
 fn max_length(
-    options: &EmbedOptions<'_>,
+    options: &EmbedOptions,
     reading: &Reading,
     model: &Model,
     folder: ModelFolder<'_>,

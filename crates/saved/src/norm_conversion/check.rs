@@ -7,21 +7,19 @@ use lessen_compile::Options;
 use lessen_device::{Backend, Host, HostArray, random_inputs};
 use lessen_graph::{Array, DType, Graph, InputKind, Type, evaluate_exactly};
 use lessen_nn::Weights;
-
-/// Opens a device.
-type Open<'a> = dyn Fn() -> Result<Box<dyn Backend>> + 'a;
+use lessen_task::device::NewBackend;
 
 /// How both models are compared.
 pub struct Check<'a> {
     /// The seed of random inputs.
     pub seed: u64,
     /// Opens a device, for large models.
-    pub device: &'a Open<'a>,
+    pub device: &'a NewBackend,
 }
 
 /// What the models of a comparison read, and how they are computed.
 pub(super) struct Comparison<'a> {
-    device: &'a Open<'a>,
+    device: &'a NewBackend,
     data: Vec<(String, Array)>,
     dtype: DType,
 }
@@ -45,7 +43,7 @@ impl Comparison<'_> {
     pub(super) fn logits(&self, graph: &Graph, weights: &Weights) -> Result<Vec<f64>> {
         match self.dtype {
             DType::F64 => exactly(graph, weights, &self.data),
-            _ => on_device((self.device)()?, graph, weights, &self.data),
+            _ => on_device(self.device.open()?, graph, weights, &self.data),
         }
     }
 

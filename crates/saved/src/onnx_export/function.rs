@@ -60,11 +60,11 @@ impl Function {
     ///
     /// # Errors
     /// As [`SavedRun::open`].
-    pub(super) fn open(root: &Path, options: &OnnxOptions<'_>, new_backend: NewBackend<'_>) -> Result<Function> {
-        if options.embeds || is_embedder(root, options.adapters)? {
+    pub(super) fn open(root: &Path, options: &OnnxOptions, new_backend: &NewBackend) -> Result<Function> {
+        if options.embeds || is_embedder(root, &options.adapters)? {
             let how = EmbedOptions {
                 which: options.which,
-                adapters: options.adapters,
+                adapters: options.adapters.clone(),
                 precision: Some(Precision::F32),
                 ..EmbedOptions::default()
             };
@@ -77,7 +77,7 @@ impl Function {
                 notes,
             });
         }
-        let mut run = SavedRun::open(root, options.which, options.adapters, new_backend)?;
+        let mut run = SavedRun::open(root, options.which, options.adapters.clone(), new_backend)?;
         run.set_precision(Precision::F32);
         let is_of_integers = checkpoint::check_unquantized(run.source()).is_err();
         let note = "the file has the model's integers as floats; `lessen quantize FILE.onnx` writes one of integers";

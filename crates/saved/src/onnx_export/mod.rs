@@ -6,6 +6,7 @@ mod function;
 mod tests;
 
 use self::function::Function;
+use crate::export::make_parent;
 use crate::saved_run::AdapterOptions;
 use lessen_base::atomic::{ASIDE, unwritable};
 use lessen_base::{Error, Result};
@@ -22,12 +23,12 @@ use std::sync::Arc;
 pub use lessen_onnx::export::OPSETS;
 
 /// How a model is written to an ONNX file.
-#[derive(Clone, Copy, Debug)]
-pub struct OnnxOptions<'a> {
+#[derive(Clone, Debug)]
+pub struct OnnxOptions {
     /// Which of the models of a run.
     pub which: WhichModel,
     /// Where its own adapters belong, and which others are added to it.
-    pub adapters: AdapterOptions<'a>,
+    pub adapters: AdapterOptions,
     /// The version of ONNX's operators, one of [`OPSETS`].
     pub opset: i64,
     /// Whether the file embeds texts, as `lessen embed` does, also where the model has a head.
@@ -36,7 +37,7 @@ pub struct OnnxOptions<'a> {
     pub most_bytes: u64,
 }
 
-impl Default for OnnxOptions<'_> {
+impl Default for OnnxOptions {
     fn default() -> Self {
         OnnxOptions {
             which: WhichModel::Last,
@@ -75,12 +76,7 @@ const TOLERANCE: f64 = 1e-4;
 /// # Errors
 /// A folder without this model, or adapters that do not go with it; an operation that has no form in ONNX, by its name;
 /// outputs that differ; a file that cannot be written. The file that was there before, if any, stays then.
-pub fn export_onnx(
-    root: &Path,
-    out: &Path,
-    options: &OnnxOptions<'_>,
-    new_backend: NewBackend<'_>,
-) -> Result<OnnxFile> {
+pub fn export_onnx(root: &Path, out: &Path, options: &OnnxOptions, new_backend: &NewBackend) -> Result<OnnxFile> {
     if !OPSETS.contains(&options.opset) {
         return Err(Error::user(format!(
             "--opset {}: Lessen writes versions {} to {} of ONNX's operators",
@@ -94,9 +90,7 @@ pub fn export_onnx(
         return Err(Error::user(format!("{shown} is a folder; name a file to write")));
     };
     let function = Function::open(root, options, new_backend)?;
-    if let Some(parent) = out.parent() {
-        fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
-    }
+    make_parent(out)?;
     let aside = out.with_file_name(format!("{ASIDE}{}", name.to_string_lossy()));
     let io = |result: std::io::Result<()>| result.map_err(|error| unwritable(out, &error));
     if aside.exists() {
@@ -113,12 +107,7 @@ pub fn export_onnx(
 }
 
 /// Writes the file and checks it.
-fn write(
-    mut function: Function,
-    path: &Path,
-    options: &OnnxOptions<'_>,
-    new_backend: NewBackend<'_>,
-) -> Result<OnnxFile> {
+fn write(mut function: Function, path: &Path, options: &OnnxOptions, new_backend: &NewBackend) -> Result<OnnxFile> {
     let (samples, metadata) = (function.samples()?, function.metadata());
     export(
         &Export {
@@ -138,7 +127,7 @@ fn write(
     let (source, notes) = (function.source().to_path_buf(), function.notes().to_vec());
     // Its parameters make room for those of the file.
     drop(function);
-    let session = Session::new(model.clone(), new_backend()?)?;
+    let session = Session::new(model.clone(), new_backend.open()?)?;
     let difference = check::difference(&session, cases)?;
     if !difference.is_within(TOLERANCE) {
         return Err(Error::user(format!(

@@ -2,10 +2,8 @@
 
 use super::function::Function;
 use super::{OnnxOptions, write};
-use lessen_base::Result;
 use lessen_compile::Precision;
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
@@ -16,16 +14,17 @@ use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily};
 use lessen_nn::{AttentionConfig, Model, Position};
+use lessen_task::device::NewBackend;
 use lessen_train::Session;
 
-fn backend() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+fn backend() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// Writes a model with drawn parameters and returns the names of the file's inputs and outputs.
 fn exported(model: impl Into<Model>, opset: i64) -> (Vec<String>, Vec<String>) {
     let model = model.into();
-    let mut session = Session::for_inference(backend().unwrap(), model.parameters(), Precision::F32).unwrap();
+    let mut session = Session::for_inference(backend().open().unwrap(), model.parameters(), Precision::F32).unwrap();
     session.draw(|_| true, 3).unwrap();
     let (name, dir) = (format!("{:?}", model.architecture()), tempfile::tempdir().unwrap());
     let options = OnnxOptions {
@@ -33,7 +32,7 @@ fn exported(model: impl Into<Model>, opset: i64) -> (Vec<String>, Vec<String>) {
         ..OnnxOptions::default()
     };
     let function = Function::of_model(model, session);
-    let file = write(function, &dir.path().join("model.onnx"), &options, &backend);
+    let file = write(function, &dir.path().join("model.onnx"), &options, &backend());
     let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
     (file.inputs, file.outputs)
 }

@@ -5,13 +5,10 @@ use std::time::Instant;
 use lessen_base::Result;
 
 use super::Agreement;
-use crate::saved_run::{RandomBatches, SavedRun};
+use crate::saved_run::SavedRun;
 
 /// Examples of a batch on which the models are compared.
 pub(super) const BATCH: usize = 8;
-
-/// Batches that are timed, after one that is not.
-pub(super) const TIMED: usize = 5;
 
 /// Answers of two models on the same inputs.
 pub(super) struct Comparison {
@@ -27,7 +24,7 @@ impl Comparison {
     ///
     /// # Errors
     /// A model that cannot be read, a failure of the device.
-    pub(super) fn of(before: &SavedRun<'_>, after: &SavedRun<'_>) -> Result<Comparison> {
+    pub(super) fn of(before: &SavedRun, after: &SavedRun) -> Result<Comparison> {
         let (before, after) = (asked(before)?, asked(after)?);
         let rows = || {
             before
@@ -56,6 +53,18 @@ fn largest_of(row: &[f32]) -> Option<usize> {
     (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]))
 }
 
+/// The median time of a few runs, after one that was not timed.
+pub(super) fn median_milliseconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut times = [0.0; 5];
+    for time in &mut times {
+        let begun = Instant::now();
+        run()?;
+        *time = begun.elapsed().as_secs_f64() * 1e3;
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
 /// What a model answers on random inputs, and how long that takes.
 struct Asked {
     logits: Vec<f32>,
@@ -64,19 +73,12 @@ struct Asked {
     milliseconds: f64,
 }
 
-fn asked(run: &SavedRun<'_>) -> Result<Asked> {
-    let mut batches: RandomBatches<'_> = run.random_batches(BATCH, None)?;
+fn asked(run: &SavedRun) -> Result<Asked> {
+    let mut batches = run.random_batches(BATCH, None)?;
     let (logits, width) = batches.ask_for_logits()?;
-    let mut times = Vec::with_capacity(TIMED);
-    for _ in 0..TIMED {
-        let begun = Instant::now();
-        batches.ask()?;
-        times.push(begun.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
     Ok(Asked {
         logits,
         width: width.max(1),
-        milliseconds: times[TIMED / 2],
+        milliseconds: median_milliseconds(|| batches.ask())?,
     })
 }

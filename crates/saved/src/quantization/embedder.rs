@@ -1,18 +1,18 @@
 //! Models that embed texts, whose folders hold more than a model: how states become vectors.
 
 use std::path::Path;
-use std::time::Instant;
 
 use lessen_base::{Error, Result, SplitMix64, atomic::write_folder};
 use lessen_compile::Precision;
 use lessen_nn::checkpoint::{self, InputScales, Integers, ModelFolder};
 use lessen_nn::{Model, Quantization, Ranges};
 
-use super::comparison::{BATCH, Comparison, TIMED, largest_difference};
+use super::comparison::{BATCH, Comparison, largest_difference, median_milliseconds};
 use super::weights::Weights;
-use super::{Agreement, QuantizedFolder, check_something, make_parent, smaller_groups};
+use super::{Agreement, QuantizedFolder, check_something, smaller_groups};
 use crate::calibration::Method;
 use crate::embedding::{EmbedOptions, Embedder, copy_modules, copy_reading, transformer_of};
+use crate::export::make_parent;
 use crate::saved_run::{LENGTH, random_texts};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
@@ -28,7 +28,7 @@ pub(super) fn quantize_embedder(
     dir: &Path,
     (integers, calibration): (Integers, Option<(&Path, Method)>),
     out: &Path,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<QuantizedFolder> {
     if calibration.is_some() {
         return Err(Error::user(format!(
@@ -80,7 +80,7 @@ pub(super) fn quantize_embedder(
 }
 
 /// The vectors of random texts by both models.
-fn compared(source: (&Path, WhichModel), out: &Path, new_backend: NewBackend<'_>) -> Result<Comparison> {
+fn compared(source: (&Path, WhichModel), out: &Path, new_backend: &NewBackend) -> Result<Comparison> {
     let (before, slow) = embedded(source, Some(Precision::F32), new_backend)?;
     let (after, fast) = embedded((out, WhichModel::Last), None, new_backend)?;
     let cosines = before.iter().zip(&after).map(|(a, b)| {
@@ -98,23 +98,17 @@ fn compared(source: (&Path, WhichModel), out: &Path, new_backend: NewBackend<'_>
 fn embedded(
     (root, which): (&Path, WhichModel),
     precision: Option<Precision>,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<(Vec<Vec<f32>>, f64)> {
     let options = EmbedOptions {
         which,
         precision,
         ..EmbedOptions::default()
     };
-    let mut embedder = Embedder::open(root, &options, new_backend)?;
+    let embedder = Embedder::open(root, &options, new_backend)?;
     let length = embedder.max_length().min(LENGTH);
     let texts = random_texts(BATCH, length, embedder.vocab_size(), &mut SplitMix64::new(1));
     let rows = embedder.embed_encoded(&texts)?;
-    let mut times = Vec::with_capacity(TIMED);
-    for _ in 0..TIMED {
-        let begun = Instant::now();
-        embedder.embed_encoded(&texts)?;
-        times.push(begun.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok((rows, times[TIMED / 2]))
+    let milliseconds = median_milliseconds(|| embedder.embed_encoded(&texts).map(drop))?;
+    Ok((rows, milliseconds))
 }

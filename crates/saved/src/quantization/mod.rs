@@ -1,14 +1,14 @@
-//! A saved model as a Hugging Face folder whose weights are integers of 8 or of 4 bits.
+//! A saved model as a Hugging Face folder whose weights are integers of 8 or of 4 bits, and an ONNX file with integers.
 
 mod comparison;
 mod embedder;
+mod onnx;
 mod weights;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use lessen_base::atomic::{unwritable, write_folder};
+use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_nn::checkpoint::{InputScales, Integers};
@@ -19,12 +19,14 @@ use self::embedder::quantize_embedder;
 use self::weights::Weights;
 use crate::calibration::Method;
 use crate::embedding::is_embedder;
-use crate::export::must_be_empty;
+use crate::export::{make_parent, must_be_empty};
 use crate::saved_run::{AdapterOptions, SavedRun, model_dir};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::generation_config::GenerationConfig;
 use lessen_task::reader::Reader;
+
+pub use self::onnx::{OnnxCalibration, QuantizedOnnx, quantize_onnx};
 
 /// What became of a model.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,10 +81,10 @@ pub enum Agreement {
 pub fn quantize_folder(
     root: &Path,
     which: WhichModel,
-    adapters: AdapterOptions<'_>,
+    adapters: AdapterOptions,
     (integers, calibration): (Integers, Option<(&Path, Method)>),
     out: &Path,
-    new_backend: NewBackend<'_>,
+    new_backend: &NewBackend,
 ) -> Result<QuantizedFolder> {
     let dir = model_dir(root, which)?;
     let source = adapters.of(&dir)?;
@@ -93,7 +95,7 @@ pub fn quantize_folder(
             dir.display()
         )));
     }
-    if is_embedder(&dir, adapters)? {
+    if is_embedder(&dir, &adapters)? {
         return quantize_embedder((root, which), &dir, (integers, calibration), out, new_backend);
     }
     let mut model = Model::from_dir(source)?;
@@ -103,7 +105,7 @@ pub fn quantize_folder(
     model.set_quantization(None)?;
     let weights = weights_of(&model, integers, trained.as_ref(), &layers, &dir)?;
     check_ranges(&model, integers, trained.as_ref(), calibration.is_some(), &dir)?;
-    let open = |root: &Path, which, precision: Option<Precision>| -> Result<SavedRun<'_>> {
+    let open = |root: &Path, which, precision: Option<Precision>| -> Result<SavedRun> {
         let mut run = SavedRun::open(root, which, AdapterOptions::default(), new_backend)?;
         precision.into_iter().for_each(|precision| run.set_precision(precision));
         Ok(run)
@@ -184,14 +186,6 @@ fn weights_of(
     }
     check_something(&weights, integers, dir)?;
     Ok(weights)
-}
-
-/// Makes the folder that a new one is in.
-fn make_parent(out: &Path) -> Result<()> {
-    match out.parent() {
-        Some(parent) => fs::create_dir_all(parent).map_err(|error| unwritable(out, &error)),
-        None => Ok(()),
-    }
 }
 
 /// Checks that some weights become integers.

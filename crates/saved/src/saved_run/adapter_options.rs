@@ -8,29 +8,29 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 /// The adapters of a saved model.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct AdapterOptions<'a> {
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AdapterOptions {
     /// The folder of the model that its own adapters belong to, where it is another than they name.
-    pub base: Option<&'a Path>,
+    pub base: Option<PathBuf>,
     /// Folders of adapters that are added to the model, and to its own adapters, each with a weight.
-    pub added: &'a [WeightedAdapter],
+    pub added: Vec<WeightedAdapter>,
 }
 
-impl<'a> AdapterOptions<'a> {
+impl AdapterOptions {
     /// The folder of a model with these adapters.
     ///
     /// # Errors
     /// A base model that is in no folder, or beside a whole model; what is no folder of adapters, one that is given
     /// twice or is the model's own, and a weight that is no finite number.
-    pub fn of(self, dir: &'a Path) -> Result<ModelFolder<'a>> {
+    pub fn of<'a>(&'a self, dir: &'a Path) -> Result<ModelFolder<'a>> {
         let folder = ModelFolder::from(dir);
-        if let Some(base) = self.base {
+        if let Some(base) = &self.base {
             agreement::check_base(folder, base).map_err(|error| error.at(format!("--base {}", base.display())))?;
         }
         let place = |adapter: &WeightedAdapter| format!("--adapter {adapter}");
         let own = folder.has_adapters().then(|| real(dir));
         let mut known: Vec<(PathBuf, &WeightedAdapter)> = Vec::new();
-        for adapter in self.added {
+        for adapter in &self.added {
             adapter.check().map_err(|error| error.at(place(adapter)))?;
             let real = real(&adapter.dir);
             if own.as_ref() == Some(&real) {
@@ -51,14 +51,14 @@ impl<'a> AdapterOptions<'a> {
             }
             known.push((real, adapter));
         }
-        Ok(folder.with_base(self.base).with_adapters(self.added))
+        Ok(folder.with_base(self.base.as_deref()).with_adapters(&self.added))
     }
 
     /// Refuses added adapters with another head than that of the model of a run, whose settings are for its own.
     ///
     /// # Errors
     /// Those adapters, and the errors of [`AdapterOptions::of`].
-    pub(super) fn check_head(self, dir: &Path) -> Result<()> {
+    pub(super) fn check_head(&self, dir: &Path) -> Result<()> {
         if self.added.is_empty() {
             return Ok(());
         }

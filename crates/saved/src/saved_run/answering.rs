@@ -1,28 +1,32 @@
 //! Asking a model questions about texts.
 
-use super::SavedRun;
 use super::logits::Logits;
+use super::{SavedRun, at_once};
 use crate::cut_texts::CutTexts;
+use crate::locked::locked;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
-use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
+use lessen_data::{Answers, Asking, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
 use lessen_nn::Task;
 use lessen_task::goal::logits::not_finite;
-use std::sync::Arc;
+use lessen_task::SavedModel;
+use std::sync::{Arc, Mutex};
 
 /// A model that finds answers in texts, on a device.
-pub struct Answerer<'a> {
-    run: &'a SavedRun<'a>,
+pub struct Answerer {
+    saved: Arc<SavedModel>,
+    asking: Asking,
+    batch: usize,
     logits: Logits,
-    cut: CutTexts,
+    cut: Mutex<CutTexts>,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The model on a device, to be asked questions about texts.
     ///
     /// # Errors
     /// A model that finds no answers, and one that cannot be read.
-    pub fn answerer(&self) -> Result<Answerer<'_>> {
+    pub fn answerer(&self) -> Result<Answerer> {
         if self.saved.model.task() != Task::QuestionAnswering {
             return Err(Error::user(format!(
                 "{} finds no answers in texts; name a model for question answering",
@@ -30,8 +34,10 @@ impl SavedRun<'_> {
             )));
         }
         Ok(Answerer {
-            run: self,
-            logits: Logits::new(self.session()?),
+            saved: self.saved.clone(),
+            asking: self.config.asking(),
+            batch: self.config.train.batch,
+            logits: self.logits()?,
             cut: self.uncut_texts(),
         })
     }
@@ -48,15 +54,15 @@ impl SavedRun<'_> {
     }
 }
 
-impl Answerer<'_> {
+impl Answerer {
     /// How many questions are best asked at once.
     pub fn at_once(&self) -> usize {
-        self.run.config.train.batch.saturating_mul(16).min(4096)
+        at_once(self.batch)
     }
 
     /// How many of the questions were cut, which may take half of the `data.max_length` tokens of a window.
     pub fn cut_texts(&self) -> CutTexts {
-        self.cut
+        *locked(&self.cut)
     }
 
     /// Answers questions, in balanced batches of at most `train.batch` windows; the answers in order. Of a question for
@@ -64,20 +70,19 @@ impl Answerer<'_> {
     ///
     /// # Errors
     /// A text that cannot be encoded, and windows without room for one.
-    pub fn ask(&mut self, questions: Arc<Questions>) -> Result<Vec<Result<FoundAnswer>>> {
+    pub fn ask(&self, questions: Arc<Questions>) -> Result<Vec<Result<FoundAnswer>>> {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        let (config, saved) = (&self.run.config, &self.run.saved);
-        let batching = Batching::Examples(config.train.batch);
-        let tokenizer = saved.reader.tokenizer()?;
-        let source = QuestionBatches::new(questions, tokenizer, config.asking(), batching, Order::InOrder)?
+        let batching = Batching::Examples(self.batch);
+        let tokenizer = self.saved.reader.tokenizer()?;
+        let source = QuestionBatches::new(questions, tokenizer, self.asking, batching, Order::InOrder)?
             .with_balanced_evaluations();
-        source.cut_texts().into_iter().for_each(|counts| self.cut.add(counts));
+        locked(&self.cut).add(source.cut_texts());
         let mut answers = Answers::new(&source);
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            answers.add(index, &self.logits.of(&saved.model, &batch)?);
+            answers.add(index, &self.logits.of(&batch)?);
         }
         let found = answers.found().zip(answers.not_finite());
         Ok(found

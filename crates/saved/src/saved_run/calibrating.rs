@@ -15,7 +15,7 @@ use std::path::Path;
 /// The last code of either sign of 8 bits.
 const LAST: f32 = 127.0;
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The scales of the inputs of all layers that follow from data: a file as a whole, or the split `dev` of a folder;
     /// and the remarks on the data, a sentence each.
     ///
@@ -25,7 +25,7 @@ impl SavedRun<'_> {
         let settings = self.settings_for(Some(data))?;
         let config = Config::of(settings, self.config.phase.as_deref())?;
         let config = config.for_evaluation().for_whole_data();
-        let task = CheckedTask::assemble(config, Some(self.saved.clone()))?;
+        let task = self.assembled(config)?;
         let source = task.evaluation(DEV)?;
         let mut session = self.session()?;
         let found = calibrate(&mut session, &self.saved.model, source.as_ref(), method, EXAMPLES)

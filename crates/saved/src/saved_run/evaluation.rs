@@ -9,6 +9,7 @@ use lessen_task::formats;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
+use lessen_task::evaluation::{Functions, Scores, evaluate};
 use lessen_task::wording::{counted, name_of};
 use lessen_task::{CheckedTask, class_names};
 use std::path::Path;
@@ -31,7 +32,7 @@ pub struct Evaluation {
     pub remarks: Vec<String>,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// Evaluates on a split of the run's data, or of other data: `dev` where none is named. A file is evaluated as a
     /// whole, and so are the training examples of a folder without a split `dev`. Where data numbers the same classes
     /// otherwise, the model's classes are numbered like them.
@@ -144,7 +145,7 @@ impl SavedRun<'_> {
             (Some(_), _) | (None, None) => DEV,
             (None, Some(split)) => split,
         };
-        let task = CheckedTask::assemble(config, Some(self.saved.clone()))?;
+        let task = self.assembled(config)?;
         let unnamed = class_names::unnamed(task.model(), task.goal().class_names());
         let (task, places) = task.numbered_by_data()?;
         let source = task.evaluation(named)?;

@@ -2,11 +2,11 @@
 
 use super::SavedRun;
 use crate::chat::ChatTemplate;
-use crate::continuation::{self, Continuation};
+use crate::continuation::{Continuation, TextGenerator, encoded, kept_tokens};
 use lessen_base::{Error, Result};
 use lessen_train::{Generator, Sampling};
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// Continues prompts; returns the continuations. `show` gets the number of a text and each new piece of it.
     ///
     /// # Errors
@@ -17,18 +17,30 @@ impl SavedRun<'_> {
         how: &Continuation,
         show: &mut dyn FnMut(usize, &str) -> Result<()>,
     ) -> Result<Vec<String>> {
-        let goal = self.goal();
-        if let Some(reason) = goal.no_continuation() {
-            return Err(Error::user(format!("{} {reason}", self.source().display())));
+        self.check_continues()?;
+        let prompts = encoded(&self.saved, prompts, how)?;
+        let new = how.sampling.tokens.min(self.goal().most_new_tokens());
+        let generator = self.text_generator(kept_tokens(&prompts, new))?;
+        generator.continued(&prompts, how, show)
+    }
+
+    /// The language model on a device, to continue many prompts one after another; it keeps `most` tokens of each text,
+    /// and a longer one is continued from its last half alone.
+    ///
+    /// # Errors
+    /// A model that continues no texts, and one that cannot be read.
+    pub fn text_generator(&self, most: usize) -> Result<TextGenerator> {
+        self.check_continues()?;
+        let (saved, generator) = (self.saved.clone(), self.generator(most)?);
+        Ok(TextGenerator::new(saved, generator, self.goal().most_new_tokens()))
+    }
+
+    /// Refuses a model that continues no texts.
+    pub(super) fn check_continues(&self) -> Result<()> {
+        match self.goal().no_continuation() {
+            Some(reason) => Err(Error::user(format!("{} {reason}", self.source().display()))),
+            None => Ok(()),
         }
-        let how = Continuation {
-            sampling: Sampling {
-                tokens: how.sampling.tokens.min(goal.most_new_tokens()),
-                ..how.sampling.clone()
-            },
-            ..how.clone()
-        };
-        continuation::generate(&self.saved, |most| self.generator(most), prompts, &how, show)
     }
 
     /// The chat templates of the model, or of the model that its adapters belong to.
@@ -123,14 +135,12 @@ impl SavedRun<'_> {
     /// A generator that keeps the keys and values of `most` tokens.
     pub(super) fn generator(&self, most: usize) -> Result<Generator> {
         let mut generator = Generator::new(self.session()?, &self.saved.model, most)?;
-        if let Some(ends) = self
-            .saved
-            .generation
-            .as_ref()
-            .and_then(|generation| generation.ends.clone())
-        {
-            generator.end_at(ends);
-        }
+        self.ends().into_iter().for_each(|ends| generator.end_at(ends));
         Ok(generator)
+    }
+
+    /// The tokens that end texts, where the model's own `generation_config.json` names them.
+    pub(super) fn ends(&self) -> Option<Vec<i32>> {
+        self.saved.generation.as_ref()?.ends.clone()
     }
 }

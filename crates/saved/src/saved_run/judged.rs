@@ -8,6 +8,7 @@ use lessen_task::CheckedTask;
 use lessen_task::goal::SharedGoal;
 use lessen_task::goal::logits::check_finite;
 use lessen_task::shared_data::SharedData;
+use lessen_task::{CheckedTask, SavedModel};
 
 /// What is right for an example.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,7 @@ pub struct Judged {
     pub known: Known,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The answers to all examples of a split of the run's own data, in their order, with the task that they are of, on
     /// data that it shares with others.
     ///
@@ -39,13 +40,13 @@ impl SavedRun<'_> {
     /// Data that is missing, damaged or does not fit the model; numbers that are NaN or infinite.
     pub fn judge(&self, split: &str, shared: &SharedData) -> Result<(Vec<Judged>, CheckedTask)> {
         let config = self.config.clone().for_evaluation();
-        let task = CheckedTask::assemble_on(config, Some(self.saved.clone()), shared)?;
+        let task = CheckedTask::assemble_on(config, Some(SavedModel::clone(&self.saved)), shared)?;
         let (source, goal) = (task.evaluation(split)?, self.goal());
-        let mut logits = Logits::new(self.session()?);
+        let logits = Logits::new(self.session()?, task.model());
         let mut all = Vec::new();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            let numbers = logits.of(task.model(), &batch)?;
+            let numbers = logits.of(&batch)?;
             let places = source.examples_of(index);
             let rows = batch
                 .fields

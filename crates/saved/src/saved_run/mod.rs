@@ -17,6 +17,7 @@ mod sequences;
 mod tagging;
 mod timing;
 
+use self::logits::Logits;
 use crate::cut_texts::CutTexts;
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
@@ -28,37 +29,40 @@ use lessen_task::folder::{Folder, WhichModel};
 use lessen_task::goal::SharedGoal;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::phases::Recipe;
+use lessen_task::{CheckedTask, SavedModel, first_weights};
 use lessen_task::wording::tell;
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Arc, Mutex, Once};
 
 pub use self::adapter_options::AdapterOptions;
 pub use self::answering::Answerer;
-pub use self::batched::{BatchedPredictor, ROOM, RawAnswer};
+pub use self::batched::{BatchedPredictor, RawAnswer};
 pub use self::evaluation::Evaluation;
-pub use self::images::ImagePredictor;
+pub use self::images::{ImageInput, ImagePredictor};
 pub(crate) use self::precision::Chosen;
 pub use self::prediction::{Answer, Predictor, split_pair};
-pub use self::rows::RowPredictor;
+pub use self::rows::{Cell, RowPredictor};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
 pub use self::timing::{LENGTH, RandomBatches, random_texts};
 pub use lessen_task::goal::Prediction;
 
 /// A saved model with its settings: the settings of its training, or for a Hugging Face folder the settings that follow
-/// from the model.
-pub struct SavedRun<'a> {
+/// from the model. What asks the model owns all that it needs, and may outlive it.
+pub struct SavedRun {
     config: Config,
-    saved: SavedModel,
+    saved: Arc<SavedModel>,
     is_plain: bool,
     /// The precision of inference; none means the precision of training.
     precision: Option<Chosen>,
-    new_backend: NewBackend<'a>,
+    new_backend: NewBackend,
+    /// The predictor of [`SavedRun::predict`], once it was asked for.
+    predictor: Mutex<Option<Arc<Predictor>>>,
     /// Whether it was told what nothing reads of its weights.
     told: Once,
 }
 
-impl<'a> SavedRun<'a> {
+impl SavedRun {
     /// Opens a run or a Hugging Face folder. `which` names one of the models of a run; the last model of a run that has
     /// not ended is that of its newest checkpoint. `adapters` says where its own adapters belong, and which others are
     /// added to it.
@@ -69,9 +73,9 @@ impl<'a> SavedRun<'a> {
     pub fn open(
         root: &Path,
         which: WhichModel,
-        adapters: AdapterOptions<'_>,
-        new_backend: NewBackend<'a>,
-    ) -> Result<SavedRun<'a>> {
+        adapters: AdapterOptions,
+        new_backend: &NewBackend,
+    ) -> Result<SavedRun> {
         let is_plain = plain::is_plain(root);
         let (config, dir) = if is_plain {
             plain::check_only(root, which)?;
@@ -85,13 +89,14 @@ impl<'a> SavedRun<'a> {
                 dir,
             )
         };
-        let saved = SavedModel::read(&config, adapters.of(&dir)?)?;
+        let saved = Arc::new(SavedModel::read(&config, adapters.of(&dir)?)?);
         Ok(SavedRun {
             config,
             saved,
             is_plain,
             precision: Chosen::of_folder(&dir),
-            new_backend,
+            new_backend: new_backend.clone(),
+            predictor: Mutex::default(),
             told: Once::new(),
         })
     }
@@ -100,6 +105,7 @@ impl<'a> SavedRun<'a> {
     /// the precision of training, and parameters are `f32`, or both are what the model was quantized for.
     pub fn set_precision(&mut self, precision: Precision) {
         self.precision = Some(Chosen::Asked(precision));
+        self.predictor = Mutex::default();
     }
 
     /// Takes the model of another folder in place of its own, which was made from it: all other settings stay.
@@ -107,11 +113,13 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A folder without a model.
     pub fn take_model(&mut self, folder: &Path) -> Result<()> {
-        self.saved.model = Model::from_dir(folder)?;
-        self.saved.dir = folder.to_path_buf();
-        self.saved.base = None;
-        self.saved.added = Vec::new();
+        let saved = Arc::make_mut(&mut self.saved);
+        saved.model = Model::from_dir(folder)?;
+        saved.dir = folder.to_path_buf();
+        saved.base = None;
+        saved.added = Vec::new();
         self.precision = Chosen::of_folder(folder);
+        self.predictor = Mutex::default();
         Ok(())
     }
 
@@ -120,7 +128,7 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A device that cannot be opened.
     pub fn widens_bf16(&self) -> Result<bool> {
-        Ok(self.precision() == Some(Precision::Bf16) && (self.new_backend)()?.widens_bf16())
+        Ok(self.precision() == Some(Precision::Bf16) && self.new_backend.open()?.widens_bf16())
     }
 
     /// Whether products take integers.
@@ -151,6 +159,7 @@ impl<'a> SavedRun<'a> {
             settings.set_flag(assignment)?;
         }
         self.config = Config::of(settings, self.config.phase.as_deref())?;
+        self.predictor = Mutex::default();
         self.saved.check(&self.config)
     }
 
@@ -165,11 +174,21 @@ impl<'a> SavedRun<'a> {
     }
 
     /// Counts of cut texts before any is asked about.
-    fn uncut_texts(&self) -> CutTexts {
-        CutTexts {
+    fn uncut_texts(&self) -> Mutex<CutTexts> {
+        Mutex::new(CutTexts {
             length: self.config.data.max_length,
             ..CutTexts::default()
-        }
+        })
+    }
+
+    /// The model on a device, to be asked for logits.
+    fn logits(&self) -> Result<Logits> {
+        Ok(Logits::new(self.session()?, &self.saved.model))
+    }
+
+    /// The model's task on the data of these settings.
+    pub(crate) fn assembled(&self, config: Config) -> Result<CheckedTask> {
+        CheckedTask::assemble(config, Some(SavedModel::clone(&self.saved)))
     }
 
     /// A device with the model's parameters.
@@ -193,7 +212,7 @@ impl<'a> SavedRun<'a> {
                 own.bits
             )));
         }
-        let backend = (self.new_backend)()?;
+        let backend = self.new_backend.open()?;
         let mut session = match self.precision {
             Some(precision) => precision.session(backend, parameters.clone(), self.saved.folder())?,
             None => {
@@ -233,6 +252,11 @@ impl<'a> SavedRun<'a> {
             .format()
             .goal_of(&self.saved.model, &self.config)
     }
+}
+
+/// How many examples are best asked about at once, in batches of this size.
+fn at_once(batch: usize) -> usize {
+    batch.saturating_mul(16).min(4096)
 }
 
 /// The folder of a model: of a run, or a Hugging Face folder itself.

@@ -85,6 +85,7 @@ mod tests {
     use lessen_nn::Model;
     use lessen_nn::checkpoint::Integers;
     use lessen_task::first_weights;
+    use lessen_task::device::NewBackend;
     use lessen_task::folder::WhichModel;
 
     /// The parameters of the folder of a model that embeds, in a session of a precision.
@@ -107,9 +108,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("small");
         let how = (Integers::Eight, None);
-        let found = quantize_folder(&source, WhichModel::Last, AdapterOptions::default(), how, &out, &|| {
-            Ok(Box::new(CpuBackend::new(1)?) as Box<dyn Backend>)
-        });
+        let device = NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)));
+        let found = quantize_folder(&source, WhichModel::Last, AdapterOptions::default(), how, &out, &device);
         let found = found.unwrap();
         assert!(!found.left.is_empty() && !found.quantized.is_empty());
         let floats = weights(&source, Chosen::Asked(Precision::F32));

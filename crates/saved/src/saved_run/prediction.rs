@@ -1,8 +1,9 @@
 //! Asking a classifier, or a model that adds, about texts: one, or as many as there are.
 
-use super::SavedRun;
 use super::logits::Logits;
+use super::{SavedRun, at_once};
 use crate::cut_texts::CutTexts;
+use crate::locked::locked;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
@@ -16,10 +17,12 @@ use lessen_task::goal::{Goal, Prediction, SharedGoal};
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::keys::DataFormat;
 use lessen_task::recipe::value::SettingValue;
+use lessen_task::SavedModel;
+use lessen_task::agreement::check_model;
 use lessen_train::Generator;
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The least room for texts in a batch.
 const LEAST_ROOM: usize = 16;
@@ -34,11 +37,11 @@ pub struct Answer {
 }
 
 /// A saved model that is ready to be asked, on a device.
-pub struct Predictor<'a> {
-    run: &'a SavedRun<'a>,
+pub struct Predictor {
     goal: SharedGoal,
+    batch: usize,
     answerer: TextAnswerer,
-    cut: CutTexts,
+    cut: Mutex<CutTexts>,
 }
 
 /// How texts are answered.
@@ -46,33 +49,39 @@ enum TextAnswerer {
     /// By the logits of a classifier or a regression.
     Classifier(Box<Classifier>),
     /// By the text that a language model generates.
-    Generator(Box<Generator>),
+    Generator(Box<Mutex<Generator>>),
 }
 
 /// A classifier or a regression on a device.
 struct Classifier {
+    saved: Arc<SavedModel>,
+    length: usize,
     logits: Logits,
     labels: LabelKind,
     /// Tokens without content: the special tokens around every text, and the unknown token.
     blank: HashSet<i32>,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The model on a device, to be asked about texts.
     ///
     /// # Errors
     /// A model that only continues texts, and one that cannot be read.
-    pub fn predictor(&self) -> Result<Predictor<'_>> {
+    pub fn predictor(&self) -> Result<Predictor> {
         let goal = self.goal();
-        if let Some(length) = goal.answer_length() {
-            let answerer = TextAnswerer::Generator(Box::new(self.generator(length)?));
-            return Ok(Predictor {
-                run: self,
-                goal,
-                answerer,
-                cut: self.uncut_texts(),
-            });
-        }
+        let answerer = match goal.answer_length() {
+            Some(length) => TextAnswerer::Generator(Box::new(Mutex::new(self.generator(length)?))),
+            None => TextAnswerer::Classifier(Box::new(self.classifier(goal.as_ref())?)),
+        };
+        Ok(Predictor {
+            goal,
+            batch: self.config.train.batch,
+            answerer,
+            cut: self.uncut_texts(),
+        })
+    }
+
+    fn classifier(&self, goal: &dyn Goal) -> Result<Classifier> {
         let Some(labels) = goal.label_kind() else {
             let shown = self.source().display();
             return Err(Error::user(format!("{shown} {}", goal.no_prediction())));
@@ -80,16 +89,12 @@ impl SavedRun<'_> {
         let tokenizer = self.saved.reader.tokenizer()?;
         let (around, _) = tokenizer.encode_pair("", Some(""), usize::MAX)?;
         let beside = [tokenizer.pad_id()].into_iter().chain(tokenizer.unknown_id());
-        let classifier = Classifier {
-            logits: Logits::new(self.session()?),
+        Ok(Classifier {
+            saved: self.saved.clone(),
+            length: self.config.data.max_length,
+            logits: self.logits()?,
             labels,
             blank: around.into_iter().chain(beside).collect(),
-        };
-        Ok(Predictor {
-            run: self,
-            goal,
-            answerer: TextAnswerer::Classifier(Box::new(classifier)),
-            cut: self.uncut_texts(),
         })
     }
 
@@ -142,15 +147,19 @@ impl SavedRun<'_> {
             .collect())
     }
 
-    /// The prediction for a text. A pair of texts is written with a tab between them. The model is loaded for it alone;
-    /// [`SavedRun::predictor`] is for several texts.
+    /// The prediction for a text. A pair of texts is written with a tab between them. The model stays loaded for the
+    /// next one; [`SavedRun::predictor`] is for several texts at once.
     ///
     /// # Errors
     /// A model that only continues texts, a text that cannot be encoded, an answer that is NaN or infinite.
     pub fn predict(&self, text: &str) -> Result<Prediction> {
-        let answers = self
-            .predictor()?
-            .ask(&[split_pair(text, self.has_pairs() == Some(true))])?;
+        let mut kept = locked(&self.predictor);
+        let predictor = match &*kept {
+            Some(predictor) => predictor.clone(),
+            None => kept.insert(Arc::new(self.predictor()?)).clone(),
+        };
+        drop(kept);
+        let answers = predictor.ask(&[split_pair(text, self.has_pairs() == Some(true))])?;
         let answer = answers.into_iter().next();
         let answer = answer.ok_or_else(|| Error::internal("a text without an answer"))?;
         answer.map(|answer| answer.prediction)
@@ -165,15 +174,15 @@ pub fn split_pair(line: &str, has_pairs: bool) -> TextPair {
     }
 }
 
-impl Predictor<'_> {
+impl Predictor {
     /// Number of texts that are best asked about at once.
     pub fn at_once(&self) -> usize {
-        self.run.config.train.batch.saturating_mul(16).min(4096)
+        at_once(self.batch)
     }
 
     /// How many of the texts that were asked about were cut after `data.max_length` tokens.
     pub fn cut_texts(&self) -> CutTexts {
-        self.cut
+        *locked(&self.cut)
     }
 
     /// Asks about texts, in balanced batches of at most `train.batch`, or of 16 where this is less; the answers in
@@ -181,17 +190,18 @@ impl Predictor<'_> {
     ///
     /// # Errors
     /// A text that cannot be encoded, or is no sum where the model adds.
-    pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Result<Answer>>> {
+    pub fn ask(&self, texts: &[TextPair]) -> Result<Vec<Result<Answer>>> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
         let goal = self.goal.as_ref();
-        match &mut self.answerer {
-            TextAnswerer::Classifier(classifier) => classifier.ask(self.run, goal, texts, &mut self.cut),
+        match &self.answerer {
+            TextAnswerer::Classifier(classifier) => classifier.ask((goal, self.batch), texts, &self.cut),
             TextAnswerer::Generator(generator) => {
+                let mut generator = locked(generator);
                 let answers = texts.iter().map(|(text, _)| {
                     Ok(Ok(Answer {
-                        prediction: goal.answer(generator, text)?,
+                        prediction: goal.answer(&mut generator, text)?,
                         is_blank: false,
                     }))
                 });
@@ -203,25 +213,23 @@ impl Predictor<'_> {
 
 impl Classifier {
     fn ask(
-        &mut self,
-        run: &SavedRun<'_>,
-        goal: &dyn Goal,
+        &self,
+        (goal, most): (&dyn Goal, usize),
         texts: &[TextPair],
-        cut: &mut CutTexts,
+        cut: &Mutex<CutTexts>,
     ) -> Result<Vec<Result<Answer>>> {
-        let (length, most) = (run.config.data.max_length, run.config.train.batch);
         // Products of at least so many rows are computed alike, so that the answer about a text is the same to the bit
         // beside any others, here and where texts of many askers are joined.
         let size = most.max(LEAST_ROOM);
         let examples = Examples::unlabelled(texts.to_vec(), &self.labels);
-        let encoded = EncodedExamples::new(&examples, run.saved.reader.tokenizer()?, length, None)?;
+        let encoded = EncodedExamples::new(&examples, self.saved.reader.tokenizer()?, self.length, None)?;
         let batches = ExampleBatches::of(Arc::new(encoded), Batching::Examples(size), Order::InOrder)?
             .with_balanced_evaluations();
-        batches.cut_texts().into_iter().for_each(|counts| cut.add(counts));
+        locked(cut).add(batches.cut_texts());
         let mut answers: Vec<Option<Result<Answer>>> = vec![None; examples.len()];
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
-            let logits = self.logits.of(&run.saved.model, &batch)?;
+            let logits = self.logits.of(&batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for ((row, text), logits) in batches
                 .examples_of(index)

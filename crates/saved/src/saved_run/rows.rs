@@ -1,22 +1,33 @@
 //! Asking a model of tables about rows.
 
-use super::SavedRun;
 use super::logits::Logits;
 use super::prediction::predicted;
-use lessen_base::Result;
-use lessen_data::table::TableSchema;
-use lessen_data::{Batch, Field};
+use super::{SavedRun, at_once};
+use lessen_base::{Error, Result};
+use lessen_data::table::{TableColumn, TableSchema};
 use lessen_task::goal::{Prediction, SharedGoal};
+use std::borrow::Cow;
+
+/// A cell of a row in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A number.
+    Number(f64),
+    /// A text, as a file has it.
+    Text(String),
+    /// No value.
+    Missing,
+}
 
 /// A saved model of tables that is ready to be asked, on a device.
-pub struct RowPredictor<'a> {
-    run: &'a SavedRun<'a>,
-    schema: &'a TableSchema,
+pub struct RowPredictor {
+    schema: TableSchema,
+    batch: usize,
     logits: Logits,
     goal: SharedGoal,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// Whether the model reads rows of tables.
     pub fn reads_tables(&self) -> bool {
         self.saved.reader.table().is_ok()
@@ -26,25 +37,67 @@ impl SavedRun<'_> {
     ///
     /// # Errors
     /// A model of texts or images, and one that cannot be read.
-    pub fn row_predictor(&self) -> Result<RowPredictor<'_>> {
+    pub fn row_predictor(&self) -> Result<RowPredictor> {
         Ok(RowPredictor {
-            run: self,
-            schema: self.saved.reader.table()?,
-            logits: Logits::new(self.session()?),
+            schema: self.saved.reader.table()?.clone(),
+            batch: self.config.train.batch,
+            logits: self.logits()?,
             goal: self.goal(),
         })
     }
 }
 
-impl RowPredictor<'_> {
+impl Cell {
+    /// The cell as a file has it.
+    fn text(&self) -> Option<String> {
+        match self {
+            Cell::Number(number) => Some(number.to_string()),
+            Cell::Text(text) => Some(text.clone()),
+            Cell::Missing => None,
+        }
+    }
+}
+
+impl RowPredictor {
     /// The columns that the model reads.
     pub fn schema(&self) -> &TableSchema {
-        self.schema
+        &self.schema
     }
 
     /// Number of rows that are best asked about at once.
     pub fn at_once(&self) -> usize {
-        self.run.config.train.batch.saturating_mul(16).min(4096)
+        at_once(self.batch)
+    }
+
+    /// Asks about rows in memory, each with a cell for each of the columns `names`, as [`RowPredictor::ask`] does.
+    ///
+    /// # Errors
+    /// A column of the model that has no cells, and a row with another number of cells than there are names.
+    pub fn ask_cells(&self, names: &[&str], rows: &[Vec<Cell>]) -> Result<Vec<Result<Prediction>>> {
+        let place = |column: &TableColumn| {
+            let place = names.iter().position(|name| *name == column.name);
+            place.ok_or_else(|| {
+                let name = &column.name;
+                Error::user(format!(
+                    "the rows have no column {name:?}, which the model reads; add it"
+                ))
+            })
+        };
+        let places: Vec<usize> = self.schema.columns.iter().map(place).collect::<Result<_>>()?;
+        if let Some((row, number)) = rows.iter().zip(1..).find(|(row, _)| row.len() != names.len()) {
+            let (cells, columns) = (row.len(), names.len());
+            return Err(Error::user(format!(
+                "row {number} has {cells} cells, and there are {columns} columns; give a cell for each"
+            )));
+        }
+        let encoded = rows.iter().map(|row| {
+            let texts: Vec<Option<String>> = places.iter().map(|place| row[*place].text()).collect();
+            let cells: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
+            let mut values = Vec::with_capacity(self.schema.width());
+            self.schema.encode(&cells, &mut values);
+            values
+        });
+        self.ask(&encoded.collect::<Vec<_>>())
     }
 
     /// Asks about rows, each the elements that the schema makes of it, in batches of `train.batch`; the answers in
@@ -52,21 +105,13 @@ impl RowPredictor<'_> {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn ask(&mut self, rows: &[Vec<f32>]) -> Result<Vec<Result<Prediction>>> {
-        let (size, width) = (self.run.config.train.batch.max(1), self.schema.width());
+    pub fn ask(&self, rows: &[Vec<f32>]) -> Result<Vec<Result<Prediction>>> {
+        let (size, width) = (self.batch.max(1), self.schema.width());
         let mut all = Vec::with_capacity(rows.len());
         for rows in rows.chunks(size) {
-            let mut numbers: Vec<f32> = rows.concat();
-            // All batches have the same layout, so that one program is compiled.
-            numbers.resize(size * width, 0.0);
-            let batch = Batch {
-                fields: vec![("images".to_string(), Field::f32([size, 1, width, 1], numbers))],
-                examples: rows.len(),
-                tokens: rows.len(),
-            };
-            let logits = self.logits.of(&self.run.saved.model, &batch)?;
-            let answers = logits.chunks_exact((logits.len() / size).max(1)).take(rows.len());
-            all.extend(answers.map(|logits| predicted(self.goal.as_ref(), logits)));
+            let numbers = rows.iter().map(|row| Ok(Cow::Borrowed(&row[..])));
+            let logits = self.logits.of_arrays(size, [1, width, 1], numbers)?;
+            all.extend(logits.iter().map(|logits| predicted(self.goal.as_ref(), logits)));
         }
         Ok(all)
     }

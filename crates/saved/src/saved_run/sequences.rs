@@ -8,16 +8,14 @@ use lessen_train::Sequences;
 /// Most tokens of a text where nothing else is said.
 const CONTEXT: usize = 2048;
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The language model on a device, for at most `most` texts at once of at most `context` tokens; without a number,
     /// as many as the positions that it was made or trained for, but 2048 at most.
     ///
     /// # Errors
     /// A model that continues no texts, one that cannot be read, and more tokens than these positions.
     pub fn sequences(&self, context: Option<usize>, most: usize) -> Result<Sequences> {
-        if let Some(reason) = self.goal().no_continuation() {
-            return Err(Error::user(format!("{} {reason}", self.source().display())));
-        }
+        self.check_continues()?;
         let positions = self.positions();
         if let (Some(context), Some(positions)) = (context, positions)
             && context > positions
@@ -29,10 +27,7 @@ impl SavedRun<'_> {
         }
         let own = positions.unwrap_or(CONTEXT).min(CONTEXT);
         let mut sequences = Sequences::new(self.session()?, &self.saved.model, context.unwrap_or(own), most)?;
-        let ends = self.saved.generation.as_ref().and_then(|own| own.ends.clone());
-        if let Some(ends) = ends {
-            sequences.end_at(ends);
-        }
+        self.ends().into_iter().for_each(|ends| sequences.end_at(ends));
         Ok(sequences)
     }
 

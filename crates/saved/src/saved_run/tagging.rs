@@ -1,11 +1,13 @@
 //! Asking a model about the words of sentences.
 
-use super::SavedRun;
 use super::logits::Logits;
+use super::{SavedRun, at_once};
 use lessen_base::{Error, Result};
 use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
 use lessen_nn::Task;
 use lessen_task::goal::logits::{check_finite, largest, softmax};
+use lessen_task::SavedModel;
+use std::sync::Arc;
 
 /// The tags of a sentence.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,17 +37,19 @@ pub struct TaggedSpan {
 }
 
 /// A model that tells classes of words apart, on a device.
-pub struct Tagger<'a> {
-    run: &'a SavedRun<'a>,
+pub struct Tagger {
+    saved: Arc<SavedModel>,
+    length: usize,
+    batch: usize,
     logits: Logits,
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The model on a device, to be asked about words.
     ///
     /// # Errors
     /// A model that does not tell classes of words apart, and one that cannot be read.
-    pub fn tagger(&self) -> Result<Tagger<'_>> {
+    pub fn tagger(&self) -> Result<Tagger> {
         if !matches!(self.saved.model.task(), Task::TokenClassification { .. }) {
             return Err(Error::user(format!(
                 "{} does not tell classes of words apart; name a model for token classification",
@@ -53,16 +57,18 @@ impl SavedRun<'_> {
             )));
         }
         Ok(Tagger {
-            run: self,
-            logits: Logits::new(self.session()?),
+            saved: self.saved.clone(),
+            length: self.config.data.max_length,
+            batch: self.config.train.batch,
+            logits: self.logits()?,
         })
     }
 }
 
-impl Tagger<'_> {
+impl Tagger {
     /// How many sentences are best asked about at once.
     pub fn at_once(&self) -> usize {
-        self.run.config.train.batch.saturating_mul(16).min(4096)
+        at_once(self.batch)
     }
 
     /// Tags sentences of words, in balanced batches of at most `train.batch`; the tags in order. Sentences beyond
@@ -71,18 +77,17 @@ impl Tagger<'_> {
     ///
     /// # Errors
     /// A text that cannot be encoded.
-    pub fn tag(&mut self, sentences: &[Vec<String>]) -> Result<Vec<Result<Tags>>> {
+    pub fn tag(&self, sentences: &[Vec<String>]) -> Result<Vec<Result<Tags>>> {
         if sentences.is_empty() {
             return Ok(Vec::new());
         }
-        let (config, saved) = (&self.run.config, &self.run.saved);
-        let (length, most) = (config.data.max_length, config.train.batch);
-        let source = TaggedBatches::in_parts(sentences, saved.reader.tokenizer()?, length, most)?;
+        let tokenizer = self.saved.reader.tokenizer()?;
+        let source = TaggedBatches::in_parts(sentences, tokenizer, self.length, self.batch)?;
         let untagged = sentences.iter().map(|words| Ok(vec![None; words.len()]));
         let mut found: Vec<Result<Vec<Option<WordTag>>>> = untagged.collect();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            let logits = self.logits.of(&saved.model, &batch)?;
+            let logits = self.logits.of(&batch)?;
             let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
             let (numbers, segments) = (ints("labels"), ints("segments"));
             let sentence_of = source.sentences_of(index);
@@ -104,7 +109,7 @@ impl Tagger<'_> {
                 }
             }
         }
-        let names = self.run.labels();
+        let names = self.saved.model.labels();
         Ok(found.into_iter().map(|words| Ok(tags(words?, names))).collect())
     }
 }

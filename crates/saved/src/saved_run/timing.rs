@@ -9,8 +9,7 @@ use lessen_data::{Batch, EncodedText, Field, packed_batch};
 const BATCHES: usize = 4;
 
 /// A saved model with random batches of one size.
-pub struct RandomBatches<'a> {
-    run: &'a SavedRun<'a>,
+pub struct RandomBatches {
     logits: Logits,
     batches: Vec<Batch>,
     next: usize,
@@ -26,13 +25,13 @@ pub fn random_texts(count: usize, length: usize, vocab: usize, random: &mut Spli
     (0..count).map(text).collect()
 }
 
-impl SavedRun<'_> {
+impl SavedRun {
     /// The model on a device, to be asked about batches of `size` random images, or texts of `length` tokens; without a
     /// length, of as many as the model reads, but 128 at most.
     ///
     /// # Errors
     /// More tokens than the model has positions; a model that cannot be read.
-    pub fn random_batches(&self, size: usize, length: Option<usize>) -> Result<RandomBatches<'_>> {
+    pub fn random_batches(&self, size: usize, length: Option<usize>) -> Result<RandomBatches> {
         let (model, mut random) = (&self.saved.model, SplitMix64::new(1));
         let length = match (model.image(), length) {
             (Some(_), _) => None,
@@ -61,8 +60,7 @@ impl SavedRun<'_> {
         };
         Ok(RandomBatches {
             batches: (0..BATCHES).map(|_| batch()).collect(),
-            run: self,
-            logits: Logits::new(self.session()?),
+            logits: self.logits()?,
             next: 0,
             length,
         })
@@ -72,7 +70,7 @@ impl SavedRun<'_> {
 /// Most tokens of a text where nothing else is said.
 pub const LENGTH: usize = 128;
 
-impl RandomBatches<'_> {
+impl RandomBatches {
     /// The tokens of a text; none for images.
     pub fn length(&self) -> Option<usize> {
         self.length
@@ -85,9 +83,7 @@ impl RandomBatches<'_> {
     pub fn ask_for_logits(&mut self) -> Result<(Vec<f32>, usize)> {
         let batch = &self.batches[self.next];
         self.next = (self.next + 1) % self.batches.len();
-        let model = &self.run.saved.model;
-        let logits = self.logits.of(model, batch)?;
-        Ok((logits, self.logits.width(model, batch)?))
+        Ok((self.logits.of(batch)?, self.logits.width(batch)?))
     }
 
     /// Asks about the next batch.
@@ -95,8 +91,6 @@ impl RandomBatches<'_> {
     /// # Errors
     /// A failure of the device.
     pub fn ask(&mut self) -> Result<()> {
-        let batch = &self.batches[self.next];
-        self.next = (self.next + 1) % self.batches.len();
-        self.logits.of(&self.run.saved.model, batch).map(drop)
+        self.ask_for_logits().map(drop)
     }
 }

@@ -28,7 +28,7 @@ fn messages(texts: &[&str]) -> Value {
 fn answers_continue_the_prompt_of_the_template() {
     let model = chat_model();
     let server = Server::start(&model, |_| {});
-    let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     let how = Continuation::new(Sampling::greedy(9));
     let wanted = run.generate(&["cabab".to_string()], &how, &mut |_, _| Ok(())).unwrap();
     let ask = |more: Value| {

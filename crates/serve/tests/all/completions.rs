@@ -16,7 +16,7 @@ const PATH: &str = "/v1/completions";
 
 /// What the library adds to prompts, up to the first of `stops`.
 fn expected(prompts: &[&str], sampling: Sampling, samples: usize, stops: &[&str]) -> Vec<String> {
-    let run = SavedRun::open(language_model(), WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    let run = SavedRun::open(language_model(), WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     let prompts: Vec<String> = prompts.iter().map(|prompt| prompt.to_string()).collect();
     let how = Continuation {
         samples,
@@ -311,7 +311,7 @@ fn what_is_added_begins_with_the_space_of_its_first_word() {
     let answer = ask("/v1/chat/completions", said).ok();
     assert_eq!(answer["choices"][0]["message"]["content"], whole.as_str());
     // What the library adds, drawn and searched.
-    let run = SavedRun::open(&words(), WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    let run = SavedRun::open(&words(), WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     for beams in [None, Some(Beams::new(2))] {
         let sampling = Sampling {
             beams,
@@ -351,7 +351,7 @@ fn a_text_is_no_longer_than_the_positions_that_a_model_was_made_for() {
         rotary_language_model(),
         WhichModel::Last,
         AdapterOptions::default(),
-        &cpu,
+        &cpu(),
     )
     .unwrap();
     let message = run.sequences(Some(65), 1).err().unwrap().to_string();

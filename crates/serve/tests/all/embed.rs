@@ -18,7 +18,7 @@ fn start(name: &str, change: impl FnOnce(&mut Limits)) -> Server {
 
 /// The vectors of the library.
 fn expected(name: &str, texts: &[&str], normalize: Option<bool>) -> Vec<Vec<f32>> {
-    let mut embedder = Embedder::open(&folder(name), &EmbedOptions::default(), &cpu).unwrap();
+    let embedder = Embedder::open(&folder(name), &EmbedOptions::default(), &cpu()).unwrap();
     let normalize = normalize.unwrap_or(embedder.normalizes());
     embedder.embed_with(texts, Prompt::Default, normalize).unwrap().rows
 }

@@ -33,7 +33,7 @@ fn texts(answer: &Answer) -> Vec<String> {
 
 /// What the library adds to a prompt.
 fn generated(model: &Path, prompt: &str, sampling: Sampling, samples: usize) -> Vec<String> {
-    let run = SavedRun::open(model, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    let run = SavedRun::open(model, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     let how = Continuation {
         samples,
         ..Continuation::new(sampling)
@@ -151,7 +151,7 @@ fn beams_of_the_file_find_what_generate_finds_beside_draws_and_streams() {
         !text.contains("bc") && stopped["choices"][0]["finish_reason"] == "stop",
         "{stopped}"
     );
-    let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     let few = |sequences| lessen_serve::Limits {
         sequences,
         ..lessen_serve::Limits::default()

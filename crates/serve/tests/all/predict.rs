@@ -20,7 +20,7 @@ fn texts(count: usize) -> Vec<String> {
 }
 
 /// The answer of the library as the endpoint gives it.
-fn expected(run: &SavedRun<'_>, text: &str) -> Value {
+fn expected(run: &SavedRun, text: &str) -> Value {
     let Prediction::Class(_, shares) = run.predict(text).unwrap() else {
         panic!("no class")
     };
@@ -34,7 +34,7 @@ fn expected(run: &SavedRun<'_>, text: &str) -> Value {
 #[test]
 fn many_clients_get_the_answers_of_predict_to_the_bit() {
     let server = Server::start(classifier(), |limits| limits.tokens = 64);
-    let run = SavedRun::open(classifier(), WhichModel::Last, AdapterOptions::default(), &cpu).unwrap();
+    let run = SavedRun::open(classifier(), WhichModel::Last, AdapterOptions::default(), &cpu()).unwrap();
     let texts = texts(48);
     thread::scope(|scope| {
         let (server, texts) = (&server, &texts);

@@ -2,11 +2,11 @@
 
 use lessen_base::Result;
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_jobs::training::{Request, train};
 use lessen_saved::embedding::{EmbedOptions, Embedder};
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
 use lessen_serve::{Access, Announcement, Limits, Model, Options, Stop, serve};
+use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
 use serde_json::Value;
@@ -20,8 +20,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// A device with one thread.
-pub fn cpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+pub fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// Trains the model of a recipe for some steps in a folder that stays until the process ends.
@@ -45,7 +45,7 @@ fn trained(name: &str, recipe: &str, files: &[(&str, String)]) -> PathBuf {
         settings.set_flag(&format!("data.path={}", one.display())).unwrap();
     }
     let out = dir.join("run");
-    train(&Request::new(settings, out.clone()), &cpu).unwrap();
+    train(&Request::new(settings, out.clone()), &cpu()).unwrap();
     out
 }
 
@@ -147,11 +147,11 @@ impl Server {
                 Ok(())
             };
             if embeds {
-                let embedder = Embedder::open(&model, &EmbedOptions::default(), &cpu)?;
+                let embedder = Embedder::open(&model, &EmbedOptions::default(), &cpu())?;
                 return serve(Model::Embedder(Box::new(embedder)), options, &own, announce);
             }
-            let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu)?;
-            serve(Model::Run(&run), options, &own, announce)
+            let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu())?;
+            serve(Model::Run(Box::new(run)), options, &own, announce)
         });
         let announcement = is_ready.recv();
         let announcement = announcement.unwrap_or_else(|_| panic!("{}", "the server did not start"));

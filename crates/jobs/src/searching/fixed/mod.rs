@@ -55,7 +55,7 @@ enum Way<'a> {
 pub(super) fn search(
     mut frame: Frame<'_>,
     checkpoint: Option<Checkpoint>,
-    (watch, new_backend): (&mut MemoryWatch, NewBackend<'_>),
+    (watch, new_backend): (&mut MemoryWatch, &NewBackend),
 ) -> Result<Report> {
     let (job, images) = (frame.job, frame.images);
     if job.space.networks() == 1.0 {

@@ -7,6 +7,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
 use lessen_saved::op_sample::OpSample;
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ impl Attention {
     }
 
     /// The attention of the layer in a run.
-    fn sample(&self, run: &SavedRun<'_>, tokens: usize) -> Result<OpSample<Operation>> {
+    fn sample(&self, run: &SavedRun, tokens: usize) -> Result<OpSample<Operation>> {
         run.op_sample(self.layer, tokens)?.ok_or_else(|| {
             Error::user(format!(
                 "{} has no attention layer {}; layers are numbered from 0",
@@ -138,11 +139,11 @@ impl Attention {
             scale: 1.0 / (self.head.max(1) as f64).sqrt(),
             ..Operation::default()
         };
-        let backend = || device();
+        let device = NewBackend::new(device);
         let run = self
             .run
             .as_ref()
-            .map(|dir| SavedRun::open(dir, WhichModel::Last, AdapterOptions::default(), &backend))
+            .map(|dir| SavedRun::open(dir, WhichModel::Last, AdapterOptions::default(), &device))
             .transpose()?;
         let mut all = Vec::new();
         for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {

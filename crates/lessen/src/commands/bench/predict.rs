@@ -68,8 +68,7 @@ impl Predict {
 
     /// Measures a model with a head: times, the folder, and the tokens of a text.
     fn predictor(&self) -> Result<(Latencies, String, Option<usize>)> {
-        let backend = || self.device.open();
-        let mut run = self.model.open(&backend)?;
+        let mut run = self.model.open(&self.device)?;
         self.precision.set_and_warn(&mut run, &self.device)?;
         let mut batches = run.random_batches(self.batch as usize, self.length.map(|length| length as usize))?;
         let latencies = measure(self.requests as usize, self.batch as usize, || batches.ask())?;
@@ -78,15 +77,11 @@ impl Predict {
 
     /// The same of a model that embeds texts.
     fn embedder(&self) -> Result<(Latencies, String, Option<usize>)> {
-        let added = self.model.added()?;
         let options = EmbedOptions {
-            which: self.model.which(),
-            adapters: self.model.adapters(&added),
-            precision: self.precision.given(),
             max_length: self.length.map(|length| length as usize),
-            ..EmbedOptions::default()
+            ..self.model.embed_options(&self.precision)?
         };
-        let mut embedder = Embedder::open(self.model.folder(), &options, &|| self.device.open())?;
+        let embedder = Embedder::open(self.model.folder(), &options, &self.device.new_backend())?;
         embedder.notes().iter().for_each(|note| tell(note));
         let length = match self.length {
             Some(length) => length as usize,

@@ -86,7 +86,7 @@ impl Eval {
             budget: self.budget.as_deref().map(parse_budget).transpose()?,
             seed: self.seed,
         };
-        let evaluation = evaluate_condensed(&request, &|| self.device.open())?;
+        let evaluation = evaluate_condensed(&request, &self.device.new_backend())?;
         evaluation.check_learned()?;
         say(&if self.json {
             format!("{}\n", evaluation.to_json())

@@ -60,7 +60,7 @@ pub struct Make {
 impl Make {
     /// Condenses; the exit code.
     pub fn run(self) -> Result<u8> {
-        let report = condense(&self.request()?, &|| self.device.open())?;
+        let report = condense(&self.request()?, &self.device.new_backend())?;
         let stopped = report.interrupted.then(|| Stopped {
             after: Some(format!("iteration {}", report.done)),
             command: "condense",

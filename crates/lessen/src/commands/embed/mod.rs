@@ -70,14 +70,12 @@ struct Texts {
 impl Embed {
     /// Embeds the texts; the exit code.
     pub fn run(self) -> Result<u8> {
-        let added = self.model.added()?;
+        let options = self.model.embed_options(&self.precision)?;
         let options = EmbedOptions {
-            which: self.model.which(),
-            adapters: self.model.adapters(&added),
-            precision: self.precision.given(),
             pooling: self.pooling.as_deref().map(parse_pooling).transpose()?,
             normalize: self.normalize,
             max_length: self.max_length,
+            ..options
         };
         let output = Output::of(self.output.as_deref())?;
         let read: Vec<PathBuf> = self.texts.input.iter().cloned().collect();
@@ -88,7 +86,7 @@ impl Embed {
             Some(path) => Input::open(path, self.column.as_deref())?,
             None => Input::given(self.texts.text.clone()),
         };
-        let mut embedder = Embedder::open(self.model.folder(), &options, &|| self.device.open())?;
+        let embedder = Embedder::open(self.model.folder(), &options, &self.device.new_backend())?;
         for note in embedder.notes() {
             tell(&format!("note: {note}"));
         }
@@ -104,7 +102,7 @@ impl Embed {
             (None, None) => Prompt::Default,
         };
         let width = embedder.dim();
-        output.write(width, |sink| embed_all(&mut embedder, prompt, &mut input, sink))?;
+        output.write(width, |sink| embed_all(&embedder, prompt, &mut input, sink))?;
         Ok(0)
     }
 }
@@ -113,7 +111,7 @@ impl Embed {
 type Sink<'a> = dyn FnMut(&str, &[f32]) -> Result<bool> + 'a;
 
 /// Embeds all texts, some at a time.
-fn embed_all(embedder: &mut Embedder, prompt: Prompt<'_>, input: &mut Input, sink: &mut Sink<'_>) -> Result<()> {
+fn embed_all(embedder: &Embedder, prompt: Prompt<'_>, input: &mut Input, sink: &mut Sink<'_>) -> Result<()> {
     let (mut count, mut cut) = (0, 0);
     let normalize = embedder.normalizes();
     loop {

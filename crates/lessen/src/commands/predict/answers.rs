@@ -6,7 +6,6 @@ use super::input::{Input, InputOptions, LineColumns};
 use super::output::{self, Format};
 use super::records::Records;
 use super::{Predict, answer_all};
-use crate::say;
 use lessen_base::{Error, Result};
 use lessen_data::{FoundAnswer, Question, Questions, squad};
 use lessen_saved::saved_run::{SavedRun, split_pair};
@@ -19,7 +18,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Flags that are for other models; errors of reading, asking and writing.
-pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
+pub fn predict(asked: &Predict, run: &SavedRun) -> Result<()> {
     refuse_probabilities(asked)?;
     match (&asked.what.text, &asked.what.input) {
         (Some(text), _) => one(asked, run, text),
@@ -44,7 +43,7 @@ pub fn refuse_probabilities(asked: &Predict) -> Result<()> {
 }
 
 /// Answers one question.
-fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
+fn one(asked: &Predict, run: &SavedRun, text: &str) -> Result<()> {
     let (question, context) = match (&asked.question, split_pair(text, true)) {
         (Some(question), _) => (question.clone(), text.to_string()),
         (None, (question, Some(context))) => (question, context),
@@ -61,19 +60,16 @@ fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
         ));
     }
     let questions = Arc::new(Questions::unanswered([(question.as_str(), context.as_str())]));
-    let mut answerer = run.answerer()?;
+    let answerer = run.answerer()?;
     let found = answerer.ask(questions)?;
     let cut = answerer.cut_texts();
     cut.tell();
     for found in found {
         let found = found.map_err(|error| error.at("--text"))?;
-        say(&if asked.json {
-            let mut object: Map<String, Value> = fields_of_answer(&found).into_iter().collect();
-            object.insert("cut_texts".into(), cut.to_json());
-            format!("{}\n", Value::Object(object))
-        } else {
-            format!("{} ({:.1} %)\n", shown(&found), 100.0 * found.probability)
-        })?;
+        let mut object: Map<String, Value> = fields_of_answer(&found).into_iter().collect();
+        object.insert("cut_texts".into(), cut.to_json());
+        let words = format!("{} ({:.1} %)", shown(&found), 100.0 * found.probability);
+        asked.say_answer(&Value::Object(object), &words)?;
     }
     Ok(())
 }
@@ -87,7 +83,7 @@ fn shown(found: &FoundAnswer) -> &str {
 }
 
 /// Answers the questions of a file.
-fn many(asked: &Predict, run: &SavedRun<'_>, input: &Path) -> Result<()> {
+fn many(asked: &Predict, run: &SavedRun, input: &Path) -> Result<()> {
     let is_squad = input
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
@@ -117,8 +113,8 @@ fn many(asked: &Predict, run: &SavedRun<'_>, input: &Path) -> Result<()> {
 }
 
 /// Answers a file of SQuAD: as an object of answers, or in rows.
-fn of_squad(run: &SavedRun<'_>, questions: Arc<Questions>, format: Option<Format>, out: &mut dyn Write) -> Result<()> {
-    let mut answerer = run.answerer()?;
+fn of_squad(run: &SavedRun, questions: Arc<Questions>, format: Option<Format>, out: &mut dyn Write) -> Result<()> {
+    let answerer = run.answerer()?;
     let found = answerer.ask(questions.clone())?;
     answerer.cut_texts().tell();
     let named = found.into_iter().zip(questions.iter());

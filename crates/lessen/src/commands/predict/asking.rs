@@ -23,7 +23,7 @@ pub struct AnswerOptions<'a> {
 
 /// A model on a device, to be asked about many texts.
 pub struct Asking<'a> {
-    model: Asked<'a>,
+    model: Asked,
     labels: &'a [String],
     options: AnswerOptions<'a>,
     count: usize,
@@ -31,10 +31,10 @@ pub struct Asking<'a> {
     blank: (usize, Option<usize>),
 }
 
-enum Asked<'a> {
-    Texts(Predictor<'a>),
-    Questions(Answerer<'a>),
-    Words(Tagger<'a>),
+enum Asked {
+    Texts(Predictor),
+    Questions(Answerer),
+    Words(Tagger),
 }
 
 impl<'a> Asking<'a> {
@@ -42,7 +42,7 @@ impl<'a> Asking<'a> {
     ///
     /// # Errors
     /// A model that is not asked about texts, and one that cannot be read.
-    pub fn new(run: &'a SavedRun<'_>, options: AnswerOptions<'a>) -> Result<Asking<'a>> {
+    pub fn new(run: &'a SavedRun, options: AnswerOptions<'a>) -> Result<Asking<'a>> {
         Ok(Asking {
             model: match run.task() {
                 Task::QuestionAnswering => Asked::Questions(run.answerer()?),
@@ -72,7 +72,7 @@ impl<'a> Asking<'a> {
     /// A text that cannot be encoded.
     pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Result<Fields>>> {
         let (options, labels) = (self.options, self.labels);
-        let found: Vec<Result<Fields>> = match &mut self.model {
+        let found: Vec<Result<Fields>> = match &self.model {
             Asked::Texts(predictor) => {
                 let answers = predictor.ask(texts)?;
                 let is_blank = |answer: &Result<Answer>| answer.as_ref().is_ok_and(|answer| answer.is_blank);

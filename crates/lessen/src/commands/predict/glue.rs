@@ -14,7 +14,7 @@ use std::path::Path;
 /// # Errors
 /// A model of another task, test files that are missing or damaged, a folder that cannot be written to, those of the
 /// check.
-pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<()> {
+pub fn answer(run: &SavedRun, dir: &Path, out: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<()> {
     if !dir.is_dir() {
         let shown = dir.display();
         return Err(Error::user(format!(
@@ -31,10 +31,10 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path, check: &dyn Fn(&Path) 
             "--output: the folder {shown} cannot be made ({error}); choose another"
         ))
     })?;
-    let mut predictor = run.predictor()?;
+    let predictor = run.predictor()?;
     let mut answered = Vec::new();
     for (file, split) in splits {
-        let lines = answers(task, &places, &mut predictor, (&file, &split))?;
+        let lines = answers(task, &places, &predictor, (&file, &split))?;
         predictor.cut_texts().tell();
         answered.push((out.join(file), split.texts.len(), lines));
     }
@@ -49,7 +49,7 @@ pub fn answer(run: &SavedRun<'_>, dir: &Path, out: &Path, check: &dyn Fn(&Path) 
 fn answers(
     task: GlueTask,
     places: &[usize],
-    predictor: &mut Predictor<'_>,
+    predictor: &Predictor,
     (file, split): (&str, &TestSplit),
 ) -> Result<String> {
     let mut lines = "index\tprediction\n".to_string();

@@ -25,7 +25,7 @@ use crate::{say, stdout, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
 use lessen_nn::Task;
-use lessen_saved::saved_run::{Answer, Prediction, SavedRun, split_pair};
+use lessen_saved::saved_run::{Answer, ImageInput, Prediction, SavedRun, split_pair};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -102,8 +102,7 @@ impl Predict {
                 .as_deref()
                 .map_or(Ok(()), |out| self.model.check_output(out, &read))?;
         }
-        let backend = || self.device.open();
-        let mut run = self.model.open(&backend)?;
+        let mut run = self.model.open(&self.device)?;
         run.set(&self.set)?;
         if let Some(batch) = self.batch {
             run.set(&[format!("train.batch={batch}")])?;
@@ -149,18 +148,18 @@ impl Predict {
     }
 
     /// Whether texts are pairs, as far as that is known.
-    fn has_pairs(&self, run: &SavedRun<'_>) -> Option<bool> {
+    fn has_pairs(&self, run: &SavedRun) -> Option<bool> {
         if self.pairs { Some(true) } else { run.has_pairs() }
     }
 
     /// Asks about one text.
-    fn one(&self, run: &SavedRun<'_>, text: &str) -> Result<()> {
+    fn one(&self, run: &SavedRun, text: &str) -> Result<()> {
         if text.trim().is_empty() {
             return Err(Error::user(
                 "the text is empty; give at least one character with --text",
             ));
         }
-        let mut predictor = run.predictor()?;
+        let predictor = run.predictor()?;
         let answers = predictor.ask(&[split_pair(text, self.has_pairs(run) == Some(true))])?;
         let cut = predictor.cut_texts();
         cut.tell();
@@ -171,19 +170,25 @@ impl Predict {
             }
             let (text, mut object) = shown(run.labels(), prediction);
             object["cut_texts"] = cut.to_json();
-            say(&if self.json {
-                format!("{object}\n")
-            } else {
-                format!("{text}\n")
-            })?;
+            self.say_answer(&object, &text)?;
         }
         Ok(())
     }
 
+    /// Prints an answer as an object or in words.
+    fn say_answer(&self, object: &Value, words: &str) -> Result<()> {
+        say(&if self.json {
+            format!("{object}\n")
+        } else {
+            format!("{words}\n")
+        })
+    }
+
     /// Asks about the images of files.
-    fn images(&self, run: &SavedRun<'_>) -> Result<()> {
+    fn images(&self, run: &SavedRun) -> Result<()> {
         let files = &self.what.image;
-        let predictions = run.image_predictor()?.ask(files)?;
+        let images: Vec<ImageInput> = files.iter().cloned().map(ImageInput::File).collect();
+        let predictions = run.image_predictor()?.ask(&images)?;
         let (mut text, mut objects) = (String::new(), Vec::new());
         for (file, prediction) in files.iter().zip(predictions) {
             let (answer, mut object) = shown(run.labels(), prediction);
@@ -200,7 +205,7 @@ impl Predict {
     }
 
     /// Asks about all lines of a file.
-    fn many(&self, run: &SavedRun<'_>, input: &Path) -> Result<()> {
+    fn many(&self, run: &SavedRun, input: &Path) -> Result<()> {
         let has_pairs = self.has_pairs(run);
         let options = InputOptions {
             columns: run.columns(),
@@ -213,7 +218,7 @@ impl Predict {
     }
 
     /// Answers lines of stdin as they come.
-    fn stream(&self, run: &SavedRun<'_>) -> Result<()> {
+    fn stream(&self, run: &SavedRun) -> Result<()> {
         let (columns, has_pairs, lines) = match run.task() {
             Task::QuestionAnswering => {
                 answers::refuse_probabilities(self)?;
@@ -234,7 +239,7 @@ impl Predict {
     }
 
     /// How answers to many texts are written.
-    fn options<'a>(&self, run: &'a SavedRun<'_>, format: Format) -> AnswerOptions<'a> {
+    fn options<'a>(&self, run: &'a SavedRun, format: Format) -> AnswerOptions<'a> {
         AnswerOptions {
             format,
             probabilities: self.probabilities,
@@ -286,7 +291,7 @@ fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
 }
 
 /// Writes the answers to all texts, in batches.
-fn answer_all(run: &SavedRun<'_>, mut input: Input, options: AnswerOptions<'_>, out: &mut dyn Write) -> Result<()> {
+fn answer_all(run: &SavedRun, mut input: Input, options: AnswerOptions<'_>, out: &mut dyn Write) -> Result<()> {
     let mut asking = Asking::new(run, options)?;
     let mut records = Records::new(out, options.format);
     loop {

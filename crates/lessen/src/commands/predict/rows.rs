@@ -5,7 +5,6 @@ use super::asking::fields;
 use super::output::Format;
 use super::records::Records;
 use super::{Predict, shown};
-use crate::say;
 use lessen_base::{Error, Result};
 use lessen_data::table::{TableRow, TableRows};
 use lessen_saved::saved_run::SavedRun;
@@ -15,17 +14,13 @@ use std::path::Path;
 ///
 /// # Errors
 /// A file without a column of the model, a damaged one, and flags for texts.
-pub(super) fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
-    let mut predictor = run.row_predictor()?;
+pub(super) fn predict(asked: &Predict, run: &SavedRun) -> Result<()> {
+    let predictor = run.row_predictor()?;
     if let Some(text) = &asked.what.text {
         let row = TableRows::of_json(Path::new("--text"), 1, text, predictor.schema())?;
         for prediction in predictor.ask(&[row.values])? {
             let (words, object) = shown(run.labels(), prediction?);
-            say(&if asked.json {
-                format!("{object}\n")
-            } else {
-                format!("{words}\n")
-            })?;
+            asked.say_answer(&object, &words)?;
         }
         return Ok(());
     }

@@ -10,7 +10,7 @@ use crate::say;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Record;
 use lessen_data::tagged::{split_words, words_of};
-use lessen_saved::saved_run::{SavedRun, Tagger, Tags, WordTag};
+use lessen_saved::saved_run::{SavedRun, Tags, WordTag};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Flags that are for other models; errors of reading, asking and writing.
-pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
+pub fn predict(asked: &Predict, run: &SavedRun) -> Result<()> {
     if asked.pairs {
         return Err(Error::user(
             "--pairs is for models of two texts, and the model tells classes of words apart; leave it out",
@@ -35,7 +35,7 @@ pub fn predict(asked: &Predict, run: &SavedRun<'_>) -> Result<()> {
 }
 
 /// Tells the classes of the words of one text.
-fn one(asked: &Predict, run: &SavedRun<'_>, text: &str) -> Result<()> {
+fn one(asked: &Predict, run: &SavedRun, text: &str) -> Result<()> {
     let words = split_words(text);
     if words.is_empty() {
         return Err(Error::user("the text is empty; give at least one word with --text"));
@@ -130,7 +130,7 @@ enum Sentences {
 }
 
 impl Sentences {
-    fn open(path: &Path, run: &SavedRun<'_>) -> Result<Sentences> {
+    fn open(path: &Path, run: &SavedRun) -> Result<Sentences> {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         let is_table = match ending.to_ascii_lowercase().as_str() {
             "conll" | "tsv" | "jsonl" | "ndjson" | "json" => true,
@@ -172,7 +172,7 @@ impl Sentences {
 }
 
 /// Tells the classes of the words of a file.
-fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
+fn many(asked: &Predict, run: &SavedRun, path: &Path) -> Result<()> {
     let format = match asked.answer_format()? {
         Some(AnswerFormat::Conll) => None,
         Some(named) => Some(named.of_rows()?),
@@ -180,9 +180,9 @@ fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
     };
     let mut sentences = Sentences::open(path, run)?;
     asked.write(|out| {
-        let mut tagger = run.tagger()?;
+        let tagger = run.tagger()?;
         let (name, mut count) = (path.display(), 0);
-        let mut next = |tagger: &mut Tagger<'_>| -> Result<Vec<Tagged>> {
+        let mut next = || -> Result<Vec<Tagged>> {
             let (words, records) = sentences.next(tagger.at_once())?;
             let tags = tagger.tag(&words).map_err(|error| error.at(&name))?;
             let all = words.into_iter().zip(records).zip(tags);
@@ -194,8 +194,8 @@ fn many(asked: &Predict, run: &SavedRun<'_>, path: &Path) -> Result<()> {
             .collect()
         };
         match format {
-            None => columns(&mut tagger, &mut next, run.labels(), out)?,
-            Some(format) => rows(&mut tagger, &mut next, (run.labels(), asked.probabilities), format, out)?,
+            None => columns(&mut next, run.labels(), out)?,
+            Some(format) => rows(&mut next, (run.labels(), asked.probabilities), format, out)?,
         }
         if let Sentences::Texts(input) = &sentences {
             input.finish();
@@ -213,12 +213,12 @@ struct Tagged {
 }
 
 /// The next sentences with their tags; none at the end.
-type Next<'a> = &'a mut dyn FnMut(&mut Tagger<'_>) -> Result<Vec<Tagged>>;
+type Next<'a> = &'a mut dyn FnMut() -> Result<Vec<Tagged>>;
 
 /// Writes a word and its class on each line; `-` for a word without a token.
-fn columns(tagger: &mut Tagger<'_>, next: Next<'_>, labels: &[String], out: &mut dyn Write) -> Result<()> {
+fn columns(next: Next<'_>, labels: &[String], out: &mut dyn Write) -> Result<()> {
     loop {
-        let found = next(tagger)?;
+        let found = next()?;
         if found.is_empty() {
             return Ok(());
         }
@@ -234,16 +234,10 @@ fn columns(tagger: &mut Tagger<'_>, next: Next<'_>, labels: &[String], out: &mut
 }
 
 /// Writes a row for each word, or an object for each sentence, which keeps the other columns of its table.
-fn rows(
-    tagger: &mut Tagger<'_>,
-    next: Next<'_>,
-    (labels, probabilities): (&[String], bool),
-    format: Format,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn rows(next: Next<'_>, (labels, probabilities): (&[String], bool), format: Format, out: &mut dyn Write) -> Result<()> {
     let (mut records, mut number) = (Records::new(out, format), 0);
     loop {
-        let found = next(tagger)?;
+        let found = next()?;
         if found.is_empty() {
             return records.flush();
         }

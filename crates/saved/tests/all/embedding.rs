@@ -3,12 +3,12 @@
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_cpu::CpuBackend;
-use lessen_device::Backend;
 use lessen_nn::checkpoint::Integers;
 use lessen_saved::calibration::Method;
 use lessen_saved::embedding::{EmbedOptions, Embedder, Pooling, Prompt, parse_pooling};
 use lessen_saved::quantization::{Agreement, QuantizedFolder, quantize_folder};
 use lessen_saved::saved_run::AdapterOptions;
+use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use serde_json::{Value, json};
 use std::fs;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../saved/tests/fixtures/embeddings")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/embeddings")
 }
 
 fn read(path: &Path) -> Value {
@@ -46,8 +46,12 @@ fn write(dir: &Path, name: &str, value: &Value) {
     fs::write(dir.join(name), value.to_string()).unwrap();
 }
 
-fn open_with(dir: &Path, options: &EmbedOptions<'_>) -> Result<Embedder> {
-    Embedder::open(dir, options, &|| Ok(Box::new(CpuBackend::new(1)?) as Box<dyn Backend>))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
+}
+
+fn open_with(dir: &Path, options: &EmbedOptions) -> Result<Embedder> {
+    Embedder::open(dir, options, &cpu())
 }
 
 fn open(dir: &Path) -> Result<Embedder> {
@@ -55,12 +59,12 @@ fn open(dir: &Path) -> Result<Embedder> {
 }
 
 /// The vectors of the recorded texts.
-fn embed(embedder: &mut Embedder, prompt: Option<&str>) -> Vec<Vec<f32>> {
+fn embed(embedder: &Embedder, prompt: Option<&str>) -> Vec<Vec<f32>> {
     embed_all(embedder, &read(&fixtures().join("expected.json"))["texts"], prompt)
 }
 
 /// The vectors of a list of texts.
-fn embed_all(embedder: &mut Embedder, texts: &Value, prompt: Option<&str>) -> Vec<Vec<f32>> {
+fn embed_all(embedder: &Embedder, texts: &Value, prompt: Option<&str>) -> Vec<Vec<f32>> {
     let texts = texts.as_array().unwrap().iter();
     let texts: Vec<&str> = texts.map(|text| text.as_str().unwrap()).collect();
     let normalizes = embedder.normalizes();
@@ -122,12 +126,12 @@ fn vectors_are_those_of_sentence_transformers() {
             if let Some(config) = &config {
                 write(&dir.path().join("1_Pooling"), "config.json", config);
             }
-            let mut embedder = open(dir.path()).unwrap();
+            let embedder = open(dir.path()).unwrap();
             assert_eq!(embedder.notes(), &[] as &[String], "{name}");
             let prompt = case["prompt"].as_str();
             let found = match &case["texts"] {
-                Value::Null => embed(&mut embedder, prompt),
-                own => embed_all(&mut embedder, own, prompt),
+                Value::Null => embed(&embedder, prompt),
+                own => embed_all(&embedder, own, prompt),
             };
             let difference = difference(&found, &case);
             assert!(
@@ -142,7 +146,7 @@ fn vectors_are_those_of_sentence_transformers() {
 #[test]
 fn a_text_has_its_vector_in_any_company() {
     let dir = fixtures().join("mean-normalize");
-    let mut embedder = open(&dir).unwrap();
+    let embedder = open(&dir).unwrap();
     let lengths: Vec<String> = (0..150).map(|i| "cat ".repeat(i * i % 37)).collect();
     let texts: Vec<&str> = lengths.iter().map(String::as_str).collect();
     let all = embedder.embed(&texts).unwrap();
@@ -168,7 +172,7 @@ fn options_replace_what_the_folder_says() {
         max_length: Some(5),
         ..EmbedOptions::default()
     };
-    let mut embedder = open_with(&dir, &options).unwrap();
+    let embedder = open_with(&dir, &options).unwrap();
     let found = embedder.embed(&["the cat sat on the mat"]).unwrap();
     assert_eq!((embedder.dim(), found.tokens, found.cut), (32, vec![5], 1));
     let squares: f32 = found.rows[0].iter().map(|x| x * x).sum();
@@ -193,8 +197,8 @@ fn options_replace_what_the_folder_says() {
 #[test]
 fn prompts_are_named_or_given() {
     let dir = copy("mean-normalize");
-    let mut embedder = open(dir.path()).unwrap();
-    let mut row = |prompt| Ok::<_, Error>(embedder.embed_with(&["cat"], prompt, true)?.rows.remove(0));
+    let embedder = open(dir.path()).unwrap();
+    let row = |prompt| Ok::<_, Error>(embedder.embed_with(&["cat"], prompt, true)?.rows.remove(0));
     assert_eq!(row(Prompt::Named("query")), row(Prompt::Text("query: ")));
     assert_ne!(row(Prompt::Named("query")), row(Prompt::Default));
     assert_eq!(row(Prompt::Named("document")), row(Prompt::Text("")));
@@ -223,9 +227,9 @@ fn a_folder_without_modules_has_the_pooling_beside_it_or_the_mean() {
     let whole = cases().remove(0);
     let dir = copy("mean-normalize");
     fs::remove_file(dir.path().join("modules.json")).unwrap();
-    let mut embedder = open(dir.path()).unwrap();
+    let embedder = open(dir.path()).unwrap();
     assert!(embedder.notes().is_empty());
-    assert!(difference(&embed(&mut embedder, None), &whole) <= 1e-5);
+    assert!(difference(&embed(&embedder, None), &whole) <= 1e-5);
 
     fs::remove_dir_all(dir.path().join("1_Pooling")).unwrap();
     fs::remove_dir_all(dir.path().join("2_Normalize")).unwrap();
@@ -233,13 +237,13 @@ fn a_folder_without_modules_has_the_pooling_beside_it_or_the_mean() {
         normalize: Some(true),
         ..EmbedOptions::default()
     };
-    let mut embedder = open_with(dir.path(), &options).unwrap();
+    let embedder = open_with(dir.path(), &options).unwrap();
     let notes = embedder.notes().join("\n");
     assert!(
         notes.contains("names no pooling; the mean of the last states is taken"),
         "{notes}"
     );
-    assert!(difference(&embed(&mut embedder, None), &whole) <= 1e-5);
+    assert!(difference(&embed(&embedder, None), &whole) <= 1e-5);
 
     // The Transformer may be in a folder of its own, as older versions wrote it.
     let dir = copy("mean-normalize");
@@ -269,7 +273,7 @@ fn a_folder_without_modules_has_the_pooling_beside_it_or_the_mean() {
         })
         .collect();
     write(dir.path(), "modules.json", &json!(modules));
-    assert!(difference(&embed(&mut open(dir.path()).unwrap(), None), &whole) <= 1e-5);
+    assert!(difference(&embed(&open(dir.path()).unwrap(), None), &whole) <= 1e-5);
 }
 
 #[test]
@@ -282,7 +286,7 @@ fn heads_and_runs_of_any_kind_embed_by_their_states() {
         config["architectures"] = json!([class]);
         write(dir.path(), "config.json", &config);
         assert!(
-            difference(&embed(&mut open(dir.path()).unwrap(), None), &whole) <= 1e-5,
+            difference(&embed(&open(dir.path()).unwrap(), None), &whole) <= 1e-5,
             "{class}"
         );
     }
@@ -298,7 +302,7 @@ fn heads_and_runs_of_any_kind_embed_by_their_states() {
 
 #[test]
 fn max_dense_and_layer_norm_follow_each_other() {
-    let mut embedder = open(&fixtures().join("max-dense")).unwrap();
+    let embedder = open(&fixtures().join("max-dense")).unwrap();
     assert_eq!((embedder.dim(), embedder.normalizes()), (6, false));
     let found = embedder.embed(&["a dog"; 70]).unwrap();
     assert_eq!(found.rows.len(), 70);
@@ -413,9 +417,7 @@ fn settings_that_are_not_followed_are_refused_by_name() {
 
 fn quantize(dir: &Path, out: &Path, integers: Integers, data: Option<&Path>) -> Result<QuantizedFolder> {
     let how = (integers, data.map(|data| (data, Method::MinMax)));
-    quantize_folder(dir, WhichModel::Last, AdapterOptions::default(), how, out, &|| {
-        Ok(Box::new(CpuBackend::new(1)?) as Box<dyn Backend>)
-    })
+    quantize_folder(dir, WhichModel::Last, AdapterOptions::default(), how, out, &cpu())
 }
 
 /// The least cosine of two vectors of a text.
@@ -430,7 +432,7 @@ fn least_cosine(one: &[Vec<f32>], other: &[Vec<f32>]) -> f64 {
 fn a_folder_becomes_one_of_integers_that_embeds() {
     for name in ["cls", "last", "max-dense", "mean-normalize", "mpnet"] {
         let (source, out) = (fixtures().join(name), tempfile::tempdir().unwrap());
-        let expected = embed(&mut open(&source).unwrap(), None);
+        let expected = embed(&open(&source).unwrap(), None);
         for integers in [Integers::Eight, Integers::Four { group: 32 }] {
             let out = out.path().join(format!("{integers:?}"));
             let found = quantize(&source, &out, integers, None).unwrap();
@@ -443,9 +445,9 @@ fn a_folder_becomes_one_of_integers_that_embeds() {
                 panic!("{name} is compared by its logits");
             };
             assert!(cosine > least, "{name}: {cosine}");
-            let mut written = open(&out).unwrap();
+            let written = open(&out).unwrap();
             assert!(written.multiplies_integers());
-            let cosine = least_cosine(&embed(&mut written, None), &expected);
+            let cosine = least_cosine(&embed(&written, None), &expected);
             assert!(cosine > least, "{name}: {cosine}");
             for file in [
                 "modules.json",
@@ -477,9 +479,9 @@ fn tables_that_a_folder_of_integers_has_in_floats_are_not_rounded() {
         ..EmbedOptions::default()
     };
     // Products of rows by integers differ from those by what the integers stand for by the rounding of rows alone.
-    let floats = embed(&mut open_with(&out, &with(Precision::F32)).unwrap(), None);
-    let integers = embed(&mut open_with(&out, &with(Precision::Int8)).unwrap(), None);
-    let own = embed(&mut open(&out).unwrap(), None);
+    let floats = embed(&open_with(&out, &with(Precision::F32)).unwrap(), None);
+    let integers = embed(&open_with(&out, &with(Precision::Int8)).unwrap(), None);
+    let own = embed(&open(&out).unwrap(), None);
     assert_eq!(integers, own, "the folder's own precision");
     let cosine = least_cosine(&integers, &floats);
     assert!((0.999..1.0).contains(&cosine), "{cosine}");
