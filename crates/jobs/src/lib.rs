@@ -3,7 +3,7 @@
 //! - [`training`] is the loop of a run; [`choosing`] chooses what is trained from a look at the data.
 //! - [`condensing`] condenses the images of a recipe; [`searching`] searches for architecture and precision on them.
 //!   Their folders, requests and checkpoints are those of [`job`].
-//! - [`experiment`] trains the runs of a grid and writes a page with the results.
+//! - [`experiment`] does the runs of a grid, trainings, condensations or searches, and writes a page with the results.
 //! - [`forecast`] tells memory and time of a run beforehand. Training and forecast plan memory in the same module,
 //!   `planning`.
 //! - [`energy`] models the layers of a model on an accelerator.

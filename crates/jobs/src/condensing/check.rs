@@ -22,21 +22,29 @@ pub(crate) fn check(settings: &Settings, read: &mut ReadImages) -> Result<(Confi
     check_flags(settings, CONDENSATION, "condense")?;
     let config = Config::new(settings.clone().with_absolute_paths())?;
     let own = condensation(&config)?;
-    let mut named = config.settings.entries();
-    named.retain(|(name, _)| name.starts_with("data.") || name.starts_with("image."));
-    let images = match read.take().filter(|(before, _)| *before == named) {
-        Some((_, images)) => images,
-        None => RecipeImages::read(&config)?,
-    };
+    let images = images_of(&config, read)?;
     let network = network(&config, images.names.len())?;
     check_network(&config, &network, images.train.shape())?;
-    check_classes(&config, &images, own.per_class)?;
-    *read = Some((named, images));
+    check_classes(&config, images, own.per_class)?;
     let count = match iterations(&config.settings.section::<CondenseKeys>()?, &own) {
         Iterations::Count(count) => Some(count),
         Iterations::Minutes(_) => None,
     };
     Ok((config, count))
+}
+
+/// The images of a recipe, which may be those that were `read` before.
+///
+/// # Errors
+/// Images that cannot be read.
+pub(crate) fn images_of<'a>(config: &Config, read: &'a mut ReadImages) -> Result<&'a RecipeImages> {
+    let mut named = config.settings.entries();
+    named.retain(|(name, _)| name.starts_with("data.") || name.starts_with("image."));
+    let images = match read.take().filter(|(before, _)| *before == named) {
+        Some((_, images)) => images,
+        None => RecipeImages::read(config)?,
+    };
+    Ok(&read.insert((named, images)).1)
 }
 
 /// Refuses a class with fewer images to learn from than are asked for, by its name.

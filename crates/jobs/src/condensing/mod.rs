@@ -20,7 +20,7 @@ mod settings;
 mod start;
 mod under_way;
 
-pub(crate) use self::check::check;
+pub(crate) use self::check::{ReadImages, check, images_of};
 pub(crate) use self::evaluation::evaluate_whole;
 pub use self::evaluation::{EvaluatedNetwork, Evaluation, EvaluationRequest, evaluate_condensed};
 pub use self::folder::CondensedFolder;

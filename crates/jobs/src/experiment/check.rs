@@ -1,9 +1,10 @@
-//! What can be wrong with the runs of an experiment, found before the first of them: each is planned as `lessen plan`
+//! What can be wrong with trainings of an experiment, found before the first of them: each is planned as `lessen plan`
 //! would, and its folder compared with its settings.
 
-use super::grid::{Grid, GridRun};
+use super::grid::GridRun;
 use super::measure::{Measure, Moment, known_keys};
 use super::results::State;
+use super::runs::{Plan, other_setting};
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::{ProcessBaseline, ProcessStart};
 use crate::planning::remedies;
@@ -14,8 +15,9 @@ use lessen_saved::lengths::Length;
 use lessen_task::folder::Folder;
 use lessen_task::recipe::phases::{Recipe, in_phase_of};
 use lessen_task::recipe::settings::Settings;
-use lessen_task::wording::counted;
 use lessen_task::{CheckedTask, recording};
+use lessen_task::wording::counted;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Settings that decide whether two runs can share the data that was read.
@@ -38,23 +40,16 @@ const DATA: [&str; 11] = [
 /// # Errors
 /// A mistake in the settings of a run, with the run's name; a measure that a run does not have; a folder of other
 /// settings.
-pub(super) fn check(
-    grid: &Grid,
-    runs: &[GridRun],
-    measures: &[Measure],
-    out: &Path,
-    backend: &mut dyn Backend,
-) -> Result<(Vec<State>, Vec<String>)> {
-    let mut states = Vec::with_capacity(runs.len());
+pub(super) fn check(plan: &Plan<'_>, backend: &mut dyn Backend) -> Result<(Vec<State>, Vec<String>)> {
+    let mut states = Vec::with_capacity(plan.runs.len());
     let mut read: Option<CheckedTask> = None;
     let mut lacking: Vec<Option<Error>> = Vec::new();
-    let mut scores: Vec<String> = Vec::new();
-    for run in runs {
-        let title = grid.title(run.point, run.seed);
+    let (mut scores, mut points): (Vec<String>, BTreeSet<usize>) = (Vec::new(), BTreeSet::new());
+    for run in plan.runs {
         // Seeds change no plan.
-        if run.seed == grid.seeds[0] {
-            let in_run = |error: Error| error.at(format!("the run {title}"));
-            let (task, found) = planned(run, measures, read.take(), backend).map_err(in_run)?;
+        if points.insert(run.point) {
+            let in_run = plan.in_run(run);
+            let (task, found) = planned(run, plan.measures, read.take(), backend).map_err(in_run)?;
             let found = found.into_iter().map(|found| found.map_err(in_run).err());
             // Keeps the error of a measure that no run has had so far.
             lacking = if lacking.is_empty() {
@@ -73,7 +68,7 @@ pub(super) fn check(
             }
             read = Some(task);
         }
-        states.push(state(&out.join(&run.folder), &run.settings)?);
+        states.push(state(&plan.out.join(&run.folder), &run.settings)?);
     }
     match lacking.into_iter().flatten().next() {
         Some(error) => Err(error),
@@ -183,7 +178,7 @@ fn check_length(measure: &Measure, length: Length, task: &CheckedTask) -> Result
 ///
 /// # Errors
 /// A folder that holds something else, or a run with other settings.
-fn state(root: &Path, wanted: &Settings) -> Result<State> {
+pub(super) fn state(root: &Path, wanted: &Settings) -> Result<State> {
     let state = State::of(root);
     if state == State::New {
         Folder::check_free(root)?;
@@ -195,10 +190,6 @@ fn state(root: &Path, wanted: &Settings) -> Result<State> {
     );
     match found.difference(&wanted.settings, &[]) {
         None => Ok(state),
-        Some((key, old, new)) => Err(Error::user(format!(
-            "the run in {} has {key} = {old}, and the experiment says {new}; remove that folder, or name another for the \
-             experiment with --out",
-            root.display()
-        ))),
+        Some(change) => Err(other_setting(&format!("the run in {} has", root.display()), &change)),
     }
 }

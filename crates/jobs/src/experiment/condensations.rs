@@ -2,31 +2,37 @@
 //!
 //! A folder of condensed images gets a file more, `evaluation.json`, with the accuracies after some of its iterations.
 
-use super::evaluation::Evaluation;
-use super::grid::{Grid, GridRun};
+use super::evaluation::{Evaluation, TABLE};
+use super::follows::Follows;
+use super::grid::GridRun;
 use super::judgements::{JUDGEMENTS, Judgements, Stage};
 use super::measure::{ACCURACY, DISTANCE, ITERATION_TIME, Measure, Moment, PEAK, RELATIVE};
-use super::results::{State, read_json};
+use super::reader::Reader;
+use super::results::{Reading, State, read_json};
+use super::runs::{Left, Place, Plan, Runs, check_read, other_setting};
 use crate::condensing::{
     CondenseKeys, CondensedFolder, EvaluationRequest, check, condense, evaluate_condensed, evaluate_whole,
+    without_unread,
 };
 use crate::job::{CONDENSATION, Request};
 use crate::schema::is_read;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result, watcher};
 use lessen_condense::TrainingSettings;
+use lessen_device::Backend;
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
-use lessen_task::wording::tell;
+use lessen_task::wording::{show_duration, tell};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
-/// Accuracies after whole training splits: of each run, and by what was trained.
-type Whole = (Vec<f64>, BTreeMap<String, f64>);
+/// The key that takes the seeds.
+const SEED: &str = "condense.seed";
 
 /// The key of the number of outer iterations.
 const ITERATIONS: &str = "condense.iterations";
@@ -37,25 +43,41 @@ const FREE: [&str; 3] = [ITERATIONS, "data.held_out", "condense.checkpoint_minut
 /// The file of the accuracies after whole training splits in the folder of an experiment.
 const WHOLE: &str = "whole.json";
 
-impl Evaluation {
-    /// Checks every run, and says how far each has got.
-    ///
-    /// # Errors
-    /// A mistake in the settings of a run, with its name; a measure that the runs do not have; a folder of other
-    /// settings, or one whose images were judged in another way.
-    pub(super) fn check(
-        &self,
-        grid: &Grid,
-        runs: &[GridRun],
-        (measures, recipe): (&[Measure], &Settings),
-        out: &Path,
-    ) -> Result<Vec<State>> {
+impl Runs for Evaluation {
+    fn noun(&self) -> &'static str {
+        "condensations"
+    }
+
+    fn seed_key(&self) -> &'static str {
+        SEED
+    }
+
+    fn table(&self) -> Option<&'static str> {
+        Some(TABLE)
+    }
+
+    fn with(&self, table: Reader<'_, '_>) -> Result<Arc<dyn Runs>> {
+        Ok(Arc::new(self.clone().overlaid(table)?))
+    }
+
+    fn without_unread(&self, settings: Settings, is_common: &dyn Fn(&str) -> bool) -> Result<Settings> {
+        without_unread(&settings, is_common)
+    }
+
+    fn more_settings(&self, _: &Follows) -> BTreeMap<String, String> {
+        let own = self.resolved().into_iter();
+        own.map(|(name, value)| (format!("{TABLE}.{name}"), value)).collect()
+    }
+
+    /// Refuses images that were judged in another way, too.
+    fn check(&self, plan: &Plan<'_>, _: &mut dyn Backend) -> Result<(Vec<State>, Vec<Measure>)> {
         let mut read = None;
-        let mut states = Vec::with_capacity(runs.len());
+        let mut states = Vec::with_capacity(plan.runs.len());
         let mut last = 0;
-        for run in runs {
-            let in_run = |error: Error| error.at(format!("the run {}", grid.title(run.point, run.seed)));
-            check_read(recipe, &run.settings).map_err(in_run)?;
+        for run in plan.runs {
+            let in_run = plan.in_run(run);
+            let is_own = |name: &str| is_read("condense", name);
+            check_read((plan.recipe, &run.settings), &is_own, "condensation").map_err(in_run)?;
             let (config, iterations) = check(&run.settings, &mut read).map_err(in_run)?;
             let iterations = iterations.ok_or_else(|| {
                 in_run(Error::user(format!(
@@ -72,7 +94,7 @@ impl Evaluation {
                     config.place(ITERATIONS)
                 ))));
             }
-            states.push(self.state(&out.join(&run.folder), (&config, iterations))?);
+            states.push(self.state(&plan.out.join(&run.folder), (&config, iterations))?);
         }
         if let (Some(_), [_, ..]) = (self.whole, &self.targets[..]) {
             return Err(Error::user(
@@ -80,12 +102,59 @@ impl Evaluation {
                  them out",
             ));
         }
-        for measure in measures {
+        for measure in plan.measures {
             self.check_measure(measure, last)?;
         }
-        Ok(states)
+        Ok((states, Measure::of_condensations(self.accuracies())))
     }
 
+    /// Makes the images of a run and judges them. A distance that is not finite is a result.
+    fn run(&self, run: &GridRun, place: &Place<'_>) -> Result<bool> {
+        self.condense_in(&place.out.join(&run.folder), &run.settings, place.new_backend)
+    }
+
+    /// Reads what a run has left; the accuracy after the whole training split is measured where it is asked for.
+    fn left(&self, run: &GridRun, place: &Place<'_>, reading: &Reading<'_>) -> Result<Left> {
+        let whole = self.whole(run, place)?;
+        let root = place.out.join(&run.folder);
+        let accuracy = whole.as_ref().map(|(_, accuracy)| *accuracy);
+        Ok(Left {
+            records: self.records((&root, run), accuracy, reading)?,
+            seconds: Some(Evaluation::seconds(&root)?),
+            note: whole.map(|(of, accuracy)| {
+                let line = format!("Whole training split: {:.2} % by one network ({of})", 100.0 * accuracy);
+                (of, line)
+            }),
+        })
+    }
+
+    fn has_networks(&self) -> bool {
+        true
+    }
+
+    fn counted(&self) -> &'static str {
+        "sets of images made"
+    }
+
+    fn told_time(&self, [made, judged]: [f64; 2]) -> String {
+        format!("{}, judged in {}", show_duration(made), show_duration(judged))
+    }
+
+    fn told(&self) -> Option<String> {
+        Some(format!("Evaluation: {}", self.in_words()))
+    }
+
+    fn about_cells(&self, seeds: &str) -> Option<String> {
+        Some(format!(
+            "A cell is the mean over sets of images (seeds {seeds}) and the networks that learned from each ± the standard \
+             deviation of a network (n - 1), as tables of papers have it, and in brackets the number of networks; of \
+             numbers of the images it is the number of sets. Networks of one set share its images, so they are not \
+             independent. A deviation has two digits and its mean as many places, unless the file says `digits`."
+        ))
+    }
+}
+
+impl Evaluation {
     /// Refuses a measure that no run has; the longest one has `last` iterations.
     fn check_measure(&self, measure: &Measure, last: usize) -> Result<()> {
         let name = &measure.name;
@@ -132,12 +201,9 @@ impl Evaluation {
         }
         let folder = CondensedFolder::open(root)?;
         let found = folder.settings()?;
-        if let Some((key, old, new)) = found.difference(&config.settings, &FREE) {
-            return Err(Error::user(format!(
-                "the images in {} have {key} = {old}, and the experiment says {new}; remove that folder, or name another \
-                 for the experiment with --out",
-                root.display()
-            )));
+        if let Some(change) = found.difference(&config.settings, &FREE) {
+            let subject = format!("the images in {} have", root.display());
+            return Err(other_setting(&subject, &change));
         }
         if State::has_diverged(root) {
             return Ok(State::Diverged);
@@ -181,7 +247,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// What condensations and evaluations refuse, but for a distance that is not finite.
-    pub(super) fn run(&self, settings: &Settings, root: &Path, new_backend: &NewBackend) -> Result<bool> {
+    fn condense_in(&self, root: &Path, settings: &Settings, new_backend: &NewBackend) -> Result<bool> {
         let mut evaluated = Judgements {
             settings: self.resolved(),
             ..Judgements::read(root)?
@@ -233,39 +299,33 @@ impl Evaluation {
         }
     }
 
-    /// The accuracies after whole training splits: of each run, with a sentence for the page on each that differs.
-    /// They are measured once and kept in the folder of the experiment.
+    /// What was trained on the whole training split of a run, and its accuracy, where it is asked for. It is measured
+    /// once and kept in the folder of the experiment.
     ///
     /// # Errors
     /// What evaluations refuse.
-    pub(super) fn whole(&self, runs: &[&GridRun], out: &Path, new_backend: &NewBackend) -> Result<Option<Whole>> {
+    fn whole(&self, run: &GridRun, place: &Place<'_>) -> Result<Option<(String, f64)>> {
         let Some(epochs) = self.whole else { return Ok(None) };
-        let path = out.join(WHOLE);
+        let path = place.out.join(WHOLE);
         let mut known: BTreeMap<String, f64> = match path.is_file() {
             true => serde_json::from_value(read_json(&path)?).unwrap_or_default(),
             false => BTreeMap::new(),
         };
-        let (mut accuracies, mut used) = (Vec::new(), BTreeMap::new());
-        for run in runs {
-            let config = Config::new(run.settings.clone().with_absolute_paths())?;
-            let training = TrainingSettings {
-                epochs: Some(epochs),
-                precision: self.precision,
-                rate: self.rate.unwrap_or(TrainingSettings::default().rate),
-                ..TrainingSettings::default()
-            };
-            let name = self.name_of_whole(&config, epochs)?;
-            let accuracy = match known.get(&name) {
-                Some(accuracy) => *accuracy,
-                None => evaluate_whole(&config, (training, self.augmentation), new_backend)?,
-            };
-            if known.insert(name.clone(), accuracy).is_none() {
-                write_file(&path, format!("{}\n", json!(known)).as_bytes())?;
-            }
-            used.insert(name, accuracy);
-            accuracies.push(accuracy);
+        let config = Config::new(run.settings.clone().with_absolute_paths())?;
+        let training = TrainingSettings {
+            epochs: Some(epochs),
+            precision: self.precision,
+            rate: self.rate.unwrap_or(TrainingSettings::default().rate),
+            ..TrainingSettings::default()
+        };
+        let name = self.name_of_whole(&config, epochs)?;
+        if let Some(accuracy) = known.get(&name) {
+            return Ok(Some((name, *accuracy)));
         }
-        Ok(Some((accuracies, used)))
+        let accuracy = evaluate_whole(&config, (training, self.augmentation), place.new_backend)?;
+        known.insert(name.clone(), accuracy);
+        write_file(&path, format!("{}\n", json!(known)).as_bytes())?;
+        Ok(Some((name, accuracy)))
     }
 
     /// A training on a whole split in words.
@@ -290,18 +350,6 @@ impl Evaluation {
     }
 }
 
-/// Refuses a key of the experiment that no condensation reads.
-fn check_read(recipe: &Settings, own: &Settings) -> Result<()> {
-    let changes = recipe.changes(own);
-    match changes.iter().find(|(name, ..)| !is_read("condense", name)) {
-        None => Ok(()),
-        Some((name, ..)) => Err(Error::user(format!(
-            "{} has no part in a condensation; leave it out",
-            own.place(name)
-        ))),
-    }
-}
-
 /// The condensation of a run up to a number of iterations: a new one, or one that goes on.
 fn stage_of(settings: &Settings, root: &Path, stage: usize) -> Result<Request> {
     let up_to = |settings: &mut Settings| match stage {
@@ -322,7 +370,7 @@ fn stage_of(settings: &Settings, root: &Path, stage: usize) -> Result<Request> {
 
 /// The seed of the images, which is that of the networks as well.
 fn seed_of(settings: &Settings) -> u64 {
-    match settings.get(super::grid::CONDENSATION_SEED) {
+    match settings.get(SEED) {
         Some(SettingValue::Count(seed)) => *seed,
         _ => 1,
     }

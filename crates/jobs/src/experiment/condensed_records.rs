@@ -4,7 +4,7 @@ use super::evaluation::Evaluation;
 use super::grid::GridRun;
 use super::judgements::{Judgements, Stage};
 use super::measure::{ACCURACY, Measure, Moment, Outcome, PEAK, RELATIVE};
-use super::results::{Record, State};
+use super::results::{Reading, Record, State};
 use crate::condensing::CondensedFolder;
 use lessen_base::Result;
 use lessen_task::folder::metrics;
@@ -22,12 +22,11 @@ impl Evaluation {
         &self,
         (root, run): (&Path, &GridRun),
         whole: Option<f64>,
-        measures: &[Measure],
-        wants_course: &dyn Fn(&Measure) -> bool,
+        reading: &Reading<'_>,
     ) -> Result<Vec<Record>> {
         let (point, seed) = (run.point, run.seed);
         if State::has_diverged(root) {
-            return Ok(vec![Record::diverged((point, seed), measures.len())]);
+            return Ok(vec![Record::diverged((point, seed), reading.measures.len())]);
         }
         let (evaluated, folder) = (Judgements::read(root)?, CondensedFolder::open(root)?);
         let spent = Spent::read(&folder.sessions());
@@ -66,8 +65,8 @@ impl Evaluation {
         };
         let records = (0..self.networks).map(|network| {
             let outcome = of_network(network);
-            let mut record = Record::read(&outcome, (point, seed, network as u64), measures, wants_course);
-            for (at, measure) in measures.iter().enumerate() {
+            let mut record = Record::read(&outcome, (point, seed, network as u64), reading);
+            for (at, measure) in reading.measures.iter().enumerate() {
                 if lacks(measure, (&evaluated.stages, network)) {
                     record.numbers[at] = None;
                     record.diverged[at] = true;

@@ -7,12 +7,11 @@ use lessen_base::word::Word;
 use lessen_compile::Precision;
 use lessen_condense::Augmentation;
 use lessen_nn::models::vision::Network;
-use lessen_task::recipe::document::Document;
 use lessen_task::recipe::value::SettingValue;
 use std::collections::BTreeMap;
 
 /// The name of the table.
-const TABLE: &str = "evaluation";
+pub(super) const TABLE: &str = "evaluation";
 
 /// Networks that learn from each set where the table names no number.
 const NETWORKS: usize = 10;
@@ -54,34 +53,11 @@ impl Default for Evaluation {
 }
 
 impl Evaluation {
-    /// Reads the table, if there is one.
+    /// With the values of a table.
     ///
     /// # Errors
     /// A key that is unknown or has a wrong value.
-    pub(super) fn read(reader: &mut Reader<'_, '_>) -> Result<Option<Evaluation>> {
-        let table = reader.section(TABLE)?;
-        table.map(|table| Evaluation::default().with(table)).transpose()
-    }
-
-    /// With another value for a key, as `evaluation.KEY=VALUE` says.
-    ///
-    /// # Errors
-    /// A key that is unknown or a wrong value.
-    pub(super) fn changed(self, assignment: &str) -> Result<Evaluation> {
-        let shown = format!("--set {assignment}");
-        let quoted = assignment
-            .split_once('=')
-            .map(|(key, value)| format!("{key} = {value:?}"));
-        let document = Document::parse(assignment, &shown, None)
-            .or_else(|error| Document::parse(quoted.as_deref().unwrap_or_default(), &shown, None).map_err(|_| error))?;
-        match Reader::new(&document).section(TABLE)? {
-            Some(table) => self.with(table),
-            None => Ok(self),
-        }
-    }
-
-    /// With the values of a table.
-    fn with(self, mut table: Reader<'_, '_>) -> Result<Evaluation> {
+    pub(super) fn overlaid(self, mut table: Reader<'_, '_>) -> Result<Evaluation> {
         let networks = count(&mut table, "networks")?.unwrap_or(self.networks);
         let epochs = count(&mut table, "epochs")?.or(self.epochs);
         let whole = count(&mut table, "whole")?.or(self.whole);
@@ -132,7 +108,7 @@ impl Evaluation {
     }
 
     /// How images are judged, for a page.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn in_words(&self) -> String {
         let of = match self.targets.len() {
             0 => String::new(),
             _ => format!(" of each kind ({})", self.resolved()["network"]),

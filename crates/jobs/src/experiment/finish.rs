@@ -1,45 +1,50 @@
 //! The end of an experiment: the records of its runs, the page, and the outcome for programs and people.
 
-use super::evaluation::Evaluation;
 use super::grid::{GridRun, Point};
-use super::measure::Measure;
+use super::kept::{Kept, deciding};
 use super::page::About;
-use super::results::{self, Record};
+use super::results::{self, Reading, Record, State};
+use super::runs::Place;
 use super::{Experiment, Finished, Options};
 use lessen_base::Result;
-use lessen_task::device::NewBackend;
-use lessen_task::wording::show_duration;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 impl Experiment {
-    /// Collects the records of all runs and writes the page.
+    /// Collects the records of all runs that are over, keeps and judges them, and writes the page.
     pub(super) fn finish(
         &self,
-        runs: &[&GridRun],
-        options: &Options<'_>,
-        machine: &str,
-        new_backend: &NewBackend,
+        over: &[(&GridRun, &State)],
+        place: &Place<'_>,
+        (options, machine): (&Options<'_>, &str),
+        mut kept: Option<Kept>,
     ) -> Result<Finished> {
-        let wants_course = |measure: &Measure| self.plots.iter().any(|plot| plot.is_course_of(measure));
-        let mut records = Vec::with_capacity(runs.len());
-        let mut seconds = [0.0; 2];
-        let whole = match &self.evaluation {
-            Some(evaluation) => evaluation.whole(runs, &options.out, new_backend)?,
-            None => None,
+        let reading = Reading {
+            measures: &self.measures,
+            wants_course: &|measure| self.plots.iter().any(|plot| plot.is_course_of(measure)),
         };
-        for (number, run) in runs.iter().enumerate() {
-            let root = options.out.join(&run.folder);
-            if let Some(evaluation) = &self.evaluation {
-                let whole = whole.as_ref().map(|(accuracies, _)| accuracies[number]);
-                records.extend(evaluation.records((&root, run), whole, &self.measures, &wants_course)?);
-                let [made, judged] = Evaluation::seconds(&root)?;
-                seconds = [seconds[0] + made, seconds[1] + judged];
-            } else {
-                let own = (run.point, run.seed);
-                records.push(Record::of(&root, own, &self.measures, &wants_course, new_backend)?);
-                seconds[0] += results::step_seconds(&root)?;
+        let (mut runs, mut records, mut notes) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut seconds = Some([0.0; 2]);
+        for &(run, state) in over {
+            let point = &self.grid.points[run.point];
+            if point.follows.is_untrained {
+                continue;
             }
+            let left = match (state, &kept) {
+                (State::Kept, Some(kept)) => kept.left(&point.name, run, &self.measures)?,
+                _ => self.kind.left(run, place, &reading)?,
+            };
+            if let Some(kept) = kept.as_mut().filter(|_| *state != State::Kept) {
+                let own = deciding(run, self.kind.seed_key(), self.kind.more_settings(&point.follows))?;
+                kept.put(&point.name, &own, (run.seed, &left), &self.measures);
+            }
+            seconds = seconds.zip(left.seconds).map(|(a, b)| [a[0] + b[0], a[1] + b[1]]);
+            notes.extend(left.note);
+            records.extend(left.records);
+            runs.push(run);
+        }
+        if let Some(kept) = &kept {
+            kept.write()?;
         }
         let (recipe, mut all) = self.base.clone();
         (options.change)(&mut all)?;
@@ -47,12 +52,11 @@ impl Experiment {
             command: &options.command,
             fixed: &all.beyond(&recipe),
             machine,
-            time: &match &self.evaluation {
-                None => format!("{} of training steps", show_duration(seconds[0])),
-                Some(_) => format!("{}, judged in {}", show_duration(seconds[0]), show_duration(seconds[1])),
-            },
+            time: &seconds.map_or("a time that nobody has noted".to_string(), |seconds| {
+                self.kind.told_time(seconds)
+            }),
             runs: runs.len(),
-            whole: &whole.map_or(BTreeMap::new(), |(_, used)| used),
+            notes: &notes.into_values().collect::<Vec<_>>(),
         };
         let page = self.page_of(options);
         if let Some(page) = page {
@@ -72,7 +76,7 @@ impl Experiment {
             "title": self.title,
             "interrupted": false,
             "page": page.map(|page| page.display().to_string()),
-            "runs": records.iter().filter_map(|record| self.record_json(runs, record)).collect::<Vec<_>>(),
+            "runs": records.iter().filter_map(|record| self.record_json(&runs, record)).collect::<Vec<_>>(),
             "table": self.table_json(&records),
             "claims": claims,
         });
@@ -98,7 +102,7 @@ impl Experiment {
             "diverged": record.diverged.contains(&true),
             "measures": numbers,
         });
-        if self.condenses() {
+        if self.kind.has_networks() {
             object["network"] = json!(record.network);
         }
         Some(object)
@@ -113,6 +117,6 @@ impl Experiment {
             });
             json!({ "point": point.name, "measures": cells.collect::<Map<_, _>>() })
         };
-        self.grid.points.iter().enumerate().map(row).collect()
+        self.grid.rows().map(row).collect()
     }
 }

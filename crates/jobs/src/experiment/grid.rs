@@ -1,16 +1,12 @@
 //! The grid of an experiment: its points, which differ in settings, and a run of each point for every seed.
 
+use super::follows::{Follows, order};
 use super::reader::Reader;
 use lessen_base::{Error, Result};
-use lessen_task::recipe::document::Document;
 use lessen_task::recipe::phase_tables::is_name;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
 use std::ffi::OsStr;
-
-/// The key that the seeds of trainings give, and that of condensations.
-const SEED: &str = "train.seed";
-pub(super) const CONDENSATION_SEED: &str = "condense.seed";
 
 /// What the name of a run's folder begins with, within that of its point.
 const OF_SEED: &str = "seed-";
@@ -35,7 +31,19 @@ pub(super) struct Point {
     pub name: String,
     /// The name without the axis number `i`, for each axis, and the value there if it is a number.
     pub along: Vec<(String, Option<f64>)>,
+    /// What it takes from other points.
+    pub follows: Follows,
     settings: Settings,
+}
+
+/// A variant: its name, what it is in words, what it takes from other points, and its settings.
+type Variant = (String, Option<String>, Follows, Settings);
+
+/// What the sort of runs decides of a grid: the key that takes the seeds, and which keys of a variant say what it takes
+/// from other points.
+pub(super) struct OfRuns<'a> {
+    pub seed_key: &'static str,
+    pub follows: &'a dyn Fn(&mut Reader<'_, '_>) -> Result<Follows>,
 }
 
 /// A run of an experiment.
@@ -61,14 +69,16 @@ pub(super) struct Grid {
     pub variants: Vec<(String, String)>,
     /// The key that takes the seeds.
     seed_key: &'static str,
+    /// The numbers of all points, each after those that it follows.
+    order: Vec<usize>,
 }
 
 impl Grid {
     /// Reads variants, axes and seeds over settings that all runs have.
     ///
     /// # Errors
-    /// A key that is unknown, missing or has a wrong value; a grid without a point.
-    pub(super) fn read(document: &Document<'_>, reader: &mut Reader<'_, '_>, base: &Settings) -> Result<Grid> {
+    /// A key that is unknown, missing or has a wrong value; a grid without a point; points that follow each other.
+    pub(super) fn read(reader: &mut Reader<'_, '_>, base: &Settings, of_runs: &OfRuns<'_>) -> Result<Grid> {
         let seeds = match reader.list("seeds")? {
             None => vec![1],
             Some(seeds) => seeds
@@ -95,7 +105,7 @@ impl Grid {
                 origin,
             });
         }
-        let variants = variants(document, reader, base)?;
+        let variants = variants(reader, base, of_runs)?;
         if variants.is_empty() && axes.is_empty() || seeds.is_empty() {
             return Err(reader.error(
                 "the grid is empty; write at least one [[variant]] with a name or one [[axis]] with key and values, and a \
@@ -103,13 +113,13 @@ impl Grid {
             ));
         }
         let variants = if variants.is_empty() {
-            vec![(String::new(), None, base.clone())]
+            vec![(String::new(), None, Follows::default(), base.clone())]
         } else {
             variants
         };
         let told = variants
             .iter()
-            .filter_map(|(name, text, _)| Some((name.clone(), text.clone()?)));
+            .filter_map(|(name, text, ..)| Some((name.clone(), text.clone()?)));
         let told: Vec<(String, String)> = told.collect();
         let count = axes
             .iter()
@@ -120,8 +130,8 @@ impl Grid {
             return Err(reader.error(&format!("the grid has {count} runs; choose at most {MOST}")));
         }
         let mut points = Vec::new();
-        for (name, _, settings) in variants {
-            points.extend(product(&axes, &name, &settings)?);
+        for variant in &variants {
+            points.extend(product(&axes, variant)?);
         }
         for (index, point) in points.iter().enumerate() {
             if points[..index]
@@ -134,33 +144,50 @@ impl Grid {
                 )));
             }
         }
+        let named: Vec<(&str, &Follows)> = points.iter().map(|own| (&own.name[..], &own.follows)).collect();
+        let order = order(&named).map_err(|error| reader.error(&error.to_string()))?;
         Ok(Grid {
             axes,
             points,
             seeds,
             variants: told,
-            seed_key: SEED,
+            seed_key: of_runs.seed_key,
+            order,
         })
     }
 
-    /// The grid of an experiment of condensations.
-    pub(super) fn of_condensations(self) -> Grid {
-        Grid {
-            seed_key: CONDENSATION_SEED,
-            ..self
+    /// The points that have a row in the table, with their numbers.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, &Point)> {
+        let all = self.points.iter().enumerate();
+        all.filter(|(_, point)| !point.follows.is_untrained)
+    }
+
+    /// For every point whether its name is one of these, or a point of such a name follows it; all where there is none.
+    pub(super) fn asked(&self, names: &[String]) -> Vec<bool> {
+        let points = self.points.iter();
+        let mut asked: Vec<bool> = points
+            .map(|own| names.is_empty() || names.contains(&own.name))
+            .collect();
+        for &own in self.order.iter().rev() {
+            let follows = |name: &str| asked[own] && self.points[own].follows.points().any(|other| other == name);
+            let followed = (0..asked.len()).filter(|&at| !asked[at] && follows(&self.points[at].name));
+            for at in followed.collect::<Vec<usize>>() {
+                asked[at] = true;
+            }
         }
+        asked
     }
 
     /// All runs, point by point for the first seed, then for the next one: an experiment that is stopped has a run of
-    /// every point as soon as it can. `change` puts flags over their settings.
+    /// every point as soon as it can. A point is after those that it follows. `change` puts flags over their settings.
     ///
     /// # Errors
     /// The errors of `change`; two runs with the same settings.
     pub(super) fn runs(&self, change: &dyn Fn(&mut Settings) -> Result<()>) -> Result<Vec<GridRun>> {
         let mut runs: Vec<GridRun> = Vec::new();
         for &seed in &self.seeds {
-            for (number, point) in self.points.iter().enumerate() {
-                let mut settings = point.settings.clone();
+            for &number in &self.order {
+                let mut settings = self.points[number].settings.clone();
                 let origin = Origin::Flag("the seeds".to_string());
                 settings.set_at(self.seed_key, SettingValue::Count(seed), origin)?;
                 change(&mut settings)?;
@@ -178,7 +205,7 @@ impl Grid {
                 runs.push(GridRun {
                     point: number,
                     seed,
-                    folder: format!("{}/{OF_SEED}{seed}", slug(&point.name)),
+                    folder: folder(&self.points[number].name, seed),
                     settings,
                 });
             }
@@ -200,26 +227,23 @@ fn seed_of(reader: &Reader<'_, '_>, seed: SettingValue) -> Result<u64> {
 }
 
 /// Names, texts and settings of the variants.
-fn variants(
-    document: &Document<'_>,
-    reader: &mut Reader<'_, '_>,
-    base: &Settings,
-) -> Result<Vec<(String, Option<String>, Settings)>> {
+fn variants(reader: &mut Reader<'_, '_>, base: &Settings, of_runs: &OfRuns<'_>) -> Result<Vec<Variant>> {
     let mut variants = Vec::new();
     for mut table in reader.tables("variant")? {
         let name = table.required("name", "name = \"softmax\"")?;
         let text = table.text("text")?;
+        let follows = (of_runs.follows)(&mut table)?;
         let mut settings = base.clone();
-        settings
-            .merge(document, &table.rest())
+        table
+            .merge_into(&mut settings)
             .map_err(|error| error.at(format!("variant {name}")))?;
-        variants.push((name, text, settings));
+        variants.push((name, text, follows, settings));
     }
     Ok(variants)
 }
 
 /// The points of a variant: one for each combination of the axes' values.
-fn product(axes: &[Axis], name: &str, settings: &Settings) -> Result<Vec<Point>> {
+fn product(axes: &[Axis], (name, _, follows, settings): &Variant) -> Result<Vec<Point>> {
     let mut combinations: Vec<Vec<&SettingValue>> = vec![Vec::new()];
     for axis in axes {
         combinations = combinations
@@ -237,7 +261,7 @@ fn product(axes: &[Axis], name: &str, settings: &Settings) -> Result<Vec<Point>>
             let parts = axes.iter().zip(&values).enumerate();
             let parts = parts.filter(|(index, _)| Some(*index) != leave_out);
             let parts = parts.map(|(_, (axis, value))| format!("{} {}", axis.name, plain(value)));
-            let variant = (!name.is_empty()).then(|| name.to_string());
+            let variant = (!name.is_empty()).then(|| name.clone());
             variant.into_iter().chain(parts).collect::<Vec<_>>().join(", ")
         };
         let along = values.iter().enumerate();
@@ -246,6 +270,7 @@ fn product(axes: &[Axis], name: &str, settings: &Settings) -> Result<Vec<Point>>
             along: along
                 .map(|(index, value)| (named(Some(index)), number(value)))
                 .collect(),
+            follows: follows.clone(),
             settings,
         });
     }
@@ -268,6 +293,11 @@ fn number(value: &SettingValue) -> Option<f64> {
     }
 }
 
+/// The folder of a run of the point with this name, within that of the experiment.
+pub(super) fn folder(point: &str, seed: u64) -> String {
+    format!("{}/{OF_SEED}{seed}", slug(point))
+}
+
 /// Whether a folder is called as that of a seed within the folder of its point.
 pub(crate) fn of_seed(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with(OF_SEED)
@@ -288,12 +318,17 @@ pub(super) fn slug(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::schema::SCHEMA;
+    use lessen_task::recipe::document::Document;
 
     fn grid(text: &str) -> Result<Grid> {
         let document = Document::parse(text, "x.toml", None)?;
         let base = SCHEMA.parse("data.format = \"text\"", "base.toml")?;
         let mut reader = Reader::new(&document);
-        let grid = Grid::read(&document, &mut reader, &base)?;
+        let of_runs = OfRuns {
+            seed_key: "train.seed",
+            follows: &|_| Ok(Follows::default()),
+        };
+        let grid = Grid::read(&mut reader, &base, &of_runs)?;
         reader.finish()?;
         Ok(grid)
     }

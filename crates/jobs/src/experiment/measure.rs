@@ -13,6 +13,25 @@ use std::collections::BTreeSet;
 /// Numbers of a run as a whole, as `report.json` has them; all that are not here are of a step.
 const OF_THE_RUN: [&str; 5] = ["compile_ms", PEAK, "samples_per_s", "tokens_per_s", "best_step"];
 
+/// Numbers of a search and of the training of its network.
+pub(super) const OF_SEARCHES: [&str; 12] = [
+    TEST_ERROR,
+    "test_accuracy",
+    "test_loss",
+    "energy_mj",
+    "latency_ms",
+    "size_mb",
+    "value",
+    "mean_bits_pointwise",
+    "mean_bits_depthwise",
+    "bits_ratio",
+    "search_seconds",
+    "training_seconds",
+];
+
+/// The key of the share of a test split that a network gets wrong.
+pub(super) const TEST_ERROR: &str = "test_error";
+
 /// The key of the peak of the plans.
 pub(super) const PEAK: &str = "peak_bytes";
 
@@ -150,6 +169,15 @@ impl Measure {
         Measure::of_values(accuracies.into_iter().chain(images))
     }
 
+    /// The measures of an experiment of searches that names none: error and costs.
+    pub(super) fn of_searches() -> Vec<Measure> {
+        Measure::of_values(
+            [TEST_ERROR, "energy_mj", "latency_ms", "size_mb"]
+                .map(str::to_string)
+                .into_iter(),
+        )
+    }
+
     fn of_values(values: impl Iterator<Item = String>) -> Vec<Measure> {
         let measure = |value: String| {
             let (scale, name) = match value.as_str() {
@@ -211,7 +239,7 @@ impl Measure {
         if let Some(length) = self.length {
             return outcome.lengths.get(length.to_string())?.as_f64();
         }
-        if OF_THE_RUN.contains(&self.value.as_str()) {
+        if self.is_of_run() {
             let number = &outcome.report[&self.value];
             // What the plans say of states, constants and arena, which is the same in every process.
             let planned = || number["plans"].as_f64().or_else(|| number["planned"].as_f64());
@@ -237,7 +265,18 @@ impl Measure {
 
     /// Whether it has a course over the steps.
     pub(super) fn has_course(&self) -> bool {
-        self.length.is_none() && !OF_THE_RUN.contains(&self.value.as_str())
+        self.length.is_none() && !self.is_of_run()
+    }
+
+    /// Whether it is a number of a run as a whole.
+    fn is_of_run(&self) -> bool {
+        let value = self.value.as_str();
+        OF_THE_RUN.contains(&value) || OF_SEARCHES.contains(&value)
+    }
+
+    /// Its key in a file of kept runs, whatever it is called on the page.
+    pub(super) fn key(&self) -> String {
+        default_name(&self.value, self.at, self.phase.as_deref(), self.length)
     }
 
     /// The number over the steps of a run.
@@ -275,11 +314,10 @@ impl Measure {
     /// What it is, in words.
     pub(super) fn describe(&self) -> String {
         let key = format!("`{}`", self.value);
-        let is_of_run = OF_THE_RUN.contains(&self.value.as_str());
         let mut text = match (self.at, self.length) {
             (_, Some(length)) => format!("{key} in windows of length {length}, after the end"),
             (Moment::End, None) if self.value == PEAK => format!("{key}: states, constants and arena, as planned"),
-            (Moment::End, None) if is_of_run => format!("{key} of the whole run"),
+            (Moment::End, None) if self.is_of_run() => format!("{key} of the whole run"),
             (Moment::End, None) if self.is_time() => format!("median of {key} over the steps"),
             (Moment::End, None) => format!("last {key}"),
             (Moment::Best, None) => format!("best {key}"),
@@ -330,7 +368,22 @@ fn natural(value: &str) -> Option<Better> {
     let value = value.split('/').next().unwrap_or(value);
     let is = |words: &[&str]| words.iter().any(|word| value.ends_with(word));
     match value {
-        _ if is(&["loss", "perplexity", "mse", "mae", "_ms", "_bytes", DISTANCE]) => Some(Better::Lower),
+        _ if is(&[
+            "loss",
+            "perplexity",
+            "mse",
+            "mae",
+            "error",
+            "_ms",
+            "_mj",
+            "_mb",
+            "_seconds",
+            "_bytes",
+            DISTANCE,
+        ]) =>
+        {
+            Some(Better::Lower)
+        }
         _ if is(&["accuracy", "f1", "matthews", "pearson", "spearman", "_per_s", RELATIVE]) => Some(Better::Higher),
         _ => None,
     }

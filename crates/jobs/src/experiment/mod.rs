@@ -1,5 +1,5 @@
-//! Experiments as files: the runs of a grid, one after another, and a page with the results. `docs/experiments.md`
-//! describes the keys.
+//! Experiments as files: the runs of a grid, one after another, and a page with the results. A run is a training, a
+//! condensation or a search. `docs/experiments.md` describes the keys.
 //!
 //! ```text
 //! file ──▶ Experiment ──▶ check of every run ──▶ runs: new, resumed or skipped ──▶ records ──▶ table, claims, plots
@@ -13,8 +13,10 @@ mod condensed_records;
 mod digits;
 mod evaluation;
 mod finish;
+mod follows;
 mod grid;
 mod judgements;
+mod kept;
 mod machine;
 mod measure;
 mod page;
@@ -23,32 +25,38 @@ mod paper;
 mod plot;
 mod reader;
 mod results;
+mod runs;
+mod searches;
+mod states;
 mod summary;
+mod trainings;
 
-use self::check::check;
 use self::claim::{Claim, check_name, find};
 use self::clock::Clock;
 use self::evaluation::Evaluation;
 pub(crate) use self::grid::of_seed;
-use self::grid::{Grid, GridRun};
+use self::grid::{Grid, GridRun, OfRuns};
+use self::kept::Kept;
 use self::measure::Measure;
 use self::page::check_place;
 use self::paper::Paper;
 use self::plot::Plot;
 use self::reader::Reader;
 use self::results::State;
-use crate::condensing::without_unread;
+use self::runs::{Place, Runs, changed};
+use self::searches::Searches;
+use self::trainings::Trainings;
 use crate::schema::SCHEMA;
-use crate::training::{Request, train};
 use lessen_base::{Error, Result, watcher};
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::BUILT_IN;
 use lessen_task::recipe::document::Document;
 use lessen_task::recipe::settings::Settings;
-use lessen_task::wording::{counted, report, tell};
+use lessen_task::wording::{counted, report};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An experiment as its file describes it.
 #[derive(Clone, Debug)]
@@ -60,9 +68,11 @@ pub struct Experiment {
     base: (Settings, Settings),
     /// The page of results, if the file names one.
     page: Option<PathBuf>,
+    /// Whether the numbers of finished runs are kept beside the page.
+    keeps: bool,
     grid: Grid,
-    /// How images are judged, if the runs are condensations.
-    evaluation: Option<Evaluation>,
+    /// What the runs do.
+    kind: Arc<dyn Runs>,
     measures: Vec<Measure>,
     papers: Vec<Paper>,
     claims: Vec<Claim>,
@@ -133,12 +143,13 @@ impl Experiment {
         };
         let recipe_alone = base.clone();
         base.merge(document, &reader.table("set")?)?;
-        let evaluation = Evaluation::read(&mut reader)?;
-        let grid = Grid::read(document, &mut reader, &base)?;
-        let grid = match &evaluation {
-            Some(_) => grid.of_condensations(),
-            None => grid,
+        let keeps = reader.switch("keep")?.unwrap_or(false);
+        let kind = kind(&mut reader)?;
+        let of_runs = OfRuns {
+            seed_key: kind.seed_key(),
+            follows: &|variant| kind.follows(variant),
         };
+        let grid = Grid::read(&mut reader, &base, &of_runs)?;
         let measures = reader.tables("measure")?.into_iter().map(Measure::read);
         let measures: Vec<Measure> = measures.collect::<Result<_>>()?;
         for (index, measure) in measures.iter().enumerate() {
@@ -148,6 +159,11 @@ impl Experiment {
                     "two measures are called '{name}'; give them names of their own"
                 )));
             }
+        }
+        if keeps && measures.is_empty() {
+            return Err(
+                reader.error("keep = true keeps the numbers of measures, and there is no [[measure]]; write some")
+            );
         }
         let papers = reader
             .tables("paper")?
@@ -162,16 +178,17 @@ impl Experiment {
         let plots = reader
             .tables("plot")?
             .into_iter()
-            .map(|table| Plot::read(table, &grid.axes));
+            .map(|table| Plot::read(table, &grid.axes, &measures));
         let experiment = Experiment {
             title,
             text,
             recipe,
             base: (recipe_alone, base),
             page,
+            keeps,
             plots: plots.collect::<Result<_>>()?,
             grid,
-            evaluation,
+            kind,
             measures,
             papers,
             claims,
@@ -184,7 +201,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Refuses names that no point and no measure has.
+    /// Refuses names of points and measures that there are not.
     fn check_names(&self) -> Result<()> {
         let points: Vec<&str> = self.grid.points.iter().map(|point| point.name.as_str()).collect();
         for (index, paper) in self.papers.iter().enumerate() {
@@ -206,26 +223,24 @@ impl Experiment {
             .try_for_each(|plot| plot.check(&self.grid.points, &self.measures))
     }
 
-    /// Whether its runs are condensations, and not trainings.
-    pub fn condenses(&self) -> bool {
-        self.evaluation.is_some()
-    }
-
-    /// Takes `evaluation.KEY=VALUE` for the table `[evaluation]`; whether the assignment is one.
+    /// Takes `TABLE.KEY=VALUE` for the table `[evaluation]` or `[training]`; whether the assignment is one.
     ///
     /// # Errors
-    /// An experiment of trainings, an unknown key, a wrong value.
-    pub fn set_evaluation(&mut self, assignment: &str) -> Result<bool> {
-        if !assignment.trim_start().starts_with("evaluation.") {
+    /// An experiment without that table, an unknown key, a wrong value.
+    pub fn set_table(&mut self, assignment: &str) -> Result<bool> {
+        let rest = |table: &str| assignment.trim_start().strip_prefix(table);
+        let is_named = |table: &&str| rest(table).is_some_and(|rest| rest.starts_with('.'));
+        let Some(table) = sorts().iter().filter_map(|sort| sort.table()).find(is_named) else {
             return Ok(false);
+        };
+        if self.kind.table() != Some(table) {
+            return Err(Error::user(format!(
+                "--set {assignment}: the runs of {} are {}; leave it out",
+                self.title,
+                self.kind.noun()
+            )));
         }
-        let evaluation = self.evaluation.take().ok_or_else(|| {
-            Error::user(format!(
-                "--set {assignment}: the runs of {} are trainings; leave it out",
-                self.title
-            ))
-        })?;
-        self.evaluation = Some(evaluation.changed(assignment)?);
+        self.kind = changed(self.kind.as_ref(), table, assignment)?;
         Ok(true)
     }
 
@@ -235,47 +250,38 @@ impl Experiment {
         for name in &options.only {
             check_name("--only", "point", name, &names)?;
         }
-        let runs = self.grid.runs(options.change)?;
-        if !self.condenses() {
-            return Ok(runs);
-        }
-        // Settings of all runs are no mistake where a coreset does not read them.
+        let change = |settings: &mut Settings| {
+            (options.change)(settings)?;
+            self.kind.check_flags(settings)
+        };
+        let runs = self.grid.runs(&change)?;
         let (recipe, mut all) = self.base.clone();
-        (options.change)(&mut all)?;
-        let changed: Vec<(String, String, String)> = recipe.changes(&all);
-        let is_common = |name: &str| changed.iter().any(|(own, ..)| own == name);
+        change(&mut all)?;
+        let common: Vec<(String, String, String)> = recipe.changes(&all);
+        let is_common = |name: &str| common.iter().any(|(own, ..)| own == name);
         let own = |run: GridRun| {
             Ok(GridRun {
-                settings: without_unread(&run.settings, &is_common)?,
+                settings: self.kind.without_unread(run.settings, &is_common)?,
                 ..run
             })
         };
         runs.into_iter().map(own).collect()
     }
 
-    /// Trains the runs that are left, one after another, and writes the page.
+    /// Does the runs that are left, one after another, and writes the page.
     ///
     /// # Errors
     /// A mistake in any run, before the first of them; a run that fails for another reason than a loss that is no
     /// number; a page that cannot be written.
     pub fn run(&self, options: &Options<'_>, new_backend: &NewBackend) -> Result<Finished> {
         let runs = self.runs(options)?;
+        let kept = self.kept(options)?;
         let mut backend = new_backend.open()?;
         let machine = machine::describe(backend.as_ref());
-        let (states, defaults) = match &self.evaluation {
-            Some(own) => {
-                let measures = (&self.measures[..], &self.base.0);
-                let states = own.check(&self.grid, &runs, measures, &options.out)?;
-                (states, Measure::of_condensations(own.accuracies()))
-            }
-            None => {
-                let (states, scores) = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
-                (states, Measure::defaults(&scores))
-            }
-        };
+        let (states, defaults) = self.states(&runs, (kept.as_ref(), &options.out), backend.as_mut())?;
         drop(backend);
         if let Some(page) = self.page_of(options) {
-            check_place(page, !self.plots.is_empty())?;
+            check_place(page, self.keeps || !self.plots.is_empty())?;
         }
         if self.measures.is_empty() {
             let experiment = Experiment {
@@ -283,33 +289,50 @@ impl Experiment {
                 ..self.clone()
             };
             experiment.check_names()?;
-            return experiment.run_checked((&runs, states), options, &machine, new_backend);
+            return experiment.run_checked((&runs, &states), (options, &machine), kept, new_backend);
         }
-        self.run_checked((&runs, states), options, &machine, new_backend)
+        self.run_checked((&runs, &states), (options, &machine), kept, new_backend)
     }
 
-    /// Trains the runs that are left, of those with these states.
+    /// The kept numbers, if there are to be any.
+    fn kept(&self, options: &Options<'_>) -> Result<Option<Kept>> {
+        match self.page_of(options) {
+            Some(page) if self.keeps => Kept::of_page(page).map(Some),
+            None if self.keeps => Err(Error::user(
+                "keep = true keeps numbers beside the page, and there is none; name its file with page in the experiment, or \
+                 with --page",
+            )),
+            _ => Ok(None),
+        }
+    }
+
+    /// Does the runs that are left, of those with these states.
     fn run_checked(
         &self,
-        (runs, states): (&[GridRun], Vec<State>),
-        options: &Options<'_>,
-        machine: &str,
+        (runs, states): (&[GridRun], &[State]),
+        (options, machine): (&Options<'_>, &str),
+        kept: Option<Kept>,
         new_backend: &NewBackend,
     ) -> Result<Finished> {
-        let asked = |run: &GridRun| {
-            let name = &self.grid.points[run.point].name;
-            options.only.is_empty() || options.only.contains(name)
-        };
-        let is_left = |(run, state): &(&GridRun, &State)| asked(run) && !state.is_over();
-        let left = runs.iter().zip(&states).filter(is_left).count();
+        let asked = self.grid.asked(&options.only);
+        let is_left = |(run, state): &(&GridRun, &State)| asked[run.point] && !state.is_over();
+        let left: Vec<&GridRun> = runs.iter().zip(states).filter(is_left).map(|(run, _)| run).collect();
+        left.iter()
+            .try_for_each(|run| self.check_followed(run, (runs, states), (kept.as_ref(), &options.out)))?;
         report(&format!(
-            "{}: {} in {}, {left} left to do",
+            "{}: {} in {}, {} left to do",
             self.title,
             counted(runs.len() as u64, "run"),
-            options.out.display()
+            options.out.display(),
+            left.len()
         ));
-        let mut clock = Clock::new(left);
-        for (number, (run, state)) in runs.iter().zip(&states).enumerate() {
+        let place = Place {
+            grid: &self.grid,
+            out: &options.out,
+            new_backend,
+        };
+        let mut clock = Clock::new(left.len());
+        for (number, (run, state)) in runs.iter().zip(states).enumerate() {
             if !is_left(&(run, state)) {
                 continue;
             }
@@ -323,17 +346,15 @@ impl Experiment {
                 runs.len(),
                 clock.so_far()
             ));
-            if self
-                .train(run, *state, options, new_backend)
-                .map_err(|error| error.at(format!("the run {title}")))?
-            {
+            let done = self.kind.run(run, &place);
+            if done.map_err(|error| error.at(format!("the run {title}")))? {
                 return Ok(self.stopped(&title));
             }
             clock.finished();
         }
-        let is_over = |(run, state): &(&GridRun, &State)| asked(run) || state.is_over();
-        let over: Vec<&GridRun> = runs.iter().zip(&states).filter(is_over).map(|(run, _)| run).collect();
-        self.finish(&over, options, machine, new_backend)
+        let is_over = |(run, state): &(&GridRun, &State)| asked[run.point] || state.is_over();
+        let over: Vec<(&GridRun, &State)> = runs.iter().zip(states).filter(is_over).collect();
+        self.finish(&over, &place, (options, machine), kept)
     }
 
     /// The file of the page, if there is to be one.
@@ -349,25 +370,30 @@ impl Experiment {
             text: format!("{title} was stopped; the same command goes on with it\n"),
         }
     }
+}
 
-    /// Trains or condenses; whether it was interrupted.
-    fn train(&self, run: &GridRun, state: State, options: &Options<'_>, new_backend: &NewBackend) -> Result<bool> {
-        let root = options.out.join(&run.folder);
-        if let Some(evaluation) = &self.evaluation {
-            return evaluation.run(&run.settings, &root, new_backend);
+/// The sorts of runs that a table of the file names.
+fn sorts() -> [Arc<dyn Runs>; 2] {
+    [Arc::new(Evaluation::default()), Arc::new(Searches::default())]
+}
+
+/// What the runs of a file do: what its table says, or training.
+///
+/// # Errors
+/// Several tables, a key in one that is unknown or has a wrong value.
+fn kind(reader: &mut Reader<'_, '_>) -> Result<Arc<dyn Runs>> {
+    let mut kind: Arc<dyn Runs> = Arc::new(Trainings);
+    for sort in sorts() {
+        let Some(name) = sort.table() else { continue };
+        let Some(table) = reader.section(name)? else { continue };
+        if let Some(other) = kind.table() {
+            return Err(table.error(&format!(
+                "there are tables [{other}] and [{name}], for {} and for {}; keep one",
+                kind.noun(),
+                sort.noun()
+            )));
         }
-        let request = match state {
-            State::Broken => Request::resume(root.clone(), None, |_| Ok(()))?,
-            _ => Request::new(run.settings.clone(), root.clone()),
-        };
-        match train(&request, new_backend) {
-            Ok(report) => Ok(report.interrupted),
-            // A loss that is no number is a result, too.
-            Err(error) if State::of(&root) == State::Diverged => {
-                tell(&format!("warning: {error}"));
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
+        kind = sort.with(table)?;
     }
+    Ok(kind)
 }

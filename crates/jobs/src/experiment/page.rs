@@ -7,7 +7,6 @@ use super::grid::slug;
 use super::results::{Record, by_seed, summary};
 use lessen_base::atomic::{check_link, unwritable, write_file};
 use lessen_base::{Error, Result};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -21,8 +20,8 @@ pub(super) struct About<'a> {
     pub time: &'a str,
     /// The number of runs.
     pub runs: usize,
-    /// Accuracies of networks that learned from whole training splits, and of which.
-    pub whole: &'a BTreeMap<String, f64>,
+    /// What there is to say of the runs, a line each.
+    pub notes: &'a [String],
 }
 
 /// A plot of the page.
@@ -111,24 +110,14 @@ impl Experiment {
             about.command,
             about.machine,
             self.recipe,
-            self.grid.points.len(),
+            self.grid.rows().count(),
             seeds.join(", "),
             about.runs,
-            if self.condenses() {
-                "sets of images made"
-            } else {
-                "runs"
-            },
+            self.kind.counted(),
             about.time
         );
-        if let Some(evaluation) = &self.evaluation {
-            text += &format!("- Evaluation: {}\n", evaluation.told());
-        }
-        for (of, accuracy) in about.whole {
-            text += &format!(
-                "- Whole training split: {:.2} % by one network ({of})\n",
-                100.0 * accuracy
-            );
+        for line in self.kind.told().iter().chain(about.notes) {
+            text += &format!("- {line}\n");
         }
         if !about.fixed.is_empty() {
             text += &format!("- Settings of all runs: {}\n", about.fixed.join(", "));
@@ -174,7 +163,7 @@ impl Experiment {
             }
         }
         let mut text = format!("| {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len() - 1));
-        for (point, about) in self.grid.points.iter().enumerate() {
+        for (point, about) in self.grid.rows() {
             let mut row = vec![cell(&about.name)];
             for (number, measure) in self.measures.iter().enumerate() {
                 row.push(self.cell_of(records, point, number));
@@ -212,21 +201,15 @@ impl Experiment {
 
     /// What the numbers of the table are: the statistics, and the measure of each column.
     fn about_numbers(&self, seeds: &[String]) -> String {
-        let cells = match seeds {
-            _ if self.condenses() => format!(
-                "A cell is the mean over sets of images (seeds {}) and the networks that learned from each ± the standard \
-                 deviation of a network (n - 1), as tables of papers have it, and in brackets the number of networks; of \
-                 numbers of the images it is the number of sets. Networks of one set share its images, so they are not \
-                 independent. A deviation has two digits and its mean as many places, unless the file says `digits`.",
-                seeds.join(", ")
-            ),
+        let own = self.kind.about_cells(&seeds.join(", "));
+        let cells = own.unwrap_or_else(|| match seeds {
             [seed] => format!("A cell is the number of the run with seed {seed}; one seed has no spread."),
             _ => format!(
                 "A cell is the mean over the seeds {} ± the standard deviation of a run (n - 1), and in brackets the number \
                  of runs. A deviation has two digits and its mean as many places, unless the file says `digits`.",
                 seeds.join(", ")
             ),
-        };
+        });
         let mut text = format!("{cells} Columns:\n\n");
         for measure in &self.measures {
             let digits = measure
@@ -305,7 +288,7 @@ mod tests {
         machine: "a machine",
         time: "3 s of training steps",
         runs: 6,
-        whole: &BTreeMap::new(),
+        notes: &[],
     };
 
     /// Checks the text of a page, of any version.

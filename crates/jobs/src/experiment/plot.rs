@@ -1,5 +1,5 @@
-//! The plots of an experiment: a number over the steps, or a measure over an axis; means over the seeds with a band of
-//! one standard deviation.
+//! The plots of an experiment: a number over the steps, or a measure over an axis or over another measure; means over
+//! the seeds with a band of one standard deviation.
 
 use super::claim::{check_name, find};
 use super::grid::{Axis, Point};
@@ -16,14 +16,23 @@ use std::collections::BTreeMap;
 /// part are averaged.
 const MOST: usize = 200;
 
+/// What a plot has on its horizontal axis.
+#[derive(Clone, Debug)]
+enum Over {
+    Steps,
+    /// The axis of this number.
+    Axis(usize),
+    /// The measure of this name.
+    Measure(String),
+}
+
 /// A plot.
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
     pub title: String,
     /// The name of the measure.
     pub measure: String,
-    /// The number of the axis, or none for the steps.
-    over: Option<usize>,
+    over: Over,
     /// The points, or all where none is named.
     points: Vec<String>,
     log_x: bool,
@@ -36,14 +45,21 @@ impl Plot {
     ///
     /// # Errors
     /// A key that is unknown, missing or has a wrong value.
-    pub(super) fn read(mut reader: Reader<'_, '_>, axes: &[Axis]) -> Result<Plot> {
+    pub(super) fn read(mut reader: Reader<'_, '_>, axes: &[Axis], measures: &[Measure]) -> Result<Plot> {
         let measure = reader.required("measure", "measure = \"dev_loss\"")?;
         let over = reader.text("over")?.unwrap_or_else(|| "step".to_string());
-        let axis = axes.iter().position(|axis| axis.name == over);
-        if axis.is_none() && over != "step" {
-            let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).chain(["step"]).collect();
-            return Err(reader.error(&format!("plot.over must be one of {}, not {over}", names.join(", "))));
-        }
+        let axis = match axes.iter().position(|axis| axis.name == over) {
+            Some(axis) => Over::Axis(axis),
+            None if over == "step" => Over::Steps,
+            None if measures.iter().any(|measure| measure.name == over) => Over::Measure(over.clone()),
+            None => {
+                let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).chain(["step"]).collect();
+                return Err(reader.error(&format!(
+                    "plot.over must be one of {}, not {over}; the name of a measure is taken, too",
+                    names.join(", ")
+                )));
+            }
+        };
         let words = [
             ("", (false, false)),
             ("x", (true, false)),
@@ -78,13 +94,13 @@ impl Plot {
             check_name(&self.place, "point", name, &names)?;
         }
         let measure = find(&self.place, &self.measure, measures)?;
-        if self.over.is_none() && !measure.has_course() {
+        if matches!(self.over, Over::Steps) && !measure.has_course() {
             return Err(Error::user(format!(
                 "{}: the measure {} has no course over the steps; plot another one, or over an axis",
                 self.place, self.measure
             )));
         }
-        if let Some(axis) = self.over
+        if let Over::Axis(axis) = self.over
             && points.iter().any(|point| point.along[axis].1.is_none())
         {
             return Err(Error::user(format!(
@@ -97,7 +113,7 @@ impl Plot {
 
     /// Whether it is a plot over the steps of this measure.
     pub(super) fn is_course_of(&self, measure: &Measure) -> bool {
-        self.over.is_none() && self.measure == measure.name
+        matches!(self.over, Over::Steps) && self.measure == measure.name
     }
 
     /// The chart of what was measured, and remarks on what it does not show as it is; may be empty.
@@ -108,15 +124,14 @@ impl Plot {
         measures: &[Measure],
         records: &[Record],
     ) -> (Chart, String) {
-        let number = measures
-            .iter()
-            .position(|measure| measure.name == self.measure)
-            .unwrap_or(0);
+        let of_name = |name: &str| measures.iter().position(|measure| measure.name == name).unwrap_or(0);
+        let number = of_name(&self.measure);
         let shown = |point: &Point| self.points.is_empty() || self.points.contains(&point.name);
         let chosen: Vec<usize> = (0..points.len()).filter(|&index| shown(&points[index])).collect();
+        let scaled = |measure: usize| (measure, measures[measure].scale);
         let mut averaged = 1;
-        let series = match self.over {
-            None => chosen
+        let series = match &self.over {
+            Over::Steps => chosen
                 .iter()
                 .map(|&index| {
                     let (series, part) = course(&points[index].name, index, number, records);
@@ -124,19 +139,37 @@ impl Plot {
                     series
                 })
                 .collect(),
-            Some(axis) => along(axis, &chosen, points, (number, measures[number].scale), records),
+            Over::Axis(axis) => along(*axis, &chosen, points, scaled(number), records),
+            Over::Measure(name) => {
+                let single = |&index: &usize| {
+                    let [x, y] = [of_name(name), number].map(|own| mean(index, scaled(own), records));
+                    let points_of = |(x, y): (Summary, Summary)| vec![sample(x.mean, y)];
+                    Series {
+                        name: points[index].name.clone(),
+                        points: x.zip(y).map(points_of).unwrap_or_default(),
+                    }
+                };
+                let series = chosen.iter().map(single);
+                series.filter(|series| !series.points.is_empty()).collect()
+            }
         };
         let unit = &measures[number];
+        let is_course = matches!(self.over, Over::Steps);
         let chart = Chart {
             title: self.title.clone(),
-            x_label: self.over.map_or("step", |axis| &axes[axis].name).to_string(),
-            y_label: match self.over {
-                None => unit.value.clone(),
-                Some(_) => unit.name.clone(),
+            x_label: match &self.over {
+                Over::Steps => "step",
+                Over::Axis(axis) => axes[*axis].name.as_str(),
+                Over::Measure(name) => name.as_str(),
+            }
+            .to_string(),
+            y_label: match is_course {
+                true => unit.value.clone(),
+                false => unit.name.clone(),
             },
             log_x: self.log_x,
             log_y: self.log_y,
-            marked: self.over.is_some() || records.iter().all(|record| record.courses[number].len() <= 12),
+            marked: !is_course || records.iter().all(|record| record.courses[number].len() <= 12),
             series,
         };
         let notes = notes(averaged, chart.left_out());
@@ -179,22 +212,11 @@ fn course(name: &str, point: usize, measure: usize, records: &[Record]) -> (Seri
 }
 
 /// A measure over an axis: a line for each combination of variant and other axes.
-fn along(
-    axis: usize,
-    chosen: &[usize],
-    points: &[Point],
-    (measure, scale): (usize, f64),
-    records: &[Record],
-) -> Vec<Series> {
+fn along(axis: usize, chosen: &[usize], points: &[Point], measure: (usize, f64), records: &[Record]) -> Vec<Series> {
     let mut lines: Vec<Series> = Vec::new();
     for &index in chosen {
-        let numbers: Vec<f64> = records
-            .iter()
-            .filter(|record| record.point == index)
-            .filter_map(|record| Some(scale * record.numbers[measure]?))
-            .collect();
         let (name, value) = &points[index].along[axis];
-        let Some((x, summary)) = value.zip(Summary::of(&numbers)) else {
+        let Some((x, summary)) = value.zip(mean(index, measure, records)) else {
             continue;
         };
         let found = lines.iter().position(|line| line.name == *name);
@@ -211,6 +233,13 @@ fn along(
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     lines
+}
+
+/// Mean and spread of a measure, in its scale, at a point.
+fn mean(point: usize, (measure, scale): (usize, f64), records: &[Record]) -> Option<Summary> {
+    let own = records.iter().filter(|record| record.point == point);
+    let numbers = own.filter_map(|record| Some(scale * record.numbers[measure]?));
+    Summary::of(&numbers.collect::<Vec<f64>>())
 }
 
 fn sample(x: f64, summary: Summary) -> Sample {

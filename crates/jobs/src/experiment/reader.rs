@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 use lessen_task::recipe::document::{Document, tables};
+use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue, plain};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -191,9 +192,9 @@ impl<'d, 'a> Reader<'d, 'a> {
         Ok(found.into_iter().map(reader).collect())
     }
 
-    /// What has not been asked for, for another reader.
-    pub(super) fn rest(self) -> DeTable<'a> {
-        self.table
+    /// Puts what has not been asked for over settings.
+    pub(super) fn merge_into(self, settings: &mut Settings) -> Result<()> {
+        settings.merge(self.document, &self.table)
     }
 
     /// Refuses a key that has not been asked for.

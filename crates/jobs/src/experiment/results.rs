@@ -1,20 +1,12 @@
-//! The results of an experiment's runs, read from their folders.
+//! The results of an experiment's runs: how far each has got, and its numbers.
 
 use super::measure::{Measure, Outcome};
 use super::summary::{BySeed, Summary};
-use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
-use lessen_saved::lengths::Length;
-use lessen_saved::saved_run::{AdapterOptions, SavedRun};
-use lessen_task::device::NewBackend;
-use lessen_task::folder::WhichModel;
-use lessen_task::folder::{DIVERGED, Folder, metrics};
-use serde_json::{Map, Value, json};
+use lessen_task::folder::DIVERGED;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
-
-/// The losses at other lengths, beside the run's own files.
-const LENGTHS: &str = "lengths.json";
 
 /// The measured numbers of a run.
 #[derive(Clone, Debug)]
@@ -32,6 +24,13 @@ pub(super) struct Record {
     pub diverged: Vec<bool>,
 }
 
+/// What is read of a run that is over.
+pub(super) struct Reading<'a> {
+    pub measures: &'a [Measure],
+    /// Whether a plot has the course of a measure.
+    pub wants_course: &'a dyn Fn(&Measure) -> bool,
+}
+
 /// How far a run has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -41,6 +40,8 @@ pub(super) enum State {
     Finished,
     /// Its loss was no number at some step.
     Diverged,
+    /// It has no folder, and its numbers are kept in the file of the experiment.
+    Kept,
 }
 
 impl State {
@@ -62,54 +63,15 @@ impl State {
 
     /// Whether there is nothing left to do.
     pub(super) fn is_over(self) -> bool {
-        matches!(self, State::Finished | State::Diverged)
+        matches!(self, State::Finished | State::Diverged | State::Kept)
     }
 }
 
 impl Record {
-    /// Reads what a run that is over has left; evaluates it at the lengths that the measures ask for, once.
-    ///
-    /// # Errors
-    /// Files that cannot be read or written to.
-    pub(super) fn of(
-        root: &Path,
-        (point, seed): (usize, u64),
-        measures: &[Measure],
-        wants_course: &dyn Fn(&Measure) -> bool,
-        new_backend: &NewBackend,
-    ) -> Result<Record> {
-        let diverged = State::of(root) == State::Diverged;
-        let folder = Folder::open(root)?;
-        let lengths = measures.iter().filter_map(|measure| measure.length);
-        let outcome = Outcome {
-            metrics: metrics::lines(&folder.metrics())?,
-            report: if diverged {
-                Value::Null
-            } else {
-                read_json(&root.join("report.json"))?
-            },
-            lengths: if diverged {
-                Value::Null
-            } else {
-                at_lengths(root, lengths, new_backend)?
-            },
-        };
-        let mut record = Record::read(&outcome, (point, seed, 0), measures, wants_course);
-        if diverged {
-            record.numbers.fill(None);
-            record.diverged.fill(true);
-        }
-        Ok(record)
-    }
-
     /// The numbers of an outcome, with its point, seed and network.
-    pub(super) fn read(
-        outcome: &Outcome,
-        (point, seed, network): (usize, u64, u64),
-        measures: &[Measure],
-        wants_course: &dyn Fn(&Measure) -> bool,
-    ) -> Record {
-        let course = |measure: &Measure| match wants_course(measure) {
+    pub(super) fn read(outcome: &Outcome, (point, seed, network): (usize, u64, u64), reading: &Reading<'_>) -> Record {
+        let measures = reading.measures;
+        let course = |measure: &Measure| match (reading.wants_course)(measure) {
             true => measure.course(outcome),
             false => Vec::new(),
         };
@@ -136,15 +98,6 @@ impl Record {
     }
 }
 
-/// How long the steps of a run took, in seconds.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(super) fn step_seconds(root: &Path) -> Result<f64> {
-    let lines = metrics::lines(&Folder::open(root)?.metrics())?;
-    Ok(lines.iter().filter_map(|line| line["step_ms"].as_f64()).sum::<f64>() / 1e3)
-}
-
 /// The numbers of a measure at a point, with their seeds and networks.
 pub(super) fn by_seed(records: &[Record], point: usize, measure: usize) -> BySeed {
     let own = records.iter().filter(|record| record.point == point);
@@ -158,28 +111,10 @@ pub(super) fn summary(records: &[Record], point: usize, measure: usize) -> Optio
     Summary::of(&numbers.map(|(_, number)| number).collect::<Vec<f64>>())
 }
 
-/// The losses of a finished run at these lengths.
-fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: &NewBackend) -> Result<Value> {
-    let path = root.join(LENGTHS);
-    let mut known: Map<String, Value> = if path.is_file() {
-        read_json(&path)?.as_object().cloned().unwrap_or_default()
-    } else {
-        Map::new()
-    };
-    let missing: Vec<Length> = lengths
-        .filter(|length| !known.contains_key(&length.to_string()))
-        .collect();
-    if !missing.is_empty() {
-        let run = SavedRun::open(root, WhichModel::Last, AdapterOptions::default(), new_backend)?;
-        for length in missing.into_iter().filter(|length| run.reaches(*length)) {
-            let (_, evaluation) = run.evaluate_at(None, None, length)?;
-            known.insert(length.to_string(), json!(evaluation.scores.loss));
-        }
-        write_file(&path, format!("{}\n", json!(known)).as_bytes())?;
-    }
-    Ok(Value::Object(known))
-}
-
+/// Reads a file of a run.
+///
+/// # Errors
+/// A file that cannot be read, with the remedy.
 pub(super) fn read_json(path: &Path) -> Result<Value> {
     let unreadable = |error: &dyn std::fmt::Display| {
         let shown = path.display();

@@ -19,6 +19,8 @@ pub struct RecipeImages {
     pub train: PreparedSource,
     /// The test split, or else that for validation.
     pub test: PreparedSource,
+    /// Whether the data has a test split.
+    pub has_test: bool,
     /// The share of the training images that is kept for validation.
     pub held_out: f64,
     /// The names of the classes in the order of their numbers.
@@ -64,6 +66,7 @@ impl RecipeImages {
         let classes = data.names.len();
         let source = |set: ImageSet| PreparedSource::new(set, preprocessing.clone(), classes);
         Ok(RecipeImages {
+            has_test: data.test.is_some(),
             test: source(data.test.unwrap_or(data.dev)),
             train: source(data.train),
             held_out,

@@ -16,6 +16,8 @@
 
 /// The file of the network.
 pub(crate) const ARCHITECTURE: &str = "architecture.json";
+/// The file of the recipe that trains the network.
+pub(crate) const RECIPE: &str = "recipe.toml";
 /// The file of the numbers that a search ends with; it says that the search has ended.
 pub(crate) const REPORT: &str = "report.json";
 /// The file of the probabilities.

@@ -11,7 +11,7 @@ use std::path::Path;
 const ACCELERATOR: &str = "bf_e";
 
 /// The key of the mapping of groups.
-pub(super) const MAPPING: &str = "search.depthwise";
+pub(crate) const MAPPING: &str = "search.depthwise";
 
 /// A model of hardware, with the word of its mapping of groups where it has several.
 pub(super) struct Candidate {

@@ -3,6 +3,9 @@
 //! [`search`] reads the images of a recipe, plans the memory of the whole process, and searches by [`lessen_search`].
 //! It leaves a folder with the network that it found, as a description and as a recipe that trains it, from
 //! which a search that was killed is resumed, and ends with the same bytes.
+
+mod check;
+mod course;
 mod curves;
 mod fixed;
 mod folder;
@@ -16,7 +19,9 @@ mod settings;
 mod start;
 mod under_way;
 
-pub(crate) use self::folder::{ARCHITECTURE, CHOICES, REPORT};
+pub(crate) use self::check::{check, without_unread};
+pub(crate) use self::folder::{ARCHITECTURE, CHOICES, RECIPE, REPORT};
+pub(crate) use self::hardware::MAPPING;
 pub use self::keys::SearchKeys;
 pub use self::report::Report;
 

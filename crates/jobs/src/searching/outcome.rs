@@ -1,6 +1,6 @@
 //! What a search found, as files: the network, a recipe that trains it, probabilities, report.
 
-use super::folder::{ARCHITECTURE, REPORT};
+use super::folder::{ARCHITECTURE, RECIPE, REPORT};
 use super::settings::Job;
 use crate::job::JobFolder;
 use crate::job::RecipeImages;
@@ -88,7 +88,7 @@ impl Outcome {
     /// A folder that cannot be written to.
     pub(super) fn write(&self, folder: &JobFolder, job: &Job, config: &Config) -> Result<()> {
         folder.write(ARCHITECTURE, self.architecture.to_text().as_bytes())?;
-        folder.write("recipe.toml", self.recipe(folder, config)?.as_bytes())?;
+        folder.write(RECIPE, self.recipe(folder, config)?.as_bytes())?;
         folder.write("report.md", self.text(job).as_bytes())
     }
 
@@ -110,7 +110,7 @@ impl Outcome {
         Ok(format!(
             "# The network that the search in {} found: `lessen train {} --data DIR` trains it with its bits.\n{}",
             folder.root().display(),
-            folder.root().join("recipe.toml").display(),
+            folder.root().join(RECIPE).display(),
             settings.to_toml()
         ))
     }

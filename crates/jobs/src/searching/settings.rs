@@ -220,7 +220,7 @@ fn best(
 const TUNE_RATE: f64 = 1e-3;
 
 /// The reader of keys that a method is.
-fn reader(method: SearchMethod) -> &'static str {
+pub(super) fn reader(method: SearchMethod) -> &'static str {
     match method {
         SearchMethod::Joint | SearchMethod::Architecture => "supernet",
         own => own.word(),

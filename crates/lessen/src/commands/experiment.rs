@@ -7,7 +7,6 @@ use crate::terminal::INTERRUPTED;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
-use lessen_jobs::check_trains;
 use lessen_jobs::experiment::{self, Options};
 use lessen_task::recipe::settings::Settings;
 use std::path::{Path, PathBuf};
@@ -26,8 +25,8 @@ pub struct Experiment {
     /// Do the runs of this point alone, by its name; may be repeated. The page has what other points have left
     #[arg(long, value_name = "POINT")]
     only: Vec<String>,
-    /// Another value for a key in the recipe of every run, or for one of the table [evaluation], such as
-    /// evaluation.epochs=100; may be repeated
+    /// Another value for a key in the recipe of every run, or for one of the table [evaluation] or [training], such as
+    /// evaluation.epochs=100 or training.train.epochs=10; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
     #[command(flatten)]
@@ -50,19 +49,13 @@ impl Experiment {
         let mut experiment = experiment::Experiment::load(&self.file)?;
         let mut of_runs = Vec::new();
         for set in &self.set {
-            if !experiment.set_evaluation(set)? {
+            if !experiment.set_table(set)? {
                 of_runs.push(set);
             }
         }
         let only = self.only.iter().map(|point| format!(" --only \"{point}\""));
         let flags: String = only.chain(self.set.iter().map(|set| format!(" --set {set}"))).collect();
-        let change = |settings: &mut Settings| {
-            of_runs.iter().try_for_each(|set| settings.set_flag(set))?;
-            if experiment.condenses() {
-                return Ok(());
-            }
-            check_trains(settings)
-        };
+        let change = |settings: &mut Settings| of_runs.iter().try_for_each(|set| settings.set_flag(set));
         if let Some(page) = &self.page {
             check_place(page, std::slice::from_ref(&self.file), &[])?;
         }

@@ -22,6 +22,7 @@ mod energy;
 mod examples;
 mod experiments;
 mod experiments_of_condensations;
+mod experiments_of_searches;
 mod fine_tuning;
 mod from_checkpoint;
 mod generate;
