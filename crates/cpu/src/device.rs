@@ -7,7 +7,7 @@ use lessen_compile::{Options, Plan, compile};
 use lessen_graph::Graph;
 
 use crate::arena::Arena;
-use crate::kernels::gemm::gemm;
+use crate::kernels::products::gemm::gemm;
 use crate::pool::Pool;
 use crate::simd::CpuSet;
 

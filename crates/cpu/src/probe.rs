@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::device::Device;
-use crate::kernels::gemm;
+use crate::kernels::products::gemm;
 
 /// Rows and columns of each thread's product, and its inner extent: the factors fit the second-level cache.
 const SIZE: (usize, usize, usize) = (256, 384, 384);

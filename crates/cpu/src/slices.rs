@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::pairwise::Pairwise;
+use crate::kernels::sums::pairwise::Pairwise;
 use crate::tiles::{SLICE_ROWS, slices, tile_rows};
 
 /// Columns that are added up at a time.

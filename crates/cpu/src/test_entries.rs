@@ -5,7 +5,7 @@ use lessen_compile::Plan;
 
 use crate::bind::Binder;
 use crate::constants::Constants;
-use crate::kernels::pairwise::{self, Pairwise, in_runs};
+use crate::kernels::sums::pairwise::{self, Pairwise, in_runs};
 use crate::simd::{CpuSet, Level, dispatch};
 use crate::slices::SliceSums;
 use crate::tiles;
@@ -114,7 +114,7 @@ pub fn parts_of_tiles(
 ) -> Option<(bool, Vec<[[f32; 32]; 16]>)> {
     #[cfg(target_arch = "x86_64")]
     {
-        use crate::kernels::panels::split::{self, Order};
+        use crate::kernels::x86::amx::split::{self, Order};
 
         let order = if pairs { Order::Pairs } else { Order::Lines };
         split::parts_of(data, (line, k), (lines, depth), order)

@@ -7,9 +7,9 @@ use lessen_base::Result;
 use lessen_compile::{Operation, Plan, Target};
 use lessen_graph::Type;
 
-use crate::host::Host;
 use crate::host_array::HostArray;
 use crate::memory::DeviceMemory;
+use lessen_graph::Host;
 
 /// A model on a device: a namespace of states.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -4,8 +4,8 @@
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Type};
 
-use crate::host::Host;
 use crate::host_array::HostArray;
+use lessen_graph::Host;
 
 /// The data for an input of this name and type among the arrays that a run is given.
 ///

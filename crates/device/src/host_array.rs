@@ -2,7 +2,7 @@
 
 use lessen_graph::{DType, bf16_bits};
 
-use crate::host::Host;
+use lessen_graph::Host;
 
 /// A dense row-major array in the host's memory.
 #[derive(Clone, PartialEq, Debug)]

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{IndexSource, IndexUse, Plan};
 use lessen_graph::{Layout, numel};
 
-use crate::host::Host;
+use lessen_graph::Host;
 
 /// The check of indices in an input of the graph.
 pub struct IndexCheck {

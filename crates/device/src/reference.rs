@@ -14,10 +14,10 @@ use crate::checks::{
 };
 use crate::computed_indices::index_error_of_node;
 use crate::evaluation::{check_constant_indices, evaluated};
-use crate::host::Host;
 use crate::host_array::HostArray;
 use crate::index_checks::index_checks;
 use crate::memory::{DeviceMemory, MemoryUse};
+use lessen_graph::Host;
 
 /// A state: its type and its elements.
 struct State {

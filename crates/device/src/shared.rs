@@ -9,9 +9,9 @@ use lessen_compile::Plan;
 use lessen_graph::Type;
 
 use crate::backend::{Backend, ModelId, ProgramId};
-use crate::host::Host;
 use crate::host_array::HostArray;
 use crate::memory::DeviceMemory;
+use lessen_graph::Host;
 
 /// A device that several owners hold. Clones are handles of the same device.
 #[derive(Clone)]

@@ -54,6 +54,15 @@ impl AlongQuery<'_> {
         Along::Linear((0..self.inputs.len()).map(|input| (input, self.axis)).collect())
     }
 
+    /// [`AlongQuery::same_axis`], unless it is the axis that an operation cuts or joins.
+    pub fn unless_cut(&self, axis: usize) -> Along {
+        if self.axis == axis {
+            Along::Unknown
+        } else {
+            self.same_axis()
+        }
+    }
+
     /// The rule of an output whose only such input is input 0.
     pub fn of_first(&self, axis: usize) -> Along {
         Along::Linear(vec![(0, axis)])

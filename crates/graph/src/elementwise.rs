@@ -7,7 +7,6 @@ use lessen_base::Result;
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::{FromOutput, Inverse};
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
@@ -114,13 +113,7 @@ pub trait Elementwise: Named + Any + PartialEq + Debug + Send + Sync {
 }
 
 impl<T: Elementwise> Op for T {
-    fn name(&self) -> &'static str {
-        T::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    crate::named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, T::INPUTS)?;

@@ -27,8 +27,20 @@ pub trait Named: Sized {
 
 /// Implements [`Named`](crate::Named) for a struct whose fields are attributes: `named!("slice": Slice { axis, start,
 /// len })`. `field as "name"` gives an attribute another name than its field.
+///
+/// In an `impl Op` block of such a struct, `named!();` stands for [`Op::name`](crate::Op::name) and
+/// [`Op::attrs`](crate::Op::attrs).
 #[macro_export]
 macro_rules! named {
+    () => {
+        fn name(&self) -> &'static str {
+            <Self as $crate::Named>::NAME
+        }
+
+        fn attrs(&self) -> $crate::Attrs {
+            $crate::Named::to_attrs(self)
+        }
+    };
     ($name:literal: $op:ident { $($field:ident $(as $attr:literal)?),* $(,)? }) => {
         impl $crate::Named for $op {
             const NAME: &'static str = $name;

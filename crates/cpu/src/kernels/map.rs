@@ -24,16 +24,18 @@ pub(crate) trait Zip: Copy {
     fn zip<L: Level>(self, a: Self::X, b: Self::X) -> Self::Y;
 }
 
-/// Declares functions of one element.
+/// Declares functions of one element, without or with numbers of their own: `Elu { alpha: f32 }: f32 => f32, |x| ..`.
 macro_rules! maps {
-    ($($name:ident: $x:ty => $y:ty, |$v:ident| $body:expr;)*) => {$(
-        #[derive(Clone, Copy)]
-        struct $name;
+    ($($name:ident $({ $($field:ident: $ty:ty),* })?: $x:ty => $y:ty, |$v:ident| $body:expr;)*) => {$(
+        $crate::kernels::map::function! { $name $({ $($field: $ty),* })? }
         impl Map for $name {
             type X = $x;
             type Y = $y;
             #[inline(always)]
-            fn map<L: Level>(self, $v: $x) -> $y { $body }
+            fn map<L: Level>(self, $v: $x) -> $y {
+                let $name { $($($field),*)? } = self;
+                $body
+            }
         }
     )*};
 }
@@ -42,8 +44,7 @@ pub(super) use maps;
 /// Declares functions of two elements.
 macro_rules! zips {
     ($($name:ident: $x:ty => $y:ty, |$a:ident, $b:ident| $body:expr;)*) => {$(
-        #[derive(Clone, Copy)]
-        struct $name;
+        $crate::kernels::map::function! { $name }
         impl Zip for $name {
             type X = $x;
             type Y = $y;
@@ -53,6 +54,21 @@ macro_rules! zips {
     )*};
 }
 pub(super) use zips;
+
+/// Declares the type of a function.
+macro_rules! function {
+    ($name:ident) => {
+        #[derive(Clone, Copy)]
+        struct $name;
+    };
+    ($name:ident { $($field:ident: $ty:ty),* }) => {
+        #[derive(Clone, Copy)]
+        struct $name {
+            $($field: $ty),*
+        }
+    };
+}
+pub(super) use function;
 
 dispatch! {
     /// `y[r, j] = f(x[r, j])`.

@@ -6,8 +6,8 @@ use lessen_graph::{Array, DType, Type};
 use super::budgets::training;
 use super::runner::{Arrays, ensure, load, same, text};
 use super::{Check, Found, NewDevice};
-use crate::host::Host;
 use crate::host_array::HostArray;
+use lessen_graph::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -7,8 +7,8 @@ use lessen_graph::{Array, Graph, InputKind};
 
 use super::Found;
 use crate::backend::{Backend, ModelId, ProgramId};
-use crate::host::Host;
 use crate::host_array::HostArray;
+use lessen_graph::Host;
 
 /// Arrays by name.
 pub(super) type Arrays = HashMap<String, Array>;

@@ -6,7 +6,7 @@ use lessen_graph::{Array, DType, Graph, Phase, Trace, Type};
 use super::runner::{Arrays, Loaded, data, ensure, hosts, load, same, text};
 use super::{Check, Found, NewDevice};
 use crate::backend::Backend;
-use crate::host::Host;
+use lessen_graph::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -13,6 +13,9 @@ macro_rules! operations {
     };
 }
 
+#[macro_use]
+mod facts;
+
 pub mod attention;
 pub mod bits;
 pub mod contraction;

@@ -99,15 +99,6 @@ pub(crate) fn all_rows(inputs: &[Type], outputs: &[Type], rows: usize) -> RowWis
     }
 }
 
-/// The row-wise structure of an operation that cuts or joins along `axis`: by rows if it is the last one.
-pub(crate) fn last_axis_rows(axis: usize, inputs: &[Type], outputs: &[Type]) -> RowWise {
-    if axis + 1 == inputs[0].rank() {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    } else {
-        RowWise::No
-    }
-}
-
 /// Checks that a type is a float with a last axis of at least one element.
 pub(crate) fn float_rows(ty: &Type) -> Result<()> {
     float(ty)?;

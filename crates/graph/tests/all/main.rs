@@ -19,6 +19,7 @@ mod from_output;
 mod hardware_products;
 mod helu;
 mod hooks;
+mod host;
 mod images;
 mod inverse;
 mod layouts;

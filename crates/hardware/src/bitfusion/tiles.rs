@@ -32,7 +32,7 @@ pub(super) struct Pass {
     pub group_outputs: Option<u64>,
 }
 
-/// What a pass takes with the best tiles. Amounts are bits.
+/// Cycles and traffic of a pass with its best tiles. Traffic is counted in bits.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Taken {
     /// All cycles.
@@ -106,7 +106,7 @@ impl Held {
         }
     }
 
-    /// The same with one more loop around.
+    /// The part within one more loop, around those so far.
     fn around(self, count: u64, depends: bool, half: u64) -> Held {
         if self.fits && !depends {
             return self;
@@ -121,7 +121,7 @@ impl Held {
     }
 }
 
-/// Tiles with what does not depend on the order of the loops.
+/// Tiles, with the amounts that do not depend on the order of the loops.
 struct Candidate {
     tiling: Tiling,
     /// Bits of one tile of weights, activations and partial sums.

@@ -7,7 +7,7 @@ use lessen_base::{Error, Result};
 
 use super::definition::{Definition, rounded};
 use super::number::{Number, round_bf16};
-use super::unit::{Exact, Port, Row, Unit, check_lanes};
+use super::unit::{Exact, Row, Unit, check_lanes};
 use super::verilog::{bf16_to_fixed, fixed_of_bf16, to_bf16};
 
 /// Pieces of `h`, which end at [`END`].
@@ -106,16 +106,8 @@ impl Unit for Gelu {
         self.lanes
     }
 
-    fn operands(&self) -> Vec<Number> {
-        vec![self.number]
-    }
-
     fn result(&self) -> Number {
         self.number
-    }
-
-    fn inputs(&self) -> Vec<Port> {
-        vec![Port::new("x", self.lanes * self.number.bits() as usize)]
     }
 
     fn verilog(&self) -> String {

@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::definition::{Definition, rounded};
 use super::number::Number;
-use super::unit::{Exact, Port, Row, Unit, check_lanes};
+use super::unit::{Exact, Row, Unit, check_lanes};
 
 /// `max(x, 0)` of `lanes` elements in a cycle. A bf16 that is not a number passes if its sign is plus.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,16 +33,8 @@ impl Unit for Relu {
         self.lanes
     }
 
-    fn operands(&self) -> Vec<Number> {
-        vec![self.number]
-    }
-
     fn result(&self) -> Number {
         self.number
-    }
-
-    fn inputs(&self) -> Vec<Port> {
-        vec![Port::new("x", self.lanes * self.number.bits() as usize)]
     }
 
     fn verilog(&self) -> String {

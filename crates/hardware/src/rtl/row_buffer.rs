@@ -49,10 +49,6 @@ impl Unit for RowBuffer {
         self.lanes
     }
 
-    fn operands(&self) -> Vec<Number> {
-        vec![self.number]
-    }
-
     fn result(&self) -> Number {
         self.number
     }

@@ -90,8 +90,11 @@ pub trait Unit {
     /// Elements in a cycle.
     fn lanes(&self) -> usize;
 
-    /// The formats of the operands of an element. An operand of a row alone has one element.
-    fn operands(&self) -> Vec<Number>;
+    /// The formats of the operands of an element. An operand of a row alone has one element. By default one operand in
+    /// the format of results.
+    fn operands(&self) -> Vec<Number> {
+        vec![self.result()]
+    }
 
     /// The format of results.
     fn result(&self) -> Number;
@@ -101,8 +104,10 @@ pub trait Unit {
         None
     }
 
-    /// Input ports, in the order of the bits of a [`Word`].
-    fn inputs(&self) -> Vec<Port>;
+    /// Input ports, in the order of the bits of a [`Word`]; by default the lanes of one operand.
+    fn inputs(&self) -> Vec<Port> {
+        vec![Port::new("x", self.lanes() * self.result().bits() as usize)]
+    }
 
     /// Output ports; the results of the lanes are the first.
     fn outputs(&self) -> Vec<Port> {

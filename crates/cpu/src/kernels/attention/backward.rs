@@ -7,12 +7,12 @@ use super::fire_rows::FireSums;
 use super::head::Head;
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Left, PANEL, Panel, product, wide};
-use super::query_block::{BLOCK, QueryBlock, TILE};
+use super::query_block::{BLOCK, QueryBlock, TILE, dispatch_lanes};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::sequences::BACKWARD_GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
-use crate::simd::{Level, dispatch, fma};
+use crate::simd::{Level, fma};
 use lessen_graph::ops::Weighting;
 
 /// Operands of the derivative for one head of queries, besides the operands in [`Head`].
@@ -41,7 +41,7 @@ pub(super) fn operands_scratch(lanes: usize, d: usize, dv: usize) -> usize {
     (d + dv + 2 * wide(d) + wide(dv) + 2) * lanes
 }
 
-dispatch! {
+dispatch_lanes! {
     /// Writes the derivatives of blocks of queries, and adds the shares of the queries to the derivatives of keys and
     /// values. The blocks have half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`] blocks.
     ///
@@ -49,20 +49,8 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; the written
     /// memory overlaps nothing.
     pub(super) unsafe fn backward(
-        head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32,
-    ) = backward_body;
-}
-
-#[inline(always)]
-unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            backward_lanes::<L, BLOCK>(head, g, blocks, scratch);
-        } else {
-            backward_lanes::<L, { BLOCK / 2 }>(head, g, blocks, scratch);
-        }
-    }
+        wide; head: &Head, g: &Gradients, blocks: &[QueryBlock], scratch: *mut f32,
+    ) = backward_lanes;
 }
 
 /// A block of queries with its operands.

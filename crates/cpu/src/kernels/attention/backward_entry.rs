@@ -7,7 +7,6 @@ use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
-use super::super::pairwise::sum_of;
 use super::super::rows::Rows;
 use super::backward::{Gradients, backward, backward_scratch};
 use super::copies::copy_rows;
@@ -25,12 +24,10 @@ use super::query_block::{BLOCK, QueryBlock};
 use super::relu_backward::relu_backward;
 use super::row_moments::moments_scratch;
 use super::sequences::{BACKWARD_GROUP, wide_and_narrow};
+use crate::kernels::sums::pairwise::sum_of;
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let backward = Backward::new(op, types)?;
     let (scratch, shared, parts) = (backward.scratch(), backward.shared(), backward.parts.count);
     let kernel = WholeKernel::rounds(move |strides| {
@@ -319,7 +316,7 @@ impl Backward {
                 let keys = if rows.is_some() { FEW } else { head.keys };
                 // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
                 unsafe {
-                    norm_backward(head, KeptRows { norm, keys }, gradients, block, wide, dweight, scratch);
+                    norm_backward(wide, head, KeptRows { norm, keys }, gradients, block, dweight, scratch);
                     if let Some(rows) = rows {
                         rows.store(RowNumber::Along, block, &[0.0; BLOCK]);
                     }
@@ -333,9 +330,9 @@ impl Backward {
             // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
             unsafe {
                 match (head.weighting, rows) {
-                    (_, Some(rows)) => moments_backward(head, rows, gradients, &group[..n], wide, dweight, scratch),
-                    (Weighting::Relu(_), _) => relu_backward(head, gradients, &group[..n], wide, scratch),
-                    _ => backward(head, gradients, &group[..n], wide, scratch),
+                    (_, Some(rows)) => moments_backward(wide, head, rows, gradients, &group[..n], dweight, scratch),
+                    (Weighting::Relu(_), _) => relu_backward(wide, head, gradients, &group[..n], scratch),
+                    _ => backward(wide, head, gradients, &group[..n], scratch),
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! Dropout of the weights of a tile.
 
-use super::super::random::{random_halves, threshold_and_scale};
 use super::head::{Head, WeightDropout};
 use super::lanes::{load, store};
 use super::query_block::{QueryBlock, TILE};
 use super::tile::Tile;
+use crate::kernels::elementwise::random::{random_halves, threshold_and_scale};
 
 /// Which weights of a tile dropout keeps: a word for each key, a bit for each query.
 pub(super) struct Kept {

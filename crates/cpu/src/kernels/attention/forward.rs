@@ -12,13 +12,13 @@ use super::dropout::kept;
 use super::head::Head;
 use super::lanes::{from_rows, load, repeated, scale_rows, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
-use super::query_block::{BLOCK, QueryBlock, TILE};
+use super::query_block::{BLOCK, QueryBlock, TILE, dispatch_lanes};
 use super::scores::{BlockBias, scores};
 use super::sequences::GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::math::{exp_below_zero, log};
-use crate::simd::{self, LANES, Level, chunks, dispatch, larger};
+use crate::simd::{self, LANES, Level, chunks, larger};
 
 /// Number of `f32` that [`forward`] needs as scratch for this many blocks of queries.
 pub(super) fn forward_scratch(blocks: usize, d: usize, dv: usize) -> usize {
@@ -29,7 +29,7 @@ fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
     (d + wide(d).max(wide(dv)) + 2) * W
 }
 
-dispatch! {
+dispatch_lanes! {
     /// Computes rows `queries` of `o`, and for a softmax the logarithm of the sum of the powers of each row's scores in
     /// `lse`; -inf where no key is visible. The queries are one group of blocks, of half the lanes where `wide` is
     /// false.
@@ -38,27 +38,8 @@ dispatch! {
     /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`forward_scratch`]
     /// elements for all blocks; the written memory overlaps nothing.
     pub(super) unsafe fn forward(
-        head: &Head, queries: Range<usize>, wide: bool, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
-    ) = forward_body;
-}
-
-#[inline(always)]
-unsafe fn forward_body<L: Level>(
-    head: &Head,
-    queries: Range<usize>,
-    wide: bool,
-    o: Rows<f32>,
-    lse: *mut f32,
-    scratch: *mut f32,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            forward_lanes::<L, BLOCK>(head, queries, o, lse, scratch);
-        } else {
-            forward_lanes::<L, { BLOCK / 2 }>(head, queries, o, lse, scratch);
-        }
-    }
+        wide; head: &Head, queries: Range<usize>, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
+    ) = forward_lanes;
 }
 
 /// Sums of a block of queries while tiles come.

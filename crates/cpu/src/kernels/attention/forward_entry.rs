@@ -21,9 +21,6 @@ const COPIED: usize = 1024;
 
 /// The kernel of [`ops::Attention`].
 pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let mut all = Heads::new(*op, types, 3);
     if !all.are_countable() {
         return None;
@@ -92,9 +89,9 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                         // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
                         unsafe {
                             match all.norm(w, h) {
-                                Some(norm) => norm_forward(&head, norm, range, wide, o, lse, scratch),
-                                None if relu => relu_forward(&head, range, wide, o, scratch, &mut counts),
-                                None => forward(&head, range, wide, o, lse, scratch),
+                                Some(norm) => norm_forward(wide, &head, norm, range, o, lse, scratch),
+                                None if relu => relu_forward(wide, &head, range, o, scratch, &mut counts),
+                                None => forward(wide, &head, range, o, lse, scratch),
                             }
                         }
                     }

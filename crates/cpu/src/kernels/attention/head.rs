@@ -50,7 +50,7 @@ pub(super) enum Bias {
 }
 
 /// Dropout of a head's weights: that of query `i` and key `j` has the index `first + i row + j`; see
-/// [`dropout`](crate::kernels::random::dropout).
+/// [`dropout`](crate::kernels::elementwise::random::dropout).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightDropout {
     /// Probability of zero.

@@ -7,19 +7,19 @@ use super::dropout::{Kept, kept};
 use super::head::Head;
 use super::lanes::{from_rows, load, part_of, store};
 use super::moments::{RowMemory, RowNumber, add_row};
-use super::query_block::{BLOCK, QueryBlock, TILE};
+use super::query_block::{BLOCK, QueryBlock, TILE, dispatch_lanes};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::sequences::BACKWARD_GROUP;
 use super::tile::{Tile, Tiles, packed_scratch};
 use crate::math::exp_below_zero;
-use crate::simd::{Level, dispatch, fma};
+use crate::simd::{Level, fma};
 
 /// Number of `f32` that [`moments_backward`] needs as scratch.
 pub(super) fn moments_backward_scratch(d: usize, dv: usize) -> usize {
     BACKWARD_GROUP * operands_scratch(BLOCK, d, dv) + 2 * TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
 }
 
-dispatch! {
+dispatch_lanes! {
     /// Writes the derivatives of blocks of queries and the derivative of each row along its scores, and adds the shares
     /// of a softmax to the derivatives of keys, values and the learned weight. The blocks have half the lanes where
     /// `wide` is false; there are at most [`BACKWARD_GROUP`] blocks.
@@ -28,28 +28,8 @@ dispatch! {
     /// The operands of the head and of the gradients and the other numbers of the rows exist, `scratch` has
     /// [`moments_backward_scratch`] elements; the written memory overlaps nothing.
     pub(super) unsafe fn moments_backward(
-        head: &Head, rows: RowMemory, g: &Gradients, blocks: &[QueryBlock], wide: bool, dweight: &mut f64, scratch: *mut f32,
-    ) = moments_body;
-}
-
-#[inline(always)]
-unsafe fn moments_body<L: Level>(
-    head: &Head,
-    rows: RowMemory,
-    g: &Gradients,
-    blocks: &[QueryBlock],
-    wide: bool,
-    dweight: &mut f64,
-    scratch: *mut f32,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            moments_lanes::<L, BLOCK>(head, rows, g, blocks, dweight, scratch);
-        } else {
-            moments_lanes::<L, { BLOCK / 2 }>(head, rows, g, blocks, dweight, scratch);
-        }
-    }
+        wide; head: &Head, rows: RowMemory, g: &Gradients, blocks: &[QueryBlock], dweight: &mut f64, scratch: *mut f32,
+    ) = moments_lanes;
 }
 
 /// Number of lanes whose constants and sums of a row fit registers.

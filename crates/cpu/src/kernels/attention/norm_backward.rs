@@ -9,12 +9,12 @@ use super::dropout::{Kept, kept};
 use super::head::Head;
 use super::lanes::{from_rows, load, part_of, store};
 use super::norm_forward::Norm;
-use super::query_block::{BLOCK, QueryBlock, TILE};
+use super::query_block::{BLOCK, QueryBlock, TILE, dispatch_lanes};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::statistics::{Normalizer, Statistics};
 use super::tile::{Tile, Tiles, packed_scratch};
 use crate::math::exp_below_zero;
-use crate::simd::{Level, dispatch, fma};
+use crate::simd::{Level, fma};
 
 /// Number of `f32` that [`norm_backward`] needs as scratch for this many keys that the mask shows.
 pub(super) fn norm_backward_scratch(keys: usize, d: usize, dv: usize) -> usize {
@@ -29,7 +29,7 @@ pub(super) struct KeptRows {
     pub(super) keys: usize,
 }
 
-dispatch! {
+dispatch_lanes! {
     /// Writes the derivatives of one block of queries, and adds its shares to the derivatives of keys, values and the
     /// learned weight. The block has half the lanes where `wide` is false.
     ///
@@ -37,28 +37,8 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has [`norm_backward_scratch`] elements; the
     /// written memory overlaps nothing.
     pub(super) unsafe fn norm_backward(
-        head: &Head, kept: KeptRows, g: &Gradients, block: QueryBlock, wide: bool, dweight: &mut f64, scratch: *mut f32,
-    ) = norm_body;
-}
-
-#[inline(always)]
-unsafe fn norm_body<L: Level>(
-    head: &Head,
-    kept: KeptRows,
-    g: &Gradients,
-    block: QueryBlock,
-    wide: bool,
-    dweight: &mut f64,
-    scratch: *mut f32,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            norm_lanes::<L, BLOCK>(head, kept, g, block, dweight, scratch);
-        } else {
-            norm_lanes::<L, { BLOCK / 2 }>(head, kept, g, block, dweight, scratch);
-        }
-    }
+        wide; head: &Head, kept: KeptRows, g: &Gradients, block: QueryBlock, dweight: &mut f64, scratch: *mut f32,
+    ) = norm_lanes;
 }
 
 /// Sums over the keys of a row: of the derivatives `d` of exponents and of the normalized scores `x`, `sum d`, `sum d

@@ -13,13 +13,13 @@ use super::dropout::kept;
 use super::head::Head;
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
-use super::query_block::{BLOCK, QueryBlock, TILE};
+use super::query_block::{QueryBlock, TILE, dispatch_lanes};
 use super::scores::{BlockBias, has_hidden, scores};
 use super::sequences::GROUP;
 use super::statistics::Statistics;
 use super::tile::{Tile, Tiles, packed_scratch};
 use crate::math::{exp_below_zero, log};
-use crate::simd::{Level, dispatch};
+use crate::simd::Level;
 
 /// Number of `f32` that [`norm_forward`] needs as scratch for some blocks of queries.
 pub(super) fn norm_scratch(blocks: usize, lanes: usize, keys: usize, d: usize, dv: usize) -> usize {
@@ -38,7 +38,7 @@ pub(super) struct Norm {
     pub(super) weight: f32,
 }
 
-dispatch! {
+dispatch_lanes! {
     /// Computes rows `queries` of `o`, and for each the logarithm of the sum of the powers of its exponents in `lse`;
     /// -inf where no key is visible. The queries are some blocks, of half the lanes where `wide` is false.
     ///
@@ -46,28 +46,8 @@ dispatch! {
     /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`norm_scratch`]
     /// elements; the written memory overlaps nothing.
     pub(super) unsafe fn norm_forward(
-        head: &Head, norm: Norm, queries: Range<usize>, wide: bool, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
-    ) = norm_body;
-}
-
-#[inline(always)]
-unsafe fn norm_body<L: Level>(
-    head: &Head,
-    norm: Norm,
-    queries: Range<usize>,
-    wide: bool,
-    o: Rows<f32>,
-    lse: *mut f32,
-    scratch: *mut f32,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            norm_lanes::<L, BLOCK>(head, norm, queries, o, lse, scratch);
-        } else {
-            norm_lanes::<L, { BLOCK / 2 }>(head, norm, queries, o, lse, scratch);
-        }
-    }
+        wide; head: &Head, norm: Norm, queries: Range<usize>, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
+    ) = norm_lanes;
 }
 
 /// A block of queries with its memory.

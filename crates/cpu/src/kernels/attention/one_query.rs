@@ -4,11 +4,11 @@
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::ops::{self, AttentionBias, Weighting};
 
-use super::super::few_rows::few_rows;
-use super::super::pairwise::sums_of_row;
 use super::super::rows::Rows;
-use super::super::softmax::row_shift;
 use super::head::{Bias, Head};
+use crate::kernels::norms::softmax::row_shift;
+use crate::kernels::products::few_rows::few_rows;
+use crate::kernels::sums::pairwise::sums_of_row;
 use crate::math::{exp_below_zero, log};
 use crate::simd::{Baseline, LANES, Level, chunks, dispatch, fma, load, store, sum};
 

@@ -7,14 +7,14 @@ use super::dropout::kept;
 use super::fire_rows::FireSums;
 use super::head::Head;
 use super::lanes::from_rows;
-use super::query_block::{BLOCK, QueryBlock, TILE};
+use super::query_block::{QueryBlock, TILE, dispatch_lanes};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::sequences::BACKWARD_GROUP;
 use super::sparse::{NonZeros, axpy, dot};
 use super::tile::{Tile, Tiles, Vectors, packed_scratch};
-use crate::simd::{Level, dispatch};
+use crate::simd::Level;
 
-dispatch! {
+dispatch_lanes! {
     /// Writes the derivatives of blocks of queries, and adds the shares of the queries to the derivatives of keys and
     /// values. The blocks have half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`] blocks.
     ///
@@ -22,20 +22,8 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has
     /// [`backward_scratch`](super::backward::backward_scratch) elements; the written memory overlaps nothing.
     pub(super) unsafe fn relu_backward(
-        head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32,
-    ) = relu_body;
-}
-
-#[inline(always)]
-unsafe fn relu_body<L: Level>(head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            relu_lanes::<L, BLOCK>(head, g, blocks, scratch);
-        } else {
-            relu_lanes::<L, { BLOCK / 2 }>(head, g, blocks, scratch);
-        }
-    }
+        wide; head: &Head, g: &Gradients, blocks: &[QueryBlock], scratch: *mut f32,
+    ) = relu_lanes;
 }
 
 #[inline(always)]

@@ -11,17 +11,17 @@ use super::forward::{Sums, finish};
 use super::head::Head;
 use super::lanes::{load, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
-use super::query_block::{BLOCK, TILE};
+use super::query_block::{BLOCK, TILE, dispatch_lanes};
 use super::scores::{BlockBias, scores};
 use super::sequences::GROUP;
 use super::sparse::{NonZeros, axpy};
 use super::tile::{Tile, Tiles, Vectors, packed_scratch};
 use super::tile_counts::Found;
 use super::weights::weights_of;
-use crate::simd::{Level, dispatch};
+use crate::simd::Level;
 use crate::tile_counts::TileCounts;
 
-dispatch! {
+dispatch_lanes! {
     /// Computes rows `queries` of `o`, which are one group of blocks, of half the lanes where `wide` is false.
     ///
     /// # Safety
@@ -29,27 +29,8 @@ dispatch! {
     /// [`forward_scratch`](super::forward::forward_scratch) elements for all blocks; the written memory overlaps
     /// nothing.
     pub(super) unsafe fn relu_forward(
-        head: &Head, queries: Range<usize>, wide: bool, o: Rows<f32>, scratch: *mut f32, counts: &mut TileCounts,
-    ) = relu_body;
-}
-
-#[inline(always)]
-unsafe fn relu_body<L: Level>(
-    head: &Head,
-    queries: Range<usize>,
-    wide: bool,
-    o: Rows<f32>,
-    scratch: *mut f32,
-    counts: &mut TileCounts,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        if wide {
-            relu_lanes::<L, BLOCK>(head, queries, o, scratch, counts);
-        } else {
-            relu_lanes::<L, { BLOCK / 2 }>(head, queries, o, scratch, counts);
-        }
-    }
+        wide; head: &Head, queries: Range<usize>, o: Rows<f32>, scratch: *mut f32, counts: &mut TileCounts,
+    ) = relu_lanes;
 }
 
 #[inline(always)]

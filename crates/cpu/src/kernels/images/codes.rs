@@ -4,13 +4,9 @@
 
 use lessen_graph::ops::{self, Conv2dSizes, Slide};
 
-use super::super::coded_factors::Factors;
-use super::super::coded_sums::Code;
 use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
 use super::super::map::map;
-use super::super::quantized_matmul::{quantized_matmul, scratch_bytes};
 use super::super::rows::Rows;
-use super::super::to_code::ToCode;
 use super::super::zeros::zeros;
 use super::codes_depthwise::depthwise;
 use super::convolution::{is_depthwise, joined};
@@ -18,6 +14,10 @@ use super::direct::direct;
 use super::products::Products;
 use super::reads::{Pixels, of_windows};
 use super::sums::{OfCodes, Sums};
+use crate::kernels::codes::factors::Factors;
+use crate::kernels::codes::quantized_matmul::{quantized_matmul, scratch_bytes};
+use crate::kernels::codes::sums::Code;
+use crate::kernels::codes::to_code::ToCode;
 
 /// The most pixels whose patches are written at once, and the most bytes of them.
 const PIXELS: usize = 64;

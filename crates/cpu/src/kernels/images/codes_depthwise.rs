@@ -3,13 +3,13 @@
 
 use lessen_graph::ops::Conv2dSizes;
 
-use super::super::coded_factors::ZERO;
 use super::super::kernel::{Round, WholeKernel};
 use super::super::widths::{load, store, widths};
-#[cfg(target_arch = "x86_64")]
-use super::codes_depthwise_vnni::Vnni;
 use super::reads::{Read, Row, of_windows};
 use super::sums::OfCodes;
+use crate::kernels::codes::factors::ZERO;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::x86::depthwise::Vnni;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Feature;
 use crate::simd::{Level, dispatch, fma};

@@ -3,7 +3,6 @@
 use lessen_graph::DType;
 use lessen_graph::ops::{self, Conv2dSizes};
 
-use super::super::cast::Bf16;
 use super::super::kernel::{Kernel, Types, WholeKernel};
 use super::depthwise::depthwise;
 use super::depthwise_weight::depthwise_weight;
@@ -12,6 +11,7 @@ use super::patches::patches;
 use super::patches_weight::patches_weight;
 use super::products::Products;
 use super::reads::{Pixels, of_positions, of_windows};
+use crate::kernels::elementwise::cast::Bf16;
 
 /// The kernel of [`ops::Conv2d`].
 pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Option<Kernel> {

@@ -3,10 +3,10 @@
 
 use lessen_graph::ops::Conv2dSizes;
 
-use super::super::cast::Float;
 use super::super::kernel::{Round, WholeKernel};
 use super::super::widths::{load, store, widths};
 use super::reads::{Pixels, Read, Row};
+use crate::kernels::elementwise::cast::Float;
 use crate::simd::{Level, dispatch, fma};
 
 dispatch! {

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use lessen_graph::ops::{Conv2dSizes, Slide};
 
-use super::super::cast::Float;
 use super::super::kernel::{Round, TaskFn, WholeKernel, Work};
-use super::super::pairwise::RUN;
 use super::super::widths::{load, store, widths};
+use crate::kernels::elementwise::cast::Float;
+use crate::kernels::sums::pairwise::RUN;
 use crate::simd::{Level, dispatch, fma};
 
 /// Taps whose sums stay in registers together.

@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use super::super::coded_sums::column_sums;
 use super::super::kernel::{FixedInput, Round, TaskFn, WholeKernel, Work};
 use super::super::rows::Rows;
-use super::super::words::Word;
-use super::super::words::right::{Left, Right};
 use super::blocks::{BLOCK, Blocks, Cut};
 use super::products::Products;
 use super::reads::Pixels;
 use super::sums::{Block, Sums};
+use crate::kernels::codes::sums::column_sums;
+use crate::kernels::x86::words::Word;
+use crate::kernels::x86::words::right::{Left, Right};
 
 /// The tasks that few blocks are cut into by columns, and the multiplications that are worth one.
 const TASKS: usize = 8;

@@ -1,11 +1,11 @@
 //! Numbers of images and weights of convolutions, and their products on machines without tiles.
 
-use super::super::cast::Bf16;
-use super::super::gemm::gemm;
-use super::super::gemm_bf16::{gemm_bf16, widened_bytes};
-use super::super::panels::number::Number;
 use super::super::rows::Rows;
-use super::super::words::Word;
+use crate::kernels::elementwise::cast::Bf16;
+use crate::kernels::products::gemm::gemm;
+use crate::kernels::products::gemm_bf16::{gemm_bf16, widened_bytes};
+use crate::kernels::x86::amx::number::Number;
+use crate::kernels::x86::words::Word;
 
 /// A number of an image or a weight.
 pub(super) trait Factor: Number + Word {

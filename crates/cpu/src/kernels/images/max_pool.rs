@@ -3,10 +3,10 @@
 use lessen_graph::ops::{self, Slide};
 
 use super::super::kernel::{Kernel, Types, WholeKernel};
-use super::super::pairwise::{RUN, in_runs};
 use super::super::widths::{load, store, widths};
 use super::of_f32;
 use super::reads::{Pixels, Reads, Row};
+use crate::kernels::sums::pairwise::{RUN, in_runs};
 use crate::simd::{Level, dispatch};
 
 dispatch! {

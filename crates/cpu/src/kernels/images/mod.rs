@@ -5,12 +5,8 @@
 //! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result.
 
 mod blocks;
-#[cfg(target_arch = "x86_64")]
-mod code_words;
 mod codes;
 mod codes_depthwise;
-#[cfg(target_arch = "x86_64")]
-mod codes_depthwise_vnni;
 mod convolution;
 mod depthwise;
 mod depthwise_weight;
@@ -21,9 +17,9 @@ mod pairs;
 mod patches;
 mod patches_weight;
 mod products;
-mod reads;
+pub(super) mod reads;
 mod resample;
-mod sums;
+pub(super) mod sums;
 
 pub(super) use codes::quantized_conv2d_kernel;
 pub(super) use convolution::{conv2d_grad_input_kernel, conv2d_grad_weight_kernel, conv2d_kernel};

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use lessen_graph::ops::Conv2dSizes;
 
-use super::super::cast::Bf16;
-use super::super::words::outer::pair;
+use crate::kernels::elementwise::cast::Bf16;
+use crate::kernels::x86::avx512::pair::pair;
 
 /// Bytes of a word.
 const WORD: usize = 4;

@@ -6,13 +6,13 @@ use std::ops::Range;
 use lessen_graph::ops::{Conv2dSizes, Slide};
 
 use super::super::kernel::{Round, WholeKernel};
-use super::super::panels::right::Right;
 use super::super::rows::Rows;
 use super::direct::direct;
 use super::factor::Factor;
 use super::products::Products;
 use super::reads::Pixels;
 use super::sums::{Block, Sums};
+use crate::kernels::x86::amx::right::Right;
 
 /// Pixels of a block.
 const BLOCK: usize = 128;

@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use lessen_graph::ops::Conv2dSizes;
 
-use super::super::cast::Bf16;
 use super::super::kernel::{Round, TaskFn, WholeKernel};
-use super::super::panels::both::Both;
 use super::super::rows::Rows;
-use super::super::words::outer::{Cotangents, Outer};
 use super::factor::Factor;
 use super::pairs::Pairs;
 use super::patches::write_patches;
 use super::reads::{Pixels, of_windows};
+use crate::kernels::elementwise::cast::Bf16;
+use crate::kernels::x86::amx::both::Both;
+use crate::kernels::x86::words::outer::{Cotangents, Outer};
 
 /// Tasks that there are to be at least, where the shape allows it.
 const TASKS: usize = 16;

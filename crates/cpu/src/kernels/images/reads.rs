@@ -6,16 +6,16 @@ use super::super::kernel::{Round, Work};
 
 /// A row or a column that is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Read<T> {
+pub(crate) struct Read<T> {
     /// Its number.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// The tap of a window, or a weight.
-    pub(super) by: T,
+    pub(crate) by: T,
 }
 
 /// The rows that each row of a result reads, or the columns that each column reads.
 #[derive(Debug)]
-pub(super) struct Reads<T> {
+pub(crate) struct Reads<T> {
     starts: Vec<usize>,
     all: Vec<Read<T>>,
     /// How many rows or columns from each one on read by the same taps.
@@ -24,7 +24,7 @@ pub(super) struct Reads<T> {
 
 impl<T: Copy + PartialEq> Reads<T> {
     /// From a list for each row or column.
-    pub(super) fn new(lists: impl IntoIterator<Item = Vec<Read<T>>>) -> Reads<T> {
+    pub(crate) fn new(lists: impl IntoIterator<Item = Vec<Read<T>>>) -> Reads<T> {
         let (mut starts, mut all) = (vec![0], Vec::new());
         for list in lists {
             all.extend(list);
@@ -45,18 +45,18 @@ impl<T: Copy + PartialEq> Reads<T> {
     }
 
     /// The number of rows or columns.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// The rows or columns that row or column `i` reads.
     #[inline(always)]
-    pub(super) fn of(&self, i: usize) -> &[Read<T>] {
+    pub(crate) fn of(&self, i: usize) -> &[Read<T>] {
         &self.all[self.starts[i]..self.starts[i + 1]]
     }
 
     /// The transpose: for each of `n` rows or columns that are read, the rows or columns that read it.
-    pub(super) fn transposed(&self, n: usize) -> Reads<T> {
+    pub(crate) fn transposed(&self, n: usize) -> Reads<T> {
         let mut lists = vec![Vec::new(); n];
         for i in 0..self.len() {
             for read in self.of(i) {
@@ -68,14 +68,14 @@ impl<T: Copy + PartialEq> Reads<T> {
 
     /// Whether `count` rows or columns from the first one on read by the same taps.
     #[inline(always)]
-    pub(super) fn are_alike(&self, first: usize, count: usize) -> bool {
+    pub(crate) fn are_alike(&self, first: usize, count: usize) -> bool {
         self.alike[first] >= count
     }
 }
 
 impl Reads<usize> {
     /// The positions of each window.
-    pub(super) fn of_windows(slide: Slide) -> Reads<usize> {
+    pub(crate) fn of_windows(slide: Slide) -> Reads<usize> {
         let window = |w: usize| {
             // Taps before and after the image are skipped, however many there are.
             let begin = slide.before.saturating_sub(w * slide.stride);
@@ -88,44 +88,44 @@ impl Reads<usize> {
     }
 
     /// The windows that each position lies in.
-    pub(super) fn of_positions(slide: Slide) -> Reads<usize> {
+    pub(crate) fn of_positions(slide: Slide) -> Reads<usize> {
         Reads::of_windows(slide).transposed(slide.input)
     }
 }
 
 /// The pixels that the pixels of a result read.
-pub(super) struct Pixels<T> {
+pub(crate) struct Pixels<T> {
     /// Rows of the image that each row of the result reads.
-    pub(super) rows: Reads<T>,
+    pub(crate) rows: Reads<T>,
     /// Columns of the image that each column of the result reads.
-    pub(super) columns: Reads<T>,
+    pub(crate) columns: Reads<T>,
     /// Number of images.
-    pub(super) images: usize,
+    pub(crate) images: usize,
     /// Height and width of an image that is read.
-    pub(super) from: [usize; 2],
+    pub(crate) from: [usize; 2],
     /// Channels.
-    pub(super) channels: usize,
+    pub(crate) channels: usize,
 }
 
 /// A row of a result.
-pub(super) struct Row<'a, T> {
+pub(crate) struct Row<'a, T> {
     /// Rows of the image that it reads.
-    pub(super) rows: &'a [Read<T>],
+    pub(crate) rows: &'a [Read<T>],
     /// Columns of the image that each of its columns reads.
-    pub(super) columns: &'a Reads<T>,
+    pub(crate) columns: &'a Reads<T>,
     /// Elements from row to row of the image.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// Channels.
-    pub(super) channels: usize,
+    pub(crate) channels: usize,
     /// The position of the image's first element.
-    pub(super) image: usize,
+    pub(crate) image: usize,
     /// The position of the row's first element in the result.
-    pub(super) to: usize,
+    pub(crate) to: usize,
 }
 
 impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
     /// Row number `i` of all rows of the result.
-    pub(super) fn row(&self, i: usize) -> Row<'_, T> {
+    pub(crate) fn row(&self, i: usize) -> Row<'_, T> {
         let (image, row) = (i / self.rows.len(), i % self.rows.len());
         let line = self.from[1] * self.channels;
         Row {
@@ -139,7 +139,7 @@ impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
     }
 
     /// Calls `run` for every row of the result, some rows in each task.
-    pub(super) fn round(self, run: impl Fn(&Work<'_>, Row<'_, T>) + Send + Sync + 'static) -> Round {
+    pub(crate) fn round(self, run: impl Fn(&Work<'_>, Row<'_, T>) + Send + Sync + 'static) -> Round {
         /// Elements that a task reads, as often as they are read.
         const TASK: usize = 1 << 17;
         let rows = self.images * self.rows.len();
@@ -157,7 +157,7 @@ impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
 }
 
 /// The pixels of its image that the windows of a convolution read.
-pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
+pub(crate) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
     Pixels {
         rows: Reads::of_windows(sizes.rows),
         columns: Reads::of_windows(sizes.columns),
@@ -168,7 +168,7 @@ pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
 }
 
 /// The pixels of the result's cotangent that the pixels of the image read.
-pub(super) fn of_positions(sizes: Conv2dSizes) -> Pixels<usize> {
+pub(crate) fn of_positions(sizes: Conv2dSizes) -> Pixels<usize> {
     Pixels {
         rows: Reads::of_positions(sizes.rows),
         columns: Reads::of_positions(sizes.columns),

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use lessen_graph::DType;
 
-use super::super::cast::{Bf16, cast};
-use super::super::coded_sums::{Scaling, scaled, scaled_to_codes};
 use super::super::kernel::Work;
 use super::super::rows::Rows;
-use super::super::to_code::ToCode;
 use super::products::Products;
+use crate::kernels::codes::sums::{Scaling, scaled, scaled_to_codes};
+use crate::kernels::codes::to_code::ToCode;
+use crate::kernels::elementwise::cast::{Bf16, cast};
 
 /// What sums become.
 #[derive(Clone, Copy)]
@@ -25,17 +25,17 @@ enum Becomes {
 
 /// What sums of products of codes become.
 #[derive(Clone, Copy)]
-pub(super) struct OfCodes {
+pub(crate) struct OfCodes {
     /// The code of zero of the images.
-    pub(super) zero: u8,
-    pub(super) has_bias: bool,
+    pub(crate) zero: u8,
+    pub(crate) has_bias: bool,
     /// The codes that numbers become, if they do.
-    pub(super) codes: Option<ToCode>,
+    pub(crate) codes: Option<ToCode>,
 }
 
 impl OfCodes {
     /// What becomes of the sums of channels from the first one on, whose levels add up to these numbers.
-    pub(super) fn scaling(&self, w: &Work<'_>, first: usize, levels: *const i32) -> Scaling {
+    pub(crate) fn scaling(&self, w: &Work<'_>, first: usize, levels: *const i32) -> Scaling {
         Scaling {
             zero: self.zero.into(),
             levels,
@@ -54,7 +54,7 @@ impl OfCodes {
     ///
     /// # Safety
     /// As for [`scaled`]; the result has the elements.
-    pub(super) unsafe fn write(
+    pub(crate) unsafe fn write(
         &self,
         columns: Range<usize>,
         (scale, sums): (f32, *const i32),

@@ -227,10 +227,7 @@ impl From<&ops::AdamW> for AdamWConstants {
 }
 
 /// The kernel of [`ops::AdamW`]. All operands but the scalars lie densely, so that a run is one stretch.
-pub(in crate::kernels) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
+pub(in crate::kernels) fn adamw_kernel(op: &ops::AdamW, _: &Types<'_>) -> RowKernel {
     let constants = AdamWConstants::from(op);
     // SAFETY: see `Run`.
     RowKernel::elementwise(move |r| unsafe {
@@ -241,14 +238,10 @@ pub(in crate::kernels) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Op
         adamw(r.n * r.c(), r.whole(1), arrays, r.scalar(4), r.scalar(5), constants);
     })
     .dense([0, 1, 2, 3])
-    .into()
 }
 
 /// The kernel of [`ops::AdamWRows`], likewise.
 pub(in crate::kernels) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let (constants, ids) = (AdamWConstants::from(&op.rule), types.inputs[1].numel());
     let table = types.inputs[0].shape[0];
     // SAFETY: `at` has the ids and `g` a row for each; the rest is passed on.

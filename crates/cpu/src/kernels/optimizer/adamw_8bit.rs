@@ -170,9 +170,6 @@ fn largest(block: &[[f32; LANES]; BLOCK / LANES]) -> f32 {
 
 /// The kernel of [`ops::AdamW8bit`]: by rows where blocks are whole.
 pub(in crate::kernels) fn adamw_8bit_kernel(op: &ops::AdamW8bit, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let (constants, n) = (AdamWConstants::from(&op.rule), types.inputs[0].numel());
     let run = move |(first, n): (usize, usize), inputs: [*mut u8; 8], outputs: [*mut u8; 5]| {
         let block = first / BLOCK;

@@ -4,7 +4,7 @@ use lessen_graph::ops;
 
 use super::means::Means;
 use super::update::{Operands, Rule, kernel, update};
-use crate::kernels::kernel::{Kernel, Types};
+use crate::kernels::kernel::{RowKernel, Types};
 use crate::simd::{Level, dispatch, fma};
 
 dispatch! {
@@ -238,42 +238,40 @@ unsafe fn lion_body<L: Level>(x: Operands<1>, op: ops::Lion, lr: f32) {
 }
 
 /// The kernel of [`ops::Adam`].
-pub(in crate::kernels) fn adam_kernel(op: &ops::Adam, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn adam_kernel(op: &ops::Adam, _: &Types<'_>) -> RowKernel {
     let op = *op;
     // SAFETY: see `Run`.
-    kernel(types, move |x, scalar| unsafe { adam(x, op, scalar(0), scalar(1)) })
+    kernel(move |x, scalar| unsafe { adam(x, op, scalar(0), scalar(1)) })
 }
 
 /// The kernel of [`ops::Adagrad`].
-pub(in crate::kernels) fn adagrad_kernel(op: &ops::Adagrad, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn adagrad_kernel(op: &ops::Adagrad, _: &Types<'_>) -> RowKernel {
     let op = *op;
     // SAFETY: see `Run`.
-    kernel(types, move |x, scalar| unsafe { adagrad(x, op, scalar(0), scalar(1)) })
+    kernel(move |x, scalar| unsafe { adagrad(x, op, scalar(0), scalar(1)) })
 }
 
 /// The kernel of [`ops::Adadelta`].
-pub(in crate::kernels) fn adadelta_kernel(op: &ops::Adadelta, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn adadelta_kernel(op: &ops::Adadelta, _: &Types<'_>) -> RowKernel {
     let op = *op;
     // SAFETY: see `Run`.
-    kernel(types, move |x, scalar| unsafe { adadelta(x, op, scalar(0)) })
+    kernel(move |x, scalar| unsafe { adadelta(x, op, scalar(0)) })
 }
 
 /// The kernel of [`ops::RmsProp`].
-pub(in crate::kernels) fn rmsprop_kernel(op: &ops::RmsProp, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn rmsprop_kernel(op: &ops::RmsProp, _: &Types<'_>) -> RowKernel {
     let op = *op;
     if op.momentum == 0.0 {
         // SAFETY: see `Run`.
-        return kernel(types, move |x, scalar| unsafe { rmsprop(x, op, scalar(0)) });
+        return kernel(move |x, scalar| unsafe { rmsprop(x, op, scalar(0)) });
     }
     // SAFETY: see `Run`.
-    kernel(types, move |x, scalar| unsafe {
-        rmsprop_with_momentum(x, op, scalar(0))
-    })
+    kernel(move |x, scalar| unsafe { rmsprop_with_momentum(x, op, scalar(0)) })
 }
 
 /// The kernel of [`ops::Lion`].
-pub(in crate::kernels) fn lion_kernel(op: &ops::Lion, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn lion_kernel(op: &ops::Lion, _: &Types<'_>) -> RowKernel {
     let op = *op;
     // SAFETY: see `Run`.
-    kernel(types, move |x, scalar| unsafe { lion(x, op, scalar(0)) })
+    kernel(move |x, scalar| unsafe { lion(x, op, scalar(0)) })
 }

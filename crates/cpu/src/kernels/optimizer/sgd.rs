@@ -2,7 +2,7 @@
 
 use lessen_graph::ops;
 
-use crate::kernels::kernel::{Kernel, RowKernel, Types};
+use crate::kernels::kernel::{RowKernel, Types};
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 
 /// The constants of stochastic gradient descent.
@@ -70,10 +70,7 @@ unsafe fn sgd_body<L: Level>(
 }
 
 /// The kernel of [`ops::Sgd`]. All operands but the scalar lie densely, so that a run is one stretch.
-pub(in crate::kernels) fn sgd_kernel(op: &ops::Sgd, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
+pub(in crate::kernels) fn sgd_kernel(op: &ops::Sgd, _: &Types<'_>) -> RowKernel {
     let constants = SgdConstants {
         momentum: op.momentum,
         nesterov: op.nesterov,
@@ -94,5 +91,4 @@ pub(in crate::kernels) fn sgd_kernel(op: &ops::Sgd, types: &Types<'_>) -> Option
         );
     })
     .dense([0, 1, 2])
-    .into()
 }

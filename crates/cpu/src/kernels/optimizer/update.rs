@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use crate::kernels::kernel::{Kernel, Reads, RowKernel, Run, Types};
+use crate::kernels::kernel::{Reads, RowKernel, Run};
 use crate::simd::{LANES, Level, chunks, load, store};
 
 /// Operands of an update of `n` elements.
@@ -67,12 +67,8 @@ pub(super) unsafe fn update<L: Level, const M: usize>(x: Operands<M>, rule: impl
 /// parameter and moments. All operands but the scalars lie densely, so that a run is one stretch. `run` is also given
 /// the scalars, by their positions.
 pub(super) fn kernel<const M: usize>(
-    types: &Types<'_>,
     run: impl Fn(Operands<M>, &dyn Fn(usize) -> f32) + Send + Sync + 'static,
-) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
+) -> RowKernel {
     let elementwise = RowKernel::elementwise(move |r: &Run<'_>| {
         let operands = Operands {
             n: r.n * r.c(),
@@ -85,5 +81,5 @@ pub(super) fn kernel<const M: usize>(
         run(operands, &|i| r.scalar(2 + M + i));
     });
     let dense = |kernel: RowKernel, input| kernel.reading(input, Reads::Dense);
-    (0..2 + M).fold(elementwise, dense).into()
+    (0..2 + M).fold(elementwise, dense)
 }

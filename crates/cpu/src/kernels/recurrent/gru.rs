@@ -108,9 +108,6 @@ unsafe fn backward_step_body<L: Level>(
 
 /// The kernel of [`Gru`].
 pub(crate) fn gru_kernel(op: &Gru, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let (sizes, Gru { reverse, order }) = (RecurrentSizes::of(&types.outputs[0]), *op);
     let tasks = sizes.batch.div_ceil(SEQUENCES);
     let run = move |w: &Work<'_>, task: usize| {
@@ -158,9 +155,6 @@ unsafe fn forward(block: Block, order: [usize; 3], w: &Work<'_>) {
 
 /// The kernel of [`GruBackward`].
 pub(crate) fn gru_backward_kernel(op: &GruBackward, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let (sizes, GruBackward { reverse, order }) = (RecurrentSizes::of(&types.inputs[2]), *op);
     let tasks = sizes.batch.div_ceil(SEQUENCES);
     let run = move |w: &Work<'_>, task: usize| {

@@ -113,9 +113,6 @@ unsafe fn backward_step_body<L: Level>(
 
 /// The kernel of [`Lstm`].
 pub(crate) fn lstm_kernel(op: &Lstm, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let (sizes, Lstm { reverse, order }) = (RecurrentSizes::of(&types.outputs[0]), *op);
     let tasks = sizes.batch.div_ceil(SEQUENCES);
     let run = move |w: &Work<'_>, task: usize| {
@@ -162,9 +159,6 @@ unsafe fn forward(block: Block, order: [usize; 4], w: &Work<'_>) {
 
 /// The kernel of [`LstmBackward`].
 pub(crate) fn lstm_backward_kernel(op: &LstmBackward, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     let (sizes, LstmBackward { reverse, order }) = (RecurrentSizes::of(&types.inputs[2]), *op);
     let tasks = sizes.batch.div_ceil(SEQUENCES);
     let run = move |w: &Work<'_>, task: usize| {

@@ -8,7 +8,7 @@ mod lstm;
 
 use lessen_graph::ops::RecurrentSizes;
 
-use super::few_rows::{FEW, few_rows};
+use super::products::few_rows::{FEW, few_rows};
 use super::rows::Rows;
 
 pub(super) use gru::{gru_backward_kernel, gru_kernel};

@@ -1,7 +1,8 @@
 //! Activation kernels against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::{Rows, activation};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::elementwise::activation;
 use lessen_graph::ops::UnaryKind;
 
 fn erf(x: f64) -> f64 {

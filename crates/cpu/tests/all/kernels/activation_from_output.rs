@@ -1,7 +1,8 @@
 //! Derivatives of activation functions from their outputs, against the derivative of the true input in `f64`.
 
-use lessen_cpu::kernels::activation_from_output::{Gelu, GeluTanh, Silu, Valley, backward_from_output};
-use lessen_cpu::kernels::{Rows, activation};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::elementwise::activation;
+use lessen_cpu::kernels::elementwise::activation_from_output::{Gelu, GeluTanh, Silu, Valley, backward_from_output};
 use lessen_graph::{Elementwise, Op, Type, ops};
 
 use super::support::*;

@@ -1,7 +1,7 @@
 //! Packed truth values against plain loops.
 
 use super::support::*;
-use lessen_cpu::kernels::bits::{pack_bits, unpack_bits};
+use lessen_cpu::kernels::codes::bits::{pack_bits, unpack_bits};
 
 #[test]
 fn bits_are_packed_in_order_and_taken_apart_again() {

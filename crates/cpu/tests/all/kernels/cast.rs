@@ -1,7 +1,7 @@
 //! Conversions between all dtypes, against the rules written with Rust's own conversions.
 
 use super::support::*;
-use lessen_cpu::kernels::cast::cast;
+use lessen_cpu::kernels::elementwise::cast::cast;
 use lessen_cpu::kernels::{Element, Rows};
 use lessen_graph::DType;
 

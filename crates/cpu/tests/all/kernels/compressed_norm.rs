@@ -1,7 +1,7 @@
 //! Kernels of compressed normalization against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::compressed_norm;
+use lessen_cpu::kernels::norms::compressed_norm;
 
 const EPS: f32 = 1e-5;
 

@@ -1,8 +1,8 @@
 //! Copies between strides, and matrix products, against plain loops.
 
 use super::support::*;
-use lessen_cpu::kernels::copy::CopyPlan;
-use lessen_cpu::kernels::gemm::gemm;
+use lessen_cpu::kernels::movement::copy::CopyPlan;
+use lessen_cpu::kernels::products::gemm::gemm;
 
 /// All indices of a shape, in order.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use super::support::*;
 use crate::plans::runner::Options;
 use crate::plans::runner::run_once;
-use lessen_cpu::kernels::{Rows, elementwise};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::elementwise::operators;
 use lessen_graph::ops::{Binary, BinaryKind, CompareKind, UnaryKind};
 use lessen_graph::{Array, DType, Trace, evaluate, evaluate_op};
 
@@ -36,7 +37,7 @@ fn plain(kind: UnaryKind, x: f32) -> f32 {
 fn unary(kind: UnaryKind, x: &mut [f32]) {
     let rows = Rows::dense(x.as_mut_ptr(), x.len());
     // SAFETY: one row of all elements, in place.
-    unsafe { elementwise::unary(kind, 1, x.len(), rows, rows) }
+    unsafe { operators::unary(kind, 1, x.len(), rows, rows) }
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn functions_read_and_write_all_strides() {
                         let mut y = random_block(&mut random, n, c, to, 1.0);
                         let before = y.clone();
                         // SAFETY: the blocks have these sizes.
-                        unsafe { elementwise::unary(kind, n, c, x.rows(), y.rows()) };
+                        unsafe { operators::unary(kind, n, c, x.rows(), y.rows()) };
                         let expected: Vec<f64> = x.values().iter().map(|&x| kind.eval(x.into())).collect();
                         assert!(
                             worst_error(&y.values(), &expected, 0.1) < 3e-7,
@@ -146,12 +147,12 @@ fn binary_is_exact_in_all_strides_and_in_place() {
                             .map(|(&a, b)| kind.eval(a.into(), b.into()) as f32)
                             .collect();
                         // SAFETY: the blocks have these sizes.
-                        unsafe { elementwise::binary(kind, n, c, a.rows(), b.rows(), y.rows()) };
+                        unsafe { operators::binary(kind, n, c, a.rows(), b.rows(), y.rows()) };
                         assert_eq!(y.values(), expected, "{kind:?} {n}x{c} {a_lie:?} {b_lie:?} {to:?}");
                         assert!(y.same_gaps(&before));
                         if a_lie == to {
                             // SAFETY: as above; the output lies exactly where an input lies.
-                            unsafe { elementwise::binary(kind, n, c, a.rows(), b.rows(), a.rows()) };
+                            unsafe { operators::binary(kind, n, c, a.rows(), b.rows(), a.rows()) };
                             assert_eq!(a.values(), expected, "{kind:?} in place {n}x{c} {a_lie:?} {b_lie:?}");
                         }
                     }
@@ -169,7 +170,7 @@ fn binary_handles_special_values_and_powers() {
                 let (mut x, mut b) = (EXTREMES.to_vec(), b);
                 let (rows, scalar) = (Rows::dense(x.as_mut_ptr(), 30), Rows::scalar(&mut b));
                 // SAFETY: one row in place, one scalar.
-                unsafe { elementwise::binary(kind, 1, 30, rows, scalar, rows) };
+                unsafe { operators::binary(kind, 1, 30, rows, scalar, rows) };
                 for (&a, &y) in EXTREMES.iter().zip(&x) {
                     let expected = kind.eval(a.into(), b.into()) as f32;
                     let same = y == expected || (y.is_nan() && expected.is_nan());
@@ -181,7 +182,7 @@ fn binary_handles_special_values_and_powers() {
         let (mut x, mut two) = (vec![1.5f32, -3.0, 1e-3], 2.0);
         let rows = Rows::dense(x.as_mut_ptr(), 3);
         // SAFETY: one row in place, one scalar.
-        unsafe { elementwise::binary(BinaryKind::Pow, 1, 3, rows, Rows::scalar(&mut two), rows) };
+        unsafe { operators::binary(BinaryKind::Pow, 1, 3, rows, Rows::scalar(&mut two), rows) };
         assert_eq!(x, [2.25, 9.0, 1e-3 * 1e-3]);
     });
 }
@@ -195,7 +196,7 @@ fn integers_compute_and_compare_as_the_evaluator() {
                 let (mut x, mut b) = (values, b);
                 let rows = Rows::dense(x.as_mut_ptr(), 10);
                 // SAFETY: one row in place, one scalar.
-                unsafe { elementwise::binary_i32(kind, 1, 10, rows, Rows::scalar(&mut b), rows) };
+                unsafe { operators::binary_i32(kind, 1, 10, rows, Rows::scalar(&mut b), rows) };
                 let arrays = [Array::i32(&[10], &values), Array::i32(&[10], &[b; 10])];
                 let expected = &evaluate_op(&Binary { kind }, &[&arrays[0], &arrays[1]]).unwrap()[0];
                 assert_eq!(x.map(f64::from), expected.data[..], "{kind:?} {b}");
@@ -206,12 +207,12 @@ fn integers_compute_and_compare_as_the_evaluator() {
                 let (mut a, mut b, mut y) = (values, b, [9u8; 10]);
                 let (ar, yr) = (Rows::dense(a.as_mut_ptr(), 10), Rows::dense(y.as_mut_ptr(), 10));
                 // SAFETY: one row each, one scalar.
-                unsafe { elementwise::compare(kind, 1, 10, ar, Rows::scalar(&mut b), yr) };
+                unsafe { operators::compare(kind, 1, 10, ar, Rows::scalar(&mut b), yr) };
                 assert_eq!(y, values.map(|a| u8::from(kind.eval(a.into(), b.into()))), "{kind:?}");
                 // SAFETY: the same bits as another type of the same size.
                 unsafe {
                     let b = Rows::scalar(&mut b).cast::<u32>();
-                    elementwise::compare::<u32>(kind, 1, 10, ar.cast(), b, yr);
+                    operators::compare::<u32>(kind, 1, 10, ar.cast(), b, yr);
                 }
                 assert_eq!(
                     y,
@@ -307,7 +308,7 @@ fn comparison_and_selection_in_all_strides() {
                     let mut cond = Block::new(n, c, to, || 7u8);
                     let before = cond.clone();
                     // SAFETY: the blocks have these sizes.
-                    unsafe { elementwise::compare(kind, n, c, a.rows(), b.rows(), cond.rows()) };
+                    unsafe { operators::compare(kind, n, c, a.rows(), b.rows(), cond.rows()) };
                     let holds: Vec<u8> = (a.values().iter().zip(b.values()))
                         .map(|(&a, b)| u8::from(kind.eval(a.into(), b.into())))
                         .collect();
@@ -317,7 +318,7 @@ fn comparison_and_selection_in_all_strides() {
                         .map(|((&holds, a), b)| if holds != 0 { a.to_bits() } else { b.to_bits() })
                         .collect();
                     // SAFETY: as above, in place of `b`.
-                    unsafe { elementwise::select(n, c, cond.rows(), a.rows(), b.rows(), b.rows()) };
+                    unsafe { operators::select(n, c, cond.rows(), a.rows(), b.rows(), b.rows()) };
                     let got: Vec<u32> = b.values().iter().map(|x| x.to_bits()).collect();
                     assert_eq!(got, expected, "select {n}x{c} {lie:?} {to:?}");
                 }
@@ -337,7 +338,7 @@ fn copy_in_all_strides() {
                     let mut y = Block::new(n, c, to, || 9u16);
                     let before = y.clone();
                     // SAFETY: the blocks have these sizes.
-                    unsafe { elementwise::copy(n, c, x.rows(), y.rows()) };
+                    unsafe { operators::copy(n, c, x.rows(), y.rows()) };
                     assert_eq!(y.values(), x.values(), "{n}x{c} {lie:?} {to:?}");
                     assert!(y.same_gaps(&before));
                 }

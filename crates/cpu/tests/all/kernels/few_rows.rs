@@ -1,8 +1,8 @@
 //! Products of a few rows and a shared matrix, against plain `f64`.
 
 use lessen_cpu::kernels::Rows;
-use lessen_cpu::kernels::cast::{Bf16, Float};
-use lessen_cpu::kernels::few_rows::{FEW, few_rows};
+use lessen_cpu::kernels::elementwise::cast::{Bf16, Float};
+use lessen_cpu::kernels::products::few_rows::{FEW, few_rows};
 use lessen_cpu::simd::CpuSet;
 
 use super::support::*;

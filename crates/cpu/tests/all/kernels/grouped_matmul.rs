@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::support::*;
 use lessen_cpu::kernels::Rows;
-use lessen_cpu::kernels::grouped_matmul::{Nibbles, grouped_matmul, scratch_bytes};
+use lessen_cpu::kernels::codes::grouped_matmul::{Nibbles, grouped_matmul, scratch_bytes};
 use lessen_graph::ops::GroupedMatMul;
 use lessen_graph::{Array, DType, Type, evaluate_op};
 

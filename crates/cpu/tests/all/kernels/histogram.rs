@@ -1,7 +1,7 @@
 //! The histogram against a search of the edges.
 
 use super::support::*;
-use lessen_cpu::kernels::histogram::histogram;
+use lessen_cpu::kernels::sums::histogram::histogram;
 use lessen_graph::ops::Histogram;
 
 /// The counts of the bins, by comparison with the edges.

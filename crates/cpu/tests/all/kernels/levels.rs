@@ -1,10 +1,10 @@
 //! CPU levels: one level is chosen, and the levels with a fused multiply-add give the same bits.
 
 use super::support::*;
-use lessen_cpu::kernels::{
-    Rows, activation, activation_from_output, cross_entropy, elementwise, norm, norm_from_output, optimizer, random,
-    reduce, scale_shift_from_output, softmax,
-};
+use lessen_cpu::kernels::elementwise::{activation, activation_from_output, operators, random};
+use lessen_cpu::kernels::norms::{cross_entropy, norm, norm_from_output, scale_shift_from_output, softmax};
+use lessen_cpu::kernels::sums::reduce;
+use lessen_cpu::kernels::{Rows, optimizer};
 use lessen_cpu::simd::{CpuSet, Feature};
 use lessen_graph::ops::{ReduceKind, UnaryKind};
 
@@ -26,7 +26,7 @@ fn results() -> Vec<u32> {
     // SAFETY: all blocks have `n` rows of `c` elements, and results lie apart from the operands.
     unsafe {
         for kind in UnaryKind::ALL {
-            elementwise::unary(kind, n, c, rows, yr);
+            operators::unary(kind, n, c, rows, yr);
             keep(&y);
         }
         for tanh in [false, true] {

@@ -1,7 +1,7 @@
 //! Normalization kernels against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::norm;
+use lessen_cpu::kernels::norms::norm;
 
 const EPS: f32 = 1e-5;
 

@@ -1,9 +1,11 @@
 //! Derivatives of normalizations from their outputs: the error that rules declare, beside that of the derivatives from
 //! the inputs, for outputs and statistics of the forward kernels.
 
-use lessen_cpu::kernels::norm;
-use lessen_cpu::kernels::norm_from_output::{Columns, layer_norm_backward_from_output, rms_norm_backward_from_output};
-use lessen_cpu::kernels::scale_shift_from_output::{scale_shift_from_output, scale_shift_sums_from_output};
+use lessen_cpu::kernels::norms::norm;
+use lessen_cpu::kernels::norms::norm_from_output::{
+    Columns, layer_norm_backward_from_output, rms_norm_backward_from_output,
+};
+use lessen_cpu::kernels::norms::scale_shift_from_output::{scale_shift_from_output, scale_shift_sums_from_output};
 use lessen_graph::{FromOutput, Op, Type, ops};
 
 use super::support::*;

@@ -1,7 +1,8 @@
 //! Normalization of logits against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::{Rows, norm_logits};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::norms::norm_logits;
 use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 fn temperature(centered: bool, clip: Clip, tau: f64) -> Temperature {

@@ -1,7 +1,7 @@
 //! Products cut along columns: a column's bits do not depend on where the others are cut off.
 
-use lessen_cpu::kernels::gemm::gemm;
-use lessen_cpu::kernels::matmul::{column_cut, column_tile};
+use lessen_cpu::kernels::products::gemm::gemm;
+use lessen_cpu::kernels::products::matmul::{column_cut, column_tile};
 
 use super::support::*;
 

@@ -1,8 +1,8 @@
 //! Rows in 8 bits, against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::cast::{Bf16, Float};
-use lessen_cpu::kernels::quantize::{dequantize_rows, quantize_rows};
+use lessen_cpu::kernels::codes::quantize::{dequantize_rows, quantize_rows};
+use lessen_cpu::kernels::elementwise::cast::{Bf16, Float};
 use lessen_graph::ops::{DequantizeRows, QuantizeRows};
 use lessen_graph::{Array, DType, Type, evaluate_op};
 

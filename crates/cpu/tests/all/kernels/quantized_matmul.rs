@@ -4,7 +4,7 @@ use super::support::*;
 use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
 use lessen_cpu::kernels::Rows;
-use lessen_cpu::kernels::quantized_matmul::{Factors, quantized_matmul, scratch_bytes};
+use lessen_cpu::kernels::codes::quantized_matmul::{Factors, quantized_matmul, scratch_bytes};
 use lessen_device::{Backend, Host};
 use lessen_graph::ops::{IntegerMatMul, QuantizeLinear, QuantizedMatMul};
 use lessen_graph::{DType, Elementwise, Op, Trace, Type};

@@ -1,7 +1,8 @@
 //! Random bits and dropout against known answers and the definition.
 
 use super::support::*;
-use lessen_cpu::kernels::{Rows, random};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::elementwise::random;
 use lessen_graph::philox;
 
 fn bits(key: [u32; 2], stream: u32, first: u64, n: usize) -> Vec<u32> {

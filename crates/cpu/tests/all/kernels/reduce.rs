@@ -1,7 +1,9 @@
 //! Reductions, gather and scatter-add against plain loops.
 
 use super::support::*;
-use lessen_cpu::kernels::{Rows, gather, reduce};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::movement::gather;
+use lessen_cpu::kernels::sums::reduce;
 use lessen_graph::ops::ReduceKind;
 
 #[test]

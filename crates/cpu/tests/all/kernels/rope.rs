@@ -1,7 +1,7 @@
 //! Rotary position embeddings against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::rope::{Rotation, rope};
+use lessen_cpu::kernels::elementwise::rope::{Rotation, rope};
 use lessen_graph::ops::Rope;
 use lessen_graph::ops::attention::RopeScaling;
 

@@ -1,8 +1,9 @@
 //! Softmax and cross entropy against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::cross_entropy::{cross_entropy, cross_entropy_backward};
-use lessen_cpu::kernels::{Rows, softmax};
+use lessen_cpu::kernels::Rows;
+use lessen_cpu::kernels::norms::cross_entropy::{cross_entropy, cross_entropy_backward};
+use lessen_cpu::kernels::norms::softmax;
 
 fn lse(x: &[f64]) -> f64 {
     let m = x.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));

@@ -76,13 +76,9 @@ impl Named for AttentionBackward {
 }
 
 impl Op for AttentionBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { contraction; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         let between = self.between();
@@ -210,10 +206,6 @@ impl Op for AttentionBackward {
             product_flops: (2 * (3 * n.head + 2 * n.value)) as f64 * scores,
             ..Cost::vector(20.0 * scores, inputs, outputs)
         }
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {

@@ -7,8 +7,6 @@ use std::sync::Arc;
 use lessen_base::Result;
 
 use crate::array::{Array, for_each_index};
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{Cost, IndexInput, OnSlices, Op, OutRole, Vjp};
 use crate::ops::attention::backward::AttentionBackward;
 use crate::ops::attention::bias::{AttentionBias, Fire};
@@ -21,13 +19,9 @@ use crate::trace::Tensor;
 use crate::types::Type;
 
 impl Op for Attention {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { contraction; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         self.check(inputs, 0)
@@ -112,10 +106,6 @@ impl Op for Attention {
             product_flops: (2 * (n.head + n.value)) as f64 * scores,
             ..Cost::vector(20.0 * scores, inputs, outputs)
         }
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     /// All queries with all keys, also those that a query does not see.

@@ -3,8 +3,6 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{Cost, OnSlices, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::attention::rope_scaling::RopeScaling;
 use crate::ops::rules::{arity, float};
@@ -39,13 +37,9 @@ impl Rope {
 named!("rope": Rope { base, scaling, inverse });
 
 impl Op for Rope {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { in_place((0, 0)); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
@@ -124,10 +118,6 @@ impl Op for Rope {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost::vector(6.0 * outputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
     }
 }
 

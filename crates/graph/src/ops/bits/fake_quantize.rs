@@ -3,9 +3,7 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::elementwise::Between;
 use crate::ops::rules::{arity, around, arrays, rows};
 use crate::trace::Tensor;
@@ -94,13 +92,9 @@ impl FakeQuantize {
 }
 
 impl Op for FakeQuantize {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { flops(6.0); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         if inputs.len() != 3 {
@@ -191,10 +185,6 @@ impl Op for FakeQuantize {
             _ if self.axis == 0 => by(x.shape[0], Role::Rows),
             _ => RowWise::No,
         }
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(6.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

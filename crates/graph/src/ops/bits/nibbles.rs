@@ -3,10 +3,8 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
-use crate::ops::rules::{all_rows, arity, rows};
+use crate::op::{Cost, Op};
+use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -102,13 +100,9 @@ impl DequantizeGroups {
 }
 
 impl Op for DequantizeGroups {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { rows; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
@@ -133,10 +127,6 @@ impl Op for DequantizeGroups {
             })
         });
         vec![Array::new(outputs[0].clone(), y.collect())]
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

@@ -4,10 +4,8 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Op, RowWise, Vjp};
-use crate::ops::rules::{all_rows, arity, rows};
+use crate::op::Op;
+use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -40,12 +38,11 @@ impl PackBits {
 }
 
 impl Op for PackBits {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        no_derivative;
+        rows;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -71,23 +68,14 @@ impl Op for PackBits {
             inputs[0].data.chunks(width).flat_map(row_words).collect(),
         )]
     }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![None]
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
 }
 
 impl Op for UnpackBits {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        no_derivative;
+        rows;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -113,14 +101,6 @@ impl Op for UnpackBits {
             outputs[0].clone(),
             inputs[0].data.chunks(words).flat_map(row_bits).collect(),
         )]
-    }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![None]
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
     }
 }
 

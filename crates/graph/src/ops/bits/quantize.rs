@@ -4,10 +4,8 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
-use crate::ops::rules::{all_rows, arity, arrays, lead, rows};
+use crate::op::Op;
+use crate::ops::rules::{arity, arrays, lead};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -90,12 +88,11 @@ fn scale_of(row: &[f64]) -> f64 {
 }
 
 impl Op for QuantizeRows {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows;
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -117,23 +114,14 @@ impl Op for QuantizeRows {
         }
         arrays(outputs, [codes, scales])
     }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
 }
 
 impl Op for DequantizeRows {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows;
+        flops(3.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -158,14 +146,6 @@ impl Op for DequantizeRows {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let [codes, scale] = [inputs[0].cast(DType::F32), inputs[1]];
         Some(vec![(codes - ZERO) * scale.unsqueeze(-1)])
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(3.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

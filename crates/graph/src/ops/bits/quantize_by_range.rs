@@ -3,9 +3,7 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op};
+use crate::op::Op;
 use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
@@ -48,13 +46,9 @@ impl QuantizeByRange {
 }
 
 impl Op for QuantizeByRange {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { flops(8.0); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -74,10 +68,6 @@ impl Op for QuantizeByRange {
         let (codes, scale, zero) = QuantizeByRange::codes(&all);
         let codes = codes.into_iter().map(f64::from).collect();
         arrays(outputs, [codes, vec![scale.into()], vec![zero.into()]])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(8.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

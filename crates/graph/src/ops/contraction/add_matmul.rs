@@ -4,8 +4,6 @@ use lessen_base::{Error, Result};
 
 use super::matmul::MatMul;
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::trace::Tensor;
@@ -33,12 +31,11 @@ impl AddMatMul {
 }
 
 impl Op for AddMatMul {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        in_place((2, 0));
+        contraction;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -71,19 +68,11 @@ impl Op for AddMatMul {
         cotangents
     }
 
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (2, 0)
-    }
-
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost {
             vector_flops: outputs[0].numel() as f64,
             ..self.product().cost(&inputs[..2], outputs)
         }
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 }
 

@@ -2,13 +2,11 @@
 
 use lessen_base::{Error, Result};
 
-use super::quantized_matmul::QuantizedMatMul;
+use super::quantized_matmul::{QuantizedMatMul, cost, products};
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::op::{Cost, Op};
 use crate::ops::bits::{DequantizeGroups, QuantizeRows};
-use crate::ops::rules::{arity, lead, rows};
+use crate::ops::rules::{arity, lead};
 use crate::products::Products;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
@@ -37,12 +35,12 @@ impl GroupedMatMul {
 }
 
 impl Op for GroupedMatMul {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Rows, Whole, Whole => Rows);
+        never_in_place;
+        contraction;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -89,30 +87,12 @@ impl Op for GroupedMatMul {
         Some(vec![rows.matmul_t(weight)])
     }
 
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        let roles = [Role::Rows, Role::Rows, Role::Whole, Role::Whole];
-        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Rows])
-    }
-
-    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
-        false
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
-    }
-
     fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
-        let (codes, weight) = (&inputs[0], &inputs[2]);
-        let factors = [Some(0), Some(2)];
-        vec![Products::matrix(factors, rows(codes), codes.last(), weight.shape[0])]
+        products(inputs, 2)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost {
-            product_flops: 2.0 * inputs[0].last() as f64 * outputs[0].numel() as f64,
-            ..Cost::vector(0.0, inputs, outputs)
-        }
+        cost(inputs, outputs)
     }
 }
 

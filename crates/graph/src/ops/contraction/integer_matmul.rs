@@ -2,10 +2,8 @@
 
 use lessen_base::{Error, Result};
 
-use super::quantized_matmul::{QuantizedMatMul, product, sums};
+use super::quantized_matmul::{cost, product, products, sums};
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::rules::{arity, rows};
 use crate::products::Products;
@@ -13,8 +11,8 @@ use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `codes[.., K]` and `weight[N, K]` of `u8`, and optionally `bias[N]` of `i32`; output `y[.., N]` of `i32`,
-/// `y = sum_k (codes - zero) (weight - 128) + bias`, which wraps. `K` is at most [`QuantizedMatMul::MOST`]. It has no
-/// derivative.
+/// `y = sum_k (codes - zero) (weight - 128) + bias`, which wraps. `K` is at most
+/// [`QuantizedMatMul::MOST`](super::QuantizedMatMul::MOST). It has no derivative.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IntegerMatMul {
     /// The code of zero of the rows.
@@ -24,12 +22,11 @@ pub struct IntegerMatMul {
 named!("integer_matmul": IntegerMatMul { zero });
 
 impl Op for IntegerMatMul {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        never_in_place;
+        contraction;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -54,22 +51,12 @@ impl Op for IntegerMatMul {
         RowWise::by_rows(rows(&inputs[0]), &roles[..inputs.len()], &[OutRole::Rows])
     }
 
-    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
-        false
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
-    }
-
     fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
-        let (codes, weight) = (&inputs[0], &inputs[1]);
-        let factors = [Some(0), Some(1)];
-        vec![Products::matrix(factors, rows(codes), codes.last(), weight.shape[0])]
+        products(inputs, 1)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        QuantizedMatMul::default().cost(inputs, outputs)
+        cost(inputs, outputs)
     }
 }
 
@@ -78,7 +65,7 @@ impl<'g> Tensor<'g> {
     /// with a bias for each column. See [`IntegerMatMul`].
     ///
     /// # Panics
-    /// If extents differ, or `K` is above [`QuantizedMatMul::MOST`].
+    /// If extents differ, or `K` is above [`QuantizedMatMul::MOST`](super::QuantizedMatMul::MOST).
     #[track_caller]
     pub fn integer_matmul_t(self, weight: Tensor<'g>, bias: Option<Tensor<'g>>, op: IntegerMatMul) -> Tensor<'g> {
         let inputs: Vec<Tensor<'g>> = [self, weight].into_iter().chain(bias).collect();

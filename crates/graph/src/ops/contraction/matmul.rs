@@ -87,12 +87,11 @@ impl Named for MatMul {
 }
 
 impl Op for MatMul {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        never_in_place;
+        contraction;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -220,20 +219,12 @@ impl Op for MatMul {
         RowWise::by_rows(rows, &[Role::Rows, Role::Whole], &[OutRole::Rows])
     }
 
-    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
-        false
-    }
-
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         let (_, k, _) = self.sizes(&inputs[0], &inputs[1]);
         Cost {
             product_flops: 2.0 * k as f64 * outputs[0].numel() as f64,
             ..Cost::vector(0.0, inputs, outputs)
         }
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {

@@ -65,12 +65,11 @@ impl QuantizedMatMul {
 }
 
 impl Op for QuantizedMatMul {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        never_in_place;
+        contraction;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -118,25 +117,32 @@ impl Op for QuantizedMatMul {
         RowWise::by_rows(rows(&inputs[0]), &roles[..inputs.len()], &[OutRole::Rows])
     }
 
-    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
-        false
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
-    }
-
     fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {
-        let (codes, weight) = (&inputs[0], &inputs[2]);
-        let factors = [Some(0), Some(2)];
-        vec![Products::matrix(factors, rows(codes), codes.last(), weight.shape[0])]
+        products(inputs, 2)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost {
-            product_flops: 2.0 * inputs[0].last() as f64 * outputs[0].numel() as f64,
-            ..Cost::vector(0.0, inputs, outputs)
-        }
+        cost(inputs, outputs)
+    }
+}
+
+/// The products of rows of codes, input 0, with the rows of a matrix, input `weight`.
+pub(super) fn products(inputs: &[Type], weight: usize) -> Vec<Products> {
+    let codes = &inputs[0];
+    let factors = [Some(0), Some(weight)];
+    vec![Products::matrix(
+        factors,
+        rows(codes),
+        codes.last(),
+        inputs[weight].shape[0],
+    )]
+}
+
+/// The cost of these products.
+pub(super) fn cost(inputs: &[Type], outputs: &[Type]) -> Cost {
+    Cost {
+        product_flops: 2.0 * inputs[0].last() as f64 * outputs[0].numel() as f64,
+        ..Cost::vector(0.0, inputs, outputs)
     }
 }
 

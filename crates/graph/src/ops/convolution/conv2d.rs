@@ -57,13 +57,9 @@ impl Conv2d {
 }
 
 impl Op for Conv2d {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { contraction; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(vec![self.options.result(self.sizes(inputs)?.output(&inputs[0]))])
@@ -98,10 +94,6 @@ impl Op for Conv2d {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Conv2dSizes::cost_of(self.sizes(inputs), inputs, outputs)
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     fn products(&self, inputs: &[Type], _: &[Type]) -> Vec<Products> {

@@ -76,13 +76,9 @@ impl Conv2dGradInput {
 }
 
 impl Op for Conv2dGradInput {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { contraction; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(vec![self.options.result(self.sizes(inputs)?.1)])
@@ -112,10 +108,6 @@ impl Op for Conv2dGradInput {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Conv2dSizes::cost_of(self.sizes(inputs).map(|(sizes, _)| sizes), inputs, outputs)
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     /// Each pixel of `dy` with all taps of its group, whose results are then added up where they overlap.

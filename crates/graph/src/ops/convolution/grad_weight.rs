@@ -69,13 +69,9 @@ impl Conv2dGradWeight {
 }
 
 impl Op for Conv2dGradWeight {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { contraction; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(vec![self.options.result(self.sizes(inputs)?.1)])
@@ -105,10 +101,6 @@ impl Op for Conv2dGradWeight {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Conv2dSizes::cost_of(self.sizes(inputs).map(|(sizes, _)| sizes), inputs, outputs)
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {

@@ -108,12 +108,11 @@ fn adds_up_exactly(channels: usize, taps: [usize; 2]) -> bool {
 }
 
 impl Op for QuantizedConv2d {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        never_in_place;
+        contraction;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -166,14 +165,6 @@ impl Op for QuantizedConv2d {
             None => Some(vec![y]),
             Some(codes) => Some(vec![y.trace().apply1(codes, &[y])]),
         }
-    }
-
-    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
-        false
-    }
-
-    fn is_contraction(&self) -> bool {
-        true
     }
 
     fn fillings(&self, inputs: &[Type], word: usize) -> Vec<Filling> {

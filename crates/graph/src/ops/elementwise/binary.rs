@@ -9,11 +9,9 @@ use std::sync::Arc;
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::graph::{Graph, ValueId};
 use crate::inverse::{Condition, Inverse, Operand};
-use crate::named::Named;
-use crate::op::{Fold, OnRows, Op, RowWise, Vjp};
+use crate::op::{Fold, OnRows, Op, Vjp};
 use crate::ops::elementwise::identity::Identity;
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
 use crate::ops::shape::broadcast::Broadcast;
@@ -136,13 +134,9 @@ impl Binary {
 named!("binary": Binary { kind as "f" });
 
 impl Op for Binary {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { elementwise; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
@@ -196,10 +190,6 @@ impl Op for Binary {
             }
         };
         vec![cx.wanted[0].then(da), cx.wanted[1].then(db)]
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
     }
 
     fn is_sum(&self) -> bool {

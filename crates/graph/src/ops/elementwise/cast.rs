@@ -4,10 +4,8 @@ use lessen_base::Result;
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::Inverse;
-use crate::named::Named;
-use crate::op::{Fold, Op, RowWise, Vjp};
+use crate::op::{Fold, Op, Vjp};
 use crate::ops::rules::{arity, fold_exactly, map};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
@@ -24,13 +22,9 @@ pub struct Cast {
 named!("cast": Cast { dtype });
 
 impl Op for Cast {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { elementwise; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -51,10 +45,6 @@ impl Op for Cast {
         let from = cx.inputs[0].dtype();
         let smooth = from.is_float() && self.dtype.is_float();
         vec![cx.cotangents[0].filter(|_| smooth).map(|dy| dy.cast(from))]
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
     }
 
     /// Rounding aside, a number of a float dtype stays the same in another one.

@@ -2,16 +2,15 @@
 //! element says on which side of the minimum it is.
 
 use lessen_base::Result;
-use std::sync::Arc;
 
 use crate::elementwise::Elementwise;
-use crate::inverse::{FromOutput, Operand};
+use crate::inverse::FromOutput;
+use crate::named::Named;
 use crate::op::Vjp;
-use crate::ops::elementwise::clamp::Between;
 use crate::ops::elementwise::gelu::{Gelu, GeluBackward};
-use crate::ops::elementwise::valley::{Valley, from_output_type};
+use crate::ops::elementwise::valley::{self, Valley, from_output_type};
 use crate::trace::Tensor;
-use crate::types::{DType, Type};
+use crate::types::Type;
 
 /// Result of [`GeluBackward`] from the output of [`Gelu`]: inputs `y`, `side`, `dy`; `dx = dy g'(x)` with the `x` on
 /// this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of [`GeluBackwardFromOutput::argmin`];
@@ -40,20 +39,7 @@ impl GeluBackwardFromOutput {
 
     /// The rule of [`GeluBackward`] for inputs of the types `inputs`. The bits of `bf16` are too few for the rule.
     pub(crate) fn rule(self, inputs: &[Type]) -> Option<FromOutput> {
-        let side = Between {
-            low: self.argmin(),
-            high: f64::INFINITY,
-        };
-        (inputs[0].dtype != DType::BF16).then(|| FromOutput {
-            input: 0,
-            forward: Arc::new(Gelu { tanh: self.tanh }),
-            same: Vec::new(),
-            side: Some(Arc::new(side)),
-            op: Arc::new(self),
-            operands: vec![Operand::ForwardOutput(0), Operand::Side, Operand::Own(1)],
-            error: 1.1e-4,
-            condition: None,
-        })
+        valley::rule(inputs, Gelu { tanh: self.tanh }, self, self.argmin(), 1.1e-4)
     }
 }
 
@@ -78,18 +64,7 @@ impl Elementwise for GeluBackwardFromOutput {
         50.0
     }
 
-    /// The cotangent of `dy` alone, in which the operation is linear.
-    ///
-    /// # Panics
-    /// Where the derivative for `y` is wanted: the operation replaces an operation that has been differentiated
-    /// already.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
-        if cx.wanted[0] {
-            dy.trace().fail(
-                "gelu_backward_from_output has no derivative for its input y; differentiate gelu_backward instead",
-            );
-        }
-        let dx = || dy.trace().apply1(*self, &[cx.inputs[0], cx.inputs[1], dy]);
-        vec![None, None, cx.wanted[2].then(dx)]
+        valley::vjp(*self, GeluBackward::NAME, cx, dy)
     }
 }

@@ -5,8 +5,7 @@ use lessen_base::Result;
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::inverse::Inverse;
-use crate::named::Named;
-use crate::op::{Fold, Op, RowWise, Vjp};
+use crate::op::{Fold, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -18,9 +17,9 @@ pub struct Identity;
 named!("identity": Identity {});
 
 impl Op for Identity {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
+
+    facts! { elementwise; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -33,10 +32,6 @@ impl Op for Identity {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         vec![cx.cotangents[0]]
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {

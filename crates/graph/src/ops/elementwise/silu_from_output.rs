@@ -2,16 +2,15 @@
 //! is.
 
 use lessen_base::Result;
-use std::sync::Arc;
 
 use crate::elementwise::Elementwise;
-use crate::inverse::{FromOutput, Operand};
+use crate::inverse::FromOutput;
+use crate::named::Named;
 use crate::op::Vjp;
-use crate::ops::elementwise::clamp::Between;
 use crate::ops::elementwise::silu::{Silu, SiluBackward};
-use crate::ops::elementwise::valley::{Valley, from_output_type};
+use crate::ops::elementwise::valley::{self, Valley, from_output_type};
 use crate::trace::Tensor;
-use crate::types::{DType, Type};
+use crate::types::Type;
 
 /// Result of [`SiluBackward`] from the output of [`Silu`]: inputs `y`, `side`, `dy`; `dx = dy g'(x)` with the `x` on
 /// this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of [`SiluBackwardFromOutput::ARGMIN`];
@@ -28,20 +27,7 @@ impl SiluBackwardFromOutput {
 
     /// The rule of [`SiluBackward`] for inputs of the types `inputs`. The bits of `bf16` are too few for the rule.
     pub(crate) fn rule(inputs: &[Type]) -> Option<FromOutput> {
-        let side = Between {
-            low: Self::ARGMIN,
-            high: f64::INFINITY,
-        };
-        (inputs[0].dtype != DType::BF16).then(|| FromOutput {
-            input: 0,
-            forward: Arc::new(Silu),
-            same: Vec::new(),
-            side: Some(Arc::new(side)),
-            op: Arc::new(SiluBackwardFromOutput),
-            operands: vec![Operand::ForwardOutput(0), Operand::Side, Operand::Own(1)],
-            error: 8e-5,
-            condition: None,
-        })
+        valley::rule(inputs, Silu, SiluBackwardFromOutput, Self::ARGMIN, 8e-5)
     }
 }
 
@@ -65,18 +51,7 @@ impl Elementwise for SiluBackwardFromOutput {
         50.0
     }
 
-    /// The cotangent of `dy` alone, in which the operation is linear.
-    ///
-    /// # Panics
-    /// Where the derivative for `y` is wanted: the operation replaces an operation that has been differentiated
-    /// already.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
-        if cx.wanted[0] {
-            dy.trace().fail(
-                "silu_backward_from_output has no derivative for its input y; differentiate silu_backward instead",
-            );
-        }
-        let dx = || dy.trace().apply1(*self, &[cx.inputs[0], cx.inputs[1], dy]);
-        vec![None, None, cx.wanted[2].then(dx)]
+        valley::vjp(*self, SiluBackward::NAME, cx, dy)
     }
 }

@@ -3,8 +3,7 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::named::Named;
-use crate::op::{Fold, Op, RowWise, Vjp};
+use crate::op::{Fold, Op};
 use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -16,8 +15,11 @@ pub struct StopGradient;
 named!("stop_gradient": StopGradient {});
 
 impl Op for StopGradient {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        no_derivative;
+        elementwise;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -29,16 +31,8 @@ impl Op for StopGradient {
         vec![inputs[0].clone()]
     }
 
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![None]
-    }
-
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(vec![inputs[0].identity()])
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
     }
 
     fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {

@@ -1,9 +1,16 @@
 //! Functions that fall to one minimum and rise after it, as GELU and SiLU: their derivative from their value and the
 //! side of the minimum.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
+use crate::elementwise::Elementwise;
+use crate::inverse::{FromOutput, Operand};
+use crate::op::{Op, Vjp};
+use crate::ops::elementwise::clamp::Between;
 use crate::ops::rules::{equal, float};
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// A function with one minimum. On its left it rises to 0 from below, on its right it is above `x - 1`, so that
@@ -56,4 +63,44 @@ pub(crate) fn from_output_type(inputs: &[Type]) -> Result<Type> {
         )));
     }
     Ok(y.clone())
+}
+
+/// The rule by which `op` computes a derivative from the output of `forward`, whose minimum is at `argmin`, for inputs
+/// of the types `inputs`. The bits of `bf16` are too few for it.
+pub(crate) fn rule(inputs: &[Type], forward: impl Op, op: impl Op, argmin: f64, error: f64) -> Option<FromOutput> {
+    let side = Between {
+        low: argmin,
+        high: f64::INFINITY,
+    };
+    (inputs[0].dtype != DType::BF16).then(|| FromOutput {
+        input: 0,
+        forward: Arc::new(forward),
+        same: Vec::new(),
+        side: Some(Arc::new(side)),
+        op: Arc::new(op),
+        operands: vec![Operand::ForwardOutput(0), Operand::Side, Operand::Own(1)],
+        error,
+        condition: None,
+    })
+}
+
+/// The cotangents of such a derivative: that of `dy` alone, in which it is linear.
+///
+/// # Panics
+/// Where the derivative for `y` is wanted: `op` replaces an operation, named `backward`, that has been differentiated
+/// already.
+pub(crate) fn vjp<'g, T: Elementwise + Copy>(
+    op: T,
+    backward: &str,
+    cx: &Vjp<'_, 'g>,
+    dy: Tensor<'g>,
+) -> Vec<Option<Tensor<'g>>> {
+    if cx.wanted[0] {
+        dy.trace().fail(format!(
+            "{} has no derivative for its input y; differentiate {backward} instead",
+            T::NAME
+        ));
+    }
+    let dx = || dy.trace().apply1(op, &[cx.inputs[0], cx.inputs[1], dy]);
+    vec![None, None, cx.wanted[2].then(dx)]
 }

@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{IndexInput, Op, Vjp};
 use crate::ops::index::sums;
 use crate::trace::Tensor;
@@ -24,13 +22,7 @@ pub struct CombineRows {
 named!("combine_rows": CombineRows { rows });
 
 impl Op for CombineRows {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         sums::infer(inputs, self.rows, Type::numel)

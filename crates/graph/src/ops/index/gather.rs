@@ -4,8 +4,7 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::named::Named;
-use crate::op::{Cost, IndexInput, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{IndexInput, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, indexable};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
@@ -18,9 +17,9 @@ pub struct Gather;
 named!("gather": Gather {});
 
 impl Op for Gather {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
+
+    facts! { no_flops; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
@@ -62,10 +61,6 @@ impl Op for Gather {
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
         RowWise::by_rows(inputs[1].numel(), &[Role::Whole, Role::Rows], &[OutRole::Rows])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(0.0, inputs, outputs)
     }
 
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {

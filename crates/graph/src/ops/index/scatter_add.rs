@@ -5,8 +5,6 @@ use std::sync::Arc;
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{IndexInput, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::index::combine_rows::CombineRows;
 use crate::ops::index::sums;
@@ -24,13 +22,7 @@ pub struct ScatterAdd {
 named!("scatter_add": ScatterAdd { rows });
 
 impl Op for ScatterAdd {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         sums::infer(inputs, self.rows, |_| self.rows)

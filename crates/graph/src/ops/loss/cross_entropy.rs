@@ -4,10 +4,8 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, IndexInput, Op, RowWise, Vjp};
-use crate::ops::rules::{all_rows, arity, arrays, float_rows, indexable, lead, log_sum_exp, rows};
+use crate::op::{IndexInput, Op, Vjp};
+use crate::ops::rules::{arity, arrays, float_rows, indexable, lead, log_sum_exp};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -81,12 +79,11 @@ fn label_masks<'g>(logits: Tensor<'g>, labels: Tensor<'g>, ignore: i64) -> (Tens
 named!("cross_entropy": CrossEntropy { ignore, smoothing });
 
 impl Op for CrossEntropy {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows;
+        flops(18.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -144,14 +141,6 @@ impl Op for CrossEntropy {
         Some(vec![counts.select(loss, loss.scalar_like(0.0)), lse])
     }
 
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(18.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
         Some(IndexInput {
             input: 1,
@@ -164,12 +153,12 @@ impl Op for CrossEntropy {
 named!("cross_entropy_backward": CrossEntropyBackward { ignore, smoothing });
 
 impl Op for CrossEntropyBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows;
+        in_place((0, 0));
+        flops(18.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -215,18 +204,6 @@ impl Op for CrossEntropyBackward {
                 .select(dz, dz.scalar_like(0.0))
                 .cast(inputs[0].dtype()),
         ])
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(18.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {

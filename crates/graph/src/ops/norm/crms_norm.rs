@@ -3,11 +3,9 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
-use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
-use crate::ops::rules::{arity, arrays, lead, rows};
+use crate::op::{Op, Vjp};
+use crate::ops::norm::statistics::{scaled, scaled_backward};
+use crate::ops::rules::{arrays, lead};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -35,18 +33,16 @@ fn sums(x: &[f64]) -> (f64, f64, f64) {
 }
 
 impl Op for CrmsNorm {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Whole => Rows, Rows);
+        in_place((0, 0));
+        flops(5.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 2)?;
-        check_parameters(&inputs[0], &inputs[1..])?;
-        Ok(vec![inputs[0].clone(), statistics_type(&inputs[0])])
+        scaled(inputs)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -78,32 +74,21 @@ impl Op for CrmsNorm {
         let rows = lead(&x.ty()).to_vec();
         Some(vec![(x * rstd * gamma).cast(dtype), rstd.reshape(&rows)])
     }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(rows(&inputs[0]), &[Role::Rows, Role::Whole], &[OutRole::Rows; 2])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(5.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
 }
 
 named!("crms_norm_backward": CrmsNormBackward {});
 
 impl Op for CrmsNormBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Rows, Rows => Rows, Sum);
+        in_place((0 | 3, 0));
+        flops(12.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 4)?;
-        check_parameters(&inputs[0], &inputs[1..2])?;
-        check_backward(&inputs[0], &inputs[2..3], &inputs[3])?;
-        Ok(vec![inputs[0].clone(), inputs[1].clone()])
+        scaled_backward(inputs)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -131,22 +116,6 @@ impl Op for CrmsNormBackward {
         let factor = rstd * rstd * (g * x).sum_last() * (1.0 / extent);
         let dx = rstd * (g - factor * (x + x.sum_last()));
         Some(vec![dx.cast(dtype), (dy * x * rstd).sum_rows().cast(dtype)])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(
-            rows(&inputs[0]),
-            &[Role::Rows, Role::Whole, Role::Rows, Role::Rows],
-            &[OutRole::Rows, OutRole::Sum],
-        )
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(12.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 3, 0))
     }
 }
 

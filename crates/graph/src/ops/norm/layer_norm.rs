@@ -6,15 +6,13 @@ use lessen_base::Result;
 
 use crate::along::{Along, AlongQuery, WhenCentred};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::FromOutput;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{Op, Vjp};
 use crate::ops::norm::crms_norm::CrmsNorm;
 use crate::ops::norm::layer_norm_from_output::LayerNormBackwardFromOutput;
 use crate::ops::norm::rms_norm::RmsNorm;
 use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
-use crate::ops::rules::{arity, arrays, lead, rows};
+use crate::ops::rules::{arity, arrays, lead};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -39,12 +37,12 @@ pub struct LayerNormBackward {
 named!("layer_norm": LayerNorm { eps });
 
 impl Op for LayerNorm {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Whole, Whole => Rows, Rows, Rows);
+        in_place((0, 0));
+        flops(8.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -118,33 +116,17 @@ impl Op for LayerNorm {
     fn ignores_shift(&self, input: usize, axis: usize, inputs: &[Type]) -> bool {
         input == 0 && axis + 1 == inputs[0].rank()
     }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(
-            rows(&inputs[0]),
-            &[Role::Rows, Role::Whole, Role::Whole],
-            &[OutRole::Rows; 3],
-        )
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(8.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
 }
 
 named!("layer_norm_backward": LayerNormBackward { eps });
 
 impl Op for LayerNormBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Whole, Rows, Rows, Rows => Rows, Sum, Sum);
+        in_place((0 | 4, 0));
+        flops(15.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -185,22 +167,6 @@ impl Op for LayerNormBackward {
             (dy * h).sum_rows().cast(dtype),
             dy.sum_rows().cast(dtype),
         ])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(
-            rows(&inputs[0]),
-            &[Role::Rows, Role::Whole, Role::Rows, Role::Rows, Role::Rows],
-            &[OutRole::Rows, OutRole::Sum, OutRole::Sum],
-        )
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(15.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 4, 0))
     }
 
     fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::inverse::{Condition, FromOutput, Operand};
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::op::Op;
 use crate::ops::norm::layer_norm::LayerNorm;
 use crate::ops::norm::statistics::{check_backward, check_parameters};
-use crate::ops::rules::{arity, arrays, rows};
+use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -51,8 +50,12 @@ impl LayerNormBackwardFromOutput {
 }
 
 impl Op for LayerNormBackwardFromOutput {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Whole, Rows, Rows => Rows, Sum, Sum);
+        in_place((0 | 4, 0));
+        flops(18.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -91,21 +94,5 @@ impl Op for LayerNormBackwardFromOutput {
             (dy * h).sum_rows().cast(dtype),
             dy.sum_rows().cast(dtype),
         ])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(
-            rows(&inputs[0]),
-            &[Role::Rows, Role::Whole, Role::Whole, Role::Rows, Role::Rows],
-            &[OutRole::Rows, OutRole::Sum, OutRole::Sum],
-        )
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(18.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 4, 0))
     }
 }

@@ -3,9 +3,8 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise, Vjp};
-use crate::ops::rules::{all_rows, arity, float_rows, log_sum_exp, rows};
+use crate::op::{Op, Vjp};
+use crate::ops::rules::{arity, float_rows, log_sum_exp};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -16,8 +15,12 @@ pub struct LogSoftmax;
 named!("log_softmax": LogSoftmax {});
 
 impl Op for LogSoftmax {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows;
+        in_place((0, 0));
+        flops(20.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -46,18 +49,6 @@ impl Op for LogSoftmax {
 
     fn ignores_shift(&self, _: usize, axis: usize, inputs: &[Type]) -> bool {
         axis + 1 == inputs[0].rank()
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(20.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
     }
 }
 

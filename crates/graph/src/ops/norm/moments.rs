@@ -3,8 +3,7 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::named::Named;
-use crate::op::{Cost, Op, Vjp};
+use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, arrays, float};
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -17,9 +16,9 @@ pub struct Moments;
 named!("moments": Moments {});
 
 impl Op for Moments {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
+
+    facts! { flops(4.0); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -72,10 +71,6 @@ impl Op for Moments {
         let mean = x.mean_axes(&[axis]);
         let centred = x - mean.unsqueeze(-2);
         Some(vec![mean, (centred * centred).mean_axes(&[axis])])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

@@ -4,12 +4,12 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::{Attr, Attrs};
-use crate::named::{AttrValue, Named};
-use crate::op::{Cost, Op, RowWise, Vjp};
+use crate::named::AttrValue;
+use crate::op::{Op, Vjp};
 use crate::ops::attention::Weighting;
 use crate::ops::norm::statistics::{check_backward, statistics_type};
 use crate::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
-use crate::ops::rules::{all_rows, arity, arrays, float_rows, lead, rows};
+use crate::ops::rules::{arity, arrays, float_rows, lead};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -47,12 +47,12 @@ impl AttrValue for Temperature {
 named!("norm_logits": NormLogits { temperature });
 
 impl Op for NormLogits {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows;
+        in_place((0, 0));
+        flops(6.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -102,18 +102,6 @@ impl Op for NormLogits {
         let rows = lead(&x.ty()).to_vec();
         Some(vec![(deviations / t).cast(dtype), t.reshape(&rows), s.reshape(&rows)])
     }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(6.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
 }
 
 impl NormLogits {
@@ -126,12 +114,12 @@ impl NormLogits {
 named!("norm_logits_backward": NormLogitsBackward { centered });
 
 impl Op for NormLogitsBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows;
+        in_place((0 | 3, 0));
+        flops(8.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -162,18 +150,6 @@ impl Op for NormLogitsBackward {
         let centered = if self.centered { dy - dy.mean_last() } else { dy };
         let along = s.unsqueeze(-1) * (y * dy).sum_last();
         Some(vec![((centered - along * y) / t.unsqueeze(-1)).cast(dtype)])
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(8.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 3, 0))
     }
 }
 

@@ -3,13 +3,11 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::FromOutput;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{Op, Vjp};
 use crate::ops::norm::rms_norm_from_output::RmsNormBackwardFromOutput;
-use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
-use crate::ops::rules::{arity, arrays, lead, rows};
+use crate::ops::norm::statistics::{scaled, scaled_backward};
+use crate::ops::rules::{arrays, lead};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -33,18 +31,16 @@ pub struct RmsNormBackward {
 named!("rms_norm": RmsNorm { eps });
 
 impl Op for RmsNorm {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Whole => Rows, Rows);
+        in_place((0, 0));
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 2)?;
-        check_parameters(&inputs[0], &inputs[1..])?;
-        Ok(vec![inputs[0].clone(), statistics_type(&inputs[0])])
+        scaled(inputs)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -77,36 +73,21 @@ impl Op for RmsNorm {
         let rows = lead(&x.ty()).to_vec();
         Some(vec![(x * rstd * gamma).cast(dtype), rstd.reshape(&rows)])
     }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(rows(&inputs[0]), &[Role::Rows, Role::Whole], &[OutRole::Rows; 2])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
 }
 
 named!("rms_norm_backward": RmsNormBackward { eps });
 
 impl Op for RmsNormBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Whole, Rows, Rows => Rows, Sum);
+        in_place((0 | 3, 0));
+        flops(11.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 4)?;
-        check_parameters(&inputs[0], &inputs[1..2])?;
-        check_backward(&inputs[0], &inputs[2..3], &inputs[3])?;
-        Ok(vec![inputs[0].clone(), inputs[1].clone()])
+        scaled_backward(inputs)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -132,22 +113,6 @@ impl Op for RmsNormBackward {
         let (h, g) = (x * rstd, dy * gamma);
         let dx = rstd * (g - h * (g * h).mean_last());
         Some(vec![dx.cast(dtype), (dy * h).sum_rows().cast(dtype)])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(
-            rows(&inputs[0]),
-            &[Role::Rows, Role::Whole, Role::Rows, Role::Rows],
-            &[OutRole::Rows, OutRole::Sum],
-        )
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(11.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 3, 0))
     }
 
     fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::inverse::{Condition, FromOutput, Operand};
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::op::Op;
 use crate::ops::norm::rms_norm::RmsNorm;
-use crate::ops::norm::statistics::{check_backward, check_parameters};
-use crate::ops::rules::{arity, arrays, rows};
+use crate::ops::norm::statistics::scaled_backward;
+use crate::ops::rules::arrays;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -51,15 +50,16 @@ impl RmsNormBackwardFromOutput {
 }
 
 impl Op for RmsNormBackwardFromOutput {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Rows, Rows => Rows, Sum);
+        in_place((0 | 3, 0));
+        flops(14.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 4)?;
-        check_parameters(&inputs[0], &inputs[1..2])?;
-        check_backward(&inputs[0], &inputs[2..3], &inputs[3])?;
-        Ok(vec![inputs[0].clone(), inputs[1].clone()])
+        scaled_backward(inputs)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -84,21 +84,5 @@ impl Op for RmsNormBackwardFromOutput {
         let (h, g) = (y / gamma, dy * gamma);
         let dx = rstd.unsqueeze(-1) * (g - h * (g * h).mean_last());
         Some(vec![dx.cast(dtype), (dy * h).sum_rows().cast(dtype)])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(
-            rows(&inputs[0]),
-            &[Role::Rows, Role::Whole, Role::Rows, Role::Rows],
-            &[OutRole::Rows, OutRole::Sum],
-        )
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(14.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 3, 0))
     }
 }

@@ -5,12 +5,11 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::inverse::FromOutput;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{Op, Vjp};
 use crate::ops::norm::scale_shift_from_output::{self, ScaleShiftFromOutput};
 use crate::ops::norm::scale_shift_sums_from_output::ScaleShiftSumsFromOutput;
 use crate::ops::norm::statistics::check_parameters;
-use crate::ops::rules::{arity, arrays, rows};
+use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -37,8 +36,12 @@ fn widened(x: &Type, center: &Type) -> Result<Type> {
 }
 
 impl Op for ScaleShift {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Whole, Whole => Rows);
+        in_place((0, 0));
+        flops(3.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -74,19 +77,6 @@ impl Op for ScaleShift {
         Some(vec![(x.cast(center.dtype()) - center) * scale + shift])
     }
 
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        let roles = [Role::Rows, Role::Whole, Role::Whole, Role::Whole];
-        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Rows])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(3.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
-
     fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
         scale_shift_from_output::rule(ScaleShiftFromOutput, &[2, 3], inputs)
     }
@@ -95,8 +85,11 @@ impl Op for ScaleShift {
 named!("scale_shift_sums": ScaleShiftSums {});
 
 impl Op for ScaleShiftSums {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Rows => Sum, Sum);
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -142,15 +135,6 @@ impl Op for ScaleShiftSums {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let [x, center, dy] = [0, 1, 2].map(|i| inputs[i]);
         Some(vec![dy.sum_rows(), (dy * (x.cast(center.dtype()) - center)).sum_rows()])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        let roles = [Role::Rows, Role::Whole, Role::Rows];
-        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Sum; 2])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 
     fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::inverse::{Condition, FromOutput, Operand};
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::op::Op;
 use crate::ops::norm::scale_shift::ScaleShift;
 use crate::ops::norm::statistics::check_parameters;
-use crate::ops::rules::{arity, arrays, rows};
+use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -53,8 +52,12 @@ pub(super) fn rule(op: impl Op, own: &[usize], inputs: &[Type]) -> Option<FromOu
 }
 
 impl Op for ScaleShiftFromOutput {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Whole, Whole, Whole => Rows);
+        in_place((0, 0));
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -76,18 +79,5 @@ impl Op for ScaleShiftFromOutput {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let [y, scale, shift, by, plus] = [0, 1, 2, 3, 4].map(|i| inputs[i]);
         Some(vec![(y - shift) / scale * by + plus])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        let roles = [Role::Rows, Role::Whole, Role::Whole, Role::Whole, Role::Whole];
-        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Rows])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
     }
 }

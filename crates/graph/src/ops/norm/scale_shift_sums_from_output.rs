@@ -4,10 +4,9 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::op::Op;
 use crate::ops::norm::statistics::check_parameters;
-use crate::ops::rules::{arity, arrays, rows};
+use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -23,8 +22,11 @@ pub struct ScaleShiftSumsFromOutput;
 named!("scale_shift_sums_from_output": ScaleShiftSumsFromOutput {});
 
 impl Op for ScaleShiftSumsFromOutput {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows(Rows, Whole, Whole, Rows => Sum, Sum);
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -54,14 +56,5 @@ impl Op for ScaleShiftSumsFromOutput {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let [y, scale, shift, dy] = [0, 1, 2, 3].map(|i| inputs[i]);
         Some(vec![dy.sum_rows(), (dy * (y - shift)).sum_rows() / scale])
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        let roles = [Role::Rows, Role::Whole, Role::Whole, Role::Rows];
-        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Sum; 2])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

@@ -3,9 +3,8 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise, Vjp};
-use crate::ops::rules::{all_rows, arity, equal, float_rows, rows};
+use crate::op::{Op, Vjp};
+use crate::ops::rules::{arity, equal, float_rows};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -27,8 +26,12 @@ pub(crate) fn softmax_row(row: &[f64]) -> Vec<f64> {
 named!("softmax": Softmax {});
 
 impl Op for Softmax {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows;
+        in_place((0, 0));
+        flops(20.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -60,18 +63,6 @@ impl Op for Softmax {
     fn ignores_shift(&self, _: usize, axis: usize, inputs: &[Type]) -> bool {
         axis + 1 == inputs[0].rank()
     }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(20.0 * inputs[0].numel() as f64, inputs, outputs)
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
 }
 
 /// The derivative of softmax from its result: inputs `y`, `dy`; `dx = (dy - sum(dy * y)) * y`, the sum along
@@ -82,8 +73,11 @@ pub struct SoftmaxBackward;
 named!("softmax_backward": SoftmaxBackward {});
 
 impl Op for SoftmaxBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        rows;
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -105,14 +99,6 @@ impl Op for SoftmaxBackward {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let (y, dy) = (inputs[0], inputs[1]);
         Some(vec![(dy - (dy * y).sum_last()) * y])
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        all_rows(inputs, outputs, rows(&inputs[0]))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lessen_base::{Error, Result};
 
-use crate::ops::rules::{float_rows, lead};
+use crate::ops::rules::{arity, float_rows, lead};
 use crate::types::Type;
 
 /// Checks that the parameters are vectors of the last axis and of its dtype.
@@ -35,4 +35,19 @@ pub(crate) fn check_backward(x: &Type, statistics: &[Type], dy: &Type) -> Result
 /// The type of a number for each row.
 pub(crate) fn statistics_type(x: &Type) -> Type {
     Type::new(x.dtype.accumulator(), lead(x))
+}
+
+/// The type rule of a norm with a scale and a statistic, inputs `x` and `gamma`.
+pub(crate) fn scaled(inputs: &[Type]) -> Result<Vec<Type>> {
+    arity(inputs, 2)?;
+    check_parameters(&inputs[0], &inputs[1..])?;
+    Ok(vec![inputs[0].clone(), statistics_type(&inputs[0])])
+}
+
+/// The type rule of the derivative of a norm with a scale and a statistic, inputs `x` or `y`, `gamma`, `rstd` and `dy`.
+pub(crate) fn scaled_backward(inputs: &[Type]) -> Result<Vec<Type>> {
+    arity(inputs, 4)?;
+    check_parameters(&inputs[0], &inputs[1..2])?;
+    check_backward(&inputs[0], &inputs[2..3], &inputs[3])?;
+    Ok(inputs[..2].to_vec())
 }

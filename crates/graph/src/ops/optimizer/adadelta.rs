@@ -3,11 +3,9 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::{arity, arrays};
+use crate::op::Op;
+use crate::ops::optimizer::update::updated;
+use crate::ops::rules::arrays;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -27,19 +25,15 @@ pub struct Adadelta {
 named!("adadelta": Adadelta { rho, eps, weight_decay });
 
 impl Op for Adadelta {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(16.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 5)?;
-        check_update(&inputs[..4])?;
-        check_scalars(&inputs[4..])?;
-        Ok(vec![inputs[0].clone(); 3])
+        updated(inputs, 4, 1)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -63,13 +57,5 @@ impl Op for Adadelta {
         let step = (u + self.eps).sqrt() / (v + self.eps).sqrt() * d;
         let u = u * self.rho + step * step * (1.0 - self.rho);
         Some(vec![p - lr * step, v, u])
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(16.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

@@ -3,11 +3,9 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::{arity, arrays};
+use crate::op::Op;
+use crate::ops::optimizer::update::updated;
+use crate::ops::rules::arrays;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -30,19 +28,15 @@ pub struct Adagrad {
 named!("adagrad": Adagrad { lr_decay, initial, eps, weight_decay });
 
 impl Op for Adagrad {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(8.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 5)?;
-        check_update(&inputs[..3])?;
-        check_scalars(&inputs[3..])?;
-        Ok(vec![inputs[0].clone(); 2])
+        updated(inputs, 3, 2)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -64,13 +58,5 @@ impl Op for Adagrad {
         let d = g + p * self.weight_decay;
         let s = s + d * d;
         Some(vec![p - rate * d / ((s + self.initial).sqrt() + self.eps), s])
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(8.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

@@ -3,10 +3,9 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
+use crate::op::Op;
 use crate::ops::optimizer::adam_step::{AdamStep, Decay};
+use crate::ops::optimizer::update::updated;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -30,33 +29,25 @@ named!("adam": Adam { beta1, beta2, eps, weight_decay });
 
 impl Adam {
     fn step(&self) -> AdamStep {
-        let Adam {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        } = *self;
         AdamStep {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
+            betas: [self.beta1, self.beta2],
+            eps: self.eps,
+            weight_decay: self.weight_decay,
             decay: Decay::Penalty,
         }
     }
 }
 
 impl Op for Adam {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(20.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        AdamStep::infer(inputs)
+        updated(inputs, 4, 2)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -65,13 +56,5 @@ impl Op for Adam {
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(self.step().decompose(inputs))
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        AdamStep::cost(inputs, outputs)
     }
 }

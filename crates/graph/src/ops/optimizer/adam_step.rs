@@ -1,11 +1,7 @@
 //! The step that Adam and AdamW share; they differ in where the weight decay enters.
 
-use lessen_base::Result;
-
 use crate::array::Array;
-use crate::op::Cost;
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::{arity, arrays};
+use crate::ops::rules::arrays;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -20,40 +16,27 @@ pub(super) enum Decay {
 
 /// A step with inputs `p`, `g`, `m`, `v`, `lr[]`, `t[]` and outputs `p'`, `m'`, `v'`.
 pub(super) struct AdamStep {
-    pub beta1: f64,
-    pub beta2: f64,
+    /// Decays of the first and second moment.
+    pub betas: [f64; 2],
     pub eps: f64,
     pub weight_decay: f64,
     pub decay: Decay,
 }
 
 impl AdamStep {
-    pub fn infer(inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 6)?;
-        check_update(&inputs[..4])?;
-        check_scalars(&inputs[4..])?;
-        Ok(vec![inputs[0].clone(); 3])
-    }
-
     pub fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let AdamStep {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-            decay,
-        } = *self;
+        let ([beta1, beta2], weight_decay) = (self.betas, self.weight_decay);
         let (lr, t) = (inputs[4].item(), inputs[5].item());
         let (c1, c2) = (1.0 - beta1.powf(t), (1.0 - beta2.powf(t)).sqrt());
         let [mut p, mut m, mut v] = [0, 2, 3].map(|i| inputs[i].data.clone());
         for (i, &g) in inputs[1].data.iter().enumerate() {
-            let (d, decayed) = match decay {
+            let (d, decayed) = match self.decay {
                 Decay::Penalty => (g + weight_decay * p[i], p[i]),
                 Decay::Decoupled => (g, p[i] * (1.0 - lr * weight_decay)),
             };
             m[i] = beta1 * m[i] + (1.0 - beta1) * d;
             v[i] = beta2 * v[i] + (1.0 - beta2) * d * d;
-            p[i] = decayed - lr / c1 * m[i] / (v[i].sqrt() / c2 + eps);
+            p[i] = decayed - lr / c1 * m[i] / (v[i].sqrt() / c2 + self.eps);
         }
         arrays(outputs, [p, m, v])
     }
@@ -61,22 +44,19 @@ impl AdamStep {
     pub fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
         let [p, g, m, v] = [0, 1, 2, 3].map(|i| inputs[i]);
         let [lr, t] = [4, 5].map(|i| inputs[i].cast(p.dtype()));
-        let c1 = 1.0 - t.scalar_like(self.beta1).pow(t);
-        let c2 = (1.0 - t.scalar_like(self.beta2).pow(t)).sqrt();
+        let [beta1, beta2] = self.betas;
+        let c1 = 1.0 - t.scalar_like(beta1).pow(t);
+        let c2 = (1.0 - t.scalar_like(beta2).pow(t)).sqrt();
         let d = match self.decay {
             Decay::Penalty => g + p * self.weight_decay,
             Decay::Decoupled => g,
         };
-        let m = m * self.beta1 + d * (1.0 - self.beta1);
-        let v = v * self.beta2 + d * d * (1.0 - self.beta2);
+        let m = m * beta1 + d * (1.0 - beta1);
+        let v = v * beta2 + d * d * (1.0 - beta2);
         let decayed = match self.decay {
             Decay::Penalty => p,
             Decay::Decoupled => p * (1.0 - lr * self.weight_decay),
         };
         vec![decayed - lr / c1 * m / (v.sqrt() / c2 + self.eps), m, v]
-    }
-
-    pub fn cost(inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(20.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, OnRows, Op, RowWise};
+use crate::op::{OnRows, Op};
 use crate::ops::optimizer::adam_step::{AdamStep, Decay};
 use crate::ops::optimizer::adamw_rows::AdamWRows;
+use crate::ops::optimizer::update::updated;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -33,33 +32,25 @@ named!("adamw": AdamW { beta1, beta2, eps, weight_decay });
 
 impl AdamW {
     fn step(&self) -> AdamStep {
-        let AdamW {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        } = *self;
         AdamStep {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
+            betas: [self.beta1, self.beta2],
+            eps: self.eps,
+            weight_decay: self.weight_decay,
             decay: Decay::Decoupled,
         }
     }
 }
 
 impl Op for AdamW {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(20.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        AdamStep::infer(inputs)
+        updated(inputs, 4, 2)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -70,18 +61,10 @@ impl Op for AdamW {
         Some(self.step().decompose(inputs))
     }
 
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
     fn on_rows(&self, sparse: &[bool], _: &[Type]) -> OnRows {
         match sparse {
             [false, true, false, ..] => OnRows::By(Arc::new(AdamWRows { rule: *self })),
             _ => OnRows::No,
         }
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        AdamStep::cost(inputs, outputs)
     }
 }

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::op::{Op, OutRole, Role, RowWise};
 use crate::ops::optimizer::adamw::AdamW;
 use crate::ops::optimizer::block_codes::{BLOCK, Codebook, blocks, dequantize, dequantized, quantize, quantized};
 use crate::ops::optimizer::update::{check_scalars, check_update};
@@ -39,12 +39,11 @@ impl Named for AdamW8bit {
 }
 
 impl Op for AdamW8bit {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        in_place((0 | 1, 0) | (2, 1) | (3, 2) | (4, 3) | (5, 4));
+        flops(40.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -97,13 +96,5 @@ impl Op for AdamW8bit {
         }
         let roles = [Rows, Rows, Rows, Rows, Rows, Rows, Whole, Whole];
         RowWise::by_rows(n / BLOCK, &roles, &[OutRole::Rows; 5])
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0 | 1, 0) | (2, 1) | (3, 2) | (4, 3) | (5, 4))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(40.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

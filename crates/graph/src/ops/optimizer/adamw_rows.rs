@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, IndexInput, Op, OutRole, Role, RowWise};
+use crate::op::{IndexInput, Op, OutRole, Role, RowWise};
 use crate::ops::index::combine_rows::first_rows;
 use crate::ops::index::gather::row;
 use crate::ops::optimizer::adamw::AdamW;
@@ -37,12 +37,11 @@ impl Named for AdamWRows {
 }
 
 impl Op for AdamWRows {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        in_place((0, 0) | (3, 1) | (4, 2));
+        flops(20.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -88,19 +87,11 @@ impl Op for AdamWRows {
         RowWise::by_rows(inputs[0].shape[0], &roles, &[OutRole::Rows; 3])
     }
 
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (0, 0) | (3, 1) | (4, 2))
-    }
-
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
         Some(IndexInput {
             input: 1,
             limit: inputs[0].shape[0],
             ignored: None,
         })
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(20.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

@@ -3,12 +3,10 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
+use crate::op::Op;
 use crate::ops::elementwise::UnaryKind;
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::{arity, arrays};
+use crate::ops::optimizer::update::updated;
+use crate::ops::rules::arrays;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -28,19 +26,15 @@ pub struct Lion {
 named!("lion": Lion { beta1, beta2, weight_decay });
 
 impl Op for Lion {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(8.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 4)?;
-        check_update(&inputs[..3])?;
-        check_scalars(&inputs[3..])?;
-        Ok(vec![inputs[0].clone(); 2])
+        updated(inputs, 3, 1)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -66,13 +60,5 @@ impl Op for Lion {
         let decayed = p * (1.0 - lr * self.weight_decay);
         let m = m * self.beta2 + g * (1.0 - self.beta2);
         Some(vec![decayed - lr * direction, m])
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(8.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

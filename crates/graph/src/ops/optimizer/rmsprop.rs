@@ -3,11 +3,8 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::arity;
+use crate::op::Op;
+use crate::ops::optimizer::update::updated;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -29,20 +26,16 @@ pub struct RmsProp {
 named!("rmsprop": RmsProp { alpha, eps, momentum, weight_decay });
 
 impl Op for RmsProp {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(12.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         let tensors = 3 + usize::from(self.momentum != 0.0);
-        arity(inputs, tensors + 1)?;
-        check_update(&inputs[..tensors])?;
-        check_scalars(&inputs[tensors..])?;
-        Ok(vec![inputs[0].clone(); tensors - 1])
+        updated(inputs, tensors, 1)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -73,13 +66,5 @@ impl Op for RmsProp {
         }
         let buffer = inputs[3] * self.momentum + step;
         Some(vec![p - lr * buffer, v, buffer])
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(12.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

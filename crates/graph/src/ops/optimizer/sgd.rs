@@ -3,11 +3,9 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::{arity, arrays};
+use crate::op::Op;
+use crate::ops::optimizer::update::updated;
+use crate::ops::rules::arrays;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -27,19 +25,15 @@ pub struct Sgd {
 named!("sgd": Sgd { momentum, nesterov, weight_decay });
 
 impl Op for Sgd {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        elementwise;
+        flops(6.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 4)?;
-        check_update(&inputs[..3])?;
-        check_scalars(&inputs[3..])?;
-        Ok(vec![inputs[0].clone(); 2])
+        updated(inputs, 3, 1)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -60,13 +54,5 @@ impl Op for Sgd {
         let b = b * self.momentum + d;
         let step = if self.nesterov { d + b * self.momentum } else { b };
         Some(vec![p - lr * step, b])
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(6.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }

@@ -2,7 +2,7 @@
 
 use lessen_base::{Error, Result};
 
-use crate::ops::rules::float;
+use crate::ops::rules::{arity, float};
 use crate::types::Type;
 
 /// Checks that a parameter, its gradient and its optimizer state are of one float type.
@@ -25,4 +25,13 @@ pub(crate) fn check_scalars(scalars: &[Type]) -> Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The types of an update's results, for its type rule: of all `tensors` but the gradient, beside which it is told some
+/// scalars.
+pub(crate) fn updated(inputs: &[Type], tensors: usize, scalars: usize) -> Result<Vec<Type>> {
+    arity(inputs, tensors + scalars)?;
+    check_update(&inputs[..tensors])?;
+    check_scalars(&inputs[tensors..])?;
+    Ok(vec![inputs[0].clone(); tensors - 1])
 }

@@ -34,13 +34,7 @@ impl Named for MaxPool2dGather {
 }
 
 impl Op for MaxPool2dGather {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;

@@ -35,13 +35,7 @@ impl Named for MaxPool2d {
 }
 
 impl Op for MaxPool2d {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;

@@ -39,13 +39,7 @@ impl Named for MaxPool2dScatter {
 }
 
 impl Op for MaxPool2dScatter {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;

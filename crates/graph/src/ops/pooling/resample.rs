@@ -36,13 +36,7 @@ impl Named for Resample2d {
 }
 
 impl Op for Resample2d {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    named!();
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;

@@ -3,9 +3,7 @@
 use lessen_base::Result;
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, Vjp};
+use crate::op::{Cost, Op};
 use crate::ops::rules::{arity, key, key_of};
 use crate::philox;
 use crate::trace::Tensor;
@@ -24,13 +22,9 @@ pub struct RandomBits {
 named!("random_bits": RandomBits { stream, shape });
 
 impl Op for RandomBits {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { no_derivative; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -43,10 +37,6 @@ impl Op for RandomBits {
         let n = outputs[0].numel();
         let words = (0..n.div_ceil(4) as u64).flat_map(|b| philox::block(key, self.stream, b));
         vec![Array::new(outputs[0].clone(), words.take(n).map(f64::from).collect())]
-    }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![None]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

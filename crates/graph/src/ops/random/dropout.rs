@@ -6,11 +6,9 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, OnSlices, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{OnSlices, Op, Vjp};
 use crate::ops::random::bits::RandomBits;
-use crate::ops::rules::{arity, float, key, key_of, probability, rows};
+use crate::ops::rules::{arity, float, key, key_of, probability};
 use crate::ops::shape::concat::concat;
 use crate::philox::{dropout_keeps, dropout_scale, dropout_threshold};
 use crate::size::checked_numel;
@@ -33,12 +31,12 @@ pub struct Dropout {
 named!("dropout": Dropout { p, stream, first });
 
 impl Op for Dropout {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows(Rows, Whole => Rows);
+        in_place((0, 0));
+        flops(7.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -100,10 +98,6 @@ impl Op for Dropout {
         Some(vec![keep.select(x * dropout_scale(self.p), x.scalar_like(0.0))])
     }
 
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(rows(&inputs[0]), &[Role::Rows, Role::Whole], &[OutRole::Rows])
-    }
-
     fn without_stream(&self) -> Option<Arc<dyn Op>> {
         Some(Arc::new(Dropout {
             stream: 0,
@@ -115,14 +109,6 @@ impl Op for Dropout {
     fn on_slices(&self, (number, slices): (usize, usize), inputs: &[Type], _: &[Type]) -> OnSlices {
         let first = self.first + number * (inputs[0].numel() / slices);
         OnSlices::By(Arc::new(Dropout { first, ..*self }))
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(7.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

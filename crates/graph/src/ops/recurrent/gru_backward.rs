@@ -6,8 +6,6 @@ use super::steps::{
     MOST_WRITTEN_OUT, RecurrentSizes, at, before, begins, check_gru_order, order, placed, product, sliced, stacked,
 };
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{Cost, OnSlices, Op};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
@@ -31,13 +29,9 @@ pub struct GruBackward {
 named!("gru_backward": GruBackward { reverse, order });
 
 impl Op for GruBackward {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { in_place((3, 0) | (4, 1)); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 6)?;
@@ -124,10 +118,6 @@ impl Op for GruBackward {
 
     fn on_slices(&self, _: (usize, usize), inputs: &[Type], outputs: &[Type]) -> OnSlices {
         sliced(*self, &[0], inputs.len(), outputs.len())
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        matches!((input, output), (3, 0) | (4, 1))
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

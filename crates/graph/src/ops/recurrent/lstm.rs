@@ -8,8 +8,6 @@ use super::steps::{
     weight_cotangent,
 };
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{Cost, OnSlices, Op, Vjp};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
@@ -34,13 +32,9 @@ pub struct Lstm {
 named!("lstm": Lstm { reverse, order });
 
 impl Op for Lstm {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { in_place((0, 2)); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 4)?;
@@ -138,10 +132,6 @@ impl Op for Lstm {
 
     fn on_slices(&self, _: (usize, usize), inputs: &[Type], outputs: &[Type]) -> OnSlices {
         sliced(*self, &[1], inputs.len(), outputs.len())
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 2)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

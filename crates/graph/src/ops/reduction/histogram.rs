@@ -3,10 +3,8 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
-use crate::ops::rules::{arity, float, rows};
+use crate::op::Op;
+use crate::ops::rules::{arity, float};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -91,12 +89,12 @@ impl Histogram {
 }
 
 impl Op for Histogram {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        no_derivative;
+        rows(Rows => Sum);
+        flops(4.0);
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -122,18 +120,6 @@ impl Op for Histogram {
             counts.data[bin] += 1.0;
         }
         vec![counts]
-    }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![None]
-    }
-
-    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
-        RowWise::by_rows(rows(&inputs[0]), &[Role::Rows], &[OutRole::Sum])
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
     }
 }
 

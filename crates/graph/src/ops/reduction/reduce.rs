@@ -4,8 +4,6 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::{Array, for_each_index};
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::{OnRows, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, float};
 use crate::trace::Tensor;
@@ -66,13 +64,9 @@ impl Reduce {
 named!("reduce": Reduce { kind as "f", axes });
 
 impl Op for Reduce {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { never_in_place; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -169,10 +163,6 @@ impl Op for Reduce {
         } else {
             OnRows::No
         }
-    }
-
-    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
-        false
     }
 }
 

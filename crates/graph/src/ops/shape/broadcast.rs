@@ -6,10 +6,8 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::layout::Layout;
-use crate::named::Named;
-use crate::op::{Cost, Fold, Op, Vjp};
+use crate::op::{Fold, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -24,12 +22,12 @@ pub struct Broadcast {
 named!("broadcast": Broadcast { shape });
 
 impl Op for Broadcast {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! { free; }
+
+    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        known[0].map_or(Fold::No, Fold::Splat)
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -108,14 +106,6 @@ impl Op for Broadcast {
             offset: input.offset,
             strides,
         }])
-    }
-
-    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
-        Cost::default()
-    }
-
-    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
-        known[0].map_or(Fold::No, Fold::Splat)
     }
 }
 

@@ -4,11 +4,9 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::Inverse;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise, Vjp};
-use crate::ops::rules::{around, last_axis_rows};
+use crate::op::{Op, Vjp};
+use crate::ops::rules::around;
 use crate::ops::shape::slice::Slice;
 use crate::size::checked_sum;
 use crate::trace::Tensor;
@@ -24,12 +22,11 @@ pub struct Concat {
 named!("concat": Concat { axis });
 
 impl Op for Concat {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows_where_axis_is_last;
+        no_flops;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -88,15 +85,7 @@ impl Op for Concat {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        if query.axis == self.axis {
-            Along::Unknown
-        } else {
-            query.same_axis()
-        }
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        last_axis_rows(self.axis, inputs, outputs)
+        query.unless_cut(self.axis)
     }
 
     fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
@@ -106,10 +95,6 @@ impl Op for Concat {
             start: inputs[..input].iter().map(extent).sum(),
             len: extent(&inputs[input]),
         }))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(0.0, inputs, outputs)
     }
 }
 

@@ -4,11 +4,9 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::Inverse;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise, Vjp};
-use crate::ops::rules::{arity, around, last_axis_rows};
+use crate::op::{Op, Vjp};
+use crate::ops::rules::{arity, around};
 use crate::ops::shape::slice::Slice;
 use crate::size::checked_sum;
 use crate::trace::Tensor;
@@ -30,12 +28,11 @@ pub struct Pad {
 named!("pad": Pad { axis, before, after, value });
 
 impl Op for Pad {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows_where_axis_is_last;
+        no_flops;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -82,20 +79,12 @@ impl Op for Pad {
         }
     }
 
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        last_axis_rows(self.axis, inputs, outputs)
-    }
-
     fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {
         Some(Inverse::exact(Slice {
             axis: self.axis,
             start: self.before,
             len: inputs[0].shape[self.axis],
         }))
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(0.0, inputs, outputs)
     }
 }
 

@@ -4,11 +4,9 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::Inverse;
 use crate::layout::Layout;
-use crate::named::Named;
-use crate::op::{Cost, Op, Vjp};
+use crate::op::{Op, Vjp};
 use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -34,13 +32,9 @@ impl Permute {
 named!("permute": Permute { axes });
 
 impl Op for Permute {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { free; }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
@@ -82,10 +76,6 @@ impl Op for Permute {
 
     fn inverse(&self, _: usize, _: &[Type]) -> Option<Inverse> {
         Some(Inverse::exact(Permute { axes: self.back() }))
-    }
-
-    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
-        Cost::default()
     }
 }
 

@@ -6,11 +6,9 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::inverse::Inverse;
 use crate::layout::Layout;
-use crate::named::Named;
-use crate::op::{Cost, Fold, OnSlices, Op, RowWise, Vjp};
+use crate::op::{Fold, OnSlices, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::size::checked_numel;
 use crate::trace::Tensor;
@@ -26,12 +24,15 @@ pub struct Reshape {
 named!("reshape": Reshape { shape });
 
 impl Op for Reshape {
-    fn name(&self) -> &'static str {
-        Self::NAME
+    named!();
+
+    facts! {
+        elementwise;
+        free;
     }
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        known[0].map_or(Fold::No, Fold::Splat)
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -51,10 +52,6 @@ impl Op for Reshape {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         vec![cx.cotangents[0].map(|dy| dy.reshape(&cx.inputs[0].shape()))]
-    }
-
-    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
-        RowWise::Elementwise
     }
 
     /// An axis is kept where an axis of the same extent has as many elements before it.
@@ -92,14 +89,6 @@ impl Op for Reshape {
     fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {
         let shape = inputs[0].shape.to_vec();
         Some(Inverse::exact(Reshape { shape }))
-    }
-
-    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
-        Cost::default()
-    }
-
-    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
-        known[0].map_or(Fold::No, Fold::Splat)
     }
 }
 

@@ -4,11 +4,9 @@ use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
-use crate::attrs::Attrs;
 use crate::layout::Layout;
-use crate::named::Named;
-use crate::op::{Cost, Op, RowWise, Vjp};
-use crate::ops::rules::{arity, around, last_axis_rows};
+use crate::op::{Op, Vjp};
+use crate::ops::rules::{arity, around};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -26,12 +24,11 @@ pub struct Slice {
 named!("slice": Slice { axis, start, len });
 
 impl Op for Slice {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        rows_where_axis_is_last;
+        free;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -63,15 +60,7 @@ impl Op for Slice {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        if query.axis == self.axis {
-            Along::Unknown
-        } else {
-            query.same_axis()
-        }
-    }
-
-    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
-        last_axis_rows(self.axis, inputs, outputs)
+        query.unless_cut(self.axis)
     }
 
     fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
@@ -80,10 +69,6 @@ impl Op for Slice {
             offset,
             strides: input.strides.clone(),
         }])
-    }
-
-    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
-        Cost::default()
     }
 }
 

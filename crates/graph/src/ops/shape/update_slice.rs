@@ -4,8 +4,6 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::attrs::Attrs;
-use crate::named::Named;
 use crate::op::Op;
 use crate::ops::rules::{arity, around};
 use crate::ops::shape::concat::concat;
@@ -24,13 +22,9 @@ pub struct UpdateSlice {
 named!("update_slice": UpdateSlice { axis });
 
 impl Op for UpdateSlice {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
-    }
+    facts! { in_place((0, 0)); }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 3)?;
@@ -90,10 +84,6 @@ impl Op for UpdateSlice {
         let mut along = vec![1; base.rank()];
         along[self.axis] = n;
         Some(vec![position.eq(nearest).reshape(&along).select(spread, base)])
-    }
-
-    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
-        (input, output) == (0, 0)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::attrs::{Attr, Attrs};
 use crate::builder::GraphBuilder;
 use crate::graph::ValueId;
 use crate::named::Named;
-use crate::op::{Cost, Op, Vjp};
+use crate::op::Op;
 use crate::ops::rules::arity;
 use crate::size::checked_numel;
 use crate::trace::{Tensor, Trace};
@@ -45,12 +45,11 @@ impl Named for Constant {
 }
 
 impl Op for Constant {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        no_derivative;
+        no_flops;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -65,14 +64,6 @@ impl Op for Constant {
 
     fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
         vec![(*self.array).clone()]
-    }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![]
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(0.0, inputs, outputs)
     }
 }
 

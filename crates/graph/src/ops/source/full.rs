@@ -8,7 +8,7 @@ use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::{Attr, Attrs};
 use crate::named::Named;
-use crate::op::{Cost, Fold, Op, Vjp};
+use crate::op::{Fold, Op};
 use crate::ops::rules::arity;
 use crate::trace::{Tensor, Trace};
 use crate::types::{DType, Type};
@@ -38,12 +38,11 @@ impl Named for Full {
 }
 
 impl Op for Full {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        no_derivative;
+        no_flops;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -65,14 +64,6 @@ impl Op for Full {
         let mut ty = self.ty.clone();
         ty.shape[axis] = extent;
         Some(Arc::new(Full { ty, ..self.clone() }))
-    }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![]
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(0.0, inputs, outputs)
     }
 
     fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {

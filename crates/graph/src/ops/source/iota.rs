@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
-use crate::op::{Cost, Op, Vjp};
+use crate::op::Op;
 use crate::ops::rules::arity;
 use crate::trace::{Tensor, Trace};
 use crate::types::{DType, Type};
@@ -35,12 +35,11 @@ impl Named for Iota {
 }
 
 impl Op for Iota {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    named!();
 
-    fn attrs(&self) -> Attrs {
-        self.to_attrs()
+    facts! {
+        no_derivative;
+        no_flops;
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -58,14 +57,6 @@ impl Op for Iota {
 
     fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
         vec![Array::from_fn(self.ty.clone(), |index| index[self.axis] as f64)]
-    }
-
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![]
-    }
-
-    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(0.0, inputs, outputs)
     }
 }
 
