@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::images::ImagesInMemory;
-use crate::table::TableInMemory;
+use crate::table_in_memory::TableInMemory;
 use crate::tagged::TaggedWords;
 
 pub use crate::splits::{DataPlace, Splits};

@@ -7,7 +7,7 @@ use lessen_base::{Error, Result};
 use crate::folders::{for_each_file, in_folder, listed};
 use crate::rows::{EXTENSIONS, Place};
 use crate::splits::DataPlace;
-use crate::table::TableInMemory;
+use crate::table_in_memory::TableInMemory;
 
 /// Names of the split of evaluations in a folder.
 pub(crate) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];

@@ -18,7 +18,7 @@ use crate::parquet_rows::{names_of_classes, parquet_rows};
 use crate::raw_label::RawLabel;
 use crate::record::Record;
 use crate::row::{Row, RowIter, Table, other_count};
-use crate::table::TableInMemory;
+use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// Files with rows and their format, or rows in memory.

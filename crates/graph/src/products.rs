@@ -1,6 +1,6 @@
 //! The products of an operation, as hardware that multiplies matrices computes them.
 
-use crate::ops::convolution::Slide;
+use crate::slide::Slide;
 
 /// Products of one operation: each of `batch` rows or images with a matrix, or with windows, of a second factor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

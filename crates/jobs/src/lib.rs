@@ -43,6 +43,7 @@ mod expected_text;
 pub mod experiment;
 pub mod forecast;
 pub mod job;
+mod job_kind;
 mod planning;
 pub mod report;
 mod schema;

@@ -103,8 +103,8 @@ pub mod prelude {
         BatchShape, Context, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
         Weight, Weights, checkpoint,
     };
-    pub use lessen_task::evaluation::{inputs_of, shape_of};
     pub use lessen_task::device::NewBackend;
+    pub use lessen_task::evaluation::{inputs_of, shape_of};
     pub use lessen_train::{
         Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use lessen_base::{Error, Result};
 use lessen_graph::ops::attention::Weighting;
-use lessen_graph::ops::norm::temperature::Temperature;
+use lessen_graph::ops::temperature::Temperature;
 use lessen_graph::{Array, DType, Tensor};
 
 use crate::context::Context;

@@ -6,9 +6,9 @@ use lessen_graph::{Node, Op, Tensor};
 use lessen_nn::{BatchShape, Task};
 use lessen_task::CheckedTask;
 use lessen_task::batch_shape::inputs_of;
+use lessen_task::batch_shape::inputs_of;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::value::SettingValue;
-use lessen_task::batch_shape::inputs_of;
 use std::cell::RefCell;
 
 /// An operation with values of its inputs.

@@ -18,6 +18,7 @@
 
 pub mod agreement;
 pub mod batch_shape;
+mod checked_config;
 pub mod class_names;
 pub mod device;
 pub mod evaluation;

@@ -1,9 +1,7 @@
-//! The model of a recipe, and the folder of a trained model.
+//! The model of a recipe.
 
-use crate::agreement::CheckedTask;
 use crate::goal::{Goal, OutputLayer};
 use crate::models::{self, Sizes, attention_over};
-use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
@@ -11,7 +9,6 @@ use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::models::bert::Head;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_nn::{Architecture, AttentionConfig, Bits, Model, Quantization, Ranges};
-use lessen_train::Trainer;
 use std::fs;
 use std::path::Path;
 
@@ -280,18 +277,4 @@ pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Res
         }
     }
     Ok(())
-}
-
-/// Writes a Hugging Face folder: configuration, weights, tokenizer and, for a model that continues texts, its
-/// generation configuration.
-///
-/// # Errors
-/// A folder that cannot be written to, and a weight that the dtype does not reach.
-pub fn save(dir: &Path, task: &CheckedTask, trainer: &mut Trainer, reader: &Reader) -> Result<()> {
-    trainer.save(dir, &task.model().config_json(), task.config().train.save_dtype)?;
-    task.model().save_files(dir)?;
-    let data = &task.config().data;
-    let cuts = data.format.format().has_lengths(data);
-    reader.save(dir, cuts.then_some(data.max_length))?;
-    task.generation().map_or(Ok(()), |generation| generation.save(dir))
 }

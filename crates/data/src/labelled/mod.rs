@@ -23,7 +23,7 @@ pub use crate::record::Record;
 use crate::row::Row;
 use crate::rows::{JsonLines, Place, Rows};
 use crate::splits::DataPlace;
-use crate::table::TableInMemory;
+use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// How labelled texts are to be read.

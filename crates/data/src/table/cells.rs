@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use super::cell_row::{CellIter, CellRow};
 use super::header::{SAMPLE, is_header};
 use super::parquet_cells::parquet_cells;
+use crate::cell_row::{CellIter, CellRow};
 use crate::columns::Columns;
 use crate::files::{PARQUET, empty, quoted};
 use crate::json_object::{self, Object};

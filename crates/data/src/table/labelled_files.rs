@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use super::cell_row::CellRow;
 use super::cells::CellFile;
-use super::in_memory::TableInMemory;
+use crate::cell_row::CellRow;
 use crate::cell_values::is_missing;
 use crate::files::quoted;
 use crate::held_out_by::HeldOutBy;
 use crate::raw_label::RawLabel;
 use crate::row::Row;
+use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::Unlabelled;
 
 /// A file of a table, or a table in memory.

@@ -11,11 +11,9 @@
 //! - [`TableRows`] reads rows without labels.
 
 mod batches;
-pub(crate) mod cell_row;
 pub(crate) mod cells;
 pub(crate) mod columns;
 mod header;
-mod in_memory;
 pub(crate) mod label;
 mod labelled_files;
 mod learn;
@@ -32,9 +30,9 @@ mod target;
 mod tests;
 
 pub use self::batches::TableBatches;
-pub use self::in_memory::{ColumnValues, TableInMemory};
 pub use self::options::TableOptions;
 pub use self::part::TablePart;
 pub use self::read::Table;
 pub use self::rows::{TableRow, TableRows};
 pub use self::schema::{ColumnKind, TableColumn, TableSchema};
+pub use crate::table_in_memory::{ColumnValues, TableInMemory};

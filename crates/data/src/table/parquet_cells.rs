@@ -7,7 +7,7 @@ use lessen_base::Result;
 use parquet::record::Field;
 use serde_json::{Map, Value};
 
-use super::cell_row::{CellIter, CellRow};
+use crate::cell_row::{CellIter, CellRow};
 use crate::parquet_rows::{Opened, value_of};
 use crate::record::Record;
 

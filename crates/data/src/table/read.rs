@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use super::in_memory::TableInMemory;
 use super::label::label_of;
 use super::labelled_files::{LabelledFiles, TableFile};
 use super::learn::{encoded, learnt, scale};
@@ -23,6 +22,7 @@ use crate::metrics::Metric;
 use crate::places::{Places, files_of};
 use crate::rows::{Place, Rows};
 use crate::splits::DataPlace;
+use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
 /// Rows by which the column to be learnt is chosen.

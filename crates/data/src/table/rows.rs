@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use lessen_base::Result;
 
-use super::cell_row::{CellIter, CellRow};
 use super::cells::json_row;
 use super::labelled_files::{open, places};
 use super::schema::TableSchema;
+use crate::cell_row::{CellIter, CellRow};
 use crate::record::Record;
 
 /// A row to be predicted.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lessen_graph::ops::norm::temperature::Temperature;
+use lessen_graph::ops::temperature::Temperature;
 use lessen_graph::ops::{self, BinaryKind, CompareKind, ReduceKind, UnaryKind};
 use lessen_graph::{Array, DType, Op, Type};
 

@@ -2,7 +2,7 @@
 //! products that are large enough for kernels that pack their factors.
 
 use lessen_graph::DType;
-use lessen_graph::ops::norm::temperature::{Clip, Temperature};
+use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::ops::{self, Divisor, ReduceKind, Weighting};
 
 use super::samples::{Sample, sample};

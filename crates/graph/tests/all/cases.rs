@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessen_graph::ops::attention::RopeScaling;
-use lessen_graph::ops::norm::temperature::{Clip, Temperature};
+use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 

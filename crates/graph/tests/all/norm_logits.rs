@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
+use lessen_graph::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 use lessen_graph::{Array, DType, Trace, evaluate_exactly};
 
 /// The normalized rows, the mean cross entropy over them, and its derivative. The last of the labels is ignored.

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use lessen_base::{Error, Result};
-use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature as Definition};
+use lessen_graph::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature as Definition};
 
 use super::number::Number;
 use super::verilog::{extended, tree};

@@ -1,8 +1,8 @@
 //! What can be wrong with a condensation, found without planning it.
 
-use super::keys::CondenseKeys;
 use super::settings::{Iterations, check_network, condensation, iterations, network};
 use crate::job::{CONDENSATION, RecipeImages};
+use crate::schema::CondenseKeys;
 use crate::schema::check_flags;
 use lessen_base::{Error, Result};
 use lessen_condense::ImageSource;

@@ -1,11 +1,11 @@
 //! Networks that learn from sets of images and are tested, within a budget for the whole process.
 
 use super::planning::within;
+use crate::job::Progress;
 use crate::planning::account::Account;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::session_account::BesideSession;
-use crate::training::progress::Progress;
 use lessen_base::{Error, Result, allocated, watcher};
 use lessen_condense::{
     Accuracy, Divergence, Evaluated, ImageSource, Learner, Network, TrainingSettings, evaluate_each,

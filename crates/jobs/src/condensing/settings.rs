@@ -1,6 +1,6 @@
 //! The settings of a condensation that a recipe's keys make: the method's defaults, and what keys say otherwise.
 
-use super::keys::CondenseKeys;
+use crate::schema::CondenseKeys;
 use crate::schema::{check_read, unread};
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};

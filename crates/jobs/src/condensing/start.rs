@@ -2,10 +2,10 @@
 //! is to have more iterations.
 
 use super::folder::CondensedFolder;
-use super::keys::CondenseKeys;
 use super::manifest::{Condensed, Manifest};
 use super::settings::{Iterations, condensation, iterations, resolved};
 use crate::job::{self, CONDENSATION, RecipeImages, Request, reading_the_same};
+use crate::schema::CondenseKeys;
 use lessen_base::{Error, Result};
 use lessen_condense::{Objective, Settings as Condensation};
 use lessen_task::folder::NewFolderGuard;

@@ -15,8 +15,8 @@ use lessen_saved::lengths::Length;
 use lessen_task::folder::Folder;
 use lessen_task::recipe::phases::{Recipe, in_phase_of};
 use lessen_task::recipe::settings::Settings;
-use lessen_task::{CheckedTask, recording};
 use lessen_task::wording::counted;
+use lessen_task::{CheckedTask, recording};
 use std::collections::BTreeSet;
 use std::path::Path;
 

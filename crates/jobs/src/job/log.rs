@@ -1,6 +1,6 @@
 //! The log of a job: numbers as JSON lines, TensorBoard events, progress.
 
-use crate::training::progress::Progress;
+use super::progress::Progress;
 use lessen_base::Result;
 use lessen_task::folder::events::Events;
 use lessen_task::folder::metrics::Metrics;

@@ -6,9 +6,9 @@ mod checkpoint;
 mod clock;
 mod driver;
 mod folder;
-mod kind;
 mod log;
 mod manifest;
+mod progress;
 mod recipe_images;
 mod request;
 mod start;
@@ -18,14 +18,15 @@ pub(crate) use self::checkpoint::Checkpoint;
 use self::clock::CheckpointClock;
 pub(crate) use self::driver::{Begin, Driver, Job, Unit, Unsaved};
 pub use self::folder::JobFolder;
-pub use self::kind::{CONDENSATION, JobKind, SEARCH};
 pub(crate) use self::log::Log;
 pub use self::manifest::Manifest;
+pub(crate) use self::progress::Progress;
 pub use self::recipe_images::{PreparedSource, RecipeImages};
 pub use self::request::Request;
 pub(crate) use self::start::Start;
 pub(crate) use self::training_images::reading_the_same;
 use self::training_images::{check_images, noted};
+pub use crate::job_kind::{CONDENSATION, JobKind, SEARCH};
 
 /// Minutes between checkpoints where a recipe says nothing of them.
 pub(crate) const CHECKPOINT_MINUTES: f64 = 5.0;

@@ -1,10 +1,10 @@
 //! What can be wrong with a search, found without planning it, and what its networks cost.
 
 use super::hardware::candidates;
-use super::keys::{SearchKeys, SearchMethod};
 use super::settings::{job, reader};
 use crate::condensing::{ReadImages, images_of};
 use crate::job::SEARCH;
+use crate::schema::{SearchKeys, SearchMethod};
 use crate::schema::{check_flags, unread};
 use lessen_base::{Error, Result};
 use lessen_task::recipe::config::Config;

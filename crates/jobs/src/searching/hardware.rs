@@ -1,6 +1,6 @@
 //! The hardware that a recipe names.
 
-use super::keys::SearchKeys;
+use crate::schema::SearchKeys;
 use lessen_base::{Error, Result};
 use lessen_hardware::bitfusion::{Accelerator, BitFusion, GroupMapping};
 use lessen_hardware::{BitSerial, CostModel};

@@ -5,13 +5,11 @@
 //! which a search that was killed is resumed, and ends with the same bytes.
 
 mod check;
-mod course;
 mod curves;
 mod fixed;
 mod folder;
 mod frame;
 mod hardware;
-mod keys;
 mod outcome;
 mod planning;
 mod report;
@@ -22,15 +20,15 @@ mod under_way;
 pub(crate) use self::check::{check, without_unread};
 pub(crate) use self::folder::{ARCHITECTURE, CHOICES, RECIPE, REPORT};
 pub(crate) use self::hardware::MAPPING;
-pub use self::keys::SearchKeys;
 pub use self::report::Report;
+pub use crate::schema::SearchKeys;
 
 use self::frame::Frame;
-use self::keys::SearchMethod;
 use self::start::{Searched, Start};
 use crate::job::RecipeImages;
 use crate::job::Request;
 use crate::planning::memory_watch::MemoryWatch;
+use crate::schema::SearchMethod;
 use lessen_base::Result;
 use lessen_data::images::ImageSource;
 use lessen_task::device::NewBackend;

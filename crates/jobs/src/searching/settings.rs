@@ -1,9 +1,9 @@
 //! The settings of a search that a recipe's keys make: the dissertation's, and what keys say otherwise.
 
 use super::hardware::Candidate;
-use super::keys::{SearchKeys, SearchMethod, SpaceKind};
 use crate::job::RecipeImages;
 use crate::schema::check_read;
+use crate::schema::{SearchKeys, SearchMethod, SpaceKind};
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_data::images::ImageSource;

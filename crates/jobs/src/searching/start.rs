@@ -2,9 +2,9 @@
 
 use super::folder::REPORT;
 use super::hardware::{MAPPING, candidates};
-use super::keys::SearchKeys;
 use super::settings::{Job, job, reached};
 use crate::job::{self, CHECKPOINT_MINUTES, RecipeImages, Request, SEARCH, reading_the_same};
+use crate::schema::SearchKeys;
 use lessen_base::Result;
 use lessen_hardware::bitfusion::GroupMapping;
 use lessen_task::recipe::settings::Settings;

@@ -8,7 +8,6 @@ mod log;
 mod phase_result;
 mod prepared_phase;
 pub(crate) mod probe;
-pub(crate) mod progress;
 mod recording;
 mod remaining;
 pub mod report;

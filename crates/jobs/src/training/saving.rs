@@ -5,7 +5,6 @@ use lessen_base::Result;
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_task::evaluation::Scores;
 use lessen_task::folder::manifest::{BEST, Best, Manifest, STATE, Waiting, write_best};
-use lessen_task::recipe_model;
 use lessen_task::wording::tell;
 use std::fs;
 use std::path::Path;
@@ -62,7 +61,7 @@ impl Run {
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
-            recipe_model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
+            self.phase.task.save(aside, &mut self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
         })
     }
@@ -70,7 +69,7 @@ impl Run {
     /// Saves model and tokenizer, and the best evaluation if they belong to it.
     fn save_model(&mut self, dir: &Path, best: Option<&Best>) -> Result<()> {
         write_folder(dir, |aside| {
-            recipe_model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
+            self.phase.task.save(aside, &mut self.trainer, &self.reader)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }

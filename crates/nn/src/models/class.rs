@@ -18,8 +18,8 @@ use crate::norm_kind::NormKind;
 use crate::quantization::Quantization;
 use crate::task::Task;
 
-/// A class of models: a configuration, and the graph that follows from it. [`Model`](crate::model::Model) documents what
-/// is common to all classes.
+/// A class of models: a configuration, and the graph that follows from it. [`Model`](crate::model::Model) documents
+/// what is common to all classes.
 pub trait ModelClass {
     /// The name of the model in messages.
     fn title(&self) -> String {

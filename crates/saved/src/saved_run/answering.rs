@@ -8,8 +8,8 @@ use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Answers, Asking, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
 use lessen_nn::Task;
-use lessen_task::goal::logits::not_finite;
 use lessen_task::SavedModel;
+use lessen_task::goal::logits::not_finite;
 use std::sync::{Arc, Mutex};
 
 /// A model that finds answers in texts, on a device.

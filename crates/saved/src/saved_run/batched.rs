@@ -8,8 +8,8 @@ use lessen_base::{Error, Result};
 use lessen_data::{EncodedText, TextPair, packed_batch};
 use lessen_device::DeviceMemory;
 use lessen_nn::BatchShape;
-use lessen_task::goal::{Prediction, SharedGoal};
 use lessen_task::SavedModel;
+use lessen_task::goal::{Prediction, SharedGoal};
 use std::sync::Arc;
 
 /// What a model says about a text.

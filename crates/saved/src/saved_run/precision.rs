@@ -84,8 +84,8 @@ mod tests {
     use lessen_cpu::CpuBackend;
     use lessen_nn::Model;
     use lessen_nn::checkpoint::Integers;
-    use lessen_task::first_weights;
     use lessen_task::device::NewBackend;
+    use lessen_task::first_weights;
     use lessen_task::folder::WhichModel;
 
     /// The parameters of the folder of a model that embeds, in a session of a precision.

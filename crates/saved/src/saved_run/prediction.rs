@@ -9,6 +9,8 @@ use lessen_data::labelled::Columns;
 use lessen_data::{
     Batch, Batching, EncodedExamples, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair,
 };
+use lessen_task::SavedModel;
+use lessen_task::agreement::check_model;
 use lessen_task::agreement::check_model;
 use lessen_task::formats::glue::{goal_of_task, task_of};
 use lessen_task::formats::labelled::columns;
@@ -17,8 +19,6 @@ use lessen_task::goal::{Goal, Prediction, SharedGoal};
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::keys::DataFormat;
 use lessen_task::recipe::value::SettingValue;
-use lessen_task::SavedModel;
-use lessen_task::agreement::check_model;
 use lessen_train::Generator;
 use std::collections::HashSet;
 use std::path::Path;

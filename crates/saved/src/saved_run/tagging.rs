@@ -5,8 +5,8 @@ use super::{SavedRun, at_once};
 use lessen_base::{Error, Result};
 use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
 use lessen_nn::Task;
-use lessen_task::goal::logits::{check_finite, largest, softmax};
 use lessen_task::SavedModel;
+use lessen_task::goal::logits::{check_finite, largest, softmax};
 use std::sync::Arc;
 
 /// The tags of a sentence.

@@ -5,6 +5,7 @@ use crate::fine_tuning::FineTuning;
 use crate::first_weights::WeightSource;
 use crate::generation_config::GenerationConfig;
 use crate::goal::{Goal, SharedGoal};
+use crate::reader::Reader;
 use crate::recipe::config::Config;
 use crate::recording;
 use crate::shapes::Shapes;
@@ -14,7 +15,7 @@ use lessen_compile::Policy;
 use lessen_data::Source;
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
-use lessen_train::{StepGraphs, TrainerOptions};
+use lessen_train::{StepGraphs, Trainer, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -203,5 +204,19 @@ impl CheckedTask {
     /// The folder that the first weights come from, unless they are drawn.
     pub fn source_of_weights(&self) -> Option<&Path> {
         self.saved.as_deref().or(self.config.model.init.as_deref())
+    }
+
+    /// Writes a Hugging Face folder: configuration, weights, tokenizer and, for a model that continues texts, its
+    /// generation configuration.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to, and a weight that the dtype does not reach.
+    pub fn save(&self, dir: &Path, trainer: &mut Trainer, reader: &Reader) -> Result<()> {
+        trainer.save(dir, &self.model.config_json(), self.config.train.save_dtype)?;
+        self.model.save_files(dir)?;
+        let data = &self.config.data;
+        let cuts = data.format.format().has_lengths(data);
+        reader.save(dir, cuts.then_some(data.max_length))?;
+        self.generation().map_or(Ok(()), |generation| generation.save(dir))
     }
 }

@@ -1,7 +1,6 @@
 //! Recipes: the built-in ones and files; their keys, their settings, and the typed [`Config`](config::Config) that
 //! these make.
 
-mod checks;
 pub mod class_weights;
 pub mod column_names;
 pub mod config;
@@ -13,7 +12,6 @@ mod names;
 pub mod optimizer;
 pub mod phase_tables;
 pub mod phases;
-mod reading;
 pub mod settings;
 pub mod value;
 mod values;

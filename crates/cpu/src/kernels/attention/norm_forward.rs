@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use lessen_graph::ops::norm::temperature::Temperature;
+use lessen_graph::ops::temperature::Temperature;
 
 use super::super::rows::Rows;
 use super::dropout::kept;

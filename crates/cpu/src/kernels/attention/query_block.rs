@@ -16,7 +16,8 @@ pub(super) struct QueryBlock {
 }
 
 /// Defines a function whose body is compiled for every CPU level, for blocks of [`BLOCK`] lanes and for blocks of half
-/// of them: `dispatch_lanes! { unsafe fn name(wide; args) = body; }` calls `body::<L, BLOCK>(args)` where `wide` is true.
+/// of them: `dispatch_lanes! { unsafe fn name(wide; args) = body; }` calls `body::<L, BLOCK>(args)` where `wide` is
+/// true.
 macro_rules! dispatch_lanes {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($wide:ident; $($arg:ident: $ty:ty),* $(,)?) = $body:ident;) => {
         $(#[$meta])*

@@ -1,6 +1,6 @@
 //! Statistics of rows of scores, a tile at a time: each lane is one row.
 
-use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
+use lessen_graph::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 use super::lanes::{load, part_of};
 use super::moments::ScoreMoments;

@@ -3,7 +3,7 @@
 //! Both take `n` rows of `c >= 1` elements. As in [`norm`](super::norm), the variance gets a pass of its own.
 
 use lessen_graph::ops;
-use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
+use lessen_graph::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 use crate::kernels::kernel::{RowKernel, Types};
 use crate::kernels::rows::Rows;

@@ -3,7 +3,7 @@
 use super::support::*;
 use lessen_cpu::kernels::Rows;
 use lessen_cpu::kernels::norms::norm_logits;
-use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
+use lessen_graph::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 fn temperature(centered: bool, clip: Clip, tau: f64) -> Temperature {
     Temperature {

@@ -2,7 +2,7 @@
 //! networks, caches.
 
 use lessen_graph::ops::attention::RopeScaling;
-use lessen_graph::ops::norm::temperature::{Clip, Temperature};
+use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::{Array, AttentionOptions, DType, InputKind, Tensor, Type, attention, numel};
 
 use super::Writer;

@@ -7,7 +7,7 @@ use lessen_base::{Error, Result};
 
 use crate::attrs::{Attr, Attrs};
 use crate::named::AttrValue;
-use crate::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
+use crate::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 /// Divisor of weights that no softmax normalizes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

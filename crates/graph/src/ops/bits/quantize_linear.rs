@@ -3,9 +3,9 @@
 use lessen_base::{Error, Result};
 
 use crate::attrs::Attrs;
-use crate::elementwise::Elementwise;
 use crate::named::AttrValue;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 

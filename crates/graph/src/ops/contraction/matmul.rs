@@ -10,10 +10,10 @@ use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
-use crate::ops::convolution::Slide;
 use crate::ops::rules::{arity, float, rows};
 use crate::ops::shape::broadcast::common_shape;
 use crate::products::Products;
+use crate::slide::Slide;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 

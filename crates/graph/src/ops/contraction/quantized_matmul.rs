@@ -4,10 +4,10 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
-use crate::elementwise::Elementwise;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::bits::{QuantizeLinear, QuantizeRows};
+use crate::ops::element_function::Elementwise;
 use crate::ops::rules::{arity, lead, rows};
 use crate::products::Products;
 use crate::trace::Tensor;

@@ -7,13 +7,13 @@ use lessen_base::Result;
 use super::conv2d::Conv2d;
 use super::grad_weight::Conv2dGradWeight;
 use super::sizes::{Conv2dOptions, Conv2dSizes};
-use super::window::Slide;
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::products::Products;
+use crate::slide::Slide;
 use crate::trace::Tensor;
 use crate::types::Type;
 

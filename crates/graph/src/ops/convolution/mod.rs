@@ -12,10 +12,8 @@ pub mod grad_input;
 pub mod grad_weight;
 pub mod quantized_conv2d;
 mod sizes;
-pub(crate) mod window;
-
+pub use crate::slide::Slide;
 pub use sizes::{Conv2dOptions, Conv2dSizes};
-pub use window::Slide;
 
 operations! {
     conv2d::{Conv2d},

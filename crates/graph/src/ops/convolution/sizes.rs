@@ -2,11 +2,11 @@
 
 use lessen_base::{Error, Result};
 
-use super::window::Slide;
 use crate::attrs::Attrs;
 use crate::named::AttrValue;
 use crate::op::Cost;
 use crate::ops::rules::float;
+use crate::slide::Slide;
 use crate::types::{DType, Type};
 
 /// How a convolution slides over an image.

@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use crate::elementwise::Elementwise;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::ops::rules::equal;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};

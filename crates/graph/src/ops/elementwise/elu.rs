@@ -1,7 +1,7 @@
 //! ELU (Clevert, Unterthiner, Hochreiter 2015).
 
-use crate::elementwise::Elementwise;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::trace::Tensor;
 
 /// `y = x` where `x > 0`, `alpha (e^x - 1)` elsewhere.

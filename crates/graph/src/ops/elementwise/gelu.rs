@@ -2,9 +2,9 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 
-use crate::elementwise::Elementwise;
 use crate::inverse::FromOutput;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::gelu_from_output::GeluBackwardFromOutput;
 use crate::ops::elementwise::unary::erf;
 use crate::trace::Tensor;

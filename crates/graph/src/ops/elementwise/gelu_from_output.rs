@@ -3,10 +3,10 @@
 
 use lessen_base::Result;
 
-use crate::elementwise::Elementwise;
 use crate::inverse::FromOutput;
 use crate::named::Named;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::gelu::{Gelu, GeluBackward};
 use crate::ops::elementwise::valley::{self, Valley, from_output_type};
 use crate::trace::Tensor;

@@ -1,8 +1,8 @@
 //! HeLU (hysteresis rectified linear unit): ReLU forward; backward the gradient also passes where `-alpha < x <= 0`, so
 //! that a unit that is only just off can learn to be on again.
 
-use crate::elementwise::Elementwise;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::trace::Tensor;
 
 /// `y = max(x, 0)` with the modified derivative `dx = dy` where `x > -alpha` and 0 elsewhere. NaN stays NaN. With

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::elementwise::Elementwise;
 use crate::inverse::{Inverse, Operand};
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::trace::Tensor;
 use crate::types::Type;
 

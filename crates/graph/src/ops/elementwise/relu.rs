@@ -1,7 +1,7 @@
 //! ReLU: `y = max(x, 0)`.
 
-use crate::elementwise::Elementwise;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::trace::Tensor;
 
 /// `y = max(x, 0)`; NaN stays NaN. The derivative at 0 is 0.

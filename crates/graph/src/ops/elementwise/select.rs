@@ -3,8 +3,8 @@
 use lessen_base::{Error, Result};
 
 use crate::along::{Along, AlongQuery};
-use crate::elementwise::Elementwise;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::ops::shape::broadcast::common_shape;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};

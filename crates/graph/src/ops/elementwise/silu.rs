@@ -1,8 +1,8 @@
 //! SiLU, also called swish (Elfwing, Uchibe, Doya 2017), and its derivative.
 
-use crate::elementwise::Elementwise;
 use crate::inverse::FromOutput;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::silu_from_output::SiluBackwardFromOutput;
 use crate::ops::elementwise::unary::UnaryKind;
 use crate::trace::Tensor;

@@ -1,9 +1,9 @@
 //! Elementwise functions of one tensor: `y[i] = f(x[i])`.
 
 use crate::along::{Along, AlongQuery};
-use crate::elementwise::Elementwise;
 use crate::inverse::Inverse;
 use crate::op::Vjp;
+use crate::ops::element_function::Elementwise;
 use crate::trace::Tensor;
 use crate::types::Type;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use crate::elementwise::Elementwise;
 use crate::inverse::{FromOutput, Operand};
 use crate::op::{Op, Vjp};
+use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::clamp::Between;
 use crate::ops::rules::{equal, float};
 use crate::trace::Tensor;

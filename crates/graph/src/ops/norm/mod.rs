@@ -13,7 +13,6 @@ pub mod scale_shift_from_output;
 pub mod scale_shift_sums_from_output;
 pub mod softmax;
 mod statistics;
-pub mod temperature;
 
 operations! {
     crms_norm::{CrmsNorm, CrmsNormBackward},

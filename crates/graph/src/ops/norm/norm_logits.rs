@@ -8,8 +8,8 @@ use crate::named::AttrValue;
 use crate::op::{Op, Vjp};
 use crate::ops::attention::Weighting;
 use crate::ops::norm::statistics::{check_backward, statistics_type};
-use crate::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 use crate::ops::rules::{arity, arrays, float_rows, lead};
+use crate::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 use crate::trace::Tensor;
 use crate::types::Type;
 

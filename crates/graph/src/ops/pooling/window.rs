@@ -4,8 +4,8 @@ use lessen_base::{Error, Result};
 
 use crate::attrs::Attrs;
 use crate::named::AttrValue;
-use crate::ops::convolution::Slide;
 use crate::ops::rules::{float, indexable};
+use crate::slide::Slide;
 use crate::types::Type;
 
 /// Windows of pooling. Each has a pixel of the image: padding is never pooled alone.

@@ -5,12 +5,12 @@ mod kept;
 
 use self::kept::Kept;
 use super::frame::Frame;
-use super::keys::SearchMethod;
 use super::outcome::Outcome;
 use super::report::Report;
+use crate::job::Progress;
 use crate::job::{Checkpoint, Driver, Job, Log, Unit, Unsaved};
 use crate::planning::memory_watch::MemoryWatch;
-use crate::training::progress::Progress;
+use crate::schema::SearchMethod;
 use lessen_base::{Error, Result};
 use lessen_data::images::LabelledImages;
 use lessen_nn::models::vision::MixedArchitecture;

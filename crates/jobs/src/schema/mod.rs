@@ -1,8 +1,13 @@
 //! The keys of all jobs, and which of them have a part in which job.
 
-use crate::condensing::CondenseKeys;
-use crate::job::JobKind;
-use crate::searching::SearchKeys;
+mod condense_keys;
+mod search_keys;
+
+pub use self::condense_keys::CondenseKeys;
+pub use self::search_keys::SearchKeys;
+pub(crate) use self::search_keys::{SearchMethod, SpaceKind};
+
+use crate::job_kind::JobKind;
 use lessen_base::{Error, Result};
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::keys::{Key, SECTIONS, Schema, Section};

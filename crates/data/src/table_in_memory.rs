@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use super::cell_row::{CellIter, CellRow};
+use crate::cell_row::{CellIter, CellRow};
 use crate::files::quoted;
 use crate::record::Record;
 

@@ -1,11 +1,11 @@
 //! Checks of settings that must go together.
 
-use super::config::Config;
-use super::keys::{DataFormat, SEPARATOR, THRESHOLD};
-use super::optimizer;
-use super::value::Origin;
 use crate::formats::{self, HeldOut};
 use crate::models::{ModelFamily, words_of, words_where};
+use crate::recipe::config::Config;
+use crate::recipe::keys::{DataFormat, SEPARATOR, THRESHOLD};
+use crate::recipe::optimizer;
+use crate::recipe::value::Origin;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;

@@ -1,10 +1,12 @@
 //! From settings to the checked [`Config`] of a training phase.
 
-use super::checks::check;
-use super::config::Config;
-use super::keys::{DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKeys, RecordKeys, RunKeys, TrainKeys};
-use super::optimizer;
-use super::settings::Settings;
+mod checks;
+
+use self::checks::check;
+use crate::recipe::config::Config;
+use crate::recipe::keys::{DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKeys, RecordKeys, RunKeys, TrainKeys};
+use crate::recipe::optimizer;
+use crate::recipe::settings::Settings;
 use lessen_base::Result;
 
 impl Config {
