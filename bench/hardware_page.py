@@ -225,7 +225,7 @@ def skipping(measured):
                          f"{number(flare.element(1))} / {number(plain.element(1))}",
                          ratio(flare.element(1), plain.element(1))])
     lower = sum(1 for row in rows if float(row[-1]) < 1)
-    text = (f"Both give the same scores. In FLARE's unit a comparison decides whether the adder behind it gets new operands; "
+    text = (f"Both give the same scores. In FLARE's unit a comparison decides whether the adder after it gets new operands; "
             f"in the other the sign of the sum is the comparison. FLARE's unit takes less energy at 98.9 % zeros in {lower} of "
             f"{len(rows)} cases. Both tell which tiles are all zero, from which more can be saved: where zeros are independent, "
             f"a group of 8 scores is all zero with probability {ZEROS ** 8:.1%}, one of 16 x 16 with {ZEROS ** 256:.1%}, and one "

@@ -32,7 +32,7 @@ TYPES = {
     "tensor(int8)": np.int8,
     "tensor(bool)": np.bool_,
 }
-# Extents behind the first axis that are tried where a file does not say them, by the number of axes.
+# Extents after the first axis that are tried where a file does not say them, by the number of axes.
 TRIED = {
     2: [[16000], [512], [128], [64], [32], [576]],
     3: [[128, 64], [64, 32], [16, 16], [80, 100], [1, 128], [2, 64]],

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use lessen_base::atomic::{unwritable, write_file};
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_hardware::rtl::{Bench, Entry, Row, Unit, catalogue, check_rows, scores};
+use lessen_hardware::rtl::{Bench, CatalogueUnit, Row, Unit, catalogue, check_rows, scores};
 use serde_json::{Value, json};
 
 /// Random rows of each unit's check.
@@ -54,7 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Writes the folder of a unit; its lines of `units.json`.
-fn write_unit(out: &Path, entry: &Entry, seed: u64) -> Result<Value> {
+fn write_unit(out: &Path, entry: &CatalogueUnit, seed: u64) -> Result<Value> {
     let unit = entry.unit.as_ref();
     let folder = out.join(unit.name());
     let checks = check_rows(unit, seed, RANDOM_ROWS);

@@ -30,7 +30,7 @@ const ENDINGS: [&str; 11] = [
     "npz",
 ];
 
-/// What stands behind the backticks of a block of commands.
+/// What stands after the backticks of a block of commands.
 const BLOCKS: [&str; 4] = ["sh", "sh files", "", "markdown"];
 
 /// A command, as a page has it.
@@ -64,7 +64,7 @@ fn pages() -> Vec<(String, String)> {
 struct Part {
     /// The line of the page that it begins in, from 0.
     line: usize,
-    /// The backticks that begin a block and what stands behind them; none of prose.
+    /// The backticks that begin a block and what stands after them; none of prose.
     fence: Option<(String, String)>,
     text: String,
 }

@@ -87,12 +87,12 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     };
     // The shortest match of each `*` but the last leaves the most for the later ones.
     let (mut name, mut rest) = (name, rest);
-    while let Some((middle, behind)) = rest.split_once('*') {
+    while let Some((middle, after)) = rest.split_once('*') {
         match name.find(middle) {
             Some(at) => name = &name[at + middle.len()..],
             None => return false,
         }
-        rest = behind;
+        rest = after;
     }
     name.ends_with(rest)
 }

@@ -33,7 +33,7 @@ pub struct Edits<'a> {
     /// Nodes in front of the node at a position.
     pub before: BTreeMap<usize, Vec<NodeProto>>,
     /// Nodes after the node at a position.
-    pub behind: BTreeMap<usize, Vec<NodeProto>>,
+    pub after: BTreeMap<usize, Vec<NodeProto>>,
     /// Nodes in front of all.
     pub front: Vec<NodeProto>,
     /// New names of inputs, by position of the node and of the input.
@@ -84,7 +84,7 @@ impl Edits<'_> {
         let is_same = !self.replaced.contains_key(&position)
             && !self.removed.contains(&position)
             && !self.before.contains_key(&position)
-            && !self.behind.contains_key(&position)
+            && !self.after.contains_key(&position)
             && !has_other_names(&self.renamed)
             && !has_other_names(&self.renamed_outputs);
         (!is_same).then(|| self.all_at(position, node))
@@ -99,7 +99,7 @@ impl Edits<'_> {
         };
         let before = self.before.get(&position).into_iter().flatten().cloned();
         nodes.splice(0..0, before);
-        nodes.extend(self.behind.get(&position).into_iter().flatten().cloned());
+        nodes.extend(self.after.get(&position).into_iter().flatten().cloned());
         nodes
     }
 
@@ -135,7 +135,7 @@ impl Edits<'_> {
 
     /// All nodes that are not the model's own.
     pub fn new_nodes(&mut self) -> impl Iterator<Item = &mut NodeProto> {
-        let positions = [&mut self.before, &mut self.replaced, &mut self.behind];
+        let positions = [&mut self.before, &mut self.replaced, &mut self.after];
         let placed = positions.into_iter().flat_map(|nodes| nodes.values_mut().flatten());
         self.front.iter_mut().chain(placed)
     }

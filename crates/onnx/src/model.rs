@@ -265,7 +265,7 @@ impl Model {
         Ok(node)
     }
 
-    /// Puts each node behind those that it reads.
+    /// Puts each node after those that it reads.
     pub(crate) fn order(&mut self) -> Result<()> {
         let nodes: Vec<(&NodeProto, &[String])> = self
             .nodes

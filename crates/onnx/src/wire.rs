@@ -149,7 +149,7 @@ impl Source {
     /// As for [`Source::read_into`]; no memory is taken for a span beyond the file's end.
     pub fn read(&self, span: Span) -> Result<Vec<u8>> {
         if span.start.checked_add(span.len).is_none_or(|end| end > self.len) {
-            return Err(self.damaged(span.start, "a field ends behind the end of the file"));
+            return Err(self.damaged(span.start, "a field ends after the end of the file"));
         }
         let mut bytes = vec![0; span.len as usize];
         self.read_into(span.start, &mut bytes)?;

@@ -1,6 +1,6 @@
 //! The curves of a page: losses, scores, learning rate, norm of the gradient, time of a step, of all runs together.
 
-use super::figure::{Figure, Line, Look};
+use super::figure::{Figure, Line, LineLook};
 use super::html::{folded, grid, note, number, table};
 use super::run::Run;
 use crate::plot::{Smoothing, Thinned};
@@ -87,7 +87,7 @@ struct RunCurve<'a> {
     name: String,
     colour: usize,
     curve: &'a Thinned,
-    look: Look,
+    look: LineLook,
     scale: f64,
     noisy: bool,
 }
@@ -112,8 +112,8 @@ impl RunCurve<'_> {
                     name => format!("{name}, mean"),
                 };
                 vec![
-                    line(named("single step"), Look::Faint, self.curve.points()),
-                    line(&mean, Look::Solid, self.curve.smoothed(smoothing)),
+                    line(named("single step"), LineLook::Faint, self.curve.points()),
+                    line(&mean, LineLook::Solid, self.curve.smoothed(smoothing)),
                 ]
             }
         }
@@ -151,8 +151,8 @@ pub fn figures(runs: &[Run]) -> String {
     let known = ["lr", "gradient_norm", "step_ms"];
     let first = known.into_iter().filter(|key| others.contains(key));
     let others = first.chain(others.iter().copied().filter(|key| !known.contains(key)));
-    let scores = scores.into_iter().map(|key| (key, Look::Marked));
-    let looks = scores.chain(others.map(|key| (key, Look::Solid)));
+    let scores = scores.into_iter().map(|key| (key, LineLook::Marked));
+    let looks = scores.chain(others.map(|key| (key, LineLook::Solid)));
     let all = std::iter::once(page.loss()).chain(looks.map(|(key, look)| page.single(key, look)));
     let (mut figures, mut flat) = (String::new(), Vec::new());
     for drawn in all {
@@ -203,8 +203,8 @@ impl CurvePage<'_> {
                     noisy,
                 })
             };
-            curves.extend(of("loss", "training", Look::Solid, index, true));
-            curves.extend(of("dev_loss", "dev", Look::Marked, index + alone, false));
+            curves.extend(of("loss", "training", LineLook::Solid, index, true));
+            curves.extend(of("dev_loss", "dev", LineLook::Marked, index + alone, false));
         }
         // A regression has the squared error.
         let of_classes = runs.iter().all(|run| !run.curves.contains_key("dev_pearson"));
@@ -217,7 +217,7 @@ impl CurvePage<'_> {
     }
 
     /// A number of the metrics of all runs that have it.
-    fn single(&self, key: &str, look: Look) -> Drawn {
+    fn single(&self, key: &str, look: LineLook) -> Drawn {
         let kind = kind(key);
         let name = |run: &Run| {
             if self.runs.len() > 1 {

@@ -10,7 +10,7 @@ const SIZE: f64 = 1000.0;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum LineLook {
     /// A line.
     Solid,
     /// A thin pale line under a smoothed one; the legend leaves it out.
@@ -27,7 +27,7 @@ pub struct Line {
     /// The number of its colour.
     pub colour: usize,
     /// How it is drawn.
-    pub look: Look,
+    pub look: LineLook,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
     /// Whether its values are shown where the pointer is.
@@ -140,7 +140,7 @@ impl Line {
     /// The mark of its name in the legend. It is a drawing where the colour does not say which line it is.
     fn key(&self) -> String {
         let (colour, dashes) = (colour(self.colour), plot::dashes(self.colour));
-        let marked = self.look == Look::Marked;
+        let marked = self.look == LineLook::Marked;
         if dashes.is_empty() {
             return key(&format!("{} {colour}", if marked { "dot" } else { "line" }));
         }
@@ -172,7 +172,7 @@ impl Figure {
             let points: Vec<(f64, f64)> = line.points.iter().copied().filter(|p| usable(p.1)).collect();
             drawing += &drawn(line, &points, &axes);
         }
-        let legend = self.lines.iter().filter(|line| line.look != Look::Faint);
+        let legend = self.lines.iter().filter(|line| line.look != LineLook::Faint);
         let mut legend: Vec<(String, String)> = legend.map(|line| (line.name.clone(), line.key())).collect();
         if legend.len() == 1 && self.lines.len() == 1 {
             legend.clear();
@@ -211,9 +211,9 @@ fn drawn(line: &Line, points: &[(f64, f64)], axes: &Axes) -> String {
     let (class, dashes) = (colour(line.colour), plot::dashes(line.colour));
     let curve = axes.path(points);
     match line.look {
-        Look::Solid => format!("<path class=\"curve {class}\"{} d=\"{curve}\"/>\n", dashed(&dashes)),
-        Look::Faint => format!("<path class=\"curve faint {class}\" d=\"{curve}\"/>\n"),
-        Look::Marked => {
+        LineLook::Solid => format!("<path class=\"curve {class}\"{} d=\"{curve}\"/>\n", dashed(&dashes)),
+        LineLook::Faint => format!("<path class=\"curve faint {class}\" d=\"{curve}\"/>\n"),
+        LineLook::Marked => {
             let point = |(a, b): &(f64, f64)| format!("M{:.1} {:.1}h0", axes.x.place(*a), axes.y.place(*b));
             let places: String = points.iter().map(point).collect();
             let joined = dashed(if dashes.is_empty() { "2 4" } else { &dashes });
@@ -332,7 +332,7 @@ mod tests {
             lines: vec![Line {
                 name: "</script>".into(),
                 colour: 8,
-                look: Look::Solid,
+                look: LineLook::Solid,
                 points: points.to_vec(),
                 told: true,
             }],
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_number_of_colours_are_told_apart_in_plot_and_legend() {
-        for look in [Look::Solid, Look::Marked] {
+        for look in [LineLook::Solid, LineLook::Marked] {
             let mut drawn = figure(&[], false);
             let line = |index: usize| Line {
                 name: format!("run {index}"),

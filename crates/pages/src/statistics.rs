@@ -1,7 +1,7 @@
 //! Recorded statistics of a run: a plot for each statistic of values of the same name, with a line for each layer, and
 //! the newest distributions.
 
-use super::figure::{Figure, Line, Look};
+use super::figure::{Figure, Line, LineLook};
 use super::html::{folded, note, number};
 use super::run::Run;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn plots(name: &str, unit: &str, along: &str, note: &str, groups: BTreeMap<Strin
         let line = |(colour, (name, points)): (usize, (String, Vec<(f64, f64)>))| Line {
             name,
             colour,
-            look: Look::Solid,
+            look: LineLook::Solid,
             points,
             told: true,
         };

@@ -6,7 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// What happens on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ClientPhase {
     /// The head of a request is waited for.
     Waiting,
     /// The body of a request is waited for.
@@ -25,7 +25,7 @@ pub struct Client {
 }
 
 struct State {
-    phase: Phase,
+    phase: ClientPhase,
     /// When the phase began.
     since: Instant,
     /// When the client last sent or took bytes, or the phase began.
@@ -42,7 +42,7 @@ impl Client {
         let now = Instant::now();
         Client {
             state: Mutex::new(State {
-                phase: Phase::Waiting,
+                phase: ClientPhase::Waiting,
                 since: now,
                 moved: now,
                 stalled: None,
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Begins a phase.
-    pub fn enter(&self, phase: Phase) {
+    pub fn enter(&self, phase: ClientPhase) {
         let (mut state, now) = (self.lock(), Instant::now());
         (state.phase, state.since, state.moved) = (phase, now, now);
         state.has_begun = false;
@@ -64,15 +64,15 @@ impl Client {
 
     /// Whether the head of a request is waited for.
     pub fn is_waiting(&self) -> bool {
-        self.lock().phase == Phase::Waiting
+        self.lock().phase == ClientPhase::Waiting
     }
 
     /// Notes bytes that have come; whether they are the first ones of a head.
     pub fn has_sent(&self) -> bool {
         let mut state = self.lock();
         state.moved = Instant::now();
-        let is_first = state.phase == Phase::Waiting && !state.has_begun;
-        state.has_begun = state.phase == Phase::Waiting;
+        let is_first = state.phase == ClientPhase::Waiting && !state.has_begun;
+        state.has_begun = state.phase == ClientPhase::Waiting;
         is_first
     }
 
@@ -95,24 +95,24 @@ impl Client {
     pub fn has_taken_all(&self) {
         let mut state = self.lock();
         state.stalled = None;
-        let is_answered = state.phase == Phase::Reading;
+        let is_answered = state.phase == ClientPhase::Reading;
         drop(state);
         if is_answered {
-            self.enter(Phase::Waiting);
+            self.enter(ClientPhase::Waiting);
         }
     }
 
     /// How long no byte has come or gone, where the server waits for the client.
     pub fn idle(&self) -> Option<Duration> {
         let state = self.lock();
-        let waits = state.phase != Phase::Working || state.stalled.is_some();
+        let waits = state.phase != ClientPhase::Working || state.stalled.is_some();
         waits.then(|| state.moved.elapsed())
     }
 
     /// How long the server has waited for the client, whether or not single bytes come or go.
     pub fn lets_wait(&self) -> Option<Duration> {
         let state = self.lock();
-        let since = (state.phase != Phase::Working).then_some(state.since);
+        let since = (state.phase != ClientPhase::Working).then_some(state.since);
         state.stalled.or(since).map(|since| since.elapsed())
     }
 }
@@ -127,7 +127,7 @@ pub struct Work {
 impl Work {
     /// Begins it.
     pub fn new(client: &Arc<Client>, place: OwnedSemaphorePermit) -> Work {
-        client.enter(Phase::Working);
+        client.enter(ClientPhase::Working);
         Work {
             client: client.clone(),
             _place: place,
@@ -137,6 +137,6 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.client.enter(Phase::Reading);
+        self.client.enter(ClientPhase::Reading);
     }
 }

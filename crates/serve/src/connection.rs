@@ -1,6 +1,6 @@
 //! A connection: its requests are answered, and it is closed when its client is too slow.
 
-use crate::client::{Client, Phase};
+use crate::client::{Client, ClientPhase};
 use crate::endpoints::answer;
 use crate::options::{BUFFER, Limits};
 use crate::paced::Paced;
@@ -53,7 +53,7 @@ pub async fn converse(service: &Arc<Service>, client: &Arc<Client>, stream: TcpS
         }
     };
     let is_late_head = client.is_in_head() && ended.is_err_and(|error| is_late(&error));
-    client.enter(Phase::Leaving);
+    client.enter(ClientPhase::Leaving);
     let mut stream = connection.into_parts().io.into_inner();
     if is_late_head {
         stream.write_all(late_head(limits).as_bytes()).await?;

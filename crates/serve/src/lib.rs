@@ -1,4 +1,4 @@
-//! A saved model behind HTTP.
+//! A saved model over HTTP.
 //!
 //! ```text
 //! client ──HTTP──▶ connections ──▶ endpoints ──▶ queue ──▶ the model's thread: texts of all requests together
@@ -38,5 +38,5 @@ mod texts;
 pub use access::{Access, ApiKey};
 pub use lessen_base::{Error, Result};
 pub use options::{Limits, MOST_TEXTS, Options};
-pub use server::{Announcement, Model, leaves_out_beams, serve};
+pub use server::{Announcement, ServedModel, leaves_out_beams, serve};
 pub use stop::Stop;

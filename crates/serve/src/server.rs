@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 
 /// A model to be served.
-pub enum Model {
+pub enum ServedModel {
     /// A classifier, a regression or a language model.
     Run(Box<SavedRun>),
     /// A model that embeds texts.
@@ -63,7 +63,7 @@ pub fn leaves_out_beams(run: &SavedRun, limits: &Limits) -> bool {
 /// # Errors
 /// Bounds that cannot be, an address that cannot be taken, and a model that answers nothing about texts.
 pub fn serve(
-    model: Model,
+    model: ServedModel,
     options: Options,
     stop: &Stop,
     ready: &mut (dyn FnMut(&Announcement) -> Result<()> + Send),
@@ -74,7 +74,7 @@ pub fn serve(
     let (room, seconds) = (limits.queue, limits.time.as_secs_f64());
     let http = Http::new(&options)?;
     match model {
-        Model::Embedder(embedder) => {
+        ServedModel::Embedder(embedder) => {
             let embedder = JoinedEmbedder::new(*embedder, limits.tokens)?;
             embedder.warm_up()?;
             let model = Served::Embeddings {
@@ -90,7 +90,7 @@ pub fn serve(
                 texts::run(&embedder, queue, &service.metrics, seconds);
             })
         }
-        Model::Run(run) if run.task() == Task::LanguageModelling => {
+        ServedModel::Run(run) if run.task() == Task::LanguageModelling => {
             let sampling = served_sampling(&run, &limits);
             let mut sequences = run.sequences(limits.context, limits.sequences)?;
             if sampling.beams.is_some() {
@@ -112,7 +112,7 @@ pub fn serve(
                 continuing::run(&mut sequences, tokenizer, queue, &service.metrics, seconds);
             })
         }
-        Model::Run(run) => {
+        ServedModel::Run(run) => {
             let predictor = run.batched_predictor(limits.tokens)?;
             predictor.warm_up()?;
             let model = Served::Predictions {

@@ -13,7 +13,7 @@ const MOST: f64 = 0.9;
 pub(super) struct Times {
     of_rows: Vec<Option<f64>>,
     /// What the times are.
-    kind: Option<Kind>,
+    kind: Option<TimeFormat>,
     /// Rows without a value.
     missing: usize,
     /// Values that are no times, and the first of them with its place.
@@ -23,17 +23,17 @@ pub(super) struct Times {
 
 /// What times are written as.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum TimeFormat {
     Date,
     Number,
 }
 
-impl Kind {
+impl TimeFormat {
     fn read(self, value: &str) -> Option<f64> {
         match self {
-            Kind::Date => date(value),
+            TimeFormat::Date => date(value),
             // Zero has one sign.
-            Kind::Number => number(value).map(|number| number + 0.0),
+            TimeFormat::Number => number(value).map(|number| number + 0.0),
         }
     }
 }
@@ -41,7 +41,7 @@ impl Kind {
 impl Times {
     /// Adds a row with this value.
     pub(super) fn add(&mut self, value: &str, row: &Row) {
-        let kinds = [Kind::Date, Kind::Number].into_iter();
+        let kinds = [TimeFormat::Date, TimeFormat::Number].into_iter();
         let time = match self.kind {
             Some(kind) => kind.read(value),
             None => {
@@ -65,8 +65,8 @@ impl Times {
         let values = self.of_rows.len() - self.missing;
         let times = values - self.others;
         let what = match self.kind {
-            Some(Kind::Date) => "date as those before",
-            Some(Kind::Number) => "number as those before",
+            Some(TimeFormat::Date) => "date as those before",
+            Some(TimeFormat::Number) => "number as those before",
             None => "time",
         };
         let first = self.first.as_deref()?;

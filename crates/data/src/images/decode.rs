@@ -116,7 +116,7 @@ fn decoder<'a>(bytes: &'a [u8], path: &Path) -> Result<impl ImageDecoder + use<'
     Ok(decoder)
 }
 
-/// The end of the first image of a JPEG, behind its mark of the end (FF D9); none where it is cut off. What follows,
+/// The end of the first image of a JPEG, after its mark of the end (FF D9); none where it is cut off. What follows,
 /// such as the film of a motion photo, is no part of the image.
 ///
 /// A segment says its length, so that marks in it, as those of a small image in EXIF, do not count. Within pixels, FF

@@ -22,7 +22,7 @@ const HEAD: u64 = 4096;
 /// How data is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layout {
+pub enum FileLayout {
     /// Files with a row in each line, or in each row of Parquet.
     Rows,
     /// Folders of texts, one folder for each class.
@@ -37,16 +37,16 @@ pub enum Layout {
     Questions,
 }
 
-impl Layout {
+impl FileLayout {
     /// The layout in words.
     pub fn words(self) -> &'static str {
         match self {
-            Layout::Rows => "rows",
-            Layout::ClassFolders => "a folder of texts for each class",
-            Layout::Images => "images",
-            Layout::Text => "plain text",
-            Layout::Tagged => "sentences with labelled words",
-            Layout::Questions => "questions about texts",
+            FileLayout::Rows => "rows",
+            FileLayout::ClassFolders => "a folder of texts for each class",
+            FileLayout::Images => "images",
+            FileLayout::Text => "plain text",
+            FileLayout::Tagged => "sentences with labelled words",
+            FileLayout::Questions => "questions about texts",
         }
     }
 }
@@ -55,18 +55,18 @@ impl Layout {
 ///
 /// # Errors
 /// Nothing at the path, and what cannot be read.
-pub(super) fn layout_of(path: &Path) -> Result<Layout> {
+pub(super) fn layout_of(path: &Path) -> Result<FileLayout> {
     if !path.is_dir() {
         let files = files_of(path)?;
         return if is_array(&files[0]) {
-            Ok(Layout::Images)
+            Ok(FileLayout::Images)
         } else {
             of_file(&files[0])
         };
     }
     let own = listed(path)?;
     if own.iter().any(|file| file.is_file() && is_array(file)) {
-        return Ok(Layout::Images);
+        return Ok(FileLayout::Images);
     }
     let train = own.iter().find(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -74,27 +74,27 @@ pub(super) fn layout_of(path: &Path) -> Result<Layout> {
     });
     if let Some(train) = train {
         let layout = of_file(train)?;
-        if layout != Layout::Rows {
+        if layout != FileLayout::Rows {
             return Ok(layout);
         }
     }
     match Places::of(path) {
-        Ok(places) if matches!(places.train, Place::Texts(_)) => Ok(Layout::ClassFolders),
-        Ok(_) => Ok(Layout::Rows),
-        Err(_) if first_with(path, &["png", "jpg", "jpeg"])? => Ok(Layout::Images),
-        Err(_) if own.iter().any(|file| file.is_file() && has_ending(file, &["txt"])) => Ok(Layout::Text),
+        Ok(places) if matches!(places.train, Place::Texts(_)) => Ok(FileLayout::ClassFolders),
+        Ok(_) => Ok(FileLayout::Rows),
+        Err(_) if first_with(path, &["png", "jpg", "jpeg"])? => Ok(FileLayout::Images),
+        Err(_) if own.iter().any(|file| file.is_file() && has_ending(file, &["txt"])) => Ok(FileLayout::Text),
         Err(error) => Err(error),
     }
 }
 
 /// The layout of a file that is no array.
-fn of_file(path: &Path) -> Result<Layout> {
+fn of_file(path: &Path) -> Result<FileLayout> {
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     match &ending[..] {
-        "conll" => Ok(Layout::Tagged),
+        "conll" => Ok(FileLayout::Tagged),
         "json" | "jsonl" | "ndjson" => of_json(path),
         "txt" | "md" => of_text(path),
-        _ => Ok(Layout::Rows),
+        _ => Ok(FileLayout::Rows),
     }
 }
 
@@ -121,7 +121,7 @@ fn first_with(path: &Path, endings: &[&str]) -> Result<bool> {
 }
 
 /// Questions, sentences or rows, by the fields at the start of a file.
-fn of_json(path: &Path) -> Result<Layout> {
+fn of_json(path: &Path) -> Result<FileLayout> {
     let mut head = Vec::new();
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     file.take(HEAD)
@@ -137,14 +137,14 @@ fn of_json(path: &Path) -> Result<Layout> {
             .is_some_and(|rest| rest.trim_start().starts_with('['))
     };
     Ok(match () {
-        () if has("paragraphs") || (has("data") && has("version")) => Layout::Questions,
-        () if has_list("tokens") && has_list("labels") => Layout::Tagged,
-        () => Layout::Rows,
+        () if has("paragraphs") || (has("data") && has("version")) => FileLayout::Questions,
+        () if has_list("tokens") && has_list("labels") => FileLayout::Tagged,
+        () => FileLayout::Rows,
     })
 }
 
 /// Lines of a text and a label, words with labels, or plain text, by the first lines of a file.
-fn of_text(path: &Path) -> Result<Layout> {
+fn of_text(path: &Path) -> Result<FileLayout> {
     let (mut lines, mut tabbed, mut blank, mut words, mut tagged) = (0usize, 0usize, 0usize, 0usize, 0usize);
     for line in Lines::open(path)?.take(LINES) {
         let (_, line) = line?;
@@ -160,11 +160,11 @@ fn of_text(path: &Path) -> Result<Layout> {
     }
     let most = |count: usize| count > 0 && count * 20 >= lines * 19;
     Ok(if most(words) && (most(tagged) || (blank > 0 && most(tabbed))) {
-        Layout::Tagged
+        FileLayout::Tagged
     } else if most(tabbed) {
-        Layout::Rows
+        FileLayout::Rows
     } else {
-        Layout::Text
+        FileLayout::Text
     })
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn layout(files: &[(&str, &str)], name: &str) -> Layout {
+    fn layout(files: &[(&str, &str)], name: &str) -> FileLayout {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = dir.path().join(name);
@@ -192,20 +192,24 @@ mod tests {
     #[test]
     fn files_are_told_by_name_and_first_lines() {
         for (name, text, expected) in [
-            ("a.csv", "text,label\na,b\n", Layout::Rows),
-            ("a.txt", "good film\tpos\nbad\tneg\n", Layout::Rows),
-            ("a.txt", "To be, or not to be\nthat is the question\n", Layout::Text),
-            ("a.txt", "Ann\tB-PER\nruns\tO\n\nBob\tB-PER\n", Layout::Tagged),
-            ("a.txt", "Ann NNP B-PER\nruns VBZ O\n\n", Layout::Tagged),
+            ("a.csv", "text,label\na,b\n", FileLayout::Rows),
+            ("a.txt", "good film\tpos\nbad\tneg\n", FileLayout::Rows),
+            ("a.txt", "To be, or not to be\nthat is the question\n", FileLayout::Text),
+            ("a.txt", "Ann\tB-PER\nruns\tO\n\nBob\tB-PER\n", FileLayout::Tagged),
+            ("a.txt", "Ann NNP B-PER\nruns VBZ O\n\n", FileLayout::Tagged),
             (
                 "a.jsonl",
                 "{\"tokens\": [\"a\"], \"labels\": [\"O\"]}\n",
-                Layout::Tagged,
+                FileLayout::Tagged,
             ),
-            ("a.jsonl", "{\"text\": \"tokens\", \"labels\": [\"O\"]}\n", Layout::Rows),
-            ("a.json", "{\"version\": \"2.0\", \"data\": []}", Layout::Questions),
-            ("x-idx3-ubyte.gz", "", Layout::Images),
-            ("a.npz", "", Layout::Images),
+            (
+                "a.jsonl",
+                "{\"text\": \"tokens\", \"labels\": [\"O\"]}\n",
+                FileLayout::Rows,
+            ),
+            ("a.json", "{\"version\": \"2.0\", \"data\": []}", FileLayout::Questions),
+            ("x-idx3-ubyte.gz", "", FileLayout::Images),
+            ("a.npz", "", FileLayout::Images),
         ] {
             assert_eq!(layout(&[(name, text)], name), expected, "{name} {text}");
         }
@@ -213,31 +217,31 @@ mod tests {
 
     #[test]
     fn folders_are_told_by_what_they_hold() {
-        assert_eq!(layout(&[("train.csv", "a"), ("dev.csv", "a")], ""), Layout::Rows);
+        assert_eq!(layout(&[("train.csv", "a"), ("dev.csv", "a")], ""), FileLayout::Rows);
         assert_eq!(
             layout(&[("train.txt", "To be or not"), ("valid.txt", "a")], ""),
-            Layout::Text
+            FileLayout::Text
         );
         assert_eq!(
             layout(&[("train.txt", "a b\tx\n"), ("dev.txt", "c\ty\n")], ""),
-            Layout::Rows
+            FileLayout::Rows
         );
         assert_eq!(
             layout(&[("pos/1.txt", "a"), ("neg/1.txt", "b")], ""),
-            Layout::ClassFolders
+            FileLayout::ClassFolders
         );
-        assert_eq!(layout(&[("cat/1.png", ""), ("dog/1.JPG", "")], ""), Layout::Images);
+        assert_eq!(layout(&[("cat/1.png", ""), ("dog/1.JPG", "")], ""), FileLayout::Images);
         assert_eq!(
             layout(&[("train-v2.0.json", "{\"data\": [{\"paragraphs\"")], ""),
-            Layout::Questions
+            FileLayout::Questions
         );
         assert_eq!(
             layout(&[("train.conll", "a O\n"), ("dev.conll", "a O\n")], ""),
-            Layout::Tagged
+            FileLayout::Tagged
         );
         assert_eq!(
             layout(&[("hamlet.txt", "To be"), ("lear.txt", "Nothing")], ""),
-            Layout::Text
+            FileLayout::Text
         );
     }
 }

@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use self::counts::ClassLook;
 pub use self::histogram::{BINS, Histogram, Lengths, NumberLook};
-pub use self::layout::Layout;
+pub use self::layout::FileLayout;
 pub use self::repeats::Repeats;
 pub use self::role::{ColumnLook, Role};
 pub use self::task::Task;
@@ -87,7 +87,7 @@ pub struct Look {
     /// Where the data is.
     pub path: String,
     /// How it is laid out.
-    pub layout: Layout,
+    pub layout: FileLayout,
     /// The columns of files with rows.
     pub columns: Vec<ColumnLook>,
     /// What can be learnt.
@@ -140,18 +140,18 @@ impl Look {
         let layout = layout::layout_of(path)?;
         let mut look = Look::empty(path, layout);
         match layout {
-            Layout::Rows | Layout::ClassFolders => of_rows::look(path, options, &mut look)?,
-            Layout::Images => of_others::images(path, options, &mut look)?,
-            Layout::Tagged => of_others::tagged(path, options, &mut look)?,
-            Layout::Text => of_others::text(path, options, &mut look)?,
-            Layout::Questions => of_others::questions(path, options, &mut look)?,
+            FileLayout::Rows | FileLayout::ClassFolders => of_rows::look(path, options, &mut look)?,
+            FileLayout::Images => of_others::images(path, options, &mut look)?,
+            FileLayout::Tagged => of_others::tagged(path, options, &mut look)?,
+            FileLayout::Text => of_others::text(path, options, &mut look)?,
+            FileLayout::Questions => of_others::questions(path, options, &mut look)?,
         }
         problems::find(&mut look);
         Ok(look)
     }
 
     /// A look that found nothing yet.
-    fn empty(path: &Path, layout: Layout) -> Look {
+    fn empty(path: &Path, layout: FileLayout) -> Look {
         Look {
             path: path.display().to_string(),
             layout,

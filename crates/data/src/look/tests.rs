@@ -58,7 +58,7 @@ fn a_file_of_texts_with_usual_names_is_seen_as_it_is() {
     let found = look("mail.csv", &text);
     assert_eq!(
         (found.layout, found.task, found.has_pairs),
-        (Layout::Rows, Task::Classes, false)
+        (FileLayout::Rows, Task::Classes, false)
     );
     assert_eq!(
         roles(&found),
@@ -394,7 +394,7 @@ fn other_layouts_are_looked_at() {
     let found = Look::of(folder(&files).path(), &LookOptions::default()).unwrap();
     assert_eq!(
         (found.layout, found.task, found.rows.train),
-        (Layout::ClassFolders, Task::Classes, 8)
+        (FileLayout::ClassFolders, Task::Classes, 8)
     );
     assert_eq!((found.classes.unwrap().counts.len(), found.blocking), (2, None));
 
@@ -403,7 +403,7 @@ fn other_layouts_are_looked_at() {
     let found = look("squad.json", squad);
     assert_eq!(
         (found.layout, found.task, found.rows.train),
-        (Layout::Questions, Task::Questions, 1)
+        (FileLayout::Questions, Task::Questions, 1)
     );
 
     let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ const BROKEN: char = '\u{fffd}';
 /// Tokens of an open run of bytes, which one more byte can make no text, and of an end that a letter can change.
 const FOLLOWERS: [&str; 2] = ["<0xFF>", "a"];
 
-/// A text whose tokens come one after another, behind others. Its settled text is what stays the same whatever follows:
+/// A text whose tokens come one after another, after others. Its settled text is what stays the same whatever follows:
 /// of a decoder that joins bytes, the text before an open run of them or an incomplete character.
 pub(super) struct Detokenizer<'a> {
     tokenizer: &'a Tokenizer,
@@ -34,7 +34,7 @@ pub(super) struct Detokenizer<'a> {
 }
 
 impl<'a> Detokenizer<'a> {
-    /// A text behind the text of `before`.
+    /// A text after the text of `before`.
     ///
     /// # Errors
     /// A failure of the tokenizer's decoder.
@@ -84,7 +84,7 @@ impl<'a> Detokenizer<'a> {
         Ok(settled)
     }
 
-    /// The text behind the settled one, which later tokens may change.
+    /// The text after the settled one, which later tokens may change.
     pub(super) fn unsettled(&self) -> &str {
         &self.text[self.start()..]
     }
@@ -115,7 +115,7 @@ impl<'a> Detokenizer<'a> {
         Ok(end)
     }
 
-    /// Keeps as few of the newest tokens as have settled text and `open` bytes behind it.
+    /// Keeps as few of the newest tokens as have settled text and `open` bytes after it.
     fn forget(&mut self, open: usize) -> Result<()> {
         let mut count = 1;
         while self.forgets && count < self.window.len() {
@@ -134,7 +134,7 @@ impl<'a> Detokenizer<'a> {
 
 impl Tokenizer {
     /// Decodes token ids that follow others: what they add to the text of those before them. Decoders write a token
-    /// otherwise at the start of a text than behind another token.
+    /// otherwise at the start of a text than after another token.
     ///
     /// # Errors
     /// As [`Tokenizer::decode`].

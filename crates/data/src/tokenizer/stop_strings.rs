@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::Tokenizer;
 use super::decoding::parts;
 
-/// What a token is decoded behind, as it may be written differently at the start of a text.
+/// What a token is decoded after, as it may be written differently at the start of a text.
 const PREFIX: &str = "abcdef";
 
 /// Strings that end texts. A text ends with the token that completes one of them: the string ends within what that
@@ -16,13 +16,13 @@ pub struct StopStrings<'a> {
     strings: Vec<Vec<u8>>,
     /// The most tokens at the end of a text that are looked at.
     most_tokens: usize,
-    form: Form,
+    form: TokenBytes,
     /// The tokens of [`PREFIX`].
     before: Vec<String>,
 }
 
 /// How tokens stand for bytes.
-enum Form {
+enum TokenBytes {
     /// Each character of a token is a byte.
     ByteLevel(HashMap<char, u8>),
     /// Tokens such as `<0x0A>` are bytes.
@@ -38,9 +38,9 @@ impl<'a> StopStrings<'a> {
     /// A tokenizer that cannot encode.
     pub fn new(tokenizer: &'a Tokenizer, strings: &[String]) -> Result<StopStrings<'a>> {
         let strings: Vec<&String> = strings.iter().filter(|string| !string.is_empty()).collect();
-        let form = Form::of(tokenizer)?;
+        let form = TokenBytes::of(tokenizer)?;
         let length = |string: &&String| match form {
-            Form::Characters => string.chars().count(),
+            TokenBytes::Characters => string.chars().count(),
             _ => string.len(),
         };
         let ids = if strings.is_empty() {
@@ -108,32 +108,32 @@ impl<'a> StopStrings<'a> {
     }
 }
 
-impl Form {
-    fn of(tokenizer: &Tokenizer) -> Result<Form> {
+impl TokenBytes {
+    fn of(tokenizer: &Tokenizer) -> Result<TokenBytes> {
         let decoder = tokenizer.decoder()?;
         let has = |kind: &str| parts(&decoder).iter().any(|part| part["type"] == kind);
         Ok(if decoder["type"] == "ByteLevel" {
-            Form::ByteLevel(bytes_of_characters())
+            TokenBytes::ByteLevel(bytes_of_characters())
         } else if has("ByteFallback") {
-            Form::ByteFallback
+            TokenBytes::ByteFallback
         } else if has("ByteLevel") {
-            Form::ByteLevel(bytes_of_characters())
+            TokenBytes::ByteLevel(bytes_of_characters())
         } else {
-            Form::Characters
+            TokenBytes::Characters
         })
     }
 
     /// The bytes of a token that is written as bytes.
     fn bytes(&self, token: &str) -> Option<Vec<u8>> {
         match self {
-            Form::ByteLevel(bytes) => token.chars().map(|character| bytes.get(&character).copied()).collect(),
-            Form::ByteFallback => {
+            TokenBytes::ByteLevel(bytes) => token.chars().map(|character| bytes.get(&character).copied()).collect(),
+            TokenBytes::ByteFallback => {
                 let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
                 let is_byte = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
                 let byte = is_byte.then(|| u8::from_str_radix(digits, 16).ok()).flatten();
                 byte.map(|byte| vec![byte])
             }
-            Form::Characters => None,
+            TokenBytes::Characters => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use super::Tokenizer;
 use super::detokenizer::Detokenizer;
 
-/// A text whose tokens come one after another, behind a prompt: what they add to the prompt's text. Text that has been
+/// A text whose tokens come one after another, after a prompt: what they add to the prompt's text. Text that has been
 /// shown is never taken back: what later tokens may change, and a possible beginning of a stop string, is held back.
 pub struct TextStream<'a> {
     text: Detokenizer<'a>,
@@ -19,7 +19,7 @@ pub struct TextStream<'a> {
 }
 
 impl<'a> TextStream<'a> {
-    /// A text without tokens behind a prompt, which ends before the first of `stops` in it.
+    /// A text without tokens after a prompt, which ends before the first of `stops` in it.
     ///
     /// # Errors
     /// A failure of the tokenizer's decoder.

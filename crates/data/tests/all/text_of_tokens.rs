@@ -109,8 +109,8 @@ fn decoders() -> Vec<(&'static str, Value, Vec<String>)> {
     ]
 }
 
-/// What a text has behind the beginning that it shares with another.
-fn behind(text: &str, other: &str) -> String {
+/// What a text has after the beginning that it shares with another.
+fn after(text: &str, other: &str) -> String {
     let same = text
         .chars()
         .zip(other.chars())
@@ -135,7 +135,7 @@ fn pieces_of_a_text_are_the_whole_text_with_every_decoder() {
                 prompt.splice(0..0, [3, 3]);
             }
             let whole = tokenizer.decode(&[&prompt[..], &added].concat()).unwrap();
-            let expected = behind(&whole, &tokenizer.decode(&prompt).unwrap());
+            let expected = after(&whole, &tokenizer.decode(&prompt).unwrap());
             let mut stream = TextStream::new(&tokenizer, &prompt, &[]).unwrap();
             let mut text = String::new();
             for end in 1..=added.len() {

@@ -113,7 +113,7 @@ fn alive_apart(plan: &Plan) -> Result<(), String> {
         .collect();
     for (i, &(a, at, len, (first, last))) in values.iter().enumerate() {
         if at + len > plan.arena_bytes() {
-            return Err(format!("%{a} ends behind the arena"));
+            return Err(format!("%{a} ends after the arena"));
         }
         for &(b, other_at, other_len, (other_first, other_last)) in &values[i + 1..] {
             let together = first <= other_last && other_first <= last;
@@ -165,17 +165,17 @@ impl Checker<'_> {
         let mut made: Vec<ValueId> = Vec::new();
         let scratch = step.scratch.bytes(plan.workers());
         if step.scratch.offset + scratch > plan.arena_bytes() && scratch > 0 {
-            return Err("the scratch ends behind the arena".to_string());
+            return Err("the scratch ends after the arena".to_string());
         }
         self.arena.write(step.scratch.offset, scratch, Tag::Scratch);
         if step.shared_offset + step.shared_scratch > plan.arena_bytes() {
-            return Err("the shared scratch ends behind the arena".to_string());
+            return Err("the shared scratch ends after the arena".to_string());
         }
         self.arena.write(step.shared_offset, step.shared_scratch, Tag::Scratch);
         for partial in &step.partials {
             let len = partial.parts * self.bytes(partial.value);
             if partial.offset + len > plan.arena_bytes() {
-                return Err("a partial sum ends behind the arena".to_string());
+                return Err("a partial sum ends after the arena".to_string());
             }
             self.arena.write(partial.offset, len, Tag::Scratch);
         }

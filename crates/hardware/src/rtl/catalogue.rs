@@ -29,7 +29,7 @@ pub struct Activity {
 }
 
 /// A unit with its place in the tables.
-pub struct Entry {
+pub struct CatalogueUnit {
     /// The function, by which tables are arranged.
     pub function: &'static str,
     /// The unit.
@@ -41,8 +41,8 @@ pub struct Entry {
 /// Elements that are fed to a unit whose elements do not know each other, for each of its lanes.
 const BEATS: usize = 64;
 
-impl Entry {
-    fn new(function: &'static str, unit: impl Unit + 'static) -> Entry {
+impl CatalogueUnit {
+    fn new(function: &'static str, unit: impl Unit + 'static) -> CatalogueUnit {
         let elements = unit.lanes() * BEATS;
         let length = unit.longest().unwrap_or(elements).min(elements);
         let rows = elements.div_ceil(length).min(16);
@@ -56,7 +56,7 @@ impl Entry {
         if matches!(function, "FLARE" | "sum and ReLU") {
             activities.push(scores("98.9 % zeros", Scores::SPARSE));
         }
-        Entry {
+        CatalogueUnit {
             function,
             unit: Box::new(unit),
             activities,
@@ -84,7 +84,7 @@ pub(super) fn head(seed: u64) -> FireHead {
 ///
 /// # Errors
 /// None, as long as the units take the settings here.
-pub fn catalogue() -> Result<Vec<Entry>> {
+pub fn catalogue() -> Result<Vec<CatalogueUnit>> {
     let (q8, q16, q32) = (Number::fixed(3, 4)?, Number::fixed(5, 10)?, Number::fixed(15, 16)?);
     let bf16 = Number::Bf16;
     let mut entries = Vec::new();
@@ -99,35 +99,41 @@ pub fn catalogue() -> Result<Vec<Entry>> {
         (q32, 8),
         (bf16, 8),
     ] {
-        entries.push(Entry::new("ReLU", Relu::new(number, lanes)?));
+        entries.push(CatalogueUnit::new("ReLU", Relu::new(number, lanes)?));
     }
     for (number, lanes) in [(q8, 8), (q16, 1), (q16, 8), (q16, 32), (bf16, 1), (bf16, 8)] {
-        entries.push(Entry::new("FLARE", Flare::new(number, lanes, Skip::Compare)?));
-        entries.push(Entry::new("sum and ReLU", Flare::new(number, lanes, Skip::Add)?));
+        entries.push(CatalogueUnit::new("FLARE", Flare::new(number, lanes, Skip::Compare)?));
+        entries.push(CatalogueUnit::new(
+            "sum and ReLU",
+            Flare::new(number, lanes, Skip::Add)?,
+        ));
     }
     let both = [Exponent::Table, Exponent::Polynomial];
     // The authors' unit has 8 elements.
     for number in [q16, bf16] {
         let unit = Softmax::new(number, 8, 8, Order::TwoPass, Exponent::Table)?;
-        entries.push(Entry::new("softmax", unit));
+        entries.push(CatalogueUnit::new("softmax", unit));
     }
     for number in [q8, q16, bf16] {
         for order in [Order::TwoPass, Order::Online] {
             for exponent in both {
                 // Eight bits have one order; the others show what the order changes.
                 if number != q8 || order == Order::TwoPass {
-                    entries.push(Entry::new("softmax", Softmax::new(number, 8, 1024, order, exponent)?));
+                    entries.push(CatalogueUnit::new(
+                        "softmax",
+                        Softmax::new(number, 8, 1024, order, exponent)?,
+                    ));
                 }
             }
         }
     }
     for lanes in [1, 16] {
         let unit = Softmax::new(q16, lanes, 1024, Order::TwoPass, Exponent::Polynomial)?;
-        entries.push(Entry::new("softmax", unit));
+        entries.push(CatalogueUnit::new("softmax", unit));
     }
     for length in [64, 65536] {
         let unit = Softmax::new(q16, 8, length, Order::TwoPass, Exponent::Polynomial)?;
-        entries.push(Entry::new("softmax", unit));
+        entries.push(CatalogueUnit::new("softmax", unit));
     }
     for (number, lanes, exponent) in [
         (q8, 8, Exponent::Polynomial),
@@ -135,19 +141,19 @@ pub fn catalogue() -> Result<Vec<Entry>> {
         (q16, 8, Exponent::Polynomial),
     ] {
         let unit = Softmax::normalized(number, lanes, 1024, exponent, 1.0)?;
-        entries.push(Entry::new("NormSoftmax", unit));
+        entries.push(CatalogueUnit::new("NormSoftmax", unit));
     }
     for (number, lanes) in [(q8, 8), (q16, 1), (q16, 8), (q16, 32), (bf16, 1), (bf16, 8)] {
-        entries.push(Entry::new("GELU", Gelu::new(number, lanes)?));
+        entries.push(CatalogueUnit::new("GELU", Gelu::new(number, lanes)?));
     }
     for (number, lanes) in [(q8, 8), (q16, 1), (q16, 8), (q16, 32)] {
-        entries.push(Entry::new("FIRE", Fire::new(number, lanes, head(1))?));
+        entries.push(CatalogueUnit::new("FIRE", Fire::new(number, lanes, head(1))?));
     }
     for number in [q8, q16] {
-        entries.push(Entry::new("products", Dot::new(number, 8, 64)?));
+        entries.push(CatalogueUnit::new("products", Dot::new(number, 8, 64)?));
     }
     for length in [64, 256] {
-        entries.push(Entry::new("row buffer", RowBuffer::new(q16, 8, length)?));
+        entries.push(CatalogueUnit::new("row buffer", RowBuffer::new(q16, 8, length)?));
     }
     Ok(entries)
 }

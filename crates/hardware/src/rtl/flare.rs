@@ -10,7 +10,7 @@ use super::verilog::{bf16_add, key};
 /// How a score gets its bias and its ReLU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Skip {
-    /// FLARE: a comparison decides whether an adder behind it gets new operands.
+    /// FLARE: a comparison decides whether an adder after it gets new operands.
     Compare,
     /// One adder, whose sign is the comparison.
     Add,
@@ -234,7 +234,7 @@ module {name} (
 endmodule
 ",
             what = match self.skip {
-                Skip::Compare => "FLARE, a comparison and an adder behind it",
+                Skip::Compare => "FLARE, a comparison and an adder after it",
                 Skip::Add => "A sum and its ReLU",
             },
             name = self.name(),

@@ -34,7 +34,7 @@ mod vectors;
 mod verilog;
 
 pub use bench::Bench;
-pub use catalogue::{Activity, Entry, catalogue};
+pub use catalogue::{Activity, CatalogueUnit, catalogue};
 pub use definition::{Definition, FireHead};
 pub use dot::Dot;
 pub use exponent::Exponent;

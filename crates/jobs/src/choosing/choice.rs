@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct DataChoice {
     /// What was chosen, such as `tokenizer`.
     pub what: String,
     /// The choice in words.
@@ -16,10 +16,10 @@ pub struct Choice {
     pub key: String,
 }
 
-impl Choice {
+impl DataChoice {
     /// A choice in words.
-    pub(super) fn new(what: &str, value: impl Into<String>, why: impl Into<String>, key: &str) -> Choice {
-        Choice {
+    pub(super) fn new(what: &str, value: impl Into<String>, why: impl Into<String>, key: &str) -> DataChoice {
+        DataChoice {
             what: what.to_string(),
             value: value.into(),
             why: why.into(),
@@ -29,12 +29,12 @@ impl Choice {
 }
 
 /// The choices as lines of a table.
-pub fn to_text(choices: &[Choice]) -> String {
+pub fn to_text(choices: &[DataChoice]) -> String {
     let width = choices.iter().map(|choice| choice.what.len()).max().unwrap_or(0);
     choices
         .iter()
         .map(|choice| {
-            let Choice { what, value, why, key } = choice;
+            let DataChoice { what, value, why, key } = choice;
             format!("  {what:width$}  {value}: {why} ({key})\n")
         })
         .collect()
@@ -58,7 +58,7 @@ pub(crate) struct Candidate {
 /// What is tried, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    pub choices: Vec<Choice>,
+    pub choices: Vec<DataChoice>,
     pub candidates: Vec<Candidate>,
 }
 
@@ -66,7 +66,7 @@ impl Plan {
     /// Tries one model alone, a network; `why` is the reason for it.
     pub(super) fn try_alone(&mut self, model: String, why: &str, recipe: String, (epochs, least_epochs): (u64, u64)) {
         self.choices
-            .push(Choice::new("model", model.clone(), why, "--init, model.layers"));
+            .push(DataChoice::new("model", model.clone(), why, "--init, model.layers"));
         self.candidates.push(Candidate {
             name: NETWORK.to_string(),
             model,

@@ -6,7 +6,7 @@ use lessen_data::look::{Look, Role, Task};
 
 /// What examples are, and what is learned of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExampleKind {
     /// Texts with one class, several labels or a number each.
     Texts(Answer),
     /// Words with classes.
@@ -30,7 +30,7 @@ pub(super) enum Answer {
 /// The facts of a look.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
-    pub kind: Kind,
+    pub kind: ExampleKind,
     /// Rows with a label, or images, of the training data.
     pub rows: usize,
     /// Whether the data has a split of its own to validate on.
@@ -64,14 +64,14 @@ impl Facts {
     /// Data that is learned by a recipe alone.
     pub(super) fn of(look: &Look) -> Result<Facts> {
         let kind = match look.task {
-            Task::Classes => Kind::Texts(Answer::Class),
-            Task::SeveralLabels => Kind::Texts(Answer::Labels),
-            Task::Number => Kind::Texts(Answer::Number),
-            Task::Tags => Kind::Tags,
-            Task::TextAlone => Kind::TextAlone,
-            Task::Table(Problem::Regression) => Kind::Table(Answer::Number),
-            Task::Table(_) => Kind::Table(Answer::Class),
-            Task::Images => Kind::Images,
+            Task::Classes => ExampleKind::Texts(Answer::Class),
+            Task::SeveralLabels => ExampleKind::Texts(Answer::Labels),
+            Task::Number => ExampleKind::Texts(Answer::Number),
+            Task::Tags => ExampleKind::Tags,
+            Task::TextAlone => ExampleKind::TextAlone,
+            Task::Table(Problem::Regression) => ExampleKind::Table(Answer::Number),
+            Task::Table(_) => ExampleKind::Table(Answer::Class),
+            Task::Images => ExampleKind::Images,
             Task::Questions => {
                 return Err(Error::user(format!(
                     "{} has questions about texts, which a pretrained model is needed for; use `lessen train squad --init \

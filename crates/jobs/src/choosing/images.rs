@@ -1,6 +1,6 @@
 //! Choices for images with classes.
 
-use super::choice::{Candidate, Choice, Plan};
+use super::choice::{Candidate, DataChoice, Plan};
 use super::draft::{Recipe, batch_within};
 use super::facts::Facts;
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
@@ -73,7 +73,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, request:
             least_epochs: 10,
         });
     }
-    plan.choices.push(Choice::new(
+    plan.choices.push(DataChoice::new(
         "models",
         "a linear model on pixels and a network",
         "the one that is better on held-out images is the result",

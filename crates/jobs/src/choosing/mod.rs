@@ -22,7 +22,7 @@ mod tags;
 mod text_alone;
 mod texts;
 
-pub use self::choice::Choice;
+pub use self::choice::DataChoice;
 pub use self::course::choose;
 pub use self::draft::name_of;
 pub use self::progress::{CHOICE, is_under_way, last_under_way};

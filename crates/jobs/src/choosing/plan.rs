@@ -1,8 +1,8 @@
 //! What is tried for data: its recipes, and the reasons.
 
-use super::choice::{Choice, Plan};
+use super::choice::{DataChoice, Plan};
 use super::draft::Recipe;
-use super::facts::{Answer, Facts, Kind};
+use super::facts::{Answer, ExampleKind, Facts};
 use super::request::{ChoiceRequest, Part};
 use super::{images, tables, tags, text_alone, texts};
 use crate::schema::SCHEMA;
@@ -23,11 +23,11 @@ pub(super) fn plan_of(look: &Look, request: &ChoiceRequest<'_>) -> Result<Plan> 
     let mut plan = Plan::default();
     plan.choices.push(hold_out(&mut recipe, &facts, request)?);
     match facts.kind {
-        Kind::Texts(answer) => texts::plan(&mut plan, &mut recipe, &facts, answer, request)?,
-        Kind::Tags => tags::plan(&mut plan, &mut recipe, &facts, request)?,
-        Kind::TextAlone => text_alone::plan(&mut plan, &mut recipe, &facts, request)?,
-        Kind::Table(answer) => tables::plan(&mut plan, &mut recipe, &facts, answer)?,
-        Kind::Images => images::plan(&mut plan, &mut recipe, &facts, request)?,
+        ExampleKind::Texts(answer) => texts::plan(&mut plan, &mut recipe, &facts, answer, request)?,
+        ExampleKind::Tags => tags::plan(&mut plan, &mut recipe, &facts, request)?,
+        ExampleKind::TextAlone => text_alone::plan(&mut plan, &mut recipe, &facts, request)?,
+        ExampleKind::Table(answer) => tables::plan(&mut plan, &mut recipe, &facts, answer)?,
+        ExampleKind::Images => images::plan(&mut plan, &mut recipe, &facts, request)?,
     }
     Ok(plan)
 }
@@ -36,9 +36,9 @@ pub(super) fn plan_of(look: &Look, request: &ChoiceRequest<'_>) -> Result<Plan> 
 ///
 /// # Errors
 /// Flags with a mistake.
-fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> Result<Choice> {
+fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> Result<DataChoice> {
     if facts.has_dev {
-        let own = Choice::new("validation", "the data's own", "it has a split for that", "data.dev");
+        let own = DataChoice::new("validation", "the data's own", "it has a split for that", "data.dev");
         return Ok(own);
     }
     let share = match facts.rows {
@@ -48,25 +48,25 @@ fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> 
     };
     recipe.set("data.held_out", format!("{share:?}"));
     let (what, why) = match facts.kind {
-        Kind::Texts(Answer::Class) | Kind::Table(Answer::Class) => ("rows", "of each class its share"),
-        Kind::Texts(Answer::Labels) | Kind::Table(Answer::Labels) => {
+        ExampleKind::Texts(Answer::Class) | ExampleKind::Table(Answer::Class) => ("rows", "of each class its share"),
+        ExampleKind::Texts(Answer::Labels) | ExampleKind::Table(Answer::Labels) => {
             ("rows", "of each label its share, where the rarest one of a row counts")
         }
-        Kind::Texts(Answer::Number) | Kind::Table(Answer::Number) => ("rows", "drawn at random"),
-        Kind::Images => ("images", "of each class its share"),
-        Kind::Tags => ("sentences", "drawn at random"),
-        Kind::TextAlone => ("text", "its end, which is continued from what was learned"),
+        ExampleKind::Texts(Answer::Number) | ExampleKind::Table(Answer::Number) => ("rows", "drawn at random"),
+        ExampleKind::Images => ("images", "of each class its share"),
+        ExampleKind::Tags => ("sentences", "drawn at random"),
+        ExampleKind::TextAlone => ("text", "its end, which is continued from what was learned"),
     };
     let rows = format!("{:.1} % of the {what}", 100.0 * share);
     if let Some(key) = asked(request)? {
-        return Ok(Choice::new(
+        return Ok(DataChoice::new(
             "validation",
             rows,
             format!("as {key} says"),
             "data.held_out",
         ));
     }
-    let is_of_rows = matches!(facts.kind, Kind::Texts(_) | Kind::Table(_));
+    let is_of_rows = matches!(facts.kind, ExampleKind::Texts(_) | ExampleKind::Table(_));
     let (value, why, key) = match (&facts.group, &facts.time) {
         (Some(column), _) if is_of_rows => {
             recipe.text(GROUP, column);
@@ -84,7 +84,7 @@ fn hold_out(recipe: &mut Recipe, facts: &Facts, request: &ChoiceRequest<'_>) -> 
         .into_iter()
         .filter(|key| !key.is_empty())
         .collect();
-    Ok(Choice::new("validation", value, why, &keys.join(", ")))
+    Ok(DataChoice::new("validation", value, why, &keys.join(", ")))
 }
 
 /// The key by which flags say what is held out, if they do.
@@ -106,7 +106,7 @@ mod tests {
     use std::fs;
 
     /// The choice of what is held out of a file, and its first recipe. `flags` are keys and columns.
-    fn chosen(name: &str, text: &str, flags: &[(&str, &str)]) -> (Choice, Settings, tempfile::TempDir) {
+    fn chosen(name: &str, text: &str, flags: &[(&str, &str)]) -> (DataChoice, Settings, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join(name);
         fs::write(&data, text).unwrap();

@@ -1,6 +1,6 @@
 //! The file of a choice that is under way: `choice.json` in the folder of its result.
 
-use super::choice::{Choice, Plan};
+use super::choice::{DataChoice, Plan};
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_task::folder::names::runs_of;
@@ -103,7 +103,7 @@ impl Progress {
     }
 
     /// The choices.
-    pub(crate) fn choices(&self) -> &[Choice] {
+    pub(crate) fn choices(&self) -> &[DataChoice] {
         &self.plan.choices
     }
 

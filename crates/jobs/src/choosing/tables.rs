@@ -1,6 +1,6 @@
 //! Choices for tables of numbers and categories.
 
-use super::choice::{Candidate, Choice, Plan};
+use super::choice::{Candidate, DataChoice, Plan};
 use super::draft::{Recipe, batch_for};
 use super::facts::{Answer, Facts};
 use super::request::{LINEAR, NETWORK};
@@ -20,7 +20,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, answer: 
         .set("train.warmup", 0.05)
         .set("train.patience", 25)
         .set("train.checkpoint_every", 0);
-    plan.choices.push(Choice::new(
+    plan.choices.push(DataChoice::new(
         "columns",
         "numbers standardised, categories one element for each value",
         "missing numbers become the mean, beside an element that says so",
@@ -49,7 +49,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, answer: 
         "1e-3",
         "0.1",
     ));
-    plan.choices.push(Choice::new(
+    plan.choices.push(DataChoice::new(
         "models",
         "a linear model and a multilayer perceptron",
         "the one that is better on held-out rows is the result",

@@ -1,6 +1,6 @@
 //! Choices for sentences whose words have classes.
 
-use super::choice::{Choice, Plan};
+use super::choice::{DataChoice, Plan};
 use super::draft::Recipe;
 use super::facts::Facts;
 use super::request::ChoiceRequest;
@@ -35,7 +35,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, request:
                 .set("model.heads", 4)
                 .set("model.ffn", 512);
             recipe.set("train.lr", "1e-3");
-            plan.choices.push(Choice::new(
+            plan.choices.push(DataChoice::new(
                 "tokenizer",
                 format!("{tokenizer}, learned from the sentences"),
                 "no folder to start from is named",

@@ -1,6 +1,6 @@
 //! Choices for texts alone: a language model.
 
-use super::choice::{Choice, Plan};
+use super::choice::{DataChoice, Plan};
 use super::draft::Recipe;
 use super::facts::Facts;
 use super::request::ChoiceRequest;
@@ -41,7 +41,7 @@ pub(super) fn plan(plan: &mut Plan, recipe: &mut Recipe, facts: &Facts, request:
                 .set("model.heads", 6)
                 .set("model.ffn", 768);
             recipe.set("model.dropout", "0.0");
-            plan.choices.push(Choice::new(
+            plan.choices.push(DataChoice::new(
                 "tokenizer",
                 tokenizer,
                 format!("the text has {bytes} bytes"),

@@ -1,8 +1,8 @@
 //! Choices for texts with classes, labels or numbers.
 
-use super::choice::{Candidate, Choice, Plan};
+use super::choice::{Candidate, DataChoice, Plan};
 use super::draft::{Recipe, batch_for};
-use super::facts::{Answer, Facts, Kind};
+use super::facts::{Answer, ExampleKind, Facts};
 use super::request::{ChoiceRequest, LINEAR, NETWORK};
 use lessen_base::Result;
 use lessen_nn::Fields;
@@ -43,7 +43,7 @@ pub(super) fn plan(
     };
     plan.candidates.push(candidate);
     let models: Vec<&str> = plan.candidates.iter().map(|own| own.model.as_str()).collect();
-    plan.choices.push(Choice::new(
+    plan.choices.push(DataChoice::new(
         "models",
         models.join(" and "),
         "the one that is better on held-out rows is the result",
@@ -54,7 +54,7 @@ pub(super) fn plan(
         Answer::Number => "SGD for the linear model and AdamW for the other",
         _ => "AdamW",
     };
-    plan.choices.push(Choice::new(
+    plan.choices.push(DataChoice::new(
         "training",
         format!("batches of {batch}, {how}, the best epoch is kept"),
         format!(
@@ -67,7 +67,7 @@ pub(super) fn plan(
 }
 
 /// Chooses how texts become tokens.
-fn tokenizer(recipe: &mut Recipe, facts: &Facts) -> Choice {
+fn tokenizer(recipe: &mut Recipe, facts: &Facts) -> DataChoice {
     let key = "data.tokenizer, data.vocab";
     if facts.has_spaces {
         let size = if facts.rows > 100_000 {
@@ -76,7 +76,7 @@ fn tokenizer(recipe: &mut Recipe, facts: &Facts) -> Choice {
             VOCABULARY
         };
         recipe.text("data.tokenizer", "wordpiece").set("data.vocab", size);
-        return Choice::new(
+        return DataChoice::new(
             "tokenizer",
             format!("WordPiece of at most {size} tokens, learned from the texts"),
             "words are separated by spaces",
@@ -87,11 +87,11 @@ fn tokenizer(recipe: &mut Recipe, facts: &Facts) -> Choice {
     if facts.rows >= 1000 {
         recipe.set("data.min_count", 2);
     }
-    Choice::new("tokenizer", "characters", "words are not separated by spaces", key)
+    DataChoice::new("tokenizer", "characters", "words are not separated by spaces", key)
 }
 
 /// Chooses after how many tokens texts are cut.
-fn length(recipe: &mut Recipe, facts: &Facts, minutes: f64) -> Choice {
+fn length(recipe: &mut Recipe, facts: &Facts, minutes: f64) -> DataChoice {
     let most = if minutes < 10.0 { 128 } else { 512 };
     let (wanted, of) = match facts.has_spaces {
         true => (facts.words + facts.words / 2 + 2, format!("{} words", facts.words)),
@@ -103,7 +103,7 @@ fn length(recipe: &mut Recipe, facts: &Facts, minutes: f64) -> Choice {
     if wanted > most {
         why.push_str("; longer ones are cut, for the time that there is");
     }
-    Choice::new("length", format!("{length} tokens"), why, "data.max_length")
+    DataChoice::new("length", format!("{length} tokens"), why, "data.max_length")
 }
 
 /// The keys of training that both models have.
@@ -122,7 +122,7 @@ fn linear(own: &Recipe, facts: &Facts) -> Candidate {
     if facts.has_pairs {
         recipe.set("model.shared", true);
     }
-    if facts.kind == Kind::Texts(Answer::Number) {
+    if facts.kind == ExampleKind::Texts(Answer::Number) {
         descent(&mut recipe, facts);
     } else {
         training(&mut recipe, facts, 0.02);
@@ -194,7 +194,7 @@ fn checkpoint(
     facts: &Facts,
     init: &Path,
     minutes: f64,
-    choices: &mut Vec<Choice>,
+    choices: &mut Vec<DataChoice>,
 ) -> Result<Candidate> {
     let mut recipe = recipe.clone();
     length(&mut recipe, facts, minutes);
@@ -214,7 +214,7 @@ fn checkpoint(
         .set("train.warmup", 0.1)
         .set("train.clip_norm", "1.0");
     recipe.set("data.group", true);
-    choices.push(Choice::new(
+    choices.push(DataChoice::new(
         "rate",
         format!("{lr:?}, 3 epochs in batches of 16"),
         format!("{} has hidden states of width {width}", init.display()),

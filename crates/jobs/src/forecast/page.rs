@@ -9,7 +9,7 @@ use super::sweep::{Sweep, show_mib};
 use super::time::show_ms;
 use lessen_base::word::Word;
 use lessen_compile::passes::{Recompute, StorageFormat};
-use lessen_pages::figure::{Figure, Line, Look};
+use lessen_pages::figure::{Figure, Line, LineLook};
 use lessen_pages::html::{document, folded, grid, section, table};
 use lessen_pages::memory;
 use lessen_task::folder::memory::PhaseMemory;
@@ -139,7 +139,7 @@ fn curves(index: usize, phase: &PhaseForecast, sweep: &Sweep) -> String {
             lines: vec![Line {
                 name: title.to_string(),
                 colour: 0,
-                look: Look::Marked,
+                look: LineLook::Marked,
                 points,
                 told: true,
             }],

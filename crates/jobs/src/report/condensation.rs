@@ -2,7 +2,7 @@
 
 use crate::condensing::{CondensedFolder, Manifest};
 use lessen_base::Result;
-use lessen_pages::figure::{Figure, Line, Look};
+use lessen_pages::figure::{Figure, Line, LineLook};
 use lessen_pages::html::{document, folded, grid, note, section, table};
 use lessen_pages::plot::{Thinned, escaped};
 use lessen_task::folder::metrics;
@@ -187,7 +187,7 @@ fn line(name: &str, colour: usize, curve: &Thinned) -> Line {
     Line {
         name: name.to_string(),
         colour,
-        look: Look::Solid,
+        look: LineLook::Solid,
         points: curve.points(),
         told: true,
     }

@@ -4,7 +4,7 @@ use crate::job::{JobFolder, SEARCH};
 use crate::searching::{ARCHITECTURE, CHOICES, REPORT};
 use lessen_base::Result;
 use lessen_nn::models::vision::MixedArchitecture;
-use lessen_pages::figure::{Figure, Line, Look};
+use lessen_pages::figure::{Figure, Line, LineLook};
 use lessen_pages::html::{document, folded, grid, note, number, section, table};
 use lessen_pages::plot::Thinned;
 use lessen_task::folder::metrics;
@@ -222,7 +222,7 @@ fn network(index: usize, one: &Shown) -> String {
     let line = |name: &str, which: usize| Line {
         name: name.to_string(),
         colour: which,
-        look: Look::Marked,
+        look: LineLook::Marked,
         points: bits(which),
         told: true,
     };
@@ -271,7 +271,11 @@ fn curves(index: usize, one: &Shown) -> String {
             .map(|(colour, name, points)| Line {
                 name: name.to_string(),
                 colour,
-                look: if points.len() < MANY { Look::Marked } else { Look::Solid },
+                look: if points.len() < MANY {
+                    LineLook::Marked
+                } else {
+                    LineLook::Solid
+                },
                 points,
                 told: true,
             })

@@ -9,7 +9,7 @@ use std::path::Path;
 /// follows the last `=`. Without one it is 1.
 ///
 /// # Errors
-/// A text behind the last `=` of what is no folder that is no number.
+/// A text after the last `=` of what is no folder that is no number.
 pub fn parse(given: &OsStr) -> Result<WeightedAdapter> {
     let whole = WeightedAdapter {
         dir: given.into(),

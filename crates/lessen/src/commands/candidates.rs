@@ -32,7 +32,7 @@ pub fn recipes_and_formats() -> ArgValueCompleter {
     })
 }
 
-/// Keys with `=`, and behind it the words that the key takes.
+/// Keys with `=`, and after it the words that the key takes.
 pub fn assignments() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let text = current.to_string_lossy();

@@ -10,7 +10,7 @@ use clap::Args;
 use lessen_base::{Error, Result};
 use lessen_saved::embedding::Embedder;
 use lessen_saved::saved_run::SavedRun;
-use lessen_serve::{Announcement, Limits, Model, Options, Stop, leaves_out_beams};
+use lessen_serve::{Announcement, Limits, Options, ServedModel, Stop, leaves_out_beams};
 use lessen_train::{parse_size, show_size};
 use std::net::IpAddr;
 use std::path::Path;
@@ -98,7 +98,7 @@ impl Serve {
         };
         let json = self.json;
         let name = options.name.clone();
-        let serve = |model: Model| {
+        let serve = |model: ServedModel| {
             let stop = Stop::default();
             lessen_serve::serve(model, options, &stop, &mut |ready| {
                 stop.at_signals()?;
@@ -106,13 +106,13 @@ impl Serve {
             })
         };
         if self.embed || self.model.is_embedder()? {
-            serve(Model::Embedder(Box::new(self.embedder()?)))?;
+            serve(ServedModel::Embedder(Box::new(self.embedder()?)))?;
         } else {
             let mut run = self.model.open(&self.device)?;
             run.set(&self.set)?;
             self.precision.set_and_warn(&mut run, &self.device)?;
             tell_what_is_not_followed(&run, &limits);
-            serve(Model::Run(Box::new(run)))?;
+            serve(ServedModel::Run(Box::new(run)))?;
         }
         Ok(0)
     }

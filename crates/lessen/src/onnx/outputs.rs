@@ -11,7 +11,7 @@ use lessen_onnx::{HostValue, Model};
 use super::elements::array;
 
 /// What a path takes.
-enum Form {
+enum OutputPath {
     /// One array.
     Npy,
     /// An archive of arrays.
@@ -28,12 +28,12 @@ enum Form {
 /// file of NumPy.
 pub fn write(path: &Path, model: &Model, outputs: &[(String, HostValue)]) -> Result<()> {
     match form(path, model)? {
-        Form::Folder => folder(path, model, outputs),
-        Form::Npy => match &arrays(path, outputs)?[..] {
+        OutputPath::Folder => folder(path, model, outputs),
+        OutputPath::Npy => match &arrays(path, outputs)?[..] {
             [(_, only)] => npy::write(path, only),
             _ => Err(Error::internal("a model of one output has another number of outputs")),
         },
-        Form::Npz => npz::write(path, &arrays(path, outputs)?),
+        OutputPath::Npz => npz::write(path, &arrays(path, outputs)?),
     }
 }
 
@@ -66,16 +66,16 @@ fn folder(path: &Path, model: &Model, outputs: &[(String, HostValue)]) -> Result
     Ok(())
 }
 
-fn form(path: &Path, model: &Model) -> Result<Form> {
+fn form(path: &Path, model: &Model) -> Result<OutputPath> {
     let is = |extension: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(extension));
     let shown = path.display().to_string();
     let names: Vec<&str> = model.outputs.iter().map(|output| output.name.as_str()).collect();
     if shown.ends_with('/') || shown.ends_with(MAIN_SEPARATOR) || path.is_dir() {
-        return Ok(Form::Folder);
+        return Ok(OutputPath::Folder);
     }
     match names[..] {
-        _ if is("npz") => Ok(Form::Npz),
-        [_] if is("npy") => Ok(Form::Npy),
+        _ if is("npz") => Ok(OutputPath::Npz),
+        [_] if is("npy") => Ok(OutputPath::Npy),
         _ if is("npy") => Err(Error::user(format!(
             "-o {shown}: a .npy file holds one array, but the model has the outputs {}; write a .npz file",
             names.join(", ")
@@ -89,7 +89,7 @@ fn form(path: &Path, model: &Model) -> Result<Form> {
 /// The files that a model's outputs are written to.
 pub fn places(path: &Path, model: &Model) -> Vec<PathBuf> {
     match form(path, model) {
-        Ok(Form::Folder) => (0..model.outputs.len()).map(|number| file_of(path, number)).collect(),
+        Ok(OutputPath::Folder) => (0..model.outputs.len()).map(|number| file_of(path, number)).collect(),
         _ => vec![path.to_path_buf()],
     }
 }

@@ -33,7 +33,7 @@ fn shells_are_offered_commands_recipes_keys_and_runs() {
             script.contains("LESSEN_COMPLETE") && script.contains("lessen"),
             "{shell}: {script}"
         );
-        // Some shells show help behind a tab or a colon.
+        // Some shells show help after a tab or a colon.
         let offered = |words: &[&str]| -> Vec<String> {
             let found = offered(dir, shell, words).into_iter();
             found

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A kind of job.
-struct Kind {
+struct JobCase {
     /// Arguments of a job that takes about a second.
     args: String,
     /// The file or folder in its folder by which it is told to be under way, mostly its first checkpoint.
@@ -34,9 +34,9 @@ const NETWORK: &str = r#"{"stem": 4, "stem_stride": 2, "blocks": [
     {"out": 8, "stride": 2, "expansion": 2, "kernel": 3, "bits": [8, 8]}
 ], "last": 16, "bits": 8}"#;
 
-fn training() -> Kind {
+fn training() -> JobCase {
     let more = "--steps 400 --set train.checkpoint_every=20 --set train.eval_every=100";
-    Kind {
+    JobCase {
         args: format!("{} {more}", tiny_adder(&[]).join(" ")),
         mark: "checkpoints/step-20",
         checkpoints: "checkpoints",
@@ -44,8 +44,8 @@ fn training() -> Kind {
     }
 }
 
-fn job(args: String, goes_on: &'static str) -> Kind {
-    Kind {
+fn job(args: String, goes_on: &'static str) -> JobCase {
+    JobCase {
         args,
         mark: "checkpoint",
         checkpoints: "checkpoint",
@@ -53,18 +53,18 @@ fn job(args: String, goes_on: &'static str) -> Kind {
     }
 }
 
-fn condensation(more: &str) -> Kind {
+fn condensation(more: &str) -> JobCase {
     job(
         format!("{CONDENSE} {more}"),
         "are not saved, the condensation goes on: ",
     )
 }
 
-fn search(more: &str) -> Kind {
+fn search(more: &str) -> JobCase {
     job(format!("{SEARCH} {more}"), "is not saved, the search goes on: ")
 }
 
-fn bits(more: &str) -> Kind {
+fn bits(more: &str) -> JobCase {
     search(&format!(
         "--limit 1000mJ --set search.architecture=network.json --set search.bits=2,4,8 {more}"
     ))
@@ -124,7 +124,7 @@ fn results(root: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<Value>) {
     (found, text.lines().map(line).collect())
 }
 
-impl Kind {
+impl JobCase {
     /// Starts the job in a folder, and pauses it after its first checkpoint.
     fn paused(&self, dir: &Path, out: &str) -> Child {
         let child = command(dir, &words(&self.args, &["--json", "--out", out]))
@@ -256,7 +256,7 @@ fn condensations_by_gradients_stop_and_resume() {
 #[test]
 fn coresets_stop_and_resume() {
     let args = CONDENSE.replace(" --set condense.checkpoint_minutes=1e-9", "");
-    Kind {
+    JobCase {
         args: format!("{args} --method forgetting --set condense.epochs=300"),
         mark: "metrics.jsonl",
         ..condensation("")

@@ -1,4 +1,4 @@
-//! `lessen predict` over tables: their columns and lines stay, and answers stand behind them.
+//! `lessen predict` over tables: their columns and lines stay, and answers stand after them.
 
 use crate::support::*;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn columns_and_their_order_stay_in_every_format() {
     let dir = dir.path();
     model(dir);
     // A table of each format, with its lines as they have to come back in the others: a column before the text, one
-    // behind it, an empty cell, and numbers as they are written.
+    // after it, an empty cell, and numbers as they are written.
     let csv = "id,text,note\n007,sun,\n1.50,\"rain, day\",x\n";
     let tsv = "id\ttext\tnote\n007\tsun\t\n1.50\train, day\tx\n";
     let jsonl = "{\"id\": 7.0, \"text\": \"sun\", \"note\": null}\n\n{\"id\": 12345678901234567890123, \"text\": \"rain, day\", \

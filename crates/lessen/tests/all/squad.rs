@@ -155,7 +155,7 @@ fn questions_are_answered_from_lines_columns_objects_and_flags() {
     let names_of_answers: Vec<String> = names[1..].iter().map(|name| name.to_string()).collect();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!([&rows[0][2], &rows[1][2]], ["3", "1"]);
-    // Columns of a table stay, and the answers behind them are those to the lines.
+    // Columns of a table stay, and the answers after them are those to the lines.
     let contexts = ["abcxd", "bxcd"];
     for (input, names) in [("a.csv", ["context", "question"]), ("a.jsonl", ["question", "context"])] {
         let printed = succeed(dir, &["predict", "run", "--input", input]);

@@ -92,7 +92,7 @@ pub fn lstm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) ->
 pub fn gru<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) -> RecurrentStates<'g> {
     let n = form.hidden;
     let run = |x: Tensor<'g>, p: Parameters<'g>, reverse: bool| {
-        // The candidate's recurrent bias is behind the reset gate.
+        // The candidate's recurrent bias is after the reset gate.
         let [input, recurrent] = p.biases;
         let bias = input + recurrent.slice(0, 0, 2 * n).pad(0, 0, n, 0.0);
         let sums = x.matmul_t(p.weight) + bias;

@@ -86,7 +86,7 @@ impl Converter<'_> {
                 draft.edits.name(&format!("{name}/whole"))
             };
             let nodes = self.completed(&x, &whole, axis, &mut draft.edits);
-            draft.edits.behind.entry(position).or_default().extend(nodes);
+            draft.edits.after.entry(position).or_default().extend(nodes);
             x = whole;
         }
     }

@@ -49,7 +49,7 @@ impl Converter<'_> {
         let of_name = self.names.first(value).map(|name| self.names.definition(name));
         let of_node = || self.names.node(self.graph.producer(value)?);
         match of_name.unwrap_or_else(of_node) {
-            Some(position) => draft.edits.behind.entry(position).or_default().extend(nodes),
+            Some(position) => draft.edits.after.entry(position).or_default().extend(nodes),
             None => draft.edits.front.extend(nodes),
         }
     }
@@ -147,12 +147,12 @@ impl Converter<'_> {
             let sum = self.sum(position, &sum, draft);
             draft.edits.replaced.insert(position, sum);
             // The mean of the sum may be subtracted before the norm, and the norm completed after it.
-            let behind = draft.edits.behind.entry(position).or_default();
-            let at = behind
+            let after = draft.edits.after.entry(position).or_default();
+            let at = after
                 .iter()
                 .position(|node| node.input.contains(&y))
-                .unwrap_or(behind.len());
-            behind.splice(at..at, nodes);
+                .unwrap_or(after.len());
+            after.splice(at..at, nodes);
         } else {
             draft.edits.replaced.insert(position, nodes);
         }

@@ -30,7 +30,7 @@ pub(super) fn settle(model: &Model, shortened: &[(String, String)], edits: &mut 
     edits.dropped.extend(unread.cloned());
     let is_read = |node: &NodeProto| node.output.iter().any(|name| after.contains(name));
     edits.front.retain(is_read);
-    for nodes in [&mut edits.before, &mut edits.behind, &mut edits.replaced] {
+    for nodes in [&mut edits.before, &mut edits.after, &mut edits.replaced] {
         nodes.values_mut().for_each(|nodes| nodes.retain(is_read));
         nodes.retain(|_, nodes| !nodes.is_empty());
     }
@@ -125,7 +125,7 @@ impl After {
                     enter(node, read);
                 });
             };
-            added(edits.behind.get(&position), &mut read);
+            added(edits.after.get(&position), &mut read);
             if !was_read {
                 read.extend(own.iter().flat_map(|node| &node.output).cloned());
             }
@@ -136,7 +136,7 @@ impl After {
                 read.extend(node.captured.iter().cloned());
             }
             added(edits.before.get(&position), &mut read);
-            let nodes = own.iter().chain(edits.behind.get(&position).into_iter().flatten());
+            let nodes = own.iter().chain(edits.after.get(&position).into_iter().flatten());
             defined.extend(nodes.flat_map(|node| &node.output).cloned());
         }
         for node in edits.front.iter().rev() {

@@ -4,7 +4,7 @@
 //! lists, are computed in memory. What a run finds out is kept as [`Section`]s: programs for these extents, and for the
 //! integers that decided shapes, axes or indices. Another run goes the same way where they are the same; otherwise the
 //! nodes are traced anew from there on. Where a node needs elements of a program's results, the program ends, and
-//! another one begins behind the node.
+//! another one begins after the node.
 
 mod branch;
 mod builder;

@@ -14,7 +14,7 @@ use crate::builder::{Builder, F32, I64, float, int, ints};
 
 const BOOL: i32 = 9;
 
-/// What is added behind a model: sets of operators and functions.
+/// What is added after a model: sets of operators and functions.
 #[derive(Clone, PartialEq, Message)]
 struct Functions {
     #[prost(message, repeated, tag = "8")]

@@ -263,9 +263,9 @@ fn functions_of_known_integers() {
         &[3],
         &[1.0, 3.0, 6.0],
     );
-    let behind = vec![int("exclusive", 1), int("reverse", 1)];
+    let after = vec![int("exclusive", 1), int("reverse", 1)];
     check(
-        &result("CumSum", 14, &[], &[&[1, 2, 3], &[0]], behind),
+        &result("CumSum", 14, &[], &[&[1, 2, 3], &[0]], after),
         &[3],
         &[5.0, 3.0, 0.0],
     );

@@ -209,7 +209,7 @@ impl<'a> Emitter<'a> {
         }
         let plain = self.plain(value)?;
         let shape = self.shape(value);
-        // The channels, which are last, move behind the images.
+        // The channels, which are last, move after the images.
         let order: Vec<usize> = [0, shape.len() - 1].into_iter().chain(1..shape.len() - 1).collect();
         let name = if self.is_one_pixel(value) {
             let shape: Vec<Extent> = order.iter().map(|axis| shape[*axis].clone()).collect();

@@ -8,7 +8,7 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_source::Source;
 use super::codes::Order;
-use super::layout::{behind, channels_first, channels_last, of_channels};
+use super::layout::{channels_first, channels_last, image_of, of_channels};
 use super::windows::{Windows, options};
 
 pub(crate) const OPERATORS: Operators = &[
@@ -184,7 +184,7 @@ fn batch_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let (mean, variance) = (call.tensor(3)?, call.tensor(4)?);
     let factor = scale * (variance + call.float("epsilon", 1e-5)).rsqrt();
     let shift = shift - mean * factor;
-    if let Some(image) = behind(x) {
+    if let Some(image) = image_of(x) {
         return one(image.map(|x| x * factor + shift));
     }
     let rank = x.rank();

@@ -1,6 +1,6 @@
 //! Images in the order in which kernels read them. A file's images are `[N, C, H, W]`, or `[N, C, W]` of one axis; a
 //! program's are `[N, H, W, C]`, those of one axis with `H = 1`. A tracer that can work on either order does so on the
-//! image behind the permutation, and puts the permutation after its result. Where one permutation meets its inverse,
+//! image before the permutation, and puts the permutation after its result. Where one permutation meets its inverse,
 //! none is left.
 
 use lessen_base::Result;
@@ -15,7 +15,7 @@ const TO_FILE: [usize; 4] = [0, 3, 1, 2];
 /// The order of axes that makes `[N, H, W, C]` of `[N, C, H, W]`.
 const TO_PROGRAM: [usize; 4] = [0, 2, 3, 1];
 
-/// An image `[N, H, W, C]` that stands behind a value of a file.
+/// The image `[N, H, W, C]` of which a value of a file is a permutation.
 #[derive(Clone, Copy)]
 pub(crate) struct Image<'g> {
     /// The image.
@@ -42,7 +42,7 @@ impl<'g> Image<'g> {
 }
 
 /// The image that a value `[N, C, H, W]` or `[N, C, W]` is a permutation of, if it is one.
-pub(crate) fn behind(x: Tensor<'_>) -> Option<Image<'_>> {
+pub(crate) fn image_of(x: Tensor<'_>) -> Option<Image<'_>> {
     let (trace, rank) = (x.trace(), x.rank());
     let input = trace.with_graph(|graph| {
         let mut permuted = x.id();
@@ -79,28 +79,28 @@ pub(super) fn of_channels<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>, &[usize]) ->
     let mut shape = x.shape();
     let axes: Vec<usize> = (2..shape.len()).collect();
     axes.iter().for_each(|axis| shape[*axis] = 1);
-    let reduced = match behind(x) {
+    let reduced = match image_of(x) {
         Some(image) => f(image.tensor, &[1, 2]),
         None => f(x, &axes),
     };
     reduced.reshape(&shape)
 }
 
-/// A function of single elements, on the image behind a value where there is one.
+/// A function of single elements, on the image of a value where there is one.
 pub(super) fn through<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
-    match behind(x) {
+    match image_of(x) {
         Some(image) => image.map(f),
         None => f(x),
     }
 }
 
-/// A function of the elements of two values, on the images behind them where the permutation can be left out.
+/// A function of the elements of two values, on their images where the permutation can be left out.
 pub(super) fn through_both<'g>(
     a: Tensor<'g>,
     b: Tensor<'g>,
     f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
 ) -> Tensor<'g> {
-    let images = match (behind(a), behind(b)) {
+    let images = match (image_of(a), image_of(b)) {
         (Some(a), Some(b)) if a.rank == b.rank => Some((a, a.tensor, b.tensor)),
         (Some(a), None) => few(b, a.rank).map(|b| (a, a.tensor, b)),
         (None, Some(b)) => few(a, b.rank).map(|a| (b, a, b.tensor)),
@@ -129,7 +129,7 @@ fn few(x: Tensor<'_>, rank: usize) -> Option<Tensor<'_>> {
 
 /// Images `[N, C, ...]` of one or two axes as `[N, H, W, C]`.
 pub(super) fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Tensor<'g>> {
-    if let Some(image) = behind(x) {
+    if let Some(image) = image_of(x) {
         return Ok(image.tensor);
     }
     let shape = x.shape();

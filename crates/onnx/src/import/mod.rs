@@ -45,7 +45,7 @@ use crate::tensor::Tensor;
 pub use call::Call;
 pub use codes::{CodeStates, Codes, Restored};
 pub use held::{Held, HeldInputs};
-pub(crate) use layout::{behind, restored};
+pub(crate) use layout::{image_of, restored};
 pub(crate) use memo::Memo;
 pub(crate) use operators::is_of_integers;
 pub use operators::{moves_elements, operator};

@@ -5,7 +5,7 @@ use lessen_graph::{Array, DType, Tensor, Type, concat, numel};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::layout::{Image, behind};
+use super::layout::{Image, image_of};
 
 /// Operators whose results have elements of their inputs alone.
 pub(crate) const OPERATORS: Operators = &[
@@ -39,7 +39,7 @@ fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         [] => one(parts[0]),
         [only] => one(only),
         _ => {
-            let images: Option<Vec<Image<'g>>> = shown.iter().map(|part| behind(*part)).collect();
+            let images: Option<Vec<Image<'g>>> = shown.iter().map(|part| image_of(*part)).collect();
             match images {
                 Some(images) => {
                     let parts: Vec<Tensor<'g>> = images.iter().map(|image| image.tensor).collect();
@@ -94,7 +94,7 @@ fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let rank = x.rank();
     for axis in (0..rank).filter(|axis| pads[*axis] + pads[axis + rank] > 0) {
         let (before, after) = (pads[axis], pads[axis + rank]);
-        x = match behind(x) {
+        x = match image_of(x) {
             Some(image) => image.map(|x| x.pad(image.axis(axis) as isize, before, after, value)),
             None => x.pad(axis as isize, before, after, value),
         };
@@ -167,7 +167,7 @@ fn slice<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
             let start = from_end(starts[i]).clamp(0, extent);
             let end = from_end(ends[i]).clamp(start, extent);
             let (start, len) = (start as usize, (end - start) as usize);
-            x = match behind(x) {
+            x = match image_of(x) {
                 Some(image) => image.map(|x| x.slice(image.axis(axis) as isize, start, len)),
                 None => x.slice(axis as isize, start, len),
             };
@@ -223,7 +223,7 @@ fn split<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     };
     match sizes {
         Some(sizes) => {
-            let parts = match behind(x) {
+            let parts = match image_of(x) {
                 Some(image) => {
                     let parts = image.tensor.split(image.axis(axis) as isize, &sizes);
                     parts.into_iter().map(|part| image.map(|_| part)).collect()
@@ -271,7 +271,7 @@ fn transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         .iter()
         .map(|axis| call.axis(*axis, x.rank()))
         .collect::<Result<Vec<usize>>>()?;
-    match (behind(x), &x.shape()[..]) {
+    match (image_of(x), &x.shape()[..]) {
         (Some(image), _) if order == [0, 2, 3, 1] => one(image.tensor),
         (Some(image), &[n, c, w]) if order == [0, 2, 1] => one(image.tensor.reshape(&[n, w, c])),
         _ => one(x.permute(&order)),

@@ -8,7 +8,7 @@ use super::Value;
 use super::call::{Call, Operators, one};
 use super::coded_inputs::Weight;
 use super::codes::{Codes, Order};
-use super::layout::{behind, channels_first, channels_last, of_channels, through, through_both};
+use super::layout::{channels_first, channels_last, image_of, of_channels, through, through_both};
 use super::windows::{Windows, options};
 use crate::element::Element;
 use crate::host::Data;
@@ -89,7 +89,7 @@ fn by_range<'g>(call: &mut Call<'_, 'g>) -> Result<[Tensor<'g>; 3]> {
     if x.dtype() != DType::F32 || x.ty().numel() == 0 {
         return call.unknown("bytes of other than single precision");
     }
-    Ok(match behind(x) {
+    Ok(match image_of(x) {
         Some(image) => {
             let [codes, scale, zero] = image.tensor.quantize_by_range();
             [image.map(|_| codes), scale, zero]

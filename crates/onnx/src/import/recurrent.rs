@@ -138,7 +138,7 @@ impl Network {
                 let both = part(call.tensor(3)?);
                 let (input, recurrent) = (both.slice(0, 0, gates * n), both.slice(0, gates * n, gates * n));
                 last_bias = recurrent.slice(0, (gates - 1) * n, n);
-                // The recurrent bias of a GRU's candidate stays behind the reset gate.
+                // The recurrent bias of a GRU's candidate stays after the reset gate.
                 let added = if gates == 3 {
                     recurrent.slice(0, 0, 2 * n).pad(0, 0, n, 0.0)
                 } else {

@@ -5,7 +5,7 @@ use lessen_graph::{DType, Tensor};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::layout::behind;
+use super::layout::image_of;
 
 pub(crate) const OPERATORS: Operators = &[
     ("LogSoftmax", |call| along(call, Tensor::log_softmax)),
@@ -46,7 +46,7 @@ fn reduced<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tens
     let dtype = x.dtype();
     // Without the channels, or with them alone, an image has the same order of axes here and in the file.
     let is_same = axes.contains(&1) || (x.rank() > 2 && (2..x.rank()).all(|axis| axes.contains(&axis)));
-    let (image, own) = match behind(x).filter(|_| is_same) {
+    let (image, own) = match image_of(x).filter(|_| is_same) {
         Some(image) => {
             let mut own: Vec<usize> = axes.iter().map(|axis| image.axis(*axis)).collect();
             if x.rank() == 3 {
@@ -90,7 +90,7 @@ fn along<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> R
     if axis == last {
         return one(f(x));
     }
-    if let (Some(image), 1, false) = (behind(x), axis, is_old) {
+    if let (Some(image), 1, false) = (image_of(x), axis, is_old) {
         return one(image.map(f));
     }
     if is_old {

@@ -5,7 +5,7 @@ use lessen_graph::{Array, DType, Tensor, Type};
 
 use super::Value;
 use super::call::{Call, Operators, one};
-use super::layout::{Image, behind};
+use super::layout::{Image, image_of};
 use super::movement::taken;
 use crate::host::{HostCall, NoBodies, Resizing, Taps};
 
@@ -41,7 +41,7 @@ fn resize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     {
         return call.unknown("a sum of so many elements");
     }
-    let Some(image) = behind(x) else {
+    let Some(image) = image_of(x) else {
         return one(taps.iter().fold(x, |x, (axis, taps)| along(call, x, *axis, taps)));
     };
     if let Some(rows) = nearest_rows(image, &taps) {

@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Tensor, Trace};
 
 use super::{Network, NetworkNorm, NetworkParameter, NetworkParts};
-use crate::import::{Call, MOST_KNOWN, Memo, Value, behind, known, operator, restored};
+use crate::import::{Call, MOST_KNOWN, Memo, Value, image_of, known, operator, restored};
 use crate::model::Node;
 
 /// The operator that normalizes by statistics of the batch in training.
@@ -168,7 +168,7 @@ fn batch_norm<'g>(parts: &dyn NetworkParts<'g>, call: &mut Call<'_, 'g>) -> Resu
         momentum: ((1.0 - kept) * 1e9).round() / 1e9,
     };
     let apply = |x: Tensor<'g>| parts.batch_norm(x, parameters, norm);
-    let y = match (behind(x), x.rank()) {
+    let y = match (image_of(x), x.rank()) {
         (Some(image), _) => image.map(apply),
         (None, 2) => apply(x),
         (None, 3) => apply(x.permute(&[0, 2, 1])).permute(&[0, 2, 1]),

@@ -96,8 +96,8 @@ impl<'m> Weight<'m> {
         }
         let axis = self.axis() as usize;
         let columns = self.tensor.shape[axis];
-        let behind = numel(&self.tensor.shape[axis + 1..]);
-        let column = |i: usize| i / behind % columns;
+        let after = numel(&self.tensor.shape[axis + 1..]);
+        let column = |i: usize| i / after % columns;
         let mut most = vec![0f64; columns];
         for (i, x) in all.iter().enumerate() {
             let most = &mut most[column(i)];

@@ -116,9 +116,9 @@ impl Decimal {
         if places >= 0 {
             return format!("{sign}{digits}{}", "0".repeat(places as usize));
         }
-        let behind = places.unsigned_abs() as usize;
-        let padded = format!("{digits:0>width$}", width = behind + 1);
-        let (whole, part) = padded.split_at(padded.len() - behind);
+        let after = places.unsigned_abs() as usize;
+        let padded = format!("{digits:0>width$}", width = after + 1);
+        let (whole, part) = padded.split_at(padded.len() - after);
         format!("{sign}{whole}.{part}")
     }
 }

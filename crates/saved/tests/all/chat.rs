@@ -130,7 +130,7 @@ fn templates_are_found_in_every_place_and_by_name() {
         .unwrap(),
         "config"
     );
-    // chat_template.json of older folders goes behind both.
+    // chat_template.json of older folders goes after both.
     let object = ("chat_template.json", r#"{ "chat_template": "object" }"#);
     let with_object = |config: Value, more: &[(&str, &str)]| {
         let dir = folder(&config, &[&[object][..], more].concat());

@@ -10,7 +10,7 @@ mod predict;
 mod streaming;
 
 use crate::body;
-use crate::client::{Client, Phase};
+use crate::client::{Client, ClientPhase};
 use crate::refusal::Refusal;
 use crate::reply::{Reply, refused};
 use crate::service::Service;
@@ -34,7 +34,7 @@ const ENDPOINTS: [(&str, Method); 8] = [
 
 /// Answers a request of a client and counts the answer.
 pub async fn answer(service: &Arc<Service>, client: &Arc<Client>, request: Request<Incoming>) -> Reply {
-    client.enter(Phase::Reading);
+    client.enter(ClientPhase::Reading);
     let start = Instant::now();
     let endpoint = endpoint(request.uri().path());
     let (head, body) = request.into_parts();
@@ -82,9 +82,9 @@ async fn routed(
         ("/metrics", _) => return Ok(about::metrics(service)),
         _ => {}
     }
-    client.enter(Phase::Sending);
+    client.enter(ClientPhase::Sending);
     let body = body::read(request, &service.options.limits, &service.bodies).await;
-    client.enter(Phase::Reading);
+    client.enter(ClientPhase::Reading);
     let (body, work) = (body?, service.begin(client)?);
     let mut reply = match endpoint {
         "/predict" => predict::predict(service, &body.bytes).await,

@@ -5,7 +5,7 @@ use lessen_cpu::CpuBackend;
 use lessen_jobs::training::{Request, train};
 use lessen_saved::embedding::{EmbedOptions, Embedder};
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
-use lessen_serve::{Access, Announcement, Limits, Model, Options, Stop, serve};
+use lessen_serve::{Access, Announcement, Limits, Options, ServedModel, Stop, serve};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
 use lessen_task::recipe;
@@ -148,10 +148,10 @@ impl Server {
             };
             if embeds {
                 let embedder = Embedder::open(&model, &EmbedOptions::default(), &cpu())?;
-                return serve(Model::Embedder(Box::new(embedder)), options, &own, announce);
+                return serve(ServedModel::Embedder(Box::new(embedder)), options, &own, announce);
             }
             let run = SavedRun::open(&model, WhichModel::Last, AdapterOptions::default(), &cpu())?;
-            serve(Model::Run(Box::new(run)), options, &own, announce)
+            serve(ServedModel::Run(Box::new(run)), options, &own, announce)
         });
         let announcement = is_ready.recv();
         let announcement = announcement.unwrap_or_else(|_| panic!("{}", "the server did not start"));

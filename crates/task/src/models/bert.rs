@@ -1,6 +1,6 @@
 //! BERT, RoBERTa, DistilBERT and MPNet.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::Model;
 use lessen_nn::models::bert::{Bert, BertConfig, Family};
 
@@ -19,7 +19,7 @@ impl ModelFamily for Encoders {
         0.1
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let mut config = BertConfig {
             vocab_size: sizes.vocab,

@@ -1,6 +1,6 @@
 //! Lessen's small encoder.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::Model;
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 
@@ -28,7 +28,7 @@ impl ModelFamily for SmallEncoder {
         true
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let config = EncoderConfig {
             vocab_size: sizes.vocab,

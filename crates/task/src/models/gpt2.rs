@@ -1,6 +1,6 @@
 //! GPT-2.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::Model;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 
@@ -16,7 +16,7 @@ impl ModelFamily for Gpt2 {
         0.1
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let mut config = Gpt2Config {
             vocab_size: sizes.vocab,

@@ -1,6 +1,6 @@
 //! GPT-NeoX.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::{AttentionConfig, Model};
 
@@ -16,7 +16,7 @@ impl ModelFamily for GptNeox {
         GptNeoxConfig::attention(head_width)
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let mut config = GptNeoxConfig {
             vocab_size: sizes.vocab,

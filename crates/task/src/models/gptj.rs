@@ -1,6 +1,6 @@
 //! GPT-J.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::models::gptj::{GPTJForCausalLM, GptjConfig};
 use lessen_nn::{AttentionConfig, Model};
 
@@ -16,7 +16,7 @@ impl ModelFamily for Gptj {
         GptjConfig::attention(head_width)
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes, default) = (scratch.keys, scratch.sizes, GptjConfig::default());
         let mut config = GptjConfig {
             vocab_size: sizes.vocab,

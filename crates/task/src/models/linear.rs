@@ -1,6 +1,6 @@
 //! Lessen's linear classifier of texts.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::models::linear::{LessenLinear, LinearConfig};
 use lessen_nn::{Model, Ngrams};
 
@@ -16,7 +16,7 @@ impl ModelFamily for Linear {
         true
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let config = LinearConfig {
             vocab_size: sizes.vocab,

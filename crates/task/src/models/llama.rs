@@ -1,6 +1,6 @@
 //! Llama.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::{AttentionConfig, Model};
 
@@ -20,7 +20,7 @@ impl ModelFamily for Llama {
         true
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let (keys, sizes) = (scratch.keys, scratch.sizes);
         let config = LlamaConfig {
             vocab_size: sizes.vocab,

@@ -93,11 +93,11 @@ pub trait ModelFamily {
     }
 
     /// Makes a model of the sizes in `scratch`.
-    fn build(&self, scratch: Scratch<'_>) -> Model;
+    fn build(&self, scratch: FromScratch<'_>) -> Model;
 }
 
 /// The ingredients of a model from scratch.
-pub struct Scratch<'a> {
+pub struct FromScratch<'a> {
     /// The keys of the recipe.
     pub keys: &'a ModelKeys,
     /// The sizes that the data decides.
@@ -110,7 +110,7 @@ pub struct Scratch<'a> {
     pub head: Head,
 }
 
-impl Scratch<'_> {
+impl FromScratch<'_> {
     /// The fields of special tokens of a language model. Without them transformers would assume the special tokens of
     /// the family's own vocabulary.
     fn special_tokens(&self) -> Map<String, Value> {
@@ -185,7 +185,7 @@ pub(crate) fn words_where(is_wanted: impl Fn(&dyn ModelFamily) -> bool) -> Vec<&
 /// The model that the recipe's own keys describe, with this head where it is an encoder with heads.
 pub(crate) fn from_scratch(config: &Config, sizes: Sizes, head: Head) -> Model {
     let (keys, family) = (&config.model, config.model.kind.family());
-    let mut model = family.build(Scratch {
+    let mut model = family.build(FromScratch {
         keys,
         sizes,
         attention: attention_over(keys, family.attention(keys.width / keys.heads)),

@@ -1,6 +1,6 @@
 //! Convolutional networks.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::Model;
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 
@@ -12,7 +12,7 @@ impl ModelFamily for ConvolutionalNetwork {
         ModelRole::ClassifiesImages
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let config = ImageClassifierConfig {
             output_scale: scratch.sizes.output_scale,
             ..ImageClassifierConfig::of(self.0, scratch.sizes.image)

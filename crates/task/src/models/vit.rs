@@ -1,6 +1,6 @@
 //! ViT and DeiT.
 
-use super::{ModelFamily, ModelRole, Scratch};
+use super::{FromScratch, ModelFamily, ModelRole};
 use lessen_nn::Model;
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily};
 
@@ -12,7 +12,7 @@ impl ModelFamily for Patches {
         ModelRole::ClassifiesImages
     }
 
-    fn build(&self, scratch: Scratch<'_>) -> Model {
+    fn build(&self, scratch: FromScratch<'_>) -> Model {
         let keys = scratch.keys;
         let [rows, columns, channels] = scratch.sizes.image;
         let mut config = VitConfig {

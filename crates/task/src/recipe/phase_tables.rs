@@ -13,14 +13,14 @@ pub const KEY: &str = "phase";
 
 /// The changes of a training phase.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Phase {
+pub struct PhaseTable {
     /// Name of the training phase.
     pub name: String,
     /// The keys that it changes.
     pub changes: Values,
 }
 
-impl Phase {
+impl PhaseTable {
     /// Changes a key.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ pub fn split(name: &str) -> Option<(&str, &str)> {
 ///
 /// # Errors
 /// A name that no training phase has.
-pub fn find<'a>(phases: &'a mut [Phase], name: &str, origin: &Origin) -> Result<&'a mut Phase> {
+pub fn find<'a>(phases: &'a mut [PhaseTable], name: &str, origin: &Origin) -> Result<&'a mut PhaseTable> {
     let names: Vec<String> = phases.iter().map(|phase| phase.name.clone()).collect();
     let found = phases.iter_mut().find(|phase| phase.name == name);
     found.ok_or_else(|| {
@@ -95,14 +95,14 @@ pub(crate) fn read(
     schema: &'static Schema,
     document: &Document<'_>,
     list: &Spanned<DeValue<'_>>,
-) -> Result<Vec<Phase>> {
+) -> Result<Vec<PhaseTable>> {
     let tables = tables(list).ok_or_else(|| {
         let origin = document.origin(list.span().start);
         Error::user(format!(
             "{origin}: {KEY} must be a list of tables, each begun by [[{KEY}]]"
         ))
     })?;
-    let mut phases: Vec<Phase> = Vec::new();
+    let mut phases: Vec<PhaseTable> = Vec::new();
     for (start, table) in tables {
         let mut table = table.clone();
         let origin = document.origin(start);
@@ -119,7 +119,7 @@ pub(crate) fn read(
                 "{origin}: there are two phases called '{name}'; give each a name of its own"
             )));
         }
-        let mut phase = Phase {
+        let mut phase = PhaseTable {
             name,
             changes: Values::new(),
         };
@@ -139,8 +139,8 @@ pub fn is_name(text: &str) -> bool {
 
 /// The keys in which two lists of training phases differ, as in
 /// [`Settings::changes`](super::settings::Settings::changes); where their names differ, the list itself.
-pub(crate) fn changes(schema: &Schema, a: &[Phase], b: &[Phase]) -> Vec<(String, String, String)> {
-    let names = |phases: &[Phase]| {
+pub(crate) fn changes(schema: &Schema, a: &[PhaseTable], b: &[PhaseTable]) -> Vec<(String, String, String)> {
+    let names = |phases: &[PhaseTable]| {
         let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
         if names.is_empty() {
             "nothing".to_string()

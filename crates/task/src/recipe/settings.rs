@@ -6,7 +6,7 @@
 use super::document::{Document, leaves};
 use super::keys::{CORE, Schema, Section};
 use super::optimizer;
-use super::phase_tables::{self, Phase};
+use super::phase_tables::{self, PhaseTable};
 use super::value::{Origin, SettingValue, ValueKind, Values, fit, parse_value};
 use super::values::{changes, put, set, tables_of};
 use lessen_base::{Error, Result};
@@ -20,7 +20,7 @@ pub struct Settings {
     pub(crate) schema: &'static Schema,
     /// The values of keys that are given, or have a default.
     pub values: Values,
-    pub(crate) phases: Vec<Phase>,
+    pub(crate) phases: Vec<PhaseTable>,
 }
 
 impl Schema {

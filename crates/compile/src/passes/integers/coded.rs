@@ -6,14 +6,14 @@ use lessen_graph::{Graph, Op, ValueId, ops};
 pub(super) const CHANNELS_FIRST: [usize; 4] = [0, 3, 1, 2];
 
 /// The input of the operation that makes a value, where it is of this type.
-fn behind<O: Op + 'static>(graph: &Graph, value: ValueId) -> Option<(&O, ValueId)> {
+fn input_of<O: Op + 'static>(graph: &Graph, value: ValueId) -> Option<(&O, ValueId)> {
     let node = &graph.nodes[graph.producer(value)?.index()];
     Some((node.op.downcast_ref::<O>()?, node.inputs[0]))
 }
 
 /// The first value of a chain of reshapes that ends with a value.
 fn without_reshapes(graph: &Graph, mut value: ValueId) -> ValueId {
-    while let Some((_, input)) = behind::<ops::Reshape>(graph, value) {
+    while let Some((_, input)) = input_of::<ops::Reshape>(graph, value) {
         value = input;
     }
     value
@@ -37,7 +37,7 @@ pub(super) struct Grouped {
 
 /// The codes of 4 bits that a matrix is restored from.
 pub(super) fn grouped(graph: &Graph, value: ValueId) -> Option<Grouped> {
-    let (own, is_turned) = match behind::<ops::Permute>(graph, value) {
+    let (own, is_turned) = match input_of::<ops::Permute>(graph, value) {
         Some((permute, own)) if permute.axes == [1, 0] => (own, true),
         _ => (value, false),
     };
@@ -81,7 +81,7 @@ pub(super) fn kernels(graph: &Graph, value: ValueId) -> Option<[ValueId; 2]> {
         return None;
     };
     // Where taps or channels are one, both orders are the same.
-    let own = match behind::<ops::Permute>(graph, value) {
+    let own = match input_of::<ops::Permute>(graph, value) {
         Some((permute, own)) if permute.axes == CHANNELS_FIRST => own,
         _ if height * width == 1 => value,
         _ => return None,

@@ -148,7 +148,7 @@ pub(crate) fn integer_matmul_kernel(op: &ops::IntegerMatMul, types: &Types<'_>) 
 /// The kernel of a product of rows with this code of zero and these operands, whose numbers become codes or stay.
 fn product_kernel((zero, codes): (u8, Option<ToCode>), types: &Types<'_>, operands: Operands) -> RowKernel {
     let (k, all_columns) = (types.inputs[0].last(), types.inputs[operands.weight].shape[0]);
-    // Numbers that become codes lie behind the scratch of the product.
+    // Numbers that become codes lie after the scratch of the product.
     let numbers = scratch_bytes(k).next_multiple_of(64);
     let room = codes.map_or(0, |_| (ROWS * all_columns * size_of::<f32>()).max(fixed_room()));
     let has_bias = types.inputs.len() > operands.bias;

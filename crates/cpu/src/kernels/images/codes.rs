@@ -79,7 +79,7 @@ fn patches(sizes: Conv2dSizes, p: Products, of_codes: OfCodes) -> WholeKernel {
     let row = p.count() * p.inputs;
     let block = (BYTES / row.max(1)).clamp(1, PIXELS);
     let of_image = p.image.div_ceil(block);
-    // Numbers that become codes lie behind the patches.
+    // Numbers that become codes lie after the patches.
     let patches = (block * row).next_multiple_of(64);
     let numbers = of_codes.codes.map_or(0, |_| block * p.outputs * size_of::<f32>());
     let levels = (patches + numbers).next_multiple_of(64);

@@ -73,7 +73,7 @@ impl Direct {
         self.products.count() / self.products.joined
     }
 
-    /// Where the sums of the levels of the weight's channels are, behind the zeros and the packed weight, if numbers
+    /// Where the sums of the levels of the weight's channels are, after the zeros and the packed weight, if numbers
     /// are codes.
     fn levels(&self) -> usize {
         self.zeros + self.products.groups * self.packed

@@ -114,9 +114,9 @@ pub(super) fn patches<N: Factor>(
         (0, 0)
     };
     // Memory after the patches: strips, or the factors of another product where strips cannot hold the numbers.
-    let behind = strips.max(N::product_bytes(BLOCK, p.outputs)).next_multiple_of(64);
+    let after = strips.max(N::product_bytes(BLOCK, p.outputs)).next_multiple_of(64);
     let sums = Sums::new(narrow, p);
-    let (shared, scratch) = (turned_bytes + packed, patch_bytes + behind + sums.bytes(BLOCK));
+    let (shared, scratch) = (turned_bytes + packed, patch_bytes + after + sums.bytes(BLOCK));
     let kernel = WholeKernel::rounds(move |_| {
         let turn = Round {
             tasks: p.groups * taps,
@@ -171,14 +171,14 @@ pub(super) fn patches<N: Factor>(
                         let of_block = Block {
                             pixels: block.clone(),
                             group,
-                            room: w.scratch.add(patch_bytes + behind),
+                            room: w.scratch.add(patch_bytes + after),
                             levels: std::ptr::null(),
                         };
                         let (y, row) = sums.begin(w.outputs[0], &of_block);
                         let packed = w.shared.add(turned_bytes + group * chunks.bytes + chunk.at);
-                        let behind = w.scratch.add(patch_bytes);
+                        let after = w.scratch.add(patch_bytes);
                         let patches = (to.cast_const(), block.len());
-                        if !on_tiles || !chunk.right.multiply(patches, packed, (y, row), first > 0, behind) {
+                        if !on_tiles || !chunk.right.multiply(patches, packed, (y, row), first > 0, after) {
                             let turned = w.shared.cast::<N>().add((group * taps + first) * weight);
                             N::product(
                                 (block.len(), k, p.outputs),
@@ -186,7 +186,7 @@ pub(super) fn patches<N: Factor>(
                                 Rows::dense(turned, p.outputs),
                                 Rows { ptr: y, row, col: 1 },
                                 first > 0,
-                                behind,
+                                after,
                             );
                         }
                         if chunk.taps.end == taps {

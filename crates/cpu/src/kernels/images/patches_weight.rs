@@ -220,17 +220,17 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                     unsafe {
                         let x = w.dense::<N>(0);
                         let (read_at, len) = (w.scratch.cast::<*const N>(), block.len());
-                        let behind = w.scratch.add(pointers).cast::<N>();
+                        let after = w.scratch.add(pointers).cast::<N>();
                         let dy = w.dense::<N>(1).add(from * row + group * outputs);
                         let sums = w.shared.cast::<f32>().add(part * weight + at);
                         if few {
-                            write_patches(&read, width, block, 0..taps, channels, x, behind);
+                            write_patches(&read, width, block, 0..taps, channels, x, after);
                             for i in 0..len {
-                                read_at.add(i).write(behind.add(i * k));
+                                read_at.add(i).write(after.add(i * k));
                             }
                         } else {
-                            behind.write_bytes(0, count);
-                            let first = (x.add(channels.0), behind.cast_const());
+                            after.write_bytes(0, count);
+                            let first = (x.add(channels.0), after.cast_const());
                             point(&read, width, block, first, taps, read_at);
                         }
                         // With patches, all taps are one tap.
@@ -261,9 +261,9 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                         k: block.len(),
                         n: outputs,
                     };
-                    let behind = w.scratch.add(patch_bytes);
+                    let after = w.scratch.add(patch_bytes);
                     let (a, b) = ((patches.cast_const(), 1, k), (dy, 1, row));
-                    if on_tiles && both.multiply(a, b, (sums, outputs), from > begin, behind) {
+                    if on_tiles && both.multiply(a, b, (sums, outputs), from > begin, after) {
                         continue;
                     }
                     N::product(
@@ -280,7 +280,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                         },
                         Rows::dense(sums, outputs),
                         from > begin,
-                        behind,
+                        after,
                     );
                 }
             }

@@ -45,7 +45,7 @@ impl Vnni {
         let channels = sizes.inputs.checked_next_multiple_of(VECTOR)?;
         let columns = sizes.columns.input.checked_add(1)?;
         let words = |count: usize| count.checked_mul(channels)?.checked_mul(WORD);
-        // The sums of the levels lie behind the weight.
+        // The sums of the levels lie after the weight.
         words(taps.checked_add(1)?)?;
         Some(Vnni {
             sizes,
@@ -94,7 +94,7 @@ impl Vnni {
         vec![turn, rows]
     }
 
-    /// Writes the words of the weight, `[column of taps][plane][channel]`, and behind them the sums of the levels.
+    /// Writes the words of the weight, `[column of taps][plane][channel]`, and after them the sums of the levels.
     ///
     /// # Safety
     /// `weight` has the codes `[C, KH, KW, 1]`, and `to` room for the words and the sums.

@@ -142,8 +142,8 @@ fn a_cache_of_keys_and_values_needs_no_particular_first_values() {
         trace.output("y", attention(x, keys, values, options));
     }
     let graph = trace.finish();
-    let inputs = |behind: f64| {
-        let cache = Array::full(Type::f32(&[1, length, 2, 8]), behind);
+    let inputs = |after: f64| {
+        let cache = Array::full(Type::f32(&[1, length, 2, 8]), after);
         HashMap::from([
             ("x".to_string(), Random::new(2).array(&[1, 1, 2, 8], 1.0)),
             ("position".to_string(), Array::i32(&[], &[3])),
@@ -155,12 +155,12 @@ fn a_cache_of_keys_and_values_needs_no_particular_first_values() {
             ("values".to_string(), cache),
         ])
     };
-    let run = |behind: f64| run_once(&graph, &Options::default(), &inputs(behind)).1["y"].clone();
+    let run = |after: f64| run_once(&graph, &Options::default(), &inputs(after)).1["y"].clone();
     let zeros = run(0.0);
     assert!(zeros.iter().all(|y| y.is_finite()));
-    for behind in [f64::NAN, f64::INFINITY] {
-        let poisoned = run(behind);
+    for after in [f64::NAN, f64::INFINITY] {
+        let poisoned = run(after);
         let near = zeros.iter().zip(&poisoned).all(|(a, b)| (a - b).abs() < 1e-6);
-        assert!(near, "{behind}: {poisoned:?}, not {zeros:?}");
+        assert!(near, "{after}: {poisoned:?}, not {zeros:?}");
     }
 }

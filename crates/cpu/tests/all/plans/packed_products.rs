@@ -31,7 +31,7 @@ const SHAPES: [(usize, usize, usize); 14] = [
 
 /// How the factors of a product lie.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum FactorLayout {
     /// Rows times a matrix.
     Rows,
     /// Rows times the transpose of a matrix.
@@ -42,7 +42,12 @@ enum Form {
     Gradient,
 }
 
-const FORMS: [Form; 4] = [Form::Rows, Form::Transposed, Form::Columns, Form::Gradient];
+const FORMS: [FactorLayout; 4] = [
+    FactorLayout::Rows,
+    FactorLayout::Transposed,
+    FactorLayout::Columns,
+    FactorLayout::Gradient,
+];
 
 /// The type of the factors.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,17 +72,17 @@ fn product<'g>(factor: Factor, a: Tensor<'g>, b: Tensor<'g>, transpose_a: bool, 
     a.trace().apply1(op, &[narrow(a), narrow(b)])
 }
 
-fn graph(factor: Factor, form: Form, (m, k, n): (usize, usize, usize)) -> Graph {
+fn graph(factor: Factor, form: FactorLayout, (m, k, n): (usize, usize, usize)) -> Graph {
     let trace = Trace::new();
     let input = |name, shape: [usize; 2]| trace.input(name, DType::F32, &shape);
     let y = match form {
-        Form::Rows => product(factor, input("a", [m, k]), input("b", [k, n]), false, false),
-        Form::Transposed => product(factor, input("a", [m, k]), input("b", [n, k]), false, true),
-        Form::Columns => {
+        FactorLayout::Rows => product(factor, input("a", [m, k]), input("b", [k, n]), false, false),
+        FactorLayout::Transposed => product(factor, input("a", [m, k]), input("b", [n, k]), false, true),
+        FactorLayout::Columns => {
             let a = input("a", [k, m]).transpose(0, 1) * 1.0;
             product(factor, a, input("b", [k, n]), false, false)
         }
-        Form::Gradient => product(factor, input("a", [k, m]), input("b", [k, n]), true, false),
+        FactorLayout::Gradient => product(factor, input("a", [k, m]), input("b", [k, n]), true, false),
     };
     trace.output("y", y);
     trace.finish()
@@ -110,7 +115,7 @@ impl Factors {
         }
     }
 
-    fn run(&self, form: Form, threads: usize) -> Vec<f32> {
+    fn run(&self, form: FactorLayout, threads: usize) -> Vec<f32> {
         let (m, k, n) = self.sizes;
         let array = |rows: usize, columns: usize, x: &[f32], transposed: bool| {
             let at = |i: usize| {
@@ -124,8 +129,13 @@ impl Factors {
             let data = (0..x.len()).map(|i| f64::from(at(i))).collect();
             lessen_graph::Array::new(lessen_graph::Type::f32(&shape), data)
         };
-        let a = array(m, k, &self.a, matches!(form, Form::Columns | Form::Gradient));
-        let b = array(k, n, &self.b, matches!(form, Form::Transposed));
+        let a = array(
+            m,
+            k,
+            &self.a,
+            matches!(form, FactorLayout::Columns | FactorLayout::Gradient),
+        );
+        let b = array(k, n, &self.b, matches!(form, FactorLayout::Transposed));
         let inputs = HashMap::from([("a".to_string(), a), ("b".to_string(), b)]);
         let options = Options {
             threads,
@@ -251,7 +261,7 @@ fn bits_depend_on_neither_threads_nor_other_rows() {
     let (k, n) = (100, 70);
     for factor in FACTORS {
         let all = Factors::random(factor, 7, (2100, k, n));
-        let whole = bits(&all.run(Form::Rows, 2));
+        let whole = bits(&all.run(FactorLayout::Rows, 2));
         for m in [150, 177, 192, 500, 513, 1000] {
             let some = Factors {
                 factor,
@@ -260,7 +270,7 @@ fn bits_depend_on_neither_threads_nor_other_rows() {
                 b: all.b.clone(),
             };
             assert!(
-                bits(&some.run(Form::Rows, 2)) == whole[..m * n],
+                bits(&some.run(FactorLayout::Rows, 2)) == whole[..m * n],
                 "{m} rows of {factor:?}"
             );
         }

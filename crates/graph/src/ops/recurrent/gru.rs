@@ -1,4 +1,4 @@
-//! Gated recurrent units (Cho et al. 2014) over whole sequences, with the reset gate behind the product.
+//! Gated recurrent units (Cho et al. 2014) over whole sequences, with the reset gate after the product.
 
 use lessen_base::Result;
 

@@ -201,7 +201,7 @@ impl Softmax {
         values.iter().map(bound).collect()
     }
 
-    /// The passes of a row, each with the idle cycles behind it.
+    /// The passes of a row, each with the idle cycles after it.
     fn passes(&self) -> Vec<(Pass, usize)> {
         let statistics = self.statistics().map_or(0, |statistics| statistics.gap());
         match self.order {

@@ -51,7 +51,7 @@ pub struct Predict {
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Format of the answers to --input [default: that of the ending of --output, else csv; squad for a file of SQuAD].
-    /// Columns of a table stay as they are, and the answers stand behind them
+    /// Columns of a table stay as they are, and the answers stand after them
     #[arg(long, value_name = "FORMAT", requires = "input")]
     format: Option<AnswerFormat>,
     /// Write the probabilities of all classes

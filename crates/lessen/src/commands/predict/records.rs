@@ -44,7 +44,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Writes a line that was read, if there is one, with an answer behind its columns. An answer whose name a column
+    /// Writes a line that was read, if there is one, with an answer after its columns. An answer whose name a column
     /// has gets another name, which is told.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Arrays that iterations give, one behind the other along a new axis.
+//! Arrays that iterations give, one after the other along a new axis.
 
 use lessen_base::Result;
 

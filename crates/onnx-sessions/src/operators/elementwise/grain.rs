@@ -8,10 +8,10 @@ use lessen_onnx::host::{HostCall, HostTensor};
 pub(super) struct Grain {
     /// Products of extents before the axis, of its own, and of those after it.
     around: [usize; 3],
-    kind: Kind,
+    kind: GrainKind,
 }
 
-enum Kind {
+enum GrainKind {
     Whole,
     Axis,
     Blocks { size: usize, count: usize },
@@ -42,7 +42,7 @@ impl Grain {
             let all = if is_empty { 0 } else { shape.iter().product() };
             return Ok(Grain {
                 around: [1, 1, all],
-                kind: Kind::Whole,
+                kind: GrainKind::Whole,
             });
         }
         let axis = match shape.len() {
@@ -61,7 +61,7 @@ impl Grain {
             return match scale.shape() {
                 [extent] if *extent == shape[axis] => Ok(Grain {
                     around,
-                    kind: Kind::Axis,
+                    kind: GrainKind::Axis,
                 }),
                 _ => wrong(),
             };
@@ -73,7 +73,7 @@ impl Grain {
         }
         Ok(Grain {
             around,
-            kind: Kind::Blocks {
+            kind: GrainKind::Blocks {
                 size,
                 count: right[axis],
             },
@@ -87,9 +87,9 @@ impl Grain {
             for index in 0..own {
                 let start = (outer * own + index) * after;
                 let (first, step) = match self.kind {
-                    Kind::Whole => (0, 0),
-                    Kind::Axis => (index, 0),
-                    Kind::Blocks { size, count } => ((outer * count + index / size) * after, 1),
+                    GrainKind::Whole => (0, 0),
+                    GrainKind::Axis => (index, 0),
+                    GrainKind::Blocks { size, count } => ((outer * count + index / size) * after, 1),
                 };
                 (0..after).for_each(|inner| each(start + inner, first + step * inner));
             }

@@ -7,21 +7,21 @@ use lessen_onnx::Element;
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
-    ("", "ReduceL1", |call| reduced(call, Kind::L1)),
-    ("", "ReduceL2", |call| reduced(call, Kind::L2)),
-    ("", "ReduceLogSum", |call| reduced(call, Kind::LogSum)),
-    ("", "ReduceLogSumExp", |call| reduced(call, Kind::LogSumExp)),
-    ("", "ReduceMax", |call| reduced(call, Kind::Max)),
-    ("", "ReduceMean", |call| reduced(call, Kind::Mean)),
-    ("", "ReduceMin", |call| reduced(call, Kind::Min)),
-    ("", "ReduceProd", |call| reduced(call, Kind::Prod)),
-    ("", "ReduceSum", |call| reduced(call, Kind::Sum)),
-    ("", "ReduceSumSquare", |call| reduced(call, Kind::SumSquare)),
+    ("", "ReduceL1", |call| reduced(call, ReductionKind::L1)),
+    ("", "ReduceL2", |call| reduced(call, ReductionKind::L2)),
+    ("", "ReduceLogSum", |call| reduced(call, ReductionKind::LogSum)),
+    ("", "ReduceLogSumExp", |call| reduced(call, ReductionKind::LogSumExp)),
+    ("", "ReduceMax", |call| reduced(call, ReductionKind::Max)),
+    ("", "ReduceMean", |call| reduced(call, ReductionKind::Mean)),
+    ("", "ReduceMin", |call| reduced(call, ReductionKind::Min)),
+    ("", "ReduceProd", |call| reduced(call, ReductionKind::Prod)),
+    ("", "ReduceSum", |call| reduced(call, ReductionKind::Sum)),
+    ("", "ReduceSumSquare", |call| reduced(call, ReductionKind::SumSquare)),
 ];
 
 /// What is computed of the elements of the reduced axes.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ReductionKind {
     L1,
     L2,
     LogSum,
@@ -107,13 +107,13 @@ impl Folds {
     }
 }
 
-fn reduced(call: &HostCall<'_>, kind: Kind) -> Result<Vec<HostValue>> {
+fn reduced(call: &HostCall<'_>, kind: ReductionKind) -> Result<Vec<HostValue>> {
     let tensor = call.tensor(0)?;
     let folds = Folds::of(call, tensor.shape())?;
     let data: Data = match tensor.data() {
         Data::Bool(v) => match kind {
-            Kind::Max => folds.fold(v, false, |a, b| a | b).into(),
-            Kind::Min => folds.fold(v, true, |a, b| a & b).into(),
+            ReductionKind::Max => folds.fold(v, false, |a, b| a | b).into(),
+            ReductionKind::Min => folds.fold(v, true, |a, b| a & b).into(),
             _ => return call.refused("truth values have neither sums nor products"),
         },
         Data::Text(_) => return call.refused("texts are not reduced"),
@@ -147,27 +147,27 @@ fn range(element: Element) -> (i128, i128) {
 }
 
 /// Reductions of floats, in `f64`.
-fn floats<T: Number>(folds: &Folds, all: &[T], kind: Kind) -> Vec<f64> {
+fn floats<T: Number>(folds: &Folds, all: &[T], kind: ReductionKind) -> Vec<f64> {
     let sum = |of: fn(f64) -> f64| folds.fold(all, 0.0, |sum, x| sum + of(x.to_f64()));
     let each = |mut all: Vec<f64>, of: fn(f64) -> f64| {
         all.iter_mut().for_each(|x| *x = of(*x));
         all
     };
     match kind {
-        Kind::Sum => sum(|x| x),
-        Kind::L1 => sum(f64::abs),
-        Kind::SumSquare => sum(|x| x * x),
-        Kind::L2 => each(sum(|x| x * x), f64::sqrt),
-        Kind::LogSum => each(sum(|x| x), f64::ln),
-        Kind::Mean => {
+        ReductionKind::Sum => sum(|x| x),
+        ReductionKind::L1 => sum(f64::abs),
+        ReductionKind::SumSquare => sum(|x| x * x),
+        ReductionKind::L2 => each(sum(|x| x * x), f64::sqrt),
+        ReductionKind::LogSum => each(sum(|x| x), f64::ln),
+        ReductionKind::Mean => {
             let mut means = sum(|x| x);
             means.iter_mut().for_each(|mean| *mean /= folds.each as f64);
             means
         }
-        Kind::Prod => folds.fold(all, 1.0, |product, x| product * x.to_f64()),
-        Kind::Max => folds.fold(all, f64::NEG_INFINITY, |a, x| extreme(a, x.to_f64(), |x, a| x > a)),
-        Kind::Min => folds.fold(all, f64::INFINITY, |a, x| extreme(a, x.to_f64(), |x, a| x < a)),
-        Kind::LogSumExp => {
+        ReductionKind::Prod => folds.fold(all, 1.0, |product, x| product * x.to_f64()),
+        ReductionKind::Max => folds.fold(all, f64::NEG_INFINITY, |a, x| extreme(a, x.to_f64(), |x, a| x > a)),
+        ReductionKind::Min => folds.fold(all, f64::INFINITY, |a, x| extreme(a, x.to_f64(), |x, a| x < a)),
+        ReductionKind::LogSumExp => {
             let first = (f64::NEG_INFINITY, 0.0);
             let sums = folds.fold(all, first, |(most, sum), x| {
                 let x = x.to_f64();
@@ -191,7 +191,7 @@ fn extreme(a: f64, x: f64, is_beyond: fn(f64, f64) -> bool) -> f64 {
 }
 
 /// Reductions of integers between a least and a greatest one, which wrap; what is no integer is cut off.
-fn integers<T: Number>(folds: &Folds, all: &[T], kind: Kind, (least, most): (i128, i128)) -> Result<Vec<T>> {
+fn integers<T: Number>(folds: &Folds, all: &[T], kind: ReductionKind, (least, most): (i128, i128)) -> Result<Vec<T>> {
     let sum = || folds.fold(all, 0i128, |sum, x| sum.wrapping_add(x.to_i128()));
     let squares = || {
         folds.fold(all, 0i128, |sum, x| {
@@ -212,24 +212,24 @@ fn integers<T: Number>(folds: &Folds, all: &[T], kind: Kind, (least, most): (i12
             .collect::<Result<Vec<T>>>()
     };
     Ok(match kind {
-        Kind::Sum => wrapped(sum()),
-        Kind::SumSquare => wrapped(squares()),
-        Kind::L1 => wrapped(folds.fold(all, 0i128, |sum, x| sum.wrapping_add(x.to_i128().wrapping_abs()))),
-        Kind::L2 => cut(squares().into_iter().map(|x| (x as f64).sqrt()).collect())?,
-        Kind::LogSum => cut(sum().into_iter().map(|x| (x as f64).ln()).collect())?,
-        Kind::LogSumExp => cut(floats(
+        ReductionKind::Sum => wrapped(sum()),
+        ReductionKind::SumSquare => wrapped(squares()),
+        ReductionKind::L1 => wrapped(folds.fold(all, 0i128, |sum, x| sum.wrapping_add(x.to_i128().wrapping_abs()))),
+        ReductionKind::L2 => cut(squares().into_iter().map(|x| (x as f64).sqrt()).collect())?,
+        ReductionKind::LogSum => cut(sum().into_iter().map(|x| (x as f64).ln()).collect())?,
+        ReductionKind::LogSumExp => cut(floats(
             folds,
             &all.iter().map(|x| x.to_f64()).collect::<Vec<f64>>(),
             kind,
         ))?,
-        Kind::Mean if folds.each == 0 && folds.count > 0 => return no_integer(),
-        Kind::Mean => {
+        ReductionKind::Mean if folds.each == 0 && folds.count > 0 => return no_integer(),
+        ReductionKind::Mean => {
             let count = folds.each.max(1) as i128;
             wrapped(sum().into_iter().map(|sum| sum / count).collect())
         }
-        Kind::Prod => folds.fold(all, T::ONE, T::times),
-        Kind::Max => folds.fold(all, T::of_i128(least), |a, x| if x > a { x } else { a }),
-        Kind::Min => folds.fold(all, T::of_i128(most), |a, x| if x < a { x } else { a }),
+        ReductionKind::Prod => folds.fold(all, T::ONE, T::times),
+        ReductionKind::Max => folds.fold(all, T::of_i128(least), |a, x| if x > a { x } else { a }),
+        ReductionKind::Min => folds.fold(all, T::of_i128(most), |a, x| if x < a { x } else { a }),
     })
 }
 

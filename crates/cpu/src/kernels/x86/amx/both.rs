@@ -65,9 +65,9 @@ impl Both {
         let all = 0..self.k.div_ceil(STEP);
         // SAFETY: passed on.
         unsafe {
-            let behind = scratch.add(strips * self.strip_bytes::<N>());
+            let after = scratch.add(strips * self.strip_bytes::<N>());
             let strip = |i: usize| left.pack_strip(i, all.clone(), scratch.add(i * self.strip_bytes::<N>()));
-            let panel = |i: usize| right.pack_panel(i, all.clone(), behind.add(i * self.panel_bytes::<N>()));
+            let panel = |i: usize| right.pack_panel(i, all.clone(), after.add(i * self.panel_bytes::<N>()));
             if !(0..strips).all(strip) || !(0..panels).all(panel) {
                 return false;
             }
@@ -76,7 +76,7 @@ impl Both {
                 apart: self.strip_bytes::<N>(),
             };
             let panels = Packed {
-                ptr: behind,
+                ptr: after,
                 apart: self.panel_bytes::<N>(),
             };
             let c = Product { ptr: c, row, col: 1 };

@@ -16,7 +16,7 @@ const TILE: usize = 4;
 const HALF: usize = BLOCK / 2;
 const HALF_LANES: usize = LANES / 2;
 
-/// Bytes ahead of those that are read whose cache line is asked for: columns lie one behind the other.
+/// Bytes ahead of those that are read whose cache line is asked for: columns lie one after the other.
 const AHEAD: usize = 1 << 10;
 
 /// The instructions without VNNI.

@@ -9,7 +9,7 @@ use crate::kernels::rows::Rows;
 /// Rows of a register tile.
 const TILE: usize = 4;
 
-/// Bytes ahead of those that are read whose cache line is asked for: columns lie one behind the other.
+/// Bytes ahead of those that are read whose cache line is asked for: columns lie one after the other.
 const AHEAD: usize = 1 << 10;
 
 /// Columns of the product of some rows whose levels are there.

@@ -1,4 +1,4 @@
-//! Rows of codes times one shared matrix of codes that never changes: it is packed once, behind it the sums of the
+//! Rows of codes times one shared matrix of codes that never changes: it is packed once, after it the sums of the
 //! levels of each column.
 
 use super::number::Word;
@@ -53,7 +53,7 @@ pub(crate) fn fixed(shape: Shape, becomes: Becomes, operands: Operands, has_bias
             run: Box::new(move |r, panel| {
                 let b = r.inputs[operands.weight].matrix::<u8>();
                 let some = panel * PANEL..columns.min((panel + 1) * PANEL);
-                // SAFETY: see `Run`; the packed matrix and the sums behind it have memory of their own, and each task
+                // SAFETY: see `Run`; the packed matrix and the sums after it have memory of their own, and each task
                 // writes its own columns.
                 unsafe {
                     let from = b.ptr.cast::<Code>().cast_const();

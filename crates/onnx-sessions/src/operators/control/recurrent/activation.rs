@@ -8,13 +8,13 @@ use lessen_onnx::host::HostCall;
 /// A function of a gate or a state.
 #[derive(Clone, Copy)]
 pub(super) struct Activation<R> {
-    kind: Kind,
+    kind: ActivationKind,
     alpha: R,
     beta: R,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ActivationKind {
     Affine,
     Elu,
     HardSigmoid,
@@ -30,20 +30,20 @@ enum Kind {
 
 /// Names of functions, each with the parameters that it has where a node gives none. What ONNX says of the threshold is
 /// not what ONNX Runtime takes, so it has to be given.
-const NAMES: [(&str, Kind, [Parameter; 2]); 11] = {
+const NAMES: [(&str, ActivationKind, [Parameter; 2]); 11] = {
     use Parameter::{Default, Given, Without};
     [
-        ("affine", Kind::Affine, [Given, Given]),
-        ("elu", Kind::Elu, [Default(1.0), Without]),
-        ("hardsigmoid", Kind::HardSigmoid, [Default(0.2), Default(0.5)]),
-        ("leakyrelu", Kind::LeakyRelu, [Default(0.01), Without]),
-        ("relu", Kind::Relu, [Without, Without]),
-        ("scaledtanh", Kind::ScaledTanh, [Given, Given]),
-        ("sigmoid", Kind::Sigmoid, [Without, Without]),
-        ("softplus", Kind::Softplus, [Without, Without]),
-        ("softsign", Kind::Softsign, [Without, Without]),
-        ("tanh", Kind::Tanh, [Without, Without]),
-        ("thresholdedrelu", Kind::ThresholdedRelu, [Given, Without]),
+        ("affine", ActivationKind::Affine, [Given, Given]),
+        ("elu", ActivationKind::Elu, [Default(1.0), Without]),
+        ("hardsigmoid", ActivationKind::HardSigmoid, [Default(0.2), Default(0.5)]),
+        ("leakyrelu", ActivationKind::LeakyRelu, [Default(0.01), Without]),
+        ("relu", ActivationKind::Relu, [Without, Without]),
+        ("scaledtanh", ActivationKind::ScaledTanh, [Given, Given]),
+        ("sigmoid", ActivationKind::Sigmoid, [Without, Without]),
+        ("softplus", ActivationKind::Softplus, [Without, Without]),
+        ("softsign", ActivationKind::Softsign, [Without, Without]),
+        ("tanh", ActivationKind::Tanh, [Without, Without]),
+        ("thresholdedrelu", ActivationKind::ThresholdedRelu, [Given, Without]),
     ]
 };
 
@@ -110,24 +110,24 @@ impl<R: Real> Activation<R> {
         let (zero, one) = (R::ZERO, R::ONE);
         let positive = |x: R| if x > zero { x } else { zero };
         match self.kind {
-            Kind::Affine => self.alpha * x + self.beta,
-            Kind::Elu if x < zero => self.alpha * (x.exp() - one),
-            Kind::Elu => x,
-            Kind::HardSigmoid => {
+            ActivationKind::Affine => self.alpha * x + self.beta,
+            ActivationKind::Elu if x < zero => self.alpha * (x.exp() - one),
+            ActivationKind::Elu => x,
+            ActivationKind::HardSigmoid => {
                 let line = positive(self.alpha * x + self.beta);
                 if line > one { one } else { line }
             }
-            Kind::LeakyRelu if x < zero => self.alpha * x,
-            Kind::LeakyRelu => x,
-            Kind::Relu => positive(x),
-            Kind::ScaledTanh => self.alpha * (self.beta * x).tanh(),
-            Kind::Sigmoid if x < zero => x.exp() / (one + x.exp()),
-            Kind::Sigmoid => one / (one + (-x).exp()),
-            Kind::Softplus => positive(x) + (one + (-x.abs()).exp()).ln(),
-            Kind::Softsign => x / (one + x.abs()),
-            Kind::Tanh => x.tanh(),
-            Kind::ThresholdedRelu if x > self.alpha => x,
-            Kind::ThresholdedRelu => zero,
+            ActivationKind::LeakyRelu if x < zero => self.alpha * x,
+            ActivationKind::LeakyRelu => x,
+            ActivationKind::Relu => positive(x),
+            ActivationKind::ScaledTanh => self.alpha * (self.beta * x).tanh(),
+            ActivationKind::Sigmoid if x < zero => x.exp() / (one + x.exp()),
+            ActivationKind::Sigmoid => one / (one + (-x).exp()),
+            ActivationKind::Softplus => positive(x) + (one + (-x.abs()).exp()).ln(),
+            ActivationKind::Softsign => x / (one + x.abs()),
+            ActivationKind::Tanh => x.tanh(),
+            ActivationKind::ThresholdedRelu if x > self.alpha => x,
+            ActivationKind::ThresholdedRelu => zero,
         }
     }
 }

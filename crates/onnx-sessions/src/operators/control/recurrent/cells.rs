@@ -7,7 +7,7 @@ use crate::operators::products::real::Real;
 
 /// What a step computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CellKind {
     /// One sum.
     Rnn,
     /// Update gate, reset gate and candidate.
@@ -16,32 +16,32 @@ pub(super) enum Kind {
     Lstm,
 }
 
-impl Kind {
+impl CellKind {
     /// Sums for each hidden unit.
     pub fn gates(self) -> usize {
         match self {
-            Kind::Rnn => 1,
-            Kind::Gru => 3,
-            Kind::Lstm => 4,
+            CellKind::Rnn => 1,
+            CellKind::Gru => 3,
+            CellKind::Lstm => 4,
         }
     }
 
     /// The activations of a direction where the node names none.
     pub fn activations(self) -> &'static [&'static str] {
         match self {
-            Kind::Rnn => &["Tanh"],
-            Kind::Gru => &["Sigmoid", "Tanh"],
-            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
+            CellKind::Rnn => &["Tanh"],
+            CellKind::Gru => &["Sigmoid", "Tanh"],
+            CellKind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
         }
     }
 }
 
 /// The parameters of one direction.
 pub(super) struct Cell<R> {
-    pub kind: Kind,
+    pub kind: CellKind,
     pub batch: usize,
     pub hidden: usize,
-    /// The recurrent weights, transposed: a row for each hidden unit, the gates one behind the other.
+    /// The recurrent weights, transposed: a row for each hidden unit, the gates one after the other.
     pub weights: Factor<R>,
     /// The same for the candidate of a GRU, which has a product of its own; the gates' are in `weights`.
     pub candidate_weights: Vec<R>,
@@ -62,12 +62,12 @@ impl<R: Real> Cell<R> {
     /// `sums` has a row of gates for each member; `h` and `c` have a row of hidden units.
     pub fn step(&self, sums: &mut [R], h: &[R], c: &mut [R]) -> Vec<R> {
         match self.kind {
-            Kind::Rnn => {
+            CellKind::Rnn => {
                 self.weights.add_to(sums, h, [self.batch, self.hidden, self.hidden]);
                 sums.iter().map(|x| self.function(0, *x)).collect()
             }
-            Kind::Gru => self.gru(sums, h),
-            Kind::Lstm => self.lstm(sums, h, c),
+            CellKind::Gru => self.gru(sums, h),
+            CellKind::Lstm => self.lstm(sums, h, c),
         }
     }
 

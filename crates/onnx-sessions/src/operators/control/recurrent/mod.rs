@@ -7,7 +7,7 @@ mod factor;
 use lessen_base::Result;
 
 use super::recurrent::activation::activations;
-use super::recurrent::cells::{Cell, Kind};
+use super::recurrent::cells::{Cell, CellKind};
 use super::recurrent::factor::Factor;
 use crate::operators::products::kernel::transposed;
 use crate::operators::products::real::{Real, float_of, in_reals, rounded};
@@ -22,19 +22,19 @@ pub(crate) const OPERATORS: HostOperators = &[
     ("com.microsoft", "DynamicQuantizeLSTM", quantized_lstm),
 ];
 
-/// Where the scales and zero points of the weights of a quantized network stand, behind each other.
+/// Where the scales and zero points of the weights of a quantized network stand, one after the other.
 const SCALES: [usize; 2] = [8, 10];
 
 fn rnn(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    in_reals!(call.tensor(0)?, recurrent(call, Kind::Rnn, false))
+    in_reals!(call.tensor(0)?, recurrent(call, CellKind::Rnn, false))
 }
 
 fn gru(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    in_reals!(call.tensor(0)?, recurrent(call, Kind::Gru, false))
+    in_reals!(call.tensor(0)?, recurrent(call, CellKind::Gru, false))
 }
 
 fn lstm(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
-    in_reals!(call.tensor(0)?, recurrent(call, Kind::Lstm, false))
+    in_reals!(call.tensor(0)?, recurrent(call, CellKind::Lstm, false))
 }
 
 /// An LSTM whose weights are 8-bit integers, transposed. Inputs and hidden states are quantized by their ranges.
@@ -42,7 +42,7 @@ fn quantized_lstm(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     if call.tensor(0)?.element() != Some(Element::F32) {
         return call.refused("its first input is not float32");
     }
-    recurrent::<f32>(call, Kind::Lstm, true)
+    recurrent::<f32>(call, CellKind::Lstm, true)
 }
 
 /// Extents of a network.
@@ -59,7 +59,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(call: &HostCall<'_>, kind: Kind, has_integers: bool) -> Result<Sizes> {
+    fn of(call: &HostCall<'_>, kind: CellKind, has_integers: bool) -> Result<Sizes> {
         let is_batchwise = call.int("layout", 0) == 1;
         let &[first, second, width] = call.tensor(0)?.shape() else {
             return call.refused("its first input has not three axes");
@@ -113,7 +113,7 @@ impl Sizes {
             (6, &sizes.state()),
             (7, &[directions, hidden.saturating_mul(3)]),
         ] {
-            let has = input < 6 || kind == Kind::Lstm;
+            let has = input < 6 || kind == CellKind::Lstm;
             if let Some(tensor) = call.optional(input)?.filter(|_| has)
                 && tensor.shape() != shape
             {
@@ -172,7 +172,7 @@ impl Sizes {
     }
 }
 
-fn recurrent<R: Real>(call: &HostCall<'_>, kind: Kind, has_integers: bool) -> Result<Vec<HostValue>> {
+fn recurrent<R: Real>(call: &HostCall<'_>, kind: CellKind, has_integers: bool) -> Result<Vec<HostValue>> {
     let sizes = Sizes::of(call, kind, has_integers)?;
     let element = float_of(call.tensor(0)?)?;
     let lengths = lengths(call, &sizes)?;
@@ -182,7 +182,7 @@ fn recurrent<R: Real>(call: &HostCall<'_>, kind: Kind, has_integers: bool) -> Re
             None => Ok(vec![R::ZERO; room(&sizes.state())?]),
         }
     };
-    let is_lstm = kind == Kind::Lstm;
+    let is_lstm = kind == CellKind::Lstm;
     let mut all = States {
         y: vec![R::ZERO; room(&sizes.result())?],
         h: state(5)?,
@@ -225,7 +225,7 @@ struct States<R> {
 /// Runs one direction, from the first states to the last ones.
 fn run_direction<R: Real>(
     call: &HostCall<'_>,
-    kind: Kind,
+    kind: CellKind,
     sizes: &Sizes,
     (direction, is_reverse): (usize, bool),
     lengths: &[usize],
@@ -239,7 +239,7 @@ fn run_direction<R: Real>(
     for member in 0..batch {
         let at = sizes.state_at(direction, member);
         h.extend_from_slice(&all.h[at..at + n]);
-        if kind == Kind::Lstm {
+        if kind == CellKind::Lstm {
             c.extend_from_slice(&all.c[at..at + n]);
         }
     }
@@ -264,7 +264,7 @@ fn run_direction<R: Real>(
             let at = sizes.result_at(step(member), direction, member);
             all.y[at..at + n].copy_from_slice(&next[own.clone()]);
             h[own.clone()].copy_from_slice(&next[own.clone()]);
-            if kind == Kind::Lstm {
+            if kind == CellKind::Lstm {
                 c[own.clone()].copy_from_slice(&next_c[own]);
             }
         }
@@ -272,7 +272,7 @@ fn run_direction<R: Real>(
     for member in 0..batch {
         let (at, own) = (sizes.state_at(direction, member), member * n..(member + 1) * n);
         all.h[at..at + n].copy_from_slice(&h[own.clone()]);
-        if kind == Kind::Lstm {
+        if kind == CellKind::Lstm {
             all.c[at..at + n].copy_from_slice(&c[own]);
         }
     }
@@ -300,19 +300,19 @@ fn integers<R: Real>(call: &HostCall<'_>, input: usize, direction: usize) -> Res
 }
 
 /// The parameters of a direction.
-fn cell<R: Real>(call: &HostCall<'_>, kind: Kind, sizes: &Sizes, direction: usize) -> Result<Cell<R>> {
+fn cell<R: Real>(call: &HostCall<'_>, kind: CellKind, sizes: &Sizes, direction: usize) -> Result<Cell<R>> {
     let n = sizes.hidden;
     let (weights, candidate_weights) = if sizes.has_integers {
         (integers(call, 2, direction)?, Vec::new())
     } else {
         let recurrent: Vec<R> = part(call, 2, direction, sizes.directions)?.unwrap_or_default();
-        let joint = if kind == Kind::Gru { 2 } else { kind.gates() };
+        let joint = if kind == CellKind::Gru { 2 } else { kind.gates() };
         let (weights, candidate) = recurrent.split_at(joint * n * n);
         let weights = Factor::Real(transposed(weights, joint * n, n));
         (weights, transposed(candidate, candidate.len() / n, n))
     };
     let bias: Option<Vec<R>> = part(call, 3, direction, sizes.directions)?;
-    let candidate_bias = match bias.filter(|_| kind == Kind::Gru) {
+    let candidate_bias = match bias.filter(|_| kind == CellKind::Gru) {
         Some(bias) => bias[5 * n..].to_vec(),
         None => vec![R::ZERO; n],
     };
@@ -325,7 +325,7 @@ fn cell<R: Real>(call: &HostCall<'_>, kind: Kind, sizes: &Sizes, direction: usiz
         weights,
         candidate_weights,
         candidate_bias,
-        peepholes: if kind == Kind::Lstm {
+        peepholes: if kind == CellKind::Lstm {
             part(call, 7, direction, sizes.directions)?
         } else {
             None
@@ -335,8 +335,8 @@ fn cell<R: Real>(call: &HostCall<'_>, kind: Kind, sizes: &Sizes, direction: usiz
             .attribute("clip")
             .map(|clip| R::of_f64(clip.f.into()))
             .filter(|clip| *clip > R::ZERO),
-        has_coupled_gates: kind == Kind::Lstm && call.int("input_forget", 0) != 0,
-        resets_product: kind == Kind::Gru && call.int("linear_before_reset", 0) != 0,
+        has_coupled_gates: kind == CellKind::Lstm && call.int("input_forget", 0) != 0,
+        resets_product: kind == CellKind::Gru && call.int("linear_before_reset", 0) != 0,
     })
 }
 
@@ -353,7 +353,7 @@ fn input_sums<R: Real>(call: &HostCall<'_>, cell: &Cell<R>, sizes: &Sizes, direc
     let mut row = vec![R::ZERO; gates];
     if let Some(bias) = part::<R>(call, 3, direction, sizes.directions)? {
         row.copy_from_slice(&bias[..gates]);
-        let added = if cell.kind == Kind::Gru { 2 * n } else { gates };
+        let added = if cell.kind == CellKind::Gru { 2 * n } else { gates };
         row.iter_mut()
             .zip(&bias[gates..gates + added])
             .for_each(|(x, bias)| *x += *bias);
