@@ -1,10 +1,15 @@
 //! Entries by which the tests of this crate reach its private parts. They are no part of the interface.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use lessen_base::Result;
 use lessen_compile::Plan;
 
 use crate::bind::Binder;
 use crate::constants::Constants;
+use crate::kernels::layouts::Reads;
+use crate::kernels::row_kernel::Arg;
+use crate::kernels::rows::Rows;
 use crate::kernels::sums::pairwise::{self, Pairwise, in_runs};
 use crate::simd::{CpuSet, Level, dispatch};
 use crate::slices::SliceSums;
@@ -124,4 +129,42 @@ pub fn parts_of_tiles(
         let _ = (data, line, k, lines, depth, pairs);
         None
     }
+}
+
+/// For each pair of layouts, those that a kernel has declared for an input and those as which it asks for it: their
+/// names, whether it is given the input, and whether the declared ones are among the asked ones.
+pub fn inputs_as_declared() -> Vec<(String, bool, bool)> {
+    let mut element = 1f32;
+    let rows = Rows::scalar(std::ptr::from_mut(&mut element).cast());
+    let declared = [
+        Reads::Dense,
+        Reads::Rows,
+        Reads::Runs,
+        Reads::Matrix,
+        Reads::MatrixOfRuns,
+        Reads::RowsOrColumns,
+        Reads::DenseLastAxis,
+        Reads::Any,
+        Reads::Packed,
+    ];
+    let of = |declared: Reads| {
+        let arg = Arg::new(rows, 1, declared);
+        let ways: [(Reads, &dyn Fn()); 6] = [
+            (Reads::Rows, &|| _ = arg.rows::<f32>()),
+            (Reads::Runs, &|| _ = arg.runs::<f32>()),
+            (Reads::Matrix, &|| _ = arg.matrix::<f32>()),
+            (Reads::RowsOrColumns, &|| _ = arg.rows_or_columns::<f32>()),
+            (Reads::Dense, &|| _ = arg.dense::<f32>()),
+            (Reads::Packed, &|| _ = arg.packed::<f32>()),
+        ];
+        ways.map(|(asked, get)| {
+            let is_given = catch_unwind(AssertUnwindSafe(get)).is_ok();
+            (
+                format!("{declared:?} as {asked:?}"),
+                is_given,
+                declared.are_among(asked),
+            )
+        })
+    };
+    declared.into_iter().flat_map(of).collect()
 }

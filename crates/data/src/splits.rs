@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use lessen_base::{Error, Result};
+
 /// The splits of data in memory.
 #[derive(Clone, Debug)]
 pub struct Splits<T> {
@@ -54,5 +56,21 @@ impl<T> Splits<T> {
             some(&self.dev, DEV),
             some(&self.test, TEST),
         )
+    }
+}
+
+/// The split of this name: `train`, `dev` or, if there is one, `test`.
+///
+/// # Errors
+/// An unknown name; the message lists the known ones.
+pub(crate) fn split_of<'a, T>(name: &str, [train, dev]: [&'a T; 2], test: Option<&'a T>) -> Result<&'a T> {
+    match (name, test) {
+        ("train", _) => Ok(train),
+        ("dev", _) => Ok(dev),
+        ("test", Some(test)) => Ok(test),
+        (_, test) => Err(Error::user(format!(
+            "this data has no split called {name}; choose one of train, dev{}",
+            if test.is_some() { ", test" } else { "" }
+        ))),
     }
 }

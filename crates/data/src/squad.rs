@@ -17,6 +17,7 @@ use crate::folders::listed;
 use crate::held_out;
 use crate::places::files_of;
 use crate::questions::{GivenAnswer, Question, Questions};
+use crate::splits::split_of;
 
 /// Questions with their splits.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,15 +67,7 @@ impl Squad {
     /// # Errors
     /// An unknown name, or `test` without a test split.
     pub fn split(&self, name: &str) -> Result<&Arc<Questions>> {
-        match (name, &self.test) {
-            ("train", _) => Ok(&self.train),
-            ("dev", _) => Ok(&self.dev),
-            ("test", Some(test)) => Ok(test),
-            (_, test) => Err(Error::user(format!(
-                "this data has no split called {name}; choose one of train, dev{}",
-                if test.is_some() { ", test" } else { "" }
-            ))),
-        }
+        split_of(name, [&self.train, &self.dev], self.test.as_ref())
     }
 }
 

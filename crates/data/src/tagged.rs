@@ -15,7 +15,7 @@ use lessen_base::{Error, Result};
 use crate::classes::Classes;
 use crate::files::line_word;
 use crate::sentences::Numbers;
-use crate::splits::{DataPlace, Splits};
+use crate::splits::{DataPlace, Splits, split_of};
 use crate::written_sentences::SentenceFile;
 
 pub use crate::sentences::{Sentence, Sentences};
@@ -50,21 +50,7 @@ impl Tagged {
     /// # Errors
     /// An unknown name, or `test` without a test split.
     pub fn split(&self, name: &str) -> Result<&Sentences> {
-        match (name, &self.test) {
-            ("train", _) => Ok(&self.train),
-            ("dev", _) => Ok(&self.dev),
-            ("test", Some(test)) => Ok(test),
-            (_, test) => {
-                let known = if test.is_some() {
-                    "train, dev, test"
-                } else {
-                    "train, dev"
-                };
-                Err(Error::user(format!(
-                    "this data has no split called {name}; choose one of {known}"
-                )))
-            }
-        }
+        split_of(name, [&self.train, &self.dev], self.test.as_ref())
     }
 }
 

@@ -161,6 +161,16 @@ impl Fields {
         }
     }
 
+    /// Returns an optional number of layers, 1 to 1024.
+    pub fn depth_or(&self, field: &str, default: usize) -> Result<usize> {
+        self.get(field).map_or(Ok(default), |_| self.depth(field))
+    }
+
+    /// Returns a size of at least 1, where there is one.
+    pub fn optional_size(&self, field: &str) -> Result<Option<usize>> {
+        self.get(field).map(|value| self.as_size(field, value)).transpose()
+    }
+
     /// Returns an optional size of at least 1.
     pub fn size_or(&self, field: &str, default: usize) -> Result<usize> {
         self.get(field).map_or(Ok(default), |value| self.as_size(field, value))

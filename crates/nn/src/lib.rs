@@ -84,7 +84,8 @@ pub use quantization::{Bits, Quantization, Ranges};
 pub use rotary::Rotary;
 pub use statistics::{Selection, Statistic};
 pub use storage::{
-    Bf16Storage, F32Storage, FloatsBeside, Int4Storage, Int8Storage, PackedStorage, ParamStorage, Stored,
+    Bf16Storage, ByParameter, F32Storage, FloatsBeside, Int4Storage, Int8Storage, PackedStorage, ParamStorage, Put,
+    Stored,
 };
 pub use task::Task;
 pub use weights::{Weight, Weights, initialize, initialize_missing};

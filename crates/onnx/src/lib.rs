@@ -12,6 +12,7 @@
 
 #[doc(hidden)]
 pub mod aside;
+mod attribute_methods;
 mod declared;
 #[doc(hidden)]
 pub mod edit;

@@ -4,8 +4,6 @@ use crate::saved_run::SavedRun;
 use lessen_base::{Error, Result};
 use lessen_graph::{Node, Op, Tensor};
 use lessen_nn::{BatchShape, Task};
-use lessen_task::CheckedTask;
-use lessen_task::batch_shape::inputs_of;
 use lessen_task::batch_shape::inputs_of;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::value::SettingValue;

@@ -62,7 +62,6 @@ mod recording_graph;
 mod sequences;
 mod session;
 mod statistics;
-mod storage;
 mod trainer;
 mod view;
 
@@ -77,5 +76,4 @@ pub use plans::StepPlans;
 pub use sequences::{IsBeamComplete, Next, Sequences, Suspended};
 pub use session::{Function, FunctionOptions, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
-pub use storage::{ParamCodec, Put};
 pub use trainer::{Part, Peak, StepReport, Trainer};

@@ -2,7 +2,6 @@
 
 use crate::norms::{self, RecentredState};
 use crate::options::TrainerOptions;
-use crate::storage::ParamCodec;
 use lessen_graph::{Graph, Trace, Type};
 use lessen_nn::names::average_of;
 use lessen_nn::{Adapter, Centred, Context, F32Storage, Lora, NormKind, ParamSpec, ParamStorage};
@@ -16,7 +15,7 @@ pub(crate) struct ParameterView {
     lora: Option<Lora>,
     /// The parameters that have an average.
     averaged: BTreeSet<String>,
-    codec: Arc<dyn ParamCodec>,
+    storage: Arc<dyn ParamStorage>,
     /// Norm conversion, and the parameters that are recentred for it.
     norm: (NormKind, Centred),
 }
@@ -30,11 +29,11 @@ impl Default for ParameterView {
 
 impl ParameterView {
     /// Parameters of inference, in this storage.
-    pub fn of_inference(codec: Arc<dyn ParamCodec>) -> ParameterView {
+    pub fn of_inference(storage: Arc<dyn ParamStorage>) -> ParameterView {
         ParameterView {
             lora: None,
             averaged: BTreeSet::new(),
-            codec,
+            storage,
             norm: (NormKind::default(), Centred::new()),
         }
     }
@@ -52,19 +51,14 @@ impl ParameterView {
         }
     }
 
-    /// Conversion between values of parameters and their states.
-    pub fn codec(&self) -> &dyn ParamCodec {
-        self.codec.as_ref()
-    }
-
     /// Storage of parameters in states.
     pub fn storage(&self) -> &dyn ParamStorage {
-        self.codec.as_ref()
+        self.storage.as_ref()
     }
 
     /// Parameters that may be recentred: each has a single state.
     pub fn single_states(&self, params: &[ParamSpec]) -> Vec<ParamSpec> {
-        let is_single = |param: &&ParamSpec| self.codec.states((*param).into()).len() == 1;
+        let is_single = |param: &&ParamSpec| self.storage.states((*param).into()).len() == 1;
         params.iter().filter(is_single).cloned().collect()
     }
 
@@ -76,7 +70,7 @@ impl ParameterView {
                 continue;
             };
             for name in BTreeSet::from([param.name.clone(), self.result_of(&param.name)]) {
-                let stored = self.codec.states(param.into()).into_iter().next();
+                let stored = self.storage.states(param.into()).into_iter().next();
                 let ty = stored.map_or_else(|| Type::f32(&param.shape), |(_, ty)| ty);
                 states.push(RecentredState { name, ty, axes });
             }
@@ -108,8 +102,8 @@ impl ParameterView {
 
     /// Context of a function that reads the results of training.
     pub fn of_results<'g>(&self, cx: Context<'g>) -> Context<'g> {
-        let storage: Arc<dyn ParamStorage> = self.codec.clone();
-        self.of_step(cx).with_averages(&self.averaged).with_storage(storage)
+        let cx = self.of_step(cx).with_averages(&self.averaged);
+        cx.with_storage(self.storage.clone())
     }
 
     /// The adapters, if there are any.

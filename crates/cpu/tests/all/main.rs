@@ -1,7 +1,9 @@
 //! Tests of the CPU: kernels against plain `f64`, the pool and the arena, and whole graphs.
 
+mod args;
 mod frozen;
 mod kernels;
+mod layouts;
 mod long_sums;
 mod machine;
 mod plans;

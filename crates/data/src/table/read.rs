@@ -21,7 +21,7 @@ use crate::labels::{LabelKind, Labels};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
 use crate::rows::{Place, Rows};
-use crate::splits::DataPlace;
+use crate::splits::{DataPlace, split_of};
 use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
@@ -187,15 +187,7 @@ impl Table {
     /// # Errors
     /// An unknown name, or `test` without a test split.
     pub fn split(&self, name: &str) -> Result<&TablePart> {
-        match (name, &self.test) {
-            ("train", _) => Ok(&self.train),
-            ("dev", _) => Ok(&self.dev),
-            ("test", Some(test)) => Ok(test),
-            (_, test) => Err(Error::user(format!(
-                "this data has no split called {name}; choose one of train, dev{}",
-                if test.is_some() { ", test" } else { "" }
-            ))),
-        }
+        split_of(name, [&self.train, &self.dev], self.test.as_ref())
     }
 }
 

@@ -7,6 +7,7 @@ use lessen_data::memory::DataInMemory;
 use lessen_task::folder::Folder;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
+use lessen_task::recipe::value::SettingValue;
 use lessen_task::shared_data::SharedData;
 use std::path::PathBuf;
 
@@ -22,8 +23,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// A new job with these settings in this folder.
-    pub fn new(settings: Settings, out: PathBuf) -> Request {
+    /// A new job with these settings in this folder. Settings that a program has put together get a name, by which the
+    /// folder is told from those of other versions.
+    pub fn new(mut settings: Settings, out: PathBuf) -> Request {
+        if settings.text("run.recipe").is_none() {
+            let name = SettingValue::Text("without a name".to_string());
+            // No text is refused as a name.
+            let _ = settings.set_named("run.recipe", name, "the recipe's name".to_string());
+        }
         Request {
             settings,
             out,

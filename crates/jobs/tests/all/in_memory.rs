@@ -6,19 +6,19 @@ use lessen_data::images::{Image, ImageLabels, ImagesInMemory, png};
 use lessen_data::memory::{DataInMemory, Splits};
 use lessen_data::table::{ColumnValues, TableInMemory};
 use lessen_data::tagged::TaggedWords;
-use lessen_device::Backend;
 use lessen_jobs::SCHEMA;
 use lessen_jobs::condensing::condense;
 use lessen_jobs::job::{CONDENSATION, JobKind, SEARCH};
 use lessen_jobs::searching::search;
 use lessen_jobs::training::{Request, train};
+use lessen_task::device::NewBackend;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-fn cpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::new(1)?))
+fn cpu() -> NewBackend {
+    NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)))
 }
 
 /// The files of a folder by their names.
@@ -50,15 +50,20 @@ fn refused<T>(done: Result<T>) -> String {
     error.to_string()
 }
 
-/// Trains on files and on the same data in memory, two steps and after a resumption two more, and compares the models.
-/// Other data, and none, is refused when the run is resumed.
+/// [`compare_with`] files that hold the bytes of the data.
 fn compare(recipe: &str, path: &Path, data: DataInMemory, other: DataInMemory) {
+    compare_with((path, false), recipe, data, other);
+}
+
+/// Trains on files and on the same data in memory, two steps and after a resumption two more, and compares the models.
+/// Other data, and none, is refused when the run is resumed; so are files that encode the data.
+fn compare_with((path, are_encoded): (&Path, bool), recipe: &str, data: DataInMemory, other: DataInMemory) {
     let dir = tempfile::tempdir().unwrap();
     let (named, given) = (dir.path().join("named"), dir.path().join("given"));
     let recipe = format!("train.steps = 2\ntrain.batch = 4\ntrain.lr = 0.01\ntrain.checkpoint_every = 2\n{recipe}");
     let flag = format!("data.path={}", path.display());
-    train(&new(&recipe, std::slice::from_ref(&flag), &named), &cpu).unwrap();
-    train(&new(&recipe, &[], &given).with_data(data.clone()), &cpu).unwrap();
+    train(&new(&recipe, std::slice::from_ref(&flag), &named), &cpu()).unwrap();
+    train(&new(&recipe, &[], &given).with_data(data.clone()), &cpu()).unwrap();
     assert!(files(&named.join("model")) == files(&given.join("model")), "{recipe}");
     assert!(
         !fs::read_to_string(given.join("config.toml"))
@@ -66,19 +71,24 @@ fn compare(recipe: &str, path: &Path, data: DataInMemory, other: DataInMemory) {
             .contains("\npath")
     );
 
-    let sentence = refused(train(&resumed(&given, "train.steps=4"), &cpu));
+    let sentence = refused(train(&resumed(&given, "train.steps=4"), &cpu()));
     assert!(
         sentence.contains("began with data in memory, and none is given"),
         "{sentence}"
     );
-    let sentence = refused(train(&resumed(&given, "train.steps=4").with_data(other), &cpu));
+    let sentence = refused(train(&resumed(&given, "train.steps=4").with_data(other), &cpu()));
     assert!(sentence.contains("data in memory is not what the run"), "{sentence}");
-    train(&resumed(&named, "train.steps=4"), &cpu).unwrap();
-    train(&resumed(&given, "train.steps=4").with_data(data.clone()), &cpu).unwrap();
+    train(&resumed(&named, "train.steps=4"), &cpu()).unwrap();
+    train(&resumed(&given, "train.steps=4").with_data(data.clone()), &cpu()).unwrap();
     assert!(files(&named.join("model")) == files(&given.join("model")), "{recipe}");
-    // Files with the same data go on with it, too.
-    train(&resumed(&given, &flag), &cpu).unwrap();
-    let sentence = refused(train(&resumed(&named, "train.steps=6").with_data(data), &cpu));
+    let on_files = train(&resumed(&given, &flag), &cpu());
+    if are_encoded {
+        let sentence = refused(on_files);
+        assert!(sentence.contains("is not what the run"), "{sentence}");
+    } else {
+        on_files.unwrap();
+    }
+    let sentence = refused(train(&resumed(&named, "train.steps=6").with_data(data), &cpu()));
     assert!(
         sentence.contains("names data, and data in memory is given, too"),
         "{sentence}"
@@ -147,7 +157,13 @@ fn pairs_with_several_labels_and_a_group_are_learned_as_from_json_lines() {
 fn rows_of_a_table_are_learned_as_from_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let price = |i: usize| 0.1 * i as f64 - 1.0 / 3.0;
-    let age = |i: usize| if i % 7 == 0 { f64::NAN } else { (i * 13 % 31) as f64 };
+    let age = |i: usize| {
+        if i.is_multiple_of(7) {
+            f64::NAN
+        } else {
+            (i * 13 % 31) as f64
+        }
+    };
     let city = |i: usize| ["Oslo", "Rome"][i / 2 % 2];
     let line = |i: usize| format!("{},{},{}\n", age(i).to_string().replace("NaN", ""), city(i), price(i));
     let path = dir.path().join("flats.csv");
@@ -235,13 +251,18 @@ fn shaded(dir: &Path) -> DataInMemory {
     })
 }
 
+/// [`shaded`] with another pixel in the training split.
 fn other_shades() -> DataInMemory {
-    let (mut pixels, labels) = shades(24);
-    pixels[5] += 1;
-    let labels = ImageLabels::Numbers(labels.iter().map(|label| i64::from(*label)).collect());
-    DataInMemory::Images(Splits::of(
-        ImagesInMemory::of_array(&[24, 8, 8], pixels, labels).unwrap(),
-    ))
+    let split = |count: usize, brighter: u8| {
+        let (mut pixels, labels) = shades(count);
+        pixels[5] += brighter;
+        let labels = ImageLabels::Numbers(labels.iter().map(|label| i64::from(*label)).collect());
+        ImagesInMemory::of_array(&[count, 8, 8], pixels, labels).unwrap()
+    };
+    DataInMemory::Images(Splits {
+        test: Some(split(8, 0)),
+        ..Splits::of(split(24, 1))
+    })
 }
 
 #[test]
@@ -279,7 +300,7 @@ fn images_of_several_sizes_are_learned_as_from_a_folder() {
         );
     }
     let recipe = "model.kind = \"linear-array\"\ndata.format = \"images\"\nimage.size = 8\ndata.held_out = 0.25\n";
-    compare(recipe, dir.path(), of(0), of(1));
+    compare_with((dir.path(), true), recipe, of(0), of(1));
 }
 
 /// Runs a job on files and on the same images in memory, and compares files of both folders.
@@ -316,17 +337,17 @@ fn images_in_memory_are_condensed_and_searched_on_as_files_are() {
     let condensation = format!(
         "{recipe}condense = {{ width = 4, depth = 1, real_batch = 4, updates = 2, epochs = 1, iterations = 2 }}\n"
     );
-    let condensed = |request: &Request| condense(request, &cpu).map(|_| ());
+    let condensed = |request: &Request| condense(request, &cpu()).map(|_| ());
     compare_jobs(
         CONDENSATION,
         &condensation,
         &condensed,
         &["condensed.npz", "classes.txt", "preprocessor_config.json"],
     );
-    let searched = |request: &Request| search(request, &cpu).map(|_| ());
+    let searched = |request: &Request| search(request, &cpu()).map(|_| ());
     let of_search = format!(
         "{recipe}search = {{ width = 0.125, depth = 1, kernels = \"3\", expansions = \"1,2\", bits = \"2,8\", batch = 8, \
-         epochs = 2, frozen_epochs = 1 }}\n"
+         epochs = 2, frozen_epochs = 1, validation = 0.5 }}\n"
     );
     compare_jobs(SEARCH, &of_search, &searched, &["architecture.json"]);
 }
@@ -340,7 +361,7 @@ fn a_format_that_does_not_read_such_data_is_refused() {
         &dir.path().join("run"),
     );
     let data = table(vec![("text", texts(["a"])), ("label", texts(["b"]))]);
-    let sentence = refused(train(&request.with_data(data), &cpu));
+    let sentence = refused(train(&request.with_data(data), &cpu()));
     assert!(
         sentence.contains("does not read a table in memory, which is what is given; set it to labelled or table"),
         "{sentence}"

@@ -1,9 +1,7 @@
 //! `lessen eval`
 
+use super::asked_model::AskedModel;
 use super::candidates;
-use super::device_args::DeviceArgs;
-use super::model_args::ModelArgs;
-use super::precision_args::PrecisionArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_base::Result;
@@ -17,11 +15,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub struct Eval {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    precision: PrecisionArgs,
+    asked: AskedModel,
     /// Other data than the run's: a folder with splits, or a file, which is scored as a whole
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -47,16 +41,14 @@ impl Eval {
             .iter()
             .map(|length| Length::parse(length))
             .collect::<Result<_>>()?;
-        let mut run = self.model.open(&self.device)?;
-        run.set(&self.set)?;
-        self.precision.set_and_warn(&mut run, &self.device)?;
+        let run = self.asked.open(&self.set)?;
         if !lengths.is_empty() {
             return self.at(&run, &lengths);
         }
         let evaluation = run.evaluate(self.data.as_deref(), self.split.as_deref())?;
         evaluation.remarks.iter().for_each(|remark| tell(remark));
         let (scores, scored) = (&evaluation.scores, &evaluation.scored);
-        let source = self.model.shown(run.source());
+        let source = self.asked.model.shown(run.source());
         let cut = run.cut_texts(scores);
         cut.into_iter().for_each(CutTexts::tell);
         if self.json {
@@ -79,7 +71,7 @@ impl Eval {
 
     /// Evaluates at these lengths; the exit code.
     fn at(&self, run: &SavedRun, lengths: &[Length]) -> Result<u8> {
-        let source = self.model.shown(run.source());
+        let source = self.asked.model.shown(run.source());
         let (mut text, mut found, mut split) = (String::new(), Vec::new(), String::new());
         for length in lengths {
             let (tokens, evaluation) = run.evaluate_at(self.data.as_deref(), self.split.as_deref(), *length)?;

@@ -1,10 +1,8 @@
 //! `lessen generate`
 
+use super::asked_model::AskedModel;
 use super::chat_args::ChatArgs;
-use super::device_args::DeviceArgs;
 use super::lines::Lines;
-use super::model_args::ModelArgs;
-use super::precision_args::PrecisionArgs;
 use crate::{say, stdout, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
@@ -26,11 +24,7 @@ fn default() -> Sampling {
 #[derive(Args)]
 pub struct Generate {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    precision: PrecisionArgs,
+    asked: AskedModel,
     #[command(flatten)]
     start: Prompts,
     #[command(flatten)]
@@ -105,8 +99,8 @@ impl Generate {
             (None, Some(path)) => read(path)?,
             (None, None) => Vec::new(),
         };
-        let mut run = self.model.open(&self.device)?;
-        self.precision.set(&mut run, &self.device)?;
+        let mut run = self.asked.model.open(&self.asked.device)?;
+        self.asked.precision.set(&mut run, &self.asked.device)?;
         let prompts = match &self.start.messages {
             _ if !self.chat.is_chat() => prompts,
             Some(path) => self.chat.prompts_of_file(&run, path)?,

@@ -2,6 +2,7 @@
 
 mod access_args;
 mod adapter_arg;
+mod asked_model;
 mod bench;
 mod candidates;
 mod chat_args;

@@ -2,11 +2,10 @@
 
 use super::device_args::DeviceArgs;
 use super::output_place::check_place;
-use super::precision_args::PrecisionArgs;
 use super::{adapter_arg, candidates};
 use clap::{Args, ValueHint};
 use lessen_base::Result;
-use lessen_saved::embedding::{EmbedOptions, is_embedder};
+use lessen_saved::embedding::is_embedder;
 use lessen_saved::saved_run::{AdapterOptions, SavedRun};
 use lessen_task::folder::WhichModel;
 use std::ffi::OsString;
@@ -57,19 +56,6 @@ impl ModelArgs {
     /// As [`SavedRun::open`], and a weight that is no number.
     pub fn open(&self, device: &DeviceArgs) -> Result<SavedRun> {
         SavedRun::open(self.folder(), self.which(), self.adapters()?, &device.new_backend())
-    }
-
-    /// How it is opened for embedding.
-    ///
-    /// # Errors
-    /// A weight that is no number.
-    pub fn embed_options(&self, precision: &PrecisionArgs) -> Result<EmbedOptions> {
-        Ok(EmbedOptions {
-            which: self.which(),
-            adapters: self.adapters()?,
-            precision: precision.given(),
-            ..EmbedOptions::default()
-        })
     }
 
     /// Whether its use is to embed texts.

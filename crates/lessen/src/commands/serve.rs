@@ -1,9 +1,7 @@
 //! `lessen serve`
 
 use super::access_args::AccessArgs;
-use super::device_args::DeviceArgs;
-use super::model_args::ModelArgs;
-use super::precision_args::PrecisionArgs;
+use super::asked_model::AskedModel;
 use crate::stdout::say;
 use crate::tell;
 use clap::Args;
@@ -20,11 +18,7 @@ use std::time::Duration;
 #[derive(Args)]
 pub struct Serve {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    precision: PrecisionArgs,
+    asked: AskedModel,
     /// Embed texts, also with a model that could predict or continue them
     #[arg(long)]
     embed: bool,
@@ -92,7 +86,7 @@ impl Serve {
         let options = Options {
             host: self.host,
             port: self.port,
-            name: self.name.clone().unwrap_or_else(|| name_of(self.model.folder())),
+            name: self.name.clone().unwrap_or_else(|| name_of(self.asked.model.folder())),
             limits,
             access,
         };
@@ -105,12 +99,10 @@ impl Serve {
                 announce(ready, &name, json)
             })
         };
-        if self.embed || self.model.is_embedder()? {
+        if self.embed || self.asked.model.is_embedder()? {
             serve(ServedModel::Embedder(Box::new(self.embedder()?)))?;
         } else {
-            let mut run = self.model.open(&self.device)?;
-            run.set(&self.set)?;
-            self.precision.set_and_warn(&mut run, &self.device)?;
+            let run = self.asked.open(&self.set)?;
             tell_what_is_not_followed(&run, &limits);
             serve(ServedModel::Run(Box::new(run)))?;
         }
@@ -126,10 +118,10 @@ impl Serve {
                 "--set {assignment} is for models that predict, and this one embeds texts; leave it out"
             )));
         }
-        let options = self.model.embed_options(&self.precision)?;
-        let embedder = Embedder::open(self.model.folder(), &options, &self.device.new_backend())?;
+        let options = self.asked.embed_options()?;
+        let embedder = self.asked.embedder(&options)?;
         if embedder.multiplies_integers() {
-            self.device.warn_of_integers()?;
+            self.asked.device.warn_of_integers()?;
         }
         embedder.notes().iter().for_each(|note| tell(&format!("note: {note}")));
         Ok(embedder)

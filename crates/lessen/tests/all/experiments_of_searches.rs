@@ -288,7 +288,7 @@ fn mistakes_in_searches_are_told_before_the_first_one() {
             "search.episodes = 3",
             "has no part in search.method = \"joint\"",
         ),
-        ("search.lambda = 0.1", "train.epochs = 3", "train.epochs = 3"),
+        ("search.lambda = 0.1", "train.epochs = 4", "train.epochs = 4"),
         (
             "train = {",
             "model.width = 3\ntrain = {",

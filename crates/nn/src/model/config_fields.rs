@@ -17,282 +17,154 @@ pub(crate) const OWN: &str = "lessen_";
 /// The field with the kind of attention of each layer.
 const LAYERS: &str = "layer_types";
 
-/// The fields of all families.
-const COMMON: &[KnownField] = &[
-    ("architectures", Followed),
-    ("model_type", Followed),
-    ("id2label", Followed),
-    ("label2id", Followed),
-    ("num_labels", Followed),
-    ("problem_type", Followed),
-    ("initializer_range", Followed),
-    ("eos_token_id", Followed),
-    ("is_encoder_decoder", Only("false")),
-    ("quantization_config", Followed),
-    ("pruned_heads", Refused),
-    ("tie_encoder_decoder", Refused),
-    ("cross_attention_hidden_size", Refused),
-    ("bos_token_id", WithoutEffect),
-    ("sep_token_id", WithoutEffect),
-    ("pad_token_id", WithoutEffect),
-    ("decoder_start_token_id", WithoutEffect),
-    ("dtype", WithoutEffect),
-    ("torch_dtype", WithoutEffect),
-    ("transformers_version", WithoutEffect),
-    ("use_cache", WithoutEffect),
-    ("chunk_size_feed_forward", WithoutEffect),
-    ("output_attentions", WithoutEffect),
-    ("output_hidden_states", WithoutEffect),
-    ("output_past", WithoutEffect),
-    ("return_dict", WithoutEffect),
-    ("attn_implementation", WithoutEffect),
-    ("auto_map", WithoutEffect),
-    ("finetuning_task", WithoutEffect),
-    ("task_specific_params", WithoutEffect),
-    ("gradient_checkpointing", WithoutEffect),
-    ("torchscript", WithoutEffect),
-    ("tokenizer_class", WithoutEffect),
-    ("prefix", WithoutEffect),
-    ("use_bfloat16", WithoutEffect),
-    ("tf_legacy_loss", WithoutEffect),
-    ("tie_weights_", WithoutEffect),
-    ("unsloth_fixed", WithoutEffect),
-    ("unsloth_version", WithoutEffect),
-    ("sentence_transformers", WithoutEffect),
-    ("transformers.js_config", WithoutEffect),
-];
+/// Makes the fields of a family of their effects, each with the names of its fields.
+macro_rules! known_fields {
+    ($(#[$doc:meta])* $name:ident: $($effect:expr => $($field:expr),+;)+) => {
+        $(#[$doc])*
+        const $name: &[KnownField] = &[$($(($field, $effect)),+),+];
+    };
+}
 
-/// The fields of generation that older versions of transformers write, too; they say nothing of the logits.
-const GENERATION: &[KnownField] = &[
-    ("bad_words_ids", WithoutEffect),
-    ("begin_suppress_tokens", WithoutEffect),
-    ("diversity_penalty", WithoutEffect),
-    ("do_sample", WithoutEffect),
-    ("early_stopping", WithoutEffect),
-    ("encoder_no_repeat_ngram_size", WithoutEffect),
-    ("exponential_decay_length_penalty", WithoutEffect),
-    ("forced_bos_token_id", WithoutEffect),
-    ("forced_eos_token_id", WithoutEffect),
-    ("length_penalty", WithoutEffect),
-    ("max_length", WithoutEffect),
-    ("min_length", WithoutEffect),
-    ("no_repeat_ngram_size", WithoutEffect),
-    ("num_beam_groups", WithoutEffect),
-    ("num_beams", WithoutEffect),
-    ("num_return_sequences", WithoutEffect),
-    ("output_scores", WithoutEffect),
-    ("remove_invalid_values", WithoutEffect),
-    ("repetition_penalty", WithoutEffect),
-    ("return_dict_in_generate", WithoutEffect),
-    ("suppress_tokens", WithoutEffect),
-    ("temperature", WithoutEffect),
-    ("top_k", WithoutEffect),
-    ("top_p", WithoutEffect),
-    ("typical_p", WithoutEffect),
-];
+known_fields! {
+    /// The fields of all families.
+    COMMON:
+    Followed => "architectures", "model_type", "id2label", "label2id", "num_labels", "problem_type",
+        "initializer_range", "eos_token_id";
+    Only("false") => "is_encoder_decoder";
+    Followed => "quantization_config";
+    Refused => "pruned_heads", "tie_encoder_decoder", "cross_attention_hidden_size";
+    WithoutEffect => "bos_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id", "dtype",
+        "torch_dtype", "transformers_version", "use_cache", "chunk_size_feed_forward", "output_attentions",
+        "output_hidden_states", "output_past", "return_dict", "attn_implementation", "auto_map",
+        "finetuning_task", "task_specific_params", "gradient_checkpointing", "torchscript", "tokenizer_class",
+        "prefix", "use_bfloat16", "tf_legacy_loss", "tie_weights_", "unsloth_fixed", "unsloth_version",
+        "sentence_transformers", "transformers.js_config";
+}
 
-/// The fields of BERT and RoBERTa.
-const BERT: &[KnownField] = &[
-    ("vocab_size", Followed),
-    ("hidden_size", Followed),
-    ("num_hidden_layers", Followed),
-    ("num_attention_heads", Followed),
-    ("intermediate_size", Followed),
-    ("hidden_act", Followed),
-    ("hidden_dropout_prob", Followed),
-    ("attention_probs_dropout_prob", Followed),
-    ("classifier_dropout", Followed),
-    ("max_position_embeddings", Followed),
-    ("type_vocab_size", Followed),
-    ("layer_norm_eps", Followed),
-    ("pad_token_id", Followed),
-    ("tie_word_embeddings", Followed),
-    ("position_embedding_type", Only("\"absolute\"")),
-    ("is_decoder", Only("false")),
-    ("add_cross_attention", Only("false")),
-    ("directionality", WithoutEffect),
-    ("pooler_fc_size", WithoutEffect),
-    ("pooler_num_attention_heads", WithoutEffect),
-    ("pooler_num_fc_layers", WithoutEffect),
-    ("pooler_size_per_head", WithoutEffect),
-    ("pooler_type", WithoutEffect),
-];
+known_fields! {
+    /// The fields of generation that older versions of transformers write, too; they say nothing of the logits.
+    GENERATION:
+    WithoutEffect => "bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample",
+        "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty",
+        "forced_bos_token_id", "forced_eos_token_id", "length_penalty", "max_length", "min_length",
+        "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "output_scores",
+        "remove_invalid_values", "repetition_penalty", "return_dict_in_generate", "suppress_tokens",
+        "temperature", "top_k", "top_p", "typical_p";
+}
 
-/// The fields of DistilBERT.
-const DISTILBERT: &[KnownField] = &[
-    ("vocab_size", Followed),
-    ("dim", Followed),
-    ("hidden_size", Followed),
-    ("n_layers", Followed),
-    ("num_hidden_layers", Followed),
-    ("n_heads", Followed),
-    ("num_attention_heads", Followed),
-    ("hidden_dim", Followed),
-    ("activation", Followed),
-    ("dropout", Followed),
-    ("attention_dropout", Followed),
-    ("qa_dropout", Followed),
-    ("seq_classif_dropout", Followed),
-    ("max_position_embeddings", Followed),
-    ("pad_token_id", Followed),
-    ("tie_word_embeddings", Followed),
-    ("sinusoidal_pos_embds", Only("false")),
-    ("is_decoder", WithoutEffect),
-];
+known_fields! {
+    /// The fields of BERT and RoBERTa.
+    BERT:
+    Followed => "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout",
+        "max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id", "tie_word_embeddings";
+    Only("\"absolute\"") => "position_embedding_type";
+    Only("false") => "is_decoder", "add_cross_attention";
+    WithoutEffect => "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+        "pooler_size_per_head", "pooler_type";
+}
 
-/// The fields of MPNet.
-const MPNET: &[KnownField] = &[
-    ("vocab_size", Followed),
-    ("hidden_size", Followed),
-    ("num_hidden_layers", Followed),
-    ("num_attention_heads", Followed),
-    ("intermediate_size", Followed),
-    ("hidden_act", Followed),
-    ("hidden_dropout_prob", Followed),
-    ("attention_probs_dropout_prob", Followed),
-    ("max_position_embeddings", Followed),
-    ("layer_norm_eps", Followed),
-    ("relative_attention_num_buckets", Followed),
-    ("tie_word_embeddings", Followed),
-];
+known_fields! {
+    /// The fields of DistilBERT.
+    DISTILBERT:
+    Followed => "vocab_size", "dim", "hidden_size", "n_layers", "num_hidden_layers", "n_heads",
+        "num_attention_heads", "hidden_dim", "activation", "dropout", "attention_dropout", "qa_dropout",
+        "seq_classif_dropout", "max_position_embeddings", "pad_token_id", "tie_word_embeddings";
+    Only("false") => "sinusoidal_pos_embds";
+    WithoutEffect => "is_decoder";
+}
 
-/// The fields of GPT-2 and GPT-J.
-const GPT: &[KnownField] = &[
-    ("vocab_size", Followed),
-    ("n_positions", Followed),
-    ("max_position_embeddings", Followed),
-    ("n_embd", Followed),
-    ("hidden_size", Followed),
-    ("n_layer", Followed),
-    ("num_hidden_layers", Followed),
-    ("n_head", Followed),
-    ("num_attention_heads", Followed),
-    ("n_inner", Followed),
-    ("activation_function", Followed),
-    ("resid_pdrop", Followed),
-    ("embd_pdrop", Followed),
-    ("attn_pdrop", Followed),
-    ("layer_norm_epsilon", Followed),
-    ("tie_word_embeddings", Followed),
-    ("n_ctx", WithoutEffect),
-    ("rotary", WithoutEffect),
-    ("summary_type", WithoutEffect),
-    ("summary_use_proj", WithoutEffect),
-    ("summary_activation", WithoutEffect),
-    ("summary_proj_to_labels", WithoutEffect),
-    ("summary_first_dropout", WithoutEffect),
-];
+known_fields! {
+    /// The fields of MPNet.
+    MPNET:
+    Followed => "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings",
+        "layer_norm_eps", "relative_attention_num_buckets", "tie_word_embeddings";
+}
 
-/// The fields of GPT-2 alone.
-const GPT2: &[KnownField] = &[
-    ("scale_attn_weights", Only("true")),
-    ("scale_attn_by_inverse_layer_idx", Only("false")),
-    ("add_cross_attention", Only("false")),
-    ("reorder_and_upcast_attn", WithoutEffect),
-];
+known_fields! {
+    /// The fields of GPT-2 and GPT-J.
+    GPT:
+    Followed => "vocab_size", "n_positions", "max_position_embeddings", "n_embd", "hidden_size", "n_layer",
+        "num_hidden_layers", "n_head", "num_attention_heads", "n_inner", "activation_function", "resid_pdrop",
+        "embd_pdrop", "attn_pdrop", "layer_norm_epsilon", "tie_word_embeddings";
+    WithoutEffect => "n_ctx", "rotary", "summary_type", "summary_use_proj", "summary_activation",
+        "summary_proj_to_labels", "summary_first_dropout";
+}
 
-/// The fields of GPT-J alone.
-const GPTJ: &[KnownField] = &[("rotary_dim", Followed), ("scale_attn_weights", WithoutEffect)];
+known_fields! {
+    /// The fields of GPT-2 alone.
+    GPT2:
+    Only("true") => "scale_attn_weights";
+    Only("false") => "scale_attn_by_inverse_layer_idx", "add_cross_attention";
+    WithoutEffect => "reorder_and_upcast_attn";
+}
 
-/// The fields of GPT-NeoX.
-const GPT_NEOX: &[KnownField] = &[
-    ("vocab_size", Followed),
-    ("hidden_size", Followed),
-    ("num_hidden_layers", Followed),
-    ("num_attention_heads", Followed),
-    ("intermediate_size", Followed),
-    ("hidden_act", Followed),
-    ("attention_dropout", Followed),
-    ("hidden_dropout", Followed),
-    ("max_position_embeddings", Followed),
-    ("layer_norm_eps", Followed),
-    ("tie_word_embeddings", Followed),
-    ("use_parallel_residual", Followed),
-    ("attention_bias", Followed),
-    ("rotary_pct", Followed),
-    ("rotary_emb_base", Followed),
-    ("rope_theta", Followed),
-    ("rope_scaling", Followed),
-    ("rope_parameters", Followed),
-    ("partial_rotary_factor", Followed),
-    ("classifier_dropout", WithoutEffect),
-    ("is_decoder", WithoutEffect),
-];
+known_fields! {
+    /// The fields of GPT-J alone.
+    GPTJ:
+    Followed => "rotary_dim";
+    WithoutEffect => "scale_attn_weights";
+}
 
-/// The fields of Llama, Mistral, Qwen2 and OLMo.
-const LLAMAS: &[KnownField] = &[
-    ("vocab_size", Followed),
-    ("hidden_size", Followed),
-    ("intermediate_size", Followed),
-    ("num_hidden_layers", Followed),
-    ("num_attention_heads", Followed),
-    ("num_key_value_heads", Followed),
-    ("head_dim", Followed),
-    ("hidden_act", Followed),
-    ("max_position_embeddings", Followed),
-    ("tie_word_embeddings", Followed),
-    ("attention_dropout", Followed),
-    ("rope_theta", Followed),
-    ("rope_scaling", Followed),
-    ("rope_parameters", Followed),
-];
+known_fields! {
+    /// The fields of GPT-NeoX.
+    GPT_NEOX:
+    Followed => "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "hidden_act", "attention_dropout", "hidden_dropout", "max_position_embeddings", "layer_norm_eps",
+        "tie_word_embeddings", "use_parallel_residual", "attention_bias", "rotary_pct", "rotary_emb_base",
+        "rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor";
+    WithoutEffect => "classifier_dropout", "is_decoder";
+}
 
-/// The fields of Llama alone.
-const LLAMA: &[KnownField] = &[
-    ("rms_norm_eps", Followed),
-    ("attention_bias", Followed),
-    ("mlp_bias", Followed),
-    ("pretraining_tp", Only("1")),
-];
+known_fields! {
+    /// The fields of Llama, Mistral, Qwen2 and OLMo.
+    LLAMAS:
+    Followed => "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "head_dim", "hidden_act", "max_position_embeddings", "tie_word_embeddings",
+        "attention_dropout", "rope_theta", "rope_scaling", "rope_parameters";
+}
 
-/// The fields of Mistral alone.
-const MISTRAL: &[KnownField] = &[
-    ("rms_norm_eps", Followed),
-    ("sliding_window", Only("null")),
-    ("attention_bias", WithoutEffect),
-    ("mlp_bias", WithoutEffect),
-    ("pretraining_tp", WithoutEffect),
-];
+known_fields! {
+    /// The fields of Llama alone.
+    LLAMA:
+    Followed => "rms_norm_eps", "attention_bias", "mlp_bias";
+    Only("1") => "pretraining_tp";
+}
 
-/// The fields of Qwen2 alone.
-const QWEN2: &[KnownField] = &[
-    ("rms_norm_eps", Followed),
-    ("use_sliding_window", Only("false")),
-    (LAYERS, Only("[\"full_attention\", …]")),
-    ("sliding_window", WithoutEffect),
-    ("max_window_layers", WithoutEffect),
-    ("attention_bias", WithoutEffect),
-    ("mlp_bias", WithoutEffect),
-    ("pretraining_tp", WithoutEffect),
-];
+known_fields! {
+    /// The fields of Mistral alone.
+    MISTRAL:
+    Followed => "rms_norm_eps";
+    Only("null") => "sliding_window";
+    WithoutEffect => "attention_bias", "mlp_bias", "pretraining_tp";
+}
 
-/// The fields of OLMo alone.
-const OLMO: &[KnownField] = &[
-    ("attention_bias", Followed),
-    ("clip_qkv", Only("null")),
-    ("rms_norm_eps", WithoutEffect),
-    ("mlp_bias", WithoutEffect),
-    ("pretraining_tp", WithoutEffect),
-];
+known_fields! {
+    /// The fields of Qwen2 alone.
+    QWEN2:
+    Followed => "rms_norm_eps";
+    Only("false") => "use_sliding_window";
+    Only("[\"full_attention\", …]") => LAYERS;
+    WithoutEffect => "sliding_window", "max_window_layers", "attention_bias", "mlp_bias", "pretraining_tp";
+}
 
-/// The fields of ViT and DeiT.
-const VIT: &[KnownField] = &[
-    ("hidden_size", Followed),
-    ("num_hidden_layers", Followed),
-    ("num_attention_heads", Followed),
-    ("intermediate_size", Followed),
-    ("hidden_act", Followed),
-    ("hidden_dropout_prob", Followed),
-    ("attention_probs_dropout_prob", Followed),
-    ("layer_norm_eps", Followed),
-    ("image_size", Followed),
-    ("patch_size", Followed),
-    ("num_channels", Followed),
-    ("qkv_bias", Followed),
-    ("encoder_stride", WithoutEffect),
-    ("pooler_act", WithoutEffect),
-    ("pooler_output_size", WithoutEffect),
-];
+known_fields! {
+    /// The fields of OLMo alone.
+    OLMO:
+    Followed => "attention_bias";
+    Only("null") => "clip_qkv";
+    WithoutEffect => "rms_norm_eps", "mlp_bias", "pretraining_tp";
+}
+
+known_fields! {
+    /// The fields of ViT and DeiT.
+    VIT:
+    Followed => "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act",
+        "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps", "image_size", "patch_size",
+        "num_channels", "qkv_bias";
+    WithoutEffect => "encoder_stride", "pooler_act", "pooler_output_size";
+}
 
 /// Families, and other spellings of fields with the names that these have there.
 type Spellings = (&'static [&'static str], &'static [(&'static str, &'static str)]);

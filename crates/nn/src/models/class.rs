@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::layers::Spread;
 use crate::loss::Loss;
 use crate::models::decoder::Decoder;
-use crate::models::{BatchShape, Outputs};
+use crate::models::{BatchShape, Outputs, classifier_loss};
 use crate::norm_kind::NormKind;
 use crate::quantization::Quantization;
 use crate::task::Task;
@@ -40,9 +40,11 @@ pub trait ModelClass {
         None
     }
 
-    /// Adds the model to the graph and returns loss and logits.
+    /// Adds the model to the graph and returns loss and logits; by default a classifier's.
     #[track_caller]
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g>;
+    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        classifier_loss(cx, batch, self.logits(cx, batch), self.is_multi_label())
+    }
 
     /// Adds the model without its loss to the graph and returns the logits.
     #[track_caller]
@@ -205,10 +207,6 @@ macro_rules! described_by_decoder {
             batch: $crate::batch::BatchShape,
         ) -> Option<lessen_graph::Tensor<'g>> {
             Some(self.decoder().states(cx, batch))
-        }
-
-        fn config_json(&self) -> serde_json::Map<String, serde_json::Value> {
-            self.config_json()
         }
     };
 }

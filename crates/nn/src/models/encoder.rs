@@ -2,107 +2,67 @@
 //! a final norm and mean pooling over the real tokens.
 
 use crate::models::class::{ModelClass, is_of, settings_in_config};
+use crate::models::configuration::configuration;
 use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
+use super::BatchShape;
 use super::linear::buckets;
-use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
 use crate::attention::{AttentionConfig, SharedAttention};
-use crate::config::{Fields, put_identity, put_loss, put_own};
+use crate::config::{Fields, put_own};
 use crate::context::Context;
 use crate::init::Init;
-use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
 use crate::ngrams::{Ngrams, ngrams};
 use crate::norm_kind::NormKind;
 use crate::observations::activate;
-use crate::quantization::Quantization;
 use lessen_base::Result;
 
-/// The configuration of an encoder; fields are named as in its `config.json`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct EncoderConfig {
-    /// Number of tokens in the vocabulary.
-    pub vocab_size: usize,
-    /// Width of every hidden state.
-    pub width: usize,
-    /// Number of layers.
-    pub layers: usize,
-    /// Attention heads of each layer.
-    pub heads: usize,
-    /// Width inside the feed-forward layers.
-    pub ffn: usize,
-    /// Maximum sequence length in tokens: the number of position embeddings.
-    pub max_length: usize,
-    /// Activation of the feed-forward layers.
-    pub activation: Activation,
-    /// Dropout probability of embeddings, attention weights, residual branches and the pooled state.
-    pub dropout: f64,
-    /// Epsilon that norms add to the variance.
-    pub layer_norm_eps: f64,
-    /// Standard deviation of the initial values of matrices.
-    pub initializer_range: f64,
-    /// Id of the padding token.
-    pub pad_token_id: usize,
-    /// Attention heads of keys and values in each layer, a divisor of `heads`; `None` means as many.
-    pub kv_heads: Option<usize>,
-    /// Whether the layers are reversible, as in the Reformer (Kitaev, Kaiser and Levskaya 2020): two streams, both
-    /// begun by the embeddings. Attention reads the second stream and adds to the first, and the feed-forward layer
-    /// reads the first stream and adds to the second, so that a layer's input follows from its output. The mean of both
-    /// streams is pooled.
-    pub reversible: bool,
-    /// Attention and positions.
-    pub attention: AttentionConfig,
-    /// Rows of the table of pairs of a wide part (Cheng et al. 2016), whose logits, those of [`ngrams`], are added to
-    /// the head's; none without that part.
-    pub ngrams: Option<usize>,
-    /// Whether tokens that both texts of a pair have count by rows of their own in the wide part, if there is one; see
-    /// [`Ngrams::shared`].
-    pub shared: bool,
-    /// Softmax of the cross entropy.
-    pub loss: Loss,
-    /// How its layer norms are computed.
-    pub norm: NormKind,
-    /// How its layers are quantized; none if they are not.
-    pub quantization: Option<Quantization>,
-    /// Names of the classes; one class means a regression.
-    pub labels: Vec<String>,
-    /// Whether each text can have several of the classes, or none.
-    pub multi_label: bool,
-    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
-    pub fields: Map<String, Value>,
-}
-
-impl Default for EncoderConfig {
-    /// 2 layers of width 128 with 4 heads and two classes; `vocab_size` is a placeholder.
-    fn default() -> EncoderConfig {
-        EncoderConfig {
-            vocab_size: 1,
-            width: 128,
-            layers: 2,
-            heads: 4,
-            ffn: 512,
-            max_length: 32,
-            activation: Activation::Gelu,
-            dropout: 0.1,
-            layer_norm_eps: 1e-5,
-            initializer_range: 0.02,
-            pad_token_id: 0,
-            kv_heads: None,
-            reversible: false,
-            attention: AttentionConfig::default(),
-            ngrams: None,
-            shared: false,
-            loss: Loss::default(),
-            norm: NormKind::default(),
-            quantization: None,
-            labels: numbered_labels(2),
-            multi_label: false,
-            fields: Map::new(),
-        }
+configuration! {
+    /// The configuration of an encoder; fields are named as in its `config.json`.
+    EncoderConfig with labels {
+        /// Number of tokens in the vocabulary.
+        vocab_size: usize = 1, size;
+        /// Width of every hidden state.
+        width: usize = 128, size;
+        /// Number of layers.
+        layers: usize = 2, depth;
+        /// Attention heads of each layer.
+        heads: usize = 4, size;
+        /// Width inside the feed-forward layers.
+        ffn: usize = 512, size;
+        /// Maximum sequence length in tokens: the number of position embeddings.
+        max_length: usize = 32, size;
+        /// Activation of the feed-forward layers.
+        activation: Activation = Activation::Gelu, activation;
+        /// Dropout probability of embeddings, attention weights, residual branches and the pooled state.
+        dropout: f64 = 0.1, dropout;
+        /// Epsilon that norms add to the variance.
+        layer_norm_eps: f64 = 1e-5, positive;
+        /// Standard deviation of the initial values of matrices.
+        initializer_range: f64 = 0.02, positive;
+        /// Id of the padding token.
+        pad_token_id: usize = 0, index;
+        /// Attention heads of keys and values in each layer, a divisor of `heads`; `None` means as many.
+        kv_heads: Option<usize> = None, given;
+        /// Whether the layers are reversible, as in the Reformer (Kitaev, Kaiser and Levskaya 2020): two streams, both
+        /// begun by the embeddings. Attention reads the second stream and adds to the first, and the feed-forward layer
+        /// reads the first stream and adds to the second, so that a layer's input follows from its output. The mean of
+        /// both streams is pooled.
+        reversible: bool = false, given;
+        /// Attention and positions.
+        attention: AttentionConfig = AttentionConfig::default(), given;
+        /// Rows of the table of pairs of a wide part (Cheng et al. 2016), whose logits, those of [`ngrams`], are added
+        /// to the head's; none without that part.
+        ngrams: Option<usize> = None, given;
+        /// Whether tokens that both texts of a pair have count by rows of their own in the wide part, if there is one;
+        /// see [`Ngrams::shared`].
+        shared: bool = false, given;
     }
+    /// 2 layers of width 128 with 4 heads and two classes; `vocab_size` is a placeholder.
+    default
 }
 
 impl EncoderConfig {
@@ -111,32 +71,15 @@ impl EncoderConfig {
     /// # Errors
     /// A field that is missing or wrong; the message names file and field.
     pub fn from_fields(fields: &Fields) -> Result<EncoderConfig> {
-        let default = EncoderConfig::default();
         let (width, heads) = (fields.size("width")?, fields.size("heads")?);
         fields.divides("width", width, "heads", heads)?;
         let config = EncoderConfig {
-            vocab_size: fields.size("vocab_size")?,
-            width,
-            layers: fields.depth("layers")?,
-            heads,
-            ffn: fields.size("ffn")?,
-            max_length: fields.size("max_length")?,
-            activation: fields.activation_or("activation", default.activation)?,
-            dropout: fields.dropout_or("dropout", default.dropout)?,
-            layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
-            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
-            kv_heads: fields.get("kv_heads").map(|_| fields.size("kv_heads")).transpose()?,
-            reversible: fields.switch_or("reversible", default.reversible)?,
+            kv_heads: fields.optional_size("kv_heads")?,
+            reversible: fields.switch_or("reversible", false)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             ngrams: buckets(fields, "ngrams")?,
-            shared: fields.switch_or("shared", default.shared)?,
-            loss: fields.loss()?,
-            norm: NormKind::of_fields(fields)?,
-            quantization: Quantization::of_fields(fields)?,
-            labels: fields.labels()?,
-            multi_label: fields.is_multi_label()?,
-            fields: fields.clone().into_map(),
+            shared: fields.switch_or("shared", false)?,
+            ..EncoderConfig::read(fields)?
         };
         if let Some(kv_heads) = config.kv_heads {
             fields.divides("heads", config.heads, "kv_heads", kv_heads)?;
@@ -163,23 +106,6 @@ impl LessenEncoder {
     /// The name in `architectures`.
     pub const ARCHITECTURE: &str = "LessenEncoder";
 
-    /// Logits of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and the padding mask `mask`
-    /// (`bool[B, T]`, true for a real token); of pairs with shared tokens also `types` (`i32[B, T]`).
-    ///
-    /// # Panics
-    /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        let c = &self.config;
-        let x = self.states(cx, batch);
-        let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
-        let logits = linear(cx, "classifier", pooled, c.labels.len(), c.weight());
-        c.loss.normalize(match c.ngrams {
-            Some(buckets) => logits + self.wide(cx, batch, buckets),
-            None => logits,
-        })
-    }
-
     /// The logits of the wide part.
     #[track_caller]
     fn wide<'g>(&self, cx: &Context<'g>, batch: BatchShape, buckets: usize) -> Tensor<'g> {
@@ -192,11 +118,11 @@ impl LessenEncoder {
         ngrams(cx, "ngrams", batch.ids(cx, "tokens"), batch, sizes)
     }
 
-    /// The hidden states after the last norm, `f32[B, T, width]`, or `f32[1, N, width]` without padding. Declares what
-    /// [`LessenEncoder::logits`] does.
+    /// The hidden states after the last norm, `f32[B, T, width]`, or `f32[1, N, width]` without padding. Declares
+    /// `tokens` (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token).
     ///
     /// # Panics
-    /// As [`LessenEncoder::logits`].
+    /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
     #[track_caller]
     pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
@@ -228,43 +154,6 @@ impl LessenEncoder {
             })
         };
         layer_norm(cx, "norm", x, c.layer_norm_eps)
-    }
-
-    /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`); see [`Task`](crate::Task).
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
-    }
-
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
-        let c = &self.config;
-        let mut map = c.fields.clone();
-        put_identity(&mut map, Self::ARCHITECTURE, "lessen-encoder");
-        for (field, value) in [
-            ("vocab_size", json!(c.vocab_size)),
-            ("width", json!(c.width)),
-            ("layers", json!(c.layers)),
-            ("heads", json!(c.heads)),
-            ("ffn", json!(c.ffn)),
-            ("max_length", json!(c.max_length)),
-            ("activation", json!(c.activation.to_string())),
-            ("dropout", json!(c.dropout)),
-            ("layer_norm_eps", json!(c.layer_norm_eps)),
-            ("initializer_range", json!(c.initializer_range)),
-            ("pad_token_id", json!(c.pad_token_id)),
-        ] {
-            map.insert(field.into(), value);
-        }
-        put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
-        put_own(&mut map, "reversible", c.reversible.then_some(true.into()));
-        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
-        put_own(&mut map, "ngrams", c.ngrams.map(Value::from));
-        put_own(&mut map, "shared", c.shared.then_some(true.into()));
-        put_loss(&mut map, c.loss);
-        c.norm.put(&mut map);
-        Quantization::put(c.quantization.as_ref(), &mut map);
-        put_labels(&mut map, &c.labels, c.multi_label);
-        map
     }
 }
 
@@ -304,12 +193,20 @@ fn feed_forward<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, batch: B
 }
 
 impl ModelClass for LessenEncoder {
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.forward(cx, batch)
-    }
-
+    /// Logits of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and the padding mask `mask`
+    /// (`bool[B, T]`, true for a real token); of pairs with shared tokens also `types` (`i32[B, T]`).
+    ///
+    /// # Panics
+    /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.logits(cx, batch)
+        let c = &self.config;
+        let x = self.states(cx, batch);
+        let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
+        let logits = linear(cx, "classifier", pooled, c.labels.len(), c.weight());
+        c.loss.normalize(match c.ngrams {
+            Some(buckets) => logits + self.wide(cx, batch, buckets),
+            None => logits,
+        })
     }
 
     fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
@@ -317,7 +214,19 @@ impl ModelClass for LessenEncoder {
     }
 
     fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
+        let c = &self.config;
+        let mut written = c.written();
+        let place = written.iter().position(|(field, _)| *field == "dropout");
+        let activation = ("activation", json!(c.activation.to_string()));
+        written.insert(place.expect("a field of the table"), activation);
+        let mut map = c.begin(Self::ARCHITECTURE, "lessen-encoder", written);
+        put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
+        put_own(&mut map, "reversible", c.reversible.then_some(true.into()));
+        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
+        put_own(&mut map, "ngrams", c.ngrams.map(Value::from));
+        put_own(&mut map, "shared", c.shared.then_some(true.into()));
+        c.put_settings(&mut map);
+        map
     }
 
     fn is_head(&self, name: &str) -> bool {

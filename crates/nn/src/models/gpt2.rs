@@ -2,83 +2,52 @@
 //! to the token embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
 use crate::models::class::{ModelClass, described_by_decoder, settings_in_config};
+use crate::models::configuration::configuration;
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
-use crate::config::{Fields, put_activation, put_identity, put_loss};
+use crate::config::{Fields, put_activation};
 use crate::init::Init;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
-use crate::quantization::Quantization;
 use lessen_base::Result;
 
-/// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Gpt2Config {
-    /// Number of tokens in the vocabulary.
-    pub vocab_size: usize,
-    /// Maximum sequence length in tokens: the number of position embeddings.
-    pub n_positions: usize,
-    /// Width of every hidden state.
-    pub n_embd: usize,
-    /// Number of layers.
-    pub n_layer: usize,
-    /// Attention heads of each layer; their number divides `n_embd`.
-    pub n_head: usize,
-    /// Width inside the feed-forward layers; `None` means `4 · n_embd`.
-    pub n_inner: Option<usize>,
-    /// Activation of the feed-forward layers.
-    pub activation_function: Activation,
-    /// Dropout probability of embeddings, in `[0, 1)`.
-    pub embd_pdrop: f64,
-    /// Dropout probability of attention weights, in `[0, 1)`.
-    pub attn_pdrop: f64,
-    /// Dropout probability of residual branches, in `[0, 1)`.
-    pub resid_pdrop: f64,
-    /// Epsilon that norms add to the variance.
-    pub layer_norm_epsilon: f64,
-    /// Standard deviation of the initial values of matrices.
-    pub initializer_range: f64,
-    /// Whether the head's matrix is the table of token embeddings.
-    pub tie_word_embeddings: bool,
-    /// Attention and positions.
-    pub attention: AttentionConfig,
-    /// Softmax of the cross entropy.
-    pub loss: Loss,
-    /// How its layer norms are computed.
-    pub norm: NormKind,
-    /// How its layers are quantized; none if they are not.
-    pub quantization: Option<Quantization>,
-    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
-    pub fields: Map<String, Value>,
-}
-
-impl Default for Gpt2Config {
-    /// GPT-2 small, 124M parameters.
-    fn default() -> Gpt2Config {
-        Gpt2Config {
-            vocab_size: 50257,
-            n_positions: 1024,
-            n_embd: 768,
-            n_layer: 12,
-            n_head: 12,
-            n_inner: None,
-            activation_function: Activation::GeluTanh,
-            embd_pdrop: 0.1,
-            attn_pdrop: 0.1,
-            resid_pdrop: 0.1,
-            layer_norm_epsilon: 1e-5,
-            initializer_range: 0.02,
-            tie_word_embeddings: true,
-            attention: AttentionConfig::default(),
-            loss: Loss::default(),
-            norm: NormKind::default(),
-            quantization: None,
-            fields: Map::new(),
-        }
+configuration! {
+    /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
+    Gpt2Config {
+        /// Number of tokens in the vocabulary.
+        vocab_size: usize = 50257, size;
+        /// Maximum sequence length in tokens: the number of position embeddings.
+        n_positions: usize = 1024, size;
+        /// Width of every hidden state.
+        n_embd: usize = 768, size;
+        /// Number of layers.
+        n_layer: usize = 12, depth;
+        /// Attention heads of each layer; their number divides `n_embd`.
+        n_head: usize = 12, size;
+        /// Width inside the feed-forward layers; `None` means `4 · n_embd`.
+        n_inner: Option<usize> = None, optional;
+        /// Activation of the feed-forward layers.
+        activation_function: Activation = Activation::GeluTanh, activation;
+        /// Dropout probability of embeddings, in `[0, 1)`.
+        embd_pdrop: f64 = 0.1, dropout;
+        /// Dropout probability of attention weights, in `[0, 1)`.
+        attn_pdrop: f64 = 0.1, dropout;
+        /// Dropout probability of residual branches, in `[0, 1)`.
+        resid_pdrop: f64 = 0.1, dropout;
+        /// Epsilon that norms add to the variance.
+        layer_norm_epsilon: f64 = 1e-5, positive;
+        /// Standard deviation of the initial values of matrices.
+        initializer_range: f64 = 0.02, positive;
+        /// Whether the head's matrix is the table of token embeddings.
+        tie_word_embeddings: bool = true, switch;
+        /// Attention and positions.
+        attention: AttentionConfig = AttentionConfig::default(), given;
     }
+    /// GPT-2 small, 124M parameters.
+    default
 }
 
 impl Gpt2Config {
@@ -90,30 +59,12 @@ impl Gpt2Config {
         fields.must_be("scale_attn_weights", &json!(true))?;
         fields.must_be("scale_attn_by_inverse_layer_idx", &json!(false))?;
         fields.must_be("add_cross_attention", &json!(false))?;
-        let default = Gpt2Config::default();
         let (width, heads) = (fields.size("n_embd")?, fields.size("n_head")?);
         fields.divides("n_embd", width, "n_head", heads)?;
-        let config = Gpt2Config {
-            vocab_size: fields.size("vocab_size")?,
-            n_positions: fields.size("n_positions")?,
-            n_embd: width,
-            n_layer: fields.depth("n_layer")?,
-            n_head: heads,
-            n_inner: fields.get("n_inner").map(|_| fields.size("n_inner")).transpose()?,
-            activation_function: fields.activation_or("activation_function", default.activation_function)?,
-            embd_pdrop: fields.dropout_or("embd_pdrop", default.embd_pdrop)?,
-            attn_pdrop: fields.dropout_or("attn_pdrop", default.attn_pdrop)?,
-            resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
-            layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
-            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            tie_word_embeddings: fields.switch_or("tie_word_embeddings", default.tie_word_embeddings)?,
+        Ok(Gpt2Config {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
-            loss: fields.loss()?,
-            norm: NormKind::of_fields(fields)?,
-            quantization: Quantization::of_fields(fields)?,
-            fields: fields.clone().into_map(),
-        };
-        Ok(config)
+            ..Gpt2Config::read(fields)?
+        })
     }
 
     /// Sets every dropout probability of the model.
@@ -196,39 +147,19 @@ impl GPT2LMHeadModel {
             quantization: c.quantization.clone(),
         }
     }
-
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
-        let c = &self.config;
-        let mut map = c.fields.clone();
-        put_identity(&mut map, Self::ARCHITECTURE, "gpt2");
-        for (field, value) in [
-            ("vocab_size", json!(c.vocab_size)),
-            ("n_positions", json!(c.n_positions)),
-            ("n_embd", json!(c.n_embd)),
-            ("n_layer", json!(c.n_layer)),
-            ("n_head", json!(c.n_head)),
-            ("n_inner", json!(c.n_inner)),
-            ("embd_pdrop", json!(c.embd_pdrop)),
-            ("attn_pdrop", json!(c.attn_pdrop)),
-            ("resid_pdrop", json!(c.resid_pdrop)),
-            ("layer_norm_epsilon", json!(c.layer_norm_epsilon)),
-            ("initializer_range", json!(c.initializer_range)),
-            ("tie_word_embeddings", json!(c.tie_word_embeddings)),
-        ] {
-            map.insert(field.into(), value);
-        }
-        put_activation(&mut map, "activation_function", c.activation_function);
-        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
-        put_loss(&mut map, c.loss);
-        c.norm.put(&mut map);
-        Quantization::put(c.quantization.as_ref(), &mut map);
-        map
-    }
 }
 
 impl ModelClass for GPT2LMHeadModel {
     described_by_decoder!();
+
+    fn config_json(&self) -> Map<String, Value> {
+        let c = &self.config;
+        let mut map = c.begin(Self::ARCHITECTURE, "gpt2", c.written());
+        put_activation(&mut map, "activation_function", c.activation_function);
+        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
+        c.put_settings(&mut map);
+        map
+    }
 
     fn is_head(&self, name: &str) -> bool {
         name == "lm_head.weight"

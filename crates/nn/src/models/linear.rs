@@ -1,65 +1,36 @@
 //! A linear text classifier: logits from the tokens of a text and the pairs of tokens that follow each other.
 
 use crate::models::class::{ModelClass, settings_in_config};
+use crate::models::configuration::configuration;
 use lessen_graph::Tensor;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{BatchShape, Outputs, classifier_loss};
+use super::BatchShape;
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity, put_loss, put_own};
+use crate::config::{Fields, put_own};
 use crate::context::Context;
 use crate::init::Init;
-use crate::labels::{numbered_labels, put_labels};
 use crate::loss::Loss;
 use crate::ngrams::{Ngrams, ngrams};
 use crate::norm_kind::NormKind;
-use crate::quantization::Quantization;
 use lessen_base::Result;
 
-/// The configuration of a linear classifier; fields are named as in its `config.json`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LinearConfig {
-    /// Number of tokens in the vocabulary.
-    pub vocab_size: usize,
-    /// Rows of the table of pairs; see [`Ngrams::takes_buckets`].
-    pub buckets: usize,
-    /// Whether tokens that both texts of a pair have count by rows of their own, too; see [`Ngrams::shared`].
-    pub shared: bool,
-    /// Tokens to which texts are cut. The model itself reads texts of any length.
-    pub max_length: usize,
-    /// Id of the padding token.
-    pub pad_token_id: usize,
-    /// Softmax of the cross entropy.
-    pub loss: Loss,
-    /// The kind of layer norms, of which it has none.
-    pub norm: NormKind,
-    /// The bits of layers, of which it has none.
-    pub quantization: Option<Quantization>,
-    /// Names of the classes; one class means a regression.
-    pub labels: Vec<String>,
-    /// Whether each text can have several of the classes, or none.
-    pub multi_label: bool,
-    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
-    pub fields: Map<String, Value>,
-}
-
-impl Default for LinearConfig {
-    /// Two classes; `vocab_size` is a placeholder.
-    fn default() -> LinearConfig {
-        LinearConfig {
-            vocab_size: 1,
-            buckets: Ngrams::usual_buckets(2),
-            shared: false,
-            max_length: 128,
-            pad_token_id: 0,
-            loss: Loss::default(),
-            norm: NormKind::default(),
-            quantization: None,
-            labels: numbered_labels(2),
-            multi_label: false,
-            fields: Map::new(),
-        }
+configuration! {
+    /// The configuration of a linear classifier; fields are named as in its `config.json`.
+    LinearConfig with labels {
+        /// Number of tokens in the vocabulary.
+        vocab_size: usize = 1, size;
+        /// Rows of the table of pairs; see [`Ngrams::takes_buckets`].
+        buckets: usize = Ngrams::usual_buckets(2), written;
+        /// Whether tokens that both texts of a pair have count by rows of their own, too; see [`Ngrams::shared`].
+        shared: bool = false, given;
+        /// Tokens to which texts are cut. The model itself reads texts of any length.
+        max_length: usize = 128, size;
+        /// Id of the padding token.
+        pad_token_id: usize = 0, index;
     }
+    /// Two classes; `vocab_size` is a placeholder.
+    default
 }
 
 impl LinearConfig {
@@ -68,19 +39,10 @@ impl LinearConfig {
     /// # Errors
     /// A field that is missing or wrong; the message names file and field.
     pub fn from_fields(fields: &Fields) -> Result<LinearConfig> {
-        let default = LinearConfig::default();
         let config = LinearConfig {
-            vocab_size: fields.size("vocab_size")?,
             buckets: buckets(fields, "buckets")?.unwrap_or(0),
-            shared: fields.switch_or("shared", default.shared)?,
-            max_length: fields.size("max_length")?,
-            pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
-            loss: fields.loss()?,
-            norm: NormKind::of_fields(fields)?,
-            quantization: Quantization::of_fields(fields)?,
-            labels: fields.labels()?,
-            multi_label: fields.is_multi_label()?,
-            fields: fields.clone().into_map(),
+            shared: fields.switch_or("shared", false)?,
+            ..LinearConfig::read(fields)?
         };
         fields.check_padding(config.pad_token_id, config.vocab_size)?;
         Ok(config)
@@ -119,12 +81,17 @@ impl LessenLinear {
 
     /// The name in `model_type`.
     pub const MODEL_TYPE: &str = "lessen-linear";
+}
+
+impl ModelClass for LessenLinear {
+    fn title(&self) -> String {
+        "linear model".to_string()
+    }
 
     /// Logits of the classes, `f32[B, classes]`: those of [`ngrams`] and the bias `classifier.bias`. Declares `tokens`
     /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token); of pairs with shared tokens
     /// also `types` (`i32[B, T]`).
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let sizes = Ngrams {
             vocab: c.vocab_size,
@@ -137,48 +104,12 @@ impl LessenLinear {
         c.loss.normalize(logits + bias)
     }
 
-    /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`); see [`Task`](crate::Task).
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
-    }
-
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
-        let c = &self.config;
-        let mut map = c.fields.clone();
-        put_identity(&mut map, Self::ARCHITECTURE, Self::MODEL_TYPE);
-        for (field, size) in [
-            ("vocab_size", c.vocab_size),
-            ("buckets", c.buckets),
-            ("max_length", c.max_length),
-            ("pad_token_id", c.pad_token_id),
-        ] {
-            map.insert(field.into(), json!(size));
-        }
-        put_own(&mut map, "shared", c.shared.then_some(true.into()));
-        put_loss(&mut map, c.loss);
-        c.norm.put(&mut map);
-        Quantization::put(c.quantization.as_ref(), &mut map);
-        put_labels(&mut map, &c.labels, c.multi_label);
-        map
-    }
-}
-
-impl ModelClass for LessenLinear {
-    fn title(&self) -> String {
-        "linear model".to_string()
-    }
-
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.forward(cx, batch)
-    }
-
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.logits(cx, batch)
-    }
-
     fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
+        let c = &self.config;
+        let mut map = c.begin(Self::ARCHITECTURE, Self::MODEL_TYPE, c.written());
+        put_own(&mut map, "shared", c.shared.then_some(true.into()));
+        c.put_settings(&mut map);
+        map
     }
 
     /// Every parameter is of the head: each has an element for each class.

@@ -2,17 +2,17 @@
 //! (OLMo with LayerNorm), rotary positions, SwiGLU and grouped queries. Parameters are named as in transformers.
 
 use crate::models::class::{ModelClass, described_by_decoder, settings_in_config};
+use crate::models::configuration::configuration;
 use serde_json::{Map, Value, json};
 
 use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
-use crate::config::{Fields, put_activation, put_identity, put_loss};
+use crate::config::{Fields, put_activation};
 use crate::init::Init;
 use crate::loss::Loss;
 use crate::norm_kind::NormKind;
 use crate::position::Position;
-use crate::quantization::Quantization;
 use crate::rotary::{Rotary, RotaryFields};
 use lessen_base::Result;
 
@@ -78,51 +78,46 @@ impl LlamaFamily {
     }
 }
 
-/// The configuration of a Llama; fields are named as in transformers' `config.json`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LlamaConfig {
-    /// Llama or a relative.
-    pub family: LlamaFamily,
-    /// Number of tokens in the vocabulary.
-    pub vocab_size: usize,
-    /// Width of every hidden state.
-    pub hidden_size: usize,
-    /// Width inside the feed-forward layers.
-    pub intermediate_size: usize,
-    /// Number of layers.
-    pub num_hidden_layers: usize,
-    /// Attention heads of each layer.
-    pub num_attention_heads: usize,
-    /// Heads of keys and values of each layer; their number divides `num_attention_heads`.
-    pub num_key_value_heads: usize,
-    /// Width of a head.
-    pub head_dim: usize,
-    /// Activation of the feed-forward layers.
-    pub hidden_act: Activation,
-    /// Length of the texts that the model was trained on, in tokens; it limits nothing.
-    pub max_position_embeddings: usize,
-    /// Standard deviation of the initial values of matrices.
-    pub initializer_range: f64,
-    /// Epsilon that norms add to the mean square; in an OLMo [`LlamaFamily::OLMO_EPS`], to the variance.
-    pub rms_norm_eps: f64,
-    /// Whether the products of attention have biases. Only a Llama and an OLMo read it.
-    pub attention_bias: bool,
-    /// Whether the products of the feed-forward layers have biases; of a Llama alone.
-    pub mlp_bias: bool,
-    /// Whether the head is the table of token embeddings.
-    pub tie_word_embeddings: bool,
-    /// Dropout probability of attention weights, in `[0, 1)`.
-    pub attention_dropout: f64,
-    /// Attention and positions, with the angles of rotary ones.
-    pub attention: AttentionConfig,
-    /// Softmax of the cross entropy.
-    pub loss: Loss,
-    /// How its layer norms are computed.
-    pub norm: NormKind,
-    /// How its layers are quantized; none if they are not.
-    pub quantization: Option<Quantization>,
-    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
-    pub fields: Map<String, Value>,
+configuration! {
+    /// The configuration of a Llama; fields are named as in transformers' `config.json`.
+    LlamaConfig {
+        /// Llama or a relative.
+        family: LlamaFamily = LlamaFamily::Llama, given;
+        /// Number of tokens in the vocabulary.
+        vocab_size: usize = 32000, size;
+        /// Width of every hidden state.
+        hidden_size: usize = 4096, size;
+        /// Width inside the feed-forward layers.
+        intermediate_size: usize = 11008, size;
+        /// Number of layers.
+        num_hidden_layers: usize = 32, depth;
+        /// Attention heads of each layer.
+        num_attention_heads: usize = 32, size;
+        /// Heads of keys and values of each layer; their number divides `num_attention_heads`.
+        num_key_value_heads: usize = 32, written;
+        /// Width of a head.
+        head_dim: usize = 128, written;
+        /// Activation of the feed-forward layers.
+        hidden_act: Activation = Activation::Silu, activation;
+        /// Length of the texts that the model was trained on, in tokens; it limits nothing.
+        max_position_embeddings: usize = 2048, size_or;
+        /// Standard deviation of the initial values of matrices.
+        initializer_range: f64 = 0.02, positive;
+        /// Epsilon that norms add to the mean square; in an OLMo [`LlamaFamily::OLMO_EPS`], to the variance.
+        rms_norm_eps: f64 = 1e-6, given;
+        /// Whether the products of attention have biases. Only a Llama and an OLMo read it.
+        attention_bias: bool = false, given;
+        /// Whether the products of the feed-forward layers have biases; of a Llama alone.
+        mlp_bias: bool = false, given;
+        /// Whether the head is the table of token embeddings.
+        tie_word_embeddings: bool = false, switch;
+        /// Dropout probability of attention weights, in `[0, 1)`.
+        attention_dropout: f64 = 0.0, dropout;
+        /// Attention and positions, with the angles of rotary ones.
+        attention: AttentionConfig = LlamaConfig::ATTENTION, given;
+    }
+    /// Llama 2 with 7B parameters.
+    default
 }
 
 impl LlamaConfig {
@@ -131,35 +126,6 @@ impl LlamaConfig {
         position: Position::Rope,
         ..AttentionConfig::DEFAULT
     };
-}
-
-impl Default for LlamaConfig {
-    /// Llama 2 with 7B parameters.
-    fn default() -> LlamaConfig {
-        LlamaConfig {
-            family: LlamaFamily::Llama,
-            vocab_size: 32000,
-            hidden_size: 4096,
-            intermediate_size: 11008,
-            num_hidden_layers: 32,
-            num_attention_heads: 32,
-            num_key_value_heads: 32,
-            head_dim: 128,
-            hidden_act: Activation::Silu,
-            max_position_embeddings: 2048,
-            initializer_range: 0.02,
-            rms_norm_eps: 1e-6,
-            attention_bias: false,
-            mlp_bias: false,
-            tie_word_embeddings: false,
-            attention_dropout: 0.0,
-            attention: LlamaConfig::ATTENTION,
-            loss: Loss::default(),
-            norm: NormKind::default(),
-            quantization: None,
-            fields: Map::new(),
-        }
-    }
 }
 
 impl LlamaConfig {
@@ -192,31 +158,19 @@ impl LlamaConfig {
             }
         };
         let is_llama = family == LlamaFamily::Llama;
+        let rms_norm_eps = match family {
+            LlamaFamily::Olmo => LlamaFamily::OLMO_EPS,
+            _ => fields.positive_or("rms_norm_eps", default.rms_norm_eps)?,
+        };
         Ok(LlamaConfig {
             family,
-            vocab_size: fields.size("vocab_size")?,
-            hidden_size: width,
-            intermediate_size: fields.size("intermediate_size")?,
-            num_hidden_layers: fields.depth("num_hidden_layers")?,
-            num_attention_heads: heads,
             num_key_value_heads: kv_heads,
             head_dim,
-            hidden_act: fields.activation_or("hidden_act", default.hidden_act)?,
-            max_position_embeddings: fields.size_or("max_position_embeddings", default.max_position_embeddings)?,
-            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            rms_norm_eps: match family {
-                LlamaFamily::Olmo => LlamaFamily::OLMO_EPS,
-                _ => fields.positive_or("rms_norm_eps", default.rms_norm_eps)?,
-            },
+            rms_norm_eps,
             attention_bias: switch("attention_bias", family.may_bias_attention())?,
             mlp_bias: switch("mlp_bias", is_llama)?,
-            tie_word_embeddings: fields.switch_or("tie_word_embeddings", default.tie_word_embeddings)?,
-            attention_dropout: fields.dropout_or("attention_dropout", default.attention_dropout)?,
             attention: attention.with_fields(fields, head_dim)?,
-            loss: fields.loss()?,
-            norm: NormKind::of_fields(fields)?,
-            quantization: Quantization::of_fields(fields)?,
-            fields: fields.clone().into_map(),
+            ..LlamaConfig::read(fields)?
         })
     }
 }
@@ -295,27 +249,14 @@ impl LlamaForCausalLM {
             quantization: c.quantization.clone(),
         }
     }
+}
 
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
+impl ModelClass for LlamaForCausalLM {
+    described_by_decoder!();
+
+    fn config_json(&self) -> Map<String, Value> {
         let c = &self.config;
-        let mut map = c.fields.clone();
-        put_identity(&mut map, c.family.class(), c.family.model_type());
-        for (field, value) in [
-            ("vocab_size", json!(c.vocab_size)),
-            ("hidden_size", json!(c.hidden_size)),
-            ("intermediate_size", json!(c.intermediate_size)),
-            ("num_hidden_layers", json!(c.num_hidden_layers)),
-            ("num_attention_heads", json!(c.num_attention_heads)),
-            ("num_key_value_heads", json!(c.num_key_value_heads)),
-            ("head_dim", json!(c.head_dim)),
-            ("max_position_embeddings", json!(c.max_position_embeddings)),
-            ("initializer_range", json!(c.initializer_range)),
-            ("tie_word_embeddings", json!(c.tie_word_embeddings)),
-            ("attention_dropout", json!(c.attention_dropout)),
-        ] {
-            map.insert(field.into(), value);
-        }
+        let mut map = c.begin(c.family.class(), c.family.model_type(), c.written());
         if c.family != LlamaFamily::Olmo {
             map.insert("rms_norm_eps".into(), json!(c.rms_norm_eps));
         }
@@ -328,15 +269,9 @@ impl LlamaForCausalLM {
         put_activation(&mut map, "hidden_act", c.hidden_act);
         c.attention.rotary.put(&RotaryFields::LLAMA, c.head_dim, &mut map);
         c.attention.put(&LlamaConfig::ATTENTION, &mut map);
-        put_loss(&mut map, c.loss);
-        c.norm.put(&mut map);
-        Quantization::put(c.quantization.as_ref(), &mut map);
+        c.put_settings(&mut map);
         map
     }
-}
-
-impl ModelClass for LlamaForCausalLM {
-    described_by_decoder!();
 
     fn is_head(&self, name: &str) -> bool {
         name == "lm_head.weight"

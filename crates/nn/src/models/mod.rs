@@ -2,6 +2,7 @@
 
 pub mod bert;
 pub(crate) mod class;
+pub(crate) mod configuration;
 pub mod decoder;
 mod decoder_cache;
 pub mod encoder;
@@ -52,7 +53,12 @@ fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> O
 ///
 /// Where examples are mixed it is the cross entropy over their shares of the classes, `targets` (`f32[B, classes]`), by
 /// `weights`.
-fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>, multi_label: bool) -> Outputs<'g> {
+pub(crate) fn classifier_loss<'g>(
+    cx: &Context<'g>,
+    batch: BatchShape,
+    logits: Tensor<'g>,
+    multi_label: bool,
+) -> Outputs<'g> {
     if batch.is_mixed() {
         let targets = cx.input(names::TARGETS, DType::F32, &[batch.size(), logits.dim(-1)]);
         let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);

@@ -9,7 +9,7 @@ use lessen_graph::Tensor;
 use lessen_onnx::{Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkParts, ParameterRole};
 use serde_json::{Map, Value, json};
 
-use super::{BatchShape, Outputs, classifier_loss, vision};
+use super::{BatchShape, vision};
 use crate::activation::Activation;
 use crate::config::{Fields, extents_json, put_identity, put_loss, put_own};
 use crate::context::Context;
@@ -144,24 +144,6 @@ impl OnnxClassifier {
 
     /// The name in `model_type`.
     pub const MODEL_TYPE: &str = "lessen-onnx-classifier";
-
-    /// Logits of the classes, `f32[B, classes]`. Declares `images` (`f32[B, H, W, C]`).
-    ///
-    /// # Panics
-    /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        let (config, images) = (&self.config, batch.images(cx));
-        if images.shape()[1..] != config.image() {
-            let sentence = format!("images {} for a model of {:?}", images.ty(), config.image());
-            cx.trace().fail(sentence);
-        }
-        let parts = Parts { cx, config };
-        match config.network.trace(&parts, images, config.labels.len()) {
-            Ok(logits) => config.loss.normalize(logits),
-            Err(error) => cx.trace().fail(error.message()),
-        }
-    }
 }
 
 /// The parameters of a network, and the layers that training changes.
@@ -207,12 +189,21 @@ impl ModelClass for OnnxClassifier {
         "network of an ONNX file".to_string()
     }
 
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
-    }
-
+    /// Logits of the classes, `f32[B, classes]`. Declares `images` (`f32[B, H, W, C]`).
+    ///
+    /// # Panics
+    /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.logits(cx, batch)
+        let (config, images) = (&self.config, batch.images(cx));
+        if images.shape()[1..] != config.image() {
+            let sentence = format!("images {} for a model of {:?}", images.ty(), config.image());
+            cx.trace().fail(sentence);
+        }
+        let parts = Parts { cx, config };
+        match config.network.trace(&parts, images, config.labels.len()) {
+            Ok(logits) => config.loss.normalize(logits),
+            Err(error) => cx.trace().fail(error.message()),
+        }
     }
 
     fn config_json(&self) -> Map<String, Value> {

@@ -141,7 +141,7 @@ fn every_part_of_a_head_is_written_and_read() {
                 },
                 ..GptNeoxConfig::default()
             };
-            let map = GPTNeoXForCausalLM { config }.config_json();
+            let map = Model::from(GPTNeoXForCausalLM { config }).config_json();
             let share = map["rotary_pct"].as_f64().unwrap();
             assert_eq!((share * width as f64) as usize, rotated, "{share}");
             assert_eq!(of_fields(map).unwrap().attention().rotary, rotary);

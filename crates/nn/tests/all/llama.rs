@@ -80,7 +80,7 @@ fn the_base_and_the_scaling_of_angles_are_read_in_both_forms() {
             ..LlamaConfig::default()
         };
         config.attention.rotary = rotary;
-        let map = LlamaForCausalLM { config }.config_json();
+        let map = Model::from(LlamaForCausalLM { config }).config_json();
         assert!(!map.contains_key("rope_parameters") && map["rope_theta"] == json!(rotary.base));
         let folder = Folder::new();
         fs::write(folder.file("config.json"), Value::Object(map).to_string()).unwrap();

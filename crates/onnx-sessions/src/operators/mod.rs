@@ -15,6 +15,7 @@ mod learning;
 mod movement;
 mod node;
 mod products;
+mod real;
 mod table;
 
 pub use node::run_node;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 
 use super::tensor::{HostTensor, HostValue};
+use crate::attribute_methods::attribute_methods;
 use crate::element::Element;
 use crate::proto::{AttributeProto, GraphProto, NodeProto};
 use crate::tensor::{Elements, Tensor};
@@ -186,27 +187,7 @@ impl HostCall<'_> {
         self.node.attribute.iter().find(|attribute| attribute.name == name)
     }
 
-    /// An attribute that is an integer.
-    pub fn int(&self, name: &str, default: i64) -> i64 {
-        self.attribute(name).map_or(default, |attribute| attribute.i)
-    }
-
-    /// An attribute that is a float, as its shortest decimal number.
-    pub fn float(&self, name: &str, default: f64) -> f64 {
-        let shortest = |x: f32| x.to_string().parse().unwrap_or(f64::from(x));
-        self.attribute(name).map_or(default, |attribute| shortest(attribute.f))
-    }
-
-    /// An attribute that is a text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        let attribute = self.attribute(name)?;
-        Some(String::from_utf8_lossy(&attribute.s).into_owned())
-    }
-
-    /// An attribute that is a list of integers.
-    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
-        self.attribute(name).map(|attribute| attribute.ints.clone())
-    }
+    attribute_methods!();
 
     /// An attribute that is a list of floats.
     pub fn floats(&self, name: &str) -> Option<Vec<f32>> {
@@ -268,20 +249,6 @@ impl HostCall<'_> {
             Some(at) => Ok(at),
             None => self.refused(format!("there is no axis {axis} in an array of {rank} axes")),
         }
-    }
-
-    /// Non-negative axes of a rank, ascending, each once.
-    ///
-    /// # Errors
-    /// An axis that is not there.
-    pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>> {
-        let mut axes = axes
-            .iter()
-            .map(|axis| self.axis(*axis, rank))
-            .collect::<Result<Vec<usize>>>()?;
-        axes.sort_unstable();
-        axes.dedup();
-        Ok(axes)
     }
 }
 

@@ -47,19 +47,9 @@ pub enum Data {
 macro_rules! each_number {
     ($data:expr, $v:ident => $body:expr, else $other:expr) => {
         match $data {
-            $crate::host::Data::I8($v) => $body,
-            $crate::host::Data::I16($v) => $body,
-            $crate::host::Data::I32($v) => $body,
-            $crate::host::Data::I64($v) => $body,
-            $crate::host::Data::U8($v) => $body,
-            $crate::host::Data::U16($v) => $body,
-            $crate::host::Data::U32($v) => $body,
-            $crate::host::Data::U64($v) => $body,
             $crate::host::Data::F16($v) => $body,
             $crate::host::Data::BF16($v) => $body,
-            $crate::host::Data::F32($v) => $body,
-            $crate::host::Data::F64($v) => $body,
-            _ => $other,
+            wide => $crate::host::each_wide!(wide, $v => $body, else $other),
         }
     };
 }

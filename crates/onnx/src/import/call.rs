@@ -7,10 +7,12 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 
 use super::{CodeStates, HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
+use crate::attribute_methods::attribute_methods;
 use crate::element::Element;
 use crate::host::{HostTensor, HostValue};
 use crate::model::Node;
 use crate::names::OwnName;
+use crate::proto::AttributeProto;
 use crate::tensor::Tensor as Stored;
 use crate::wire::Source;
 
@@ -224,32 +226,15 @@ impl<'g> Call<'_, 'g> {
         if self.has(input) {
             return self.integers(input).map(Some);
         }
-        Ok(self.node.attribute(attribute).map(|attribute| attribute.ints.clone()))
+        Ok(self.ints(attribute))
     }
 
-    /// An attribute that is an integer.
-    pub fn int(&self, name: &str, default: i64) -> i64 {
-        self.node.attribute(name).map_or(default, |attribute| attribute.i)
+    /// An attribute.
+    pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.node.attribute(name)
     }
 
-    /// An attribute that is a float.
-    pub fn float(&self, name: &str, default: f64) -> f64 {
-        let shortest = |x: f32| x.to_string().parse().unwrap_or(f64::from(x));
-        self.node
-            .attribute(name)
-            .map_or(default, |attribute| shortest(attribute.f))
-    }
-
-    /// An attribute that is a text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        let attribute = self.node.attribute(name)?;
-        Some(String::from_utf8_lossy(&attribute.s).into_owned())
-    }
-
-    /// An attribute that is a list of integers.
-    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
-        self.node.attribute(name).map(|attribute| attribute.ints.clone())
-    }
+    attribute_methods!();
 
     /// An attribute that is a tensor.
     pub fn stored(&self, name: &str) -> Result<Option<(Stored, Array)>> {
@@ -273,17 +258,6 @@ impl<'g> Call<'_, 'g> {
             Some(at) => Ok(at),
             None => self.unknown(&format!("an axis {axis} of a value of {rank} axes")),
         }
-    }
-
-    /// Non-negative axes of a rank, ascending, each once.
-    pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>> {
-        let mut axes = axes
-            .iter()
-            .map(|axis| self.axis(*axis, rank))
-            .collect::<Result<Vec<usize>>>()?;
-        axes.sort_unstable();
-        axes.dedup();
-        Ok(axes)
     }
 }
 

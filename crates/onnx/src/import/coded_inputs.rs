@@ -135,8 +135,8 @@ impl<'g> Call<'_, 'g> {
             .ok()
     }
 
-    /// The integers that a bias for `columns` columns is restored from, if it is, and its scales are those of the sums
-    /// of each column.
+    /// The integers of a bias for `columns` columns; none where it is not restored from integers, or its scales are not
+    /// those of the columns' sums.
     pub(super) fn restored_bias(
         &self,
         (input, columns): (usize, usize),
@@ -149,7 +149,7 @@ impl<'g> Call<'_, 'g> {
             return None;
         };
         let has_zeros = |zero: &Arc<HostTensor>| zero.data().to_f64().iter().all(|zero| *zero == 0.0);
-        // Scales are products that others rounded.
+        // The scales in the file are products that its writer has rounded.
         let is_of_sums = |column: usize| {
             let (own, of_sums) = (scales[column % scales.len()], scale(column));
             (own - of_sums).abs() <= 4.0 * f32::EPSILON * of_sums

@@ -6,7 +6,6 @@ use crate::calibration::{Calibrated, EXAMPLES, Method, calibrate};
 use lessen_base::{Error, Result};
 use lessen_nn::quantization::{INPUT_FACTOR, INPUT_RANGE};
 use lessen_nn::{Bits, Ranges};
-use lessen_task::CheckedTask;
 use lessen_task::recipe::config::Config;
 use lessen_train::Session;
 use std::collections::BTreeMap;

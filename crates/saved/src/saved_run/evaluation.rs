@@ -4,14 +4,13 @@ use super::SavedRun;
 use crate::cut_texts::CutTexts;
 use crate::lengths::Length;
 use lessen_base::{Error, Result};
-use lessen_task::evaluation::{Functions, Scores, evaluate};
+use lessen_task::class_names;
 use lessen_task::evaluation::{Functions, Scores, evaluate};
 use lessen_task::formats;
 use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::{Origin, SettingValue};
 use lessen_task::wording::{counted, name_of};
-use lessen_task::{CheckedTask, class_names};
 use std::path::Path;
 
 /// The split that is evaluated where none is named.

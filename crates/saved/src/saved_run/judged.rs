@@ -5,10 +5,10 @@ use super::logits::Logits;
 use lessen_base::Result;
 use lessen_data::{Batch, Field, IGNORE};
 use lessen_task::CheckedTask;
+use lessen_task::SavedModel;
 use lessen_task::goal::SharedGoal;
 use lessen_task::goal::logits::check_finite;
 use lessen_task::shared_data::SharedData;
-use lessen_task::{CheckedTask, SavedModel};
 
 /// What is right for an example.
 #[derive(Clone, Debug, PartialEq)]

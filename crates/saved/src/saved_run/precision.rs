@@ -4,8 +4,8 @@ use lessen_base::Result;
 use lessen_compile::Precision;
 use lessen_device::Backend;
 use lessen_nn::checkpoint::{ModelFolder, has_integer_products, has_packed_weights};
-use lessen_nn::{FloatsBeside, Int4Storage, Int8Storage, PackedStorage, ParamSpec, checkpoint};
-use lessen_train::{ParamCodec, Session};
+use lessen_nn::{FloatsBeside, Int4Storage, Int8Storage, PackedStorage, ParamSpec, ParamStorage, checkpoint};
+use lessen_train::Session;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Chosen {
         parameters: Vec<ParamSpec>,
         folder: ModelFolder<'_>,
     ) -> Result<Session> {
-        let codec: Arc<dyn ParamCodec> = match self {
+        let codec: Arc<dyn ParamStorage> = match self {
             Chosen::Folder(Precision::Int8) | Chosen::Asked(Precision::Int8) => {
                 let floats = checkpoint::stored_floats(folder, &parameters)?;
                 let rest = Int8Storage;

@@ -11,7 +11,6 @@ use lessen_data::{
 };
 use lessen_task::SavedModel;
 use lessen_task::agreement::check_model;
-use lessen_task::agreement::check_model;
 use lessen_task::formats::glue::{goal_of_task, task_of};
 use lessen_task::formats::labelled::columns;
 use lessen_task::goal::logits::check_finite;

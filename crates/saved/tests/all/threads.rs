@@ -1,6 +1,7 @@
 //! Models are asked by several threads at once, and stay loaded for the next question.
 
 use lessen_cpu::CpuBackend;
+use lessen_saved::chat::ChatTemplate;
 use lessen_saved::continuation::{Continuation, TextGenerator};
 use lessen_saved::embedding::{EmbedOptions, Embedder, JoinedEmbedder};
 use lessen_saved::saved_run::{
@@ -30,6 +31,7 @@ const _: () = {
     is_shared::<RowPredictor>();
     is_shared::<ImagePredictor>();
     is_shared::<TextGenerator>();
+    is_shared::<ChatTemplate>();
     is_shared::<Embedder>();
     is_shared::<JoinedEmbedder>();
     is_sent::<RandomBatches>();

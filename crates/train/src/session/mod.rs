@@ -22,13 +22,14 @@ use self::function::new_owner;
 use self::parameters::{Unfinished, check_count};
 use crate::function_graph::{check_params, traced};
 use crate::norms;
-use crate::storage::ParamCodec;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Options, Precision};
 use lessen_device::{DeviceMemory, DeviceModel, ProgramId, SharedDevice};
 use lessen_graph::{Tensor, Type};
-use lessen_nn::{Bf16Storage, Context, F32Storage, Int4Storage, Int8Storage, NormKind, ParamSpec, Weights};
+use lessen_nn::{
+    Bf16Storage, Context, F32Storage, Int4Storage, Int8Storage, NormKind, ParamSpec, ParamStorage, Weights,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -98,25 +99,25 @@ impl Session {
         params: Vec<ParamSpec>,
         precision: Precision,
     ) -> Result<Session> {
-        let codec: Arc<dyn ParamCodec> = match precision {
+        let storage: Arc<dyn ParamStorage> = match precision {
             Precision::F32 => Arc::new(F32Storage),
             Precision::Bf16 => Arc::new(Bf16Storage),
             Precision::Int8 => Arc::new(Int8Storage),
             Precision::Int4 => Arc::new(Int4Storage::default()),
         };
-        let mut session = Session::stored(device, params, codec)?;
+        let mut session = Session::stored(device, params, storage)?;
         session.set_precision(precision);
         Ok(session)
     }
 
-    /// A model for inference whose parameters are stored as `codec` says; all states are zeros.
+    /// A model for inference whose parameters are stored as `storage` says; all states are zeros.
     ///
     /// # Errors
     /// Two parameters or states of one name; parameters that the device's memory cannot hold.
     pub fn stored(
         device: impl Into<SharedDevice>,
         params: Vec<ParamSpec>,
-        codec: Arc<dyn ParamCodec>,
+        storage: Arc<dyn ParamStorage>,
     ) -> Result<Session> {
         let mut session = Session {
             model: device.into().add_model(),
@@ -126,7 +127,7 @@ impl Session {
             programs: BTreeMap::new(),
             next_function: 0,
             arena: None,
-            view: ParameterView::of_inference(codec),
+            view: ParameterView::of_inference(storage),
             precision: Precision::default(),
             unfinished: None,
             embedding: None,

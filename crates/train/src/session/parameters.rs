@@ -1,7 +1,6 @@
 //! The values of a session's parameters.
 
 use super::Session;
-use crate::storage::decoded;
 use lessen_base::{Error, Result};
 use lessen_device::{Host, HostArray};
 use lessen_graph::numel;
@@ -112,7 +111,7 @@ impl Session {
                 values.len()
             )));
         }
-        let unit = self.view.codec().unit(stored).max(1);
+        let unit = self.view.storage().unit(stored).max(1);
         if unit == 1 {
             return self.encode(stored, first, values);
         }
@@ -134,7 +133,7 @@ impl Session {
     /// [`Session::set_groups`].
     pub fn groups(&self, name: &str) -> Option<DequantizeGroups> {
         let param = self.params.iter().find(|param| param.name == name)?;
-        self.view.codec().groups(param.into())
+        self.view.storage().groups(param.into())
     }
 
     /// Gives rows of codes of a parameter from number `row` on, and their scales, as [`DequantizeGroups`] has them: the
@@ -144,7 +143,7 @@ impl Session {
     /// A parameter that is not stored so, and rows that it does not have.
     pub fn set_groups(&mut self, name: &str, row: usize, codes: &[u8], scales: &[f32]) -> Result<()> {
         let param = self.params.iter().find(|param| param.name == name);
-        let stored = param.and_then(|param| Some((param, self.view.codec().groups(param.into())?)));
+        let stored = param.and_then(|param| Some((param, self.view.storage().groups(param.into())?)));
         let Some((param, op)) = stored else {
             return Err(Error::user(format!(
                 "`{name}` is no parameter that is stored in 4 bits"
@@ -176,12 +175,12 @@ impl Session {
 
     /// Encodes whole units of a parameter into its states.
     fn encode(&self, param: Stored<'_>, first: usize, values: &[f32]) -> Result<()> {
-        let codec = self.view.codec();
+        let storage = self.view.storage();
         let states = self.states_of_param(param);
-        let unit = codec.unit(param).max(1);
+        let unit = storage.unit(param).max(1);
         let block = (BLOCK / unit).max(1) * unit;
         for (number, part) in values.chunks(block).enumerate() {
-            codec.encode(
+            storage.encode(
                 param,
                 first + number * block,
                 part,
@@ -208,18 +207,19 @@ impl Session {
     }
 
     fn show_stored(&self, states: &[String], param: Stored<'_>, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
-        let codec = self.view.codec();
+        let storage = self.view.storage();
         if let [state] = states {
             return self
                 .model
-                .download(state, &mut |host| visit(&codec.decode(param, &[host])));
+                .download(state, &mut |host| visit(&storage.decode(param, &[host])));
         }
         let mut arrays = Vec::with_capacity(states.len());
         for state in states {
             self.model
                 .download(state, &mut |host| arrays.push(HostArray::from(host)))?;
         }
-        visit(&decoded(codec, param, &arrays));
+        let hosts: Vec<Host<'_>> = arrays.iter().map(HostArray::host).collect();
+        visit(&storage.decode(param, &hosts));
         Ok(())
     }
 

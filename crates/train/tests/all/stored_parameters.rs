@@ -6,8 +6,8 @@ use lessen_device::Host;
 use lessen_graph::{DType, Tensor, Type, numel};
 use lessen_nn::checkpoint::{self, WeightDtype};
 use lessen_nn::layers::{layer_norm, linear};
-use lessen_nn::{Context, Init, NormKind, ParamStorage, Stored, Weights, initialize};
-use lessen_train::{ParamCodec, Put, Session};
+use lessen_nn::{Context, Init, NormKind, ParamStorage, Put, Stored, Weights, initialize};
+use lessen_train::Session;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -36,9 +36,7 @@ impl ParamStorage for CodedRows {
             _ => states[0],
         }
     }
-}
 
-impl ParamCodec for CodedRows {
     fn unit(&self, Stored { shape, .. }: Stored<'_>) -> usize {
         if shape.len() > 1 { numel(&shape[1..]) } else { 1 }
     }

@@ -19,7 +19,7 @@ use crate::folders::listed;
 use crate::held_out;
 use crate::parallel::in_parallel;
 use crate::places::files_of;
-use crate::splits::DataPlace;
+use crate::splits::{DataPlace, split_of};
 
 /// How images are to be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,21 +88,7 @@ impl ImageData {
     /// # Errors
     /// An unknown split; the message lists the known ones.
     pub fn split(&self, name: &str) -> Result<&ImageSet> {
-        match (name, &self.test) {
-            ("train", _) => Ok(&self.train),
-            ("dev", _) => Ok(&self.dev),
-            ("test", Some(test)) => Ok(test),
-            (_, test) => {
-                let names = if test.is_some() {
-                    "train, dev, test"
-                } else {
-                    "train, dev"
-                };
-                Err(Error::user(format!(
-                    "this data has no split called {name}; choose one of {names}"
-                )))
-            }
-        }
+        split_of(name, [&self.train, &self.dev], self.test.as_ref())
     }
 }
 

@@ -4,24 +4,18 @@ use clap::Args;
 use lessen::bench::predict::{Latencies, PERCENTILES, measure};
 use lessen_base::Result;
 use lessen_base::SplitMix64;
-use lessen_saved::embedding::{EmbedOptions, Embedder};
+use lessen_saved::embedding::EmbedOptions;
 use lessen_saved::saved_run::{LENGTH, random_texts};
 use serde_json::{Value, json};
 
-use crate::commands::device_args::DeviceArgs;
-use crate::commands::model_args::ModelArgs;
-use crate::commands::precision_args::PrecisionArgs;
+use crate::commands::asked_model::AskedModel;
 use crate::{say, tell};
 
 /// Flags of `lessen bench predict`.
 #[derive(Args)]
 pub struct Predict {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    precision: PrecisionArgs,
+    asked: AskedModel,
     /// Texts or images of a request
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
@@ -39,7 +33,7 @@ pub struct Predict {
 impl Predict {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
-        let (latencies, source, length) = if self.model.is_embedder()? {
+        let (latencies, source, length) = if self.asked.model.is_embedder()? {
             self.embedder()?
         } else {
             self.predictor()?
@@ -68,20 +62,19 @@ impl Predict {
 
     /// Measures a model with a head: times, the folder, and the tokens of a text.
     fn predictor(&self) -> Result<(Latencies, String, Option<usize>)> {
-        let mut run = self.model.open(&self.device)?;
-        self.precision.set_and_warn(&mut run, &self.device)?;
+        let run = self.asked.open(&[])?;
         let mut batches = run.random_batches(self.batch as usize, self.length.map(|length| length as usize))?;
         let latencies = measure(self.requests as usize, self.batch as usize, || batches.ask())?;
-        Ok((latencies, self.model.shown(run.source()), batches.length()))
+        Ok((latencies, self.asked.model.shown(run.source()), batches.length()))
     }
 
     /// The same of a model that embeds texts.
     fn embedder(&self) -> Result<(Latencies, String, Option<usize>)> {
         let options = EmbedOptions {
             max_length: self.length.map(|length| length as usize),
-            ..self.model.embed_options(&self.precision)?
+            ..self.asked.embed_options()?
         };
-        let embedder = Embedder::open(self.model.folder(), &options, &self.device.new_backend())?;
+        let embedder = self.asked.embedder(&options)?;
         embedder.notes().iter().for_each(|note| tell(note));
         let length = match self.length {
             Some(length) => length as usize,
@@ -92,6 +85,10 @@ impl Predict {
         let latencies = measure(self.requests as usize, self.batch as usize, || {
             embedder.embed_encoded(&texts).map(drop)
         })?;
-        Ok((latencies, self.model.shown(self.model.folder()), Some(length)))
+        Ok((
+            latencies,
+            self.asked.model.shown(self.asked.model.folder()),
+            Some(length),
+        ))
     }
 }

@@ -5,9 +5,7 @@ mod output;
 
 use self::input::Input;
 use self::output::Output;
-use super::device_args::DeviceArgs;
-use super::model_args::ModelArgs;
-use super::precision_args::PrecisionArgs;
+use super::asked_model::AskedModel;
 use crate::tell;
 use clap::Args;
 use lessen_base::{Error, Result};
@@ -18,11 +16,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub struct Embed {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    precision: PrecisionArgs,
+    asked: AskedModel,
     #[command(flatten)]
     texts: Texts,
     /// Column of the texts in a file with named columns [default: text, sentence or another usual name]
@@ -70,7 +64,7 @@ struct Texts {
 impl Embed {
     /// Embeds the texts; the exit code.
     pub fn run(self) -> Result<u8> {
-        let options = self.model.embed_options(&self.precision)?;
+        let options = self.asked.embed_options()?;
         let options = EmbedOptions {
             pooling: self.pooling.as_deref().map(parse_pooling).transpose()?,
             normalize: self.normalize,
@@ -81,20 +75,20 @@ impl Embed {
         let read: Vec<PathBuf> = self.texts.input.iter().cloned().collect();
         self.output
             .as_deref()
-            .map_or(Ok(()), |out| self.model.check_output(out, &read))?;
+            .map_or(Ok(()), |out| self.asked.model.check_output(out, &read))?;
         let mut input = match &self.texts.input {
             Some(path) => Input::open(path, self.column.as_deref())?,
             None => Input::given(self.texts.text.clone()),
         };
-        let embedder = Embedder::open(self.model.folder(), &options, &self.device.new_backend())?;
+        let embedder = self.asked.embedder(&options)?;
         for note in embedder.notes() {
             tell(&format!("note: {note}"));
         }
         if embedder.widens_bf16() {
-            self.precision.warn();
+            self.asked.precision.warn();
         }
         if embedder.multiplies_integers() {
-            self.device.warn_of_integers()?;
+            self.asked.device.warn_of_integers()?;
         }
         let prompt = match (&self.prompt, &self.prompt_name) {
             (Some(text), _) => Prompt::Text(text),

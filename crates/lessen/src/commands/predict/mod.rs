@@ -17,10 +17,8 @@ use self::input::{Input, InputOptions, LineColumns};
 use self::output::{Fields, Format};
 use self::records::Records;
 use self::stream::LineOptions;
+use super::asked_model::AskedModel;
 use super::candidates;
-use super::device_args::DeviceArgs;
-use super::model_args::ModelArgs;
-use super::precision_args::PrecisionArgs;
 use crate::{say, stdout, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
@@ -34,11 +32,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub struct Predict {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    precision: PrecisionArgs,
+    asked: AskedModel,
     #[command(flatten)]
     what: Subject,
     /// Each text is a pair with a tab between, also where the run's data says nothing of it
@@ -100,14 +94,12 @@ impl Predict {
             let read: Vec<PathBuf> = self.what.input.iter().cloned().collect();
             self.output
                 .as_deref()
-                .map_or(Ok(()), |out| self.model.check_output(out, &read))?;
+                .map_or(Ok(()), |out| self.asked.model.check_output(out, &read))?;
         }
-        let mut run = self.model.open(&self.device)?;
-        run.set(&self.set)?;
+        let mut run = self.asked.open(&self.set)?;
         if let Some(batch) = self.batch {
             run.set(&[format!("train.batch={batch}")])?;
         }
-        self.precision.set_and_warn(&mut run, &self.device)?;
         if !self.what.image.is_empty() {
             return self.images(&run).map(|()| 0);
         }
@@ -131,7 +123,7 @@ impl Predict {
             (Some(text), ..) => self.one(&run, text)?,
             (_, Some(input), _) => self.many(&run, input)?,
             (.., Some(dir)) => {
-                let check = |out: &Path| self.model.check_output(out, std::slice::from_ref(dir));
+                let check = |out: &Path| self.asked.model.check_output(out, std::slice::from_ref(dir));
                 glue::answer(&run, dir, self.output.as_deref().unwrap_or(Path::new(".")), &check)?;
             }
             (None, None, None) => {}

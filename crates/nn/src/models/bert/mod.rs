@@ -48,59 +48,11 @@ impl Bert {
         Ok(Bert { config, head })
     }
 
-    /// Logits, by the head: of the classes of texts, `f32[B, classes]`; of the classes of tokens, `f32[B, T, classes]`;
-    /// of the first and the last token of answers among the tokens of the batch, `f32[2, B, T]`, or `f32[2, B, N]`
-    /// without padding, very low ones where a token is not of the text; of the vocabulary at all tokens, `f32[B, T,
-    /// vocab_size]`, or at the masked ones in a batch of [`BatchShape::Masked`], `f32[M, vocab_size]`.
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        let c = &self.config;
-        let states = self.states(cx, batch);
-        match self.head {
-            Head::SequenceClassification => heads::classes_of_texts(cx, c, batch, states),
-            Head::TokenClassification => heads::classes_of_tokens(cx, c, states),
-            Head::QuestionAnswering => heads::answers(cx, c, batch, states),
-            Head::MaskedLM => heads::masked_tokens(cx, c, batch, states),
-        }
-    }
-
     /// The hidden states of the last layer, `f32[B, T, hidden_size]`, or `f32[1, N, hidden_size]` without padding.
     #[track_caller]
     pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         cx.scope(c.family.description().prefix, |cx| bert(cx, c, batch))
-    }
-
-    /// Returns logits and loss. The loss reads `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`]),
-    /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is no label. A model
-    /// that finds answers reads `answers` in place of labels (`i32[2, B]`: the places of the first and the last token
-    /// of an answer, in the row of tokens that the text is in).
-    #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        let logits = self.logits(cx, batch);
-        match self.head {
-            Head::SequenceClassification => super::classifier_loss(cx, batch, logits, self.config.multi_label),
-            Head::TokenClassification | Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx)),
-            Head::QuestionAnswering => super::class_loss(cx, logits, batch.answers(cx)),
-        }
-    }
-
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
-        let c = &self.config;
-        let mut map = c.to_json(c.family.class(self.head));
-        match self.head {
-            Head::QuestionAnswering => {
-                ["id2label", "label2id", "num_labels", "problem_type"]
-                    .iter()
-                    .for_each(|field| {
-                        map.remove(*field);
-                    })
-            }
-            _ if self.has_classes() => put_labels(&mut map, &c.labels, c.multi_label),
-            _ => {}
-        }
-        map
     }
 
     /// Whether the head tells classes apart.
@@ -109,15 +61,6 @@ impl Bert {
             Head::SequenceClassification | Head::TokenClassification => true,
             Head::QuestionAnswering | Head::MaskedLM => false,
         }
-    }
-
-    /// Whether a parameter belongs to the head; BERT's pooler does.
-    pub fn is_head(&self, name: &str) -> bool {
-        let description = self.config.family.description();
-        let in_encoder = name
-            .strip_prefix(description.prefix)
-            .is_some_and(|rest| rest.starts_with('.'));
-        !in_encoder || name.starts_with(encoder::place(description.classifier.dense))
     }
 }
 
@@ -134,12 +77,32 @@ impl ModelClass for Bert {
         }
     }
 
+    /// Returns logits and loss. The loss reads `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`]),
+    /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is no label. A model
+    /// that finds answers reads `answers` in place of labels (`i32[2, B]`: the places of the first and the last token
+    /// of an answer, in the row of tokens that the text is in).
     fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.forward(cx, batch)
+        let logits = self.logits(cx, batch);
+        match self.head {
+            Head::SequenceClassification => super::classifier_loss(cx, batch, logits, self.config.multi_label),
+            Head::TokenClassification | Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx)),
+            Head::QuestionAnswering => super::class_loss(cx, logits, batch.answers(cx)),
+        }
     }
 
+    /// Logits, by the head: of the classes of texts, `f32[B, classes]`; of the classes of tokens, `f32[B, T, classes]`;
+    /// of the first and the last token of answers among the tokens of the batch, `f32[2, B, T]`, or `f32[2, B, N]`
+    /// without padding, very low ones where a token is not of the text; of the vocabulary at all tokens, `f32[B, T,
+    /// vocab_size]`, or at the masked ones in a batch of [`BatchShape::Masked`], `f32[M, vocab_size]`.
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.logits(cx, batch)
+        let c = &self.config;
+        let states = self.states(cx, batch);
+        match self.head {
+            Head::SequenceClassification => heads::classes_of_texts(cx, c, batch, states),
+            Head::TokenClassification => heads::classes_of_tokens(cx, c, states),
+            Head::QuestionAnswering => heads::answers(cx, c, batch, states),
+            Head::MaskedLM => heads::masked_tokens(cx, c, batch, states),
+        }
     }
 
     fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
@@ -147,11 +110,29 @@ impl ModelClass for Bert {
     }
 
     fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
+        let c = &self.config;
+        let mut map = c.to_json(c.family.class(self.head));
+        match self.head {
+            Head::QuestionAnswering => {
+                ["id2label", "label2id", "num_labels", "problem_type"]
+                    .iter()
+                    .for_each(|field| {
+                        map.remove(*field);
+                    })
+            }
+            _ if self.has_classes() => put_labels(&mut map, &c.labels, c.multi_label),
+            _ => {}
+        }
+        map
     }
 
+    /// Whether a parameter belongs to the head; BERT's pooler does.
     fn is_head(&self, name: &str) -> bool {
-        self.is_head(name)
+        let description = self.config.family.description();
+        let in_encoder = name
+            .strip_prefix(description.prefix)
+            .is_some_and(|rest| rest.starts_with('.'));
+        !in_encoder || name.starts_with(encoder::place(description.classifier.dense))
     }
 
     fn labels(&self) -> &[String] {

@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::Spread;
 use crate::loss::Loss;
+use crate::models::BatchShape;
 use crate::models::vit::VitConfig;
-use crate::models::{BatchShape, Outputs, classifier_loss};
 use crate::norm_kind::NormKind;
 use crate::quantization::Quantization;
 
@@ -210,13 +210,18 @@ impl ImageClassifier {
 
     /// The name in `model_type`.
     pub const MODEL_TYPE: &str = "lessen-image-classifier";
+}
+
+impl ModelClass for ImageClassifier {
+    fn title(&self) -> String {
+        format!("network {}", self.config.network.name())
+    }
 
     /// Logits of the classes, `f32[B, classes]`. Declares `images` (`f32[B, H, W, C]`).
     ///
     /// # Panics
     /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let images = batch.images(cx);
         if images.shape()[1..] != self.config.image() {
             let sentence = format!("images {} for a model of {:?}", images.ty(), self.config.image());
@@ -229,15 +234,7 @@ impl ImageClassifier {
         }
     }
 
-    /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`; of mixed images `f32[B, classes]` and
-    /// `f32[B]`); see [`Task`](crate::Task).
-    #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
-    }
-
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
+    fn config_json(&self) -> Map<String, Value> {
         let c = &self.config;
         let mut map = c.fields.clone();
         put_identity(&mut map, Self::ARCHITECTURE, Self::MODEL_TYPE);
@@ -255,24 +252,6 @@ impl ImageClassifier {
         put_own(&mut map, OUTPUT_SCALE, c.output_scale.map(|scale| json!(scale)));
         put_labels(&mut map, &c.labels, c.multi_label);
         map
-    }
-}
-
-impl ModelClass for ImageClassifier {
-    fn title(&self) -> String {
-        format!("network {}", self.config.network.name())
-    }
-
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.forward(cx, batch)
-    }
-
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.logits(cx, batch)
-    }
-
-    fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
     }
 
     fn is_head(&self, name: &str) -> bool {

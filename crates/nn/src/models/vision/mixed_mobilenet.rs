@@ -6,6 +6,7 @@
 //! computes in floats unless its context quantizes layers: [`MixedArchitecture::quantization`] says how the bits of
 //! the description do.
 
+use lessen_base::mobilenet::STAGES;
 use lessen_base::{Error, Result};
 use lessen_graph::Tensor;
 use serde::{Deserialize, Serialize};
@@ -123,15 +124,6 @@ impl MixedArchitecture {
     /// first `halvings` convolutions of stride 2 have no stride: 0 of them for images of 224 pixels, 2 for those of
     /// CIFAR.
     pub fn mobilenet_v2(bits: u32, width: f64, halvings: usize) -> MixedArchitecture {
-        let rows = [
-            (0, 16, 1, 1),
-            (6, 24, 2, 2),
-            (6, 32, 3, 2),
-            (6, 64, 4, 2),
-            (6, 96, 3, 1),
-            (6, 160, 3, 2),
-            (6, 320, 1, 1),
-        ];
         let channels = |own: usize| (((own as f64 * width) / 4.0).round().max(1.0) * 4.0) as usize;
         let mut left = halvings;
         let mut strided = |stride: usize| {
@@ -143,12 +135,13 @@ impl MixedArchitecture {
         };
         let stem_stride = strided(2);
         let mut blocks = Vec::new();
-        for (expansion, out, count, stride) in rows {
-            for block in 0..count {
+        for stage in STAGES {
+            for block in 0..stage.blocks {
                 blocks.push(MixedBlock {
-                    out: channels(out),
-                    stride: if block == 0 { strided(stride) } else { 1 },
-                    expansion,
+                    out: channels(stage.channels),
+                    stride: if block == 0 { strided(stage.stride) } else { 1 },
+                    // An expansion by 1 is none.
+                    expansion: if stage.expansion > 1 { stage.expansion } else { 0 },
                     kernel: 3,
                     bits: [bits; 2],
                 });

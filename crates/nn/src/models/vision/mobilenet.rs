@@ -3,6 +3,7 @@
 //! Parameters have torchvision's names: `features.0.0.weight`, `features.1.conv.0.0.weight`, ..,
 //! `features.18.1.running_var`, `classifier.1.weight`.
 
+use lessen_base::mobilenet::STAGES;
 use lessen_graph::Tensor;
 
 use super::parts::activate;
@@ -10,17 +11,6 @@ use crate::activation::Activation;
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{BatchNorm, Convolution, batch_norm, conv2d, linear};
-
-/// The stages: expansion, channels of the result, number of blocks, stride of the first one.
-const STAGES: [(usize, usize, usize, usize); 7] = [
-    (1, 16, 1, 1),
-    (6, 24, 2, 2),
-    (6, 32, 3, 2),
-    (6, 64, 4, 2),
-    (6, 96, 3, 1),
-    (6, 160, 3, 2),
-    (6, 320, 1, 1),
-];
 
 /// A MobileNetV2.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,12 +52,12 @@ impl MobileNetV2 {
         let stem = Convolution::square(channels(32.0 * self.width), 3, 2);
         let mut x = self.convolve(cx, "features.0", images, stem);
         let mut number = 1;
-        for (expansion, out, blocks, first_stride) in STAGES {
-            let out = channels(out as f64 * self.width);
-            for block in 0..blocks {
-                let stride = if block == 0 { first_stride } else { 1 };
+        for stage in STAGES {
+            let out = channels(stage.channels as f64 * self.width);
+            for block in 0..stage.blocks {
+                let stride = if block == 0 { stage.stride } else { 1 };
                 let name = format!("features.{number}.conv");
-                x = cx.scope(&name, |cx| self.inverted_residual(cx, x, expansion, out, stride));
+                x = cx.scope(&name, |cx| self.inverted_residual(cx, x, stage.expansion, out, stride));
                 number += 1;
             }
         }

@@ -1,15 +1,12 @@
 //! The configuration of ViT and DeiT.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
-use crate::config::{Fields, extents_json, put_activation, put_identity, put_loss};
+use crate::config::{Fields, extents_json, put_activation};
 use crate::init::Init;
-use crate::labels::{numbered_labels, put_labels};
-use crate::loss::Loss;
-use crate::norm_kind::NormKind;
-use crate::quantization::Quantization;
+use crate::models::configuration::configuration;
 use lessen_base::Result;
 
 /// ViT or a relative with the same body.
@@ -80,80 +77,42 @@ impl VitSize {
     ];
 }
 
-/// The configuration of a ViT or DeiT; fields are named as in transformers' `config.json`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct VitConfig {
-    /// ViT or a relative.
-    pub family: VitFamily,
-    /// Width of every hidden state.
-    pub hidden_size: usize,
-    /// Number of layers.
-    pub num_hidden_layers: usize,
-    /// Attention heads of each layer; their number divides `hidden_size`.
-    pub num_attention_heads: usize,
-    /// Width inside the feed-forward layers.
-    pub intermediate_size: usize,
-    /// Activation of the feed-forward layers.
-    pub hidden_act: Activation,
-    /// Dropout probability of embeddings and residual branches, in `[0, 1)`.
-    pub hidden_dropout_prob: f64,
-    /// Dropout probability of attention weights, in `[0, 1)`.
-    pub attention_probs_dropout_prob: f64,
-    /// Standard deviation of the initial values of matrices, tokens and positions.
-    pub initializer_range: f64,
-    /// Epsilon that norms add to the variance.
-    pub layer_norm_eps: f64,
-    /// Height and width of images in pixels.
-    pub image_size: [usize; 2],
-    /// Height and width of patches in pixels, divisors of the images' height and width.
-    pub patch_size: [usize; 2],
-    /// Channels of images.
-    pub num_channels: usize,
-    /// Whether queries, keys and values have biases.
-    pub qkv_bias: bool,
-    /// Attention and positions. Positions count the learned tokens, then the patches, row by row.
-    pub attention: AttentionConfig,
-    /// Softmax of the cross entropy.
-    pub loss: Loss,
-    /// How its layer norms are computed.
-    pub norm: NormKind,
-    /// How its layers are quantized; none if they are not.
-    pub quantization: Option<Quantization>,
-    /// Names of the classes; one class means a regression.
-    pub labels: Vec<String>,
-    /// Whether each image can have several of the classes, or none.
-    pub multi_label: bool,
-    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
-    pub fields: Map<String, Value>,
-}
-
-impl Default for VitConfig {
-    /// ViT-B/16 for images of 224 x 224, with two classes.
-    fn default() -> VitConfig {
-        VitConfig {
-            family: VitFamily::Vit,
-            hidden_size: 768,
-            num_hidden_layers: 12,
-            num_attention_heads: 12,
-            intermediate_size: 3072,
-            hidden_act: Activation::Gelu,
-            hidden_dropout_prob: 0.0,
-            attention_probs_dropout_prob: 0.0,
-            initializer_range: 0.02,
-            layer_norm_eps: 1e-12,
-            image_size: [224, 224],
-            patch_size: [16, 16],
-            num_channels: 3,
-            qkv_bias: true,
-            attention: AttentionConfig::default(),
-            loss: Loss::default(),
-            norm: NormKind::default(),
-            quantization: None,
-            labels: numbered_labels(2),
-            multi_label: false,
-            fields: Map::new(),
-        }
+configuration! {
+    /// The configuration of a ViT or DeiT; fields are named as in transformers' `config.json`.
+    VitConfig with labels {
+        /// ViT or a relative.
+        family: VitFamily = VitFamily::Vit, given;
+        /// Width of every hidden state.
+        hidden_size: usize = 768, size_or;
+        /// Number of layers.
+        num_hidden_layers: usize = 12, depth_or;
+        /// Attention heads of each layer; their number divides `hidden_size`.
+        num_attention_heads: usize = 12, size_or;
+        /// Width inside the feed-forward layers.
+        intermediate_size: usize = 3072, size_or;
+        /// Activation of the feed-forward layers.
+        hidden_act: Activation = Activation::Gelu, activation;
+        /// Dropout probability of embeddings and residual branches, in `[0, 1)`.
+        hidden_dropout_prob: f64 = 0.0, dropout;
+        /// Dropout probability of attention weights, in `[0, 1)`.
+        attention_probs_dropout_prob: f64 = 0.0, dropout;
+        /// Standard deviation of the initial values of matrices, tokens and positions.
+        initializer_range: f64 = 0.02, positive;
+        /// Epsilon that norms add to the variance.
+        layer_norm_eps: f64 = 1e-12, positive;
+        /// Height and width of images in pixels.
+        image_size: [usize; 2] = [224, 224], extents;
+        /// Height and width of patches in pixels, divisors of the images' height and width.
+        patch_size: [usize; 2] = [16, 16], extents;
+        /// Channels of images.
+        num_channels: usize = 3, size_or;
+        /// Whether queries, keys and values have biases.
+        qkv_bias: bool = true, switch;
+        /// Attention and positions. Positions count the learned tokens, then the patches, row by row.
+        attention: AttentionConfig = AttentionConfig::default(), given;
     }
+    /// ViT-B/16 for images of 224 x 224, with two classes.
+    default
 }
 
 impl VitConfig {
@@ -191,33 +150,10 @@ impl VitConfig {
         let width = fields.size_or("hidden_size", default.hidden_size)?;
         let heads = fields.size_or("num_attention_heads", default.num_attention_heads)?;
         fields.divides("hidden_size", width, "num_attention_heads", heads)?;
-        let layers = match fields.get("num_hidden_layers") {
-            Some(_) => fields.depth("num_hidden_layers")?,
-            None => default.num_hidden_layers,
-        };
         let config = VitConfig {
             family,
-            hidden_size: width,
-            num_hidden_layers: layers,
-            num_attention_heads: heads,
-            intermediate_size: fields.size_or("intermediate_size", default.intermediate_size)?,
-            hidden_act: fields.activation_or("hidden_act", default.hidden_act)?,
-            hidden_dropout_prob: fields.dropout_or("hidden_dropout_prob", default.hidden_dropout_prob)?,
-            attention_probs_dropout_prob: fields
-                .dropout_or("attention_probs_dropout_prob", default.attention_probs_dropout_prob)?,
-            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
-            image_size: fields.extents_or("image_size", default.image_size)?,
-            patch_size: fields.extents_or("patch_size", default.patch_size)?,
-            num_channels: fields.size_or("num_channels", default.num_channels)?,
-            qkv_bias: fields.switch_or("qkv_bias", default.qkv_bias)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
-            loss: fields.loss()?,
-            norm: NormKind::of_fields(fields)?,
-            quantization: Quantization::of_fields(fields)?,
-            labels: fields.labels()?,
-            multi_label: fields.is_multi_label()?,
-            fields: fields.clone().into_map(),
+            ..VitConfig::read(fields)?
         };
         config.check_image(fields)?;
         Ok(config)
@@ -245,30 +181,10 @@ impl VitConfig {
 
     /// The fields of its `config.json`.
     pub(super) fn to_json(&self) -> Map<String, Value> {
-        let mut map = self.fields.clone();
-        put_identity(&mut map, self.family.class(), self.family.model_type());
-        for (field, value) in [
-            ("hidden_size", json!(self.hidden_size)),
-            ("num_hidden_layers", json!(self.num_hidden_layers)),
-            ("num_attention_heads", json!(self.num_attention_heads)),
-            ("intermediate_size", json!(self.intermediate_size)),
-            ("hidden_dropout_prob", json!(self.hidden_dropout_prob)),
-            ("attention_probs_dropout_prob", json!(self.attention_probs_dropout_prob)),
-            ("initializer_range", json!(self.initializer_range)),
-            ("layer_norm_eps", json!(self.layer_norm_eps)),
-            ("image_size", extents_json(self.image_size)),
-            ("patch_size", extents_json(self.patch_size)),
-            ("num_channels", json!(self.num_channels)),
-            ("qkv_bias", json!(self.qkv_bias)),
-        ] {
-            map.insert(field.into(), value);
-        }
+        let mut map = self.begin(self.family.class(), self.family.model_type(), self.written());
         put_activation(&mut map, "hidden_act", self.hidden_act);
         self.attention.put(&AttentionConfig::DEFAULT, &mut map);
-        put_loss(&mut map, self.loss);
-        self.norm.put(&mut map);
-        Quantization::put(self.quantization.as_ref(), &mut map);
-        put_labels(&mut map, &self.labels, self.multi_label);
+        self.put_settings(&mut map);
         map
     }
 

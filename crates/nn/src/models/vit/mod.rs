@@ -15,7 +15,7 @@ use crate::norm_kind::NormKind;
 use lessen_graph::{Tensor, concat};
 use serde_json::{Map, Value};
 
-use super::{BatchShape, Outputs, classifier_loss};
+use super::BatchShape;
 use crate::attention::SharedAttention;
 use crate::context::Context;
 use crate::layers::{Attend, layer_norm, linear, multi_head, patch_embedding, projection};
@@ -30,31 +30,7 @@ pub struct Vit {
     pub config: VitConfig,
 }
 
-impl Vit {
-    /// Logits of the classes, `f32[B, classes]`. Declares `images` (`f32[B, H, W, C]`).
-    ///
-    /// # Panics
-    /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        let c = &self.config;
-        let state = cx.scope(c.family.model_type(), |cx| class_state(cx, c, batch));
-        c.loss
-            .normalize(linear(cx, "classifier", state, c.labels.len(), c.weight()))
-    }
-
-    /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`; of mixed images `f32[B, classes]` and
-    /// `f32[B]`); see [`Task`](crate::Task).
-    #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
-    }
-
-    /// Returns the fields of its `config.json`.
-    pub fn config_json(&self) -> Map<String, Value> {
-        self.config.to_json()
-    }
-}
+impl Vit {}
 
 /// The last state of the first token, `f32[B, hidden_size]`.
 #[track_caller]
@@ -128,16 +104,19 @@ fn layer<'g>(cx: &Context<'g>, c: &VitConfig, x: Tensor<'g>, shared: SharedAtten
 }
 
 impl ModelClass for Vit {
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        self.forward(cx, batch)
-    }
-
+    /// Logits of the classes, `f32[B, classes]`. Declares `images` (`f32[B, H, W, C]`).
+    ///
+    /// # Panics
+    /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
     fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-        self.logits(cx, batch)
+        let c = &self.config;
+        let state = cx.scope(c.family.model_type(), |cx| class_state(cx, c, batch));
+        c.loss
+            .normalize(linear(cx, "classifier", state, c.labels.len(), c.weight()))
     }
 
     fn config_json(&self) -> Map<String, Value> {
-        self.config_json()
+        self.config.to_json()
     }
 
     fn is_head(&self, name: &str) -> bool {

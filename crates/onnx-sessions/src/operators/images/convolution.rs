@@ -3,8 +3,8 @@
 use lessen_base::Result;
 
 use super::columns::{Panels, blocks};
-use super::real::{Real, in_real};
 use super::windows::{Windows, bounded};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::Element;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, Number, one};
 
@@ -17,7 +17,7 @@ fn conv(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
 /// `Conv(X, W, B)` of `[N, C, ...]` and `[M, C / group, ...]`.
 fn conv_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let (shape, y, element) = convolved::<R>(call)?;
-    one(HostTensor::new(&shape, R::data(y, element))?)
+    one(HostTensor::new(&shape, R::store(y, element))?)
 }
 
 /// The convolution of the first inputs: its extents, its elements and their type.

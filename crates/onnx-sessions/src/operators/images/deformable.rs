@@ -4,8 +4,8 @@ use lessen_base::Result;
 
 use super::columns::{Panels, blocks};
 use super::convolution::{bias, grouped};
-use super::real::{Real, in_real};
 use super::windows::{Windows, bounded};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "DeformConv", deform_conv)];
@@ -86,7 +86,7 @@ fn deform_conv_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             }
         }
     }
-    one(HostTensor::new(&shape, R::data(y, element))?)
+    one(HostTensor::new(&shape, R::store(y, element))?)
 }
 
 /// Where windows read.

@@ -3,7 +3,7 @@
 use lessen_base::Result;
 
 use super::convolution::convolved;
-use super::real::{Real, in_real};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("com.microsoft", "FusedConv", fused_conv)];
@@ -28,7 +28,7 @@ fn fused_conv_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     }
     y.iter_mut()
         .for_each(|y| *y = R::of_f64(activation.of_number(y.to_f64())));
-    one(HostTensor::new(&shape, R::data(y, element))?)
+    one(HostTensor::new(&shape, R::store(y, element))?)
 }
 
 /// A function of single numbers, with its parameters.

@@ -10,7 +10,6 @@ mod fused;
 mod normalization;
 mod pooling;
 mod quantized;
-mod real;
 mod regions;
 mod resizing;
 mod sampling;

@@ -2,7 +2,7 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, in_real};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::numel;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
@@ -52,7 +52,7 @@ fn standardize<R: Real>(x: &mut [R], mean: f64, variance: f64, epsilon: f64, (sc
 fn result<R: Real>(call: &HostCall<'_>, y: Vec<R>) -> Result<HostTensor> {
     let x = call.tensor(0)?;
     match x.element() {
-        Some(element) => HostTensor::new(x.shape(), R::data(y, element)),
+        Some(element) => HostTensor::new(x.shape(), R::store(y, element)),
         None => call.refused("its input 0 has no floats"),
     }
 }
@@ -108,7 +108,7 @@ fn batch_normalization_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>
         for (input, running) in [(3, means.collect::<Vec<f64>>()), (4, variances.collect())] {
             let before = call.tensor(input)?;
             if let Some(element) = before.element() {
-                outputs.push(HostTensor::new(before.shape(), f64::data(running, element))?.into());
+                outputs.push(HostTensor::new(before.shape(), f64::store(running, element))?.into());
             }
         }
     }

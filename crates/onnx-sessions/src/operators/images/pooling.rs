@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, in_real};
 use super::windows::{Windows, bounded, by_axis};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[
@@ -172,7 +172,7 @@ fn average_pool_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let x = call.tensor(0)?;
     let (shape, y) = averages(call, x.shape(), R::elements(x.data()).into_owned())?;
     match x.element() {
-        Some(element) => one(HostTensor::new(&shape, R::data(y, element))?),
+        Some(element) => one(HostTensor::new(&shape, R::store(y, element))?),
         None => call.refused("its input 0 has no floats"),
     }
 }
@@ -224,7 +224,7 @@ fn lp_pool_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     let mut y = fold_all(&windows, powers, R::ZERO, |sum, x| *sum += x);
     y.iter_mut().for_each(|y| *y = root(*y, p));
     match x.element() {
-        Some(element) => one(HostTensor::new(&shape, R::data(y, element))?),
+        Some(element) => one(HostTensor::new(&shape, R::store(y, element))?),
         None => call.refused("its input 0 has no floats"),
     }
 }

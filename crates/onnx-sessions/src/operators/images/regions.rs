@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, in_real};
 use super::windows::bounded;
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::numel;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
@@ -95,7 +95,7 @@ fn max_roi_pool_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         }
     }
     match x.element() {
-        Some(element) => one(HostTensor::new(&regions.shape(), R::data(y, element))?),
+        Some(element) => one(HostTensor::new(&regions.shape(), R::store(y, element))?),
         None => call.refused("its input 0 has no floats"),
     }
 }
@@ -204,7 +204,7 @@ fn roi_align_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         }
     }
     match x.element() {
-        Some(element) => one(HostTensor::new(&regions.shape(), R::data(y, element))?),
+        Some(element) => one(HostTensor::new(&regions.shape(), R::store(y, element))?),
         None => call.refused("its input 0 has no floats"),
     }
 }

@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use super::real::Real;
 use super::windows::bounded;
+use crate::operators::real::Real;
 use lessen_onnx::Element;
 use lessen_onnx::host::Resizing;
 use lessen_onnx::host::coordinates::{Axis, Mapping, Mode, Rules, Taps};
@@ -120,5 +120,5 @@ fn mixed<R: Real>(x: &HostTensor, axes: &[Axis], order: &[usize], rules: &Rules,
         y = sums;
         extents[*axis] = at.output;
     }
-    R::data(y, element)
+    R::store(y, element)
 }

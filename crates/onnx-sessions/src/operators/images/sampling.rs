@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, in_real};
 use super::windows::bounded;
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::Element;
 use lessen_onnx::host::coordinates::cubic;
 use lessen_onnx::host::numel;
@@ -179,8 +179,8 @@ fn grid_sample_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     };
     let y = match (rules.mode, x.element()) {
         (Mode::Nearest, _) => moved!(x.data(), v => reader.nearest(v)),
-        (_, Some(Element::F64)) => f64::data(reader.mixed(&f64::elements(x.data())), Element::F64),
-        (_, Some(element)) if element.is_float() => f32::data(reader.mixed(&f32::elements(x.data())), element),
+        (_, Some(Element::F64)) => f64::store(reader.mixed(&f64::elements(x.data())), Element::F64),
+        (_, Some(element)) if element.is_float() => f32::store(reader.mixed(&f32::elements(x.data())), element),
         _ => return call.refused("its image has no floats"),
     };
     one(HostTensor::new(&shape, y)?)
@@ -304,7 +304,7 @@ fn affine_grid_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             }
         }
     }
-    let y: Data = R::data(y, theta.element().unwrap_or(Element::F32));
+    let y: Data = R::store(y, theta.element().unwrap_or(Element::F32));
     one(HostTensor::new(&shape, y)?)
 }
 

@@ -4,8 +4,8 @@ use lessen_base::Result;
 
 use super::columns::{Panels, blocks, scatter};
 use super::convolution::{bias, grouped};
-use super::real::{Real, in_real};
 use super::windows::{AutoPad, Windows, auto_pad, bounded, by_axis, explicit_pads, halves};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, one};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "ConvTranspose", conv_transpose), ("", "Col2Im", col2im)];
@@ -64,7 +64,7 @@ fn conv_transpose_of<R: Real>(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
             }
         }
     }
-    one(HostTensor::new(&shape, R::data(y, element))?)
+    one(HostTensor::new(&shape, R::store(y, element))?)
 }
 
 /// The columns of a matrix as rows.

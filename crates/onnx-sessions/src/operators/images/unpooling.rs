@@ -3,8 +3,8 @@
 use lessen_base::Result;
 
 use super::pooling::{exponent, power, root};
-use super::real::{Real, in_real};
 use super::windows::{bounded, by_axis, explicit_pads};
+use crate::operators::real::{Real, in_real};
 use lessen_onnx::host::numel;
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, Number, each_number, moved, one};
 
@@ -80,7 +80,7 @@ fn by_image<R: Real>(call: &HostCall<'_>, number: impl Fn(&[R]) -> R) -> Result<
     let x = call.tensor(0)?;
     let y = R::elements(x.data()).chunks_exact(size).map(number).collect();
     match x.element() {
-        Some(element) => one(HostTensor::new(&shape, R::data(y, element))?),
+        Some(element) => one(HostTensor::new(&shape, R::store(y, element))?),
         None => call.refused("its input 0 has no floats"),
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 
 use super::heads::{Extents, Heads, Row, Stage, appended, exchanged};
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::broadcast;
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue};
 

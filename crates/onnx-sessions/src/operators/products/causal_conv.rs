@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::{check_work, room};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "CausalConvWithState", causal_conv)];

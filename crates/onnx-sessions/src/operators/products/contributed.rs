@@ -5,8 +5,8 @@ use std::f64::consts::{FRAC_2_PI, SQRT_2};
 use lessen_base::Result;
 
 use super::matrix::{general_product, multiplied};
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::{broadcast, room, spread};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[

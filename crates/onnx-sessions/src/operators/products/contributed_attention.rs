@@ -8,7 +8,7 @@ use super::attention::{Mask, Split, extents_of, keep};
 use super::heads::{Extents, Heads, Row, exchanged};
 use super::kernel::product;
 use super::norms::modulate;
-use super::real::{Real, float_of, in_reals, rounded};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 

@@ -7,9 +7,9 @@ use lessen_base::Result;
 use super::attention::{Mask, Split, keep};
 use super::contributed_attention::{merged, split};
 use super::heads::{Extents, Heads, Row};
-use super::real::{Real, float_of, in_reals};
 use super::rotary::Turns;
 use super::sizes::room;
+use crate::operators::real::{Real, float_of, in_reals};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 
 pub(crate) const OPERATORS: HostOperators = &[("com.microsoft", "GroupQueryAttention", group_query_attention)];

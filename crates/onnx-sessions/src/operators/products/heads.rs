@@ -3,9 +3,9 @@
 use lessen_base::{Error, Result};
 
 use super::kernel::{add_product, transposed};
-use super::real::Real;
 use super::sizes::{check_work, room};
 use super::softmax::soft;
+use crate::operators::real::Real;
 
 /// Queries, keys and values, each by batch, head, position and feature.
 pub(super) struct Heads<'a, R> {

@@ -4,8 +4,8 @@ use lessen_base::{Error, Result};
 
 use super::contributed_attention::split;
 use super::heads::exchanged;
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::{check_work, room};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 
 pub(crate) const OPERATORS: HostOperators = &[("", "LinearAttention", linear_attention)];

@@ -2,9 +2,9 @@
 
 use lessen_base::{Error, Result};
 
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::around;
 use super::softmax::{for_each_line, log_soft};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 
 pub(crate) const OPERATORS: HostOperators = &[

@@ -3,8 +3,8 @@
 use lessen_base::{Error, Result};
 
 use super::kernel::{product, transposed};
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::room;
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::numel;
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, one};
 

@@ -6,8 +6,8 @@ use lessen_base::{Error, Result};
 
 use super::integers::{integer_of, wide, wrapped};
 use super::kernel::add_product;
-use super::real::{Real, float_of, rounded};
 use super::sizes::{broadcast, check_work, places, room, spread};
+use crate::operators::real::{Real, float_of, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, Number, one};
 

@@ -17,7 +17,6 @@ mod matrix;
 mod norms;
 mod qlinear;
 pub(super) mod quantized;
-pub(super) mod real;
 mod reduction;
 mod rotary;
 pub(super) mod sizes;

@@ -2,9 +2,9 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::{around, places, spread};
 use super::softmax::for_each_line;
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 

@@ -7,8 +7,8 @@ use lessen_graph::ops::QuantizeByRange;
 
 use super::contributed_attention::Projected;
 use super::matrix::Stacks;
-use super::real::{Real, float_of, rounded};
 use super::sizes::spread;
+use crate::operators::real::{Real, float_of, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::numel;
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, one};

@@ -3,7 +3,7 @@
 use lessen_base::{Error, Result};
 
 use super::heads::exchanged;
-use super::real::{Real, float_of, in_reals, rounded};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[

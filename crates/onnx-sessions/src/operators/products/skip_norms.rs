@@ -3,8 +3,8 @@
 use lessen_base::{Error, Result};
 
 use super::norms::{modulate, normalize};
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::{room, spread};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 

@@ -2,8 +2,8 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, float_of, in_reals, rounded};
 use super::sizes::around;
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue, one};
 
 pub(crate) const OPERATORS: HostOperators = &[

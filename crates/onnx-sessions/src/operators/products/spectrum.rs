@@ -5,8 +5,8 @@ use std::f64::consts::PI;
 use lessen_base::Result;
 
 use super::fourier::{Complex, Fourier, in_single_precision};
-use super::real::{Real, float_of, rounded};
 use super::sizes::{around, check_work, room};
+use crate::operators::real::{Real, float_of, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{Data, HostCall, HostOperators, HostTensor, HostValue, one};
 

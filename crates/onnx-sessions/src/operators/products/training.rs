@@ -2,7 +2,7 @@
 
 use lessen_base::Result;
 
-use super::real::{Real, float_of, rounded};
+use crate::operators::real::{Real, float_of, rounded};
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 
 pub(crate) const OPERATORS: HostOperators = &[

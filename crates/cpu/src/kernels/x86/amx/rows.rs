@@ -140,10 +140,11 @@ impl Shape {
         // SAFETY: see `Run`; the plan gives the product its shared memory, and each task writes its own part of it.
         unsafe {
             let to = r.shared.add(self.flags() + task * self.apart());
-            let finite = if self.one_tile() {
-                self.left::<N>(r).pack_strip(task, all, to)
-            } else {
+            let finite = if !self.one_tile() {
                 self.right::<N>(r).pack_panel(task, all, to)
+            } else {
+                // A plan with other tiles gives no rows here, and `holds` leaves its products to the plain kernel.
+                r.n > 0 && self.left::<N>(r).pack_strip(task, all, to)
             };
             *r.shared.add(task) = u8::from(finite);
         }

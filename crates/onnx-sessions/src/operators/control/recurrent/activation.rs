@@ -2,7 +2,7 @@
 
 use lessen_base::Result;
 
-use crate::operators::products::real::Real;
+use crate::operators::real::Real;
 use lessen_onnx::host::HostCall;
 
 /// A function of a gate or a state.

@@ -3,7 +3,7 @@
 use super::activation::Activation;
 use super::factor::Factor;
 use crate::operators::products::kernel::add_product;
-use crate::operators::products::real::Real;
+use crate::operators::real::Real;
 
 /// What a step computes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use lessen_graph::ops::QuantizeByRange;
 
 use crate::operators::products::kernel::add_product;
 use crate::operators::products::quantized::levels;
-use crate::operators::products::real::Real;
+use crate::operators::real::Real;
 use lessen_onnx::host::HostTensor;
 
 /// The right factor of a product, a row for each element of the left one's rows.

@@ -10,8 +10,8 @@ use super::recurrent::activation::activations;
 use super::recurrent::cells::{Cell, CellKind};
 use super::recurrent::factor::Factor;
 use crate::operators::products::kernel::transposed;
-use crate::operators::products::real::{Real, float_of, in_reals, rounded};
 use crate::operators::products::sizes::{check_work, room};
+use crate::operators::real::{Real, float_of, in_reals, rounded};
 use lessen_onnx::Element;
 use lessen_onnx::host::{HostCall, HostOperators, HostTensor, HostValue};
 

@@ -1,4 +1,4 @@
-//! The floats that products are computed in: 16-bit floats and `f32` in `f32`, `f64` in itself.
+//! The floats that operators compute in: 16-bit floats and `f32` in `f32`, `f64` in itself.
 
 use std::borrow::Cow;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
@@ -7,11 +7,11 @@ use half::{bf16, f16};
 use lessen_base::{Error, Result};
 
 use lessen_onnx::Element;
-use lessen_onnx::host::{Data, HostTensor, Number};
+use lessen_onnx::host::{Data, Float, HostTensor};
 
 /// A float that is computed with.
 pub(crate) trait Real:
-    Number
+    Float
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
@@ -29,9 +29,21 @@ pub(crate) trait Real:
     fn tanh(self) -> Self;
     /// The magnitude.
     fn abs(self) -> Self;
+    /// The power.
+    fn powf(self, exponent: Self) -> Self;
+    /// The greatest integer that is no greater.
+    fn floor(self) -> Self;
+    /// The greater of two numbers; NaN if one is.
+    fn greater(self, other: Self) -> Self {
+        if other > self || other.is_nan() { other } else { self }
+    }
     /// The elements of floats in this type; none of other elements.
     fn view(data: &Data) -> Option<Cow<'_, [Self]>>;
-    /// Elements of a float type, each rounded once.
+    /// The elements in this type.
+    fn elements(data: &Data) -> Cow<'_, [Self]> {
+        Self::view(data).unwrap_or_else(|| data.to_f64().into_iter().map(Self::of_f64).collect())
+    }
+    /// Results as elements of a type, each rounded once.
     fn store(all: Vec<Self>, element: Element) -> Data;
 
     /// The elements of an array of floats.
@@ -55,6 +67,8 @@ macro_rules! reals {
             fn sqrt(self) -> Self { $type::sqrt(self) }
             fn tanh(self) -> Self { $type::tanh(self) }
             fn abs(self) -> Self { $type::abs(self) }
+            fn powf(self, exponent: Self) -> Self { $type::powf(self, exponent) }
+            fn floor(self) -> Self { $type::floor(self) }
 
             fn view(data: &Data) -> Option<Cow<'_, [Self]>> {
                 Some(match data {
@@ -71,7 +85,8 @@ macro_rules! reals {
                     Element::F16 => all.into_iter().map(f16::$of_half).collect::<Vec<_>>().into(),
                     Element::BF16 => all.into_iter().map(bf16::$of_half).collect::<Vec<_>>().into(),
                     Element::F32 => all.into_iter().map(|x| x as f32).collect::<Vec<_>>().into(),
-                    _ => all.into_iter().map(f64::from).collect::<Vec<_>>().into(),
+                    Element::F64 => all.into_iter().map(f64::from).collect::<Vec<_>>().into(),
+                    _ => Data::of_f64(element, all.into_iter().map(f64::from)),
                 }
             }
         }
@@ -82,6 +97,18 @@ reals! {
     f32, F32, F64, from_f32;
     f64, F64, F32, from_f64;
 }
+
+/// Calls a function of a call in the float that computes an input's elements: `in_real!(call, input, function)`.
+macro_rules! in_real {
+    ($call:expr, $input:expr, $function:ident) => {
+        match $call.tensor($input)?.element() {
+            Some(lessen_onnx::Element::F64) => $function::<f64>($call),
+            Some(element) if element.is_float() => $function::<f32>($call),
+            _ => $call.refused(format!("its input {} has no floats", $input)),
+        }
+    };
+}
+pub(crate) use in_real;
 
 /// Calls a function of a [`Real`] in the type that an array's floats are computed in; other elements are refused.
 macro_rules! in_reals {
