@@ -4,7 +4,7 @@ use super::reader::Reader;
 use lessen_base::{Error, Result};
 
 /// What a point takes from other points.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Follows {
     /// The point whose network it has.
     pub architecture: Option<String>,

@@ -191,10 +191,11 @@ impl Grid {
                 let origin = Origin::Flag("the seeds".to_string());
                 settings.set_at(self.seed_key, SettingValue::Count(seed), origin)?;
                 change(&mut settings)?;
-                if let Some(same) = runs
-                    .iter()
-                    .find(|run| run.settings.difference(&settings, &[]).is_none())
-                {
+                let is_same = |run: &&GridRun| {
+                    self.points[run.point].follows == self.points[number].follows
+                        && run.settings.difference(&settings, &[]).is_none()
+                };
+                if let Some(same) = runs.iter().find(is_same) {
                     return Err(Error::user(format!(
                         "the runs {} and {} have the same settings; let them differ, and leave out flags that set what the \
                          grid varies",
