@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use lessen_graph::Trace;
-use lessen_nn::{Context, Init, ParamSpec};
+use lessen_nn::{Cx, Init, ParamSpec};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ mod properties;
 static DIR: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 static PARAMS: LazyLock<Vec<ParamSpec>> = LazyLock::new(|| {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     cx.param("a.weight", &[2, 3], Init::Zeros);
     cx.param("b", &[4], Init::Zeros);
     cx.params()

@@ -14,7 +14,7 @@ use std::time::Instant;
 use lessen_compile::{Options, compile, floor_bytes};
 use lessen_cpu::CpuTarget;
 use lessen_graph::ops::AdamW;
-use lessen_graph::{AttentionOptions, DType, Graph, Phase, Tensor, Trace, attention};
+use lessen_graph::{AttentionOptions, DType, Graph, Phase, Tensor, Trace, TraceRef, attention};
 
 const WIDTH: usize = 64;
 
@@ -22,7 +22,7 @@ const WIDTH: usize = 64;
 fn step(layers: usize) -> Graph {
     let trace = Trace::new();
     let mut x = trace.input("x", DType::F32, &[256, WIDTH]);
-    let mut params: Vec<Tensor<'_>> = Vec::new();
+    let mut params: Vec<Tensor> = Vec::new();
     let mut param = |name: String, shape: &[usize]| {
         let tensor = trace.state(&name, DType::F32, shape);
         params.push(tensor);
@@ -38,12 +38,12 @@ fn step(layers: usize) -> Graph {
             x + x.layer_norm(gamma, beta, 1e-5).matmul(wide).gelu().matmul(narrow)
         });
     }
-    train(&trace, x, &params);
+    train(*trace, x, &params);
     trace.finish()
 }
 
 /// A loss of the last value, its derivative and AdamW.
-fn train<'g>(trace: &'g Trace, x: Tensor<'g>, params: &[Tensor<'g>]) {
+fn train(trace: TraceRef, x: Tensor, params: &[Tensor]) {
     let loss = (x * x).mean();
     trace.output("loss", loss);
     let gradients = loss.grad(params);
@@ -67,32 +67,32 @@ fn train<'g>(trace: &'g Trace, x: Tensor<'g>, params: &[Tensor<'g>]) {
 }
 
 /// An encoder with norms after its sums, as BERT has them, on texts `[size, length, width]`.
-struct Encoder<'g> {
-    trace: &'g Trace,
-    params: Vec<Tensor<'g>>,
+struct Encoder {
+    trace: TraceRef,
+    params: Vec<Tensor>,
     shape: [usize; 3],
     heads: usize,
 }
 
-impl<'g> Encoder<'g> {
-    fn param(&mut self, shape: &[usize]) -> Tensor<'g> {
+impl Encoder {
+    fn param(&mut self, shape: &[usize]) -> Tensor {
         let name = format!("p.{}", self.params.len());
         let tensor = self.trace.state(&name, DType::F32, shape);
         self.params.push(tensor);
         tensor
     }
 
-    fn linear(&mut self, x: Tensor<'g>, to: usize) -> Tensor<'g> {
+    fn linear(&mut self, x: Tensor, to: usize) -> Tensor {
         let (weight, bias) = (self.param(&[x.dim(-1), to]), self.param(&[to]));
         x.matmul(weight) + bias
     }
 
-    fn norm(&mut self, x: Tensor<'g>) -> Tensor<'g> {
+    fn norm(&mut self, x: Tensor) -> Tensor {
         let (gamma, beta) = (self.param(&[x.dim(-1)]), self.param(&[x.dim(-1)]));
         x.layer_norm(gamma, beta, 1e-12)
     }
 
-    fn layer(&mut self, x: Tensor<'g>, key: Tensor<'g>) -> Tensor<'g> {
+    fn layer(&mut self, x: Tensor, key: Tensor) -> Tensor {
         let [size, length, width] = self.shape;
         let [q, k, v] = [(); 3].map(|()| {
             let heads = [size, length, self.heads, width / self.heads];
@@ -117,7 +117,7 @@ fn encoder(layers: usize, shape: [usize; 3], heads: usize) -> Graph {
     let mut x = trace.input("x", DType::F32, &shape);
     let key = trace.input("key", DType::U32, &[2]);
     let mut encoder = Encoder {
-        trace: &trace,
+        trace: *trace,
         params: Vec::new(),
         shape,
         heads,
@@ -125,7 +125,7 @@ fn encoder(layers: usize, shape: [usize; 3], heads: usize) -> Graph {
     for layer in 0..layers {
         x = trace.in_scope(&format!("h.{layer}"), || encoder.layer(x, key));
     }
-    train(&trace, x, &encoder.params);
+    train(*trace, x, &encoder.params);
     trace.finish()
 }
 
@@ -147,7 +147,7 @@ fn chain(nodes: usize) -> Graph {
 /// Elementwise operations of inputs of their own, and their sum.
 fn bundle(nodes: usize) -> Graph {
     let trace = Trace::new();
-    let terms: Vec<Tensor<'_>> = (0..nodes / 2)
+    let terms: Vec<Tensor> = (0..nodes / 2)
         .map(|i| trace.input(&format!("x.{i}"), DType::F32, &[64, WIDTH]).tanh())
         .collect();
     let sum = terms[1..].iter().fold(terms[0], |sum, &term| sum + term);

@@ -65,7 +65,7 @@ impl Distance {
     /// # Panics
     /// If the shapes differ or have fewer than two axes.
     #[track_caller]
-    pub fn of_layer<'g>(&self, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
+    pub fn of_layer(&self, a: Tensor, b: Tensor) -> Tensor {
         let shape = a.shape();
         let columns: usize = shape[1..].iter().product();
         let [a, b] = [a, b].map(|x| x.reshape(&[shape[0], columns]));
@@ -93,7 +93,7 @@ impl Distance {
 }
 
 /// The square root, with a derivative of zero at zero.
-fn root(x: Tensor<'_>) -> Tensor<'_> {
+fn root(x: Tensor) -> Tensor {
     x.maximum(x.full_like(LEAST_SQUARE)).sqrt()
 }
 

@@ -16,7 +16,7 @@ use lessen_compile::Plan;
 use lessen_data::images::{ImageSource, LabelledImages};
 use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Phase, Tensor};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 use lessen_train::Function;
 use std::sync::Arc;
 
@@ -116,12 +116,7 @@ impl<'a> DistributionMatcher<'a> {
 }
 
 /// The sum of the features of images of a class, `[width]`.
-fn features<'g>(
-    cx: &Context<'g>,
-    network: &dyn Network,
-    (set, augment): (SyntheticSet, Option<Strategy>),
-    images: Tensor<'g>,
-) -> Tensor<'g> {
+fn features(cx: Cx, network: &dyn Network, (set, augment): (SyntheticSet, Option<Strategy>), images: Tensor) -> Tensor {
     let seen = augment.map_or(images, |strategy| {
         Changes::declare(cx, strategy, 1, set.shape).of_batch(images, 0)
     });
@@ -132,12 +127,12 @@ fn features<'g>(
 }
 
 /// Adds the features of a chunk of real images to the mean of their class.
-fn add_real<'g>(
-    cx: &Context<'g>,
+fn add_real(
+    cx: Cx,
     network: &dyn Network,
     of: (SyntheticSet, Option<Strategy>),
     chunk: usize,
-) -> Vec<(String, Tensor<'g>)> {
+) -> Vec<(String, Tensor)> {
     let real = cx.input(REAL, DType::F32, &of.0.images(chunk));
     let part = features(cx, network, of, real) * cx.input(SHARE, DType::F32, &[]);
     cx.trace().in_phase(Phase::Update, || {
@@ -148,11 +143,7 @@ fn add_real<'g>(
 }
 
 /// Adds the update of the images of a class.
-fn add_update<'g>(
-    cx: &Context<'g>,
-    network: &dyn Network,
-    of: (SyntheticSet, Option<Strategy>),
-) -> Vec<(String, Tensor<'g>)> {
+fn add_update(cx: Cx, network: &dyn Network, of: (SyntheticSet, Option<Strategy>)) -> Vec<(String, Tensor)> {
     let class = cx.input(CLASS, DType::I32, &[1]);
     let part = of.0.of_class(cx, class);
     let synthetic = features(cx, network, of, part.images) * (1.0 / of.0.per_class as f64);

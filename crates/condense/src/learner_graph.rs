@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::training::TrainingSettings;
 use lessen_graph::{DType, Tensor};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 use lessen_train::Descent;
 
 /// First part of the names of a learner.
@@ -36,7 +36,7 @@ pub(crate) fn momentum_of(param: &str) -> String {
 }
 
 /// The images of a batch.
-fn batch_of<'g>(cx: &Context<'g>, batch: usize, shape: [usize; 3]) -> Tensor<'g> {
+fn batch_of(cx: Cx, batch: usize, shape: [usize; 3]) -> Tensor {
     cx.input(BATCH, DType::F32, &[&[batch][..], &shape].concat())
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct StepShape {
 }
 
 /// Adds a step by SGD with momentum and weight decay of all parameters, as `torch.optim.SGD`.
-pub(crate) fn add_step<'g>(
-    cx: &Context<'g>,
+pub(crate) fn add_step(
+    cx: Cx,
     network: &dyn Network,
     params: &[ParamSpec],
     StepShape { batch, is_soft }: StepShape,
     (shape, settings): ([usize; 3], &TrainingSettings),
-) -> Vec<(String, Tensor<'g>)> {
+) -> Vec<(String, Tensor)> {
     let logits = network.logits(cx, batch_of(cx, batch, shape));
     let loss = if is_soft {
         let targets = cx.input(TARGETS, DType::F32, &logits.shape());
@@ -94,12 +94,7 @@ impl Question {
     }
 
     /// Adds the answer for a batch of images.
-    pub fn add<'g>(
-        self,
-        cx: &Context<'g>,
-        network: &dyn Network,
-        (batch, shape): (usize, [usize; 3]),
-    ) -> Vec<(String, Tensor<'g>)> {
+    pub fn add(self, cx: Cx, network: &dyn Network, (batch, shape): (usize, [usize; 3])) -> Vec<(String, Tensor)> {
         let outputs = network.forward(cx, batch_of(cx, batch, shape));
         let answer = match (self, outputs.features) {
             (Question::Features, Some(features)) => features,

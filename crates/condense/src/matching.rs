@@ -12,7 +12,7 @@ use crate::siamese::Strategy;
 use crate::siamese_graph::Changes;
 use crate::synthetic_set::{SetPart, SyntheticSet};
 use lessen_graph::{DType, Phase, Tensor, concat};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 
 /// Data input with the number of the class, `i32[1]`.
 pub(crate) const CLASS: &str = "condensed.class";
@@ -57,24 +57,24 @@ pub(crate) struct Matching {
 }
 
 /// The matched parameters of the network.
-pub(crate) fn weights_of<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
+pub(crate) fn weights_of(cx: Cx, params: &[ParamSpec]) -> Vec<Tensor> {
     let declared = matched(params).map(|param| cx.param(&param.name, &param.shape, param.init));
     declared.collect()
 }
 
 /// The class of `count` images of one class, `i32[count]`.
-pub(crate) fn labels_of(class: Tensor<'_>, count: usize) -> Tensor<'_> {
+pub(crate) fn labels_of(class: Tensor, count: usize) -> Tensor {
     class.broadcast_to(&[count])
 }
 
 /// The number of a class as an index, `i32[]`.
-pub(crate) fn class_index(class: Tensor<'_>) -> Tensor<'_> {
+pub(crate) fn class_index(class: Tensor) -> Tensor {
     class.reshape(&[])
 }
 
 impl Matching {
     /// Images of a class, changed as the siamese augmentation says.
-    pub fn changed<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    pub fn changed(&self, cx: Cx, images: Tensor) -> Tensor {
         match self.augment {
             Some(strategy) => Changes::declare(cx, strategy, 1, self.set.shape).of_batch(images, 0),
             None => images,
@@ -82,13 +82,7 @@ impl Matching {
     }
 
     /// The synthetic images of a class, and the gradients of their loss by the matched parameters.
-    fn gradients<'g>(
-        &self,
-        cx: &Context<'g>,
-        network: &dyn Network,
-        weights: &[Tensor<'g>],
-        class: Tensor<'g>,
-    ) -> (SetPart<'g>, Vec<Tensor<'g>>) {
+    fn gradients(&self, cx: Cx, network: &dyn Network, weights: &[Tensor], class: Tensor) -> (SetPart, Vec<Tensor>) {
         let rows = self.set.of_class(cx, class);
         let logits = network.logits(cx, self.changed(cx, rows.images));
         let loss = rows.loss(logits, labels_of(class, self.set.per_class));
@@ -96,12 +90,7 @@ impl Matching {
     }
 
     /// Adds the gradients of the synthetic images of a class to their mean over all classes.
-    pub fn add_mean<'g>(
-        &self,
-        cx: &Context<'g>,
-        network: &dyn Network,
-        params: &[ParamSpec],
-    ) -> Vec<(String, Tensor<'g>)> {
+    pub fn add_mean(&self, cx: Cx, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor)> {
         let class = cx.input(CLASS, DType::I32, &[1]);
         let (_, gradients) = self.gradients(cx, network, &weights_of(cx, params), class);
         cx.trace().in_phase(Phase::Update, || {
@@ -116,13 +105,13 @@ impl Matching {
     }
 
     /// Adds the update of the images of a class, and returns the distances.
-    pub fn add<'g>(&self, cx: &Context<'g>, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor<'g>)> {
+    pub fn add(&self, cx: Cx, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor)> {
         let trace = cx.trace();
         let class = cx.input(CLASS, DType::I32, &[1]);
         let (rows, gradients) = self.gradients(cx, network, &weights_of(cx, params), class);
         let (mut results, mut terms) = (Vec::new(), Vec::new());
         if let Some(weight) = self.intra {
-            let distances: Vec<Tensor<'g>> = matched(params)
+            let distances: Vec<Tensor> = matched(params)
                 .zip(&gradients)
                 .map(|(param, gradient)| {
                     let table = [self.set.classes, param.shape.iter().product()];
@@ -135,7 +124,7 @@ impl Matching {
             terms.extend(distances);
         }
         if let Some(weight) = self.inter {
-            let distances: Vec<Tensor<'g>> = matched(params)
+            let distances: Vec<Tensor> = matched(params)
                 .zip(&gradients)
                 .map(|(param, gradient)| {
                     let state = |name: String| trace.state(&name, DType::F32, &param.shape);
@@ -156,7 +145,7 @@ impl Matching {
 }
 
 /// Scalars as a vector.
-fn vector<'g>(scalars: &[Tensor<'g>]) -> Tensor<'g> {
-    let rows: Vec<Tensor<'g>> = scalars.iter().map(|scalar| scalar.reshape(&[1])).collect();
+fn vector(scalars: &[Tensor]) -> Tensor {
+    let rows: Vec<Tensor> = scalars.iter().map(|scalar| scalar.reshape(&[1])).collect();
     concat(&rows, 0)
 }

@@ -3,31 +3,31 @@
 use lessen_base::Result;
 use lessen_graph::{DType, Tensor, Trace};
 use lessen_nn::models::vision::VisionModel;
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 
 /// What a network computes of images.
 #[derive(Clone, Copy, Debug)]
-pub struct Outputs<'g> {
+pub struct Outputs {
     /// The logits of the classes, `[N, classes]`.
-    pub logits: Tensor<'g>,
+    pub logits: Tensor,
     /// What the last layer reads, `[N, width]`, if the network tells it: distribution matching, herding and K-center
     /// work on these features.
-    pub features: Option<Tensor<'g>>,
+    pub features: Option<Tensor>,
 }
 
 /// A network that classifies images.
 pub trait Network {
     /// Adds the network to the graph, for images `[N, H, W, C]`.
-    fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Outputs<'g>;
+    fn forward(&self, cx: Cx, images: Tensor) -> Outputs;
 
     /// The logits alone.
-    fn logits<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, images: Tensor) -> Tensor {
         self.forward(cx, images).logits
     }
 }
 
 impl Network for VisionModel {
-    fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Outputs<'g> {
+    fn forward(&self, cx: Cx, images: Tensor) -> Outputs {
         let (logits, features) = self.forward_with_features(cx, images);
         Outputs {
             logits,
@@ -39,13 +39,13 @@ impl Network for VisionModel {
 /// A function from images `[N, H, W, C]` to logits as a [`Network`], which tells no features.
 pub struct FunctionNetwork<F>(pub F)
 where
-    F: for<'g> Fn(&Context<'g>, Tensor<'g>) -> Tensor<'g>;
+    F: Fn(Cx, Tensor) -> Tensor;
 
 impl<F> Network for FunctionNetwork<F>
 where
-    F: for<'g> Fn(&Context<'g>, Tensor<'g>) -> Tensor<'g>,
+    F: Fn(Cx, Tensor) -> Tensor,
 {
-    fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Outputs<'g> {
+    fn forward(&self, cx: Cx, images: Tensor) -> Outputs {
         Outputs {
             logits: (self.0)(cx, images),
             features: None,
@@ -79,9 +79,9 @@ pub(crate) struct Described {
 pub(crate) fn described(network: &dyn Network, [height, width, channels]: [usize; 3]) -> Result<Described> {
     let trace = Trace::new();
     trace.attempt(|| {
-        let cx = Context::new(&trace, false);
+        let cx = Cx::new(*trace, false);
         let images = cx.input("images", DType::F32, &[1, height, width, channels]);
-        let Outputs { logits, features } = network.forward(&cx, images);
+        let Outputs { logits, features } = network.forward(cx, images);
         for (what, found) in [("logits", Some(logits)), ("features", features)] {
             if let Some(found) = found.filter(|found| found.rank() != 2 || found.dim(0) != 1) {
                 cx.trace().fail(format!(

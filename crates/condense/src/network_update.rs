@@ -7,7 +7,7 @@ use crate::siamese_graph::Changes;
 use crate::synthetic_set::SyntheticSet;
 use lessen_base::SplitMix64;
 use lessen_graph::{DType, Phase, Tensor};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 use lessen_train::gradients;
 
 /// Data input with the numbers of the synthetic images of a batch, `i32[batch]`.
@@ -37,13 +37,13 @@ pub(crate) fn dropout_key(random: &SplitMix64) -> [u32; 2] {
 
 /// Adds a step of the network on `batch` synthetic images by SGD with momentum; each image is changed as `augment`
 /// says.
-pub(crate) fn add_step<'g>(
-    cx: &Context<'g>,
+pub(crate) fn add_step(
+    cx: Cx,
     network: &dyn Network,
     params: &[ParamSpec],
     (set, batch): (SyntheticSet, usize),
     augment: Option<Strategy>,
-) -> Vec<(String, Tensor<'g>)> {
+) -> Vec<(String, Tensor)> {
     let rows = set.chosen(cx, cx.input(CHOSEN, DType::I32, &[batch]));
     let seen = augment.map_or(rows.images, |strategy| {
         Changes::declare(cx, strategy, batch, set.shape).of_each(rows.images, 0)
@@ -56,13 +56,13 @@ pub(crate) fn add_step<'g>(
 
 /// Adds a step of the network on `batch` real images of a shape by SGD with momentum; each image is changed as
 /// `augment` says.
-pub(crate) fn add_real_step<'g>(
-    cx: &Context<'g>,
+pub(crate) fn add_real_step(
+    cx: Cx,
     network: &dyn Network,
     params: &[ParamSpec],
     (batch, shape): (usize, [usize; 3]),
     augment: Option<Strategy>,
-) -> Vec<(String, Tensor<'g>)> {
+) -> Vec<(String, Tensor)> {
     let images = cx.input(SEEN, DType::F32, &[&[batch][..], &shape].concat());
     let seen = augment.map_or(images, |strategy| {
         Changes::declare(cx, strategy, batch, shape).of_each(images, 0)
@@ -74,7 +74,7 @@ pub(crate) fn add_real_step<'g>(
 }
 
 /// Adds the update of all parameters so that the loss falls.
-fn descend_all<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>) {
+fn descend_all(cx: Cx, params: &[ParamSpec], loss: Tensor) {
     let gradients = gradients(cx, params, loss);
     cx.trace().in_phase(Phase::Update, || {
         let rates = [NETWORK_RATE, NETWORK_MOMENTUM_RATE].map(|name| cx.input(name, DType::F32, &[]));
@@ -85,11 +85,7 @@ fn descend_all<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>) {
 }
 
 /// Adds the loss of real images.
-pub(crate) fn add_loss<'g>(
-    cx: &Context<'g>,
-    network: &dyn Network,
-    (batch, shape): (usize, [usize; 3]),
-) -> Vec<(String, Tensor<'g>)> {
+pub(crate) fn add_loss(cx: Cx, network: &dyn Network, (batch, shape): (usize, [usize; 3])) -> Vec<(String, Tensor)> {
     let images = cx.input(SEEN, DType::F32, &[&[batch][..], &shape].concat());
     let labels = cx.input(CLASSES, DType::I32, &[batch]);
     vec![(LOSS.to_string(), network.logits(cx, images).cross_entropy(labels))]

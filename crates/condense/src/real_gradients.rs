@@ -6,7 +6,7 @@
 use crate::matching::{CLASS, Matching, class_index, labels_of, of_all, of_classes, weights_of};
 use crate::network::{Network, matched};
 use lessen_graph::{DType, Phase, Tensor};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 
 /// Most real images of a chunk.
 pub(crate) const CHUNK: usize = 16;
@@ -26,13 +26,7 @@ pub(crate) const KEEP_MEAN: &str = "condensed.keep_mean";
 impl Matching {
     /// Adds the gradients of a chunk of real images to those of its class, and to the mean over all classes, as far as
     /// they are matched.
-    pub fn add_real<'g>(
-        &self,
-        cx: &Context<'g>,
-        network: &dyn Network,
-        params: &[ParamSpec],
-        chunk: usize,
-    ) -> Vec<(String, Tensor<'g>)> {
+    pub fn add_real(&self, cx: Cx, network: &dyn Network, params: &[ParamSpec], chunk: usize) -> Vec<(String, Tensor)> {
         let trace = cx.trace();
         let real = cx.input(REAL, DType::F32, &self.set.images(chunk));
         let class = cx.input(CLASS, DType::I32, &[1]);

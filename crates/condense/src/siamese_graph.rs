@@ -6,7 +6,7 @@
 use crate::siamese::{Change, Operation, Strategy};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 
 /// Data input with the numbers of the four pixels that each pixel is made of, `i32[changes, 4, H * W]`.
 const PIXELS: &str = "condensed.change.pixels";
@@ -77,18 +77,18 @@ impl ChangeArrays {
 
 /// Changes as inputs of a graph.
 #[derive(Clone, Copy, Debug)]
-pub struct Changes<'g> {
+pub struct Changes {
     shape: [usize; 3],
     /// Numbers and weights of pixels, if pixels can move.
-    moves: Option<[Tensor<'g>; 2]>,
-    color: Option<Tensor<'g>>,
-    mask: Option<Tensor<'g>>,
+    moves: Option<[Tensor; 2]>,
+    color: Option<Tensor>,
+    mask: Option<Tensor>,
 }
 
-impl<'g> Changes<'g> {
+impl Changes {
     /// Declares `count` changes by a strategy for images of this `[H, W, C]`.
     #[track_caller]
-    pub fn declare(cx: &Context<'g>, strategy: Strategy, count: usize, shape: [usize; 3]) -> Changes<'g> {
+    pub fn declare(cx: Cx, strategy: Strategy, count: usize, shape: [usize; 3]) -> Changes {
         let size = shape[0] * shape[1];
         let input = |name: &str, dtype: DType, shape: &[usize]| cx.input(name, dtype, shape);
         Changes {
@@ -108,7 +108,7 @@ impl<'g> Changes<'g> {
 
     /// The images `[N, H, W, C]`, all by change number `number`.
     #[track_caller]
-    pub fn of_batch(&self, images: Tensor<'g>, number: usize) -> Tensor<'g> {
+    pub fn of_batch(&self, images: Tensor, number: usize) -> Tensor {
         let [height, width, channels] = self.shape;
         let (count, size) = (images.dim(0), height * width);
         let mut x = images.reshape(&[count, size, channels]);
@@ -124,7 +124,7 @@ impl<'g> Changes<'g> {
 
     /// The images `[N, H, W, C]`, each by its own change, of which `first` is the number of the first.
     #[track_caller]
-    pub fn of_each(&self, images: Tensor<'g>, first: usize) -> Tensor<'g> {
+    pub fn of_each(&self, images: Tensor, first: usize) -> Tensor {
         let [height, width, channels] = self.shape;
         let (count, size) = (images.dim(0), height * width);
         let mut x = images.reshape(&[count, size, channels]);
@@ -137,7 +137,7 @@ impl<'g> Changes<'g> {
     }
 
     /// Colour and mask of images `[N, H * W, C]` by one change, or by as many as there are images.
-    fn recoloured(&self, x: Tensor<'g>, (first, count): (usize, usize)) -> Tensor<'g> {
+    fn recoloured(&self, x: Tensor, (first, count): (usize, usize)) -> Tensor {
         let (images, channels, mut x) = (x.dim(0), x.dim(2), x);
         if let Some(color) = self.color {
             let factor = |number: usize| {

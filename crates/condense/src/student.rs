@@ -9,7 +9,7 @@ use crate::siamese::Strategy;
 use crate::siamese_graph::Changes;
 use crate::synthetic_set::SyntheticSet;
 use lessen_graph::{DType, Tensor, concat, vjp};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 use std::collections::BTreeMap;
 
 /// Data input with the numbers of the synthetic images of each step, `i32[steps, batch]`.
@@ -44,9 +44,9 @@ pub(crate) fn trained(params: &[ParamSpec]) -> impl Iterator<Item = &ParamSpec> 
 
 impl Student {
     /// Adds the training and the update of what is learned to a graph that begins with the parameters of the network.
-    pub fn add<'g>(&self, cx: &Context<'g>, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor<'g>)> {
+    pub fn add(&self, cx: Cx, network: &dyn Network, params: &[ParamSpec]) -> Vec<(String, Tensor)> {
         let trace = cx.trace();
-        let flat = |tensor: Tensor<'g>| tensor.reshape(&[tensor.ty().numel()]);
+        let flat = |tensor: Tensor| tensor.reshape(&[tensor.ty().numel()]);
         let declared = trained(params).map(|param| flat(cx.param(&param.name, &param.shape, param.init)));
         let first = concat(&declared.collect::<Vec<_>>(), 0);
         let input = |name: &str| cx.input(name, DType::I32, &[self.steps, self.batch]);
@@ -58,10 +58,10 @@ impl Student {
         let mut vector = first;
         for step in 0..self.steps {
             vector = trace.in_scope(&format!("step.{step}"), || {
-                let of_step = |input: Tensor<'g>| input.slice(0, step, 1).reshape(&[self.batch]);
+                let of_step = |input: Tensor| input.slice(0, step, 1).reshape(&[self.batch]);
                 let part = self.set.chosen(cx, of_step(chosen));
                 let seen = changes.map_or(part.images, |changes| changes.of_each(part.images, step * self.batch));
-                let logits = network.logits(&cx.with_values(values(vector, params)), seen);
+                let logits = network.logits(cx.with_values(values(vector, params)), seen);
                 let loss = part.loss(logits, of_step(classes));
                 // The gradient of a step belongs to the forward phase: the derivative by the images is backward.
                 let gradient = vjp(&[loss], &[Some(loss.full_like(1.0))], &[vector])[0];
@@ -69,7 +69,7 @@ impl Student {
             });
         }
         let target = trace.state(TARGET, DType::F32, &first.shape());
-        let square = |vector: Tensor<'g>| {
+        let square = |vector: Tensor| {
             let difference = vector - target;
             (difference * difference).sum()
         };
@@ -80,7 +80,7 @@ impl Student {
 }
 
 /// The parameters in a vector, by name.
-fn values<'g>(vector: Tensor<'g>, params: &[ParamSpec]) -> BTreeMap<String, Tensor<'g>> {
+fn values(vector: Tensor, params: &[ParamSpec]) -> BTreeMap<String, Tensor> {
     let sizes: Vec<usize> = trained(params).map(|param| param.shape.iter().product()).collect();
     let parts = vector.split(0, &sizes);
     let named = trained(params).zip(parts);

@@ -6,7 +6,7 @@
 
 use crate::sgd::{descend, descended, momentum_of};
 use lessen_graph::{DType, Phase, Tensor};
-use lessen_nn::{Context, Init};
+use lessen_nn::{Cx, Init};
 
 /// Parameter with the synthetic images, `[classes * per_class, H, W, C]`, class by class.
 pub const IMAGES: &str = "condensed.images";
@@ -49,11 +49,11 @@ pub(crate) struct SyntheticSet {
 
 /// Images of a set, or some of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SetPart<'g> {
+pub(crate) struct SetPart {
     /// `[N, H, W, C]`.
-    pub images: Tensor<'g>,
+    pub images: Tensor,
     /// Logits of the labels, `[N, classes]`, if they are learned.
-    pub labels: Option<Tensor<'g>>,
+    pub labels: Option<Tensor>,
 }
 
 impl SyntheticSet {
@@ -80,7 +80,7 @@ impl SyntheticSet {
     }
 
     /// The whole set.
-    pub fn all<'g>(&self, cx: &Context<'g>) -> SetPart<'g> {
+    pub fn all(&self, cx: Cx) -> SetPart {
         let labels = [self.count(), self.classes];
         SetPart {
             images: learned(cx, IMAGES, &self.images(self.count())),
@@ -89,12 +89,12 @@ impl SyntheticSet {
     }
 
     /// The learning rate of students.
-    pub fn rate<'g>(&self, cx: &Context<'g>) -> Tensor<'g> {
+    pub fn rate(&self, cx: Cx) -> Tensor {
         learned(cx, STUDENT_RATE, &[])
     }
 
     /// The rows of a batch by their numbers, `i32[N]`.
-    pub fn chosen<'g>(&self, cx: &Context<'g>, numbers: Tensor<'g>) -> SetPart<'g> {
+    pub fn chosen(&self, cx: Cx, numbers: Tensor) -> SetPart {
         let (all, batch) = (self.all(cx), numbers.dim(0));
         let images = all.images.reshape(&[self.count(), self.shape.iter().product()]);
         SetPart {
@@ -104,7 +104,7 @@ impl SyntheticSet {
     }
 
     /// The rows of a class, whose number is `i32[1]`.
-    pub fn of_class<'g>(&self, cx: &Context<'g>, class: Tensor<'g>) -> SetPart<'g> {
+    pub fn of_class(&self, cx: Cx, class: Tensor) -> SetPart {
         let all = self.all(cx);
         SetPart {
             images: self.part(all.images, class),
@@ -113,7 +113,7 @@ impl SyntheticSet {
     }
 
     /// The rows of a class of an array with a row for each image.
-    fn part<'g>(&self, all: Tensor<'g>, class: Tensor<'g>) -> Tensor<'g> {
+    fn part(&self, all: Tensor, class: Tensor) -> Tensor {
         let (mut shape, elements) = (all.shape(), all.ty().numel());
         shape[0] = self.per_class;
         let table = all.reshape(&[self.classes, elements / self.classes]);
@@ -121,15 +121,15 @@ impl SyntheticSet {
     }
 
     /// An array with a row for each image, with other rows for a class.
-    fn with_part<'g>(&self, all: Tensor<'g>, rows: Tensor<'g>, class: Tensor<'g>) -> Tensor<'g> {
+    fn with_part(&self, all: Tensor, rows: Tensor, class: Tensor) -> Tensor {
         let width = all.ty().numel() / self.classes;
         let (table, row) = (all.reshape(&[self.classes, width]), rows.reshape(&[1, width]));
         table.update_slice(row, class.reshape(&[]), 0).reshape(&all.shape())
     }
 
     /// Updates the part of a class so that `distance` falls.
-    pub fn update_class<'g>(&self, cx: &Context<'g>, (class, rows): (Tensor<'g>, SetPart<'g>), distance: Tensor<'g>) {
-        let own: Vec<Tensor<'g>> = std::iter::once(rows.images).chain(rows.labels).collect();
+    pub fn update_class(&self, cx: Cx, (class, rows): (Tensor, SetPart), distance: Tensor) {
+        let own: Vec<Tensor> = std::iter::once(rows.images).chain(rows.labels).collect();
         let gradients = distance.grad(&own);
         cx.trace().in_phase(Phase::Update, || {
             for ((name, all, rates), (rows, gradient)) in
@@ -144,9 +144,9 @@ impl SyntheticSet {
     }
 
     /// Updates all that is learned so that `distance` falls.
-    pub fn update<'g>(&self, cx: &Context<'g>, distance: Tensor<'g>) {
+    pub fn update(&self, cx: Cx, distance: Tensor) {
         let all = self.updated(cx);
-        let tensors: Vec<Tensor<'g>> = all.iter().map(|(_, tensor, _)| *tensor).collect();
+        let tensors: Vec<Tensor> = all.iter().map(|(_, tensor, _)| *tensor).collect();
         let gradients = distance.grad(&tensors);
         cx.trace().in_phase(Phase::Update, || {
             for ((name, tensor, rates), gradient) in all.into_iter().zip(gradients) {
@@ -156,7 +156,7 @@ impl SyntheticSet {
     }
 
     /// What is learned, with learning rate and momentum.
-    fn updated<'g>(&self, cx: &Context<'g>) -> Vec<(&'static str, Tensor<'g>, [Tensor<'g>; 2])> {
+    fn updated(&self, cx: Cx) -> Vec<(&'static str, Tensor, [Tensor; 2])> {
         let all = self.all(cx);
         let number = |name: &str| cx.input(name, DType::F32, &[]);
         let learned = |name, tensor, rate: &str| (name, tensor, [number(rate), number(IMAGE_MOMENTUM_RATE)]);
@@ -170,13 +170,13 @@ impl SyntheticSet {
 }
 
 /// A parameter that is learned.
-fn learned<'g>(cx: &Context<'g>, name: &str, shape: &[usize]) -> Tensor<'g> {
+fn learned(cx: Cx, name: &str, shape: &[usize]) -> Tensor {
     cx.param(name, shape, Init::Normal { std: 1.0 })
 }
 
-impl<'g> SetPart<'g> {
+impl SetPart {
     /// The mean cross entropy of logits with the labels that are learned, or else with `classes`, `i32[N]`.
-    pub fn loss(&self, logits: Tensor<'g>, classes: Tensor<'g>) -> Tensor<'g> {
+    pub fn loss(&self, logits: Tensor, classes: Tensor) -> Tensor {
         let Some(labels) = self.labels else {
             return logits.cross_entropy(classes);
         };

@@ -91,7 +91,7 @@ fn main() {
         ..AttentionOptions::default()
     };
     let o = attention(inputs[0], inputs[1], inputs[2], options);
-    let mut results: Vec<Tensor<'_>> = vec![o];
+    let mut results: Vec<Tensor> = vec![o];
     if backward {
         results.extend((o * dy).sum().grad(&inputs));
     }

@@ -12,7 +12,7 @@ use lessen_cpu::{Device, Executable, Store};
 use lessen_graph::ops::{
     Conv2d, Conv2dGradInput, Conv2dGradWeight, Conv2dOptions, MaxPool2d, MaxPool2dScatter, Pool2d,
 };
-use lessen_graph::{DType, InputKind, Op, Tensor, Trace, Type};
+use lessen_graph::{DType, InputKind, Op, Tensor, Trace, TraceRef, Type};
 
 /// The value of a setting.
 fn setting(key: &str, default: &str) -> String {
@@ -26,7 +26,7 @@ fn number(key: &str, default: usize) -> usize {
 }
 
 /// The result of the operation on states.
-fn operation(trace: &Trace) -> Tensor<'_> {
+fn operation(trace: TraceRef) -> Tensor {
     let (size, channels, kernel) = (number("height", 56), number("channels", 96), number("kernel", 3));
     let (out, stride) = (number("out", channels), number("stride", 1));
     let x = [number("images", 16), size, size, channels];
@@ -87,7 +87,7 @@ fn operation(trace: &Trace) -> Tensor<'_> {
 
 fn main() {
     let trace = Trace::new();
-    let result = operation(&trace);
+    let result = operation(*trace);
     let ty = result.ty();
     trace.assign(trace.state("result", DType::F32, &ty.shape), result);
     let graph = trace.finish();

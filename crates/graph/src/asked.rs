@@ -14,7 +14,7 @@ use crate::graph::{Graph, Node};
 use crate::inverse::{FromOutput, Inverse, Operand};
 use crate::layout::Layout;
 use crate::op::{Cost, Filling, Fold, IndexInput, OnRows, OnSlices, Op, OutRole, Role, RowWise};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The hooks of an operation on inputs and outputs of these types. Each method asks the hook of its name.
@@ -448,13 +448,13 @@ impl<'a> Asked<'a> {
 
     /// The outputs of [`Op::decompose`] on tensors of the inputs' types. What a decomposition that is refused appended
     /// is taken back.
-    pub(crate) fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    pub(crate) fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let trace = inputs.first()?.trace();
         let mark = trace.mark();
         let built = trace.attempt_described(|| self.op.decompose(inputs));
         let checked = built.map_err(|e| e.message().to_owned()).and_then(|outputs| {
             let Some(outputs) = outputs else { return Ok(None) };
-            let is_own = outputs.iter().all(|y| std::ptr::eq(y.trace(), trace));
+            let is_own = outputs.iter().all(|y| y.trace() == trace);
             ensure(is_own, || "a result belongs to another trace".to_owned())?;
             let types: Vec<Type> = outputs.iter().map(|y| y.ty()).collect();
             ensure(types == self.outputs, || {

@@ -7,10 +7,11 @@ use lessen_base::Result;
 use crate::builder::GraphBuilder;
 use crate::graph::{Phase, ValueId};
 use crate::op::{Op, Vjp};
-use crate::trace::{Tensor, Trace};
+use crate::tensor::Tensor;
+use crate::trace::Trace;
 use crate::types::Type;
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without influence
     /// has a gradient of zeros. Where one tensor of `wrt` is computed from another, the gradient of the other includes
     /// its influence through the first, as for `torch.autograd.grad`.
@@ -18,7 +19,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If this is no scalar of a float type, or a tensor of `wrt` belongs to another trace.
     #[track_caller]
-    pub fn grad(self, wrt: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
+    pub fn grad(self, wrt: &[Tensor]) -> Vec<Tensor> {
         let ty = self.ty();
         let trace = self.trace();
         if ty.numel() != 1 || !ty.dtype.is_float() {
@@ -41,16 +42,12 @@ impl<'g> Tensor<'g> {
 /// # Panics
 /// If a tensor belongs to another trace, or a cotangent has another type than its output.
 #[track_caller]
-pub fn vjp<'g>(
-    outputs: &[Tensor<'g>],
-    cotangents: &[Option<Tensor<'g>>],
-    wrt: &[Tensor<'g>],
-) -> Vec<Option<Tensor<'g>>> {
+pub fn vjp(outputs: &[Tensor], cotangents: &[Option<Tensor>], wrt: &[Tensor]) -> Vec<Option<Tensor>> {
     let Some(first) = outputs.first() else {
         return vec![None; wrt.len()];
     };
     let trace = first.trace();
-    let given: Vec<Tensor<'g>> = cotangents.iter().copied().flatten().collect();
+    let given: Vec<Tensor> = cotangents.iter().copied().flatten().collect();
     for tensors in [outputs, &given, wrt] {
         trace.check_own(format_args!("the derivative for"), tensors);
     }
@@ -58,7 +55,7 @@ pub fn vjp<'g>(
 
     // Nothing before the first definition of `wrt` depends on it.
     let start = trace.with_graph(|g| {
-        let first = |x: &Tensor<'g>| g.producer(x.id()).map_or(0, |node| node.index() + 1);
+        let first = |x: &Tensor| g.producer(x.id()).map_or(0, |node| node.index() + 1);
         wrt.iter().map(first).min().unwrap_or(end)
     });
     // Values that depend on `wrt` through float values: only these carry cotangents.
@@ -73,8 +70,8 @@ pub fn vjp<'g>(
         depends
     });
 
-    let mut sums: HashMap<ValueId, Tensor<'g>> = HashMap::new();
-    let accumulate = |sums: &mut HashMap<ValueId, Tensor<'g>>, value: ValueId, cotangent: Tensor<'g>| {
+    let mut sums: HashMap<ValueId, Tensor> = HashMap::new();
+    let accumulate = |sums: &mut HashMap<ValueId, Tensor>, value: ValueId, cotangent: Tensor| {
         let sum = match sums.get(&value) {
             Some(&sum) => sum + cotangent,
             None => cotangent,
@@ -97,12 +94,12 @@ pub fn vjp<'g>(
         if !wanted.contains(&true) {
             continue;
         }
-        let given: Vec<Option<Tensor<'g>>> = node.outputs.iter().map(|v| sums.get(v).copied()).collect();
+        let given: Vec<Option<Tensor>> = node.outputs.iter().map(|v| sums.get(v).copied()).collect();
         if given.iter().all(Option::is_none) {
             continue;
         }
-        let inputs: Vec<Tensor<'g>> = node.inputs.iter().map(|&v| trace.tensor(v)).collect();
-        let node_outputs: Vec<Tensor<'g>> = node.outputs.iter().map(|&v| trace.tensor(v)).collect();
+        let inputs: Vec<Tensor> = node.inputs.iter().map(|&v| trace.tensor(v)).collect();
+        let node_outputs: Vec<Tensor> = node.outputs.iter().map(|&v| trace.tensor(v)).collect();
         let before = trace.set_scope(node.scope.clone());
         let cx = Vjp {
             inputs: &inputs,
@@ -149,7 +146,7 @@ impl GraphBuilder {
         let mark = self.mark();
         let trace = Trace::building(std::mem::take(self));
         let found = trace.attempt_described(|| {
-            let wrt: Vec<Tensor<'_>> = wrt.iter().map(|&x| trace.tensor(x)).collect();
+            let wrt: Vec<Tensor> = wrt.iter().map(|&x| trace.tensor(x)).collect();
             let gradients = trace.tensor(loss).grad(&wrt);
             gradients.into_iter().map(Tensor::id).collect()
         });
@@ -163,9 +160,9 @@ impl GraphBuilder {
 
 /// The derivative of an operation without a derivative rule: appends its decomposition and differentiates that.
 #[track_caller]
-fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+fn vjp_of_decomposition(op: &dyn Op, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
     // The same tensor may be given twice; identities keep the two uses apart.
-    let inputs: Vec<Tensor<'g>> = cx.inputs.iter().map(|x| x.identity()).collect();
+    let inputs: Vec<Tensor> = cx.inputs.iter().map(|x| x.identity()).collect();
     let trace = inputs[0].trace();
     let before = trace.streams();
     let Some(outputs) = op.decompose(&inputs) else {
@@ -191,7 +188,7 @@ fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<
             op.name()
         ));
     }
-    let wanted: Vec<Tensor<'g>> = inputs
+    let wanted: Vec<Tensor> = inputs
         .iter()
         .zip(cx.wanted)
         .filter(|(_, wanted)| **wanted)

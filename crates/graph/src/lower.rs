@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use crate::graph::{Graph, InputKind, Node, ValueId};
 use crate::op::Op;
-use crate::trace::{Tensor, Trace};
+use crate::tensor::Tensor;
+use crate::trace::Trace;
 
 /// Replaces operations that are not supported by their decompositions, down to supported operations. An operation
 /// without a decomposition stays. Random numbers that a decomposition draws come from streams after the streams of the
@@ -31,7 +32,7 @@ pub fn lower<'a>(graph: &'a Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Cow<'
 fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut u32) -> (Graph, bool) {
     let trace = Trace::from_stream(*streams);
     let mut changed = false;
-    let mut map: Vec<Option<Tensor<'_>>> = vec![None; graph.values.len()];
+    let mut map: Vec<Option<Tensor>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let ty = graph.ty(input.value);
         map[input.value.index()] = Some(match input.kind {
@@ -40,7 +41,7 @@ fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut 
         });
     }
     for node in &graph.nodes {
-        let inputs: Vec<Tensor<'_>> = node
+        let inputs: Vec<Tensor> = node
             .inputs
             .iter()
             .map(|v| map[v.index()].expect("defined before use"))
@@ -74,7 +75,7 @@ fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut 
 }
 
 /// The outputs of a node's decomposition.
-fn decomposed<'g>(graph: &Graph, node: &Node, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+fn decomposed(graph: &Graph, node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     let (types, outputs) = (graph.input_types(node), graph.output_types(node));
     graph.ask(node, &types, &outputs).decompose(inputs)
 }

@@ -12,7 +12,7 @@ use crate::attrs::Attrs;
 use crate::inverse::{FromOutput, Inverse};
 use crate::layout::Layout;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 mod rows;
@@ -90,14 +90,14 @@ impl IndexInput {
 }
 
 /// The arguments of a derivative rule.
-pub struct Vjp<'a, 'g> {
+pub struct Vjp<'a> {
     /// The operation's inputs.
-    pub inputs: &'a [Tensor<'g>],
+    pub inputs: &'a [Tensor],
     /// The operation's outputs.
-    pub outputs: &'a [Tensor<'g>],
+    pub outputs: &'a [Tensor],
     /// The cotangent of each output, the derivative of the final scalar with respect to it; none where it is zero. At
     /// least one is given.
-    pub cotangents: &'a [Option<Tensor<'g>>],
+    pub cotangents: &'a [Option<Tensor>],
     /// For each input, whether its cotangent is wanted.
     pub wanted: &'a [bool],
 }
@@ -152,14 +152,14 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// The derivative: for each input its cotangent, written with operations, so that it can be differentiated again;
     /// none where an input has no influence or its cotangent is not wanted. An empty list, the default, stands for the
     /// derivative of the decomposition.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let _ = cx;
         Vec::new()
     }
 
     /// The same outputs from simpler operations; none if there is no decomposition. The outputs have the types of the
     /// type rule.
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let _ = inputs;
         None
     }

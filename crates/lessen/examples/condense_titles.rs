@@ -59,7 +59,7 @@ impl ImageSource for Embedded<'_> {
 }
 
 /// Logits of titles `[N, 16, width]`: a pre-norm encoder with learned positions and mean pooling.
-fn encoder<'g>(cx: &Context<'g>, titles: Tensor<'g>, classes: usize) -> Tensor<'g> {
+fn encoder(cx: Cx, titles: Tensor, classes: usize) -> Tensor {
     let init = Init::Normal { std: 0.1 };
     let count = titles.dim(0);
     let mut x = titles + cx.param("positions", &[LENGTH, WIDTH], init);
@@ -167,7 +167,7 @@ fn main() -> Result<()> {
         classes,
     });
 
-    let network = FunctionNetwork(move |cx: &Context<'_>, titles: Tensor<'_>| {
+    let network = FunctionNetwork(move |cx: Cx, titles: Tensor| {
         let count = titles.dim(0);
         encoder(cx, titles.reshape(&[count, LENGTH, WIDTH]), classes)
     });

@@ -14,10 +14,10 @@ impl Op for HeLU {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(inputs.to_vec())
     }
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0].relu()])
     }
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let passes = cx.inputs[0].gt(cx.inputs[0].scalar_like(-ALPHA));
         vec![cx.cotangents[0].map(|dy| passes.select(dy, dy.scalar_like(0.0)))]
     }

@@ -14,7 +14,7 @@ const REAL: [usize; 4] = [64, 32, 32, 3];
 const LEARNED: [usize; 4] = [10, 32, 32, 3];
 
 /// The squared distance of the gradients, and its derivative by the learned images.
-fn matched<'g>(cx: &Context<'g>) -> Vec<(&'static str, Tensor<'g>)> {
+fn matched(cx: Cx) -> Vec<(&'static str, Tensor)> {
     let model = VisionModel::from(ConvNet {
         norm: Norm::Group(4),
         ..ConvNet::new(10)
@@ -28,7 +28,7 @@ fn matched<'g>(cx: &Context<'g>) -> Vec<(&'static str, Tensor<'g>)> {
         .params()
         .into_iter()
         .filter(|param| !["real", "learned"].contains(&&*param.name));
-    let weights: Vec<Tensor<'g>> = weights
+    let weights: Vec<Tensor> = weights
         .map(|param| cx.param(&param.name, &param.shape, param.init))
         .collect();
     let [of_real, of_learned] = losses.map(|loss| loss.grad(&weights));

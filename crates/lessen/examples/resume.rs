@@ -8,7 +8,7 @@ use std::path::Path;
 const ROWS: usize = 32;
 
 /// A guess of `sin(x)` from `x`, `f32[rows, 1]`.
-fn guess<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn guess(cx: Cx) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[ROWS, 1]);
     linear(cx, "out", linear(cx, "hidden", x, 32, init).tanh(), 1, init)

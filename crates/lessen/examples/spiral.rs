@@ -5,7 +5,7 @@ use lessen::prelude::*;
 const BATCH: usize = 64;
 
 /// Scores of the two arms for points `f32[rows, 2]`.
-fn arms<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
+fn arms(cx: Cx, rows: usize) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let x = cx.input("points", DType::F32, &[rows, 2]);
     let x = linear(cx, "first", x, 64, init).gelu();
@@ -14,7 +14,7 @@ fn arms<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
 }
 
 /// The mean of `-log p(arm)`.
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     arms(cx, BATCH).cross_entropy(cx.input("arms", DType::I32, &[BATCH]))
 }
 

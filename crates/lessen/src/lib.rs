@@ -1,6 +1,6 @@
 //! Lessen trains and runs neural networks with less memory, less time and the same answer.
 //!
-//! A model is an ordinary function from a [`Context`](prelude::Context) to tensors. Lessen traces it into one graph
+//! A model is an ordinary function from a [`Cx`](prelude::Cx) to tensors. Lessen traces it into one graph
 //! that holds forward pass, backward pass and update together, plans the memory of the whole step before the first
 //! one runs, and runs it.
 //!
@@ -8,7 +8,7 @@
 //! use lessen::prelude::*;
 //!
 //! // y = a x + b, learnt from four points of y = 2 x - 1.
-//! fn line<'g>(cx: &Context<'g>) -> Tensor<'g> {
+//! fn line(cx: Cx) -> Tensor {
 //!     let x = cx.input("x", DType::F32, &[4]);
 //!     cx.param("a", &[1], Init::Zeros) * x + cx.param("b", &[1], Init::Zeros)
 //! }
@@ -32,7 +32,7 @@
 //!
 //! | what | how | example |
 //! |---|---|---|
-//! | a model function | [`Context`](prelude::Context), layers such as [`linear`](prelude::linear) | `spiral` |
+//! | a model function | [`Cx`](prelude::Cx), layers such as [`linear`](prelude::linear) | `spiral` |
 //! | a training loop | [`Trainer::step`](prelude::Trainer::step) | `mnist` |
 //! | batches, shuffled | [`ArrayBatches`](prelude::ArrayBatches), [`Prefetch`](prelude::Prefetch) | `batches` |
 //! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`Metric`](prelude::Metric) | `mnist` |
@@ -97,10 +97,10 @@ pub mod prelude {
     pub use lessen_compile::{Placement, Precision};
     pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
     pub use lessen_device::{Backend, Host, SharedDevice};
-    pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
+    pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, TraceRef, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{
-        BatchShape, Context, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
+        BatchShape, Cx, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
         Weight, Weights, checkpoint,
     };
     pub use lessen_task::device::NewBackend;

@@ -74,7 +74,7 @@ impl Activation {
 
     /// Applies the activation elementwise.
     #[track_caller]
-    pub fn apply(self, x: Tensor<'_>) -> Tensor<'_> {
+    pub fn apply(self, x: Tensor) -> Tensor {
         match self {
             Activation::Gelu => x.gelu(),
             Activation::GeluTanh => x.gelu_tanh(),
@@ -91,13 +91,13 @@ impl Activation {
 
 /// `max(x, 0)`, at most 6. The derivative is 0 at 0 and at 6, as PyTorch's is.
 #[track_caller]
-fn relu6(x: Tensor<'_>) -> Tensor<'_> {
+fn relu6(x: Tensor) -> Tensor {
     x.clamp(0.0, 6.0)
 }
 
 /// `x / 6 + 1/2` from 0 to 1.
 #[track_caller]
-pub(crate) fn hard_sigmoid(x: Tensor<'_>) -> Tensor<'_> {
+pub(crate) fn hard_sigmoid(x: Tensor) -> Tensor {
     relu6(x + 3.0) * (1.0 / 6.0)
 }
 

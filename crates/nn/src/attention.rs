@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::batch::BatchShape;
 use crate::config::{Fields, put_own};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{Attend, RelativeBias};
 use crate::position::{FIELD as OWN_POSITION, Position};
@@ -131,30 +131,25 @@ impl AttentionConfig {
 
 /// Settings and parameters that the attentions of one forward pass share.
 #[derive(Clone, Copy)]
-pub(crate) struct SharedAttention<'g> {
+pub(crate) struct SharedAttention {
     config: AttentionConfig,
     heads: usize,
     /// The parameters of FIRE, where all layers share them.
-    fire: Option<Fire<Tensor<'g>>>,
+    fire: Option<Fire<Tensor>>,
     /// Positions by which queries and keys are rotated: `i32[T]` if all sequences have the same positions, otherwise
     /// one for each token of all sequences. None where nothing is rotated.
-    rotary: Option<Tensor<'g>>,
+    rotary: Option<Tensor>,
     /// The bias of scores by distance, whose parameter all layers share.
-    relative: Option<RelativeBias<'g>>,
+    relative: Option<RelativeBias>,
     /// The starts of sequences without padding.
-    starts: Option<Tensor<'g>>,
+    starts: Option<Tensor>,
     /// The positions of the first queries among the keys.
-    offset: Option<Tensor<'g>>,
+    offset: Option<Tensor>,
 }
 
-impl<'g> SharedAttention<'g> {
+impl SharedAttention {
     /// Declares the parameters and inputs that all layers share, for queries and keys of the same tokens.
-    pub(crate) fn new(
-        cx: &Context<'g>,
-        config: AttentionConfig,
-        heads: usize,
-        batch: BatchShape,
-    ) -> SharedAttention<'g> {
+    pub(crate) fn new(cx: Cx, config: AttentionConfig, heads: usize, batch: BatchShape) -> SharedAttention {
         let fire = config.position == Position::Fire && config.fire_shared;
         SharedAttention {
             config,
@@ -168,12 +163,12 @@ impl<'g> SharedAttention<'g> {
     }
 
     /// Returns the settings with this bias of scores by distance.
-    pub(crate) fn with_relative(self, relative: Option<RelativeBias<'g>>) -> SharedAttention<'g> {
+    pub(crate) fn with_relative(self, relative: Option<RelativeBias>) -> SharedAttention {
         SharedAttention { relative, ..self }
     }
 
     /// Returns the settings for one query of each sequence, at these positions (`i32[B]`) among the keys.
-    pub(crate) fn from(self, offset: Tensor<'g>) -> SharedAttention<'g> {
+    pub(crate) fn from(self, offset: Tensor) -> SharedAttention {
         SharedAttention {
             rotary: self.rotary.map(|positions| positions + offset),
             offset: Some(offset),
@@ -183,7 +178,7 @@ impl<'g> SharedAttention<'g> {
 
     /// Returns the options `how` with weighting and positions for one layer. Parameters of the layer's own are declared
     /// at `cx`.
-    pub(crate) fn of_layer(&self, cx: &Context<'g>, how: Attend<'g>) -> Attend<'g> {
+    pub(crate) fn of_layer(&self, cx: Cx, how: Attend) -> Attend {
         let bias = match self.config.position {
             Position::Alibi => PositionBias::Alibi,
             Position::Fire => {
@@ -209,7 +204,7 @@ impl<'g> SharedAttention<'g> {
 }
 
 /// Declares the parameters of FIRE. Its two linear layers begin with the initial values of PyTorch's `nn.Linear`.
-fn fire_parameters<'g>(cx: &Context<'g>, heads: usize, width: usize) -> Fire<Tensor<'g>> {
+fn fire_parameters(cx: Cx, heads: usize, width: usize) -> Fire<Tensor> {
     cx.scope("fire", |cx| {
         let first = Init::Uniform { bound: 1.0 };
         let second = Init::Uniform {

@@ -6,7 +6,7 @@
 
 use lessen_graph::{DType, Tensor};
 
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{embedding, mean_pool, positions};
 use crate::names;
@@ -93,7 +93,7 @@ impl BatchShape {
     /// # Panics
     /// If it is a batch of texts.
     #[track_caller]
-    pub(crate) fn images<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(crate) fn images(self, cx: Cx) -> Tensor {
         match self {
             BatchShape::Images { size, image, .. } => {
                 let [height, width, channels] = image;
@@ -108,7 +108,7 @@ impl BatchShape {
     /// # Panics
     /// If it is a batch of images.
     #[track_caller]
-    pub(crate) fn ids<'g>(self, cx: &Context<'g>, name: &str) -> Tensor<'g> {
+    pub(crate) fn ids(self, cx: Cx, name: &str) -> Tensor {
         if let BatchShape::Images { .. } = self {
             cx.trace().fail("a model of texts cannot read a batch of images");
         }
@@ -120,13 +120,7 @@ impl BatchShape {
     /// # Panics
     /// If padded sequences are longer than the table.
     #[track_caller]
-    pub(crate) fn position_embeddings<'g>(
-        self,
-        cx: &Context<'g>,
-        name: &str,
-        table: (usize, usize),
-        init: Init,
-    ) -> Tensor<'g> {
+    pub(crate) fn position_embeddings(self, cx: Cx, name: &str, table: (usize, usize), init: Init) -> Tensor {
         match self {
             BatchShape::Padded { length, .. } => positions(cx, name, 0..length, table, init),
             _ => embedding(cx, name, self.positions(cx), table, init),
@@ -134,7 +128,7 @@ impl BatchShape {
     }
 
     /// The position of each token of a row in its sequence, `i32[T]`.
-    pub(crate) fn positions<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(crate) fn positions(self, cx: Cx) -> Tensor {
         match self {
             BatchShape::Padded { length, .. } => cx.trace().iota(DType::I32, &[length], 0),
             _ => cx.input("positions", DType::I32, &self.tokens()[1..]),
@@ -142,18 +136,18 @@ impl BatchShape {
     }
 
     /// The padding mask, `bool[B, T]`; none without padding.
-    pub(crate) fn mask<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn mask(self, cx: Cx) -> Option<Tensor> {
         matches!(self, BatchShape::Padded { .. }).then(|| cx.input("mask", DType::Bool, &self.tokens()))
     }
 
     /// The starts of sequences, `i32[B + 1]`; none with padding.
-    pub(crate) fn starts<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn starts(self, cx: Cx) -> Option<Tensor> {
         self.is_packed()
             .then(|| cx.input("starts", DType::I32, &[self.size() + 1]))
     }
 
     /// Where tokens belong to a sequence, `bool[1, N]`; none with padding.
-    pub(crate) fn in_segments<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn in_segments(self, cx: Cx) -> Option<Tensor> {
         self.is_packed().then(|| {
             let segments = self.segments(cx);
             segments
@@ -163,14 +157,14 @@ impl BatchShape {
     }
 
     /// Where tokens are real, `bool[B, T]` or `bool[1, N]`.
-    pub(crate) fn real<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn real(self, cx: Cx) -> Option<Tensor> {
         self.mask(cx).or_else(|| self.in_segments(cx))
     }
 
     /// 1 where a token follows another one of its sequence and 0 elsewhere, `f32[B, T]`, or `f32[1, N]` without
     /// padding.
     #[track_caller]
-    pub(crate) fn follows<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(crate) fn follows(self, cx: Cx) -> Tensor {
         if self.is_packed() {
             let segments = self.segments(cx);
             let same = segments.eq(delayed(segments, 0, -1.0)).cast(DType::F32);
@@ -182,29 +176,29 @@ impl BatchShape {
     }
 
     /// Where sequences have tokens, `bool[B]`; none with padding.
-    pub(crate) fn not_empty<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn not_empty(self, cx: Cx) -> Option<Tensor> {
         let lengths = self.lengths(cx)?;
         Some(lengths.gt(lengths.scalar_like(0.0)))
     }
 
     /// The number of tokens of each sequence, `i32[B]`; none with padding.
-    fn lengths<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    fn lengths(self, cx: Cx) -> Option<Tensor> {
         let (starts, size) = (self.starts(cx)?, self.size());
         Some(starts.slice(0, 1, size) - starts.slice(0, 0, size))
     }
 
     /// The number of each token's sequence, `i32[N]`; none with padding.
-    pub(crate) fn segments_of<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn segments_of(self, cx: Cx) -> Option<Tensor> {
         self.is_packed().then(|| self.segments(cx))
     }
 
-    fn segments<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    fn segments(self, cx: Cx) -> Tensor {
         cx.input("segments", DType::I32, &[self.tokens()[1]])
     }
 
     /// The states of the first tokens, `[B, W]`, of `x`, `[B, T, W]` or `[1, N, W]`.
     #[track_caller]
-    pub(crate) fn first<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    pub(crate) fn first(self, cx: Cx, x: Tensor) -> Tensor {
         let size = self.size();
         if self.is_packed() {
             x.flatten_rows().gather(cx.input("firsts", DType::I32, &[size]))
@@ -216,7 +210,7 @@ impl BatchShape {
     /// The states of the tokens to predict, `[M, W]`, of `x`, `[1, N, W]`, in a batch that names these tokens, and all
     /// of `x` in other batches.
     #[track_caller]
-    pub(crate) fn masked<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    pub(crate) fn masked(self, cx: Cx, x: Tensor) -> Tensor {
         match self {
             BatchShape::Masked { masked, .. } => x.flatten_rows().gather(cx.input("places", DType::I32, &[masked])),
             _ => x,
@@ -225,7 +219,7 @@ impl BatchShape {
 
     /// Labels of tokens: `i32[M]` in a batch that names the tokens to predict, `i32[B, T]` or `i32[1, N]` in other
     /// batches.
-    pub(crate) fn token_labels<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(crate) fn token_labels(self, cx: Cx) -> Tensor {
         match self {
             BatchShape::Masked { masked, .. } => cx.input(names::LABELS, DType::I32, &[masked]),
             _ => self.ids(cx, names::LABELS),
@@ -234,12 +228,12 @@ impl BatchShape {
 
     /// The places of the first and the last token of answers in their rows of tokens, `i32[2, B]`; -100 where there is
     /// none.
-    pub(crate) fn answers<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(crate) fn answers(self, cx: Cx) -> Tensor {
         cx.input("answers", DType::I32, &[2, self.size()])
     }
 
     /// Which tokens of its row a sequence has, `bool[B, T]`, or `bool[B, N]` without padding.
-    pub(crate) fn own_tokens<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(crate) fn own_tokens(self, cx: Cx) -> Tensor {
         let (size, [_, tokens]) = (self.size(), self.tokens());
         self.mask(cx).unwrap_or_else(|| {
             let shape = [size, tokens];
@@ -249,7 +243,7 @@ impl BatchShape {
     }
 
     /// Which values of [`BatchShape::masked`] belong to real tokens: `bool[M]`, `bool[B, T]` or `bool[1, N]`.
-    pub(crate) fn predicted<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+    pub(crate) fn predicted(self, cx: Cx) -> Option<Tensor> {
         match self {
             BatchShape::Masked { .. } => {
                 let labels = self.token_labels(cx);
@@ -265,7 +259,7 @@ impl BatchShape {
     /// # Panics
     /// If it is a batch of images.
     #[track_caller]
-    pub fn weighted_sum<'g>(self, cx: &Context<'g>, x: Tensor<'g>, weights: Tensor<'g>) -> Tensor<'g> {
+    pub fn weighted_sum(self, cx: Cx, x: Tensor, weights: Tensor) -> Tensor {
         let weighted = x * weights.unsqueeze(-1);
         if self.is_packed() {
             let sums = weighted.flatten_rows().scatter_add(self.segments(cx), self.size() + 1);
@@ -277,7 +271,7 @@ impl BatchShape {
     /// The mean over the tokens of each sequence, `[B, W]`, of `x`, `f32[B, T, W]` or `f32[1, N, W]`; zeros where there
     /// are none.
     #[track_caller]
-    pub(crate) fn mean<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    pub(crate) fn mean(self, cx: Cx, x: Tensor) -> Tensor {
         let Some(lengths) = self.lengths(cx) else {
             return mean_pool(x, cx.input("mask", DType::Bool, &self.tokens()));
         };
@@ -293,6 +287,6 @@ impl BatchShape {
 
 /// The elements of `x` one place later along an axis, with `first` in front.
 #[track_caller]
-pub(crate) fn delayed(x: Tensor<'_>, axis: isize, first: f64) -> Tensor<'_> {
+pub(crate) fn delayed(x: Tensor, axis: isize, first: f64) -> Tensor {
     x.pad(axis, 1, 0, first).slice(axis, 0, x.dim(axis))
 }

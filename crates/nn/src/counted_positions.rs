@@ -4,7 +4,7 @@
 use lessen_graph::{DType, Tensor};
 
 use crate::batch::BatchShape;
-use crate::context::Context;
+use crate::context::Cx;
 
 /// Elements whose sums so far are computed at once.
 const BLOCK: usize = 16;
@@ -12,7 +12,7 @@ const BLOCK: usize = 16;
 /// The row of each token in the table of positions: `i32[N]` without padding between texts, else `i32[B, T]`. `tokens`
 /// are those of the batch, `padding` is both the padding token and its row.
 #[track_caller]
-pub(crate) fn rows<'g>(batch: BatchShape, cx: &Context<'g>, tokens: Tensor<'g>, padding: usize) -> Tensor<'g> {
+pub(crate) fn rows(batch: BatchShape, cx: Cx, tokens: Tensor, padding: usize) -> Tensor {
     let counted = tokens.ne(tokens.scalar_like(padding as f64)).cast(DType::F32);
     let sums = sums_so_far(counted);
     let sums = match batch {
@@ -34,7 +34,7 @@ pub(crate) fn rows<'g>(batch: BatchShape, cx: &Context<'g>, tokens: Tensor<'g>, 
 
 /// The sum of the elements up to each one of its row, of `x`, `f32[R, N]`.
 #[track_caller]
-fn sums_so_far(x: Tensor<'_>) -> Tensor<'_> {
+fn sums_so_far(x: Tensor) -> Tensor {
     let [rows, n] = [x.dim(0), x.dim(1)];
     if n <= BLOCK {
         return sums_of_block(x);
@@ -49,7 +49,7 @@ fn sums_so_far(x: Tensor<'_>) -> Tensor<'_> {
 
 /// The same for short rows.
 #[track_caller]
-fn sums_of_block(x: Tensor<'_>) -> Tensor<'_> {
+fn sums_of_block(x: Tensor) -> Tensor {
     let n = x.dim(1);
     let [last, each] = [0, 1].map(|axis| x.trace().iota(DType::I32, &[n, n], axis));
     (x.unsqueeze(1) * each.le(last).cast(DType::F32)).sum_axes(&[2])
@@ -74,9 +74,9 @@ mod tests {
 
     fn found(batch: BatchShape, tokens: &[i32], positions: Option<&[i32]>, padding: usize) -> Vec<f64> {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        let tensor = batch.ids(&cx, "tokens");
-        trace.output("rows", rows(batch, &cx, tensor, padding));
+        let cx = Cx::new(*trace, false);
+        let tensor = batch.ids(cx, "tokens");
+        trace.output("rows", rows(batch, cx, tensor, padding));
         let graph = trace.finish();
         verify(&graph).unwrap();
         let array = |shape: &[usize], data: &[i32]| {

@@ -1,22 +1,22 @@
 //! Layers, models, losses, optimizers, learning-rate schedules and Hugging Face checkpoints.
 //!
-//! A model is a function from a [`Context`] to tensors: it declares data inputs and parameters by name and applies
+//! A model is a function from a [`Cx`] to tensors: it declares data inputs and parameters by name and applies
 //! layers. This crate knows neither datasets nor training loops.
 //!
 //! The example traces a whole training step: forward pass, backward pass and AdamW update.
 //!
 //! ```
 //! use lessen_graph::Trace;
-//! use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, UpdateRule, optimizer};
+//! use lessen_nn::{BatchShape, Cx, Model, OptimizerConfig, UpdateRule, optimizer};
 //! use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 //!
 //! let config = EncoderConfig { vocab_size: 100, ..EncoderConfig::default() };
 //! let model = Model::from(LessenEncoder { config });
 //! let trace = Trace::new();
-//! let cx = Context::new(&trace, true);
-//! let outputs = model.forward(&cx, BatchShape::Padded { size: 8, length: 16 });
+//! let cx = Cx::new(*trace, true);
+//! let outputs = model.forward(cx, BatchShape::Padded { size: 8, length: 16 });
 //! let rule = UpdateRule { clip_norm: Some(1.0), ..UpdateRule::new(OptimizerConfig::adamw(0.01)) };
-//! let update = optimizer::update(&cx, outputs.loss, &rule);
+//! let update = optimizer::update(cx, outputs.loss, &rule);
 //! assert_eq!(update.states.len(), 2 * cx.params().len());
 //! ```
 
@@ -61,7 +61,7 @@ pub use architecture::Architecture;
 pub use attention::AttentionConfig;
 pub use batch::BatchShape;
 pub use config::Fields;
-pub use context::{Context, Recorded};
+pub use context::{Cx, Recorded};
 pub use criterion::Criterion;
 pub use field_effect::{FieldEffect, KnownField, is_empty};
 pub use init::Init;

@@ -8,7 +8,7 @@ use lessen_graph::ops::attention::Weighting;
 use lessen_graph::ops::temperature::Temperature;
 use lessen_graph::{Array, DType, Tensor};
 
-use crate::context::Context;
+use crate::context::Cx;
 use crate::criterion::Criterion;
 
 /// The label that the loss leaves out.
@@ -37,7 +37,7 @@ impl Loss {
 
     /// The arguments of softmax. A single logit is the prediction of a regression and stays unchanged.
     #[track_caller]
-    pub fn normalize(self, logits: Tensor<'_>) -> Tensor<'_> {
+    pub fn normalize(self, logits: Tensor) -> Tensor {
         match self {
             Loss::Norm(temperature) if logits.dim(-1) > 1 => logits.norm_logits(temperature),
             _ => logits,
@@ -51,11 +51,11 @@ impl Loss {
 /// # Panics
 /// If there are class weights, but not `V` of them.
 #[track_caller]
-pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Tensor<'g> {
+pub(crate) fn cross_entropy(cx: Cx, logits: Tensor, labels: Tensor) -> Tensor {
     let Criterion {
         smoothing,
         class_weights,
-    } = cx.criterion();
+    } = &*cx.criterion();
     let Some(weights) = class_weights else {
         return logits.cross_entropy_with(labels, IGNORE, *smoothing);
     };
@@ -74,7 +74,7 @@ pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Te
 }
 
 /// The part of the loss that smoothing spreads over all classes, for each row: `-s / V sum_c w[c] ln p[c]`.
-fn smoothed<'g>(log_p: Tensor<'g>, weights: Tensor<'g>, smoothing: f64) -> Tensor<'g> {
+fn smoothed(log_p: Tensor, weights: Tensor, smoothing: f64) -> Tensor {
     let classes = log_p.dim(-1);
     let rows = log_p.shape()[..log_p.rank() - 1].to_vec();
     (log_p * weights).sum_last().reshape(&rows) * (-smoothing / classes as f64)
@@ -88,16 +88,11 @@ fn smoothed<'g>(log_p: Tensor<'g>, weights: Tensor<'g>, smoothing: f64) -> Tenso
 /// # Panics
 /// If there are class weights, but not `V` of them.
 #[track_caller]
-pub(crate) fn cross_entropy_of_shares<'g>(
-    cx: &Context<'g>,
-    logits: Tensor<'g>,
-    targets: Tensor<'g>,
-    weights: Tensor<'g>,
-) -> Tensor<'g> {
+pub(crate) fn cross_entropy_of_shares(cx: Cx, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor {
     let Criterion {
         smoothing,
         class_weights,
-    } = cx.criterion();
+    } = &*cx.criterion();
     let log_p = logits.log_softmax();
     let shares = targets * weights.unsqueeze(-1);
     let Some(class_weights) = class_weights else {
@@ -120,7 +115,7 @@ pub(crate) fn cross_entropy_of_shares<'g>(
 
 /// Refuses weights that are not one for each class of the logits.
 #[track_caller]
-fn check_weights(weights: &[f32], logits: Tensor<'_>) {
+fn check_weights(weights: &[f32], logits: Tensor) {
     let (count, classes) = (weights.len(), logits.dim(-1));
     if count != classes {
         let sentence = format!("{count} class weights for {classes} classes; give one for each class");
@@ -129,13 +124,13 @@ fn check_weights(weights: &[f32], logits: Tensor<'_>) {
 }
 
 /// Weights of classes as a constant of the graph.
-fn constant<'g>(cx: &Context<'g>, weights: &[f32]) -> Tensor<'g> {
+fn constant(cx: Cx, weights: &[f32]) -> Tensor {
     let values = weights.iter().map(|&weight| f64::from(weight)).collect();
     cx.trace().constant(Array::f32(&[weights.len()], values))
 }
 
 /// A sum of weights as a divisor: 1 where it is 0.
-fn or_one(whole: Tensor<'_>) -> Tensor<'_> {
+fn or_one(whole: Tensor) -> Tensor {
     whole.gt(whole.scalar_like(0.0)).select(whole, whole.scalar_like(1.0))
 }
 
@@ -187,15 +182,15 @@ mod tests {
         };
         let rows = labels.len();
         {
-            let cx = Context::new(&trace, false).with_criterion(&criterion);
+            let cx = Cx::new(*trace, false).with_criterion(&criterion);
             let z = trace.input("logits", DType::F32, &[rows, 3]);
             let loss = if as_shares {
                 let share = |i: &[usize]| f64::from(labels[i[0]] == i[1] as i32);
                 let targets = trace.constant(Array::from_fn(z.ty(), share));
                 let counts = labels.iter().map(|&y| f64::from(y >= 0)).collect();
-                cross_entropy_of_shares(&cx, z, targets, trace.constant(Array::f32(&[rows], counts)))
+                cross_entropy_of_shares(cx, z, targets, trace.constant(Array::f32(&[rows], counts)))
             } else {
-                cross_entropy(&cx, z, trace.constant(Array::i32(&[rows], labels)))
+                cross_entropy(cx, z, trace.constant(Array::i32(&[rows], labels)))
             };
             trace.output("loss", loss);
             trace.output("gradient", loss.grad(&[z])[0]);

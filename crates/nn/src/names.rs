@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The first character of all names that training gives, and of no name of a model function.
 pub const RESERVED: char = '@';
 
-/// Data input with the random key, `u32[2]`, another one at every step; see [`Context::key`](crate::Context::key).
+/// Data input with the random key, `u32[2]`, another one at every step; see [`Cx::key`](crate::Cx::key).
 pub const KEY: &str = "@key";
 
 /// Data input with the share of a micro-batch in the loss of its step, `f32[]`.

@@ -11,7 +11,7 @@
 use lessen_graph::{DType, Tensor};
 
 use crate::batch::{BatchShape, delayed};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 
 /// `P` of the hash: the largest prime number whose products with `K` leave room for a bucket in `i32`, among those
@@ -64,7 +64,7 @@ impl Ngrams {
 /// # Panics
 /// If [`Ngrams::takes_buckets`] refuses the number of buckets, or it is a batch of images.
 #[track_caller]
-pub fn ngrams<'g>(cx: &Context<'g>, name: &str, tokens: Tensor<'g>, batch: BatchShape, sizes: Ngrams) -> Tensor<'g> {
+pub fn ngrams(cx: Cx, name: &str, tokens: Tensor, batch: BatchShape, sizes: Ngrams) -> Tensor {
     let Ngrams {
         vocab,
         buckets,
@@ -75,27 +75,27 @@ pub fn ngrams<'g>(cx: &Context<'g>, name: &str, tokens: Tensor<'g>, batch: Batch
         cx.trace().fail(format!("a table of pairs with {buckets} rows"));
     }
     let cx = cx.enter(name);
-    let real = match batch.real(&cx) {
+    let real = match batch.real(*cx) {
         Some(real) => real.cast(DType::F32),
         None => cx.trace().full(DType::F32, &tokens.shape(), 1.0),
     };
-    let rows = |table: &str, count: usize, ids: Tensor<'g>, weights: Tensor<'g>| {
+    let rows = |table: &str, count: usize, ids: Tensor, weights: Tensor| {
         let rows = cx.param(table, &[count, classes], Init::Zeros).gather(ids);
-        batch.weighted_sum(&cx, rows, weights)
+        batch.weighted_sum(*cx, rows, weights)
     };
-    let count = |weights: Tensor<'g>| {
+    let count = |weights: Tensor| {
         let ones = weights.trace().full(DType::F32, &weights.shape(), 1.0);
-        batch.weighted_sum(&cx, ones.unsqueeze(-1), weights)
+        batch.weighted_sum(*cx, ones.unsqueeze(-1), weights)
     };
     let mut sum = rows("words.weight", vocab, tokens, real);
     let all = count(real);
     let mut terms = all;
     if buckets > 0 {
-        let (before, follows) = (delayed(tokens, 1, 0.0), batch.follows(&cx));
+        let (before, follows) = (delayed(tokens, 1, 0.0), batch.follows(*cx));
         sum = sum + rows("pairs.weight", buckets, hash(before, tokens, buckets), follows);
         terms = terms + count(follows);
     }
-    let in_both = shared.then(|| in_both(&cx, tokens, real, batch, vocab));
+    let in_both = shared.then(|| in_both(*cx, tokens, real, batch, vocab));
     if let Some(in_both) = in_both {
         sum = sum + rows("shared.weight", vocab, tokens, in_both);
     }
@@ -115,7 +115,7 @@ pub fn ngrams<'g>(cx: &Context<'g>, name: &str, tokens: Tensor<'g>, batch: Batch
 /// A token and the number of its text are one code. Padded pairs compare codes with each other, as many as the square
 /// of the length; without padding, codes are counted in a table of all codes of each pair.
 #[track_caller]
-fn in_both<'g>(cx: &Context<'g>, tokens: Tensor<'g>, real: Tensor<'g>, batch: BatchShape, vocab: usize) -> Tensor<'g> {
+fn in_both(cx: Cx, tokens: Tensor, real: Tensor, batch: BatchShape, vocab: usize) -> Tensor {
     let types = batch.ids(cx, "types");
     let (own, other) = (types * vocab as f64 + tokens, (1.0 - types) * vocab as f64 + tokens);
     let found = match batch.segments_of(cx) {
@@ -137,14 +137,14 @@ fn in_both<'g>(cx: &Context<'g>, tokens: Tensor<'g>, real: Tensor<'g>, batch: Ba
 
 /// The hash of each pair of numbers, at least 0 and below `buckets`.
 #[track_caller]
-fn hash<'g>(first: Tensor<'g>, second: Tensor<'g>, buckets: usize) -> Tensor<'g> {
+fn hash(first: Tensor, second: Tensor, buckets: usize) -> Tensor {
     let buckets = buckets as f64;
     remainder(remainder(first, FIRST) * FACTOR + remainder(second, buckets), buckets)
 }
 
 /// The remainder of integers that are not negative.
 #[track_caller]
-fn remainder(x: Tensor<'_>, by: f64) -> Tensor<'_> {
+fn remainder(x: Tensor, by: f64) -> Tensor {
     x - x / by * by
 }
 

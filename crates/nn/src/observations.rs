@@ -4,7 +4,7 @@ use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, AttentionSizes};
 
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::statistics::Statistic;
 
 /// The label of a row without a label, as [`Tensor::cross_entropy`] has it.
@@ -17,12 +17,7 @@ const MOST_SCORES: usize = 1 << 22;
 /// returns anything, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1 though ReLU's
 /// is 0.
 #[track_caller]
-pub(crate) fn activate<'g>(
-    cx: &Context<'g>,
-    activation: Activation,
-    x: Tensor<'g>,
-    seen: impl FnOnce(&Context<'g>) -> Option<Tensor<'g>>,
-) -> Tensor<'g> {
+pub(crate) fn activate(cx: Cx, activation: Activation, x: Tensor, seen: impl FnOnce(Cx) -> Option<Tensor>) -> Tensor {
     if cx.observes("pre_activation") {
         let mut statistics = vec![Statistic::Summary, Statistic::Histogram];
         if let Activation::Helu(alpha) = activation {
@@ -48,16 +43,16 @@ pub(crate) fn activate<'g>(
 /// most [`MOST_SCORES`] scores together, but of one sequence at least; in a batch without padding, of
 /// the first tokens that have at most as many scores together.
 #[track_caller]
-pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, options: AttentionOptions<'g>) {
+pub(crate) fn attention(cx: Cx, q: Tensor, k: Tensor, options: AttentionOptions) {
     let observed = ["attention_scores", "attention_weights"].map(|name| cx.observes(name));
     let sizes = AttentionSizes::of(&q.ty(), &k.ty(), &k.ty());
     if observed == [false; 2] || sizes.scores() == 0 {
         return;
     }
     let sequences = (MOST_SCORES / (sizes.scores() / sizes.batch)).clamp(1, sizes.batch);
-    let few = |x: Tensor<'g>| x.slice(0, 0, sequences);
+    let few = |x: Tensor| x.slice(0, 0, sequences);
     let tokens = (MOST_SCORES / sizes.heads).isqrt().clamp(1, sizes.queries);
-    let few_tokens = |x: Tensor<'g>| match options.starts {
+    let few_tokens = |x: Tensor| match options.starts {
         Some(_) => x.slice(1, 0, tokens),
         None => few(x),
     };
@@ -93,7 +88,7 @@ pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, opti
 /// Observes the logits of a cross entropy, `[.., classes]`, as `logits`, and their softmax as `probabilities`, where
 /// `counts` (`bool[..]`) says that a row counts in the loss.
 #[track_caller]
-pub(crate) fn logits<'g>(cx: &Context<'g>, logits: Tensor<'g>, counts: impl FnOnce() -> Tensor<'g>) {
+pub(crate) fn logits(cx: Cx, logits: Tensor, counts: impl FnOnce() -> Tensor) {
     if [cx.observes("logits"), cx.observes("probabilities")] == [false; 2] {
         return;
     }

@@ -1,6 +1,6 @@
 //! Descriptions of a model's parameters and other states, without their values.
 
-use lessen_graph::{DType, Tensor, Trace, Type, ValueId};
+use lessen_graph::{DType, Tensor, TraceRef, Type, ValueId};
 
 use crate::init::Init;
 
@@ -43,7 +43,7 @@ impl StateSpec {
     /// # Panics
     /// If the trace has an input of this name.
     #[track_caller]
-    pub fn declare<'g>(&self, trace: &'g Trace) -> Tensor<'g> {
+    pub fn declare(&self, trace: TraceRef) -> Tensor {
         trace.state(&self.name, self.dtype, &self.shape)
     }
 }

@@ -74,7 +74,7 @@ impl Rotary {
 
     /// Rotates heads, `[B, T, H, D]`, by the positions of their tokens, `i32[T]`. Interleaved elements become halves,
     /// `0, 2, .., 1, 3, ..`, of queries and keys alike: their products do not depend on the order of elements.
-    pub(crate) fn rotate<'g>(self, x: Tensor<'g>, positions: Tensor<'g>) -> Tensor<'g> {
+    pub(crate) fn rotate(self, x: Tensor, positions: Tensor) -> Tensor {
         let (all, width) = (x.dim(3), self.width_in(x.dim(3)));
         if width < all {
             let rotated = self.rotate_all(x.slice(3, 0, width), positions);
@@ -83,7 +83,7 @@ impl Rotary {
         self.rotate_all(x, positions)
     }
 
-    fn rotate_all<'g>(self, x: Tensor<'g>, positions: Tensor<'g>) -> Tensor<'g> {
+    fn rotate_all(self, x: Tensor, positions: Tensor) -> Tensor {
         let shape = x.shape();
         let halves = if self.interleaved {
             let pairs = [&shape[..3], &[shape[3] / 2, 2]].concat();

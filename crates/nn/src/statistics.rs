@@ -1,7 +1,7 @@
-//! Recorded statistics: what can be recorded of a value that a model names with [`Context::observe`], computed inside
+//! Recorded statistics: what can be recorded of a value that a model names with [`Cx::observe`], computed inside
 //! the graph.
 //!
-//! [`Context::observe`]: crate::Context::observe
+//! [`Cx::observe`]: crate::Cx::observe
 
 use std::str::FromStr;
 
@@ -45,11 +45,7 @@ pub fn histogram_edges() -> Vec<f64> {
 }
 
 /// Computes statistics of the elements of `x` where `seen`, which broadcasts to the shape of `x`, is true.
-pub(crate) fn statistics_of<'g>(
-    statistics: &[Statistic],
-    x: Tensor<'g>,
-    seen: Option<Tensor<'g>>,
-) -> Vec<(&'static str, Tensor<'g>)> {
+pub(crate) fn statistics_of(statistics: &[Statistic], x: Tensor, seen: Option<Tensor>) -> Vec<(&'static str, Tensor)> {
     let x = x.cast(DType::F32);
     // A number has one row, as the list of it has.
     let x = if x.rank() == 0 { x.reshape(&[1]) } else { x };
@@ -62,13 +58,13 @@ pub(crate) fn statistics_of<'g>(
 }
 
 /// The elements of `x` where `seen` is true.
-struct Sample<'g> {
-    x: Tensor<'g>,
-    seen: Option<Tensor<'g>>,
+struct Sample {
+    x: Tensor,
+    seen: Option<Tensor>,
 }
 
-impl<'g> Sample<'g> {
-    fn compute(&self, statistic: Statistic) -> Vec<(&'static str, Tensor<'g>)> {
+impl Sample {
+    fn compute(&self, statistic: Statistic) -> Vec<(&'static str, Tensor)> {
         let x = self.x;
         match statistic {
             Statistic::Summary => {
@@ -104,25 +100,25 @@ impl<'g> Sample<'g> {
     }
 
     /// `y` where the element is seen, and a constant elsewhere.
-    fn kept(&self, y: Tensor<'g>, other: f64) -> Tensor<'g> {
+    fn kept(&self, y: Tensor, other: f64) -> Tensor {
         self.seen.map_or(y, |seen| seen.select(y, y.scalar_like(other)))
     }
 
-    fn count(&self) -> Tensor<'g> {
+    fn count(&self) -> Tensor {
         let all = self.x.scalar_like(self.x.ty().numel() as f64);
         self.seen.map_or(all, |seen| seen.cast(DType::F32).sum())
     }
 
-    fn mean(&self, y: Tensor<'g>) -> Tensor<'g> {
+    fn mean(&self, y: Tensor) -> Tensor {
         let count = self.count();
         self.kept(y, 0.0).sum() / count.maximum(count.scalar_like(1.0))
     }
 
-    fn share(&self, condition: Tensor<'g>) -> Tensor<'g> {
+    fn share(&self, condition: Tensor) -> Tensor {
         self.mean(condition.cast(DType::F32))
     }
 
-    fn row_entropy(&self) -> Tensor<'g> {
+    fn row_entropy(&self) -> Tensor {
         let p = self.kept(self.x, 0.0);
         let zero = p.scalar_like(0.0);
         let total = p.sum_last();
@@ -132,7 +128,7 @@ impl<'g> Sample<'g> {
         mean_where(total.ne(zero), entropy)
     }
 
-    fn row_deviation(&self) -> Tensor<'g> {
+    fn row_deviation(&self) -> Tensor {
         let (x, one) = (self.x, self.x.scalar_like(1.0));
         let width = x.scalar_like(x.dim(-1) as f64);
         let count = self.seen.map_or(width, |seen| seen.cast(DType::F32).sum_last());
@@ -145,13 +141,13 @@ impl<'g> Sample<'g> {
 }
 
 /// A reduction over all axes of rows that are reduced already.
-fn all_but_last<'g>(rows: Tensor<'g>, reduce: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Tensor<'g> {
+fn all_but_last(rows: Tensor, reduce: impl Fn(Tensor, &[usize]) -> Tensor) -> Tensor {
     let axes: Vec<usize> = (0..rows.rank()).collect();
     if axes.is_empty() { rows } else { reduce(rows, &axes) }
 }
 
 /// The mean of the elements where the condition holds; 0 of none.
-fn mean_where<'g>(condition: Tensor<'g>, y: Tensor<'g>) -> Tensor<'g> {
+fn mean_where(condition: Tensor, y: Tensor) -> Tensor {
     let count = condition.cast(DType::F32).sum();
     condition.select(y, y.scalar_like(0.0)).sum() / count.maximum(count.scalar_like(1.0))
 }

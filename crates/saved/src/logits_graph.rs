@@ -1,7 +1,7 @@
 //! The graph of what a model answers on a small batch, to find out how it uses its parameters.
 
 use lessen_graph::{Graph, Tensor, Trace};
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 
 /// The graph of a model's logits for two short texts, or two images.
 pub(crate) fn logits_graph(model: &Model) -> Graph {
@@ -13,7 +13,7 @@ pub(crate) fn states_graph(model: &Model) -> Graph {
     graph_of("states", model, |cx, batch| model.states(cx, batch))
 }
 
-fn graph_of(name: &str, model: &Model, of: impl for<'g> Fn(&Context<'g>, BatchShape) -> Option<Tensor<'g>>) -> Graph {
+fn graph_of(name: &str, model: &Model, of: impl Fn(Cx, BatchShape) -> Option<Tensor>) -> Graph {
     let batch = match model.smallest_batch() {
         BatchShape::Images { image, mixed, .. } => BatchShape::Images { size: 2, image, mixed },
         _ => BatchShape::Padded {
@@ -22,10 +22,9 @@ fn graph_of(name: &str, model: &Model, of: impl for<'g> Fn(&Context<'g>, BatchSh
         },
     };
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    if let Some(answer) = of(&cx, batch) {
+    let cx = Cx::new(*trace, false);
+    if let Some(answer) = of(cx, batch) {
         trace.output(name, answer);
     }
-    drop(cx);
     trace.finish()
 }

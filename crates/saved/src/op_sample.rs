@@ -68,7 +68,7 @@ impl SavedRun {
                     .collect();
                 *found.borrow_mut() = Some((op, shapes));
             }
-            Vec::<(String, Tensor<'_>)>::new()
+            Vec::<(String, Tensor)>::new()
         })?;
         let Some((op, shapes)) = found.into_inner() else {
             return Ok(None);

@@ -13,7 +13,7 @@ use lessen_data::images::ImageSource;
 use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::MixedArchitecture;
-use lessen_nn::{Context, ParamSpec, Weights};
+use lessen_nn::{Cx, ParamSpec, Weights};
 use lessen_train::{Function, FunctionOptions, Session, forget_momentum};
 
 /// Data input with the largest code of each block's 1 x 1 layers and of its depthwise layer, `f32[blocks, 2]`.
@@ -312,7 +312,7 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// The loss and the logits of a batch.
-    fn answer<'g>(self, cx: &Context<'g>) -> [(String, Tensor<'g>); 2] {
+    fn answer(self, cx: Cx) -> [(String, Tensor); 2] {
         let (batch, (shape, classes)) = (self.settings.batch, self.of_images);
         let images = cx.input(IMAGES, DType::F32, &[&[batch][..], &shape].concat());
         let targets = cx.input(TARGETS, DType::F32, &[batch, classes]);
@@ -325,7 +325,7 @@ impl Asked<'_> {
 }
 
 /// Adds a step by SGD.
-fn add_step<'g>(cx: &Context<'g>, params: &[ParamSpec], asked: Asked<'_>) -> Vec<(String, Tensor<'g>)> {
+fn add_step(cx: Cx, params: &[ParamSpec], asked: Asked<'_>) -> Vec<(String, Tensor)> {
     let results = asked.answer(cx);
     add_descent(cx, params, results[0].1, asked.settings);
     results.to_vec()

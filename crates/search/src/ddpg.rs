@@ -6,7 +6,7 @@ use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::ops::Adam;
 use lessen_graph::{DType, Phase, Tensor, Trace};
 use lessen_nn::layers::linear_from;
-use lessen_nn::{Context, Init, ParamSpec};
+use lessen_nn::{Cx, Init, ParamSpec};
 use lessen_train::{Function, FunctionOptions, Session};
 use std::collections::VecDeque;
 
@@ -201,24 +201,24 @@ fn own_of(name: &str) -> String {
 fn parameters(size: usize, hidden: usize) -> Result<Vec<ParamSpec>> {
     let trace = Trace::new();
     trace.attempt(|| {
-        let cx = Context::new(&trace, false);
+        let cx = Cx::new(*trace, false);
         let state = cx.input(STATES, DType::F32, &[1, size]);
         for prefix in ["", "target_"] {
-            let action = actor(&cx, &format!("{prefix}actor"), hidden, state);
-            critic(&cx, &format!("{prefix}critic"), hidden, state, action);
+            let action = actor(cx, &format!("{prefix}actor"), hidden, state);
+            critic(cx, &format!("{prefix}critic"), hidden, state, action);
         }
         cx.params()
     })
 }
 
 /// A layer with uniform initial values within one over the root of its inputs.
-fn dense<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize) -> Tensor<'g> {
+fn dense(cx: Cx, name: &str, x: Tensor, out: usize) -> Tensor {
     let bound = 1.0 / (x.dim(-1) as f64).sqrt();
     linear_from(cx, name, x, out, [Init::Uniform { bound }; 2])
 }
 
 /// Actions `[N, 1]` of states `[N, size]`.
-fn actor<'g>(cx: &Context<'g>, name: &str, hidden: usize, state: Tensor<'g>) -> Tensor<'g> {
+fn actor(cx: Cx, name: &str, hidden: usize, state: Tensor) -> Tensor {
     let x = dense(cx, &format!("{name}.first"), state, hidden).relu();
     let x = dense(cx, &format!("{name}.second"), x, hidden).relu();
     let bound = 3e-3;
@@ -226,7 +226,7 @@ fn actor<'g>(cx: &Context<'g>, name: &str, hidden: usize, state: Tensor<'g>) -> 
 }
 
 /// What actions bring in states, `[N, 1]`.
-fn critic<'g>(cx: &Context<'g>, name: &str, hidden: usize, state: Tensor<'g>, action: Tensor<'g>) -> Tensor<'g> {
+fn critic(cx: Cx, name: &str, hidden: usize, state: Tensor, action: Tensor) -> Tensor {
     let of_state = dense(cx, &format!("{name}.state"), state, hidden);
     let x = (of_state + dense(cx, &format!("{name}.action"), action, hidden)).relu();
     let x = dense(cx, &format!("{name}.second"), x, hidden).relu();
@@ -235,12 +235,7 @@ fn critic<'g>(cx: &Context<'g>, name: &str, hidden: usize, state: Tensor<'g>, ac
 }
 
 /// Adds an update of all networks.
-fn add_update<'g>(
-    cx: &Context<'g>,
-    size: usize,
-    settings: &AgentSettings,
-    params: &[ParamSpec],
-) -> Vec<(&'static str, Tensor<'g>)> {
+fn add_update(cx: Cx, size: usize, settings: &AgentSettings, params: &[ParamSpec]) -> Vec<(&'static str, Tensor)> {
     let (batch, hidden) = (settings.batch, settings.hidden);
     let [states, next] = [STATES, NEXT].map(|name| cx.input(name, DType::F32, &[batch, size]));
     let [actions, rewards, lasting] = [ACTIONS, REWARDS, LASTING].map(|name| cx.input(name, DType::F32, &[batch, 1]));
@@ -257,7 +252,7 @@ fn add_update<'g>(
         ("actor.", policy, settings.rates[0]),
     ] {
         let own: Vec<&ParamSpec> = params.iter().filter(|param| param.name.starts_with(network)).collect();
-        let tensors: Vec<Tensor<'g>> = own.iter().map(|param| tensor(param)).collect();
+        let tensors: Vec<Tensor> = own.iter().map(|param| tensor(param)).collect();
         let gradients = loss.grad(&tensors);
         trace.in_phase(Phase::Update, || {
             let rule = Adam {

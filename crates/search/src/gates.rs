@@ -3,23 +3,23 @@
 use crate::rounding::Rounding;
 use crate::space::{Aspect, Choice, Space};
 use crate::variables::Variables;
-use lessen_graph::{Array, Tensor, Trace};
+use lessen_graph::{Array, Tensor, TraceRef};
 use std::collections::BTreeMap;
 
 /// The shares of each open choice, `f32[count]` with the sum 1.
-pub struct Gates<'g> {
-    shares: BTreeMap<(usize, Aspect), Tensor<'g>>,
+pub struct Gates {
+    shares: BTreeMap<(usize, Aspect), Tensor>,
     /// The largest codes of each block's 1 x 1 layers and of its depthwise layer, `f32[blocks, 2]`, in place of bits.
-    codes: Option<Tensor<'g>>,
+    codes: Option<Tensor>,
     /// Whether a code may stand for no rounding.
     has_floats: bool,
 }
 
-impl<'g> Gates<'g> {
+impl Gates {
     /// Samples of the Gumbel softmax (Jang et al. 2017): `softmax((logits + noise) / temperature)` of each choice, for
     /// logits and noise one after another, `f32[logits]`, and the inverse of the temperature.
     #[track_caller]
-    pub fn sampled(variables: &Variables, logits: Tensor<'g>, noise: Tensor<'g>, inverse: Tensor<'g>) -> Gates<'g> {
+    pub fn sampled(variables: &Variables, logits: Tensor, noise: Tensor, inverse: Tensor) -> Gates {
         let warm = (logits + noise) * inverse;
         let of = |variable: &crate::Variable| {
             let own = warm.slice(0, variable.first, variable.count);
@@ -33,7 +33,7 @@ impl<'g> Gates<'g> {
     }
 
     /// One network of a space: the shares are 0 and 1.
-    pub fn of_network(trace: &'g Trace, space: &Space, choices: &[Choice]) -> Gates<'g> {
+    pub fn of_network(trace: TraceRef, space: &Space, choices: &[Choice]) -> Gates {
         let of = |variable: &crate::Variable| {
             let chosen = choices[variable.block][variable.aspect as usize];
             let shares = (0..variable.count).map(|place| f64::from(u8::from(place == chosen)));
@@ -49,7 +49,7 @@ impl<'g> Gates<'g> {
 
     /// A network with a single possibility of everything but the bits, whose largest codes are values of the graph,
     /// `f32[blocks, 2]`.
-    pub(crate) fn of_codes(codes: Tensor<'g>, has_floats: bool) -> Gates<'g> {
+    pub(crate) fn of_codes(codes: Tensor, has_floats: bool) -> Gates {
         Gates {
             shares: BTreeMap::new(),
             codes: Some(codes),
@@ -58,7 +58,7 @@ impl<'g> Gates<'g> {
     }
 
     /// How the 1 x 1 layers and the depthwise layer of a block are rounded.
-    pub(crate) fn rounding<'a>(&self, block: usize, bits: &'a [Vec<u32>; 2]) -> [Rounding<'a, 'g>; 2] {
+    pub(crate) fn rounding<'a>(&self, block: usize, bits: &'a [Vec<u32>; 2]) -> [Rounding<'a>; 2] {
         let aspects = [Aspect::PointwiseBits, Aspect::DepthwiseBits];
         std::array::from_fn(|which| match self.codes {
             Some(codes) => {
@@ -70,7 +70,7 @@ impl<'g> Gates<'g> {
     }
 
     /// The shares of a choice; none where there is a single possibility.
-    pub fn of(&self, block: usize, aspect: Aspect) -> Option<Tensor<'g>> {
+    pub fn of(&self, block: usize, aspect: Aspect) -> Option<Tensor> {
         self.shares.get(&(block, aspect)).copied()
     }
 }

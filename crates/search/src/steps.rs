@@ -6,7 +6,7 @@ use crate::space::Space;
 use crate::variables::Variables;
 use lessen_graph::ops::Adam;
 use lessen_graph::{DType, Phase, Tensor, vjp};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 use lessen_train::Descent;
 use std::collections::BTreeMap;
 
@@ -71,13 +71,13 @@ pub(crate) struct Steps<'a> {
 
 /// The cross entropy of logits `[N, classes]` with shares of classes.
 #[track_caller]
-pub(crate) fn soft_cross_entropy<'g>(logits: Tensor<'g>, targets: Tensor<'g>) -> Tensor<'g> {
+pub(crate) fn soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor {
     (logits.log_softmax() * targets).sum() * (-1.0 / logits.dim(0) as f64)
 }
 
 impl Steps<'_> {
     /// A batch of images and shares of classes.
-    fn batch<'g>(&self, cx: &Context<'g>, [images, targets]: [&str; 2]) -> [Tensor<'g>; 2] {
+    fn batch(&self, cx: Cx, [images, targets]: [&str; 2]) -> [Tensor; 2] {
         let batch = self.settings.batch;
         [
             cx.input(images, DType::F32, &[&[batch][..], &self.shape].concat()),
@@ -86,7 +86,7 @@ impl Steps<'_> {
     }
 
     /// The shares of each sample.
-    fn gates<'g>(&self, cx: &Context<'g>, samples: usize) -> (Tensor<'g>, Vec<Gates<'g>>) {
+    fn gates(&self, cx: Cx, samples: usize) -> (Tensor, Vec<Gates>) {
         let count = self.variables.len();
         let logits = cx.trace().state(LOGITS, DType::F32, &[count]);
         let noise = cx.input(NOISE, DType::F32, &[samples, count]);
@@ -99,7 +99,7 @@ impl Steps<'_> {
     }
 
     /// The logits of the classes, and the loss.
-    fn loss<'g>(&self, cx: &Context<'g>, [images, targets]: [Tensor<'g>; 2], gates: &Gates<'g>) -> [Tensor<'g>; 2] {
+    fn loss(&self, cx: Cx, [images, targets]: [Tensor; 2], gates: &Gates) -> [Tensor; 2] {
         let logits = self
             .space
             .supernet(cx, images, (self.classes, self.settings.spread), gates);
@@ -107,7 +107,7 @@ impl Steps<'_> {
     }
 
     /// Adds an update of the weights by SGD.
-    pub fn add_weights<'g>(&self, cx: &Context<'g>, params: &[ParamSpec]) -> Vec<(String, Tensor<'g>)> {
+    pub fn add_weights(&self, cx: Cx, params: &[ParamSpec]) -> Vec<(String, Tensor)> {
         let batch = self.batch(cx, [IMAGES, TARGETS]);
         let (_, gates) = self.gates(cx, 1);
         let [_, loss] = self.loss(cx, batch, &gates[0]);
@@ -116,7 +116,7 @@ impl Steps<'_> {
     }
 
     /// Adds an update of the logits by Adam (equations 2.32 to 2.34).
-    pub fn add_architecture<'g>(&self, cx: &Context<'g>, params: &[ParamSpec]) -> Vec<(String, Tensor<'g>)> {
+    pub fn add_architecture(&self, cx: Cx, params: &[ParamSpec]) -> Vec<(String, Tensor)> {
         let batch = self.batch(cx, [VALIDATION_IMAGES, VALIDATION_TARGETS]);
         let (logits, gates) = self.gates(cx, self.settings.samples);
         let (settings, trace) = (self.settings, cx.trace());
@@ -126,9 +126,9 @@ impl Steps<'_> {
                 let training = self.batch(cx, [IMAGES, TARGETS]);
                 cx.with_values(self.unrolled(cx, params, training, gates))
             } else {
-                cx.clone()
+                cx
             };
-            let [answer, loss] = self.loss(&moved, batch, gates);
+            let [answer, loss] = self.loss(moved, batch, gates);
             class_logits.get_or_insert(answer);
             losses.push(loss);
         }
@@ -165,13 +165,7 @@ impl Steps<'_> {
     }
 
     /// The weights after one step of gradient descent on a batch (equation 2.31), as functions of the logits.
-    fn unrolled<'g>(
-        &self,
-        cx: &Context<'g>,
-        params: &[ParamSpec],
-        batch: [Tensor<'g>; 2],
-        gates: &Gates<'g>,
-    ) -> BTreeMap<String, Tensor<'g>> {
+    fn unrolled(&self, cx: Cx, params: &[ParamSpec], batch: [Tensor; 2], gates: &Gates) -> BTreeMap<String, Tensor> {
         let [_, loss] = self.loss(cx, batch, gates);
         let tensors = declared(cx, params);
         let rate = cx.input(WEIGHT_RATE, DType::F32, &[]);
@@ -189,13 +183,13 @@ impl Steps<'_> {
 }
 
 /// The weights as tensors.
-fn declared<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
+fn declared(cx: Cx, params: &[ParamSpec]) -> Vec<Tensor> {
     let of = |param: &ParamSpec| cx.param(&param.name, &param.shape, param.init);
     params.iter().map(of).collect()
 }
 
 /// Adds an update of the weights by SGD so that a loss falls.
-pub(crate) fn add_descent<'g>(cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>, settings: &Settings) {
+pub(crate) fn add_descent(cx: Cx, params: &[ParamSpec], loss: Tensor, settings: &Settings) {
     let descent = Descent {
         rate: WEIGHT_RATE,
         momentum_of,

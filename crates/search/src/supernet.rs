@@ -23,7 +23,7 @@ use lessen_base::Result;
 use lessen_data::images::ImageSource;
 use lessen_graph::{Array, DType, Tensor, Trace};
 use lessen_nn::layers::{Convolution, Spread};
-use lessen_nn::{Context, Init, ParamSpec};
+use lessen_nn::{Cx, Init, ParamSpec};
 
 /// What is added to variances.
 const EPS: f64 = 1e-5;
@@ -32,14 +32,8 @@ impl Space {
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`. Norms measure the spread of the batch in
     /// this way: shares change with every step, so that running statistics would say nothing.
     #[track_caller]
-    pub fn supernet<'g>(
-        &self,
-        cx: &Context<'g>,
-        images: Tensor<'g>,
-        (classes, spread): (usize, Spread),
-        gates: &Gates<'g>,
-    ) -> Tensor<'g> {
-        let norm = |cx: &Context<'g>, name: &str, x| norm(cx, name, x, spread);
+    pub fn supernet(&self, cx: Cx, images: Tensor, (classes, spread): (usize, Spread), gates: &Gates) -> Tensor {
+        let norm = |cx: Cx, name: &str, x| norm(cx, name, x, spread);
         let ends = [self.bits];
         let ends = Rounding::of_bits(&ends, None);
         let stem = Convolution::square(self.stem, 3, self.stem_stride);
@@ -63,14 +57,8 @@ impl Space {
 impl BlockSpace {
     /// The block of all its choices.
     #[track_caller]
-    fn mixed<'g>(
-        &self,
-        cx: &Context<'g>,
-        x: Tensor<'g>,
-        (number, gates): (usize, &Gates<'g>),
-        spread: Spread,
-    ) -> Tensor<'g> {
-        let norm = |cx: &Context<'g>, name: &str, x| norm(cx, name, x, spread);
+    fn mixed(&self, cx: Cx, x: Tensor, (number, gates): (usize, &Gates), spread: Spread) -> Tensor {
+        let norm = |cx: Cx, name: &str, x| norm(cx, name, x, spread);
         let inputs = x.dim(-1);
         let share = |aspect| gates.of(number, aspect);
         let [pointwise, depthwise] = gates.rounding(number, &self.bits);
@@ -84,7 +72,7 @@ impl BlockSpace {
                 .collect()
         };
         let alive = |place: usize| cx.trace().constant(Array::f32(&[inner], alive(place)));
-        let range = |y: Tensor<'g>| match expansions {
+        let range = |y: Tensor| match expansions {
             None => magnitudes(y),
             Some(_) => magnitudes_of_channels(y, mixed(expansions, self.expansions.len(), alive)),
         };
@@ -125,7 +113,7 @@ impl BlockSpace {
 
 /// A convolution whose weight has no choice but its bits.
 #[track_caller]
-fn plain<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution, rounding: Rounding<'_, 'g>) -> Tensor<'g> {
+fn plain(cx: Cx, name: &str, x: Tensor, how: Convolution, rounding: Rounding<'_>) -> Tensor {
     let shape = [how.out, x.dim(-1) / how.options.groups, how.kernel[0], how.kernel[1]];
     let weight = cx.param(&format!("{name}.weight"), &shape, how.init);
     rounding.of_rows(x).conv2d(rounding.of_rows(weight), how.options)
@@ -133,7 +121,7 @@ fn plain<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution, roun
 
 /// Normalization by the batch.
 #[track_caller]
-fn norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, spread: Spread) -> Tensor<'g> {
+fn norm(cx: Cx, name: &str, x: Tensor, spread: Spread) -> Tensor {
     let parameter = |own: &str, init| cx.param(&format!("{name}_norm.{own}"), &[x.dim(-1)], init);
     let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
     let [mean, variance] = spread.moments(x.flatten_rows());
@@ -141,7 +129,7 @@ fn norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, spread: Spread) -> Tens
 }
 
 #[track_caller]
-fn relu6(x: Tensor<'_>) -> Tensor<'_> {
+fn relu6(x: Tensor) -> Tensor {
     x.clamp(0.0, 6.0)
 }
 
@@ -161,10 +149,10 @@ pub(crate) fn parameters(space: &Space, source: &dyn ImageSource) -> Result<Vec<
     let [height, width, channels] = source.shape();
     let trace = Trace::new();
     trace.attempt(|| {
-        let cx = Context::new(&trace, true);
+        let cx = Cx::new(*trace, true);
         let images = cx.input("images", DType::F32, &[2, height, width, channels]);
-        let gates = Gates::of_network(&trace, space, &vec![[0; 5]; space.blocks.len()]);
-        space.supernet(&cx, images, (source.classes(), Spread::default()), &gates);
+        let gates = Gates::of_network(*trace, space, &vec![[0; 5]; space.blocks.len()]);
+        space.supernet(cx, images, (source.classes(), Spread::default()), &gates);
         cx.params()
     })
 }

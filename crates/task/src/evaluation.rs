@@ -8,7 +8,7 @@ use crate::goal::{Goal, LOSS};
 use lessen_base::Result;
 use lessen_data::Source;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 use lessen_train::{Function, Inputs, Session};
 use std::collections::HashMap;
 
@@ -16,12 +16,7 @@ use std::collections::HashMap;
 const LOGITS: &str = "logits";
 
 /// The outputs of an evaluation: the loss, and the logits where scores need them.
-pub fn trace<'g>(
-    cx: &Context<'g>,
-    model: &Model,
-    goal: &dyn Goal,
-    shape: BatchShape,
-) -> Vec<(&'static str, Tensor<'g>)> {
+pub fn trace(cx: Cx, model: &Model, goal: &dyn Goal, shape: BatchShape) -> Vec<(&'static str, Tensor)> {
     let outputs = model.forward(cx, shape);
     let mut traced = vec![(LOSS, outputs.loss)];
     if goal.reads_logits() {

@@ -5,7 +5,7 @@ use crate::recipe::keys::{RecordKeys, RecordSplit};
 use crate::shapes::Shapes;
 use lessen_base::Result;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Selection};
+use lessen_nn::{BatchShape, Cx, Selection};
 use lessen_train::StepGraphs;
 
 /// Number of functions of training before the functions that record: the evaluation alone.
@@ -73,7 +73,7 @@ pub fn add(
     mut graphs: StepGraphs,
     config: &Config,
     shapes: Shapes,
-    loss: impl for<'g> Fn(&Context<'g>, BatchShape) -> Tensor<'g>,
+    loss: impl Fn(Cx, BatchShape) -> Tensor,
 ) -> Result<StepGraphs> {
     for (split, _) in config.record.functions() {
         let selection: Result<Selection> = config.record.what.parse();

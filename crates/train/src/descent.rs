@@ -5,7 +5,7 @@ use lessen_base::Result;
 use lessen_device::HostArray;
 use lessen_graph::ops::Sgd;
 use lessen_graph::{DType, Phase, Tensor, numel};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 
 /// Updates by SGD with momentum and weight decay of all parameters, as `torch.optim.SGD`.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct Descent {
 
 impl Descent {
     /// Adds an update of all parameters so that a loss falls.
-    pub fn add<'g>(&self, cx: &Context<'g>, params: &[ParamSpec], loss: Tensor<'g>) {
+    pub fn add(&self, cx: Cx, params: &[ParamSpec], loss: Tensor) {
         let gradients = gradients(cx, params, loss);
         let trace = cx.trace();
         trace.in_phase(Phase::Update, || {
@@ -46,14 +46,10 @@ impl Descent {
 }
 
 /// The parameters without buffers, as tensors and with the derivatives of a loss.
-pub fn gradients<'g, 'p>(
-    cx: &Context<'g>,
-    params: &'p [ParamSpec],
-    loss: Tensor<'g>,
-) -> Vec<(&'p ParamSpec, Tensor<'g>, Tensor<'g>)> {
+pub fn gradients(cx: Cx, params: &[ParamSpec], loss: Tensor) -> Vec<(&ParamSpec, Tensor, Tensor)> {
     let trained: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
     let declared = |param: &&ParamSpec| cx.param(&param.name, &param.shape, param.init);
-    let tensors: Vec<Tensor<'g>> = trained.iter().map(declared).collect();
+    let tensors: Vec<Tensor> = trained.iter().map(declared).collect();
     let gradients = loss.grad(&tensors);
     let pairs = tensors.into_iter().zip(gradients);
     trained

@@ -4,7 +4,7 @@ use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_graph::{Graph, Tensor, Trace};
 use lessen_nn::names::{is_reserved, refusal};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 
 /// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
 ///
@@ -13,7 +13,7 @@ use lessen_nn::{Context, ParamSpec};
 pub(crate) fn function_graph<N: Into<String>>(
     params: &[ParamSpec],
     view: &ParameterView,
-    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+    trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
 ) -> Result<Graph> {
     let (graph, own) = traced(view, false, trace)?;
     check_params(params, &own)?;
@@ -27,12 +27,12 @@ pub(crate) fn function_graph<N: Into<String>>(
 pub(crate) fn traced<N: Into<String>>(
     view: &ParameterView,
     training: bool,
-    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+    trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
 ) -> Result<(Graph, Vec<ParamSpec>)> {
     let builder = Trace::new();
-    let cx = view.of_results(Context::new(&builder, training));
+    let cx = view.of_results(Cx::new(*builder, training));
     builder.attempt(|| {
-        for (name, value) in trace(&cx) {
+        for (name, value) in trace(cx) {
             let name = name.into();
             if is_reserved(&name) {
                 builder.fail(refusal(&name));
@@ -42,7 +42,6 @@ pub(crate) fn traced<N: Into<String>>(
     })?;
     cx.check_names()?;
     let params = cx.params();
-    drop(cx);
     Ok((builder.finish(), params))
 }
 

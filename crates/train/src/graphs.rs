@@ -8,9 +8,9 @@ use crate::recording_graph::recording_graph;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
-use lessen_graph::{DType, Graph, Tensor, Trace, Type};
+use lessen_graph::{DType, Graph, Tensor, Trace, TraceRef, Type};
 use lessen_nn::names::{GRADIENT_NORM, LOSS};
-use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
+use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
 use std::collections::BTreeSet;
 
 /// The graphs of training before they are compiled.
@@ -60,7 +60,7 @@ impl StepGraphs {
     /// Settings that [`TrainerOptions::check`] refuses; shapes that do not fit each other and a loss that is no scalar,
     /// with the line of the model function; a model without a parameter that is trained; forward-fused updates of
     /// gradients that are accumulated.
-    pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
+    pub fn new(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) -> Result<StepGraphs> {
         options.check()?;
         let Traced {
             graph: step,
@@ -70,13 +70,12 @@ impl StepGraphs {
         } = step_graph(options, None, loss)?;
         let apply = (options.accumulate > 1).then(|| {
             let trace = Trace::new();
-            let cx = Context::new(&trace, true);
+            let cx = Cx::new(*trace, true);
             let rule = UpdateRule {
                 centred: centred.clone(),
                 ..options.update_rule()
             };
-            finish_update(&trace, optimizer::apply(&cx, &params, &rule));
-            drop(cx);
+            finish_update(*trace, optimizer::apply(cx, &params, &rule));
             trace.finish()
         });
         let mut states: Vec<(String, Type)> = Vec::new();
@@ -128,10 +127,7 @@ impl StepGraphs {
     ///
     /// # Errors
     /// Shapes that do not fit each other, with the line of the function, and a parameter that the step does not have.
-    pub fn with_function<N: Into<String>>(
-        mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
-    ) -> Result<StepGraphs> {
+    pub fn with_function<N: Into<String>>(mut self, trace: impl Fn(Cx) -> Vec<(N, Tensor)>) -> Result<StepGraphs> {
         self.functions.push(function_graph(&self.params, &self.view, trace)?);
         Ok(self)
     }
@@ -147,7 +143,7 @@ impl StepGraphs {
         mut self,
         selection: &Selection,
         training: bool,
-        model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+        model: impl Fn(Cx) -> Tensor,
     ) -> Result<StepGraphs> {
         let graph = recording_graph(&self.params, &self.view, (selection, training), model)?;
         self.functions.push(graph);
@@ -174,11 +170,11 @@ pub(crate) struct Traced {
 pub(crate) fn step_graph(
     options: &TrainerOptions,
     known: Option<&Centred>,
-    loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    loss: impl Fn(Cx) -> Tensor,
 ) -> Result<Traced> {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true).with_lora(options.lora.as_ref());
-    let value = trace.attempt(|| loss(&cx))?;
+    let cx = Cx::new(*trace, true).with_lora(options.lora.as_ref());
+    let value = trace.attempt(|| loss(cx))?;
     check_loss(value)?;
     cx.check_names()?;
     trace.output(LOSS, value);
@@ -187,28 +183,26 @@ pub(crate) fn step_graph(
     rule.check_params(&params)?;
     if !params.iter().any(|param| rule.trains(param)) {
         return Err(Error::user(
-            "no parameter of the model is trained; declare one with `Context::param`, or freeze fewer of them",
+            "no parameter of the model is trained; declare one with `Cx::param`, or freeze fewer of them",
         ));
     }
-    drop(cx);
     let (graph, centred) = norms::of_step(trace.finish(), &params, options.norm, known)?;
 
     let trace = Trace::of(graph);
-    let params = declared_in(&trace, params);
+    let params = declared_in(*trace, params);
     let value = trace.with_graph(|graph| graph.outputs.iter().find(|output| output.name == LOSS).map(|o| o.value));
     let value = trace.tensor(value.ok_or_else(|| Error::internal("a graph without its loss"))?);
-    let cx = Context::resumed(&trace, true, params.clone());
+    let cx = Cx::resumed(*trace, true, params.clone());
     let rule = UpdateRule {
         centred: centred.clone(),
         ..rule
     };
     let sums = if options.accumulate > 1 {
-        optimizer::accumulate(&cx, value, &rule)
+        optimizer::accumulate(cx, value, &rule)
     } else {
-        finish_update(&trace, optimizer::update(&cx, value, &rule));
+        finish_update(*trace, optimizer::update(cx, value, &rule));
         Vec::new()
     };
-    drop(cx);
     Ok(Traced {
         graph: trace.finish(),
         params,
@@ -218,7 +212,7 @@ pub(crate) fn step_graph(
 }
 
 /// Parameters with their states in this trace; states that no node reads are declared.
-fn declared_in(trace: &Trace, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
+fn declared_in(trace: TraceRef, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
     let found = |name: &str| {
         let value = |graph: &Graph| {
             graph
@@ -271,7 +265,7 @@ pub(crate) fn delayed(step: Graph, late: &Late) -> Result<(Graph, Option<Delayed
 }
 
 /// Refuses a loss that has no gradient.
-fn check_loss(loss: Tensor<'_>) -> Result<()> {
+fn check_loss(loss: Tensor) -> Result<()> {
     let ty = loss.ty();
     let what = if !ty.dtype.is_float() {
         format!("the loss is of type {ty}, which has no gradient; return a float scalar")
@@ -287,7 +281,7 @@ fn check_loss(loss: Tensor<'_>) -> Result<()> {
     })
 }
 
-fn finish_update(trace: &Trace, update: Update<'_>) {
+fn finish_update(trace: TraceRef, update: Update) {
     if let Some(norm) = update.gradient_norm {
         trace.output(GRADIENT_NORM, norm);
     }

@@ -1,6 +1,6 @@
 //! How is a model trained, evaluated and continued, as a library? The engine for a training loop of one's own.
 //!
-//! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
+//! [`Trainer`] trains any function from a [`Cx`](lessen_nn::Cx) to a loss, step by step. [`Session`] runs
 //! functions over parameters that do not change; a trainer has one. Each takes a
 //! [`SharedDevice`](lessen_device::SharedDevice) from the caller, and several share one. Recipes, folders and terminals
 //! are for `lessen-jobs`.
@@ -20,11 +20,11 @@
 //! use lessen_cpu::CpuBackend;
 //! use lessen_device::Host;
 //! use lessen_graph::{DType, Tensor};
-//! use lessen_nn::{Context, Init};
+//! use lessen_nn::{Cx, Init};
 //! use lessen_train::{Trainer, TrainerOptions};
 //!
 //! // y = a x + b, learnt from four points of y = 2 x - 1.
-//! fn line<'g>(cx: &Context<'g>) -> Tensor<'g> {
+//! fn line(cx: Cx) -> Tensor {
 //!     let x = cx.input("x", DType::F32, &[4]);
 //!     cx.param("a", &[1], Init::Zeros) * x + cx.param("b", &[1], Init::Zeros)
 //! }

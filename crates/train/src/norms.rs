@@ -82,7 +82,7 @@ pub(crate) fn recentring(states: &[RecentredState<'_>]) -> Option<Graph> {
 }
 
 /// Subtracts the mean along an axis, unless that mean is within rounding error: a recentred value keeps its bits.
-fn recentred(x: Tensor<'_>, axis: usize) -> Tensor<'_> {
+fn recentred(x: Tensor, axis: usize) -> Tensor {
     const ROUNDING: f64 = 4e-6;
     let (mean, noise) = (mean_along(x, axis), mean_along(x.abs(), axis) * ROUNDING);
     x - mean.abs().gt(noise).select(mean, mean.full_like(0.0))

@@ -10,7 +10,7 @@ use lessen_base::{Error, Result, show_size};
 use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring};
 use lessen_graph::{Graph, Tensor, Type};
-use lessen_nn::{BatchShape, Context, ParamSpec};
+use lessen_nn::{BatchShape, Cx, ParamSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -210,7 +210,7 @@ impl StepPlans {
         &self,
         backend: &dyn Backend,
         options: &TrainerOptions,
-        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+        loss: impl Fn(Cx) -> Tensor,
     ) -> Result<Vec<Plan>> {
         let traced = step_graph(options, Some(self.view.centred()), loss)?;
         let (step, delayed) = delayed(traced.graph, &self.late)?;
@@ -228,7 +228,7 @@ impl StepPlans {
     pub fn another_function<N: Into<String>>(
         &self,
         backend: &dyn Backend,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+        trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
     ) -> Result<Plan> {
         let graph = function_graph(&self.params, &self.view, trace)?;
         let options = Options {

@@ -5,7 +5,7 @@ use crate::function_graph::check_params;
 use crate::view::ParameterView;
 use lessen_base::Result;
 use lessen_graph::{Graph, Tensor, Trace};
-use lessen_nn::{Context, ParamSpec, Selection};
+use lessen_nn::{Cx, ParamSpec, Selection};
 
 /// Graph that records the selected statistics of the observed values of a model function over these parameters. It
 /// assigns no state, and with `training` it has the dropout of the step.
@@ -16,17 +16,16 @@ pub(crate) fn recording_graph(
     params: &[ParamSpec],
     view: &ParameterView,
     (selection, training): (&Selection, bool),
-    model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    model: impl Fn(Cx) -> Tensor,
 ) -> Result<Graph> {
     let trace = Trace::new();
-    let cx = view.of_step(Context::recording(&trace, training, selection));
-    trace.attempt(|| model(&cx))?;
+    let cx = view.of_step(Cx::recording(*trace, training, selection));
+    trace.attempt(|| model(cx))?;
     cx.check_names()?;
     for recorded in cx.recorded()? {
         trace.output(&recorded.name, recorded.value);
     }
     check_params(params, &cx.params())?;
-    drop(cx);
     let mut graph = trace.finish();
     // Only the step assigns states of the model function.
     graph.assigns.clear();

@@ -4,7 +4,7 @@ use crate::norms::{self, RecentredState};
 use crate::options::TrainerOptions;
 use lessen_graph::{Graph, Trace, Type};
 use lessen_nn::names::average_of;
-use lessen_nn::{Adapter, Centred, Context, F32Storage, Lora, NormKind, ParamSpec, ParamStorage};
+use lessen_nn::{Adapter, Centred, Cx, F32Storage, Lora, NormKind, ParamSpec, ParamStorage};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -95,13 +95,13 @@ impl ParameterView {
         norms::of_function(graph, *kind, &states.collect())
     }
 
-    /// Context of a function that reads parameters as the step does.
-    pub fn of_step<'g>(&self, cx: Context<'g>) -> Context<'g> {
+    /// Cx of a function that reads parameters as the step does.
+    pub fn of_step(&self, cx: Cx) -> Cx {
         cx.with_lora(self.lora.as_ref())
     }
 
-    /// Context of a function that reads the results of training.
-    pub fn of_results<'g>(&self, cx: Context<'g>) -> Context<'g> {
+    /// Cx of a function that reads the results of training.
+    pub fn of_results(&self, cx: Cx) -> Cx {
         let cx = self.of_step(cx).with_averages(&self.averaged);
         cx.with_storage(self.storage.clone())
     }
@@ -129,10 +129,7 @@ impl ParameterView {
     /// averages and adapters.
     pub fn finish(&self, params: &[ParamSpec]) -> Option<Graph> {
         let trace = Trace::new();
-        let (own, results) = (
-            Context::new(&trace, false),
-            self.of_results(Context::new(&trace, false)),
-        );
+        let (own, results) = (Cx::new(*trace, false), self.of_results(Cx::new(*trace, false)));
         let result = |param: &ParamSpec| {
             let cx = if self.averages(&param.name) { &results } else { &own };
             cx.param(&param.name, &param.shape, param.init)
@@ -162,7 +159,6 @@ impl ParameterView {
             }
             trace.assign(own.param(&param.name, &param.shape, param.init), value);
         }
-        drop((own, results));
         let graph = trace.finish();
         (!graph.assigns.is_empty()).then_some(graph)
     }

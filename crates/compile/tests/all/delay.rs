@@ -3,11 +3,11 @@
 use lessen_compile::passes::{delay, updates};
 use lessen_compile::{Options, Placement, compile};
 use lessen_cpu::CpuTarget;
-use lessen_graph::{DType, Graph, InputKind, Phase, Tensor, Trace};
+use lessen_graph::{DType, Graph, InputKind, Phase, Tensor, Trace, TraceRef};
 
 /// A step of gradient descent with weights of the names `names`, each of its own layer, and the norm of the first
 /// gradient. The layers do not share a row group, since each layer sums its rows.
-fn step(names: [&str; 2], more: impl for<'g> FnOnce(&'g Trace, [Tensor<'g>; 2])) -> Graph {
+fn step(names: [&str; 2], more: impl FnOnce(TraceRef, [Tensor; 2])) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[256, 256]);
     let weights = names.map(|name| trace.state(name, DType::F32, &[256, 256]));
@@ -21,7 +21,7 @@ fn step(names: [&str; 2], more: impl for<'g> FnOnce(&'g Trace, [Tensor<'g>; 2]))
         let (factor, rate) = (1.0 / (norm + 1.0), trace.input("lr", DType::F32, &[]));
         let new = [0, 1].map(|i| weights[i] - gradients[i] * factor * rate);
         let _ = [0, 1].map(|i| trace.assign(weights[i], new[i]));
-        more(&trace, new);
+        more(*trace, new);
     });
     trace.finish()
 }

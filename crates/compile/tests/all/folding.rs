@@ -7,7 +7,7 @@ use lessen_device::{Backend, Host};
 use lessen_graph::{DType, Graph, Tensor, Trace};
 
 /// A random expression of exactly rounded functions over `leaves`.
-fn expression<'g>(random: &mut SplitMix64, leaves: &[Tensor<'g>]) -> Tensor<'g> {
+fn expression(random: &mut SplitMix64, leaves: &[Tensor]) -> Tensor {
     let mut values = leaves.to_vec();
     for _ in 0..12 {
         let mut pick = || values[random.below(values.len() as u64) as usize];
@@ -48,14 +48,14 @@ fn folded_constants_have_the_bits_that_the_device_computes() {
         let after_leaves = random.clone();
 
         let folded = Trace::new();
-        let constants: Vec<Tensor<'_>> = (leaves.iter())
+        let constants: Vec<Tensor> = (leaves.iter())
             .map(|&x| folded.full(DType::F32, &[], f64::from(x)))
             .collect();
         folded.output("y", expression(&mut random, &constants));
 
         let computed = Trace::new();
         let names: Vec<String> = (0..leaves.len()).map(|i| format!("x{i}")).collect();
-        let inputs: Vec<Tensor<'_>> = (names.iter())
+        let inputs: Vec<Tensor> = (names.iter())
             .map(|name| computed.input(name, DType::F32, &[]))
             .collect();
         computed.output("y", expression(&mut after_leaves.clone(), &inputs));

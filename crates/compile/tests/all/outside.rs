@@ -16,7 +16,7 @@ impl Op for Twice {
         Ok(inputs.to_vec())
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(inputs[0].trace().apply(Scaled { by: 2.0 }, inputs))
     }
 }
@@ -41,7 +41,7 @@ impl Op for Scaled {
         Ok(inputs.to_vec())
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0] * self.by])
     }
 }

@@ -60,7 +60,7 @@ fn states_whose_bytes_do_not_add_up_are_an_error() {
 fn a_step_whose_bytes_do_not_add_up_is_an_error_with_and_without_updates() {
     let trace = Trace::new();
     let mut x = trace.input("x", DType::F32, &[1 << 43, 1 << 10]);
-    let params: Vec<Tensor<'_>> = (0..40)
+    let params: Vec<Tensor> = (0..40)
         .map(|i| trace.state(&format!("w.{i}"), DType::F32, &[1 << 10, 1 << 10]))
         .collect();
     for w in &params {
@@ -78,7 +78,7 @@ fn a_step_whose_bytes_do_not_add_up_is_an_error_with_and_without_updates() {
 fn views_take_no_memory() {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[]);
-    let wide: Vec<Tensor<'_>> = (0..64).map(|_| x.broadcast_to(&[1 << 53])).collect();
+    let wide: Vec<Tensor> = (0..64).map(|_| x.broadcast_to(&[1 << 53])).collect();
     for (i, wide) in wide.iter().enumerate() {
         trace.output(&format!("y.{i}"), wide.slice(0, i, 1));
     }

@@ -7,7 +7,7 @@ use lessen_condense::{
     condensation, coreset, herding, k_center,
 };
 use lessen_graph::Tensor;
-use lessen_nn::Context;
+use lessen_nn::Cx;
 
 /// Random rows.
 fn features(rows: usize, width: usize, seed: u64) -> Vec<f32> {
@@ -230,7 +230,7 @@ fn settings_of_condensations_are_refused_for_coresets() {
 }
 
 /// A network that tells no features.
-fn logits<'g>(cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+fn logits(cx: Cx, images: Tensor) -> Tensor {
     small_network(3).forward(cx, images)
 }
 

@@ -9,7 +9,7 @@ use lessen_condense::{
 };
 use lessen_device::Host;
 use lessen_graph::{Array, DType, Tensor, Trace, evaluate_exactly};
-use lessen_nn::{Context, Init, layers::linear};
+use lessen_nn::{Cx, Init, layers::linear};
 
 fn settings() -> Settings {
     Settings {
@@ -36,11 +36,10 @@ fn the_distance_is_that_of_the_means_of_features() {
     let means = |set: &dyn ImageSource, class: usize| {
         let own = &set.by_class()[class];
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
+        let cx = Cx::new(*trace, false);
         let seen = cx.input("images", DType::F32, &[own.len(), 8, 8, 2]);
-        let (_, features) = network.forward_with_features(&cx, seen);
+        let (_, features) = network.forward_with_features(cx, seen);
         trace.output("means", features.mean_axes(&[0]));
-        drop(cx);
         let graph = trace.finish();
         let pixels = set.gather(own).expect("images");
         let mut arrays = states_of(&graph, &matcher);
@@ -137,7 +136,7 @@ fn what_it_does_not_do_is_refused() {
     assert!(error.expect("nothing was refused").to_string().contains("tells none"));
 }
 
-fn logits<'g>(cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+fn logits(cx: Cx, images: Tensor) -> Tensor {
     let shape = images.shape();
     let flat = images.reshape(&[shape[0], shape[1..].iter().product()]);
     linear(cx, "classifier", flat, 2, Init::Normal { std: 0.1 })

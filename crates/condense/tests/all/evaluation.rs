@@ -7,7 +7,7 @@ use lessen_condense::{
 };
 use lessen_graph::Tensor;
 use lessen_nn::models::vision::{ConvNet, Norm, VisionModel};
-use lessen_nn::{Context, Weights};
+use lessen_nn::{Cx, Weights};
 
 fn settings(epochs: usize) -> TrainingSettings {
     TrainingSettings {
@@ -227,7 +227,7 @@ fn answers_do_not_depend_on_what_fills_a_batch() {
 }
 
 /// A network that tells no features.
-fn logits<'g>(cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+fn logits(cx: Cx, images: Tensor) -> Tensor {
     small_network(3).forward(cx, images)
 }
 

@@ -8,7 +8,7 @@ use lessen_graph::{Array, DType, Op, Tensor, Trace, Type, Vjp, evaluate_exactly}
 use lessen_nn::models::vision::{
     Block, ConvNet, Norm, Part, PlainNet, ResNet, Stem, VisionModel, lenet, mlp, small_alexnet, small_vgg11,
 };
-use lessen_nn::{Context, Init, ParamSpec, layers::linear};
+use lessen_nn::{Cx, Init, ParamSpec, layers::linear};
 use std::collections::HashMap;
 
 /// Images, and classes.
@@ -78,13 +78,13 @@ fn random_array(shape: &[usize], random: &mut SplitMix64) -> Array {
 fn compare(what: &str, network: &VisionModel, [height, width, channels]: [usize; 3], training: bool) {
     let shape = [COUNT, height, width, channels];
     let trace = Trace::new();
-    let cx = Context::new(&trace, training);
+    let cx = Cx::new(*trace, training);
     let images = cx.input("images", DType::F32, &shape);
     let labels = trace.constant(Array::i32(&[COUNT], &[0, 2]));
-    let loss = Network::logits(network, &cx, images).cross_entropy(labels);
+    let loss = Network::logits(network, cx, images).cross_entropy(labels);
     let params = cx.params();
     let weights: Vec<&ParamSpec> = params.iter().filter(|param| !param.is_buffer).collect();
-    let tensors: Vec<Tensor<'_>> = weights.iter().map(|param| trace.tensor(param.value)).collect();
+    let tensors: Vec<Tensor> = weights.iter().map(|param| trace.tensor(param.value)).collect();
     let along = std::iter::zip(&weights, loss.grad(&tensors)).map(|(param, gradient)| {
         let direction = cx.input(&format!("along.{}", param.name), DType::F32, &param.shape);
         (gradient * direction).sum()
@@ -92,7 +92,6 @@ fn compare(what: &str, network: &VisionModel, [height, width, channels]: [usize;
     let along = along.reduce(|a, b| a + b).expect("the network has parameters");
     trace.output("along", along);
     trace.output("derivative", along.grad(&[images])[0]);
-    drop(cx);
     let graph = trace.finish();
 
     let mut random = SplitMix64::new(3);
@@ -170,7 +169,7 @@ impl Op for Square {
         Ok(inputs.to_vec())
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let x = cx.inputs[0];
         vec![cx.cotangents[0].map(|dy| x.trace().apply1(SquareBackward, &[x, dy]))]
     }
@@ -212,7 +211,7 @@ fn an_operation_without_a_second_derivative_is_named() {
     assert!(!sentence.contains('\n'), "{sentence}");
 }
 
-fn flat(images: Tensor<'_>) -> Tensor<'_> {
+fn flat(images: Tensor) -> Tensor {
     let shape = images.shape();
     images.reshape(&[shape[0], shape[1..].iter().product()])
 }

@@ -7,7 +7,7 @@ use lessen_condense::{
     Change, ChangeArrays, Changes, Condensation, Condenser, InnerEpochs, Method, Operation, Settings, Strategy,
 };
 use lessen_graph::{Array, DType, Tensor, Trace, evaluate_exactly};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 
 /// Height, width and channels.
 const SHAPE: [usize; 3] = [6, 7, 3];
@@ -47,18 +47,17 @@ fn changed(strategy: Strategy, changes: &[Change], x: &[f64], alike: bool, along
     let count = x.len() / SIZE;
     let shape = [&[count][..], &SHAPE].concat();
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     let images = cx.input("images", DType::F32, &shape);
-    let declared = Changes::declare(&cx, strategy, changes.len(), SHAPE);
+    let declared = Changes::declare(cx, strategy, changes.len(), SHAPE);
     // The last change, or those of the last batch.
     let y = match alike {
         true => declared.of_batch(images, changes.len() - 1),
         false => declared.of_each(images, changes.len() - count),
     };
-    let weights: Tensor<'_> = trace.constant(Array::f32(&shape, along.to_vec()));
+    let weights: Tensor = trace.constant(Array::f32(&shape, along.to_vec()));
     trace.output("y", y);
     trace.output("slope", (y * y * weights).sum().grad(&[images])[0]);
-    drop(cx);
     let graph = trace.finish();
     let arrays = match alike {
         true => ChangeArrays::of_batches(changes, SHAPE),

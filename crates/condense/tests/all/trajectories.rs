@@ -9,7 +9,7 @@ use lessen_condense::{
 };
 use lessen_device::Host;
 use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 use lessen_nn::models::vision::ConvNet;
 use std::collections::HashMap;
 use std::path::Path;
@@ -80,17 +80,16 @@ fn the_distance_is_that_of_a_student_that_is_trained_step_by_step() {
     let found = evaluate_exactly(graph, &arrays).expect("a sound graph")["distance"].item();
 
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     let seen = cx.input("seen", DType::F32, &[4, 8, 8, 1]);
     let loss = network
-        .forward(&cx, seen)
+        .forward(cx, seen)
         .cross_entropy(cx.input("classes", DType::I32, &[4]));
     let params = cx.params();
     let tensors: Vec<_> = params.iter().map(|param| trace.tensor(param.value)).collect();
     for (param, gradient) in params.iter().zip(loss.grad(&tensors)) {
         trace.output(&format!("gradient.{}", param.name), gradient);
     }
-    drop(cx);
     let step = trace.finish();
     let mut student = arrays.clone();
     for chosen in CHOSEN.chunks(4) {

@@ -266,7 +266,7 @@ fn frozen_convolutions_are_near_exact_ones_and_have_the_bits_of_others_but_by_ti
 }
 
 /// Views of a state `w` of shape `[64, 48]` as `[64, 48]`: turned, its first row, its last one or a number for all.
-fn views<'g>(w: Tensor<'g>) -> [Tensor<'g>; 4] {
+fn views(w: Tensor) -> [Tensor; 4] {
     [
         w.reshape(&[48, 64]).transpose(0, 1),
         w.slice(0, 0, 1).broadcast_to(&[64, 48]),

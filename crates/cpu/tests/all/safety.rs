@@ -128,7 +128,7 @@ trait Shorthand {
     fn layer_norm_plain(self) -> Self;
 }
 
-impl Shorthand for Tensor<'_> {
+impl Shorthand for Tensor {
     fn concat_self(self) -> Self {
         lessen_graph::ops::concat::concat(&[self, self], 1)
     }

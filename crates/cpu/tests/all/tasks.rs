@@ -3,14 +3,14 @@
 use lessen_compile::{Options, compile};
 use lessen_cpu::CpuTarget;
 use lessen_cpu::test_entries::{tasks_of_steps, transpose_bits};
-use lessen_graph::{DType, Tensor, Trace};
+use lessen_graph::{DType, Tensor, Trace, TraceRef};
 
 const THREADS: usize = 4;
 
 /// Greatest number of tasks of each step of a program.
-fn tasks(program: impl for<'g> Fn(&'g Trace) -> Tensor<'g>) -> Vec<usize> {
+fn tasks(program: impl Fn(TraceRef) -> Tensor) -> Vec<usize> {
     let trace = Trace::new();
-    trace.output("y", program(&trace));
+    trace.output("y", program(*trace));
     let plan = compile(&trace.finish(), &Options::default(), &CpuTarget { threads: THREADS }).unwrap();
     tasks_of_steps(&plan, THREADS).unwrap()
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lessen_compile::{Options, places};
-use lessen_graph::{Array, DType, Graph, Tensor, Trace, Type, evaluate, print};
+use lessen_graph::{Array, DType, Graph, Tensor, Trace, TraceRef, Type, evaluate, print};
 
 use super::kernels::admitted;
 use super::random::Random;
@@ -60,7 +60,7 @@ const VIEWS: [View; 10] = [
 
 impl View {
     /// An array of this type that lies so in a state.
-    fn of<'g>(self, trace: &'g Trace, name: &str, ty: &Type) -> Tensor<'g> {
+    fn of(self, trace: TraceRef, name: &str, ty: &Type) -> Tensor {
         let shape = &ty.shape[..];
         let state = |shape: &[usize]| trace.state(name, ty.dtype, shape);
         let reversed = || shape.iter().rev().copied().collect::<Vec<_>>();
@@ -70,7 +70,7 @@ impl View {
             let base: Vec<usize> = extents.map(|(axis, &n)| if along(axis) { 1 } else { n }).collect();
             state(&base).broadcast_to(shape)
         };
-        let second = |x: Tensor<'g>, axis: usize, shape: &[usize]| x.slice(axis as isize, 1, 1).reshape(shape);
+        let second = |x: Tensor, axis: usize, shape: &[usize]| x.slice(axis as isize, 1, 1).reshape(shape);
         match self {
             View::Reversed => state(&reversed()).permute(&back),
             View::LastFirst if shape.len() > 2 => {
@@ -108,7 +108,7 @@ fn graph(sample: &Sample, types: &[Type], views: &[View]) -> Option<Graph> {
     let trace = Trace::new();
     let inputs = types.iter().zip(views).enumerate();
     let inputs: Vec<_> = inputs
-        .map(|(i, (ty, view))| view.of(&trace, &format!("x{i}"), ty))
+        .map(|(i, (ty, view))| view.of(*trace, &format!("x{i}"), ty))
         .collect();
     for (k, y) in trace.apply_shared(sample.op.clone(), &inputs).into_iter().enumerate() {
         trace.output(&format!("y{k}"), y);

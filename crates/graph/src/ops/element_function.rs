@@ -11,7 +11,7 @@ use crate::inverse::{FromOutput, Inverse};
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// An operation with one output, each of whose elements is a function of the input elements at the same index. It is an
@@ -37,11 +37,11 @@ use crate::types::Type;
 ///         x[0].max(0.0)
 ///     }
 ///
-///     fn decompose<'g>(&self, x: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+///     fn decompose(&self, x: &[Tensor]) -> Option<Tensor> {
 ///         Some(x[0].relu())
 ///     }
 ///
-///     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+///     fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
 ///         let passes = cx.inputs[0].gt(cx.inputs[0].scalar_like(-self.below));
 ///         vec![Some(passes.select(dy, dy.scalar_like(0.0)))]
 ///     }
@@ -81,13 +81,13 @@ pub trait Elementwise: Named + Any + PartialEq + Debug + Send + Sync {
 
     /// See [`Op::vjp`]: the cotangents of the inputs from the cotangent of the output. By default by the derivative of
     /// the decomposition.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let _ = (cx, dy);
         Vec::new()
     }
 
     /// See [`Op::decompose`].
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let _ = inputs;
         None
     }
@@ -124,12 +124,12 @@ impl<T: Elementwise> Op for T {
         map(inputs, &outputs[0], |x| self.element(x))
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let dy = cx.cotangents[0].expect("one output, which is differentiated");
         Elementwise::vjp(self, cx, dy)
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![Elementwise::decompose(self, inputs)?])
     }
 

@@ -74,7 +74,7 @@ macro_rules! facts {
         }
     };
     (@ no_derivative) => {
-        fn vjp<'g>(&self, cx: &$crate::op::Vjp<'_, 'g>) -> Vec<Option<$crate::Tensor<'g>>> {
+        fn vjp(&self, cx: &$crate::op::Vjp<'_>) -> Vec<Option<$crate::Tensor>> {
             vec![None; cx.inputs.len()]
         }
     };

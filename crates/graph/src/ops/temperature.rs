@@ -2,7 +2,7 @@
 //! that follows from the row itself. A row is centered before it is divided where its temperature is: softmax does not
 //! notice, and a row of equal scores becomes zeros.
 
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 
 /// The least temperature before it is multiplied by `tau`. A row of equal scores would have temperature 0 otherwise.
 pub const LEAST_TEMPERATURE: f64 = 1e-3;
@@ -100,16 +100,16 @@ impl Temperature {
 
     /// Rows along the last axis divided by their temperatures, less their means if centered. Only scores that are
     /// `visible` count; the others must be finite, and become zeros.
-    pub(crate) fn normalize<'g>(&self, scores: Tensor<'g>, visible: Option<Tensor<'g>>) -> Tensor<'g> {
+    pub(crate) fn normalize(&self, scores: Tensor, visible: Option<Tensor>) -> Tensor {
         let (deviations, sigma) = self.deviations(scores, visible);
         deviations / (self.clipped(sigma) * self.tau)
     }
 
     /// Rows along the last axis less their means if centered, and their deviations `[.., 1]`, which are
     /// [`LEAST_TEMPERATURE`] at least.
-    pub(crate) fn deviations<'g>(&self, scores: Tensor<'g>, visible: Option<Tensor<'g>>) -> (Tensor<'g>, Tensor<'g>) {
+    pub(crate) fn deviations(&self, scores: Tensor, visible: Option<Tensor>) -> (Tensor, Tensor) {
         let zero = scores.scalar_like(0.0);
-        let only_visible = |x: Tensor<'g>| visible.map_or(x, |visible| visible.select(x, zero));
+        let only_visible = |x: Tensor| visible.map_or(x, |visible| visible.select(x, zero));
         let count = match visible {
             Some(visible) => visible.cast(scores.dtype()).sum_last().maximum(scores.scalar_like(1.0)),
             None => scores.scalar_like(scores.dim(-1).max(1) as f64),
@@ -129,7 +129,7 @@ impl Temperature {
     }
 
     /// A deviation within its bound.
-    pub(crate) fn clipped<'g>(&self, sigma: Tensor<'g>) -> Tensor<'g> {
+    pub(crate) fn clipped(&self, sigma: Tensor) -> Tensor {
         match self.clip {
             Clip::AtMost(gamma) if gamma == f64::INFINITY => sigma,
             Clip::AtMost(gamma) => sigma.minimum(sigma.scalar_like(gamma)),

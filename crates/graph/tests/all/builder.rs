@@ -168,7 +168,7 @@ impl Op for Short {
         Ok(vec![Type::f32(&[])])
     }
 
-    fn vjp<'g>(&self, cx: &lessen_graph::Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &lessen_graph::Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![cx.cotangents[0]]
     }
 }

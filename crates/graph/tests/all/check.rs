@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{Array, Tensor, Trace, evaluate_exactly, verify};
+use lessen_graph::{Array, Tensor, Trace, TraceRef, evaluate_exactly, verify};
 
 /// A function of tensors, for any trace.
-pub trait Function: for<'g> Fn(&'g Trace, &[Tensor<'g>]) -> Vec<Tensor<'g>> {}
+pub trait Function: Fn(TraceRef, &[Tensor]) -> Vec<Tensor> {}
 
-impl<F: for<'g> Fn(&'g Trace, &[Tensor<'g>]) -> Vec<Tensor<'g>>> Function for F {}
+impl<F: Fn(TraceRef, &[Tensor]) -> Vec<Tensor>> Function for F {}
 
 /// Tells the compiler that a closure is a function for any trace.
-pub fn function<F: for<'g> Fn(&'g Trace, &[Tensor<'g>]) -> Vec<Tensor<'g>>>(f: F) -> F {
+pub fn function<F: Fn(TraceRef, &[Tensor]) -> Vec<Tensor>>(f: F) -> F {
     f
 }
 
@@ -18,12 +18,12 @@ pub fn function<F: for<'g> Fn(&'g Trace, &[Tensor<'g>]) -> Vec<Tensor<'g>>>(f: F
 pub fn run(inputs: &[Array], traced: &impl Function) -> Vec<Array> {
     let trace = Trace::new();
     let count = {
-        let tensors: Vec<Tensor<'_>> = inputs
+        let tensors: Vec<Tensor> = inputs
             .iter()
             .enumerate()
             .map(|(i, a)| trace.input(&format!("x{i}"), a.ty.dtype, &a.ty.shape))
             .collect();
-        let outputs = traced(&trace, &tensors);
+        let outputs = traced(*trace, &tensors);
         outputs
             .iter()
             .enumerate()
@@ -80,7 +80,7 @@ pub fn check_gradient(what: &str, inputs: &[Array], loss: &impl Function) {
     }
 }
 
-fn gradient_of<'g>(trace: &'g Trace, x: &[Tensor<'g>], wrt: &[usize], loss: &impl Function) -> Vec<Tensor<'g>> {
-    let chosen: Vec<Tensor<'g>> = wrt.iter().map(|&i| x[i]).collect();
+fn gradient_of(trace: TraceRef, x: &[Tensor], wrt: &[usize], loss: &impl Function) -> Vec<Tensor> {
+    let chosen: Vec<Tensor> = wrt.iter().map(|&i| x[i]).collect();
     loss(trace, x)[0].grad(&chosen)
 }

@@ -68,7 +68,7 @@ fn decompositions_keep_the_types_of_bf16() {
     ];
     for (op, types) in all {
         let trace = Trace::new();
-        let inputs: Vec<Tensor<'_>> = types
+        let inputs: Vec<Tensor> = types
             .iter()
             .enumerate()
             .map(|(i, t)| trace.input(&i.to_string(), t.dtype, &t.shape))

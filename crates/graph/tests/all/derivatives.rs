@@ -1,7 +1,7 @@
 //! Derivative rules of first and second order against central differences in `f64`, and against the
 //! decomposition.
 
-use lessen_graph::{Array, AttentionOptions, DType, Tensor, Trace, attention, vjp};
+use lessen_graph::{Array, AttentionOptions, DType, Tensor, TraceRef, attention, vjp};
 
 use crate::cases::{Case, Smooth, cases};
 use crate::check::{Function, assert_near, check_gradient, floats, function, run};
@@ -51,15 +51,9 @@ fn second_derivatives_agree_with_differences_of_first_ones() {
 }
 
 /// The derivative of a scalar function along a random direction.
-fn directional<'g>(
-    trace: &'g Trace,
-    x: &[Tensor<'g>],
-    wrt: &[usize],
-    loss: &impl Function,
-    seed: u64,
-) -> Vec<Tensor<'g>> {
+fn directional(trace: TraceRef, x: &[Tensor], wrt: &[usize], loss: &impl Function, seed: u64) -> Vec<Tensor> {
     let mut r = Prng::new(seed + 100);
-    let chosen: Vec<Tensor<'g>> = wrt.iter().map(|&i| x[i]).collect();
+    let chosen: Vec<Tensor> = wrt.iter().map(|&i| x[i]).collect();
     let gradients = loss(trace, x)[0].grad(&chosen);
     let terms = gradients
         .into_iter()
@@ -84,23 +78,23 @@ fn rules_agree_with_the_derivatives_of_decompositions() {
 }
 
 /// The cotangents of the inputs by the operation's rule, then by its decomposition; nothing if it has none.
-fn both_ways<'g>(case: &Case, trace: &'g Trace, x: &[Tensor<'g>], wrt: &[usize], chosen: &[usize]) -> Vec<Tensor<'g>> {
+fn both_ways(case: &Case, trace: TraceRef, x: &[Tensor], wrt: &[usize], chosen: &[usize]) -> Vec<Tensor> {
     let Some(simple) = case.op.decompose(x) else {
         return vec![];
     };
     let outputs = trace.apply_shared(case.op.clone(), x);
     let mut r = Prng::new(5);
-    let cotangents: Vec<Option<Tensor<'g>>> = (0..outputs.len())
+    let cotangents: Vec<Option<Tensor>> = (0..outputs.len())
         .map(|i| {
             chosen
                 .contains(&i)
                 .then(|| trace.constant(r.normal(&outputs[i].shape())).cast(outputs[i].dtype()))
         })
         .collect();
-    let floats: Vec<Tensor<'g>> = wrt.iter().map(|&i| x[i]).collect();
+    let floats: Vec<Tensor> = wrt.iter().map(|&i| x[i]).collect();
     let by_rule = vjp(&outputs, &cotangents, &floats);
     let by_decomposition = vjp(&simple, &cotangents, &floats);
-    let filled = |found: Option<Tensor<'g>>, x: Tensor<'g>| found.unwrap_or_else(|| x.full_like(0.0));
+    let filled = |found: Option<Tensor>, x: Tensor| found.unwrap_or_else(|| x.full_like(0.0));
     let all = by_rule.into_iter().chain(by_decomposition);
     all.zip(floats.iter().cycle())
         .map(|(found, x)| filled(found, *x))

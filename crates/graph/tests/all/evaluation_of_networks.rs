@@ -361,7 +361,7 @@ fn clipping_by_global_norm() {
     let inputs = [vector(&[3.0, 0.0]), Array::f32(&[1, 1], vec![4.0])];
     let found = run(
         &inputs,
-        &function(|_, x: &[Tensor<'_>]| {
+        &function(|_, x: &[Tensor]| {
             let norm = global_norm(x);
             vec![norm, clip_coefficient(norm, 1.0), clip_coefficient(norm, 10.0)]
         }),

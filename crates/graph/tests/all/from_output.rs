@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use lessen_graph::ops::*;
 use lessen_graph::{
-    Array, DType, FromOutput, Graph, Node, Op, Operand, Tensor, Trace, Type, evaluate_exactly, evaluate_op, vjp,
+    Array, DType, FromOutput, Graph, Node, Op, Operand, Tensor, Trace, TraceRef, Type, evaluate_exactly, evaluate_op,
+    vjp,
 };
 
 use crate::cases::{self, Case, Smooth, case};
@@ -134,10 +135,10 @@ fn backward_operations_follow_from_outputs() {
 }
 
 /// A graph with the forward nodes of a function of `x`, followed by the nodes of the gradient for `x`.
-fn differentiated(f: impl for<'g> Fn(&'g Trace, Tensor<'g>) -> Tensor<'g>) -> Graph {
+fn differentiated(f: impl Fn(TraceRef, Tensor) -> Tensor) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[2, 4]);
-    let dx = f(&trace, x).sum().grad(&[x])[0];
+    let dx = f(*trace, x).sum().grad(&[x])[0];
     trace.output("dx", dx);
     trace.finish()
 }
@@ -203,7 +204,7 @@ fn bf16_has_no_rule() {
 
 #[test]
 fn derivatives_of_functions_with_a_kink_read_the_output_alone() {
-    type Function = for<'g> fn(Tensor<'g>) -> Tensor<'g>;
+    type Function = fn(Tensor) -> Tensor;
     let functions: [Function; 4] = [
         |x| x.relu(),
         |x| x.leaky_relu(0.1),

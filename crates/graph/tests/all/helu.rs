@@ -8,7 +8,7 @@ const X: [f64; 8] = [-2.0, -0.25, -0.2, -0.0, 0.0, 0.1, 3.0, f64::NAN];
 const DY: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
 
 /// Value and gradient of an activation at `X` for the cotangent `DY`.
-fn value_and_gradient(activation: impl for<'g> Fn(Tensor<'g>) -> Tensor<'g>) -> (Vec<f64>, Vec<f64>) {
+fn value_and_gradient(activation: impl Fn(Tensor) -> Tensor) -> (Vec<f64>, Vec<f64>) {
     let trace = Trace::new();
     let x = trace.input("x", DType::F64, &[X.len()]);
     let dy = trace.input("dy", DType::F64, &[X.len()]);

@@ -77,11 +77,11 @@ impl Op for Lying {
         vec![Array::full(outputs[0].clone(), 1.0)]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![cx.cotangents[0], None]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         match self.0 {
             Lie::Decomposition => Some(vec![inputs[0] * 2.0]),
             Lie::Mistake => Some(vec![inputs[0].matmul(inputs[0])]),

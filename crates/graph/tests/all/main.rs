@@ -16,6 +16,7 @@ mod evaluation_of_networks;
 mod evaluation_of_structure;
 mod fake_quantize;
 mod from_output;
+mod handles;
 mod hardware_products;
 mod helu;
 mod hooks;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use lessen_graph::ops::{Conv2dOptions, Pool2d};
 use lessen_graph::{
-    Array, AttentionOptions, DType, Tensor, Trace, Type, ValueId, attention, clip_coefficient, concat, global_norm, vjp,
+    Array, AttentionOptions, DType, Tensor, Trace, TraceRef, Type, ValueId, attention, clip_coefficient, concat,
+    global_norm, vjp,
 };
 
 /// Runs `f` and returns the message and the place of its panic. The hook is the process's, so one test uses
@@ -32,11 +33,11 @@ fn panic_of(f: impl FnOnce()) -> (String, String) {
 fn made<T>(_: T) {}
 
 /// An image of one row, two pixels and three channels.
-fn image(x: Tensor<'_>) -> Tensor<'_> {
+fn image(x: Tensor) -> Tensor {
     x.reshape(&[1, 1, 2, 3])
 }
 
-type Mistake = for<'g> fn(&'g Trace, Tensor<'g>);
+type Mistake = fn(TraceRef, Tensor);
 
 /// Mistakes with an input `x` of `f32[2,3]`, and their sentences.
 const MISTAKES: &[(Mistake, &str)] = &[
@@ -339,7 +340,7 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
     for (mistake, sentence) in MISTAKES {
         let trace = Trace::new();
         let x = trace.input("x", DType::F32, &[2, 3]);
-        let (message, file) = panic_of(|| mistake(&trace, x));
+        let (message, file) = panic_of(|| mistake(*trace, x));
         assert_eq!(&message, sentence);
         assert!(file.ends_with("mistakes.rs"), "`{sentence}` is reported at {file}");
     }
@@ -350,7 +351,7 @@ fn mistakes_are_errors_of_an_attempt() {
     for (mistake, sentence) in MISTAKES {
         let trace = Trace::new();
         let x = trace.input("x", DType::F32, &[2, 3]);
-        let error = trace.attempt(|| mistake(&trace, x)).unwrap_err().to_string();
+        let error = trace.attempt(|| mistake(*trace, x)).unwrap_err().to_string();
         let (place, found) = error.split_once(": ").unwrap();
         assert_eq!(&found, sentence);
         assert!(place.contains("mistakes.rs:"), "`{sentence}` is reported at {place}");

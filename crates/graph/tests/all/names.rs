@@ -30,7 +30,7 @@ macro_rules! operation {
                 Ok(inputs.to_vec())
             }
 
-            fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+            fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
                 let ($this, $x) = (self, inputs[0]);
                 Some(vec![$y])
             }

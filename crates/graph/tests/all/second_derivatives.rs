@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{Array, AttentionOptions, DType, Graph, Tensor, Trace, Type, attention, evaluate_exactly, verify};
+use lessen_graph::{
+    Array, AttentionOptions, DType, Graph, Tensor, Trace, TraceRef, Type, attention, evaluate_exactly, verify,
+};
 
 use crate::prng::Prng;
 
@@ -32,7 +34,7 @@ const PARAMETERS: [(&str, &[usize]); 15] = [
 ];
 
 /// The mean loss of a GPT of one block with tied head; one label is ignored.
-fn loss<'g>(trace: &'g Trace, p: &[Tensor<'g>], tanh: bool, dropout: f64) -> Tensor<'g> {
+fn loss(trace: TraceRef, p: &[Tensor], tanh: bool, dropout: f64) -> Tensor {
     let ids = trace.constant(Array::i32(&[BATCH, LENGTH], &[0, 3, 1, 4, 4, 2]));
     let labels = trace.constant(Array::i32(&[BATCH, LENGTH], &[3, 1, 2, 4, -100, 0]));
     let key = trace.constant(Array::new(Type::new(DType::U32, &[2]), vec![17.0, 4.0]));
@@ -55,7 +57,7 @@ fn loss<'g>(trace: &'g Trace, p: &[Tensor<'g>], tanh: bool, dropout: f64) -> Ten
     ] = p.try_into().expect("all parameters");
     let mut x = tokens.gather(ids) + positions;
     let qkv = x.layer_norm(g1, b1, 1e-3).matmul(wqkv) + bqkv;
-    let heads: Vec<Tensor<'g>> = qkv
+    let heads: Vec<Tensor> = qkv
         .split(-1, &[WIDTH; 3])
         .iter()
         .map(|t| t.reshape(&[BATCH, LENGTH, HEADS, WIDTH / HEADS]))
@@ -77,14 +79,14 @@ fn loss<'g>(trace: &'g Trace, p: &[Tensor<'g>], tanh: bool, dropout: f64) -> Ten
 fn graph(tanh: bool, dropout: f64) -> Graph {
     let trace = Trace::new();
     {
-        let inputs = |prefix: &str| -> Vec<Tensor<'_>> {
+        let inputs = |prefix: &str| -> Vec<Tensor> {
             PARAMETERS
                 .iter()
                 .map(|(n, shape)| trace.input(&format!("{prefix}{n}"), DType::F32, shape))
                 .collect()
         };
         let (p, direction) = (inputs(""), inputs("d."));
-        let loss = loss(&trace, &p, tanh, dropout);
+        let loss = loss(*trace, &p, tanh, dropout);
         let first = loss.grad(&p);
         let along = first
             .iter()

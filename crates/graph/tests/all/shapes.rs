@@ -1,20 +1,20 @@
 //! Every operation on tensors without elements, with axes of extent one, and without axes: types, first
 //! derivatives and second ones.
 
-use lessen_graph::{Array, AttentionOptions, DType, Tensor, Trace, attention, concat};
+use lessen_graph::{Array, AttentionOptions, DType, Tensor, TraceRef, attention, concat};
 
 use crate::check::{check_gradient, function};
 use crate::prng::Prng;
 
-type Along = for<'g> fn(Tensor<'g>, isize) -> Tensor<'g>;
-type Build = for<'g> fn(&'g Trace, &[Tensor<'g>]) -> Tensor<'g>;
+type Along = fn(Tensor, isize) -> Tensor;
+type Build = fn(TraceRef, &[Tensor]) -> Tensor;
 
 /// Checks first derivatives of the sum of a function's `tanh`, and derivatives of their squares.
 fn check(what: &str, inputs: &[Array], build: Build) {
     let first = function(move |trace, x| vec![build(trace, x).tanh().sum()]);
     check_gradient(what, inputs, &first);
     let second = function(move |trace, x| {
-        let floats: Vec<Tensor<'_>> = x.iter().copied().filter(|x| x.dtype().is_float()).collect();
+        let floats: Vec<Tensor> = x.iter().copied().filter(|x| x.dtype().is_float()).collect();
         let gradients = build(trace, x).tanh().sum().grad(&floats);
         vec![
             gradients
@@ -124,7 +124,7 @@ fn along_any_axis() {
 }
 
 /// The sum of the squares of a sum's gradient.
-fn first_of<'g>(y: Tensor<'g>, x: Tensor<'g>) -> Tensor<'g> {
+fn first_of(y: Tensor, x: Tensor) -> Tensor {
     let gradient = y.sum().grad(&[x])[0];
     (gradient * gradient).sum()
 }

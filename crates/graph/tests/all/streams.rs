@@ -20,7 +20,7 @@ impl Op for Noise {
         Ok(vec![Type::new(DType::U32, &[4])])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0].random_bits(&[4])])
     }
 }
@@ -39,7 +39,7 @@ impl Op for NoiseTwice {
         Ok(vec![Type::new(DType::U32, &[4]); 2])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let trace = inputs[0].trace();
         Some(vec![trace.apply1(Noise, inputs), trace.apply1(Noise, inputs)])
     }

@@ -45,7 +45,7 @@ impl FireHead {
 }
 
 impl Definition {
-    fn apply<'g>(&self, x: &[Tensor<'g>]) -> Tensor<'g> {
+    fn apply(&self, x: &[Tensor]) -> Tensor {
         match self {
             Definition::Relu => x[0].relu(),
             Definition::AddRelu => (x[0] + x[1]).relu(),

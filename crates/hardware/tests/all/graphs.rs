@@ -128,7 +128,7 @@ impl Op for Twice {
         Ok(vec![inputs[0].clone()])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0].matmul(inputs[1]).matmul(inputs[1])])
     }
 

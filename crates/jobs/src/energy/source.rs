@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Graph, InputKind, Trace};
 use lessen_hardware::networks::{NETWORKS, PublishedNetwork};
 use lessen_hardware::{Bits, BitsByLayer, GraphLayers, Layer, Uncounted, layers_of_graphs, read_network};
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 use lessen_onnx::{Imported, Sizes, fitting_sizes, size_names};
 use lessen_onnx_sessions::{Session, random_values};
 use std::collections::HashSet;
@@ -290,9 +290,8 @@ impl LayerSource<'_> {
             }
         };
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        trace.output("logits", model.logits(&cx, batch));
-        drop(cx);
+        let cx = Cx::new(*trace, false);
+        trace.output("logits", model.logits(cx, batch));
         let mut found = self.traced(&[trace.finish()], bits)?;
         if let Some(own) = own {
             let names: HashSet<String> = model.layers().into_iter().collect();

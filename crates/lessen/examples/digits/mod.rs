@@ -8,7 +8,7 @@ use std::path::Path;
 pub const PIXELS: usize = 28 * 28;
 
 /// Scores of the ten digits for images `f32[rows, 784]` with values from 0 to 1.
-pub fn scores<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
+pub fn scores(cx: Cx, rows: usize) -> Tensor {
     let init = Init::Normal { std: 0.05 };
     let x = cx.input("images", DType::F32, &[rows, PIXELS]);
     let x = linear(cx, "first", x, 128, init).gelu();

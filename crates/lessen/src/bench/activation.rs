@@ -15,7 +15,7 @@ use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network as VisionNetwork};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
-use lessen_nn::{Activation, Context, Model, ParamSpec, initialize, numbered_labels};
+use lessen_nn::{Activation, Cx, Model, ParamSpec, initialize, numbered_labels};
 
 /// Columns of the elements that are timed: the width inside the feed-forward layers of BERT-base.
 const WIDTH: usize = 3072;
@@ -104,12 +104,11 @@ impl Network {
             model.check_length(length)?;
         }
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        let logits = model.logits(&cx, batch);
+        let cx = Cx::new(*trace, false);
+        let logits = model.logits(cx, batch);
         let rows = logits.ty().numel() / logits.dim(-1);
         trace.output("logits", logits.reshape(&[rows, logits.dim(-1)]).slice(0, 0, 1));
         let params = cx.params();
-        drop(cx);
         Ok((trace.finish(), params))
     }
 }

@@ -111,7 +111,7 @@ impl Case {
     fn graph(&self) -> Graph {
         let trace = Trace::new();
         let state = |(i, (shape, _)): (usize, &Input)| trace.state(&i.to_string(), DType::F32, shape);
-        let inputs: Vec<Tensor<'_>> = self.inputs.iter().enumerate().map(state).collect();
+        let inputs: Vec<Tensor> = self.inputs.iter().enumerate().map(state).collect();
         let decomposed = self.unfused.then(|| self.op.decompose(&inputs)).flatten();
         let o = decomposed.unwrap_or_else(|| trace.apply(self.op, &inputs))[0];
         trace.output("o", one_element(o));
@@ -127,7 +127,7 @@ impl Case {
 }
 
 /// The first element: results are computed, not copied out.
-fn one_element(x: Tensor<'_>) -> Tensor<'_> {
+fn one_element(x: Tensor) -> Tensor {
     let n = x.ty().numel();
     x.reshape(&[n]).slice(0, 0, 1)
 }

@@ -7,7 +7,7 @@ use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
-use lessen_nn::{Context, Model, Patterns, numbered_labels};
+use lessen_nn::{Cx, Model, Patterns, numbered_labels};
 use lessen_task::CheckedTask;
 use lessen_task::recipe::{self, config::Config};
 
@@ -36,7 +36,7 @@ pub(super) enum Work {
 
 impl Case {
     /// Adds the loss to the graph.
-    pub(super) fn loss<'g>(&self, cx: &Context<'g>) -> Tensor<'g> {
+    pub(super) fn loss(&self, cx: Cx) -> Tensor {
         match &self.work {
             Work::Model(model, batch) => model.forward(cx, *batch).loss,
             Work::Matching => matching::loss(cx),

@@ -285,8 +285,8 @@ fn a_derivative_of_derivatives_leads_to_images_with_a_nearer_gradient() {
     let mut weights = Weights::new();
     {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        model.forward(&cx, cx.param("learned", &[10, 32, 32, 3], Init::Normal { std: 1.0 }));
+        let cx = Cx::new(*trace, false);
+        model.forward(cx, cx.param("learned", &[10, 32, 32, 3], Init::Normal { std: 1.0 }));
         cx.param("real", &[64, 32, 32, 3], Init::Normal { std: 1.0 });
         weights.extend(initialize(&cx.params(), 1));
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, InputKind, Scope, Tensor, Trace, Type};
+use lessen_graph::{DType, InputKind, Scope, Tensor, TraceRef, Type};
 
 use crate::criterion::Criterion;
 use crate::init::Init;
@@ -26,102 +26,129 @@ use crate::storage::{F32Storage, ParamStorage, Stored};
 
 /// Inputs, parameters and recorded statistics, shared by all contexts of one trace.
 #[derive(Default)]
-struct Declared<'g> {
-    inputs: HashMap<String, Tensor<'g>>,
+struct Declared {
+    inputs: HashMap<String, Tensor>,
     params: Vec<ParamSpec>,
     /// The line that declared each parameter first.
     places: HashMap<String, &'static Location<'static>>,
     /// Inputs and states with names of training.
     reserved: HashSet<String>,
-    record: Option<observe::Record<'g>>,
-    ranged: quantize::Ranged<'g>,
+    record: Option<observe::Record>,
+    ranged: quantize::Ranged,
     /// Inputs of layers by the layers' names, where they are asked for.
-    layer_inputs: Option<Vec<(String, Tensor<'g>)>>,
+    layer_inputs: Option<Vec<(String, Tensor)>>,
 }
 
-/// The argument of a model function. Contexts derived by [`Context::at`] and [`Context::scope`] share inputs and
-/// parameters, and differ in the prefix of parameter names.
+/// What a context is.
 #[derive(Clone)]
-pub struct Context<'g> {
-    trace: &'g Trace,
+struct Inner {
     training: bool,
     prefix: String,
-    declared: Rc<RefCell<Declared<'g>>>,
+    declared: Rc<RefCell<Declared>>,
     lora: Option<Rc<Lora>>,
     averaged: Rc<BTreeSet<String>>,
     criterion: Rc<Criterion>,
     storage: Arc<dyn ParamStorage>,
     /// Values in place of parameters, by full names.
-    values: Rc<BTreeMap<String, Tensor<'g>>>,
+    values: Rc<BTreeMap<String, Tensor>>,
     quantization: Option<Rc<Quantization>>,
 }
 
-/// A context in a scope that ends when this is dropped.
-pub(crate) struct Inside<'g> {
-    cx: Context<'g>,
-    _scope: Scope<'g>,
+/// The argument of a model function: a handle that copies freely, as [`Tensor`] is. Contexts derived by [`Cx::at`] and
+/// [`Cx::scope`] share inputs and parameters, and differ in the prefix of parameter names.
+#[derive(Clone, Copy)]
+pub struct Cx {
+    trace: TraceRef,
+    /// Place of its [`Inner`] in the trace.
+    place: usize,
 }
 
-impl<'g> Deref for Inside<'g> {
-    type Target = Context<'g>;
+/// A context in a scope that ends when this is dropped.
+pub(crate) struct Inside {
+    cx: Cx,
+    _scope: Scope,
+}
 
-    fn deref(&self) -> &Context<'g> {
+impl Deref for Inside {
+    type Target = Cx;
+
+    fn deref(&self) -> &Cx {
         &self.cx
     }
 }
 
-impl<'g> Context<'g> {
+impl Cx {
     /// Makes a context without a prefix; `training` enables dropout.
-    pub fn new(trace: &'g Trace, training: bool) -> Context<'g> {
-        Context {
+    pub fn new(trace: TraceRef, training: bool) -> Cx {
+        Cx::of(
             trace,
-            training,
-            prefix: String::new(),
-            declared: Rc::default(),
-            lora: None,
-            averaged: Rc::default(),
-            criterion: Rc::default(),
-            storage: Arc::new(F32Storage),
-            values: Rc::default(),
-            quantization: None,
-        }
+            Inner {
+                training,
+                prefix: String::new(),
+                declared: Rc::default(),
+                lora: None,
+                averaged: Rc::default(),
+                criterion: Rc::default(),
+                storage: Arc::new(F32Storage),
+                values: Rc::default(),
+                quantization: None,
+            },
+        )
+    }
+
+    fn of(trace: TraceRef, inner: Inner) -> Cx {
+        let place = trace.keep(Rc::new(inner));
+        Cx { trace, place }
+    }
+
+    #[track_caller]
+    fn inner(self) -> Rc<Inner> {
+        let inner = self.trace.kept(self.place);
+        inner.unwrap_or_else(|| self.trace.fail("a context of another trace"))
+    }
+
+    /// A context that differs in what `change` does.
+    fn but(self, change: impl FnOnce(&mut Inner)) -> Cx {
+        let mut inner = Inner::clone(&self.inner());
+        change(&mut inner);
+        Cx::of(self.trace, inner)
+    }
+
+    /// Calls `f` with inputs, parameters and statistics.
+    #[track_caller]
+    fn declared<R>(self, f: impl FnOnce(&mut Declared) -> R) -> R {
+        f(&mut self.inner().declared.borrow_mut())
     }
 
     /// A context without a prefix over a graph that is to go on, which declares `params` and its data inputs.
-    pub fn resumed(trace: &'g Trace, training: bool, params: Vec<ParamSpec>) -> Context<'g> {
-        let cx = Context::new(trace, training);
-        let mut declared = cx.declared.borrow_mut();
-        declared.params = params;
-        declared.inputs = trace.with_graph(|graph| {
+    pub fn resumed(trace: TraceRef, training: bool, params: Vec<ParamSpec>) -> Cx {
+        let cx = Cx::new(trace, training);
+        let inputs: HashMap<String, Tensor> = trace.with_graph(|graph| {
             let data = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
             data.map(|input| (input.name.clone(), trace.tensor(input.value)))
                 .collect()
         });
-        declared.reserved = declared
-            .inputs
-            .keys()
-            .filter(|name| is_reserved(name))
-            .cloned()
-            .collect();
-        drop(declared);
+        cx.declared(|declared| {
+            declared.params = params;
+            declared.reserved = inputs.keys().filter(|name| is_reserved(name)).cloned().collect();
+            declared.inputs = inputs;
+        });
         cx
     }
 
     /// Sets the storage from whose states parameters are read.
-    pub fn with_storage(self, storage: Arc<dyn ParamStorage>) -> Context<'g> {
-        Context { storage, ..self }
+    pub fn with_storage(self, storage: Arc<dyn ParamStorage>) -> Cx {
+        self.but(|inner| inner.storage = storage)
     }
 
     /// Gives linear layers the adapters of LoRA.
-    pub fn with_lora(self, lora: Option<&Lora>) -> Context<'g> {
-        let lora = lora.cloned().map(Rc::new);
-        Context { lora, ..self }
+    pub fn with_lora(self, lora: Option<&Lora>) -> Cx {
+        self.but(|inner| inner.lora = lora.cloned().map(Rc::new))
     }
 
     /// Gives these parameters the values of their averages; see [`UpdateRule::ema`](crate::optimizer::UpdateRule::ema).
-    pub fn with_averages(self, names: &BTreeSet<String>) -> Context<'g> {
-        let averaged = Rc::new(names.clone());
-        Context { averaged, ..self }
+    pub fn with_averages(self, names: &BTreeSet<String>) -> Cx {
+        self.but(|inner| inner.averaged = Rc::new(names.clone()))
     }
 
     /// Sets the criterion of the cross entropy of models.
@@ -129,40 +156,36 @@ impl<'g> Context<'g> {
     /// # Panics
     /// If [`Criterion::check`] refuses it.
     #[track_caller]
-    pub fn with_criterion(&self, criterion: &Criterion) -> Context<'g> {
+    pub fn with_criterion(self, criterion: &Criterion) -> Cx {
         if let Err(error) = criterion.check() {
             self.trace.fail(error.to_string());
         }
-        let criterion = Rc::new(criterion.clone());
-        Context {
-            criterion,
-            ..self.clone()
-        }
+        self.but(|inner| inner.criterion = Rc::new(criterion.clone()))
     }
 
     /// The adapters of linear layers.
-    pub(crate) fn lora(&self) -> Option<&Lora> {
-        self.lora.as_deref()
+    pub(crate) fn lora(self) -> Option<Rc<Lora>> {
+        self.inner().lora.clone()
     }
 
     /// Criterion of the cross entropy.
-    pub(crate) fn criterion(&self) -> &Criterion {
-        &self.criterion
+    pub(crate) fn criterion(self) -> Rc<Criterion> {
+        self.inner().criterion.clone()
     }
 
     /// Prefix of the names of parameters.
-    pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
+    pub(crate) fn prefix(self) -> String {
+        self.inner().prefix.clone()
     }
 
     /// Returns the trace.
-    pub fn trace(&self) -> &'g Trace {
+    pub fn trace(self) -> TraceRef {
         self.trace
     }
 
     /// Whether the graph is for training, with dropout.
-    pub fn training(&self) -> bool {
-        self.training
+    pub fn training(self) -> bool {
+        self.inner().training
     }
 
     /// Returns the data input of this name, declared at first use.
@@ -170,25 +193,25 @@ impl<'g> Context<'g> {
     /// # Panics
     /// If it was declared with another type, or its name is one of training; see [`names`](crate::names).
     #[track_caller]
-    pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
+    pub fn input(self, name: &str, dtype: DType, shape: &[usize]) -> Tensor {
         if is_reserved(name) {
             self.trace.fail(names::refusal(name));
         }
         self.declare_input(name, dtype, shape)
     }
 
-    /// [`Context::input`] of a name of training.
+    /// [`Cx::input`] of a name of training.
     #[track_caller]
-    pub(crate) fn reserved_input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
+    pub(crate) fn reserved_input(self, name: &str, dtype: DType, shape: &[usize]) -> Tensor {
         let input = self.declare_input(name, dtype, shape);
-        self.declared.borrow_mut().reserved.insert(name.to_string());
+        self.declared(|declared| declared.reserved.insert(name.to_string()));
         input
     }
 
     #[track_caller]
-    fn declare_input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
+    fn declare_input(self, name: &str, dtype: DType, shape: &[usize]) -> Tensor {
         let wanted = Type::new(dtype, shape);
-        let found = self.declared.borrow().inputs.get(name).copied();
+        let found = self.declared(|declared| declared.inputs.get(name).copied());
         if let Some(tensor) = found {
             let first = tensor.ty();
             if first != wanted {
@@ -198,13 +221,13 @@ impl<'g> Context<'g> {
             return tensor;
         }
         let tensor = self.trace.input(name, dtype, shape);
-        self.declared.borrow_mut().inputs.insert(name.to_string(), tensor);
+        self.declared(|declared| declared.inputs.insert(name.to_string(), tensor));
         tensor
     }
 
     /// Whether a data input of this name is declared.
-    pub fn has_input(&self, name: &str) -> bool {
-        self.declared.borrow().inputs.contains_key(name)
+    pub fn has_input(self, name: &str) -> bool {
+        self.declared(|declared| declared.inputs.contains_key(name))
     }
 
     /// Returns the parameter `PREFIX.name` as `f32`; its states, see [`ParamStorage`], are declared at first use. The
@@ -214,17 +237,17 @@ impl<'g> Context<'g> {
     /// If it was declared with another shape or other initial values, or as a buffer; if its name is one of training,
     /// see [`names`](crate::names); if there are no such initial values.
     #[track_caller]
-    pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
+    pub fn param(self, name: &str, shape: &[usize], init: Init) -> Tensor {
         self.declare(name, shape, false, init, false)
     }
 
-    /// Returns the parameter `PREFIX.name` as [`Context::param`] does, which is a matrix `[in, out]`: products of rows
+    /// Returns the parameter `PREFIX.name` as [`Cx::param`] does, which is a matrix `[in, out]`: products of rows
     /// add up its rows.
     ///
     /// # Panics
-    /// As [`Context::param`].
+    /// As [`Cx::param`].
     #[track_caller]
-    pub fn turned_param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
+    pub fn turned_param(self, name: &str, shape: &[usize], init: Init) -> Tensor {
         self.declare(name, shape, true, init, false)
     }
 
@@ -233,15 +256,16 @@ impl<'g> Context<'g> {
     /// all.
     ///
     /// # Panics
-    /// As [`Context::param`], and if it was declared as a parameter.
+    /// As [`Cx::param`], and if it was declared as a parameter.
     #[track_caller]
-    pub fn buffer(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
+    pub fn buffer(self, name: &str, shape: &[usize], init: Init) -> Tensor {
         self.declare(name, shape, false, init, true)
     }
 
     #[track_caller]
-    fn declare(&self, name: &str, shape: &[usize], is_turned: bool, init: Init, is_buffer: bool) -> Tensor<'g> {
-        let name = join(&self.prefix, name);
+    fn declare(self, name: &str, shape: &[usize], is_turned: bool, init: Init, is_buffer: bool) -> Tensor {
+        let inner = self.inner();
+        let name = join(&inner.prefix, name);
         let stored = Stored {
             name: &name,
             shape,
@@ -250,7 +274,7 @@ impl<'g> Context<'g> {
         if let Some(value) = self.value_of(&name, shape) {
             return value;
         }
-        let found = self.declared.borrow().params.iter().find(|p| p.name == name).cloned();
+        let found = self.declared(|declared| declared.params.iter().find(|p| p.name == name).cloned());
         if let Some(param) = found {
             self.check_same(&param, shape, init, is_buffer);
             let value = self.trace.tensor(param.value);
@@ -262,54 +286,57 @@ impl<'g> Context<'g> {
         if let Err(error) = init.check() {
             self.trace.fail(format!("the parameter `{name}`: {error}"));
         }
-        let value = if self.averaged.contains(&name) {
+        let value = if inner.averaged.contains(&name) {
             self.state(&average_of(&name), &Type::f32(shape))
         } else {
-            let specs = self.storage.specs(stored);
+            let specs = inner.storage.specs(stored);
             let states: Vec<_> = specs.iter().map(|spec| self.state(&spec.name, &spec.ty())).collect();
             match states[..] {
                 [state] => state,
-                _ => self.storage.value(stored, &states),
+                _ => inner.storage.value(stored, &states),
             }
         };
-        let mut declared = self.declared.borrow_mut();
-        declared.places.insert(name.clone(), Location::caller());
-        declared.params.push(ParamSpec {
+        let spec = ParamSpec {
             name: name.clone(),
             shape: shape.to_vec(),
             init,
             value: value.id(),
             is_turned,
             is_buffer,
+        };
+        let place = Location::caller();
+        self.declared(|declared| {
+            declared.places.insert(name.clone(), place);
+            declared.params.push(spec);
         });
-        drop(declared);
         self.read(stored, value)
     }
 
     /// The value of a parameter, `f32`, from [`ParamSpec::value`].
     #[track_caller]
-    fn read(&self, stored: Stored<'_>, value: Tensor<'g>) -> Tensor<'g> {
-        let is_state = self.storage.states(stored).len() == 1 && !self.averaged.contains(stored.name);
+    fn read(self, stored: Stored<'_>, value: Tensor) -> Tensor {
+        let inner = self.inner();
+        let is_state = inner.storage.states(stored).len() == 1 && !inner.averaged.contains(stored.name);
         if is_state {
-            self.storage.value(stored, &[value])
+            inner.storage.value(stored, &[value])
         } else {
             value
         }
     }
 
     #[track_caller]
-    fn state(&self, name: &str, ty: &Type) -> Tensor<'g> {
+    fn state(self, name: &str, ty: &Type) -> Tensor {
         if is_reserved(name) {
-            self.declared.borrow_mut().reserved.insert(name.to_string());
+            self.declared(|declared| declared.reserved.insert(name.to_string()));
         }
         self.trace.state(name, ty.dtype, &ty.shape)
     }
 
     /// Refuses a second declaration of a parameter that differs from the first one.
     #[track_caller]
-    fn check_same(&self, first: &ParamSpec, shape: &[usize], init: Init, is_buffer: bool) {
+    fn check_same(self, first: &ParamSpec, shape: &[usize], init: Init, is_buffer: bool) {
         let name = &first.name;
-        let place = self.declared.borrow().places.get(name).copied();
+        let place = self.declared(|declared| declared.places.get(name).copied());
         let place = place.map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
         let what = if first.shape != shape {
             format!("two shapes, {:?}{place} and {shape:?}", first.shape)
@@ -335,8 +362,9 @@ impl<'g> Context<'g> {
     ///
     /// # Errors
     /// Such a name.
-    pub fn check_names(&self) -> Result<()> {
-        let declared = self.declared.borrow();
+    pub fn check_names(self) -> Result<()> {
+        let inner = self.inner();
+        let declared = inner.declared.borrow();
         let refused = self.trace.with_graph(|graph| {
             let inputs = graph.inputs.iter().map(|input| &input.name);
             let foreign = |name: &&String| is_reserved(name) && !declared.reserved.contains(*name);
@@ -348,26 +376,23 @@ impl<'g> Context<'g> {
     }
 
     /// Returns all parameters and buffers in order of first use.
-    pub fn params(&self) -> Vec<ParamSpec> {
-        self.declared.borrow().params.clone()
+    pub fn params(self) -> Vec<ParamSpec> {
+        self.declared(|declared| declared.params.clone())
     }
 
     /// Returns a context with `prefix` appended to the prefix of parameter names.
-    pub fn at(&self, prefix: &str) -> Context<'g> {
-        Context {
-            prefix: join(&self.prefix, prefix),
-            ..self.clone()
-        }
+    pub fn at(self, prefix: &str) -> Cx {
+        self.but(|inner| inner.prefix = join(&inner.prefix, prefix))
     }
 
     /// Runs `f` with `name` appended to the prefix of parameter names and to the scope of the graph's nodes, by which
     /// plans and reports name values.
-    pub fn scope<R>(&self, name: &str, f: impl FnOnce(&Context<'g>) -> R) -> R {
-        f(&self.enter(name))
+    pub fn scope<R>(self, name: &str, f: impl FnOnce(Cx) -> R) -> R {
+        f(*self.enter(name))
     }
 
-    /// [`Context::scope`] until the result is dropped, for functions that are to name their callers' lines in errors.
-    pub(crate) fn enter(&self, name: &str) -> Inside<'g> {
+    /// [`Cx::scope`] until the result is dropped, for functions that are to name their callers' lines in errors.
+    pub(crate) fn enter(self, name: &str) -> Inside {
         Inside {
             _scope: self.trace.enter_scope(name),
             cx: self.at(name),
@@ -377,7 +402,7 @@ impl<'g> Context<'g> {
     /// Returns the random key of this graph, `u32[2]`, another one at every step: a data input, which the trainer
     /// provides under the name [`KEY`](crate::names::KEY).
     #[track_caller]
-    pub fn key(&self) -> Tensor<'g> {
+    pub fn key(self) -> Tensor {
         self.reserved_input(names::KEY, DType::U32, &[2])
     }
 
@@ -387,7 +412,7 @@ impl<'g> Context<'g> {
     /// # Panics
     /// If `p` is not in `[0, 1)`.
     #[track_caller]
-    pub fn dropout(&self, x: Tensor<'g>, p: f64) -> Tensor<'g> {
+    pub fn dropout(self, x: Tensor, p: f64) -> Tensor {
         if self.drops(p) { x.dropout(p, self.key()) } else { x }
     }
 
@@ -396,13 +421,13 @@ impl<'g> Context<'g> {
     /// # Panics
     /// If `p` is not in `[0, 1)`.
     #[track_caller]
-    pub(crate) fn drops(&self, p: f64) -> bool {
+    pub(crate) fn drops(self, p: f64) -> bool {
         if !(0.0..1.0).contains(&p) {
             self.trace.fail(format!(
                 "dropout with the probability {p}; choose one from 0 to below 1"
             ));
         }
-        self.training && p > 0.0
+        self.training() && p > 0.0
     }
 }
 

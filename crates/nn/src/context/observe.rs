@@ -1,58 +1,60 @@
 //! Values that a model lets be observed, and the statistics that are recorded of them.
 
 use lessen_base::Result;
-use lessen_graph::{Tensor, Trace};
+use lessen_graph::{Tensor, TraceRef};
 
-use super::{Context, join};
+use super::{Cx, join};
 use crate::statistics::{Selection, Statistic, statistics_of};
 
 /// Statistics of a graph that records them.
-pub(super) struct Record<'g> {
+pub(super) struct Record {
     selection: Selection,
     /// Names of all values that the model observes, recorded or not.
     names: Vec<String>,
-    recorded: Vec<Recorded<'g>>,
+    recorded: Vec<Recorded>,
 }
 
 /// A statistic of an observed value.
 #[derive(Clone, Debug)]
-pub struct Recorded<'g> {
+pub struct Recorded {
     /// Name of the value, which is unique, and of the statistic: `transformer.h.0.mlp.pre_activation/mean`.
     pub name: String,
     /// The statistic, `f32[]`, or `f32[bins]` for a histogram.
-    pub value: Tensor<'g>,
+    pub value: Tensor,
 }
 
-impl<'g> Context<'g> {
+impl Cx {
     /// Makes a context without a prefix for a graph that records statistics of the observed values that `selection`
     /// contains.
-    pub fn recording(trace: &'g Trace, training: bool, selection: &Selection) -> Context<'g> {
-        let cx = Context::new(trace, training);
-        cx.declared.borrow_mut().record = Some(Record {
+    pub fn recording(trace: TraceRef, training: bool, selection: &Selection) -> Cx {
+        let cx = Cx::new(trace, training);
+        let record = Record {
             selection: selection.clone(),
             names: Vec::new(),
             recorded: Vec::new(),
-        });
+        };
+        cx.declared(|declared| declared.record = Some(record));
         cx
     }
 
     /// Names a value `PREFIX.name`, so that its statistics can be recorded. It adds nothing to a graph that does not
     /// record this value. Values of the same name get numbers from the second value on: `NAME.2`.
     #[track_caller]
-    pub fn observe(&self, name: &str, statistics: &[Statistic], x: Tensor<'g>) {
+    pub fn observe(self, name: &str, statistics: &[Statistic], x: Tensor) {
         self.observe_where(name, statistics, x, None);
     }
 
-    /// [`Context::observe`] for the elements of `x` where `seen` is true, a `bool` tensor that broadcasts to the shape
+    /// [`Cx::observe`] for the elements of `x` where `seen` is true, a `bool` tensor that broadcasts to the shape
     /// of `x`; all of them without one.
     #[track_caller]
-    pub fn observe_where(&self, name: &str, statistics: &[Statistic], x: Tensor<'g>, seen: Option<Tensor<'g>>) {
+    pub fn observe_where(self, name: &str, statistics: &[Statistic], x: Tensor, seen: Option<Tensor>) {
         if !self.observes(name) || x.ty().numel() == 0 {
             return;
         }
-        let base = join(&self.prefix, name);
+        let inner = self.inner();
+        let base = join(&inner.prefix, name);
         let computed = statistics_of(statistics, x, seen);
-        let mut declared = self.declared.borrow_mut();
+        let mut declared = inner.declared.borrow_mut();
         let Some(record) = &mut declared.record else { return };
         let is_free = |name: &str| !record.recorded.iter().any(|r| r.name.starts_with(&format!("{name}/")));
         let numbered = (2..).map(|number| format!("{base}.{number}"));
@@ -67,12 +69,13 @@ impl<'g> Context<'g> {
     }
 
     /// Whether statistics of the value `PREFIX.name` are recorded, for values that are computed only for that.
-    pub fn observes(&self, name: &str) -> bool {
-        let mut declared = self.declared.borrow_mut();
+    pub fn observes(self, name: &str) -> bool {
+        let inner = self.inner();
+        let mut declared = inner.declared.borrow_mut();
         let Some(record) = &mut declared.record else {
             return false;
         };
-        let name = join(&self.prefix, name);
+        let name = join(&inner.prefix, name);
         let contained = record.selection.contains(&name);
         if !record.names.contains(&name) {
             record.names.push(name);
@@ -84,10 +87,10 @@ impl<'g> Context<'g> {
     ///
     /// # Errors
     /// A part of the selection that is of no observed value.
-    pub fn recorded(&self) -> Result<Vec<Recorded<'g>>> {
-        match &self.declared.borrow().record {
+    pub fn recorded(self) -> Result<Vec<Recorded>> {
+        self.declared(|declared| match &declared.record {
             Some(record) => record.selection.check(&record.names).map(|()| record.recorded.clone()),
             None => Ok(Vec::new()),
-        }
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lessen_graph::ops::{Clamp, FakeQuantize, Helu, MaxPool2d, Permute, Relu, Reshape};
 use lessen_graph::{Phase, Tensor};
 
-use super::Context;
+use super::Cx;
 use crate::init::Init;
 use crate::quantization::{
     BATCHES, Bits, INPUT_FACTOR, INPUT_RANGE, INPUT_SCALE, Quantization, Ranges, quantize_by_rows, quantize_in_range,
@@ -18,65 +18,64 @@ const MOMENTUM: f64 = 0.01;
 
 /// What quantization has declared in a trace.
 #[derive(Default)]
-pub(crate) struct Ranged<'g> {
+pub(crate) struct Ranged {
     /// Whether numbers are rounded by now, `bool[]`, where that depends on the batches so far.
-    started: Option<Tensor<'g>>,
+    started: Option<Tensor>,
     /// Ranges of layers, `[]`, and whether there is one, `bool[]`, by the layers' names.
-    ranges: HashMap<String, [Tensor<'g>; 2]>,
+    ranges: HashMap<String, [Tensor; 2]>,
 }
 
-impl<'g> Context<'g> {
+impl Cx {
     /// Quantizes layers; with none, they are as they were in this context.
-    pub fn with_quantization(&self, quantization: Option<&Quantization>) -> Context<'g> {
+    pub fn with_quantization(self, quantization: Option<&Quantization>) -> Cx {
         let own = quantization.cloned().map(Rc::new);
-        Context {
-            quantization: own.or_else(|| self.quantization.clone()),
-            ..self.clone()
-        }
+        self.but(|inner| inner.quantization = own.or(inner.quantization.take()))
     }
 
-    /// Keeps the inputs of the layers that multiply them with a matrix or a kernel; see [`Context::layer_inputs`].
-    pub fn keeping_layer_inputs(self) -> Context<'g> {
-        self.declared.borrow_mut().layer_inputs.get_or_insert_default();
+    /// Keeps the inputs of the layers that multiply them with a matrix or a kernel; see [`Cx::layer_inputs`].
+    pub fn keeping_layer_inputs(self) -> Cx {
+        self.declared(|declared| {
+            declared.layer_inputs.get_or_insert_default();
+        });
         self
     }
 
     /// The inputs of layers in order of first use, before they are rounded, by the layers' names, such as
     /// `transformer.h.0.mlp.c_fc`; none unless they are kept.
-    pub fn layer_inputs(&self) -> Vec<(String, Tensor<'g>)> {
-        self.declared.borrow().layer_inputs.clone().unwrap_or_default()
+    pub fn layer_inputs(self) -> Vec<(String, Tensor)> {
+        self.declared(|declared| declared.layer_inputs.clone().unwrap_or_default())
     }
 
     /// Keeps the input of the layer of this context, where inputs are asked for.
-    fn keep_input(&self, x: Tensor<'g>) {
-        if let Some(kept) = &mut self.declared.borrow_mut().layer_inputs {
-            kept.push((self.prefix.clone(), x));
-        }
+    fn keep_input(self, x: Tensor) {
+        let layer = self.prefix();
+        self.declared(|declared| {
+            if let Some(kept) = &mut declared.layer_inputs {
+                kept.push((layer, x));
+            }
+        });
     }
 
     /// What quantization has declared in the trace.
-    fn ranged<R>(&self, with: impl FnOnce(&mut Ranged<'g>) -> R) -> R {
-        with(&mut self.declared.borrow_mut().ranged)
+    fn ranged<R>(self, with: impl FnOnce(&mut Ranged) -> R) -> R {
+        self.declared(|declared| with(&mut declared.ranged))
     }
 
     /// The context without a prefix.
-    fn root(&self) -> Context<'g> {
-        Context {
-            prefix: String::new(),
-            ..self.clone()
-        }
+    fn root(self) -> Cx {
+        self.but(|inner| inner.prefix.clear())
     }
 
     /// The input and the weight of the layer of this context as it multiplies them. `axis` is the one of the layer's
     /// outputs in the weight.
     #[track_caller]
-    pub(crate) fn quantized(&self, x: Tensor<'g>, weight: Tensor<'g>, axis: usize) -> [Tensor<'g>; 2] {
+    pub(crate) fn quantized(self, x: Tensor, weight: Tensor, axis: usize) -> [Tensor; 2] {
         self.keep_input(x);
-        let Some(how) = &self.quantization else {
+        let Some(how) = self.inner().quantization.clone() else {
             return [x, weight];
         };
         let how = how.as_ref();
-        let Bits { weights, inputs } = how.of(self.prefix());
+        let Bits { weights, inputs } = how.of(&self.prefix());
         if how.ranges == Ranges::Fixed {
             return [inputs.map_or(x, |_| self.in_fixed_range(x)), weight];
         }
@@ -91,13 +90,13 @@ impl<'g> Context<'g> {
 
     /// The input with the fixed scale of the layer.
     #[track_caller]
-    fn in_fixed_range(&self, x: Tensor<'g>) -> Tensor<'g> {
+    fn in_fixed_range(self, x: Tensor) -> Tensor {
         let scale = self.buffer(INPUT_SCALE, &[1], Init::Ones).reshape(&[]);
         x.fake_quantize(FakeQuantize::symmetric(8, 0), scale, None)
     }
 
     #[track_caller]
-    fn rounded_input(&self, x: Tensor<'g>, bits: u32, how: &Quantization) -> Tensor<'g> {
+    fn rounded_input(self, x: Tensor, bits: u32, how: &Quantization) -> Tensor {
         if how.ranges == Ranges::Dynamic {
             let shape = x.shape();
             // An image has one range: its kernels read all its channels at several places.
@@ -133,8 +132,8 @@ impl<'g> Context<'g> {
 
     /// The range of the layer's input, `[]`, and whether there is one. A training step moves it.
     #[track_caller]
-    fn input_range(&self, x: Tensor<'g>, how: &Quantization, started: Option<Tensor<'g>>) -> [Tensor<'g>; 2] {
-        let known = self.ranged(|ranged| ranged.ranges.get(self.prefix()).copied());
+    fn input_range(self, x: Tensor, how: &Quantization, started: Option<Tensor>) -> [Tensor; 2] {
+        let known = self.ranged(|ranged| ranged.ranges.get(&self.prefix()).copied());
         if let Some(known) = known {
             return known;
         }
@@ -158,18 +157,18 @@ impl<'g> Context<'g> {
             before
         };
         let found = [range, range.gt(zero)];
-        self.ranged(|ranged| ranged.ranges.insert(self.prefix().to_string(), found));
+        self.ranged(|ranged| ranged.ranges.insert(self.prefix(), found));
         found
     }
 
     /// Whether a step moves ranges: in training, but for that of adapters, beside which a model stays as it is.
-    fn moves_ranges(&self) -> bool {
+    fn moves_ranges(self) -> bool {
         self.training() && self.lora().is_none()
     }
 
     /// Whether numbers are rounded by now; none if they are from the first batch on. A training step counts it.
     #[track_caller]
-    fn rounds_now(&self, how: &Quantization) -> Option<Tensor<'g>> {
+    fn rounds_now(self, how: &Quantization) -> Option<Tensor> {
         if how.start == 0 {
             return None;
         }
@@ -192,12 +191,12 @@ impl<'g> Context<'g> {
 }
 
 /// One of two tensors, by one truth value.
-fn choose<'g>(first: Tensor<'g>, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
+fn choose(first: Tensor, a: Tensor, b: Tensor) -> Tensor {
     first.broadcast_to(&a.shape()).select(a, b)
 }
 
 /// Whether an activation or a pooling shows that no number is negative.
-fn is_not_negative(x: Tensor<'_>) -> bool {
+fn is_not_negative(x: Tensor) -> bool {
     x.trace().with_graph(|graph| {
         let mut value = x.id();
         loop {

@@ -4,40 +4,40 @@ use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 
 use super::relative_bias::RelativeBias;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::observations;
 use crate::rotary::Rotary;
 
 /// Options of an attention layer.
 #[derive(Clone, Copy, Debug)]
-pub struct Attend<'g> {
+pub struct Attend {
     /// Number of heads of queries.
     pub heads: usize,
     /// How scores become weights.
     pub weighting: Weighting,
     /// For a learned weighting the weights of heads, `[H]`.
-    pub weight: Option<Tensor<'g>>,
+    pub weight: Option<Tensor>,
     /// Bias of scores by positions.
-    pub bias: PositionBias<'g>,
+    pub bias: PositionBias,
     /// Positions of queries and keys, and the angles by which [`multi_head`] and [`Attend::rotate`] rotate them. The
     /// positions are `i32[T]` if all sequences have the same, and `i32[B·T]` otherwise.
-    pub rotary: Option<(Tensor<'g>, Rotary)>,
+    pub rotary: Option<(Tensor, Rotary)>,
     /// Learned bias of scores by the distance of query and key.
-    pub relative: Option<RelativeBias<'g>>,
+    pub relative: Option<RelativeBias>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
     /// Keys that may be attended to, `bool[B, T]`; `None` means all.
-    pub mask: Option<Tensor<'g>>,
+    pub mask: Option<Tensor>,
     /// The starts of sequences, `i32[S + 1]`; see [`Attention`](lessen_graph::ops::Attention).
-    pub starts: Option<Tensor<'g>>,
+    pub starts: Option<Tensor>,
     /// The position of the first query among the keys, `i32[]`, or `i32[B]` with one for each sequence; otherwise the
     /// queries are at the end.
-    pub offset: Option<Tensor<'g>>,
+    pub offset: Option<Tensor>,
     /// Dropout probability of attention weights in training.
     pub dropout: f64,
 }
 
-impl Default for Attend<'_> {
+impl Default for Attend {
     /// Softmax in one head, every query attending to every key.
     fn default() -> Self {
         Attend {
@@ -56,10 +56,10 @@ impl Default for Attend<'_> {
     }
 }
 
-impl<'g> Attend<'g> {
+impl Attend {
     /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
     #[track_caller]
-    pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
+    pub fn rotate(&self, x: Tensor) -> Tensor {
         self.rotary.map_or(x, |(positions, rotary)| {
             let shape = x.shape();
             if shape.len() != 4 {
@@ -79,7 +79,7 @@ impl<'g> Attend<'g> {
 /// positions, for `q` of shape `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, G·D]`, where `G` divides `H` and each head
 /// of `k` and `v` belongs to `H / G` heads of `q`. The result has the shape of `q`.
 #[track_caller]
-pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
+pub fn multi_head(cx: Cx, q: Tensor, k: Tensor, v: Tensor, how: Attend) -> Tensor {
     let all = q.dim(-1);
     if how.heads == 0 || !all.is_multiple_of(how.heads) || all == 0 {
         cx.trace()
@@ -95,7 +95,7 @@ pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<
 /// # Panics
 /// If there is a relative bias of another number of heads or tokens.
 #[track_caller]
-pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
+pub fn attend(cx: Cx, q: Tensor, k: Tensor, v: Tensor, how: Attend) -> Tensor {
     let dropout = cx.drops(how.dropout).then(|| (how.dropout, cx.key()));
     let (q, k, scale) = match how.relative {
         Some(relative) => relative.beside(q, k),
@@ -118,7 +118,7 @@ pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>,
 
 /// Reshapes `[B, T, H·D]` to `[B, T, H, D]`.
 #[track_caller]
-pub fn split_heads(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
+pub fn split_heads(x: Tensor, heads: usize) -> Tensor {
     let shape = x.shape();
     if shape.len() != 3 || heads == 0 {
         x.trace().fail(format!("{} does not divide into {heads} heads", x.ty()));
@@ -128,7 +128,7 @@ pub fn split_heads(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
 
 /// Reshapes `[B, T, H, D]` to `[B, T, H·D]`.
 #[track_caller]
-pub fn merge_heads(x: Tensor<'_>) -> Tensor<'_> {
+pub fn merge_heads(x: Tensor) -> Tensor {
     let shape = x.shape();
     if shape.len() != 4 {
         x.trace()

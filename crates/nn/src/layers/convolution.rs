@@ -6,7 +6,7 @@
 use lessen_graph::{Conv2dOptions, Tensor};
 
 use crate::activation::hard_sigmoid;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 
 /// A convolution without its parameters.
@@ -59,7 +59,7 @@ impl Convolution {
 
 /// A convolution of images: `[N, H, W, in]` to `[N, OH, OW, out]`; see [`Conv2d`](lessen_graph::ops::Conv2d).
 #[track_caller]
-pub fn conv2d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution) -> Tensor<'g> {
+pub fn conv2d(cx: Cx, name: &str, x: Tensor, how: Convolution) -> Tensor {
     let cx = cx.enter(name);
     let [height, width] = how.kernel;
     let inputs = x.dim(-1) / how.options.groups.max(1);
@@ -79,14 +79,7 @@ pub fn conv2d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution)
 /// # Panics
 /// If the patches do not divide the image.
 #[track_caller]
-pub fn patch_embedding<'g>(
-    cx: &Context<'g>,
-    name: &str,
-    x: Tensor<'g>,
-    out: usize,
-    [height, width]: [usize; 2],
-    init: Init,
-) -> Tensor<'g> {
+pub fn patch_embedding(cx: Cx, name: &str, x: Tensor, out: usize, [height, width]: [usize; 2], init: Init) -> Tensor {
     let cx = cx.enter(name);
     let shape = x.shape();
     let divides = |n: usize, patch: usize| patch > 0 && n.is_multiple_of(patch);
@@ -111,7 +104,7 @@ pub fn patch_embedding<'g>(
 /// # Panics
 /// If the groups do not divide the channels.
 #[track_caller]
-pub fn channel_shuffle(x: Tensor<'_>, groups: usize) -> Tensor<'_> {
+pub fn channel_shuffle(x: Tensor, groups: usize) -> Tensor {
     let channels = x.dim(-1);
     if groups == 0 || !channels.is_multiple_of(groups) {
         let sentence = format!("{channels} channels do not divide into {groups} groups");
@@ -136,13 +129,13 @@ pub enum Gate {
 /// all channels, `gate(W2 relu(W1 mean + b1) + b2)`, with `squeeze` channels between. Parameters are torchvision's
 /// `NAME.fc1` and `NAME.fc2`, weights of `[out, in, 1, 1]` with biases.
 #[track_caller]
-pub fn squeeze_excitation<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, squeeze: usize, gate: Gate) -> Tensor<'g> {
+pub fn squeeze_excitation(cx: Cx, name: &str, x: Tensor, squeeze: usize, gate: Gate) -> Tensor {
     let cx = cx.enter(name);
     let shape = x.shape();
     let means = x.global_avg_pool2d().reshape(&[shape[0], 1, 1, shape[3]]);
     let layer = |out: usize| Convolution::square(out, 1, 1).with_bias();
-    let hidden = conv2d(&cx, "fc1", means, layer(squeeze)).relu();
-    let scale = conv2d(&cx, "fc2", hidden, layer(shape[3]));
+    let hidden = conv2d(*cx, "fc1", means, layer(squeeze)).relu();
+    let scale = conv2d(*cx, "fc2", hidden, layer(shape[3]));
     x * match gate {
         Gate::Sigmoid => scale.sigmoid(),
         Gate::HardSigmoid => hard_sigmoid(scale),

@@ -2,49 +2,43 @@
 
 use lessen_graph::Tensor;
 
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::lora::{A, B};
 
 /// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
 /// and `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
-pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+pub fn linear(cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
     linear_from(cx, name, x, out, [init, Init::Zeros])
 }
 
 /// [`linear`] with these initial values of weight and bias.
 #[track_caller]
-pub fn linear_from<'g>(
-    cx: &Context<'g>,
-    name: &str,
-    x: Tensor<'g>,
-    out: usize,
-    [weight, bias]: [Init; 2],
-) -> Tensor<'g> {
+pub fn linear_from(cx: Cx, name: &str, x: Tensor, out: usize, [weight, bias]: [Init; 2]) -> Tensor {
     let cx = cx.enter(name);
     let weight = cx.param("weight", &[out, x.dim(-1)], weight);
     let [rows, weight] = cx.quantized(x, weight, 0);
-    adapt(&cx, x, rows.matmul_t(weight), false) + cx.param("bias", &[out], bias)
+    adapt(*cx, x, rows.matmul_t(weight), false) + cx.param("bias", &[out], bias)
 }
 
 /// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.
 #[track_caller]
-pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+pub fn projection(cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
     let cx = cx.enter(name);
     let weight = cx.param("weight", &[out, x.dim(-1)], init);
     let [rows, weight] = cx.quantized(x, weight, 0);
-    adapt(&cx, x, rows.matmul_t(weight), false)
+    adapt(*cx, x, rows.matmul_t(weight), false)
 }
 
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
 /// `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
-pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+pub fn conv1d(cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
     let cx = cx.enter(name);
     let weight = cx.turned_param("weight", &[x.dim(-1), out], init);
     let [rows, weight] = cx.quantized(x, weight, 1);
-    adapt(&cx, x, rows.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
+    adapt(*cx, x, rows.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
 }
 
 /// `y` and the product of the adapter that the layer of this context has, if it has one: `x` is the input of the layer.
@@ -53,8 +47,8 @@ pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init:
 /// # Panics
 /// If it has one and its weight is stored otherwise than LoRA assumes.
 #[track_caller]
-fn adapt<'g>(cx: &Context<'g>, x: Tensor<'g>, y: Tensor<'g>, fan_in_fan_out: bool) -> Tensor<'g> {
-    let Some(lora) = cx.lora().filter(|lora| lora.adapts(cx.prefix())) else {
+fn adapt(cx: Cx, x: Tensor, y: Tensor, fan_in_fan_out: bool) -> Tensor {
+    let Some(lora) = cx.lora().filter(|lora| lora.adapts(&cx.prefix())) else {
         return y;
     };
     if lora.fan_in_fan_out != fan_in_fan_out {

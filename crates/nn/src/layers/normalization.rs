@@ -2,7 +2,7 @@
 
 use lessen_graph::{Phase, Tensor};
 
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 
 lessen_base::words! {
@@ -30,7 +30,7 @@ impl Spread {
 
     /// Mean and squared spread of the columns of `rows`, `[n, C]`, each `[C]`.
     #[track_caller]
-    pub fn moments(self, rows: Tensor<'_>) -> [Tensor<'_>; 2] {
+    pub fn moments(self, rows: Tensor) -> [Tensor; 2] {
         match self {
             Spread::Variance => rows.moments(),
             Spread::Range => {
@@ -74,7 +74,7 @@ impl Default for BatchNorm {
 /// towards this mean and `NAME.running_var` towards the unbiased variance, by `momentum` of the difference, as PyTorch
 /// does; see [`Spread`] for another measure. Everywhere else, and where the layer is frozen or the model has adapters,
 /// the running statistics take their place. They are buffers, which checkpoints hold and no optimizer changes; see
-/// [`Context::buffer`].
+/// [`Cx::buffer`].
 ///
 /// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running
 /// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer of
@@ -83,24 +83,24 @@ impl Default for BatchNorm {
 /// # Panics
 /// In training, with a single element of each channel, which has no variance; with settings out of range.
 #[track_caller]
-pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNorm) -> Tensor<'g> {
+pub fn batch_norm(cx: Cx, name: &str, x: Tensor, how: BatchNorm) -> Tensor {
     let cx = cx.enter(name);
     let channels = x.dim(-1);
     let parameter = |name: &str, init| cx.param(name, &[channels], init);
     let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
     let running_mean = cx.buffer("running_mean", &[channels], Init::Zeros);
     let running_var = cx.buffer("running_var", &[channels], Init::Ones);
-    batch_norm_of(&cx, x, [weight, bias, running_mean, running_var], how)
+    batch_norm_of(*cx, x, [weight, bias, running_mean, running_var], how)
 }
 
 /// [`batch_norm`] with this weight, bias, running mean and running variance.
 #[track_caller]
-pub(crate) fn batch_norm_of<'g>(
-    cx: &Context<'g>,
-    x: Tensor<'g>,
-    [weight, bias, running_mean, running_var]: [Tensor<'g>; 4],
+pub(crate) fn batch_norm_of(
+    cx: Cx,
+    x: Tensor,
+    [weight, bias, running_mean, running_var]: [Tensor; 4],
     how: BatchNorm,
-) -> Tensor<'g> {
+) -> Tensor {
     let BatchNorm { eps, momentum, .. } = how;
     if !(eps.is_finite() && eps >= 0.0 && (0.0..=1.0).contains(&momentum)) {
         let sentence = format!(
@@ -137,7 +137,7 @@ pub(crate) fn batch_norm_of<'g>(
 /// # Panics
 /// If the groups do not divide the channels.
 #[track_caller]
-pub fn group_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, groups: usize, eps: f64) -> Tensor<'g> {
+pub fn group_norm(cx: Cx, name: &str, x: Tensor, groups: usize, eps: f64) -> Tensor {
     let cx = cx.enter(name);
     let channels = x.dim(-1);
     let weight = cx.param("weight", &[channels], Init::Ones);
@@ -147,14 +147,14 @@ pub fn group_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, groups: usize
 /// Instance normalization (Ulyanov, Vedaldi and Lempitsky 2016) of images `[N, .., C]`: each channel of an image by its
 /// own mean and population variance. It has no parameters; [`group_norm`] with a group for each channel has them.
 #[track_caller]
-pub fn instance_norm(x: Tensor<'_>, eps: f64) -> Tensor<'_> {
+pub fn instance_norm(x: Tensor, eps: f64) -> Tensor {
     normalize_groups(x, x.dim(-1), eps, None)
 }
 
 /// `(x - mean) / sqrt(variance + eps)`, times a weight of each channel if there is one, with the statistics of each
 /// group of channels of each image.
 #[track_caller]
-fn normalize_groups<'g>(x: Tensor<'g>, groups: usize, eps: f64, weight: Option<Tensor<'g>>) -> Tensor<'g> {
+fn normalize_groups(x: Tensor, groups: usize, eps: f64, weight: Option<Tensor>) -> Tensor {
     let shape = x.shape();
     let &[images, ref pixels @ .., channels] = shape.as_slice() else {
         x.trace().fail(format!("{} is no batch of images `[N, .., C]`", x.ty()));
@@ -168,12 +168,12 @@ fn normalize_groups<'g>(x: Tensor<'g>, groups: usize, eps: f64, weight: Option<T
     let [mut mean, mut variance] = rows.moments();
     if groups < channels {
         // The variance of a group is the mean of its channels' variances plus the variance of their means.
-        let split = |x: Tensor<'g>| x.reshape(&[images, groups, channels / groups]);
+        let split = |x: Tensor| x.reshape(&[images, groups, channels / groups]);
         let means = split(mean);
         let group_mean = means.mean_last();
         let off = means - group_mean;
         let group_variance = (split(variance) + off * off).mean_last();
-        let whole = |x: Tensor<'g>| {
+        let whole = |x: Tensor| {
             let wide = x.broadcast_to(&[images, groups, channels / groups]);
             wide.reshape(&[images, channels])
         };

@@ -2,7 +2,7 @@
 
 use lessen_graph::{Tensor, concat};
 
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 
 /// The form of a recurrent network.
@@ -36,26 +36,26 @@ impl Recurrent {
 
 /// What a recurrent network gives.
 #[derive(Clone, Debug)]
-pub struct RecurrentStates<'g> {
+pub struct RecurrentStates {
     /// The last layer's states of all steps, `[B, T, H]`, or `[B, T, 2 H]` where there are two directions.
-    pub y: Tensor<'g>,
+    pub y: Tensor,
     /// The state after the last step of each layer and direction, `[B, H]` each, directions of a layer side by side.
-    pub h: Vec<Tensor<'g>>,
+    pub h: Vec<Tensor>,
     /// The same of the cells; none where there are no cells.
-    pub c: Vec<Tensor<'g>>,
+    pub c: Vec<Tensor>,
 }
 
 /// Parameters of one direction of a layer.
-struct Parameters<'g> {
-    weight: Tensor<'g>,
-    recurrent: Tensor<'g>,
-    biases: [Tensor<'g>; 2],
+struct Parameters {
+    weight: Tensor,
+    recurrent: Tensor,
+    biases: [Tensor; 2],
 }
 
-impl<'g> Parameters<'g> {
+impl Parameters {
     /// Declares `weight_ih_lN`, `weight_hh_lN`, `bias_ih_lN` and `bias_hh_lN`, uniform within `1 / sqrt(H)`.
     #[track_caller]
-    fn of(cx: &Context<'g>, (layer, reverse): (usize, bool), width: usize, gates: usize, hidden: usize) -> Self {
+    fn of(cx: Cx, (layer, reverse): (usize, bool), width: usize, gates: usize, hidden: usize) -> Self {
         let suffix = format!("l{layer}{}", if reverse { "_reverse" } else { "" });
         let bound = 1.0 / (hidden as f64).sqrt();
         let param = |name: &str, shape: &[usize]| cx.param(&format!("{name}_{suffix}"), shape, Init::Uniform { bound });
@@ -73,9 +73,9 @@ impl<'g> Parameters<'g> {
 /// `NAME.bias_hh_lN`, and those of the second direction with the suffix `_reverse`. See
 /// [`Lstm`](lessen_graph::ops::Lstm).
 #[track_caller]
-pub fn lstm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) -> RecurrentStates<'g> {
+pub fn lstm(cx: Cx, name: &str, x: Tensor, form: Recurrent) -> RecurrentStates {
     let mut c = Vec::new();
-    let run = |x: Tensor<'g>, p: Parameters<'g>, reverse: bool| {
+    let run = |x: Tensor, p: Parameters, reverse: bool| {
         let zeros = zeros(x, form.hidden);
         let sums = x.matmul_t(p.weight) + (p.biases[0] + p.biases[1]);
         let (states, cells) = sums.lstm(p.recurrent, (zeros, zeros), reverse);
@@ -89,9 +89,9 @@ pub fn lstm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) ->
 /// Gated recurrent units (Cho et al. 2014) over sequences `x[B, T, width]`, as [`lstm`] with `3 H` rows in place of
 /// `4 H`. See [`Gru`](lessen_graph::ops::Gru).
 #[track_caller]
-pub fn gru<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) -> RecurrentStates<'g> {
+pub fn gru(cx: Cx, name: &str, x: Tensor, form: Recurrent) -> RecurrentStates {
     let n = form.hidden;
-    let run = |x: Tensor<'g>, p: Parameters<'g>, reverse: bool| {
+    let run = |x: Tensor, p: Parameters, reverse: bool| {
         // The candidate's recurrent bias is after the reset gate.
         let [input, recurrent] = p.biases;
         let bias = input + recurrent.slice(0, 0, 2 * n).pad(0, 0, n, 0.0);
@@ -104,13 +104,13 @@ pub fn gru<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, form: Recurrent) -> 
 
 /// The last layer's states of all steps, and the last state of each layer and direction.
 #[track_caller]
-fn network<'g>(
-    cx: &Context<'g>,
+fn network(
+    cx: Cx,
     name: &str,
-    mut x: Tensor<'g>,
+    mut x: Tensor,
     (gates, form): (usize, Recurrent),
-    mut run: impl FnMut(Tensor<'g>, Parameters<'g>, bool) -> Tensor<'g>,
-) -> (Tensor<'g>, Vec<Tensor<'g>>) {
+    mut run: impl FnMut(Tensor, Parameters, bool) -> Tensor,
+) -> (Tensor, Vec<Tensor>) {
     let cx = cx.enter(name);
     if x.rank() != 3 || form.layers == 0 {
         let sentence = format!(
@@ -127,7 +127,7 @@ fn network<'g>(
         }
         let mut both = Vec::with_capacity(form.directions());
         for reverse in [false, true].into_iter().take(form.directions()) {
-            let parameters = Parameters::of(&cx, (layer, reverse), x.dim(-1), gates, form.hidden);
+            let parameters = Parameters::of(*cx, (layer, reverse), x.dim(-1), gates, form.hidden);
             let states = run(x, parameters, reverse);
             h.push(last(states, reverse));
             both.push(states);
@@ -138,7 +138,7 @@ fn network<'g>(
 }
 
 /// The state after the last step that a network takes.
-fn last(states: Tensor<'_>, reverse: bool) -> Tensor<'_> {
+fn last(states: Tensor, reverse: bool) -> Tensor {
     let &[batch, steps, hidden] = &states.shape()[..] else {
         unreachable!("the operation gives three axes")
     };
@@ -148,6 +148,6 @@ fn last(states: Tensor<'_>, reverse: bool) -> Tensor<'_> {
 }
 
 /// A first state.
-fn zeros(x: Tensor<'_>, hidden: usize) -> Tensor<'_> {
+fn zeros(x: Tensor, hidden: usize) -> Tensor {
     x.trace().full(x.dtype(), &[x.dim(0), hidden], 0.0)
 }

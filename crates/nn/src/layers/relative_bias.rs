@@ -12,15 +12,15 @@ const STARTS: [usize; RelativeBias::BUCKETS / 2 - 1] = [1, 2, 3, 4, 5, 6, 7, 8, 
 
 /// The biases of the scores in all layers: a learned number for each head and bucket of distances.
 #[derive(Clone, Copy, Debug)]
-pub struct RelativeBias<'g> {
+pub struct RelativeBias {
     /// The biases of a query of each token for keys at all positions, divided by the scale of scores, `[1, T, H, P]`.
-    queries: Tensor<'g>,
+    queries: Tensor,
     /// 1 at the position of each token, `[1, T, 1, P]`.
-    keys: Tensor<'g>,
+    keys: Tensor,
     scale: f64,
 }
 
-impl<'g> RelativeBias<'g> {
+impl RelativeBias {
     /// Number of buckets: half of them for keys at or before the query, half for keys after it.
     pub const BUCKETS: usize = 32;
 
@@ -30,7 +30,7 @@ impl<'g> RelativeBias<'g> {
     /// # Panics
     /// If the table has fewer rows.
     #[track_caller]
-    pub fn new(table: Tensor<'g>, head_width: usize, positions: Tensor<'g>, longest: usize) -> RelativeBias<'g> {
+    pub fn new(table: Tensor, head_width: usize, positions: Tensor, longest: usize) -> RelativeBias {
         let trace = table.trace();
         if table.shape().len() != 2 || table.dim(0) < Self::BUCKETS {
             trace.fail(format!("{} is no table of {} buckets", table.ty(), Self::BUCKETS));
@@ -54,8 +54,8 @@ impl<'g> RelativeBias<'g> {
     /// Queries, `[B, T, H, D]`, and keys, `[B, T, G, D]`, with the elements that bias their products, and the factor of
     /// the products.
     #[track_caller]
-    pub(super) fn beside(self, q: Tensor<'g>, k: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>, Option<f64>) {
-        let widened = |x: Tensor<'g>, more: Tensor<'g>| {
+    pub(super) fn beside(self, q: Tensor, k: Tensor) -> (Tensor, Tensor, Option<f64>) {
+        let widened = |x: Tensor, more: Tensor| {
             let shape = [x.dim(0), x.dim(1), x.dim(2), more.dim(-1)];
             concat(&[x, more.broadcast_to(&shape)], -1)
         };
@@ -65,7 +65,7 @@ impl<'g> RelativeBias<'g> {
 
 /// The buckets of the differences `key - query` from `1 - longest` to `longest - 1`, `i32[2 · longest - 1]`.
 #[track_caller]
-fn buckets<'g>(like: Tensor<'g>, longest: usize) -> Tensor<'g> {
+fn buckets(like: Tensor, longest: usize) -> Tensor {
     let trace = like.trace();
     let count = longest.saturating_mul(2) - 1;
     let differences = trace.iota(DType::F32, &[count], 0) - (longest - 1) as f64;

@@ -4,7 +4,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::Trace;
 
 use super::Model;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::patterns::listed;
 use crate::quantization::{Quantization, Ranges};
 
@@ -14,8 +14,8 @@ impl Model {
     /// recurrent layers are none.
     pub fn layers(&self) -> Vec<String> {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false).keeping_layer_inputs();
-        self.logits(&cx, self.smallest_batch());
+        let cx = Cx::new(*trace, false).keeping_layer_inputs();
+        self.logits(cx, self.smallest_batch());
         let mut names: Vec<String> = Vec::new();
         for (name, _) in cx.layer_inputs() {
             if !names.contains(&name) {

@@ -17,7 +17,7 @@ mod settings;
 use lessen_graph::{Tensor, Trace};
 
 use crate::architecture::Architecture;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::lora::Lora;
 use crate::models::bert::Bert;
 use crate::models::class::ModelClass;
@@ -75,8 +75,8 @@ macro_rules! model_classes {
             /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`]. If the batch is not of the
             /// model's inputs, texts or images of its size; see [`Model::check_image`].
             #[track_caller]
-            pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-                let cx = &cx.with_quantization(self.quantization());
+            pub fn forward(&self, cx: Cx, batch: BatchShape) -> Outputs {
+                let cx = cx.with_quantization(self.quantization());
                 match self {
                     $(Model::$class(model) => ModelClass::forward(model, cx, batch),)*
                 }
@@ -88,8 +88,8 @@ macro_rules! model_classes {
             /// # Panics
             /// As [`Model::forward`].
             #[track_caller]
-            pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
-                let cx = &cx.with_quantization(self.quantization());
+            pub fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
+                let cx = cx.with_quantization(self.quantization());
                 match self {
                     $(Model::$class(model) => ModelClass::logits(model, cx, batch),)*
                 }
@@ -101,8 +101,8 @@ macro_rules! model_classes {
             /// # Panics
             /// As [`Model::forward`].
             #[track_caller]
-            pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
-                let cx = &cx.with_quantization(self.quantization());
+            pub fn states(&self, cx: Cx, batch: BatchShape) -> Option<Tensor> {
+                let cx = cx.with_quantization(self.quantization());
                 match self {
                     $(Model::$class(model) => ModelClass::states(model, cx, batch),)*
                 }
@@ -169,8 +169,8 @@ impl Model {
     /// Returns all parameters in order of first use, adapters' parameters among them.
     pub fn parameters_with(&self, lora: Option<&Lora>) -> Vec<ParamSpec> {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false).with_lora(lora);
-        self.logits(&cx, self.smallest_batch());
+        let cx = Cx::new(*trace, false).with_lora(lora);
+        self.logits(cx, self.smallest_batch());
         cx.params()
     }
 
@@ -178,8 +178,8 @@ impl Model {
     /// its head. Empty for a model of images.
     pub fn parameters_of_states(&self) -> Vec<ParamSpec> {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        match self.states(&cx, self.smallest_batch()) {
+        let cx = Cx::new(*trace, false);
+        match self.states(cx, self.smallest_batch()) {
             Some(_) => cx.params(),
             None => Vec::new(),
         }
@@ -188,7 +188,7 @@ impl Model {
     /// Width of its last hidden states; none for a model of images.
     pub fn width(&self) -> Option<usize> {
         let trace = Trace::new();
-        let states = self.states(&Context::new(&trace, false), self.smallest_batch())?;
+        let states = self.states(Cx::new(*trace, false), self.smallest_batch())?;
         Some(states.dim(-1))
     }
 

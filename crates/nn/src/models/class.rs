@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::Spread;
 use crate::loss::Loss;
 use crate::models::decoder::Decoder;
@@ -42,18 +42,18 @@ pub trait ModelClass {
 
     /// Adds the model to the graph and returns loss and logits; by default a classifier's.
     #[track_caller]
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+    fn forward(&self, cx: Cx, batch: BatchShape) -> Outputs {
         classifier_loss(cx, batch, self.logits(cx, batch), self.is_multi_label())
     }
 
     /// Adds the model without its loss to the graph and returns the logits.
     #[track_caller]
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g>;
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor;
 
     /// Adds the model up to its last hidden states to the graph, without a head: `f32[B, T, W]`; none for a model
     /// without states of tokens.
     #[track_caller]
-    fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+    fn states(&self, cx: Cx, batch: BatchShape) -> Option<Tensor> {
         let _ = (cx, batch);
         None
     }
@@ -185,27 +185,15 @@ macro_rules! described_by_decoder {
             Some(self.decoder())
         }
 
-        fn forward<'g>(
-            &self,
-            cx: &$crate::context::Context<'g>,
-            batch: $crate::batch::BatchShape,
-        ) -> $crate::models::Outputs<'g> {
+        fn forward(&self, cx: $crate::context::Cx, batch: $crate::batch::BatchShape) -> $crate::models::Outputs {
             self.decoder().forward(cx, batch)
         }
 
-        fn logits<'g>(
-            &self,
-            cx: &$crate::context::Context<'g>,
-            batch: $crate::batch::BatchShape,
-        ) -> lessen_graph::Tensor<'g> {
+        fn logits(&self, cx: $crate::context::Cx, batch: $crate::batch::BatchShape) -> lessen_graph::Tensor {
             self.decoder().logits(cx, batch)
         }
 
-        fn states<'g>(
-            &self,
-            cx: &$crate::context::Context<'g>,
-            batch: $crate::batch::BatchShape,
-        ) -> Option<lessen_graph::Tensor<'g>> {
+        fn states(&self, cx: $crate::context::Cx, batch: $crate::batch::BatchShape) -> Option<lessen_graph::Tensor> {
             Some(self.decoder().states(cx, batch))
         }
     };

@@ -6,7 +6,7 @@ use lessen_graph::Tensor;
 use super::{BatchShape, Outputs, class_loss};
 use crate::activation::Activation;
 use crate::attention::{AttentionConfig, SharedAttention};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{
     Attend, attend, conv1d, embedding, layer_norm, linear, merge_heads, plain_layer_norm, projection, rms_norm,
@@ -153,15 +153,15 @@ pub(super) struct Head {
 
 /// The tokens that a decoder reads.
 #[derive(Clone, Copy)]
-pub(super) enum Reads<'g> {
+pub(super) enum Reads {
     /// The sequences of a batch.
     Batch(BatchShape),
     /// One token of each sequence, for a number of sequences: the data input `tokens` (`i32[B, 1]`), at positions
     /// (`i32[B]`).
-    Token(usize, Tensor<'g>),
+    Token(usize, Tensor),
 }
 
-impl Reads<'_> {
+impl Reads {
     fn batch(self) -> BatchShape {
         match self {
             Reads::Batch(batch) => batch,
@@ -176,7 +176,7 @@ impl Decoder {
     /// # Panics
     /// If `T` is above the number of learned positions; see [`Model::check_length`](crate::Model::check_length).
     #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    pub fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let x = self.states(cx, batch);
         self.head(cx, x)
     }
@@ -186,7 +186,7 @@ impl Decoder {
     /// # Panics
     /// As [`Decoder::logits`].
     #[track_caller]
-    pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    pub fn states(&self, cx: Cx, batch: BatchShape) -> Tensor {
         self.hidden_states(cx, Reads::Batch(batch), |cx, _, [q, k, v], how| {
             attend(cx, q, k, v, how)
         })
@@ -194,7 +194,7 @@ impl Decoder {
 
     /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token after `tokens[t]`, or -100 without a label. Whoever
     /// makes the batch shifts the labels; transformers does that inside the model.
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+    pub fn forward(&self, cx: Cx, batch: BatchShape) -> Outputs {
         let logits = self.logits(cx, batch);
         class_loss(cx, logits, batch.ids(cx, "labels"))
     }
@@ -203,14 +203,14 @@ impl Decoder {
     ///
     /// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where
     /// positions are rotary) and options: training attends to the whole text, generation to the key/value cache.
-    pub(super) fn hidden_states<'g>(
+    pub(super) fn hidden_states(
         &self,
-        cx: &Context<'g>,
-        reads: Reads<'g>,
-        attend: impl Fn(&Context<'g>, usize, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
-    ) -> Tensor<'g> {
+        cx: Cx,
+        reads: Reads,
+        attend: impl Fn(Cx, usize, [Tensor; 3], Attend) -> Tensor,
+    ) -> Tensor {
         let (batch, names) = (reads.batch(), &self.names);
-        let cx = &cx.with_quantization(self.quantization.as_ref());
+        let cx = cx.with_quantization(self.quantization.as_ref());
         cx.scope(names.body, |cx| {
             let x = self.embeddings(cx, reads);
             let shared = SharedAttention::new(cx, self.attention, self.sizes.heads, batch);
@@ -227,7 +227,7 @@ impl Decoder {
         })
     }
 
-    fn embeddings<'g>(&self, cx: &Context<'g>, reads: Reads<'g>) -> Tensor<'g> {
+    fn embeddings(&self, cx: Cx, reads: Reads) -> Tensor {
         let Sizes {
             vocab,
             positions,
@@ -244,13 +244,13 @@ impl Decoder {
         places.map_or(words, |places| words + places)
     }
 
-    fn block<'g>(
+    fn block(
         &self,
-        cx: &Context<'g>,
-        (x, batch): (Tensor<'g>, BatchShape),
-        shared: SharedAttention<'g>,
-        attend: impl FnOnce(&Context<'g>, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
-    ) -> Tensor<'g> {
+        cx: Cx,
+        (x, batch): (Tensor, BatchShape),
+        shared: SharedAttention,
+        attend: impl FnOnce(Cx, [Tensor; 3], Attend) -> Tensor,
+    ) -> Tensor {
         let (names, width) = (&self.names, self.sizes.width);
         let h = self.norm(cx, names.norms[0], x);
         let y = cx.scope(names.attention, |cx| {
@@ -277,7 +277,7 @@ impl Decoder {
     }
 
     /// Heads of queries, keys and values, `[B, T, H, D]`.
-    fn queries_keys_values<'g>(&self, cx: &Context<'g>, h: Tensor<'g>) -> [Tensor<'g>; 3] {
+    fn queries_keys_values(&self, cx: Cx, h: Tensor) -> [Tensor; 3] {
         let Sizes {
             heads,
             kv_heads,
@@ -303,10 +303,10 @@ impl Decoder {
         [0, 1, 2].map(|i| split_heads(parts[i], heads[i]))
     }
 
-    fn feed_forward<'g>(&self, cx: &Context<'g>, h: Tensor<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn feed_forward(&self, cx: Cx, h: Tensor, batch: BatchShape) -> Tensor {
         let Sizes { width, ffn, .. } = self.sizes;
         let product = |name: &str| self.mlp_linear.apply(cx, name, h, ffn, self.init);
-        let active = |x: Tensor<'g>| activate(cx, self.activation, x, |cx| batch.in_segments(cx));
+        let active = |x: Tensor| activate(cx, self.activation, x, |cx| batch.in_segments(cx));
         let (inner, down) = match self.mlp {
             Mlp::Plain { up, down } => (active(product(up)), down),
             Mlp::Gated { gate, up, down } => (active(product(gate)) * product(up), down),
@@ -314,7 +314,7 @@ impl Decoder {
         self.mlp_linear.apply(cx, down, inner, width, self.residual_init)
     }
 
-    fn norm<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+    fn norm(&self, cx: Cx, name: &str, x: Tensor) -> Tensor {
         match self.norm {
             Norm::Layer => layer_norm(cx, name, x, self.norm_eps),
             Norm::LayerWithoutParameters => cx.trace().in_scope(name, || plain_layer_norm(x, self.norm_eps)),
@@ -323,7 +323,7 @@ impl Decoder {
     }
 
     /// Logits of the next token, `[.., vocabulary]`, from hidden states `[.., width]`.
-    pub(super) fn head<'g>(&self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn head(&self, cx: Cx, x: Tensor) -> Tensor {
         let Sizes { vocab, width, .. } = self.sizes;
         let (Names { body, words, head, .. }, Head { tied, biased }) = (self.names, self.head);
         let matrix = if tied {
@@ -341,7 +341,7 @@ impl Decoder {
 }
 
 impl Linear {
-    fn apply<'g>(self, cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+    fn apply(self, cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
         match self {
             Linear::Conv1d => conv1d(cx, name, x, out, init),
             Linear::Biased => linear(cx, name, x, out, init),

@@ -9,7 +9,7 @@ use lessen_graph::{DType, Tensor};
 
 use super::BatchShape;
 use super::decoder::{Decoder, Reads, Sizes};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::attend;
 use crate::params::StateSpec;
 
@@ -30,7 +30,7 @@ impl Decoder {
     /// If the prompts are longer than the capacity, or the capacity than the model's positions, if it has a table
     /// of them.
     #[track_caller]
-    pub fn prefill<'g>(&self, cx: &Context<'g>, [size, length]: [usize; 2], capacity: usize) -> Tensor<'g> {
+    pub fn prefill(&self, cx: Cx, [size, length]: [usize; 2], capacity: usize) -> Tensor {
         if length > capacity {
             cx.trace()
                 .fail(format!("a prompt of {length} tokens for {capacity} in the cache"));
@@ -58,7 +58,7 @@ impl Decoder {
     /// # Panics
     /// As [`Decoder::prefill`].
     #[track_caller]
-    pub fn prefill_one<'g>(&self, cx: &Context<'g>, length: usize, [size, capacity]: [usize; 2]) -> Tensor<'g> {
+    pub fn prefill_one(&self, cx: Cx, length: usize, [size, capacity]: [usize; 2]) -> Tensor {
         if length > capacity {
             cx.trace()
                 .fail(format!("a prompt of {length} tokens for {capacity} in the cache"));
@@ -92,7 +92,7 @@ impl Decoder {
     /// # Panics
     /// If the model has a table of positions and the capacity is larger than this table.
     #[track_caller]
-    pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
+    pub fn decode(&self, cx: Cx, size: usize, capacity: usize) -> Tensor {
         self.decode_after(cx, [size, capacity], None)
     }
 
@@ -103,13 +103,13 @@ impl Decoder {
     /// # Panics
     /// As [`Decoder::decode`].
     #[track_caller]
-    pub fn decode_reordered<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
+    pub fn decode_reordered(&self, cx: Cx, size: usize, capacity: usize) -> Tensor {
         let rows = cx.input("rows", DType::I32, &[size]);
         self.decode_after(cx, [size, capacity], Some(rows))
     }
 
     #[track_caller]
-    fn decode_after<'g>(&self, cx: &Context<'g>, [size, capacity]: [usize; 2], rows: Option<Tensor<'g>>) -> Tensor<'g> {
+    fn decode_after(&self, cx: Cx, [size, capacity]: [usize; 2], rows: Option<Tensor>) -> Tensor {
         self.check_capacity(cx, capacity);
         let position = cx.input("position", DType::I32, &[size]);
         let x = self.hidden_states(cx, Reads::Token(size, position), |cx, layer, [q, k, v], how| {
@@ -122,7 +122,7 @@ impl Decoder {
 
     /// Checks that a model with a table of positions has as many as the cache has tokens.
     #[track_caller]
-    fn check_capacity(&self, cx: &Context<'_>, capacity: usize) {
+    fn check_capacity(&self, cx: Cx, capacity: usize) {
         let positions = self.sizes.positions;
         if capacity > positions && self.attention.position.is_limited() {
             let sentence = format!("a cache of {capacity} tokens for {positions} positions");
@@ -142,13 +142,7 @@ impl Decoder {
 
 /// Writes new keys or values `[B, T, G, D]` into a cache, or into these rows of it, from a position on, or from one for
 /// each text, and returns the whole cache.
-fn write<'g>(
-    cx: &Context<'g>,
-    cache: StateSpec,
-    rows: Option<Tensor<'g>>,
-    new: Tensor<'g>,
-    position: Tensor<'g>,
-) -> Tensor<'g> {
+fn write(cx: Cx, cache: StateSpec, rows: Option<Tensor>, new: Tensor, position: Tensor) -> Tensor {
     let old = cache.declare(cx.trace());
     let continued = rows.map_or(old, |rows| old.gather(rows));
     let full = continued.update_slice(new, position, 1);

@@ -11,7 +11,7 @@ use super::linear::buckets;
 use crate::activation::Activation;
 use crate::attention::{AttentionConfig, SharedAttention};
 use crate::config::{Fields, put_own};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
@@ -108,7 +108,7 @@ impl LessenEncoder {
 
     /// The logits of the wide part.
     #[track_caller]
-    fn wide<'g>(&self, cx: &Context<'g>, batch: BatchShape, buckets: usize) -> Tensor<'g> {
+    fn wide(&self, cx: Cx, batch: BatchShape, buckets: usize) -> Tensor {
         let sizes = Ngrams {
             vocab: self.config.vocab_size,
             buckets,
@@ -124,7 +124,7 @@ impl LessenEncoder {
     /// # Panics
     /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
     #[track_caller]
-    pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    pub fn states(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let c = &self.config;
         let tokens = batch.ids(cx, "tokens");
         let x = cx.scope("embeddings", |cx| {
@@ -158,13 +158,7 @@ impl LessenEncoder {
 }
 
 /// Norm and attention.
-fn attend<'g>(
-    cx: &Context<'g>,
-    c: &EncoderConfig,
-    x: Tensor<'g>,
-    batch: BatchShape,
-    shared: SharedAttention<'g>,
-) -> Tensor<'g> {
+fn attend(cx: Cx, c: &EncoderConfig, x: Tensor, batch: BatchShape, shared: SharedAttention) -> Tensor {
     let h = layer_norm(cx, "norm1", x, c.layer_norm_eps);
     let y = cx.scope("attention", |cx| {
         let kv_width = c.width / c.heads * c.kv_heads.unwrap_or(c.heads);
@@ -182,7 +176,7 @@ fn attend<'g>(
 }
 
 /// Norm and feed-forward layer.
-fn feed_forward<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, batch: BatchShape) -> Tensor<'g> {
+fn feed_forward(cx: Cx, c: &EncoderConfig, x: Tensor, batch: BatchShape) -> Tensor {
     let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
     let y = cx.scope("mlp", |cx| {
         let inner = linear(cx, "up", h, c.ffn, c.weight());
@@ -198,7 +192,7 @@ impl ModelClass for LessenEncoder {
     ///
     /// # Panics
     /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let c = &self.config;
         let x = self.states(cx, batch);
         let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
@@ -209,7 +203,7 @@ impl ModelClass for LessenEncoder {
         })
     }
 
-    fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+    fn states(&self, cx: Cx, batch: BatchShape) -> Option<Tensor> {
         Some(self.states(cx, batch))
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::BatchShape;
 use crate::activation::Activation;
 use crate::config::{Fields, put_own};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::loss::Loss;
 use crate::ngrams::{Ngrams, ngrams};
@@ -91,7 +91,7 @@ impl ModelClass for LessenLinear {
     /// Logits of the classes, `f32[B, classes]`: those of [`ngrams`] and the bias `classifier.bias`. Declares `tokens`
     /// (`i32[B, T]`) and the padding mask `mask` (`bool[B, T]`, true for a real token); of pairs with shared tokens
     /// also `types` (`i32[B, T]`).
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let c = &self.config;
         let sizes = Ngrams {
             vocab: c.vocab_size,

@@ -18,23 +18,23 @@ pub mod vit;
 use lessen_graph::{DType, Tensor};
 
 pub use crate::batch::BatchShape;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::loss::{cross_entropy, cross_entropy_of_shares};
 use crate::names;
 use crate::observations;
 
 /// The outputs of a model.
 #[derive(Clone, Copy, Debug)]
-pub struct Outputs<'g> {
+pub struct Outputs {
     /// Mean loss over the labels, `f32[]`.
-    pub loss: Tensor<'g>,
+    pub loss: Tensor,
     /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens (`f32[M, vocabulary]`
     /// of masked ones in a batch of [`BatchShape::Masked`]); for a regression the prediction `f32[B]`.
-    pub logits: Tensor<'g>,
+    pub logits: Tensor,
 }
 
 /// Logits, `f32[.., classes]`, and their cross entropy over `labels` (`i32[..]`, -100 where there is none).
-fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Outputs<'g> {
+fn class_loss(cx: Cx, logits: Tensor, labels: Tensor) -> Outputs {
     observations::logits(cx, logits, || labels.ne(labels.scalar_like(observations::NO_LABEL)));
     Outputs {
         loss: cross_entropy(cx, logits, labels),
@@ -53,12 +53,7 @@ fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> O
 ///
 /// Where examples are mixed it is the cross entropy over their shares of the classes, `targets` (`f32[B, classes]`), by
 /// `weights`.
-pub(crate) fn classifier_loss<'g>(
-    cx: &Context<'g>,
-    batch: BatchShape,
-    logits: Tensor<'g>,
-    multi_label: bool,
-) -> Outputs<'g> {
+pub(crate) fn classifier_loss(cx: Cx, batch: BatchShape, logits: Tensor, multi_label: bool) -> Outputs {
     if batch.is_mixed() {
         let targets = cx.input(names::TARGETS, DType::F32, &[batch.size(), logits.dim(-1)]);
         let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);

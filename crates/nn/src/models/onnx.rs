@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{BatchShape, vision};
 use crate::activation::Activation;
 use crate::config::{Fields, extents_json, put_identity, put_loss, put_own};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{BatchNorm, batch_norm_of};
@@ -147,13 +147,13 @@ impl OnnxClassifier {
 }
 
 /// The parameters of a network, and the layers that training changes.
-struct Parts<'a, 'g> {
-    cx: &'a Context<'g>,
+struct Parts<'a> {
+    cx: &'a Cx,
     config: &'a OnnxClassifierConfig,
 }
 
-impl<'g> NetworkParts<'g> for Parts<'_, 'g> {
-    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor<'g> {
+impl NetworkParts for Parts<'_> {
+    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor {
         let (cx, name) = (self.cx, &parameter.name);
         let network = &self.config.network;
         match parameter.role {
@@ -169,17 +169,17 @@ impl<'g> NetworkParts<'g> for Parts<'_, 'g> {
         }
     }
 
-    fn batch_norm(&self, x: Tensor<'g>, parameters: [Tensor<'g>; 4], norm: NetworkNorm) -> Tensor<'g> {
+    fn batch_norm(&self, x: Tensor, parameters: [Tensor; 4], norm: NetworkNorm) -> Tensor {
         let NetworkNorm { eps, momentum } = norm;
         let how = BatchNorm {
             eps,
             momentum,
             ..BatchNorm::default()
         };
-        batch_norm_of(self.cx, x, parameters, how)
+        batch_norm_of(*self.cx, x, parameters, how)
     }
 
-    fn dropout(&self, x: Tensor<'g>, probability: f64) -> Tensor<'g> {
+    fn dropout(&self, x: Tensor, probability: f64) -> Tensor {
         self.cx.dropout(x, self.config.dropout.unwrap_or(probability))
     }
 }
@@ -193,13 +193,13 @@ impl ModelClass for OnnxClassifier {
     ///
     /// # Panics
     /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let (config, images) = (&self.config, batch.images(cx));
         if images.shape()[1..] != config.image() {
             let sentence = format!("images {} for a model of {:?}", images.ty(), config.image());
             cx.trace().fail(sentence);
         }
-        let parts = Parts { cx, config };
+        let parts = Parts { cx: &cx, config };
         match config.network.trace(&parts, images, config.labels.len()) {
             Ok(logits) => config.loss.normalize(logits),
             Err(error) => cx.trace().fail(error.message()),

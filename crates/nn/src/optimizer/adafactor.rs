@@ -18,14 +18,14 @@ impl Adafactor {
     /// (mean(g^2) - r)` and likewise `c'`, and the variance is `V = r' c' / max(mean(r'), eps)`; of a vector it is
     /// itself the state. The step is `u = g / sqrt(max(V, eps^2))`, `p' = p (1 - lr weight_decay) - max(least_scale,
     /// rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold)`.
-    pub fn updated<'g>(self, inputs: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
+    pub fn updated(self, inputs: &[Tensor]) -> Vec<Tensor> {
         let [p, g, states @ .., lr, t] = inputs else {
             panic!("Adafactor takes parameter, gradient, states, learning rate and step number");
         };
         let (p, g) = (*p, *g);
         let squares = g * g;
         let share = t.pow(t.scalar_like(self.beta2_decay));
-        let moved = |mean: Tensor<'g>, towards: Tensor<'g>| mean + (towards - mean) * share;
+        let moved = |mean: Tensor, towards: Tensor| mean + (towards - mean) * share;
         let (variance, states) = match *states {
             [row, column] => {
                 let row = moved(row, squares.mean_last());
@@ -53,11 +53,11 @@ impl Adafactor {
 }
 
 /// The mean along the axis before the last one, which stays with extent 1.
-fn mean_before_last(x: Tensor<'_>) -> Tensor<'_> {
+fn mean_before_last(x: Tensor) -> Tensor {
     x.mean_axes(&[x.axis(-2)]).unsqueeze(-2)
 }
 
 /// The root of the mean square of all elements.
-fn root_mean_square(x: Tensor<'_>) -> Tensor<'_> {
+fn root_mean_square(x: Tensor) -> Tensor {
     (x * x).mean().sqrt()
 }

@@ -7,19 +7,19 @@ use super::adafactor::Adafactor;
 use super::config::{AdamSettings, OptimizerConfig};
 use super::rule::UpdateRule;
 use super::steps_since;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::names::{lr_input, optimizer_state};
 use crate::params::{ParamSpec, StateSpec};
 
 /// Returns the new value of one parameter, whose learning rate is multiplied by a factor, assigns its optimizer states
 /// and appends them to `states`.
-pub(super) fn update_one<'g>(
-    cx: &Context<'g>,
+pub(super) fn update_one(
+    cx: Cx,
     (param, factor): (&ParamSpec, f64),
-    gradient: Tensor<'g>,
+    gradient: Tensor,
     rule: &UpdateRule,
     states: &mut Vec<StateSpec>,
-) -> Tensor<'g> {
+) -> Tensor {
     let trace = cx.trace();
     let decays = param.shape.len() >= 2 && !rule.no_decay.contains(&param.name);
     let (group, optimizer) = rule.group_of(&param.name);
@@ -54,7 +54,7 @@ pub(super) fn update_one<'g>(
 
 /// The new parameter and states, of the inputs parameter, gradient, states, learning rate, and number of the step for
 /// an optimizer that counts them.
-fn updated<'g>(optimizer: OptimizerConfig, inputs: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
+fn updated(optimizer: OptimizerConfig, inputs: &[Tensor]) -> Vec<Tensor> {
     let trace = inputs[0].trace();
     match optimizer {
         OptimizerConfig::AdamW(settings) | OptimizerConfig::AdamW8bit(settings) => {

@@ -9,7 +9,7 @@ use lessen_graph::Tensor;
 /// # Panics
 /// If there is no such axis.
 #[track_caller]
-pub fn mean_along(x: Tensor<'_>, axis: usize) -> Tensor<'_> {
+pub fn mean_along(x: Tensor, axis: usize) -> Tensor {
     let mut shape = x.shape();
     let extent = std::mem::replace(&mut shape[axis], 1);
     x.sum_axes(&[axis]).reshape(&shape) * (1.0 / extent as f64)
@@ -20,6 +20,6 @@ pub fn mean_along(x: Tensor<'_>, axis: usize) -> Tensor<'_> {
 /// # Panics
 /// If there is no such axis.
 #[track_caller]
-pub fn less_means<'g>(x: Tensor<'g>, axes: &BTreeSet<usize>) -> Tensor<'g> {
+pub fn less_means(x: Tensor, axes: &BTreeSet<usize>) -> Tensor {
     axes.iter().fold(x, |x, &axis| x - mean_along(x, axis))
 }

@@ -19,17 +19,17 @@ use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::{DType, Phase, Tensor};
 
 use self::algorithms::update_one;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::names::{SHARE, average_of, gradient_sum_of, steps_input};
 use crate::params::{ParamSpec, StateSpec};
 
 /// The states and outputs that an update adds to the graph.
 #[derive(Clone, Debug)]
-pub struct Update<'g> {
+pub struct Update {
     /// States of the optimizer, initially zero.
     pub states: Vec<StateSpec>,
     /// The global norm of the gradients before clipping, `f32[]`; `None` without clipping.
-    pub gradient_norm: Option<Tensor<'g>>,
+    pub gradient_norm: Option<Tensor>,
 }
 
 /// Adds a whole training step: gradients of the loss with respect to the parameters of the context that are trained,
@@ -41,7 +41,7 @@ pub struct Update<'g> {
 /// # Panics
 /// If no parameter is trained.
 #[track_caller]
-pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Update<'g> {
+pub fn update(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Update {
     let params = trained(cx, rule);
     let gradients = loss.grad(&tensors(cx, &params));
     update_with(cx, &params, gradients, rule)
@@ -56,7 +56,7 @@ pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Upda
 /// # Panics
 /// If no parameter is trained.
 #[track_caller]
-pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Vec<StateSpec> {
+pub fn accumulate(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Vec<StateSpec> {
     let params = trained(cx, rule);
     let share = cx.reserved_input(SHARE, DType::F32, &[]).cast(loss.dtype());
     let gradients = (loss * share).grad(&tensors(cx, &params));
@@ -74,13 +74,13 @@ pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> 
 ///
 /// `params` are the parameters of the accumulating graph; this graph declares the trained ones again. Data inputs and
 /// states are the same as in [`update`].
-pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> Update<'g> {
+pub fn apply(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
     let mut trained = rule.trained(params.to_vec());
     for (param, _) in &mut trained {
         param.value = cx.param(&param.name, &param.shape, param.init).id();
     }
     let declare = |(param, _): &(ParamSpec, f64)| gradient_state(param).declare(cx.trace());
-    let gradients: Vec<Tensor<'g>> = trained.iter().map(declare).collect();
+    let gradients: Vec<Tensor> = trained.iter().map(declare).collect();
     cx.trace().in_phase(Phase::Update, || {
         for gradient in &gradients {
             cx.trace().assign(*gradient, gradient.full_like(0.0));
@@ -91,7 +91,7 @@ pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> U
 
 /// The parameters that are trained, each with a factor of its learning rate.
 #[track_caller]
-fn trained(cx: &Context<'_>, rule: &UpdateRule) -> Vec<(ParamSpec, f64)> {
+fn trained(cx: Cx, rule: &UpdateRule) -> Vec<(ParamSpec, f64)> {
     let params = rule.trained(cx.params());
     if params.is_empty() {
         cx.trace().fail(NOTHING_TRAINED);
@@ -101,9 +101,9 @@ fn trained(cx: &Context<'_>, rule: &UpdateRule) -> Vec<(ParamSpec, f64)> {
 
 /// The sentence about a model without a parameter that is trained.
 const NOTHING_TRAINED: &str =
-    "no parameter of the model is trained; declare one with `Context::param`, or freeze fewer of them";
+    "no parameter of the model is trained; declare one with `Cx::param`, or freeze fewer of them";
 
-fn tensors<'g>(cx: &Context<'g>, params: &[(ParamSpec, f64)]) -> Vec<Tensor<'g>> {
+fn tensors(cx: Cx, params: &[(ParamSpec, f64)]) -> Vec<Tensor> {
     params.iter().map(|(param, _)| cx.trace().tensor(param.value)).collect()
 }
 
@@ -116,12 +116,7 @@ fn gradient_state(param: &ParamSpec) -> StateSpec {
     }
 }
 
-fn update_with<'g>(
-    cx: &Context<'g>,
-    params: &[(ParamSpec, f64)],
-    mut gradients: Vec<Tensor<'g>>,
-    rule: &UpdateRule,
-) -> Update<'g> {
+fn update_with(cx: Cx, params: &[(ParamSpec, f64)], mut gradients: Vec<Tensor>, rule: &UpdateRule) -> Update {
     let trace = cx.trace();
     trace.in_phase(Phase::Update, || {
         let axes = |param: &ParamSpec| rule.centred.get(&param.name);
@@ -149,20 +144,13 @@ fn update_with<'g>(
 }
 
 /// The data input with the number of the step since a parameter joined.
-fn steps_since<'g>(cx: &Context<'g>, param: &ParamSpec, rule: &UpdateRule) -> Tensor<'g> {
+fn steps_since(cx: Cx, param: &ParamSpec, rule: &UpdateRule) -> Tensor {
     let joined = rule.joined.get(&param.name).copied().unwrap_or(0);
     cx.reserved_input(&steps_input(joined), DType::F32, &[])
 }
 
 /// Moves the average of a parameter towards its new value.
-fn average<'g>(
-    cx: &Context<'g>,
-    param: &ParamSpec,
-    new: Tensor<'g>,
-    decay: f64,
-    rule: &UpdateRule,
-    states: &mut Vec<StateSpec>,
-) {
+fn average(cx: Cx, param: &ParamSpec, new: Tensor, decay: f64, rule: &UpdateRule, states: &mut Vec<StateSpec>) {
     let spec = StateSpec {
         name: average_of(&param.name),
         dtype: DType::F32,

@@ -14,7 +14,7 @@ const LEAST_SCALE: f64 = f32::MIN_POSITIVE as f64;
 /// # Panics
 /// If the bits are out of range, or there is no such axis.
 #[track_caller]
-pub fn quantize_weight(weight: Tensor<'_>, bits: u32, axis: usize) -> Tensor<'_> {
+pub fn quantize_weight(weight: Tensor, bits: u32, axis: usize) -> Tensor {
     let codes = FakeQuantize::symmetric(checked(weight, bits), axis);
     let others: Vec<usize> = (0..weight.rank()).filter(|other| *other != axis).collect();
     let size = weight.stop_gradient().abs();
@@ -34,7 +34,7 @@ pub fn quantize_weight(weight: Tensor<'_>, bits: u32, axis: usize) -> Tensor<'_>
 /// # Panics
 /// If the bits are out of range, or `clip` is no number of the dtype of `x`.
 #[track_caller]
-pub fn quantize_in_range<'g>(x: Tensor<'g>, bits: u32, half_wave: bool, clip: Tensor<'g>) -> Tensor<'g> {
+pub fn quantize_in_range(x: Tensor, bits: u32, half_wave: bool, clip: Tensor) -> Tensor {
     let bits = checked(x, bits);
     let codes = match half_wave {
         true => FakeQuantize::unsigned(bits, 0),
@@ -46,17 +46,17 @@ pub fn quantize_in_range<'g>(x: Tensor<'g>, bits: u32, half_wave: bool, clip: Te
 /// Rows `[rows, width]` at the levels of these bits, from 2 to 8, symmetric about 0, each in the range of its own
 /// greatest magnitude.
 #[track_caller]
-pub fn quantize_by_rows(rows: Tensor<'_>, bits: u32) -> Tensor<'_> {
+pub fn quantize_by_rows(rows: Tensor, bits: u32) -> Tensor {
     quantize_weight(rows, bits, 0)
 }
 
 /// The scale of codes whose last level is `most`.
-fn scale(most: Tensor<'_>, codes: FakeQuantize) -> Tensor<'_> {
+fn scale(most: Tensor, codes: FakeQuantize) -> Tensor {
     (most / codes.high as f64).maximum(most.scalar_like(LEAST_SCALE))
 }
 
 #[track_caller]
-fn checked(x: Tensor<'_>, bits: u32) -> u32 {
+fn checked(x: Tensor, bits: u32) -> u32 {
     if !FakeQuantize::BITS.contains(&bits) {
         x.trace().fail(format!("{bits} bits; choose from 2 to 8"));
     }

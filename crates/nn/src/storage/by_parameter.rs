@@ -21,7 +21,7 @@ impl<B: ByParameter + Debug + Send + Sync> ParamStorage for B {
         self.with(param, |storage| storage.states(param))
     }
 
-    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value(&self, param: Stored<'_>, states: &[Tensor]) -> Tensor {
         self.with(param, |storage| storage.value(param, states))
     }
 

@@ -41,7 +41,7 @@ impl ParamStorage for Int8Storage {
         }
     }
 
-    fn value<'g>(&self, Stored { shape, .. }: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value(&self, Stored { shape, .. }: Stored<'_>, states: &[Tensor]) -> Tensor {
         let [codes, scale] = *states else { return states[0] };
         let rows = codes.dequantize_rows(scale);
         match *shape {

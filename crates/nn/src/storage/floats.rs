@@ -16,7 +16,7 @@ impl ParamStorage for F32Storage {
         vec![("", Type::f32(shape))]
     }
 
-    fn value<'g>(&self, _: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value(&self, _: Stored<'_>, states: &[Tensor]) -> Tensor {
         states[0]
     }
 
@@ -40,7 +40,7 @@ impl ParamStorage for Bf16Storage {
         vec![("", Type::new(dtype, shape))]
     }
 
-    fn value<'g>(&self, _: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value(&self, _: Stored<'_>, states: &[Tensor]) -> Tensor {
         states[0].cast(DType::F32)
     }
 

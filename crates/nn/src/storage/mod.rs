@@ -62,7 +62,7 @@ pub trait ParamStorage: fmt::Debug + Send + Sync {
     fn states(&self, param: Stored<'_>) -> Vec<(&'static str, Type)>;
 
     /// The parameter, `f32`, from its states, which come in the order of [`ParamStorage::states`].
-    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g>;
+    fn value(&self, param: Stored<'_>, states: &[Tensor]) -> Tensor;
 
     /// The number of consecutive elements of a parameter that are encoded together, such as a row that shares a scale.
     fn unit(&self, _: Stored<'_>) -> usize {

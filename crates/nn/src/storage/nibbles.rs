@@ -48,7 +48,7 @@ impl ParamStorage for Int4Storage {
         }
     }
 
-    fn value<'g>(&self, param: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value(&self, param: Stored<'_>, states: &[Tensor]) -> Tensor {
         let (&[codes, scale], Some((_, op))) = (states, self.rows(param)) else {
             return states[0];
         };

@@ -7,15 +7,14 @@ use crate::small_models::{BATCH, WEIGHTINGS, attention, given, loss_and_gradient
 use crate::support::{Arrays, Folder, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
-use lessen_nn::{AttentionConfig, BatchShape, Context, Loss, Model, Position};
+use lessen_nn::{AttentionConfig, BatchShape, Cx, Loss, Model, Position};
 use serde_json::Value;
 
 /// The logits of two texts of `length` tokens; the second text has three tokens and then the token `padding`.
 fn logits(model: &Model, length: usize, padding: i32) -> Array {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, BatchShape::Padded { size: 2, length }));
-    drop(cx);
+    let cx = Cx::new(*trace, false);
+    trace.output("logits", model.logits(cx, BatchShape::Padded { size: 2, length }));
     let mut given = given(model);
     let token = |i: usize| match (i / length, i % length) {
         (1, 3..) => padding,
@@ -72,9 +71,8 @@ fn positions_are_known_where_there_are_any() {
     let swapped = |model: &Model| {
         let found = |given: &Arrays| {
             let trace = Trace::new();
-            let cx = Context::new(&trace, false);
-            trace.output("logits", model.logits(&cx, BATCH));
-            drop(cx);
+            let cx = Cx::new(*trace, false);
+            trace.output("logits", model.logits(cx, BATCH));
             evaluate_exactly(&trace.finish(), given)
                 .unwrap()
                 .remove("logits")

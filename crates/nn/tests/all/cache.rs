@@ -4,7 +4,7 @@ use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly, verify};
 use lessen_nn::models::decoder::Decoder;
 use lessen_nn::models::llama::LlamaConfig;
-use lessen_nn::{AttentionConfig, BatchShape, Context, Position, Rotary, initialize_missing};
+use lessen_nn::{AttentionConfig, BatchShape, Cx, Position, Rotary, initialize_missing};
 
 const TEXTS: usize = 2;
 const LENGTH: usize = 9;
@@ -23,10 +23,10 @@ fn decoder_with(name: &str, attention: AttentionConfig) -> (Decoder, Arrays) {
     (model.decoder().unwrap(), arrays(&weights))
 }
 
-fn graph(build: impl for<'g> Fn(&Context<'g>) -> lessen_graph::Tensor<'g>) -> Graph {
+fn graph(build: impl Fn(Cx) -> lessen_graph::Tensor) -> Graph {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let logits = build(&cx);
+    let cx = Cx::new(*trace, false);
+    let logits = build(cx);
     trace.output("logits", logits);
     let graph = trace.finish();
     verify(&graph).unwrap();
@@ -161,11 +161,11 @@ fn both_graphs_use_the_parameters_of_the_model() {
     let (model, weights) = decoder_with("gpt2-tiny", AttentionConfig::default());
     for decoding in [false, true] {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
+        let cx = Cx::new(*trace, false);
         if decoding {
-            model.decode(&cx, 1, CAPACITY);
+            model.decode(cx, 1, CAPACITY);
         } else {
-            model.prefill(&cx, [1, 5], CAPACITY);
+            model.prefill(cx, [1, 5], CAPACITY);
         }
         let names: std::collections::BTreeSet<String> = cx.params().into_iter().map(|p| p.name).collect();
         assert_eq!(names, weights.keys().cloned().collect());

@@ -3,7 +3,7 @@
 use crate::fine_tuning::values;
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
-use lessen_nn::{BatchShape, Context, Criterion, Model, Task, numbered_labels};
+use lessen_nn::{BatchShape, Criterion, Cx, Model, Task, numbered_labels};
 
 /// A classifier of texts of two tokens. A text has one of three classes, or several with `multi_label`.
 fn classifier(multi_label: bool) -> Model {
@@ -25,15 +25,14 @@ fn classifier(multi_label: bool) -> Model {
 fn classifier_loss(criterion: &Criterion, labels: &[i32]) -> f64 {
     let model = classifier(false);
     let trace = Trace::new();
-    let cx = Context::new(&trace, false).with_criterion(criterion);
+    let cx = Cx::new(*trace, false).with_criterion(criterion);
     let batch = BatchShape::Padded {
         size: labels.len(),
         length: 2,
     };
-    let outputs = model.forward(&cx, batch);
+    let outputs = model.forward(cx, batch);
     trace.output("loss", outputs.loss);
     trace.output("logits", outputs.logits);
-    drop(cx);
     let graph = trace.finish();
     let mut given = values(&graph);
     given.insert("labels".into(), Array::i32(&[labels.len()], labels));
@@ -99,11 +98,10 @@ fn several_labels_of_a_text_have_binary_cross_entropies() {
     let model = classifier(true);
     assert_eq!(model.task(), Task::MultiLabelClassification { classes: 3 });
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let outputs = model.forward(&cx, BatchShape::Padded { size: 3, length: 2 });
+    let cx = Cx::new(*trace, false);
+    let outputs = model.forward(cx, BatchShape::Padded { size: 3, length: 2 });
     trace.output("loss", outputs.loss);
     trace.output("logits", outputs.logits);
-    drop(cx);
     let graph = trace.finish();
     let mut given = values(&graph);
     let targets = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0];

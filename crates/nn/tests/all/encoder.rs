@@ -5,7 +5,7 @@ use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::names::KEY;
-use lessen_nn::{BatchShape, Context, Model, numbered_labels};
+use lessen_nn::{BatchShape, Cx, Model, numbered_labels};
 
 const BATCH: BatchShape = BatchShape::Padded { size: 2, length: 6 };
 
@@ -51,8 +51,8 @@ fn norm(array: &Array) -> f64 {
 fn it_computes_what_pytorch_computes() {
     let model = encoder(3);
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let outputs = model.forward(&cx, BATCH);
+    let cx = Cx::new(*trace, false);
+    let outputs = model.forward(cx, BATCH);
     trace.output("loss", outputs.loss);
     trace.output("logits", outputs.logits);
     let params = cx.params();
@@ -93,8 +93,8 @@ fn padding_changes_nothing() {
     let model = encoder(3);
     let logits = |given: &Arrays| {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        trace.output("logits", model.logits(&cx, BATCH));
+        let cx = Cx::new(*trace, false);
+        trace.output("logits", model.logits(cx, BATCH));
         evaluate_exactly(&trace.finish(), given)
             .unwrap()
             .remove("logits")
@@ -113,11 +113,11 @@ fn padding_changes_nothing() {
 fn a_row_of_padding_alone_does_no_harm() {
     let model = encoder(3);
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let params = model.parameters();
     let mut quiet = model.clone();
     quiet.set_dropout(0.0);
-    let outputs = quiet.forward(&cx, BATCH);
+    let outputs = quiet.forward(cx, BATCH);
     trace.output("logits", outputs.logits);
     let tensors: Vec<_> = cx.params().iter().map(|p| trace.tensor(p.value)).collect();
     for (param, gradient) in params.iter().zip(outputs.loss.grad(&tensors)) {
@@ -136,8 +136,8 @@ fn one_class_is_a_regression_that_counts_rows_by_weight() {
     let model = encoder(1);
     assert_eq!(model.task(), lessen_nn::Task::Regression);
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let outputs = model.forward(&cx, BATCH);
+    let cx = Cx::new(*trace, false);
+    let outputs = model.forward(cx, BATCH);
     trace.output("loss", outputs.loss);
     trace.output("prediction", outputs.logits);
     let graph = trace.finish();
@@ -161,8 +161,8 @@ fn dropout_is_there_in_training_only_and_can_be_set() {
     let mut model = encoder(3);
     let uses_key = |model: &Model, training| {
         let trace = Trace::new();
-        let cx = Context::new(&trace, training);
-        model.logits(&cx, BATCH);
+        let cx = Cx::new(*trace, training);
+        model.logits(cx, BATCH);
         cx.has_input(KEY)
     };
     assert!(uses_key(&model, true) && !uses_key(&model, false));

@@ -4,21 +4,21 @@ use crate::support::Arrays;
 use lessen_graph::{Array, DType, Graph, Tensor, Trace, evaluate_exactly, verify};
 use lessen_nn::layers::linear;
 use lessen_nn::names::is_of_optimizer;
-use lessen_nn::{Context, Init, OptimizerConfig, ParamSpec, UpdateRule, optimizer};
+use lessen_nn::{Cx, Init, OptimizerConfig, ParamSpec, UpdateRule, optimizer};
 use std::collections::BTreeSet;
 
 const ROWS: usize = 3;
 
 /// A linear layer of a kind.
-pub type Layer = for<'g> fn(&Context<'g>, &str, Tensor<'g>, usize, Init) -> Tensor<'g>;
+pub type Layer = fn(Cx, &str, Tensor, usize, Init) -> Tensor;
 
 /// A network with an embedding-like layer, two blocks and a head.
-fn outputs<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn outputs(cx: Cx) -> Tensor {
     outputs_of(cx, linear)
 }
 
 /// The network of [`outputs`], with the layer `second` in the second block.
-pub fn outputs_of<'g>(cx: &Context<'g>, second: Layer) -> Tensor<'g> {
+pub fn outputs_of(cx: Cx, second: Layer) -> Tensor {
     let weight = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[ROWS, 4]);
     let x = linear(cx, "embeddings.dense", x, 4, weight);
@@ -27,7 +27,7 @@ pub fn outputs_of<'g>(cx: &Context<'g>, second: Layer) -> Tensor<'g> {
     linear(cx, "head", x, 2, weight)
 }
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let y = outputs(cx);
     (y * y).mean()
 }
@@ -63,11 +63,10 @@ pub fn values(graph: &Graph) -> Arrays {
 /// A step by a rule: its graph, its parameters and the names of its states.
 pub fn step(rule: &UpdateRule) -> (Graph, Vec<ParamSpec>, Vec<String>) {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true).with_lora(rule.lora.as_ref());
-    let value = loss(&cx);
-    let states = optimizer::update(&cx, value, rule).states;
+    let cx = Cx::new(*trace, true).with_lora(rule.lora.as_ref());
+    let value = loss(cx);
+    let states = optimizer::update(cx, value, rule).states;
     let params = cx.params();
-    drop(cx);
     let graph = trace.finish();
     verify(&graph).unwrap();
     (graph, params, states.into_iter().map(|state| state.name).collect())
@@ -175,11 +174,10 @@ fn the_average_weighs_parameters_by_the_steps_since() {
     // A context over the averages computes with them.
     let trace = Trace::new();
     let names = BTreeSet::from(["head.weight".to_string()]);
-    let cx = Context::new(&trace, false).with_averages(&names);
-    let y = outputs(&cx);
+    let cx = Cx::new(*trace, false).with_averages(&names);
+    let y = outputs(cx);
     trace.output("y", y);
     assert!(cx.params().iter().any(|param| param.name == "head.weight"));
-    drop(cx);
     let averaged = trace.finish();
     let read: Vec<&str> = averaged.inputs.iter().map(|input| input.name.as_str()).collect();
     assert!(read.contains(&"@ema.head.weight") && read.contains(&"head.bias") && !read.contains(&"head.weight"));

@@ -7,8 +7,7 @@ use lessen_graph::{Array, Trace, evaluate_exactly};
 use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::{
-    Activation, Architecture, AttentionConfig, BatchShape, Context, Head, Model, Position, Task, initialize,
-    numbered_labels,
+    Activation, Architecture, AttentionConfig, BatchShape, Cx, Head, Model, Position, Task, initialize, numbered_labels,
 };
 use serde_json::json;
 
@@ -140,13 +139,13 @@ fn every_network_has_a_loss_and_its_head_is_a_layer_of_it() {
         let expected = if network.name() == "wide-mlp" { 3 } else { 2 };
         assert_eq!(heads.count(), expected, "{network:?}");
         let trace = Trace::new();
-        let cx = Context::new(&trace, true);
+        let cx = Cx::new(*trace, true);
         let batch = BatchShape::Images {
             size: 2,
             image,
             mixed: false,
         };
-        let outputs = model.forward(&cx, batch);
+        let outputs = model.forward(cx, batch);
         assert_eq!(outputs.logits.shape(), [2, 2], "{network:?}");
         assert!(outputs.loss.shape().is_empty());
     }
@@ -155,16 +154,15 @@ fn every_network_has_a_loss_and_its_head_is_a_layer_of_it() {
 /// Logits of a network for two rows of three numbers, with the parameters that the model draws, and further ones.
 fn of_rows(model: &Model, more: &[(&str, Array)]) -> (Vec<f64>, f64) {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     let batch = BatchShape::Images {
         size: 2,
         image: [1, 3, 1],
         mixed: false,
     };
-    let outputs = model.forward(&cx, batch);
+    let outputs = model.forward(cx, batch);
     trace.output("logits", outputs.logits);
     trace.output("loss", outputs.loss);
-    drop(cx);
     let mut given = Arrays::new();
     for (name, weight) in initialize(&model.parameters(), 3) {
         let data = weight.data.iter().map(|&value| value.into()).collect();

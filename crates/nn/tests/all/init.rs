@@ -1,12 +1,12 @@
 //! Initial values: a function of seed and name alone, with the right distribution.
 
 use lessen_graph::{DType, Trace};
-use lessen_nn::{Context, Init, ParamSpec, initialize, initialize_missing};
+use lessen_nn::{Cx, Init, ParamSpec, initialize, initialize_missing};
 
-fn params(declare: impl for<'g> Fn(&Context<'g>)) -> Vec<ParamSpec> {
+fn params(declare: impl Fn(Cx)) -> Vec<ParamSpec> {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
-    declare(&cx);
+    let cx = Cx::new(*trace, true);
+    declare(cx);
     cx.params()
 }
 
@@ -85,7 +85,7 @@ fn only_missing_values_are_made() {
 #[test]
 fn contexts_join_prefixes_and_share_parameters() {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let inner = cx.scope("h.0", |cx| cx.at("attn").param("weight", &[2], Init::Ones));
     let tied = cx.param("h.0.attn.weight", &[2], Init::Ones);
     assert_eq!(inner.id(), tied.id());

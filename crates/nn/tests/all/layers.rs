@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use crate::support::{Arrays, assert_close, expected};
 use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Trace, Type, concat, evaluate_exactly, verify};
 use lessen_nn::layers::{self, BatchNorm, Convolution, Gate, Recurrent, RecurrentStates, Spread};
-use lessen_nn::{Activation, Context, Init, OptimizerConfig, UpdateRule, optimizer};
+use lessen_nn::{Activation, Cx, Init, OptimizerConfig, UpdateRule, optimizer};
 
 /// Recorded values are rounded to `f32`; both sides compute in `f64`.
 const TOLERANCE: f64 = 1e-6;
 
 /// A layer without its name.
-type Layer = for<'g> fn(&Context<'g>, Tensor<'g>) -> Tensor<'g>;
+type Layer = fn(Cx, Tensor) -> Tensor;
 
 fn convolution(out: usize, kernel: usize, stride: usize) -> Convolution {
     let init = Init::Zeros;
@@ -73,9 +73,9 @@ const TWO_LAYERS: Recurrent = Recurrent {
 };
 
 /// The states of all steps, then the last ones of each layer and direction, and cells, as one row for a sequence.
-fn with_last(states: RecurrentStates<'_>) -> Tensor<'_> {
+fn with_last(states: RecurrentStates) -> Tensor {
     let y = states.y.reshape(&[states.y.dim(0), states.y.dim(1) * states.y.dim(2)]);
-    let all: Vec<Tensor<'_>> = [vec![y], states.h, states.c].concat();
+    let all: Vec<Tensor> = [vec![y], states.h, states.c].concat();
     concat(&all, -1)
 }
 
@@ -84,13 +84,13 @@ fn computed(name: &str, training: bool, layer: Layer, recorded: &Arrays) -> Arra
     let of = |what: &str| &recorded[&format!("{name}/{what}")];
     let trace = Trace::new();
     let mut given = Arrays::new();
-    let cx = Context::new(&trace, training);
+    let cx = Cx::new(*trace, training);
     let mut input = |what: &str| {
         given.insert(what.to_string(), of(what).clone());
         trace.input(what, DType::F32, &of(what).ty.shape)
     };
     let (x, weight, direction) = (input("x"), input("weight"), input("direction"));
-    let y = layer(&cx, x);
+    let y = layer(cx, x);
     trace.output("y", y);
     let params: Vec<_> = cx.params();
     let trained = params.iter().filter(|param| !param.is_buffer);
@@ -111,7 +111,6 @@ fn computed(name: &str, training: bool, layer: Layer, recorded: &Arrays) -> Arra
         let own = param.name.strip_prefix(&format!("{name}.")).unwrap();
         given.insert(param.name.clone(), of(&format!("param.{own}")).clone());
     }
-    drop(cx);
     let graph = trace.finish();
     verify(&graph).unwrap();
     evaluate_exactly(&graph, &given).unwrap()
@@ -143,9 +142,9 @@ fn layers_compute_what_pytorch_computes() {
 #[test]
 fn buffers_are_parameters_that_nobody_trains() {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let x = cx.input("x", DType::F32, &[4, 2, 2, 3]);
-    let y = layers::batch_norm(&cx, "bn", x, BatchNorm::default());
+    let y = layers::batch_norm(cx, "bn", x, BatchNorm::default());
     let params = cx.params();
     let names: Vec<(&str, bool)> = params.iter().map(|p| (p.name.as_str(), p.is_buffer)).collect();
     let expected = [
@@ -157,7 +156,7 @@ fn buffers_are_parameters_that_nobody_trains() {
     assert_eq!(names, expected);
     let mut rule = UpdateRule::new(OptimizerConfig::adamw(0.1));
     rule.ema = Some(0.9);
-    let states = optimizer::update(&cx, (y * y * y).sum(), &rule).states;
+    let states = optimizer::update(cx, (y * y * y).sum(), &rule).states;
     assert_eq!(states.len(), 2 * 3, "{states:?}");
     assert!(states.iter().all(|state| !state.name.contains("running")), "{states:?}");
 }
@@ -165,10 +164,9 @@ fn buffers_are_parameters_that_nobody_trains() {
 /// The states that a graph of batch normalization assigns.
 fn assigned(training: bool, how: BatchNorm) -> usize {
     let trace = Trace::new();
-    let cx = Context::new(&trace, training);
+    let cx = Cx::new(*trace, training);
     let x = cx.input("x", DType::F32, &[4, 3]);
-    trace.output("y", layers::batch_norm(&cx, "bn", x, how));
-    drop(cx);
+    trace.output("y", layers::batch_norm(cx, "bn", x, how));
     trace.finish().assigns.len()
 }
 
@@ -190,14 +188,13 @@ fn by_range(x: &Array) -> Arrays {
         ..BatchNorm::default()
     };
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let input = cx.input("x", DType::F32, &x.ty.shape);
-    let y = layers::batch_norm(&cx, "bn", input, how);
+    let y = layers::batch_norm(cx, "bn", input, how);
     trace.output("y", y);
     let loss = (y * y * y).sum();
     trace.output("loss", loss);
     trace.output("gradient", loss.grad(&[input])[0]);
-    drop(cx);
     let state = |name: &str, all: [f64; 3]| (format!("bn.{name}"), Array::f32(&[3], all.to_vec()));
     let mut given = Arrays::from([
         state("weight", [1.0, 0.5, 2.0]),
@@ -257,11 +254,10 @@ fn group_norm_with_a_group_for_each_channel_is_instance_norm() {
         (i[0] * 7 + i[1] * 5 + i[2] * i[3] * 3) as f64 % 11.0
     });
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let input = cx.input("x", DType::F32, &x.ty.shape);
-    trace.output("group", layers::group_norm(&cx, "gn", input, 3, 1e-5));
+    trace.output("group", layers::group_norm(cx, "gn", input, 3, 1e-5));
     trace.output("instance", layers::instance_norm(input, 1e-5));
-    drop(cx);
     let given = Arrays::from([
         ("x".to_string(), x),
         ("gn.weight".to_string(), Array::f32(&[3], vec![1.0; 3])),
@@ -293,9 +289,9 @@ fn mistakes_are_sentences() {
     ];
     for (mistake, sentence) in mistakes {
         let trace = Trace::new();
-        let cx = Context::new(&trace, true);
+        let cx = Cx::new(*trace, true);
         let x = cx.input("x", DType::F32, &[1, 1, 1, 3]);
-        let error = trace.attempt(|| mistake(&cx, x)).unwrap_err().to_string();
+        let error = trace.attempt(|| mistake(cx, x)).unwrap_err().to_string();
         assert!(error.ends_with(sentence), "{error}");
         assert!(error.contains("layers.rs"), "{error} names the line");
     }
@@ -319,15 +315,15 @@ fn a_square_kernel_keeps_the_size_of_an_image() {
 }
 
 /// The sentence of a mistake in a model function.
-fn mistake(wrong: impl for<'g> Fn(&Context<'g>)) -> String {
+fn mistake(wrong: impl Fn(Cx)) -> String {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
-    trace.attempt(|| wrong(&cx)).unwrap_err().to_string()
+    let cx = Cx::new(*trace, true);
+    trace.attempt(|| wrong(cx)).unwrap_err().to_string()
 }
 
 #[test]
 fn settings_and_shapes_that_no_layer_takes_are_mistakes() {
-    let input = |cx: &Context<'_>, shape: &[usize]| cx.input("x", DType::F32, shape).id();
+    let input = |cx: Cx, shape: &[usize]| cx.input("x", DType::F32, shape).id();
     for (eps, momentum) in [
         (f64::NAN, 0.1),
         (-1.0, 0.1),

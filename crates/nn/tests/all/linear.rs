@@ -5,7 +5,7 @@ use lessen_base::SplitMix64;
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::linear::{LessenLinear, LinearConfig};
-use lessen_nn::{Architecture, BatchShape, Context, Head, Model, Ngrams, Task, numbered_labels};
+use lessen_nn::{Architecture, BatchShape, Cx, Head, Model, Ngrams, Task, numbered_labels};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -108,8 +108,8 @@ fn packed(model: &Model) -> Arrays {
 /// Loss, logits and derivatives of a batch.
 fn results(model: &Model, batch: BatchShape, given: &Arrays) -> Arrays {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let outputs = model.forward(&cx, batch);
+    let cx = Cx::new(*trace, false);
+    let outputs = model.forward(cx, batch);
     trace.output("loss", outputs.loss);
     trace.output("logits", outputs.logits);
     let params = cx.params();
@@ -117,7 +117,6 @@ fn results(model: &Model, batch: BatchShape, given: &Arrays) -> Arrays {
     for (param, gradient) in params.iter().zip(outputs.loss.grad(&tensors)) {
         trace.output(&param.name, gradient);
     }
-    drop(cx);
     evaluate_exactly(&trace.finish(), given).unwrap()
 }
 

@@ -4,7 +4,7 @@ use crate::fine_tuning::{Layer, outputs_of, sgd, step, values};
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, Graph, Trace, evaluate_exactly};
 use lessen_nn::layers::{conv1d, linear};
-use lessen_nn::{Adapter, Context, Init, Lora, ParamSpec, UpdateRule};
+use lessen_nn::{Adapter, Cx, Init, Lora, ParamSpec, UpdateRule};
 
 fn lora() -> Lora {
     Lora {
@@ -22,12 +22,11 @@ fn lora() -> Lora {
 /// The outputs of the network, with adapters or without.
 fn traced(lora: Option<&Lora>, second: Layer) -> (Graph, Vec<ParamSpec>) {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false).with_lora(lora);
-    let y = outputs_of(&cx, second);
+    let cx = Cx::new(*trace, false).with_lora(lora);
+    let y = outputs_of(cx, second);
     trace.output("y", y);
     trace.output("loss", (y * y).mean());
     let params = cx.params();
-    drop(cx);
     (trace.finish(), params)
 }
 

@@ -8,13 +8,13 @@ use lessen_nn::layers::{Attend, attend};
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{Activation, AttentionConfig, BatchShape, Context, Model, Selection};
+use lessen_nn::{Activation, AttentionConfig, BatchShape, Cx, Model, Selection};
 
 /// The names of the values that a model of one layer observes.
 fn observed(model: impl Into<Model>) -> Vec<String> {
     let trace = Trace::new();
-    let cx = Context::recording(&trace, true, &Selection::all());
-    model.into().forward(&cx, BatchShape::Padded { size: 2, length: 8 });
+    let cx = Cx::recording(*trace, true, &Selection::all());
+    model.into().forward(cx, BatchShape::Padded { size: 2, length: 8 });
     let recorded = cx.recorded().unwrap();
     let value = |name: &str| name.split_once('/').map(|(value, _)| value.to_string());
     let names: BTreeSet<String> = recorded.iter().filter_map(|r| value(&r.name)).collect();
@@ -118,7 +118,7 @@ fn statistics_of_attention_are_those_of_the_keys_that_queries_see() {
         (Some(&padding), true),
     ] {
         let trace = Trace::new();
-        let cx = Context::recording(&trace, false, &"attention".parse().unwrap());
+        let cx = Cx::recording(*trace, false, &"attention".parse().unwrap());
         let [x, y] = ["q", "k"].map(|name| trace.input(name, DType::F32, &SHAPE));
         let how = Attend {
             heads: SHAPE[2],
@@ -126,12 +126,11 @@ fn statistics_of_attention_are_those_of_the_keys_that_queries_see() {
             mask: mask.map(|mask| trace.input("mask", DType::Bool, &mask.ty.shape)),
             ..Attend::default()
         };
-        attend(&cx, x, y, y, how);
+        attend(cx, x, y, y, how);
         cx.recorded()
             .unwrap()
             .iter()
             .for_each(|r| trace.output(&r.name, r.value));
-        drop(cx);
         let given = [("q", Some(&q)), ("k", Some(&k)), ("mask", mask)];
         let inputs = given
             .into_iter()
@@ -179,7 +178,7 @@ fn statistics_of_attention_are_those_of_the_keys_that_queries_see() {
 fn scores_are_formed_of_a_few_sequences() {
     for (batch, length, sequences) in [(64, 256, 32), (3, 16, 3), (2, 2048, 1)] {
         let trace = Trace::new();
-        let cx = Context::recording(&trace, true, &Selection::all());
+        let cx = Cx::recording(*trace, true, &Selection::all());
         let [q, k] = ["q", "k"].map(|name| trace.input(name, DType::F32, &[batch, length, 2, 4]));
         let how = Attend {
             heads: 2,
@@ -187,7 +186,7 @@ fn scores_are_formed_of_a_few_sequences() {
             dropout: 0.5,
             ..Attend::default()
         };
-        attend(&cx, q, k, k, how);
+        attend(cx, q, k, k, how);
         let formed = Type::f32(&[sequences, 2, length, length]);
         let products = trace.with_graph(|graph| {
             let nodes = graph.nodes.iter().filter(|node| node.op.name() == "matmul");
@@ -207,10 +206,9 @@ fn helu_records_the_share_that_only_it_lets_learn() {
     let mut model = models(AttentionConfig::default()).remove(3);
     model.set_activation(Activation::Helu(0.5));
     let trace = Trace::new();
-    let cx = Context::recording(&trace, false, &Selection::all());
-    model.forward(&cx, BATCH);
+    let cx = Cx::recording(*trace, false, &Selection::all());
+    model.forward(cx, BATCH);
     let recorded = cx.recorded().unwrap();
-    drop(cx);
     let name = "transformer.h.0.mlp.pre_activation/only_helu_learns";
     let share = recorded.iter().find(|recorded| recorded.name == name).unwrap();
     trace.output("share", share.value);

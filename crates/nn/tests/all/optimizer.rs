@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly, verify};
-use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, UpdateRule, optimizer};
+use lessen_nn::{Cx, Init, OptimizerConfig, StateSpec, UpdateRule, optimizer};
 
 /// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
-fn loss<'g>(cx: &Context<'g>, rows: usize) -> lessen_graph::Tensor<'g> {
+fn loss(cx: Cx, rows: usize) -> lessen_graph::Tensor {
     let x = cx.input("x", DType::F32, &[rows, 3]);
     let labels = cx.input("labels", DType::I32, &[rows]);
     let y = x.matmul(cx.param("w", &[3, 2], Init::Zeros)) + cx.param("b", &[2], Init::Zeros);
@@ -48,12 +48,12 @@ fn with(state: &Arrays, data: Arrays, scalars: &[(&str, f64)]) -> Arrays {
 /// One step on all rows: the new state and, with clipping, the norm.
 fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let rule = UpdateRule {
         clip_norm,
         ..UpdateRule::new(*config)
     };
-    let update = optimizer::update(&cx, loss(&cx, 4), &rule);
+    let update = optimizer::update(cx, loss(cx, 4), &rule);
     if let Some(norm) = update.gradient_norm {
         trace.output("norm", norm);
     }
@@ -208,18 +208,18 @@ fn accumulated_batches_equal_one_large_batch() {
     let expected = step(&config, clip);
 
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let rule = UpdateRule {
         clip_norm: clip,
         ..UpdateRule::new(config)
     };
-    let sums = optimizer::accumulate(&cx, loss(&cx, 2), &rule);
+    let sums = optimizer::accumulate(cx, loss(cx, 2), &rule);
     let params = cx.params();
     let accumulate = trace.finish();
     verify(&accumulate).unwrap();
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
-    let update = optimizer::apply(&cx, &params, &rule);
+    let cx = Cx::new(*trace, true);
+    let update = optimizer::apply(cx, &params, &rule);
     trace.output("norm", update.gradient_norm.unwrap());
     let states = update.states;
     let apply = trace.finish();

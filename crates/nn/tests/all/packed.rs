@@ -3,7 +3,7 @@
 use crate::small_models::{BATCH, WEIGHTINGS, all_models, attention, given, loss_and_gradients_of};
 use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, Trace, evaluate_exactly};
-use lessen_nn::{BatchShape, Context, Model, Position, Selection};
+use lessen_nn::{BatchShape, Cx, Model, Position, Selection};
 
 /// The two texts of [`given`] and an empty one, with three tokens that belong to none.
 const PACKED: BatchShape = BatchShape::Packed { size: 3, tokens: 11 };
@@ -59,12 +59,11 @@ fn a_batch_without_padding_has_the_loss_and_the_gradients_of_a_padded_one() {
 fn statistics(model: &Model, batch: BatchShape, given: &Arrays) -> Arrays {
     let trace = Trace::new();
     let selection: Selection = "*".parse().unwrap();
-    let cx = Context::recording(&trace, false, &selection);
-    model.forward(&cx, batch);
+    let cx = Cx::recording(*trace, false, &selection);
+    model.forward(cx, batch);
     for recorded in cx.recorded().unwrap() {
         trace.output(&recorded.name, recorded.value);
     }
-    drop(cx);
     evaluate_exactly(&trace.finish(), given).unwrap()
 }
 
@@ -116,9 +115,8 @@ fn check_texts(name: &str, recorded: &[(&[i32], [f64; 3])]) {
     let (model, weights) = model(name);
     let logits = |batch: BatchShape, inputs: &[(&str, Array)]| {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        trace.output("logits", model.logits(&cx, batch));
-        drop(cx);
+        let cx = Cx::new(*trace, false);
+        trace.output("logits", model.logits(cx, batch));
         let mut given = arrays(&weights);
         given.extend(inputs.iter().map(|(name, array)| (name.to_string(), array.clone())));
         evaluate_exactly(&trace.finish(), &given).unwrap()["logits"].clone()

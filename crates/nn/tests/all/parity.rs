@@ -3,7 +3,7 @@
 use crate::support::{Arrays, arrays, assert_close, expected, model, part};
 use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly, verify};
 use lessen_nn::names::KEY;
-use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, UpdateRule, optimizer};
+use lessen_nn::{BatchShape, Cx, Model, OptimizerConfig, UpdateRule, optimizer};
 
 const BATCH: BatchShape = BatchShape::Padded { size: 4, length: 12 };
 const STEPS: usize = 5;
@@ -32,8 +32,8 @@ fn inputs(recorded: &Arrays, batch: usize) -> Arrays {
 /// Loss, scores and gradients in one graph.
 fn gradients(model: &Model) -> Graph {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
-    let outputs = model.forward(&cx, BATCH);
+    let cx = Cx::new(*trace, true);
+    let outputs = model.forward(cx, BATCH);
     trace.output("loss", outputs.loss);
     trace.output("logits", outputs.logits);
     let params = cx.params();
@@ -47,11 +47,11 @@ fn gradients(model: &Model) -> Graph {
 
 fn training(model: &Model) -> (Graph, Vec<lessen_nn::StateSpec>) {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
-    let outputs = model.forward(&cx, BATCH);
+    let cx = Cx::new(*trace, true);
+    let outputs = model.forward(cx, BATCH);
     trace.output("loss", outputs.loss);
     let rule = UpdateRule::new(OptimizerConfig::adamw(0.01));
-    let states = optimizer::update(&cx, outputs.loss, &rule).states;
+    let states = optimizer::update(cx, outputs.loss, &rule).states;
     (trace.finish(), states)
 }
 

@@ -8,7 +8,7 @@ use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 use lessen_nn::layers::{self, Convolution};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::quantization::{check_scale, quantize_in_range, quantize_weight};
-use lessen_nn::{Bits, Context, Init, Model, Quantization, Ranges};
+use lessen_nn::{Bits, Cx, Init, Model, Quantization, Ranges};
 use serde_json::json;
 
 fn numbers(shape: &[usize]) -> Array {
@@ -33,17 +33,16 @@ fn greatest(row: &[f64]) -> f64 {
 }
 
 /// A linear layer of 3 outputs whose input is `x`, quantized as `how` says.
-fn linear<'g>(cx: &Context<'g>, how: &Quantization, x: Tensor<'g>) -> Tensor<'g> {
-    layers::projection(&cx.with_quantization(Some(how)), "fc", x, 3, Init::Zeros)
+fn linear(cx: Cx, how: &Quantization, x: Tensor) -> Tensor {
+    layers::projection(cx.with_quantization(Some(how)), "fc", x, 3, Init::Zeros)
 }
 
 /// The results of the layer on `x` with these states, and the states after it.
 fn run(how: &Quantization, training: bool, x: &Array, states: &Arrays) -> Arrays {
     let trace = Trace::new();
-    let cx = Context::new(&trace, training);
+    let cx = Cx::new(*trace, training);
     let input = cx.input("x", DType::F32, &x.ty.shape);
-    trace.output("y", linear(&cx, how, input));
-    drop(cx);
+    trace.output("y", linear(cx, how, input));
     let mut given = states.clone();
     given.insert("x".to_string(), x.clone());
     evaluate_exactly(&trace.finish(), &given).unwrap()
@@ -137,9 +136,9 @@ fn running_ranges_follow_batches_and_rounding_starts_when_it_is_to() {
 fn a_learned_factor_has_the_derivative_of_the_clip_times_the_range() {
     let how = Quantization::new("w32a8".parse().unwrap(), Ranges::Learned);
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let x = cx.input("x", DType::F32, &[1, 3]);
-    let y = linear(&cx, &how, x);
+    let y = linear(cx, &how, x);
     let factor = cx
         .params()
         .into_iter()
@@ -147,7 +146,6 @@ fn a_learned_factor_has_the_derivative_of_the_clip_times_the_range() {
         .unwrap();
     assert!(!factor.is_buffer);
     trace.output("gradient", y.sum().grad(&[trace.tensor(factor.value)])[0]);
-    drop(cx);
     let state = |x: f64| Array::f32(&[1], vec![x]);
     let given = Arrays::from([
         ("x".to_string(), Array::f32(&[1, 3], vec![5.0, -7.0, 0.0])),
@@ -167,12 +165,11 @@ fn what_shows_no_negative_number_takes_all_levels_of_few_bits() {
     let how = Quantization::new("w32a2".parse().unwrap(), Ranges::Running);
     for (is_positive, expected) in [(true, vec![0.0, 1.0, 2.0, 3.0]), (false, vec![0.0, 0.0, 3.0, 3.0])] {
         let trace = Trace::new();
-        let cx = Context::new(&trace, true);
+        let cx = Cx::new(*trace, true);
         let x = cx.input("x", DType::F32, &[1, 4]);
         let x = if is_positive { x.relu() } else { x.abs() };
         let cx = cx.with_quantization(Some(&how));
-        trace.output("y", layers::projection(&cx, "fc", x, 4, Init::Zeros));
-        drop(cx);
+        trace.output("y", layers::projection(cx, "fc", x, 4, Init::Zeros));
         let identity = Array::from_fn(Type::f32(&[4, 4]), |i| f64::from(i[0] == i[1]));
         let given = Arrays::from([
             ("x".to_string(), Array::f32(&[1, 4], vec![0.0, 1.1, 2.2, 3.0])),
@@ -307,10 +304,9 @@ fn a_kernel_has_a_scale_for_each_channel_of_its_results() {
     let how = Quantization::new("w4a32".parse().unwrap(), Ranges::Dynamic);
     let weight = numbers(&[2, 1, 1, 1]);
     let trace = Trace::new();
-    let cx = Context::new(&trace, false).with_quantization(Some(&how));
+    let cx = Cx::new(*trace, false).with_quantization(Some(&how));
     let x = cx.input("x", DType::F32, &[1, 1, 1, 1]);
-    trace.output("y", layers::conv2d(&cx, "conv", x, Convolution::square(2, 1, 1)));
-    drop(cx);
+    trace.output("y", layers::conv2d(cx, "conv", x, Convolution::square(2, 1, 1)));
     let given = Arrays::from([
         ("x".to_string(), Array::f32(&[1, 1, 1, 1], vec![1.0])),
         ("conv.weight".to_string(), weight.clone()),

@@ -7,7 +7,7 @@ use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::gptj::{GPTJForCausalLM, GptjConfig};
-use lessen_nn::{AttentionConfig, BatchShape, Context, Model, Position, Rotary, initialize, numbered_labels};
+use lessen_nn::{AttentionConfig, BatchShape, Cx, Model, Position, Rotary, initialize, numbered_labels};
 
 pub const WEIGHTINGS: [&str; 6] = [
     "softmax",
@@ -167,14 +167,13 @@ pub fn loss_and_gradients(model: &Model, given: &Arrays) -> Arrays {
 /// [`loss_and_gradients`] of a batch of another layout.
 pub fn loss_and_gradients_of(model: &Model, batch: BatchShape, given: &Arrays) -> Arrays {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let loss = model.forward(&cx, batch).loss;
+    let cx = Cx::new(*trace, false);
+    let loss = model.forward(cx, batch).loss;
     trace.output("loss", loss);
     let params = cx.params();
     let tensors: Vec<_> = params.iter().map(|param| trace.tensor(param.value)).collect();
     for (param, gradient) in params.iter().zip(loss.grad(&tensors)) {
         trace.output(&param.name, gradient);
     }
-    drop(cx);
     evaluate_exactly(&trace.finish(), given).unwrap()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate, print};
 use lessen_nn::statistics::histogram_edges;
-use lessen_nn::{Context, Selection, Statistic};
+use lessen_nn::{Cx, Selection, Statistic};
 
 const ALL: [Statistic; 5] = [
     Statistic::Summary,
@@ -21,14 +21,13 @@ const ALL: [Statistic; 5] = [
 /// The statistics of `x` where `seen`, by name.
 fn recorded(x: &Array, seen: Option<&Array>) -> HashMap<String, Array> {
     let trace = Trace::new();
-    let cx = Context::recording(&trace, false, &Selection::all());
+    let cx = Cx::recording(*trace, false, &Selection::all());
     let declare = |name: &str, array: &Array| trace.input(name, array.ty.dtype, &array.ty.shape);
     let seen_input = seen.map(|seen| declare("seen", seen));
     cx.observe_where("x", &ALL, declare("x", x), seen_input);
     for recorded in cx.recorded().unwrap() {
         trace.output(&recorded.name, recorded.value);
     }
-    drop(cx);
     let mut inputs = HashMap::from([("x".to_string(), x.clone())]);
     inputs.extend(seen.map(|seen| ("seen".to_string(), seen.clone())));
     evaluate(&trace.finish(), &inputs).unwrap()
@@ -137,7 +136,7 @@ fn elements_that_are_not_seen_do_not_count_whatever_they_are() {
 }
 
 /// A model of two layers that observes a value in each, and one of its own.
-fn observing<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn observing(cx: Cx) -> Tensor {
     let x = cx.input("x", DType::F32, &[2, 3]);
     let y = (0..2).fold(x, |x, i| {
         cx.scope(&format!("h.{i}"), |cx| {
@@ -154,8 +153,8 @@ fn observing<'g>(cx: &Context<'g>) -> Tensor<'g> {
 #[test]
 fn names_are_scoped_unique_and_selected() {
     let trace = Trace::new();
-    let cx = Context::recording(&trace, false, &"h.0.*,y".parse().unwrap());
-    observing(&cx);
+    let cx = Cx::recording(*trace, false, &"h.0.*,y".parse().unwrap());
+    observing(cx);
     let names: Vec<String> = cx.recorded().unwrap().into_iter().map(|r| r.name).collect();
     let of = |name: &str, statistics: &[&str]| statistics.iter().map(|s| format!("{name}/{s}")).collect::<Vec<_>>();
     let summary = ["count", "mean", "std", "min", "max", "zeros"];
@@ -168,8 +167,8 @@ fn names_are_scoped_unique_and_selected() {
     assert_eq!(names, expected.concat());
 
     let trace = Trace::new();
-    let cx = Context::recording(&trace, false, &"attention".parse().unwrap());
-    observing(&cx);
+    let cx = Cx::recording(*trace, false, &"attention".parse().unwrap());
+    observing(cx);
     let error = cx.recorded().unwrap_err().to_string();
     assert!(
         error.ends_with("it has h.0.pre_activation, h.1.pre_activation, y"),
@@ -180,7 +179,7 @@ fn names_are_scoped_unique_and_selected() {
 #[test]
 fn observing_adds_nothing_to_other_graphs() {
     let trace = Trace::new();
-    trace.output("y", observing(&Context::new(&trace, true)));
+    trace.output("y", observing(Cx::new(*trace, true)));
     let expected = "input \"x\" %0 : f32[2,3]\n\
                     %1 = relu(%0) @h.0 : f32[2,3]\n\
                     %2 = relu(%1) @h.1 : f32[2,3]\n\

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
-use lessen_nn::{BatchShape, Context, Model, ParamSpec, Result, Weights, checkpoint};
+use lessen_nn::{BatchShape, Cx, Model, ParamSpec, Result, Weights, checkpoint};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
@@ -142,7 +142,7 @@ pub fn floats(shape: &[usize], bytes: &[u8]) -> Array {
 /// Logits of a model for these tokens, or of a model of images for an image of ramps.
 pub fn logits(model: &Model, weights: &Weights, tokens: &[i32]) -> Array {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     let mut given = arrays(weights);
     let batch = match model.image() {
         Some(image) => {
@@ -161,7 +161,7 @@ pub fn logits(model: &Model, weights: &Weights, tokens: &[i32]) -> Array {
             length: tokens.len(),
         },
     };
-    trace.output("logits", model.logits(&cx, batch));
+    trace.output("logits", model.logits(cx, batch));
     for (name, dtype, data) in [
         ("tokens", DType::I32, tokens.iter().map(|&token| token.into()).collect()),
         ("types", DType::I32, vec![0.0; tokens.len()]),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::{Arrays, assert_close, expected, part};
 use lessen_graph::{Array, DType, Tensor, Trace, evaluate_exactly, verify};
-use lessen_nn::{Context, Init, OptimizerConfig, UpdateRule, optimizer};
+use lessen_nn::{Cx, Init, OptimizerConfig, UpdateRule, optimizer};
 
 /// Recorded values are rounded to `f32`; both sides compute in `f64`.
 const TOLERANCE: f64 = 1e-6;
@@ -57,7 +57,7 @@ fn cases() -> Vec<(&'static str, &'static str, f64, OptimizerConfig)> {
 }
 
 /// The loss of the model that has these parameters.
-fn loss<'g>(cx: &Context<'g>, start: &Arrays) -> Tensor<'g> {
+fn loss(cx: Cx, start: &Arrays) -> Tensor {
     let x = cx.input("x", DType::F32, &[6, 4]);
     let labels = cx.input("labels", DType::I32, &[6]);
     let param = |name: &str| Some(cx.param(name, &start.get(name)?.ty.shape, Init::Zeros));
@@ -83,11 +83,10 @@ fn optimizers_take_the_steps_of_pytorch() {
     for (case, model, lr, config) in cases() {
         let start = under(model);
         let trace = Trace::new();
-        let cx = Context::new(&trace, true);
-        let value = loss(&cx, &start);
+        let cx = Cx::new(*trace, true);
+        let value = loss(cx, &start);
         trace.output("loss", value);
-        let states = optimizer::update(&cx, value, &UpdateRule::new(config)).states;
-        drop(cx);
+        let states = optimizer::update(cx, value, &UpdateRule::new(config)).states;
         let graph = trace.finish();
         verify(&graph).unwrap();
         let has_codes = states.iter().any(|state| state.dtype == DType::U8);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lessen_graph::{DType, Graph, Trace, verify};
 use lessen_nn::layers::BatchNorm;
 use lessen_nn::models::vision::{ConvNet, MobileNetV2, Norm, Pooling, VisionModel};
-use lessen_nn::{Context, Init, ParamSpec};
+use lessen_nn::{Cx, Init, ParamSpec};
 
 const CIFAR: [usize; 3] = [32, 32, 3];
 const IMAGENET: [usize; 3] = [224, 224, 3];
@@ -25,10 +25,9 @@ fn named<'a>(params: &'a [ParamSpec], name: &str) -> &'a ParamSpec {
 /// The graph of the logits of two images.
 fn logits(model: &VisionModel, size: [usize; 3], training: bool) -> Graph {
     let trace = Trace::new();
-    let cx = Context::new(&trace, training);
+    let cx = Cx::new(*trace, training);
     let images = cx.input("images", DType::F32, &[2, size[0], size[1], size[2]]);
-    trace.output("logits", model.forward(&cx, images));
-    drop(cx);
+    trace.output("logits", model.forward(cx, images));
     trace.finish()
 }
 
@@ -346,8 +345,8 @@ fn mistakes_are_sentences() {
     let sentence = "images of 63 x 62 pixels with 3 channels do not fit the network; use larger ones: ";
     assert!(error.starts_with(sentence), "{error}");
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let x = cx.input("x", DType::F32, &[4, 3]);
-    let error = trace.attempt(|| model.forward(&cx, x)).unwrap_err().to_string();
+    let error = trace.attempt(|| model.forward(cx, x)).unwrap_err().to_string();
     assert!(error.ends_with("the images f32[4,3] are not [N,H,W,C]"), "{error}");
 }

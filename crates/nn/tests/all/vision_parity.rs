@@ -4,7 +4,7 @@
 use crate::support::{Arrays, assert_close, expected};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::vision::{ResNet, VisionModel};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 
 /// The value of a parameter in the recorded networks.
 fn value(param: &ParamSpec) -> Array {
@@ -19,9 +19,9 @@ fn check(name: &str, model: &VisionModel) {
     let array = |what: &str| &recorded[&format!("{name}/{what}")];
     let images = array("images");
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let input = cx.input("images", DType::F32, &images.ty.shape);
-    let logits = model.forward(&cx, input);
+    let logits = model.forward(cx, input);
     let labels = trace.constant(Array::i32(&[2], &[0, 1]));
     let loss = logits.cross_entropy(labels);
     let params = cx.params();
@@ -34,7 +34,6 @@ fn check(name: &str, model: &VisionModel) {
     trace.output("logits", logits);
     trace.output("grad", loss.grad(&[input])[0]);
     trace.output("second", size.grad(&[input])[0]);
-    drop(cx);
     let mut given: Arrays = params.iter().map(|param| (param.name.clone(), value(param))).collect();
     given.insert("images".into(), images.clone());
     let found = evaluate_exactly(&trace.finish(), &given).unwrap();

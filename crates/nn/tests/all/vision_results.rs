@@ -5,7 +5,7 @@ use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::vision::{
     Block, ConvNet, Dense, Norm, PlainNet, ResNet, RevNet, Shortcut, Start, Stem, VisionModel,
 };
-use lessen_nn::{Activation, Context};
+use lessen_nn::{Activation, Cx};
 
 /// An image of this size, whose elements are all different.
 fn image(size: [usize; 3]) -> Array {
@@ -28,14 +28,13 @@ fn unit_matrix(size: usize) -> Array {
 /// The logits of one image with the parameters `given`; all other parameters are zeros.
 fn evaluated(model: &VisionModel, image: Array, mut given: Arrays) -> Vec<f64> {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     let images = cx.input("images", DType::F32, &image.ty.shape);
-    trace.output("logits", model.forward(&cx, images));
+    trace.output("logits", model.forward(cx, images));
     for param in cx.params() {
         let zeros = || Array::full(Type::f32(&param.shape), 0.0);
         given.entry(param.name.clone()).or_insert_with(zeros);
     }
-    drop(cx);
     given.insert("images".into(), image);
     let mut results = evaluate_exactly(&trace.finish(), &given).unwrap();
     results.remove("logits").unwrap().data
@@ -125,9 +124,9 @@ fn convnet_has_derivatives_of_derivatives() {
         ..ConvNet::new(2)
     });
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let images = cx.input("images", DType::F32, &[1, 4, 4, 2]);
-    let logits = model.forward(&cx, images);
+    let logits = model.forward(cx, images);
     let params = cx.params();
     let tensors: Vec<_> = params.iter().map(|param| trace.tensor(param.value)).collect();
     let gradients = (logits * logits * logits).sum().grad(&tensors);
@@ -138,7 +137,6 @@ fn convnet_has_derivatives_of_derivatives() {
         .unwrap();
     trace.output("size", size);
     trace.output("direction", size.grad(&[images])[0]);
-    drop(cx);
     let graph = trace.finish();
     let mut given = Arrays::new();
     for param in params {

@@ -5,9 +5,7 @@ use std::fs;
 use crate::support::{Arrays, Folder, arrays, assert_close};
 use lessen_graph::{Array, Trace, evaluate_exactly};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
-use lessen_nn::{
-    Architecture, BatchShape, Context, Criterion, Head, Model, Position, Task, initialize, numbered_labels,
-};
+use lessen_nn::{Architecture, BatchShape, Criterion, Cx, Head, Model, Position, Task, initialize, numbered_labels};
 use serde_json::{Map, Value, json};
 
 /// Images of 4 x 6 pixels with 3 channels, in four patches of 2 x 3.
@@ -50,9 +48,8 @@ fn given(model: &Model) -> Arrays {
 
 fn logits(model: &Model, given: &Arrays) -> Array {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, batch(false)));
-    drop(cx);
+    let cx = Cx::new(*trace, false);
+    trace.output("logits", model.logits(cx, batch(false)));
     evaluate_exactly(&trace.finish(), given)
         .unwrap()
         .remove("logits")
@@ -61,9 +58,8 @@ fn logits(model: &Model, given: &Arrays) -> Array {
 
 fn loss(model: &Model, criterion: &Criterion, mixed: bool, given: &Arrays) -> f64 {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true).with_criterion(criterion);
-    trace.output("loss", model.forward(&cx, batch(mixed)).loss);
-    drop(cx);
+    let cx = Cx::new(*trace, true).with_criterion(criterion);
+    trace.output("loss", model.forward(cx, batch(mixed)).loss);
     evaluate_exactly(&trace.finish(), given).unwrap()["loss"].data[0]
 }
 
@@ -225,7 +221,7 @@ fn the_loss_of_mixed_images_is_that_of_their_labels_by_their_shares() {
 fn a_batch_of_texts_is_refused() {
     let trace = Trace::new();
     let texts = BatchShape::Padded { size: 2, length: 5 };
-    model(tiny(VitFamily::Vit)).logits(&Context::new(&trace, false), texts);
+    model(tiny(VitFamily::Vit)).logits(Cx::new(*trace, false), texts);
 }
 
 #[test]
@@ -234,7 +230,7 @@ fn a_model_of_texts_refuses_images() {
     let trace = Trace::new();
     let config = lessen_nn::models::encoder::EncoderConfig::default();
     let encoder = Model::from(lessen_nn::models::encoder::LessenEncoder { config });
-    encoder.logits(&Context::new(&trace, false), batch(false));
+    encoder.logits(Cx::new(*trace, false), batch(false));
 }
 
 /// What transformers writes of a small ViT.

@@ -175,7 +175,7 @@ impl<B: Backend + ?Sized> Session<B> {
         let is_wanted = |name: &str| self.model.outputs.iter().any(|output| output.name == name);
         let trace = Trace::new();
         let on = (&*self.model, &self.constants, interpreter);
-        let built = Builder::new(on, scope, &mut fixed, &trace).build(nodes, &is_wanted)?;
+        let built = Builder::new(on, scope, &mut fixed, *trace).build(nodes, &is_wanted)?;
         let (mut program, mut time) = (None, Duration::ZERO);
         if !built.outputs.is_empty() {
             let part = Part {

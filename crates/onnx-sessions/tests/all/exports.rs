@@ -8,20 +8,20 @@ use lessen_base::{Result, SplitMix64};
 use lessen_cpu::CpuBackend;
 use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::{
-    Array, AttentionOptions, Conv2dOptions, DType, Graph, InputKind, Pool2d, PositionBias, Tensor, Trace, Type,
-    Weighting, attention, concat, evaluate_exactly,
+    Array, AttentionOptions, Conv2dOptions, DType, Graph, InputKind, Pool2d, PositionBias, Tensor, Trace, TraceRef,
+    Type, Weighting, attention, concat, evaluate_exactly,
 };
 use lessen_onnx::export::{Export, ExportInput, InputForm, MOST_BYTES, Sample, export, points};
 use lessen_onnx::{Data, HostTensor, HostValue, Model};
 use lessen_onnx_sessions::Session;
 
 /// A function of a batch and a length.
-type Function = for<'g> fn(&'g Trace, usize, usize) -> Tensor<'g>;
+type Function = fn(TraceRef, usize, usize) -> Tensor;
 
 fn graph(function: Function, sizes: &[usize]) -> Graph {
     let trace = Trace::new();
     let (batch, length) = (sizes[0], sizes.get(1).copied().unwrap_or(1));
-    trace.output("y", function(&trace, batch, length));
+    trace.output("y", function(*trace, batch, length));
     trace.finish()
 }
 
@@ -162,11 +162,11 @@ fn compare(name: &str, function: Function, two: bool, path: &Path) {
     }
 }
 
-fn x<'g>(trace: &'g Trace, shape: &[usize]) -> Tensor<'g> {
+fn x(trace: TraceRef, shape: &[usize]) -> Tensor {
     trace.input("x", DType::F32, shape)
 }
 
-fn heads<'g>(trace: &'g Trace, b: usize, t: usize, heads: usize, kv_heads: usize) -> [Tensor<'g>; 3] {
+fn heads(trace: TraceRef, b: usize, t: usize, heads: usize, kv_heads: usize) -> [Tensor; 3] {
     let x = x(trace, &[b, t, 12]);
     [("q", heads), ("k", kv_heads), ("v", kv_heads)].map(|(name, heads)| {
         let w = trace.state(name, DType::F32, &[heads * 4, 12]);
@@ -174,12 +174,12 @@ fn heads<'g>(trace: &'g Trace, b: usize, t: usize, heads: usize, kv_heads: usize
     })
 }
 
-fn attended<'g>(trace: &'g Trace, (b, t): (usize, usize), kv_heads: usize, how: AttentionOptions<'g>) -> Tensor<'g> {
+fn attended(trace: TraceRef, (b, t): (usize, usize), kv_heads: usize, how: AttentionOptions) -> Tensor {
     let [q, k, v] = heads(trace, b, t, 4, kv_heads);
     attention(q, k, v, how).reshape(&[b, t, 16])
 }
 
-fn mask(trace: &Trace, b: usize, t: usize) -> Option<Tensor<'_>> {
+fn mask(trace: TraceRef, b: usize, t: usize) -> Option<Tensor> {
     Some(trace.input("mask", DType::Bool, &[b, t]))
 }
 

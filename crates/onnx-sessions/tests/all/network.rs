@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lessen_base::SplitMix64;
 use lessen_cpu::CpuBackend;
-use lessen_graph::{Array, DType, Tensor, Trace, evaluate_exactly};
+use lessen_graph::{Array, DType, Tensor, Trace, TraceRef, evaluate_exactly};
 use lessen_onnx::proto::NodeProto;
 use lessen_onnx::{
     HostTensor, Model, Network, NetworkFile, NetworkNorm, NetworkParameter, NetworkParts, ParameterRole,
@@ -57,17 +57,17 @@ pub fn opened(folder: &Path, mut b: Builder, output: &str) -> lessen_base::Resul
 }
 
 /// Norms with statistics of the batch where `training`, else with the running ones.
-struct Parts<'g> {
-    trace: &'g Trace,
+struct Parts {
+    trace: TraceRef,
     training: bool,
 }
 
-impl<'g> NetworkParts<'g> for Parts<'g> {
-    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor<'g> {
+impl NetworkParts for Parts {
+    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor {
         self.trace.state(&parameter.name, DType::F32, shape)
     }
 
-    fn batch_norm(&self, x: Tensor<'g>, parameters: [Tensor<'g>; 4], norm: NetworkNorm) -> Tensor<'g> {
+    fn batch_norm(&self, x: Tensor, parameters: [Tensor; 4], norm: NetworkNorm) -> Tensor {
         assert_eq!((norm.eps, norm.momentum), (1e-5, 0.25));
         let [scale, shift, mut mean, mut variance] = parameters;
         if self.training {
@@ -76,7 +76,7 @@ impl<'g> NetworkParts<'g> for Parts<'g> {
         x.scale_shift(mean, scale * (variance + norm.eps).rsqrt(), shift)
     }
 
-    fn dropout(&self, x: Tensor<'g>, probability: f64) -> Tensor<'g> {
+    fn dropout(&self, x: Tensor, probability: f64) -> Tensor {
         x * (1.0 - probability)
     }
 }
@@ -106,7 +106,7 @@ fn given(file: &NetworkFile) -> Arrays {
 fn computed(network: &Network, given: &Arrays, training: bool) -> Arrays {
     let trace = Trace::new();
     let parts = Parts {
-        trace: &trace,
+        trace: *trace,
         training,
     };
     let images = trace.input("images", DType::F32, &[IMAGES, SIDE, SIDE, network.channels()]);
@@ -120,7 +120,7 @@ fn computed(network: &Network, given: &Arrays, training: bool) -> Arrays {
         let found = |graph: &lessen_graph::Graph| graph.inputs.iter().find(|input| input.name == *name).unwrap().value;
         trace.tensor(trace.with_graph(found))
     });
-    let states: Vec<Tensor<'_>> = states.collect();
+    let states: Vec<Tensor> = states.collect();
     for (name, gradient) in trained.iter().zip(loss.grad(&states)) {
         trace.output(&format!("by {name}"), gradient);
     }

@@ -13,7 +13,7 @@ pub(crate) const OPERATORS: Operators = &[("Attention", attention), ("RotaryEmbe
 const HIDDEN: f64 = -1e30;
 
 /// A stack of heads `[batch, heads, length, width]`, from rows of all heads if it has three axes.
-fn heads<'g>(call: &mut Call<'_, 'g>, input: usize, attribute: &str) -> Result<Tensor<'g>> {
+fn heads(call: &mut Call<'_>, input: usize, attribute: &str) -> Result<Tensor> {
     let x = call.tensor(input)?;
     let count = usize::try_from(call.int(attribute, 0)).unwrap_or(0);
     match x.shape()[..] {
@@ -27,7 +27,7 @@ fn heads<'g>(call: &mut Call<'_, 'g>, input: usize, attribute: &str) -> Result<T
 }
 
 /// Each head as often as a group of queries reads it.
-fn repeated<'g>(call: &Call<'_, 'g>, x: Tensor<'g>, count: usize) -> Result<Tensor<'g>> {
+fn repeated(call: &Call<'_>, x: Tensor, count: usize) -> Result<Tensor> {
     let shape = x.shape();
     let (batch, heads, length, width) = (shape[0], shape[1], shape[2], shape[3]);
     if heads == count {
@@ -42,7 +42,7 @@ fn repeated<'g>(call: &Call<'_, 'g>, x: Tensor<'g>, count: usize) -> Result<Tens
 }
 
 /// `softmax(scale Q K^T + mask) V`
-fn attention<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn attention(call: &mut Call<'_>) -> Result<Vec<Value>> {
     if call.node.proto.domain == "com.microsoft" {
         return projected(call);
     }
@@ -89,7 +89,7 @@ fn attention<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Rotates pairs of elements by angles whose cosines and sines are given, for each position or by its number.
-fn rotary<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn rotary(call: &mut Call<'_>) -> Result<Vec<Value>> {
     if call.int("interleaved", 0) != 0 {
         return call.unknown("a rotation of neighbours");
     }
@@ -105,7 +105,7 @@ fn rotary<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     if cos.rank() != 3 || 2 * half > width || call.int("rotary_embedding_dim", 0) > width as i64 {
         return call.unknown("a rotation of these extents");
     }
-    let by_position = |x: Tensor<'g>| x.unsqueeze(1);
+    let by_position = |x: Tensor| x.unsqueeze(1);
     let (cos, sin) = (by_position(cos), by_position(sin));
     let (a, b) = (x.slice(-1, 0, half), x.slice(-1, half, half));
     let mut parts = vec![a * cos - b * sin, b * cos + a * sin];

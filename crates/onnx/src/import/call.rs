@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
+use lessen_graph::{Array, DType, Tensor, Trace, TraceRef, Type, evaluate_exactly};
 
 use super::{CodeStates, HeldInputs, MOST_INLINE, MOST_KNOWN, Value, known};
 use crate::attribute_methods::attribute_methods;
@@ -20,18 +20,18 @@ use crate::wire::Source;
 pub type FixedValues<'a> = &'a dyn Fn(&str) -> Option<HostValue>;
 
 /// A node, its inputs, and the trace that it appends to.
-pub struct Call<'a, 'g> {
+pub struct Call<'a> {
     pub node: &'a Node,
     /// The version of the node's set of operators.
     pub opset: i64,
-    pub trace: &'g Trace,
-    pub inputs: Vec<Option<Value<'g>>>,
+    pub trace: TraceRef,
+    pub inputs: Vec<Option<Value>>,
     /// Values of states that stand for large constants; none where all that is traced is a constant.
     pub constants: Option<&'a mut HashMap<String, Arc<Array>>>,
     /// Arrays in memory that the program has as inputs; none where a file alone is traced.
-    pub held: Option<&'a mut HeldInputs<'g>>,
+    pub held: Option<&'a mut HeldInputs>,
     /// States of codes that the program has so far; none where a file alone is traced.
-    pub codes: Option<&'a mut CodeStates<'g>>,
+    pub codes: Option<&'a mut CodeStates>,
     /// Whether the operator moves elements as they are, so that it works on codes as well.
     pub moves_elements: bool,
     /// The types of the inputs that are there, in order, as the file has them; none where a file alone is traced.
@@ -42,7 +42,7 @@ pub struct Call<'a, 'g> {
 }
 
 /// A function that traces a node and returns its outputs in order.
-pub type Operator = for<'a, 'g> fn(&mut Call<'a, 'g>) -> Result<Vec<Value<'g>>>;
+pub type Operator = for<'a> fn(&mut Call<'a>) -> Result<Vec<Value>>;
 
 /// Names of operators, each with the function that traces its nodes.
 pub type Operators = &'static [(&'static str, Operator)];
@@ -59,11 +59,11 @@ pub fn evaluated(
     let values = inputs
         .iter()
         .map(|input| input.as_ref().map(|array| Value::Known(array.clone())));
-    let values: Vec<Option<Value<'_>>> = values.collect();
+    let values: Vec<Option<Value>> = values.collect();
     let mut call = Call {
         node,
         opset,
-        trace: &trace,
+        trace: *trace,
         inputs: values,
         constants: None,
         held: None,
@@ -102,7 +102,7 @@ pub fn evaluated(
     Ok(outputs.collect())
 }
 
-impl<'g> Call<'_, 'g> {
+impl Call<'_> {
     /// The error of a node that is not traced.
     pub fn unknown<T>(&self, why: &str) -> Result<T> {
         Err(Error::user(format!("{why} is not known")))
@@ -137,7 +137,7 @@ impl<'g> Call<'_, 'g> {
     }
 
     /// An input as a value of the graph.
-    pub fn tensor(&mut self, input: usize) -> Result<Tensor<'g>> {
+    pub fn tensor(&mut self, input: usize) -> Result<Tensor> {
         match self.inputs.get(input).cloned() {
             Some(Some(Value::Traced(tensor) | Value::Integers(tensor))) => Ok(tensor),
             Some(Some(Value::Codes(codes))) if self.moves_elements => Ok(codes.tensor),
@@ -174,7 +174,7 @@ impl<'g> Call<'_, 'g> {
     }
 
     /// Numbers as a value of the graph: a filled tensor, a constant, or a state.
-    pub fn constant(&mut self, array: Array) -> Tensor<'g> {
+    pub fn constant(&mut self, array: Array) -> Tensor {
         let first = array.data.first().copied();
         if let Some(first) = first.filter(|first| array.data.iter().all(|x| x.to_bits() == first.to_bits())) {
             return self.trace.full(array.ty.dtype, &array.ty.shape, first);
@@ -262,11 +262,11 @@ impl<'g> Call<'_, 'g> {
 }
 
 /// One output.
-pub fn one(tensor: Tensor<'_>) -> Result<Vec<Value<'_>>> {
+pub fn one(tensor: Tensor) -> Result<Vec<Value>> {
     Ok(vec![Value::Traced(tensor)])
 }
 
 /// One output of integers that are known.
-pub fn integers<'g>(shape: &[usize], data: Vec<f64>) -> Result<Vec<Value<'g>>> {
+pub fn integers(shape: &[usize], data: Vec<f64>) -> Result<Vec<Value>> {
     Ok(vec![Value::known(Array::new(Type::new(DType::I32, shape), data))])
 }

@@ -17,8 +17,8 @@ use crate::names::OwnName;
 const MIDDLE: i32 = 128;
 
 /// A weight's codes as a state, and a scale for each of its columns.
-pub(super) struct Weight<'g> {
-    pub codes: Tensor<'g>,
+pub(super) struct Weight {
+    pub codes: Tensor,
     pub scale: Vec<f32>,
     /// The sum of the levels, code less 128, of each column.
     pub levels: Vec<i32>,
@@ -45,9 +45,9 @@ fn integers(tensor: &HostTensor) -> Option<Vec<i32>> {
     }
 }
 
-impl<'g> Call<'_, 'g> {
+impl Call<'_> {
     /// An input that is integers of 8 bits of the program.
-    pub(super) fn codes(&self, input: usize) -> Result<Codes<'g>> {
+    pub(super) fn codes(&self, input: usize) -> Result<Codes> {
         match self.inputs.get(input) {
             Some(Some(Value::Codes(codes))) => Ok(*codes),
             _ => self.unknown("integers of 8 bits that are no results of the program"),
@@ -87,12 +87,7 @@ impl<'g> Call<'_, 'g> {
     }
 
     /// [`Call::shifted_weight`] without a shift.
-    pub(super) fn weight(
-        &mut self,
-        input: usize,
-        scale_and_zero: [Option<usize>; 2],
-        order: Order,
-    ) -> Result<Weight<'g>> {
+    pub(super) fn weight(&mut self, input: usize, scale_and_zero: [Option<usize>; 2], order: Order) -> Result<Weight> {
         let weight = self.shifted_weight(input, scale_and_zero, order)?;
         if weight.shift.is_some() {
             return self.unknown("a weight whose differences from its zero point have more than 8 bits");
@@ -106,7 +101,7 @@ impl<'g> Call<'_, 'g> {
         input: usize,
         [scale, zero]: [Option<usize>; 2],
         order: Order,
-    ) -> Result<Weight<'g>> {
+    ) -> Result<Weight> {
         let name = self.node.input(input).unwrap_or_default().to_string();
         let optional = |input: Option<usize>| match input.filter(|input| self.has(*input)) {
             Some(input) => self.unchanging(input).map(Some),
@@ -117,7 +112,7 @@ impl<'g> Call<'_, 'g> {
     }
 
     /// The weight that an input is restored from; none where it is no such weight, or has scales along another axis.
-    pub(super) fn restored_weight(&mut self, input: usize, order: Order) -> Option<Weight<'g>> {
+    pub(super) fn restored_weight(&mut self, input: usize, order: Order) -> Option<Weight> {
         let Some(Some(Value::Restored(restored))) = self.inputs.get(input).cloned() else {
             return None;
         };
@@ -163,7 +158,7 @@ impl<'g> Call<'_, 'g> {
     }
 
     /// The weight of `columns` columns of `k` codes of the level 1.
-    pub(super) fn ones(&mut self, columns: usize, k: usize) -> Weight<'g> {
+    pub(super) fn ones(&mut self, columns: usize, k: usize) -> Weight {
         let codes = Array::new(
             Type::new(DType::U8, &[columns, k]),
             vec![f64::from(MIDDLE + 1); columns * k],
@@ -177,7 +172,7 @@ impl<'g> Call<'_, 'g> {
     }
 
     /// The shift of a weight as a value of the program.
-    pub(super) fn shift(&mut self, shift: &[i32], dtype: DType) -> Tensor<'g> {
+    pub(super) fn shift(&mut self, shift: &[i32], dtype: DType) -> Tensor {
         let shift = Array::new(
             Type::new(dtype, &[shift.len()]),
             shift.iter().map(|x| f64::from(*x)).collect(),
@@ -191,7 +186,7 @@ impl<'g> Call<'_, 'g> {
         scale: Option<&HostTensor>,
         zero: Option<&HostTensor>,
         order: Order,
-    ) -> Result<Weight<'g>> {
+    ) -> Result<Weight> {
         let (columns, rows, taps) = match (order, array.shape()) {
             (Order::Columns, &[n, k]) => (n, k, 1),
             (Order::Rows, &[k, n]) => (n, k, 1),

@@ -10,15 +10,15 @@ use super::quantized::{Zero, factors, integer_product, kernels as coded_kernels}
 
 /// Codes of the program that numbers are restored from.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'g> {
-    codes: Tensor<'g>,
+pub(super) struct Source {
+    codes: Tensor,
     scale: f32,
     zero: u8,
 }
 
-impl<'g> Source<'g> {
+impl Source {
     /// What numbers are restored from, if they are.
-    pub fn of(x: Tensor<'g>) -> Option<Source<'g>> {
+    pub fn of(x: Tensor) -> Option<Source> {
         let trace = x.trace();
         let (codes, op) = trace.with_graph(|graph| {
             let node = &graph.nodes[graph.producer(x.id())?.index()];
@@ -32,7 +32,7 @@ impl<'g> Source<'g> {
     }
 
     /// The same with the codes that a function makes of these.
-    pub fn map(self, f: impl FnOnce(Tensor<'g>) -> Result<Tensor<'g>>) -> Result<Source<'g>> {
+    pub fn map(self, f: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Source> {
         Ok(Source {
             codes: f(self.codes)?,
             ..self
@@ -40,7 +40,7 @@ impl<'g> Source<'g> {
     }
 
     /// The product of rows with a weight, plus a bias that is an input of the node.
-    pub fn product(self, call: &mut Call<'_, 'g>, weight: &Weight<'g>, bias: Option<usize>) -> Result<Tensor<'g>> {
+    pub fn product(self, call: &mut Call<'_>, weight: &Weight, bias: Option<usize>) -> Result<Tensor> {
         let (sums, numbers) = self.bias(call, weight, bias)?;
         let shape = self.codes.shape();
         let scale = call
@@ -63,11 +63,11 @@ impl<'g> Source<'g> {
     /// The convolution of images with kernels `[O, C, ...]` of these taps, plus a bias that is an input of the node.
     pub fn convolution(
         self,
-        call: &mut Call<'_, 'g>,
-        weight: &Weight<'g>,
+        call: &mut Call<'_>,
+        weight: &Weight,
         (taps, options): (&[usize], Conv2dOptions),
         bias: Option<usize>,
-    ) -> Result<Tensor<'g>> {
+    ) -> Result<Tensor> {
         let (sums, numbers) = self.bias(call, weight, bias)?;
         let of_weight = factors(call, weight, |scale| scale);
         let kernels = coded_kernels(call, weight, taps)?;
@@ -87,10 +87,10 @@ impl<'g> Source<'g> {
     /// the result.
     fn bias(
         &self,
-        call: &mut Call<'_, 'g>,
-        weight: &Weight<'g>,
+        call: &mut Call<'_>,
+        weight: &Weight,
         input: Option<usize>,
-    ) -> Result<(Option<Tensor<'g>>, Option<Tensor<'g>>)> {
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let Some(input) = input.filter(|input| call.has(*input)) else {
             return Ok((None, None));
         };

@@ -11,14 +11,14 @@ use crate::host::HostTensor;
 
 /// Integers of 8 bits that a program computes.
 #[derive(Clone, Copy, Debug)]
-pub struct Codes<'g> {
+pub struct Codes {
     /// Their codes.
-    pub tensor: Tensor<'g>,
+    pub tensor: Tensor,
     /// Whether they have a sign.
     pub is_signed: bool,
 }
 
-impl Codes<'_> {
+impl Codes {
     /// The type of the integers.
     pub fn element(&self) -> Element {
         if self.is_signed {
@@ -65,4 +65,4 @@ pub struct CodesKey {
 }
 
 /// States of codes: names, values and elements.
-pub type CodeStates<'g> = BTreeMap<CodesKey, (String, Tensor<'g>, Arc<HostTensor>)>;
+pub type CodeStates = BTreeMap<CodesKey, (String, Tensor, Arc<HostTensor>)>;

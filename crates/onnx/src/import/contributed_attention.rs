@@ -26,16 +26,16 @@ struct Inputs {
 const NONE: usize = usize::MAX;
 
 /// Queries, keys and values, each by batch, position and feature.
-type Three<'g> = [Tensor<'g>; 3];
+type Three = [Tensor; 3];
 
 /// Whether an output of a node has a name.
-fn is_wanted(call: &Call<'_, '_>, output: usize) -> bool {
+fn is_wanted(call: &Call<'_>, output: usize) -> bool {
     let name = call.node.proto.output.get(output);
     name.is_some_and(|name| !name.is_empty())
 }
 
 /// Refuses what changes the result and is not followed.
-fn plain(call: &Call<'_, '_>) -> Result<()> {
+fn plain(call: &Call<'_>) -> Result<()> {
     let attributes = ["do_rotary", "past_present_share_buffer"];
     if attributes.into_iter().any(|name| call.int(name, 0) != 0) || call.has_narrow_floats() {
         return call.unknown("attention with rotated positions, a shared cache, or in another precision");
@@ -44,7 +44,7 @@ fn plain(call: &Call<'_, '_>) -> Result<()> {
 }
 
 /// `Attention(input, weights, bias, mask_index, past, attention_bias)`.
-pub(super) fn projected<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+pub(super) fn projected(call: &mut Call<'_>) -> Result<Vec<Value>> {
     plain(call)?;
     let (x, weights) = (call.tensor(0)?, call.tensor(1)?);
     if call.has(6) || x.rank() != 3 || weights.rank() != 2 {
@@ -67,7 +67,7 @@ pub(super) fn projected<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// `QAttention(input, weight, bias, input_scale, weight_scale, mask_index, input_zero_point, weight_zero_point, past)`.
-fn of_integers<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn of_integers(call: &mut Call<'_>) -> Result<Vec<Value>> {
     plain(call)?;
     let a = call.codes(0)?;
     let zero = call.zero(6, a)?;
@@ -90,7 +90,7 @@ fn of_integers<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The parts of features of these widths.
-fn parts<'g>(call: &Call<'_, 'g>, all: Tensor<'g>, widths: &[usize]) -> Result<Three<'g>> {
+fn parts(call: &Call<'_>, all: Tensor, widths: &[usize]) -> Result<Three> {
     let &[of_queries, of_keys, of_values] = widths else {
         return call.unknown("attention with other than three widths");
     };
@@ -108,7 +108,7 @@ fn parts<'g>(call: &Call<'_, 'g>, all: Tensor<'g>, widths: &[usize]) -> Result<T
 }
 
 /// `MultiHeadAttention(query, key, value, bias, key_padding_mask, attention_bias)`.
-fn of_heads<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn of_heads(call: &mut Call<'_>) -> Result<Vec<Value>> {
     plain(call)?;
     if (6..10).any(|input| call.has(input)) || (1..4).any(|output| is_wanted(call, output)) {
         return call.unknown("attention with a cache, or with its scores as a result");
@@ -141,9 +141,9 @@ fn of_heads<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// `softmax(scale Q K^T + bias + padding) V`, and keys and values after earlier ones where they are a result.
-fn attend<'g>(call: &mut Call<'_, 'g>, three: Three<'g>, inputs: &Inputs) -> Result<Vec<Value<'g>>> {
+fn attend(call: &mut Call<'_>, three: Three, inputs: &Inputs) -> Result<Vec<Value>> {
     let count = usize::try_from(call.int("num_heads", 0)).unwrap_or(0);
-    let heads = |x: Tensor<'g>| match x.shape()[..] {
+    let heads = |x: Tensor| match x.shape()[..] {
         [batch, length, width] if count > 0 && width > 0 && width.is_multiple_of(count) => {
             let heads = x.reshape(&[batch, length, count, width / count]);
             Ok(heads.permute(&[0, 2, 1, 3]))
@@ -199,13 +199,13 @@ fn attend<'g>(call: &mut Call<'_, 'g>, three: Three<'g>, inputs: &Inputs) -> Res
 
 /// For each batch, query and key whether the key is there, as `[B, 1, Q or 1, K]`: from lengths, ends and starts, or a
 /// mask.
-fn padding<'g>(call: &mut Call<'_, 'g>, input: usize, [batch, queries, keys]: [usize; 3]) -> Result<Tensor<'g>> {
+fn padding(call: &mut Call<'_>, input: usize, [batch, queries, keys]: [usize; 3]) -> Result<Tensor> {
     let given = call.tensor(input)?;
     if given.dtype() != DType::I32 {
         return call.unknown("padding that is not integers");
     }
     let key = call.trace.iota(DType::I32, &[1, 1, 1, keys], 3);
-    let line = |part: Tensor<'g>| part.reshape(&[batch, 1, 1, 1]);
+    let line = |part: Tensor| part.reshape(&[batch, 1, 1, 1]);
     Ok(match given.shape()[..] {
         [count] if count == batch => key.lt(line(given)),
         [count] if count == 2 * batch => {

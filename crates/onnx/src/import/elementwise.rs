@@ -47,12 +47,12 @@ pub(crate) const OPERATORS: Operators = &[
     ("Where", select),
 ];
 
-pub(super) fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+pub(super) fn unary(call: &mut Call<'_>, f: impl Fn(Tensor) -> Tensor) -> Result<Vec<Value>> {
     one(through(call.tensor(0)?, f))
 }
 
 /// Dropout of inference, which drops nothing; the second output says that every element is kept.
-fn dropout<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn dropout(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let is_training = match call.opset {
         ..7 => call.int("is_test", 0) == 0,
         7..10 if call.node.proto.output.len() > 1 => return call.unknown("a mask of numbers"),
@@ -66,11 +66,11 @@ fn dropout<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     Ok(vec![Value::Traced(x), Value::Traced(kept)])
 }
 
-fn binary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn binary(call: &mut Call<'_>, f: impl Fn(Tensor, Tensor) -> Tensor) -> Result<Vec<Value>> {
     one(through_both(call.tensor(0)?, call.tensor(1)?, f))
 }
 
-fn variadic<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn variadic(call: &mut Call<'_>, f: impl Fn(Tensor, Tensor) -> Tensor) -> Result<Vec<Value>> {
     let mut all = call.tensor(0)?;
     for input in 1..call.inputs.len() {
         all = through_both(all, call.tensor(input)?, &f);
@@ -79,31 +79,31 @@ fn variadic<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> T
 }
 
 /// The opposite of a truth value.
-fn not(x: Tensor<'_>) -> Tensor<'_> {
+fn not(x: Tensor) -> Tensor {
     x.eq(x.scalar_like(0.0))
 }
 
-fn cast<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn cast(call: &mut Call<'_>) -> Result<Vec<Value>> {
     match Element::of(call.int("to", 0) as i32).filter(|element| element.is_traced()) {
         Some(element) => one(cast_to(call.tensor(0)?, element.dtype())),
         None => call.unknown("a cast to this type"),
     }
 }
 
-fn cast_like<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn cast_like(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let dtype = call.ty(1)?.dtype;
     one(cast_to(call.tensor(0)?, dtype))
 }
 
 /// A number is true unless it is zero.
-fn cast_to(x: Tensor<'_>, dtype: DType) -> Tensor<'_> {
+fn cast_to(x: Tensor, dtype: DType) -> Tensor {
     match dtype {
         DType::Bool if x.dtype() != DType::Bool => not(x.eq(x.scalar_like(0.0))),
         _ => x.cast(dtype),
     }
 }
 
-fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn clip(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     // An absent bound is the type's last finite number.
     let least = if x.dtype() == DType::F64 {
@@ -111,7 +111,7 @@ fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     } else {
         f32::MIN.into()
     };
-    let bound = |call: &Call<'_, 'g>, input: usize, attribute: &str, default: f64| {
+    let bound = |call: &Call<'_>, input: usize, attribute: &str, default: f64| {
         if call.has(input) {
             call.known(input).and_then(|array| array.data.first().copied())
         } else {
@@ -125,7 +125,7 @@ fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// A power; squares and cubes are products.
-fn pow<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn pow(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let exponent = call
         .known(1)
@@ -144,7 +144,7 @@ fn pow<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-fn select<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn select(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (condition, a, b) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
     one(condition.select(a, b))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lessen_graph::{Tensor, Trace, Type};
+use lessen_graph::{Tensor, TraceRef, Type};
 
 use crate::element::Element;
 use crate::host::HostTensor;
@@ -20,7 +20,7 @@ pub struct Held {
 }
 
 /// The arrays that a program has as inputs so far, by name.
-pub type HeldInputs<'g> = BTreeMap<String, Tensor<'g>>;
+pub type HeldInputs = BTreeMap<String, Tensor>;
 
 impl Held {
     pub fn new(name: &str, tensor: Arc<HostTensor>) -> Held {
@@ -56,7 +56,7 @@ impl Held {
     }
 
     /// The input of the program that stands for it.
-    pub fn input<'g>(&self, trace: &'g Trace, inputs: &mut HeldInputs<'g>) -> Option<Tensor<'g>> {
+    pub fn input(&self, trace: TraceRef, inputs: &mut HeldInputs) -> Option<Tensor> {
         if let Some(tensor) = inputs.get(&self.name) {
             return Some(*tensor);
         }

@@ -26,7 +26,7 @@ pub(crate) const OPERATORS: Operators = &[
 ];
 
 /// A weight `[O, I, ...]` of one or two axes as of two.
-fn weight_of_two_axes<'g>(call: &Call<'_, 'g>, weight: Tensor<'g>) -> Result<Tensor<'g>> {
+fn weight_of_two_axes(call: &Call<'_>, weight: Tensor) -> Result<Tensor> {
     match weight.shape()[..] {
         [o, i, length] => Ok(weight.reshape(&[o, i, 1, length])),
         [_, _, _, _] => Ok(weight),
@@ -39,7 +39,7 @@ fn weight_of_two_axes<'g>(call: &Call<'_, 'g>, weight: Tensor<'g>) -> Result<Ten
 const MOST_PADDED: usize = 4;
 
 /// Convolution of images, whose channels are moved to the last axis and back.
-fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn conv(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (size, taps) = (x.shape(), call.ty(1)?.shape);
     if size.len() < 3 || taps.len() != size.len() {
@@ -73,7 +73,7 @@ fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The derivative of a convolution by its images, applied to images.
-fn conv_transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn conv_transpose(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (x, weight) = (call.tensor(0)?, call.tensor(1)?);
     let (size, taps) = (x.shape(), weight.shape());
     if size.len() < 3 || taps.len() != size.len() {
@@ -118,10 +118,10 @@ fn conv_transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Pooling by `f`, of one or two axes.
-fn pooled<'g>(
-    call: &mut Call<'_, 'g>,
-    f: impl FnOnce(&Call<'_, 'g>, Tensor<'g>, Pool2d, bool) -> Result<Tensor<'g>>,
-) -> Result<Vec<Value<'g>>> {
+fn pooled(
+    call: &mut Call<'_>,
+    f: impl FnOnce(&Call<'_>, Tensor, Pool2d, bool) -> Result<Tensor>,
+) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let size = x.shape();
     if size.len() < 3 {
@@ -142,11 +142,11 @@ fn pooled<'g>(
     one(channels_first(y, size.len() - 2))
 }
 
-fn max_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn max_pool(call: &mut Call<'_>) -> Result<Vec<Value>> {
     pooled(call, |_, x, pool, _| Ok(x.max_pool2d(pool)))
 }
 
-fn average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn average_pool(call: &mut Call<'_>) -> Result<Vec<Value>> {
     pooled(call, |call, x, pool, reaches_beyond| {
         let counts = call.int("count_include_pad", 0) != 0;
         if counts && reaches_beyond {
@@ -157,7 +157,7 @@ fn average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// A function of each channel of an image.
-fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn global(call: &mut Call<'_>, f: impl Fn(Tensor, &[usize]) -> Tensor) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     if x.rank() < 3 {
         return call.unknown("pooling of no axes");
@@ -166,7 +166,7 @@ fn global<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tenso
 }
 
 /// A number for each channel in the place of channels, which are axis 1 of `rank` axes.
-fn by_channel(row: Tensor<'_>, rank: usize) -> Tensor<'_> {
+fn by_channel(row: Tensor, rank: usize) -> Tensor {
     let mut shape = vec![1; rank];
     if let Some(channels) = shape.get_mut(1) {
         *channels = row.ty().numel();
@@ -175,7 +175,7 @@ fn by_channel(row: Tensor<'_>, rank: usize) -> Tensor<'_> {
 }
 
 /// Normalization by fixed statistics.
-fn batch_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn batch_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     if call.int("training_mode", 0) != 0 || call.int("spatial", 1) == 0 {
         return call.unknown("a norm by statistics of the batch");
     }
@@ -192,7 +192,7 @@ fn batch_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Rows with mean 0 and variance 1.
-fn normalized<'g>(rows: Tensor<'g>, eps: f64) -> Tensor<'g> {
+fn normalized(rows: Tensor, eps: f64) -> Tensor {
     let mean = rows.mean_axes(&[1]).unsqueeze(1);
     let centred = rows - mean;
     let variance = (centred * centred).mean_axes(&[1]).unsqueeze(1);
@@ -200,7 +200,7 @@ fn normalized<'g>(rows: Tensor<'g>, eps: f64) -> Tensor<'g> {
 }
 
 /// Normalization of groups of channels, each image by itself.
-fn grouped<'g>(call: &mut Call<'_, 'g>, groups: usize, of_groups: bool) -> Result<Vec<Value<'g>>> {
+fn grouped(call: &mut Call<'_>, groups: usize, of_groups: bool) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let shape = x.shape();
     let (&[n, channels], rank) = (&shape[..2.min(shape.len())], shape.len()) else {
@@ -211,7 +211,7 @@ fn grouped<'g>(call: &mut Call<'_, 'g>, groups: usize, of_groups: bool) -> Resul
     }
     let rows = n * groups;
     let y = normalized(x.reshape(&[rows, x.ty().numel() / rows]), call.float("epsilon", 1e-5)).reshape(&shape);
-    let spread = |call: &mut Call<'_, 'g>, input: usize| -> Result<Tensor<'g>> {
+    let spread = |call: &mut Call<'_>, input: usize| -> Result<Tensor> {
         let row = call.tensor(input)?;
         if !of_groups {
             return Ok(by_channel(row, rank));
@@ -227,20 +227,20 @@ fn grouped<'g>(call: &mut Call<'_, 'g>, groups: usize, of_groups: bool) -> Resul
     one(y * scale + shift)
 }
 
-fn instance_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn instance_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let channels = call.ty(0)?.shape.get(1).copied().unwrap_or(0);
     grouped(call, channels, false)
 }
 
 /// Before version 21 of the operators scales and shifts are of groups.
-fn group_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn group_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let groups = usize::try_from(call.int("num_groups", 0)).unwrap_or(0);
     let of_groups = call.opset < 21;
     grouped(call, groups, of_groups)
 }
 
 /// The extents of images `[N, C, H, W]` and the size of blocks.
-fn blocks<'g>(call: &mut Call<'_, 'g>) -> Result<(Tensor<'g>, [usize; 4], usize)> {
+fn blocks(call: &mut Call<'_>) -> Result<(Tensor, [usize; 4], usize)> {
     let x = call.tensor(0)?;
     let block = usize::try_from(call.int("blocksize", 0)).unwrap_or(0);
     match (<[usize; 4]>::try_from(x.shape()), block) {
@@ -249,7 +249,7 @@ fn blocks<'g>(call: &mut Call<'_, 'g>) -> Result<(Tensor<'g>, [usize; 4], usize)
     }
 }
 
-fn depth_to_space<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn depth_to_space(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (x, [n, c, h, w], b) = blocks(call)?;
     if c % (b * b) != 0 {
         return call.unknown("blocks that do not divide the channels");
@@ -263,7 +263,7 @@ fn depth_to_space<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     one(y.reshape(&[n, d, h * b, w * b]))
 }
 
-fn space_to_depth<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn space_to_depth(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (x, [n, c, h, w], b) = blocks(call)?;
     if h % b != 0 || w % b != 0 {
         return call.unknown("blocks that do not divide the image");

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, Tensor as Traced, Trace, Type};
+use lessen_graph::{Array, Tensor as Traced, Trace, TraceRef, Type};
 
 use super::call::Call;
 use super::memo::Memo;
@@ -22,7 +22,7 @@ pub(super) fn traced(model: &Model, sizes: &Sizes, guesses: bool) -> Result<(Imp
     let trace = Trace::new();
     let mut importer = Importer {
         model,
-        trace: &trace,
+        trace: *trace,
         values: HashMap::new(),
         nodes: Vec::new(),
         constants: HashMap::new(),
@@ -69,10 +69,10 @@ pub(super) fn traced(model: &Model, sizes: &Sizes, guesses: bool) -> Result<(Imp
     Ok((imported, lacks))
 }
 
-struct Importer<'m, 'g> {
+struct Importer<'m> {
     model: &'m Model,
-    trace: &'g Trace,
-    values: HashMap<&'m str, Value<'g>>,
+    trace: TraceRef,
+    values: HashMap<&'m str, Value>,
     nodes: Vec<usize>,
     constants: HashMap<String, Arc<Array>>,
     opaque: Vec<(usize, String)>,
@@ -102,7 +102,7 @@ fn read(model: &Model) -> HashSet<&str> {
     outputs.chain(model.nodes.iter().flat_map(Node::reads)).collect()
 }
 
-impl<'m, 'g> Importer<'m, 'g> {
+impl<'m> Importer<'m> {
     fn inputs(&mut self, sizes: &Sizes) -> Result<()> {
         for input in &self.model.inputs {
             let ValueInfoProto { name, r#type: ty } = input;
@@ -164,7 +164,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     }
 
     /// The outputs of a node, if none that is read is missing.
-    fn all_wanted(&self, node: &'m Node, outputs: Vec<Value<'g>>) -> Result<Vec<Value<'g>>> {
+    fn all_wanted(&self, node: &'m Node, outputs: Vec<Value>) -> Result<Vec<Value>> {
         let mut missing = node.proto.output.iter().skip(outputs.len());
         match missing.find(|name| self.read.contains(name.as_str())) {
             Some(name) => Err(Error::user(format!("its output `{name}` is not known"))),
@@ -173,8 +173,8 @@ impl<'m, 'g> Importer<'m, 'g> {
     }
 
     /// Counts the elements of a node's outputs that are known, which may be too many for all nodes together.
-    fn count(&mut self, outputs: &[Value<'g>]) -> Result<()> {
-        let elements = |value: &Value<'g>| match value {
+    fn count(&mut self, outputs: &[Value]) -> Result<()> {
+        let elements = |value: &Value| match value {
             Value::Known(array) => array.data.len(),
             _ => 0,
         };
@@ -187,7 +187,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     }
 
     /// Known floats as a state of this name, so that they are a parameter as initializers are.
-    fn with_name(&mut self, name: &str, value: Value<'g>) -> Value<'g> {
+    fn with_name(&mut self, name: &str, value: Value) -> Value {
         match value {
             Value::Known(array) if array.ty.dtype.is_float() && array.data.len() > 1 => {
                 let state = self.trace.state(name, array.ty.dtype, &array.ty.shape);
@@ -198,7 +198,7 @@ impl<'m, 'g> Importer<'m, 'g> {
         }
     }
 
-    fn trace_node(&mut self, node: &'m Node) -> Result<Vec<Value<'g>>> {
+    fn trace_node(&mut self, node: &'m Node) -> Result<Vec<Value>> {
         let operator = operator(node)?;
         let mut inputs = Vec::with_capacity(node.proto.input.len());
         for position in 0..node.proto.input.len() {
@@ -210,7 +210,7 @@ impl<'m, 'g> Importer<'m, 'g> {
             .memo
             .computed(node, (opset, operator), &inputs, &self.model.source)?;
         if let Some((outputs, is_new)) = computed {
-            let outputs: Vec<Value<'g>> = outputs.into_iter().map(Value::Known).collect();
+            let outputs: Vec<Value> = outputs.into_iter().map(Value::Known).collect();
             if is_new {
                 self.count(&outputs)?;
             }
@@ -236,7 +236,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     }
 
     /// A value that a node reads.
-    fn value(&mut self, name: &'m str) -> Result<Value<'g>> {
+    fn value(&mut self, name: &'m str) -> Result<Value> {
         if let Some(value) = self.values.get(name) {
             return Ok(value.clone());
         }
@@ -255,7 +255,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     }
 
     /// An initializer: known where it is small and no float, or one number; otherwise a state.
-    fn initializer(&self, tensor: &Tensor) -> Result<Value<'g>> {
+    fn initializer(&self, tensor: &Tensor) -> Result<Value> {
         let count = tensor.numel();
         let is_known = count <= 1 || (!tensor.element.is_float() && count <= MOST_KNOWN);
         if is_known {
@@ -349,7 +349,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     }
 
     /// Makes a value an output of the graph that is none of the model.
-    fn probe(&mut self, name: &str, tensor: Traced<'g>) {
+    fn probe(&mut self, name: &str, tensor: Traced) {
         let probe = OwnName::Read(name).to_string();
         if !self.probes.contains(&probe) {
             self.trace.output(&probe, tensor);

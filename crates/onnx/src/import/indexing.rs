@@ -21,7 +21,7 @@ pub(crate) const OPERATORS: Operators = &[
 ];
 
 /// The numbers of an attribute.
-fn constant<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn constant(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let known = |dtype: DType, shape: &[usize], data: Vec<f64>| {
         let array = Array::new(Type::new(dtype, shape), data);
         Ok(vec![Value::known(array)])
@@ -48,7 +48,7 @@ fn constant<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-fn constant_of_shape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn constant_of_shape(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let sizes: Option<Vec<usize>> = call.integers(0)?.iter().map(|&n| usize::try_from(n).ok()).collect();
     let (dtype, number) = match call.stored("value")? {
         Some((_, array)) => (array.ty.dtype, array.data.first().copied().unwrap_or(0.0)),
@@ -61,7 +61,7 @@ fn constant_of_shape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The parts of an axis at indices; negative indices count from its end.
-fn gather<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn gather(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x_ty = call.ty(0)?;
     let axis = call.axis(call.int("axis", 0), x_ty.rank())?;
     let extent = x_ty.shape[axis];
@@ -97,7 +97,7 @@ fn gather<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Elements by their positions along an axis, computed where positions are known.
-fn gather_elements<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn gather_elements(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (Some(x), Some(ids)) = (call.known(0), call.known(1)) else {
         return call.unknown("elements at positions that are computed");
     };
@@ -119,7 +119,7 @@ fn gather_elements<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Parts by their positions along the first axes.
-fn gather_nd<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn gather_nd(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x_ty = call.ty(0)?;
     let Some(ids) = call.known(1).cloned() else {
         return call.unknown("parts at positions that are computed");
@@ -149,10 +149,10 @@ fn gather_nd<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     one(call.tensor(0)?.reshape(&flat).gather(at))
 }
 
-fn range<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn range(call: &mut Call<'_>) -> Result<Vec<Value>> {
     /// More numbers than these are no positions of any use.
     const MOST: f64 = (1 << 24) as f64;
-    let number = |call: &Call<'_, 'g>, input: usize| call.known(input).and_then(|array| array.data.first().copied());
+    let number = |call: &Call<'_>, input: usize| call.known(input).and_then(|array| array.data.first().copied());
     let (Some(start), Some(limit), Some(delta)) = (number(call, 0), number(call, 1), number(call, 2)) else {
         return call.unknown("a range that is computed");
     };
@@ -167,7 +167,7 @@ fn range<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Parts replaced at positions along the first axes, computed where all is known.
-fn scatter_nd<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn scatter_nd(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (Some(x), Some(ids), Some(updates)) = (call.known(0), call.known(1), call.known(2)) else {
         return call.unknown("parts at positions that are computed");
     };
@@ -196,7 +196,7 @@ fn scatter_nd<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     Ok(vec![Value::known(result)])
 }
 
-fn shape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn shape(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let extents = call.ty(0)?.shape;
     let rank = extents.len() as i64;
     let at = |axis: i64| (if axis < 0 { axis + rank } else { axis }).clamp(0, rank) as usize;
@@ -205,12 +205,12 @@ fn shape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     integers(&[part.len()], part.iter().map(|extent| *extent as f64).collect())
 }
 
-fn size<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn size(call: &mut Call<'_>) -> Result<Vec<Value>> {
     integers(&[], vec![call.ty(0)?.numel() as f64])
 }
 
 /// The upper or the lower triangle of matrices; elements outside of it are zero.
-fn trilu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn trilu(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let Some(x) = call.known(0) else {
         return call.unknown("a triangle of what is computed");
     };

@@ -23,7 +23,7 @@ const MOST_TERMS: usize = (1 << 24) / (255 * 128);
 const MOST_GROUPS: usize = 64;
 
 /// `ConvInteger(x, w, x_zero_point, w_zero_point)`.
-fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn conv_integer(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.codes(0)?;
     let zero = call.zero(2, x)?;
     let taps = call.unchanging(1)?.shape().to_vec();
@@ -75,12 +75,12 @@ fn conv_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The sums of a convolution of images with the levels of kernels of these taps, which are exact in `f32`.
-fn convolved<'g>(
-    call: &mut Call<'_, 'g>,
-    (image, zero): (Tensor<'g>, Zero<'g>),
-    (weight, taps): (&Weight<'g>, &[usize]),
+fn convolved(
+    call: &mut Call<'_>,
+    (image, zero): (Tensor, Zero),
+    (weight, taps): (&Weight, &[usize]),
     options: Conv2dOptions,
-) -> Result<Tensor<'g>> {
+) -> Result<Tensor> {
     let kernels = kernels(call, weight, taps)?;
     let (zero, bias) = match zero {
         Zero::Fixed(zero) => (zero, None),
@@ -93,12 +93,7 @@ fn convolved<'g>(
 }
 
 /// The sums of products of windows of images with a weight.
-fn product<'g>(
-    call: &mut Call<'_, 'g>,
-    image: Tensor<'g>,
-    windows: &Windows,
-    (weight, zero): (&Weight<'g>, Zero<'g>),
-) -> Result<Tensor<'g>> {
+fn product(call: &mut Call<'_>, image: Tensor, windows: &Windows, (weight, zero): (&Weight, Zero)) -> Result<Tensor> {
     let Some(patches) = patches(image, windows) else {
         return call.unknown("a convolution of integers with windows of this size");
     };
@@ -106,11 +101,11 @@ fn product<'g>(
 }
 
 /// Images with rows above and below them and columns left and right of them that have the code of zero.
-fn padded<'g>(
-    call: &mut Call<'_, 'g>,
-    (image, zero): (Tensor<'g>, Zero<'g>),
+fn padded(
+    call: &mut Call<'_>,
+    (image, zero): (Tensor, Zero),
     [top, bottom, left, right]: [usize; 4],
-) -> Result<Tensor<'g>> {
+) -> Result<Tensor> {
     if [top, bottom, left, right] == [0; 4] {
         return Ok(image);
     }
@@ -130,7 +125,7 @@ fn padded<'g>(
 
 /// The pixels of each window of images `[N, H, W, C]`, tap after tap: `[N, OH, OW, KH KW C]`; none where there are no
 /// windows, or too many taps.
-fn patches<'g>(image: Tensor<'g>, windows: &Windows) -> Option<Tensor<'g>> {
+fn patches(image: Tensor, windows: &Windows) -> Option<Tensor> {
     let [n, height, width, channels] = image.shape()[..] else {
         return None;
     };
@@ -165,7 +160,7 @@ fn patches<'g>(image: Tensor<'g>, windows: &Windows) -> Option<Tensor<'g>> {
             .slice(4, 0, 1)
             .reshape(&[n, rows, columns, channels])
     };
-    let taps: Vec<Tensor<'g>> = (0..kh)
+    let taps: Vec<Tensor> = (0..kh)
         .flat_map(|i| (0..kw).map(move |j| (i, j)))
         .map(|(i, j)| tap(i, j))
         .collect();

@@ -9,7 +9,7 @@ use super::call::{Call, Operators};
 pub(crate) const OPERATORS: Operators = &[("CumSum", sums_so_far), ("Mod", remainder)];
 
 /// The sums of the elements up to each one along an axis.
-fn sums_so_far<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn sums_so_far(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (Some(x), Some(axis)) = (call.known(0), call.known(1).and_then(|axis| axis.data.first())) else {
         return call.unknown("a sum so far of what is computed");
     };
@@ -30,7 +30,7 @@ fn sums_so_far<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The remainder of a division: of the divisor's sign or, by the attribute `fmod`, of the dividend's.
-fn remainder<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn remainder(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (Some(a), Some(b)) = (call.known(0), call.known(1)) else {
         return call.unknown("a remainder of what is computed");
     };

@@ -17,16 +17,16 @@ const TO_PROGRAM: [usize; 4] = [0, 2, 3, 1];
 
 /// The image `[N, H, W, C]` of which a value of a file is a permutation.
 #[derive(Clone, Copy)]
-pub(crate) struct Image<'g> {
+pub(crate) struct Image {
     /// The image.
-    pub tensor: Tensor<'g>,
+    pub tensor: Tensor,
     /// Axes of the file's value: 4, or 3 where the image has rows alone.
     rank: usize,
 }
 
-impl<'g> Image<'g> {
+impl Image {
     /// What a function makes of the image, as the file has it. The function keeps the number of axes.
-    pub fn map(self, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+    pub fn map(self, f: impl FnOnce(Tensor) -> Tensor) -> Tensor {
         restored(f(self.tensor), self.rank)
     }
 
@@ -42,7 +42,7 @@ impl<'g> Image<'g> {
 }
 
 /// The image that a value `[N, C, H, W]` or `[N, C, W]` is a permutation of, if it is one.
-pub(crate) fn image_of(x: Tensor<'_>) -> Option<Image<'_>> {
+pub(crate) fn image_of(x: Tensor) -> Option<Image> {
     let (trace, rank) = (x.trace(), x.rank());
     let input = trace.with_graph(|graph| {
         let mut permuted = x.id();
@@ -66,7 +66,7 @@ pub(crate) fn image_of(x: Tensor<'_>) -> Option<Image<'_>> {
 }
 
 /// An image `[N, H, W, C]` as the file has it: with `rank` axes.
-pub(crate) fn restored(image: Tensor<'_>, rank: usize) -> Tensor<'_> {
+pub(crate) fn restored(image: Tensor, rank: usize) -> Tensor {
     let y = image.permute(&TO_FILE);
     match (rank, &y.shape()[..]) {
         (3, &[n, c, _, w]) => y.reshape(&[n, c, w]),
@@ -75,7 +75,7 @@ pub(crate) fn restored(image: Tensor<'_>, rank: usize) -> Tensor<'_> {
 }
 
 /// A function of each channel of an image, over all axes from the third on, which stay with one element.
-pub(super) fn of_channels<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Tensor<'g> {
+pub(super) fn of_channels(x: Tensor, f: impl Fn(Tensor, &[usize]) -> Tensor) -> Tensor {
     let mut shape = x.shape();
     let axes: Vec<usize> = (2..shape.len()).collect();
     axes.iter().for_each(|axis| shape[*axis] = 1);
@@ -87,7 +87,7 @@ pub(super) fn of_channels<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>, &[usize]) ->
 }
 
 /// A function of single elements, on the image of a value where there is one.
-pub(super) fn through<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+pub(super) fn through(x: Tensor, f: impl Fn(Tensor) -> Tensor) -> Tensor {
     match image_of(x) {
         Some(image) => image.map(f),
         None => f(x),
@@ -95,11 +95,7 @@ pub(super) fn through<'g>(x: Tensor<'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -
 }
 
 /// A function of the elements of two values, on their images where the permutation can be left out.
-pub(super) fn through_both<'g>(
-    a: Tensor<'g>,
-    b: Tensor<'g>,
-    f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
-) -> Tensor<'g> {
+pub(super) fn through_both(a: Tensor, b: Tensor, f: impl Fn(Tensor, Tensor) -> Tensor) -> Tensor {
     let images = match (image_of(a), image_of(b)) {
         (Some(a), Some(b)) if a.rank == b.rank => Some((a, a.tensor, b.tensor)),
         (Some(a), None) => few(b, a.rank).map(|b| (a, a.tensor, b)),
@@ -114,7 +110,7 @@ pub(super) fn through_both<'g>(
 
 /// A value whose elements all lie along one of the axes of a file's image of `rank` axes, such as a number for each
 /// channel, as it is broadcast to `[N, H, W, C]`.
-fn few(x: Tensor<'_>, rank: usize) -> Option<Tensor<'_>> {
+fn few(x: Tensor, rank: usize) -> Option<Tensor> {
     let shape = x.shape();
     if shape.len() > rank || shape.iter().filter(|extent| **extent != 1).count() > 1 {
         return None;
@@ -128,7 +124,7 @@ fn few(x: Tensor<'_>, rank: usize) -> Option<Tensor<'_>> {
 }
 
 /// Images `[N, C, ...]` of one or two axes as `[N, H, W, C]`.
-pub(super) fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Tensor<'g>> {
+pub(super) fn channels_last(call: &Call<'_>, x: Tensor) -> Result<Tensor> {
     if let Some(image) = image_of(x) {
         return Ok(image.tensor);
     }
@@ -141,6 +137,6 @@ pub(super) fn channels_last<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<Te
 }
 
 /// The reverse of [`channels_last`], for images of `axes` axes.
-pub(super) fn channels_first(y: Tensor<'_>, axes: usize) -> Tensor<'_> {
+pub(super) fn channels_first(y: Tensor, axes: usize) -> Tensor {
     restored(y, axes + 2)
 }

@@ -52,7 +52,7 @@ impl<'m> Memo<'m> {
         &mut self,
         node: &'m Node,
         (opset, operator): (i64, Operator),
-        inputs: &[Option<Value<'_>>],
+        inputs: &[Option<Value>],
         source: &Source,
     ) -> Result<Option<(Vec<Arc<Array>>, bool)>> {
         let known = inputs.iter().map(|input| match input {

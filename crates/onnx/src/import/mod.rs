@@ -115,22 +115,22 @@ pub fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usize>)> {
 
 /// A value of the model while it is traced.
 #[derive(Clone, Debug)]
-pub enum Value<'g> {
+pub enum Value {
     /// A value of the graph.
-    Traced(Traced<'g>),
+    Traced(Traced),
     /// Numbers that follow from sizes and constants.
     Known(Arc<Array>),
     /// An array in memory that a session has while it traces, which other runs may have with other elements.
     Held(Arc<Held>),
     /// Integers of 8 bits that a program computes.
-    Codes(Codes<'g>),
+    Codes(Codes),
     /// Integers of 32 bits that a program computes.
-    Integers(Traced<'g>),
+    Integers(Traced),
     /// Floats that never change and are restored from integers of 8 bits.
     Restored(Arc<Restored>),
 }
 
-impl Value<'_> {
+impl Value {
     /// Numbers that are known.
     pub fn known(array: Array) -> Self {
         Value::Known(Arc::new(array))

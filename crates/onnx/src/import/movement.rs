@@ -24,7 +24,7 @@ pub(crate) const OPERATORS: Operators = &[
 /// Operators that add elements.
 pub(crate) const ADDING: Operators = &[("Pad", pad)];
 
-fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn joined(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let mut parts = Vec::with_capacity(call.inputs.len());
     for input in 0..call.inputs.len() {
         parts.push(call.tensor(input)?);
@@ -34,15 +34,15 @@ fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     };
     let axis = call.axis(call.int("axis", 0), first.rank())?;
     // A part without elements has no place of its own.
-    let shown: Vec<Tensor<'g>> = parts.iter().copied().filter(|part| part.ty().numel() > 0).collect();
+    let shown: Vec<Tensor> = parts.iter().copied().filter(|part| part.ty().numel() > 0).collect();
     match shown[..] {
         [] => one(parts[0]),
         [only] => one(only),
         _ => {
-            let images: Option<Vec<Image<'g>>> = shown.iter().map(|part| image_of(*part)).collect();
+            let images: Option<Vec<Image>> = shown.iter().map(|part| image_of(*part)).collect();
             match images {
                 Some(images) => {
-                    let parts: Vec<Tensor<'g>> = images.iter().map(|image| image.tensor).collect();
+                    let parts: Vec<Tensor> = images.iter().map(|image| image.tensor).collect();
                     one(images[0].map(|_| concat(&parts, images[0].axis(axis) as isize)))
                 }
                 None => one(concat(&shown, axis as isize)),
@@ -51,7 +51,7 @@ fn joined<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-fn expand<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn expand(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let Some(shape) = sizes(&call.integers(1)?) else {
         return call.unknown("a shape with a negative extent");
@@ -67,7 +67,7 @@ fn sizes(extents: &[i64]) -> Option<Vec<usize>> {
     extents.iter().map(|&extent| usize::try_from(extent).ok()).collect()
 }
 
-fn flatten<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn flatten(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (axis, shape) = (call.int("axis", 1), x.shape());
     let at = if axis < 0 { axis + shape.len() as i64 } else { axis };
@@ -77,7 +77,7 @@ fn flatten<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn pad(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let mut x = call.tensor(0)?;
     let is_constant = matches!(call.text("mode").as_deref(), None | Some("constant"));
     let Some(pads) = call.integers_of("pads", 1)?.filter(|_| is_constant && !call.has(3)) else {
@@ -103,7 +103,7 @@ fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// A shape may leave extents as they are (0) and one to follow from the others (-1).
-fn reshape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn reshape(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let extents = if call.has(1) {
         call.integers(1)?
@@ -141,7 +141,7 @@ fn reshape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Ranges of axes. Steps other than 1 take positions one by one.
-fn slice<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn slice(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let mut x = call.tensor(0)?;
     let (Some(starts), Some(ends)) = (call.integers_of("starts", 1)?, call.integers_of("ends", 2)?) else {
         return call.unknown("a slice without its range");
@@ -191,7 +191,7 @@ fn slice<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The elements at positions of an axis.
-pub(super) fn taken<'g>(call: &mut Call<'_, 'g>, x: Tensor<'g>, axis: usize, positions: Vec<f64>) -> Tensor<'g> {
+pub(super) fn taken(call: &mut Call<'_>, x: Tensor, axis: usize, positions: Vec<f64>) -> Tensor {
     let ids = Array::new(Type::new(DType::I32, &[positions.len()]), positions);
     let ids = call.constant(ids);
     let (there, back) = front(x.rank(), axis);
@@ -208,7 +208,7 @@ pub(super) fn front(rank: usize, axis: usize) -> (Vec<usize>, Vec<usize>) {
     (there, back)
 }
 
-fn split<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn split(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let axis = call.axis(call.int("axis", 0), x.rank())?;
     let parts = call.node.proto.output.len().max(1);
@@ -236,7 +236,7 @@ fn split<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-fn squeeze<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn squeeze(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let shape = x.shape();
     let axes = match call.integers_of("axes", 1)? {
@@ -250,7 +250,7 @@ fn squeeze<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     one(x.reshape(&kept))
 }
 
-fn tile<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn tile(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let Some(repeats) = sizes(&call.integers(1)?).filter(|repeats| repeats.len() == x.rank()) else {
         return call.unknown("a number of copies for each axis");
@@ -263,7 +263,7 @@ fn tile<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     one(x.reshape(&apart).broadcast_to(&wide).reshape(&merged))
 }
 
-fn transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn transpose(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let rank = x.rank() as i64;
     let order = call.ints("perm").unwrap_or_else(|| (0..rank).rev().collect());
@@ -278,7 +278,7 @@ fn transpose<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-fn unsqueeze<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn unsqueeze(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let Some(axes) = call.integers_of("axes", 1)? else {
         return call.unknown("new axes without a place");

@@ -16,13 +16,13 @@ pub(crate) const OPERATORS: Operators = &[
 ];
 
 /// The extents of the axes that are normalized together, which must be the last ones.
-fn normalized<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<usize> {
+fn normalized(call: &Call<'_>, x: Tensor) -> Result<usize> {
     let axis = call.axis(call.int("axis", -1), x.rank())?;
     Ok(x.shape()[axis..].iter().product())
 }
 
 /// Applies a function to rows of `width` elements.
-fn by_rows<'g>(x: Tensor<'g>, width: usize, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+fn by_rows(x: Tensor, width: usize, f: impl FnOnce(Tensor) -> Tensor) -> Tensor {
     let shape = x.shape();
     if shape.last() == Some(&width) {
         return f(x);
@@ -32,7 +32,7 @@ fn by_rows<'g>(x: Tensor<'g>, width: usize, f: impl FnOnce(Tensor<'g>) -> Tensor
 }
 
 /// An input as a row of `width` elements; where it is absent, every element is `absent`.
-fn row<'g>(call: &mut Call<'_, 'g>, input: usize, width: usize, x: Tensor<'g>, absent: f64) -> Result<Tensor<'g>> {
+fn row(call: &mut Call<'_>, input: usize, width: usize, x: Tensor, absent: f64) -> Result<Tensor> {
     if call.has(input) {
         Ok(call.tensor(input)?.cast(x.dtype()).broadcast_to(&[width]))
     } else {
@@ -41,7 +41,7 @@ fn row<'g>(call: &mut Call<'_, 'g>, input: usize, width: usize, x: Tensor<'g>, a
 }
 
 /// Outputs are the norm, the means and the reciprocals of the deviations, whose normalized axes have extent 1.
-fn layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn layer_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let width = normalized(call, x)?;
     let (gamma, beta) = (row(call, 1, width, x, 1.0)?, row(call, 2, width, x, 0.0)?);
@@ -68,7 +68,7 @@ fn layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     Ok(outputs)
 }
 
-fn rms_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn rms_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let width = normalized(call, x)?;
     let gamma = row(call, 1, width, x, 1.0)?;
@@ -77,11 +77,11 @@ fn rms_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The sum of inputs 0, 1 and perhaps 4, and what `f` makes of it. Outputs are the norm, two statistics and the sum.
-fn skip<'g>(
-    call: &mut Call<'_, 'g>,
+fn skip(
+    call: &mut Call<'_>,
     bias: usize,
-    f: impl FnOnce(&mut Call<'_, 'g>, Tensor<'g>) -> Result<Tensor<'g>>,
-) -> Result<Vec<Value<'g>>> {
+    f: impl FnOnce(&mut Call<'_>, Tensor) -> Result<Tensor>,
+) -> Result<Vec<Value>> {
     let mut x = call.tensor(0)? + call.tensor(1)?;
     if call.has(bias) {
         x = x + call.tensor(bias)?;
@@ -94,7 +94,7 @@ fn skip<'g>(
     Ok([y, y, y, x].into_iter().map(Value::Traced).collect())
 }
 
-fn skip_layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn skip_layer_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     skip(call, 4, |call, x| {
         let width = x.ty().last();
         let (gamma, beta) = (row(call, 2, width, x, 1.0)?, row(call, 3, width, x, 0.0)?);
@@ -102,7 +102,7 @@ fn skip_layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     })
 }
 
-fn skip_rms_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn skip_rms_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     skip(call, 3, |call, x| {
         let gamma = row(call, 2, x.ty().last(), x, 1.0)?;
         Ok(x.rms_norm(gamma, call.float("epsilon", 1e-12)))

@@ -10,7 +10,7 @@ use super::codes::Order;
 pub(crate) const OPERATORS: Operators = &[("Gemm", gemm), ("MatMul", matmul)];
 
 /// Products of matrices and of stacks of them; vectors are matrices of one row or column.
-fn matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn matmul(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let a = call.tensor(0)?;
     if a.rank() > 1
         && let Some(source) = Source::of(a)
@@ -38,7 +38,7 @@ fn matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// `alpha A B + beta C`
-fn gemm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn gemm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let mut a = call.tensor(0)?;
     let (turns_a, turns_b) = (call.int("transA", 0) != 0, call.int("transB", 0) != 0);
     let order = if turns_b { Order::Columns } else { Order::Rows };

@@ -34,19 +34,19 @@ pub(crate) const OPERATORS: Operators = &[
 ];
 
 /// One output of codes.
-fn coded<'g>(tensor: Tensor<'g>, is_signed: bool) -> Result<Vec<Value<'g>>> {
+fn coded(tensor: Tensor, is_signed: bool) -> Result<Vec<Value>> {
     Ok(vec![Value::Codes(Codes { tensor, is_signed })])
 }
 
 /// Refuses attributes that change what an operator does.
-fn plain(call: &Call<'_, '_>) -> Result<()> {
+fn plain(call: &Call<'_>) -> Result<()> {
     if call.int("block_size", 0) != 0 || call.int("precision", 0) != 0 {
         return call.unknown("numbers in blocks, or in another precision");
     }
     Ok(())
 }
 
-fn quantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn quantize(call: &mut Call<'_>) -> Result<Vec<Value>> {
     plain(call)?;
     let scale = call.one_scale(1)?;
     let (zero, is_signed) = match (call.has(2), call.int("output_dtype", 0) as i32) {
@@ -62,7 +62,7 @@ fn quantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     coded(through(x, |x| x.quantize_linear(scale, zero)), is_signed)
 }
 
-fn dequantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn dequantize(call: &mut Call<'_>) -> Result<Vec<Value>> {
     plain(call)?;
     if call.int("output_dtype", 0) != 0 && call.int("output_dtype", 0) != i64::from(Element::F32.data_type()) {
         return call.unknown("floats of other than 32 bits");
@@ -73,7 +73,7 @@ fn dequantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// The code of the zero point of codes.
-pub(super) fn zero_of(call: &Call<'_, '_>, input: usize, codes: Codes<'_>) -> Result<u8> {
+pub(super) fn zero_of(call: &Call<'_>, input: usize, codes: Codes) -> Result<u8> {
     if !call.has(input) {
         return Ok(if codes.is_signed { 128 } else { 0 });
     }
@@ -84,7 +84,7 @@ pub(super) fn zero_of(call: &Call<'_, '_>, input: usize, codes: Codes<'_>) -> Re
 }
 
 /// The codes of the first input by the range of its elements and zero, with that scale and code of zero.
-fn by_range<'g>(call: &mut Call<'_, 'g>) -> Result<[Tensor<'g>; 3]> {
+fn by_range(call: &mut Call<'_>) -> Result<[Tensor; 3]> {
     let x = call.tensor(0)?;
     if x.dtype() != DType::F32 || x.ty().numel() == 0 {
         return call.unknown("bytes of other than single precision");
@@ -99,7 +99,7 @@ fn by_range<'g>(call: &mut Call<'_, 'g>) -> Result<[Tensor<'g>; 3]> {
 }
 
 /// `DynamicQuantizeLinear(x)`: bytes, their scale and their zero point.
-fn dynamic_quantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn dynamic_quantize(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let [codes, scale, zero] = by_range(call)?;
     let [codes, zero] = [codes, zero].map(|tensor| {
         Value::Codes(Codes {
@@ -112,16 +112,16 @@ fn dynamic_quantize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 
 /// The code of the zero point of rows of codes.
 #[derive(Clone, Copy)]
-pub(super) enum Zero<'g> {
+pub(super) enum Zero {
     /// It never changes.
     Fixed(u8),
     /// The program computes it: one `u8`.
-    Computed(Tensor<'g>),
+    Computed(Tensor),
 }
 
-impl<'g> Call<'_, 'g> {
+impl Call<'_> {
     /// The code of the zero point of codes that an input is.
-    pub(super) fn zero(&self, input: usize, of: Codes<'g>) -> Result<Zero<'g>> {
+    pub(super) fn zero(&self, input: usize, of: Codes) -> Result<Zero> {
         let Some(Some(Value::Codes(computed))) = self.inputs.get(input) else {
             return Ok(Zero::Fixed(zero_of(self, input, of)?));
         };
@@ -133,12 +133,7 @@ impl<'g> Call<'_, 'g> {
 }
 
 /// The exact product of rows of codes with a weight, less their zero point.
-pub(super) fn integer_product<'g>(
-    call: &mut Call<'_, 'g>,
-    rows: Tensor<'g>,
-    weight: &Weight<'g>,
-    zero: Zero<'g>,
-) -> Tensor<'g> {
+pub(super) fn integer_product(call: &mut Call<'_>, rows: Tensor, weight: &Weight, zero: Zero) -> Tensor {
     let sums = product_of_levels(call, rows, weight, zero);
     let Some(shift) = &weight.shift else {
         return sums;
@@ -149,7 +144,7 @@ pub(super) fn integer_product<'g>(
 }
 
 /// The exact product of rows of codes, less their zero point, with the levels of a weight.
-fn product_of_levels<'g>(call: &mut Call<'_, 'g>, rows: Tensor<'g>, weight: &Weight<'g>, zero: Zero<'g>) -> Tensor<'g> {
+fn product_of_levels(call: &mut Call<'_>, rows: Tensor, weight: &Weight, zero: Zero) -> Tensor {
     match zero {
         Zero::Fixed(zero) => rows.integer_matmul_t(weight.codes, None, IntegerMatMul { zero }),
         Zero::Computed(zero) => {
@@ -160,14 +155,14 @@ fn product_of_levels<'g>(call: &mut Call<'_, 'g>, rows: Tensor<'g>, weight: &Wei
 }
 
 /// What sums of products with the codes of rows lack for each column of a weight, where the code of zero is computed.
-pub(super) fn lacking<'g>(call: &mut Call<'_, 'g>, weight: &Weight<'g>, zero: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn lacking(call: &mut Call<'_>, weight: &Weight, zero: Tensor) -> Tensor {
     let levels: Vec<f64> = weight.levels.iter().map(|sum| f64::from(*sum)).collect();
     let levels = call.constant(Array::new(Type::new(DType::I32, &[levels.len()]), levels));
     let zero = zero.reshape(&[1]).cast(DType::I32);
     (zero.scalar_like(0.0) - zero) * levels
 }
 
-fn matmul_integer<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn matmul_integer(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let a = call.codes(0)?;
     let zero = call.zero(2, a)?;
     let weight = call.shifted_weight(1, [None, Some(3)], Order::Rows)?;
@@ -185,11 +180,11 @@ pub(super) struct Scaled {
 }
 
 /// The product of rows of codes, with one scale and their zero point, and a weight, as floats.
-pub(super) fn scaled_product<'g>(
-    call: &mut Call<'_, 'g>,
-    (rows, scale, zero): (Tensor<'g>, Tensor<'g>, Zero<'g>),
+pub(super) fn scaled_product(
+    call: &mut Call<'_>,
+    (rows, scale, zero): (Tensor, Tensor, Zero),
     of: &Scaled,
-) -> Result<Tensor<'g>> {
+) -> Result<Tensor> {
     let b_scale = call.tensor(of.scale)?;
     if scale.ty().numel() != 1 || scale.dtype() != DType::F32 || b_scale.rank() > 1 || call.has_narrow_floats() {
         return call.unknown("scales of other than columns");
@@ -205,7 +200,7 @@ pub(super) fn scaled_product<'g>(
 }
 
 /// `MatMulIntegerToFloat(A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)`.
-fn matmul_integer_to_float<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn matmul_integer_to_float(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let a = call.codes(0)?;
     let (scale, zero) = (call.tensor(2)?, call.zero(4, a)?);
     let of = Scaled {
@@ -218,7 +213,7 @@ fn matmul_integer_to_float<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>
 }
 
 /// `DynamicQuantizeMatMul(A, B, b_scale, b_zero_point, bias)`.
-fn dynamic_quantize_matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn dynamic_quantize_matmul(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let [codes, scale, zero] = by_range(call)?;
     let of = Scaled {
         weight: 1,
@@ -230,13 +225,13 @@ fn dynamic_quantize_matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>
 }
 
 /// The scales of a weight's columns, times a factor, as a value of the program.
-pub(super) fn factors<'g>(call: &mut Call<'_, 'g>, weight: &Weight<'g>, of: impl Fn(f32) -> f32) -> Tensor<'g> {
+pub(super) fn factors(call: &mut Call<'_>, weight: &Weight, of: impl Fn(f32) -> f32) -> Tensor {
     let all = weight.scale.iter().map(|scale| f64::from(of(*scale)));
     call.constant(Array::f32(&[weight.scale.len()], all.collect()))
 }
 
 /// The bias of 32 bits of an input.
-fn bias<'g>(call: &mut Call<'_, 'g>, input: usize, columns: usize) -> Result<Option<Tensor<'g>>> {
+fn bias(call: &mut Call<'_>, input: usize, columns: usize) -> Result<Option<Tensor>> {
     if !call.has(input) {
         return Ok(None);
     }
@@ -251,7 +246,7 @@ fn bias<'g>(call: &mut Call<'_, 'g>, input: usize, columns: usize) -> Result<Opt
 }
 
 /// `QLinearMatMul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point)`.
-fn q_linear_matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn q_linear_matmul(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let a = call.codes(0)?;
     let (a_scale, y_scale) = (call.one_scale(1)?, call.one_scale(6)?);
     let (zero, (y_zero, is_signed)) = (zero_of(call, 2, a)?, call.zero_code(7)?);
@@ -262,12 +257,7 @@ fn q_linear_matmul<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// Rows of codes times a weight, whose scales hold that of the rows.
-fn multiplied<'g>(
-    rows: Tensor<'g>,
-    weight: (Tensor<'g>, Tensor<'g>),
-    bias: Option<Tensor<'g>>,
-    zero: u8,
-) -> Tensor<'g> {
+fn multiplied(rows: Tensor, weight: (Tensor, Tensor), bias: Option<Tensor>, zero: u8) -> Tensor {
     let shape = rows.shape();
     let ones = rows.trace().full(DType::F32, &shape[..shape.len() - 1], 1.0);
     rows.quantized_matmul_t(ones, weight, bias, QuantizedMatMul::new(zero))
@@ -275,7 +265,7 @@ fn multiplied<'g>(
 
 /// `QGemm(A, a_scale, a_zero_point, B, b_scale, b_zero_point, C, y_scale, y_zero_point)`; floats without a scale of the
 /// result.
-fn q_gemm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn q_gemm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     if call.int("transA", 0) != 0 || call.float("alpha", 1.0) != 1.0 {
         return call.unknown("a left factor that is turned or scaled");
     }
@@ -299,7 +289,7 @@ fn q_gemm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// `QLinearConv(x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B)`.
-fn q_linear_conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn q_linear_conv(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.codes(0)?;
     let (x_scale, y_scale) = (call.one_scale(1)?, call.one_scale(6)?);
     let (zero, (y_zero, is_signed)) = (zero_of(call, 2, x)?, call.zero_code(7)?);
@@ -322,36 +312,36 @@ fn q_linear_conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     )
 }
 
-fn convolved<'g>(
-    image: Tensor<'g>,
-    kernels: (Tensor<'g>, Tensor<'g>),
-    bias: Option<Tensor<'g>>,
+fn convolved(
+    image: Tensor,
+    kernels: (Tensor, Tensor),
+    bias: Option<Tensor>,
     (options, zero): (Conv2dOptions, u8),
-) -> Tensor<'g> {
+) -> Tensor {
     let ones = image.trace().full(DType::F32, &image.shape()[..1], 1.0);
     image.quantized_conv2d(ones, kernels, bias, QuantizedConv2d::new(options, zero))
 }
 
 /// The numbers of codes whose scale and zero point are two inputs.
-fn numbers<'g>(call: &Call<'_, 'g>, [codes, scale, zero]: [usize; 3]) -> Result<Tensor<'g>> {
+fn numbers(call: &Call<'_>, [codes, scale, zero]: [usize; 3]) -> Result<Tensor> {
     let codes = call.codes(codes)?;
     let (scale, zero) = (call.one_scale(scale)?, zero_of(call, zero, codes)?);
     Ok(through(codes.tensor, |codes| codes.dequantize_linear(scale, zero)))
 }
 
 /// The codes of a result whose scale and zero point are two inputs; its integers are like those of the first input.
-fn result<'g>(call: &Call<'_, 'g>, y: Tensor<'g>, [scale, zero]: [usize; 2]) -> Result<Vec<Value<'g>>> {
+fn result(call: &Call<'_>, y: Tensor, [scale, zero]: [usize; 2]) -> Result<Vec<Value>> {
     let like = call.codes(0)?;
     let (scale, zero) = (call.one_scale(scale)?, zero_of(call, zero, like)?);
     coded(through(y, |y| y.quantize_linear(scale, zero)), like.is_signed)
 }
 
-fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn unary(call: &mut Call<'_>, f: impl Fn(Tensor) -> Tensor) -> Result<Vec<Value>> {
     let y = through(numbers(call, [0, 1, 2])?, f);
     result(call, y, [3, 4])
 }
 
-fn binary<'g>(call: &mut Call<'_, 'g>, f: fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn binary(call: &mut Call<'_>, f: fn(Tensor, Tensor) -> Tensor) -> Result<Vec<Value>> {
     let (a, b) = (numbers(call, [0, 1, 2])?, numbers(call, [3, 4, 5])?);
     result(call, through_both(a, b, f), [6, 7])
 }
@@ -360,7 +350,7 @@ fn binary<'g>(call: &mut Call<'_, 'g>, f: fn(Tensor<'g>, Tensor<'g>) -> Tensor<'
 const MOST_PIXELS: usize = (1 << 24) / 255;
 
 /// `QLinearGlobalAveragePool(X, x_scale, x_zero_point, y_scale, y_zero_point)`.
-fn q_linear_global_average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn q_linear_global_average_pool(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.codes(0)?;
     let shape = x.tensor.shape();
     if call.int("channels_last", 0) != 0 || shape.len() < 3 {
@@ -380,7 +370,7 @@ fn q_linear_global_average_pool<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value
 }
 
 /// The codes of kernels `[O, C, ...]` of these taps as `[O, KH, KW, C]`.
-pub(super) fn kernels<'g>(call: &Call<'_, 'g>, weight: &Weight<'g>, taps: &[usize]) -> Result<Tensor<'g>> {
+pub(super) fn kernels(call: &Call<'_>, weight: &Weight, taps: &[usize]) -> Result<Tensor> {
     match *taps {
         [o, c, width] => Ok(weight.codes.reshape(&[o, 1, width, c])),
         [o, c, height, width] => Ok(weight.codes.reshape(&[o, height, width, c])),

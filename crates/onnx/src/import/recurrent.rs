@@ -10,7 +10,7 @@ use super::call::{Call, Operators};
 
 pub(crate) const OPERATORS: Operators = &[("GRU", gru), ("LSTM", lstm)];
 
-fn lstm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn lstm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let network = Network::of(call, &["sigmoid", "tanh", "tanh"])?;
     if call.int("input_forget", 0) != 0 || call.has(7) {
         return call.unknown("coupled gates, or peepholes, of a recurrent network");
@@ -26,7 +26,7 @@ fn lstm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     })
 }
 
-fn gru<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn gru(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let network = Network::of(call, &["sigmoid", "tanh"])?;
     if call.int("linear_before_reset", 0) == 0 {
         return call.unknown("a reset gate in front of the product");
@@ -61,7 +61,7 @@ struct Network {
 
 impl Network {
     /// The form of a node, if it is the usual one with these activations.
-    fn of(call: &Call<'_, '_>, activations: &[&str]) -> Result<Network> {
+    fn of(call: &Call<'_>, activations: &[&str]) -> Result<Network> {
         let x = call.ty(0)?;
         let is_batchwise = call.int("layout", 0) == 1;
         let (&[first, second, _], &[count, _, hidden]) = (&x.shape[..], &call.ty(2)?.shape[..]) else {
@@ -102,7 +102,7 @@ impl Network {
     }
 
     /// The first state of a direction, `[B, H]`.
-    fn state<'g>(&self, call: &mut Call<'_, 'g>, input: usize, direction: Direction) -> Result<Tensor<'g>> {
+    fn state(&self, call: &mut Call<'_>, input: usize, direction: Direction) -> Result<Tensor> {
         if !call.has(input) {
             return Ok(call.trace.full(DType::F32, &[self.batch, self.hidden], 0.0));
         }
@@ -114,12 +114,12 @@ impl Network {
     /// Runs each direction by `run`, which takes the sums of all steps, the recurrent weight and the recurrent bias of
     /// the last gate, and gives states of all steps, `[B, T, H]`. The outputs are the states of all steps, and the last
     /// ones of each kind of state.
-    fn run<'g>(
+    fn run(
         &self,
-        call: &mut Call<'_, 'g>,
+        call: &mut Call<'_>,
         gates: usize,
-        run: impl Fn(&mut Call<'_, 'g>, &Network, Direction, Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Result<Vec<Tensor<'g>>>,
-    ) -> Result<Vec<Value<'g>>> {
+        run: impl Fn(&mut Call<'_>, &Network, Direction, Tensor, Tensor, Tensor) -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Value>> {
         let n = self.hidden;
         let mut x = call.tensor(0)?;
         if !self.is_batchwise {
@@ -127,7 +127,7 @@ impl Network {
         }
         let mut all = Vec::with_capacity(self.directions.len());
         for &direction in &self.directions {
-            let part = |all: Tensor<'g>| {
+            let part = |all: Tensor| {
                 let shape = all.shape();
                 all.slice(0, direction.number, 1).reshape(&shape[1..])
             };
@@ -151,9 +151,9 @@ impl Network {
         Ok(self.outputs(&all).into_iter().map(Value::Traced).collect())
     }
 
-    fn outputs<'g>(&self, all: &[(Direction, Vec<Tensor<'g>>)]) -> Vec<Tensor<'g>> {
+    fn outputs(&self, all: &[(Direction, Vec<Tensor>)]) -> Vec<Tensor> {
         let state_axis = if self.is_batchwise { 1 } else { 0 };
-        let y: Vec<Tensor<'g>> = all
+        let y: Vec<Tensor> = all
             .iter()
             .map(|(_, states)| match self.is_batchwise {
                 true => states[0].unsqueeze(2),

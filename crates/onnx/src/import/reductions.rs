@@ -24,7 +24,7 @@ pub(crate) const OPERATORS: Operators = &[
 const SHORT: usize = 2;
 
 /// Sums over axes; those of short rows are sums of columns.
-fn sums<'g>(x: Tensor<'g>, axes: &[usize]) -> Tensor<'g> {
+fn sums(x: Tensor, axes: &[usize]) -> Tensor {
     let (last, width) = (x.rank().saturating_sub(1), x.ty().last());
     if axes != [last] || width != SHORT {
         return x.sum_axes(axes);
@@ -35,7 +35,7 @@ fn sums<'g>(x: Tensor<'g>, axes: &[usize]) -> Tensor<'g> {
 }
 
 /// A reduction over axes, which are kept with an extent of 1 unless the node says otherwise.
-fn reduced<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn reduced(call: &mut Call<'_>, f: impl Fn(Tensor, &[usize]) -> Tensor) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let given = call.integers_of("axes", 1)?.filter(|axes| !axes.is_empty());
     let axes = match given {
@@ -73,7 +73,7 @@ fn reduced<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, &[usize]) -> Tens
 
 /// Softmax as ONNX defines it where a file is run: NaN for a row of nothing but minus infinity, of which the operation
 /// of graphs makes zeros.
-fn softmax<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn softmax(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let runs = call.held.is_some();
     along(call, |x| match runs {
         true => x.softmax() + x.max_last() * 0.0,
@@ -82,7 +82,7 @@ fn softmax<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// A function of rows along an axis. Before version 13 of the operators the axes from that one on are one row.
-fn along<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+fn along(call: &mut Call<'_>, f: impl Fn(Tensor) -> Tensor) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let is_old = call.opset < 13;
     let axis = call.axis(call.int("axis", if is_old { 1 } else { -1 }), x.rank())?;

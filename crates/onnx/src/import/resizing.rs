@@ -14,7 +14,7 @@ pub(crate) const OPERATORS: Operators = &[("Resize", resize), ("Upsample", resiz
 /// The most elements that an element of the result is a sum of, along an axis.
 const MOST_TAPS: usize = 8;
 
-fn resize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn resize(call: &mut Call<'_>) -> Result<Vec<Value>> {
     // Extents of channels are in sizes, which a converter that shortens channels would have to change.
     if call.fixed.is_none() {
         return call.unknown("resizing in a file that is not run");
@@ -58,7 +58,7 @@ fn resize<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 }
 
 /// A value whose elements along an axis are sums of those of `x`.
-fn along<'g>(call: &mut Call<'_, 'g>, x: Tensor<'g>, axis: usize, taps: &[Taps]) -> Tensor<'g> {
+fn along(call: &mut Call<'_>, x: Tensor, axis: usize, taps: &[Taps]) -> Tensor {
     let count = taps.iter().map(Vec::len).max().unwrap_or(0);
     let mut shape = vec![1; x.rank()];
     shape[axis] = taps.len();
@@ -76,7 +76,7 @@ fn along<'g>(call: &mut Call<'_, 'g>, x: Tensor<'g>, axis: usize, taps: &[Taps])
 }
 
 /// The extents of a resized image.
-fn extents(image: Image<'_>, taps: &[(usize, Vec<Taps>)]) -> [usize; 4] {
+fn extents(image: Image, taps: &[(usize, Vec<Taps>)]) -> [usize; 4] {
     let mut extents = [1; 4];
     extents.copy_from_slice(&image.tensor.shape());
     for (axis, taps) in taps {
@@ -86,7 +86,7 @@ fn extents(image: Image<'_>, taps: &[(usize, Vec<Taps>)]) -> [usize; 4] {
 }
 
 /// The pixel of the image that each pixel of the result is; none where pixels are sums, or channels change.
-fn nearest_rows(image: Image<'_>, taps: &[(usize, Vec<Taps>)]) -> Option<Vec<f64>> {
+fn nearest_rows(image: Image, taps: &[(usize, Vec<Taps>)]) -> Option<Vec<f64>> {
     let is_nearest = |taps: &Taps| matches!(taps[..], [(_, 1.0)]);
     let pixels = |axis: &usize| (1..3).contains(&image.axis(*axis));
     if !taps

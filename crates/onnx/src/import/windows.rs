@@ -21,7 +21,7 @@ impl Windows {
     ///
     /// # Errors
     /// Numbers that do not go together, or are negative.
-    pub(super) fn of(call: &Call<'_, '_>, size: &[usize], kernel: Option<&[usize]>) -> Result<Windows> {
+    pub(super) fn of(call: &Call<'_>, size: &[usize], kernel: Option<&[usize]>) -> Result<Windows> {
         let axes = size.len();
         let sizes = |name: &str| -> Result<Option<Vec<usize>>> {
             let Some(all) = call.ints(name) else { return Ok(None) };
@@ -129,7 +129,7 @@ impl Windows {
 }
 
 /// How a convolution slides.
-pub(super) fn options(call: &Call<'_, '_>, windows: &Windows) -> Result<Conv2dOptions> {
+pub(super) fn options(call: &Call<'_>, windows: &Windows) -> Result<Conv2dOptions> {
     let Ok(groups) = usize::try_from(call.int("group", 1)) else {
         return call.unknown("a negative number of groups");
     };

@@ -1,7 +1,7 @@
 //! Whether a network can be trained: derivatives of all that lies between its parameters and its logits.
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Tensor, Trace};
+use lessen_graph::{Tensor, Trace, TraceRef};
 
 use super::{Network, ParameterRole};
 
@@ -23,17 +23,17 @@ pub(super) fn check(network: &Network) -> Result<()> {
         ));
     }
     let trace = Trace::new();
-    let logits = network.trial(&trace, network.fitting, None)?;
-    let parameters: Vec<Tensor<'_>> = names.iter().filter_map(|name| state(&trace, name)).collect();
+    let logits = network.trial(*trace, network.fitting, None)?;
+    let parameters: Vec<Tensor> = names.iter().filter_map(|name| state(*trace, name)).collect();
     let gradients = trace.attempt_described(|| logits.sum().grad(&parameters).len());
     match gradients {
         Ok(_) => Ok(()),
-        Err(error) => Err(network.model.error(&refusal(&trace, error))),
+        Err(error) => Err(network.model.error(&refusal(*trace, error))),
     }
 }
 
 /// The state of a name.
-fn state<'g>(trace: &'g Trace, name: &str) -> Option<Tensor<'g>> {
+fn state(trace: TraceRef, name: &str) -> Option<Tensor> {
     let id = trace.with_graph(|graph| {
         let mut inputs = graph.inputs.iter();
         inputs.find(|input| input.name == name).map(|input| input.value)
@@ -42,7 +42,7 @@ fn state<'g>(trace: &'g Trace, name: &str) -> Option<Tensor<'g>> {
 }
 
 /// The sentence about operations without a derivative: all of them, by the derivatives of single nodes.
-fn refusal(trace: &Trace, error: Error) -> String {
+fn refusal(trace: TraceRef, error: Error) -> String {
     let nodes = trace.with_graph(|graph| graph.nodes.clone());
     let mut lacking: Vec<String> = Vec::new();
     for node in nodes {
@@ -56,8 +56,8 @@ fn refusal(trace: &Trace, error: Error) -> String {
         let differentiated = own.attempt_described(|| {
             let inputs = types.iter().enumerate();
             let inputs = inputs.map(|(i, ty)| own.state(&i.to_string(), ty.dtype, &ty.shape));
-            let inputs: Vec<Tensor<'_>> = inputs.collect();
-            let floats: Vec<Tensor<'_>> = inputs.iter().copied().filter(|x| x.dtype().is_float()).collect();
+            let inputs: Vec<Tensor> = inputs.collect();
+            let floats: Vec<Tensor> = inputs.iter().copied().filter(|x| x.dtype().is_float()).collect();
             let outputs = own.apply_shared(node.op.clone(), &inputs);
             for output in outputs.into_iter().filter(|output| output.dtype().is_float()) {
                 output.sum().grad(&floats);

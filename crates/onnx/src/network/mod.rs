@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, Tensor, Trace};
+use lessen_graph::{DType, Tensor, Trace, TraceRef};
 
 use self::head::Head;
 use crate::model::Model;
@@ -73,15 +73,15 @@ pub struct NetworkNorm {
 }
 
 /// What the caller of [`Network::trace`] provides.
-pub trait NetworkParts<'g> {
+pub trait NetworkParts {
     /// The value `f32` of a parameter of these extents; the same value each time.
-    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor<'g>;
+    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor;
 
     /// Batch normalization of `x`, `[.., C]`, with scale, shift, running mean and running variance, `[C]` each.
-    fn batch_norm(&self, x: Tensor<'g>, parameters: [Tensor<'g>; 4], norm: NetworkNorm) -> Tensor<'g>;
+    fn batch_norm(&self, x: Tensor, parameters: [Tensor; 4], norm: NetworkNorm) -> Tensor;
 
     /// Dropout of values with this probability.
-    fn dropout(&self, x: Tensor<'g>, probability: f64) -> Tensor<'g>;
+    fn dropout(&self, x: Tensor, probability: f64) -> Tensor;
 }
 
 /// A network that classifies images, without the elements of its parameters.
@@ -220,7 +220,7 @@ impl Network {
     ///
     /// # Errors
     /// Images that do not fit, and a number of classes that the network cannot have.
-    pub fn trace<'g>(&self, parts: &dyn NetworkParts<'g>, images: Tensor<'g>, classes: usize) -> Result<Tensor<'g>> {
+    pub fn trace(&self, parts: &dyn NetworkParts, images: Tensor, classes: usize) -> Result<Tensor> {
         tracer::traced(self, parts, images, Some(classes))
     }
 
@@ -281,7 +281,7 @@ impl Network {
     /// or the file's own.
     fn classes_for(&self, size: [usize; 2], classes: Option<usize>) -> Result<usize> {
         let trace = Trace::new();
-        let logits = self.trial(&trace, size, classes)?;
+        let logits = self.trial(*trace, size, classes)?;
         match logits.shape()[..] {
             [TRIED, classes] => Ok(classes),
             ref other => Err(Error::user(format!(
@@ -291,7 +291,7 @@ impl Network {
     }
 
     /// The logits of a trial, with states as parameters.
-    fn trial<'g>(&self, trace: &'g Trace, [height, width]: [usize; 2], classes: Option<usize>) -> Result<Tensor<'g>> {
+    fn trial(&self, trace: TraceRef, [height, width]: [usize; 2], classes: Option<usize>) -> Result<Tensor> {
         let traced = trace.attempt_described(|| {
             let images = trace.input(
                 &OwnName::Images.to_string(),
@@ -305,21 +305,21 @@ impl Network {
 }
 
 /// Parameters are states, and norms have fixed statistics.
-struct Trial<'g> {
-    trace: &'g Trace,
+struct Trial {
+    trace: TraceRef,
 }
 
-impl<'g> NetworkParts<'g> for Trial<'g> {
-    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor<'g> {
+impl NetworkParts for Trial {
+    fn parameter(&self, parameter: &NetworkParameter, shape: &[usize]) -> Tensor {
         self.trace.state(&parameter.name, DType::F32, shape)
     }
 
-    fn batch_norm(&self, x: Tensor<'g>, parameters: [Tensor<'g>; 4], norm: NetworkNorm) -> Tensor<'g> {
+    fn batch_norm(&self, x: Tensor, parameters: [Tensor; 4], norm: NetworkNorm) -> Tensor {
         let [scale, shift, mean, variance] = parameters;
         x.scale_shift(mean, scale * (variance + norm.eps).rsqrt(), shift)
     }
 
-    fn dropout(&self, x: Tensor<'g>, _probability: f64) -> Tensor<'g> {
+    fn dropout(&self, x: Tensor, _probability: f64) -> Tensor {
         x
     }
 }

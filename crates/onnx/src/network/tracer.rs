@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Tensor, Trace};
+use lessen_graph::{Tensor, TraceRef};
 
 use super::{Network, NetworkNorm, NetworkParameter, NetworkParts};
 use crate::import::{Call, MOST_KNOWN, Memo, Value, image_of, known, operator, restored};
@@ -22,12 +22,12 @@ const DROPPED: f64 = 0.5;
 pub(super) const NORM_INPUTS: [usize; 4] = [1, 2, 3, 4];
 
 /// Traces a network; see [`Network::trace`]. Without a number of classes it has those of its file.
-pub(super) fn traced<'g>(
+pub(super) fn traced(
     network: &Network,
-    parts: &dyn NetworkParts<'g>,
-    images: Tensor<'g>,
+    parts: &dyn NetworkParts,
+    images: Tensor,
     classes: Option<usize>,
-) -> Result<Tensor<'g>> {
+) -> Result<Tensor> {
     let model = &network.model;
     let by_name = network.parameters.iter().map(|own| (own.name.as_str(), own));
     let mut tracer = Tracer {
@@ -60,20 +60,20 @@ pub(super) fn traced<'g>(
     }
 }
 
-struct Tracer<'n, 'g, 'p> {
+struct Tracer<'n, 'p> {
     network: &'n Network,
-    parts: &'p dyn NetworkParts<'g>,
-    trace: &'g Trace,
+    parts: &'p dyn NetworkParts,
+    trace: TraceRef,
     /// The number of classes; none for that of the file.
     classes: Option<usize>,
     parameters: HashMap<&'n str, &'n NetworkParameter>,
-    values: HashMap<&'n str, Value<'g>>,
+    values: HashMap<&'n str, Value>,
     memo: Memo<'n>,
 }
 
-impl<'n, 'g> Tracer<'n, 'g, '_> {
+impl<'n> Tracer<'n, '_> {
     /// The outputs of a node, in order.
-    fn node(&mut self, node: &'n Node) -> Result<Vec<Value<'g>>> {
+    fn node(&mut self, node: &'n Node) -> Result<Vec<Value>> {
         let operator = operator(node)?;
         let mut inputs = Vec::with_capacity(node.proto.input.len());
         for position in 0..node.proto.input.len() {
@@ -109,7 +109,7 @@ impl<'n, 'g> Tracer<'n, 'g, '_> {
     }
 
     /// A value that a node reads.
-    fn value(&mut self, name: &'n str) -> Result<Value<'g>> {
+    fn value(&mut self, name: &'n str) -> Result<Value> {
         if let Some(value) = self.values.get(name) {
             return Ok(value.clone());
         }
@@ -128,7 +128,7 @@ impl<'n, 'g> Tracer<'n, 'g, '_> {
     }
 
     /// An initializer that is no parameter.
-    fn constant(&self, name: &str) -> Result<Value<'g>> {
+    fn constant(&self, name: &str) -> Result<Value> {
         let model = &self.network.model;
         match model.initializers.get(name) {
             Some(tensor) if !tensor.element.is_traced() => Err(Error::user(format!(
@@ -149,7 +149,7 @@ fn scope_of(node: &Node) -> String {
 }
 
 /// Batch normalization, whose channels are moved to the last axis and back.
-fn batch_norm<'g>(parts: &dyn NetworkParts<'g>, call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn batch_norm(parts: &dyn NetworkParts, call: &mut Call<'_>) -> Result<Vec<Value>> {
     if call.int("spatial", 1) == 0 {
         return call.unknown("a norm with statistics of each pixel");
     }
@@ -158,7 +158,7 @@ fn batch_norm<'g>(parts: &dyn NetworkParts<'g>, call: &mut Call<'_, 'g>) -> Resu
     for input in NORM_INPUTS {
         parameters.push(call.tensor(input)?);
     }
-    let Ok(parameters) = <[Tensor<'g>; 4]>::try_from(parameters) else {
+    let Ok(parameters) = <[Tensor; 4]>::try_from(parameters) else {
         return call.unknown("a norm without its statistics");
     };
     let kept = call.float("momentum", 0.9);
@@ -167,7 +167,7 @@ fn batch_norm<'g>(parts: &dyn NetworkParts<'g>, call: &mut Call<'_, 'g>) -> Resu
         // The file has the share that stays, in single precision.
         momentum: ((1.0 - kept) * 1e9).round() / 1e9,
     };
-    let apply = |x: Tensor<'g>| parts.batch_norm(x, parameters, norm);
+    let apply = |x: Tensor| parts.batch_norm(x, parameters, norm);
     let y = match (image_of(x), x.rank()) {
         (Some(image), _) => image.map(apply),
         (None, 2) => apply(x),
@@ -179,7 +179,7 @@ fn batch_norm<'g>(parts: &dyn NetworkParts<'g>, call: &mut Call<'_, 'g>) -> Resu
 }
 
 /// Dropout, whatever the file says of training.
-fn dropout<'g>(parts: &dyn NetworkParts<'g>, call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+fn dropout(parts: &dyn NetworkParts, call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let probability = if call.has(1) {
         match call.known(1).and_then(|array| array.data.first().copied()) {

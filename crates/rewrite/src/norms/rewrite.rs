@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use lessen_graph::ops::Full;
-use lessen_graph::{Graph, InputKind, Node, NodeId, Tensor, Trace, Type, ValueId, concat};
+use lessen_graph::{Graph, InputKind, Node, NodeId, Tensor, Trace, TraceRef, Type, ValueId, concat};
 
 use super::conversion::{Conversion, ConvertedNorm, NormShift, NormTarget, when_centred};
 use super::facts::{Lines, NodeInput};
@@ -12,7 +12,7 @@ use super::facts::{Lines, NodeInput};
 pub(crate) fn rewritten(graph: &Graph, conversion: &Conversion) -> Graph {
     let trace = Trace::new();
     let mut rewriting = Rewriting {
-        trace: &trace,
+        trace: *trace,
         graph,
         conversion,
         converted: conversion.converted.iter().map(|norm| (norm.node, norm)).collect(),
@@ -49,20 +49,20 @@ enum Replacement {
     Completed,
 }
 
-struct Rewriting<'a, 'g> {
-    trace: &'g Trace,
+struct Rewriting<'a> {
+    trace: TraceRef,
     graph: &'a Graph,
     conversion: &'a Conversion,
     converted: BTreeMap<NodeId, &'a ConvertedNorm>,
     /// For each compressed value the axis along which it lacks its last element; a weight may lack one along each of
     /// two axes.
     axes: BTreeMap<ValueId, usize>,
-    values: Vec<Option<Tensor<'g>>>,
+    values: Vec<Option<Tensor>>,
     /// Replacements of values, each made once.
-    made: HashMap<(Lines, Replacement), Tensor<'g>>,
+    made: HashMap<(Lines, Replacement), Tensor>,
 }
 
-impl<'g> Rewriting<'_, 'g> {
+impl Rewriting<'_> {
     /// Declares the inputs that are read.
     fn inputs(&mut self) {
         let is_read = self.read_states();
@@ -82,7 +82,7 @@ impl<'g> Rewriting<'_, 'g> {
     }
 
     /// A state that keeps its shape, as readers of compressed values see it.
-    fn less_last(&mut self, value: ValueId, state: Tensor<'g>) -> Tensor<'g> {
+    fn less_last(&mut self, value: ValueId, state: Tensor) -> Tensor {
         let of_value = Lines::of(value, 0)..=Lines::of(value, usize::MAX);
         let all = self
             .conversion
@@ -133,11 +133,11 @@ impl<'g> Rewriting<'_, 'g> {
         inputs
     }
 
-    fn get(&self, value: ValueId) -> Tensor<'g> {
+    fn get(&self, value: ValueId) -> Tensor {
         self.values[value.index()].expect("defined before it is read")
     }
 
-    fn set(&mut self, value: ValueId, tensor: Tensor<'g>) {
+    fn set(&mut self, value: ValueId, tensor: Tensor) {
         self.values[value.index()] = Some(tensor);
     }
 
@@ -149,7 +149,7 @@ impl<'g> Rewriting<'_, 'g> {
             let result = self.norm(id, node, norm);
             self.set(node.outputs[0], result);
         } else if node.inputs.iter().all(is_needed) {
-            let inputs: Vec<Tensor<'g>> = (0..node.inputs.len())
+            let inputs: Vec<Tensor> = (0..node.inputs.len())
                 .map(|input| self.operand(NodeInput { node: id, input }))
                 .collect();
             let op = self.resized(node);
@@ -175,7 +175,7 @@ impl<'g> Rewriting<'_, 'g> {
     }
 
     /// The value that a node input reads.
-    fn operand(&mut self, at: NodeInput) -> Tensor<'g> {
+    fn operand(&mut self, at: NodeInput) -> Tensor {
         let value = self.graph.nodes[at.node.index()].inputs[at.input];
         let of_value = Lines::of(value, 0)..=Lines::of(value, usize::MAX);
         let conversion = self.conversion;
@@ -197,7 +197,7 @@ impl<'g> Rewriting<'_, 'g> {
         }
     }
 
-    fn replacement(&mut self, lines: Lines, replacement: Replacement) -> Tensor<'g> {
+    fn replacement(&mut self, lines: Lines, replacement: Replacement) -> Tensor {
         if let Some(&made) = self.made.get(&(lines, replacement)) {
             return made;
         }
@@ -218,7 +218,7 @@ impl<'g> Rewriting<'_, 'g> {
     }
 
     /// The result of a converted norm.
-    fn norm(&mut self, id: NodeId, node: &Node, norm: &ConvertedNorm) -> Tensor<'g> {
+    fn norm(&mut self, id: NodeId, node: &Node, norm: &ConvertedNorm) -> Tensor {
         let centred = when_centred(self.graph, node).expect("a norm");
         let x = self.operand(NodeInput { node: id, input: 0 });
         let scale = |this: &Self| this.get(node.inputs[centred.scale]);
@@ -243,24 +243,24 @@ impl<'g> Rewriting<'_, 'g> {
 }
 
 /// The sum along an axis, which keeps an extent of 1.
-fn sum_along<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+fn sum_along(x: Tensor, axis: usize) -> Tensor {
     let mut shape = x.shape();
     shape[axis] = 1;
     x.sum_axes(&[axis]).reshape(&shape)
 }
 
 /// The value minus its mean along an axis.
-fn recentred<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+fn recentred(x: Tensor, axis: usize) -> Tensor {
     let extent = x.shape()[axis] as f64;
     x - sum_along(x, axis) * (1.0 / extent)
 }
 
 /// All but the last element along an axis.
-fn compressed<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+fn compressed(x: Tensor, axis: usize) -> Tensor {
     x.slice(axis as isize, 0, x.shape()[axis] - 1)
 }
 
 /// The value with one more element along an axis, which makes its sum zero.
-fn completed<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+fn completed(x: Tensor, axis: usize) -> Tensor {
     concat(&[x, -sum_along(x, axis)], axis as isize)
 }

@@ -13,7 +13,7 @@ const EPS: f64 = 1e-3;
 const SHARE: f64 = 1.0 / (WIDTH as f64 + 1.0);
 
 /// A result of `x[2, 6, 6]` and `gamma[6]`. Two extents of `x` are equal, so that operations along either axis fit.
-type Written = for<'g> fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>;
+type Written = fn(Tensor, Tensor) -> Tensor;
 
 fn written(way: Written, dtype: DType) -> Graph {
     let trace = Trace::new();
@@ -55,12 +55,12 @@ fn counts(graph: &Graph) -> [usize; 3] {
     [is_rms.count(), is_crms.count(), graph.nodes.len()]
 }
 
-fn squares(x: Tensor<'_>) -> Tensor<'_> {
+fn squares(x: Tensor) -> Tensor {
     (x * x).sum_last()
 }
 
 /// The mean of squares of runs whose last element is left out.
-fn compressed(x: Tensor<'_>) -> Tensor<'_> {
+fn compressed(x: Tensor) -> Tensor {
     let sum = x.sum_last();
     (squares(x) + sum * sum) * SHARE
 }

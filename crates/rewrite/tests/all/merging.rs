@@ -19,7 +19,7 @@ impl Op for Shift {
         Ok(inputs.to_vec())
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0] + self.by])
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lessen_base::SplitMix64;
-use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type, evaluate_exactly};
+use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, TraceRef, Type, evaluate_exactly};
 use lessen_rewrite::{
     Conversion, Means, NormOptions, NormShift, NormTarget, Obstacle, Parameter, ParameterStep, convert_norms,
     convert_norms_in_place, recognize_norms,
@@ -83,43 +83,43 @@ fn count(graph: &Graph, name: &str) -> usize {
 }
 
 /// The parameters of a network under construction.
-struct Net<'g> {
-    trace: &'g Trace,
+struct Net {
+    trace: TraceRef,
 }
 
-impl<'g> Net<'g> {
-    fn state(&self, name: &str, shape: &[usize]) -> Tensor<'g> {
+impl Net {
+    fn state(&self, name: &str, shape: &[usize]) -> Tensor {
         self.trace.state(name, DType::F64, shape)
     }
 
-    fn norm(&self, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+    fn norm(&self, name: &str, x: Tensor) -> Tensor {
         let width = x.ty().last();
         let [gamma, beta] = ["gamma", "beta"].map(|part| self.state(&format!("{name}.{part}"), &[width]));
         x.layer_norm(gamma, beta, 1e-3)
     }
 
-    fn linear(&self, name: &str, x: Tensor<'g>, width: usize) -> Tensor<'g> {
+    fn linear(&self, name: &str, x: Tensor, width: usize) -> Tensor {
         let from = x.ty().last();
         let weight = self.state(&format!("{name}.weight"), &[width, from]);
         x.matmul_t(weight) + self.state(&format!("{name}.bias"), &[width])
     }
 
     /// A layer of a Pre-LN Transformer without what attention does, which no rule looks into.
-    fn layer(&self, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+    fn layer(&self, name: &str, x: Tensor) -> Tensor {
         let hidden = self.linear(&format!("{name}.in"), self.norm(&format!("{name}.norm"), x), 2 * WIDTH);
         x + self.linear(&format!("{name}.out"), hidden.tanh(), WIDTH)
     }
 
-    fn embedded(&self) -> Tensor<'g> {
+    fn embedded(&self) -> Tensor {
         let ids = self.trace.input("ids", DType::I32, &[2, TOKENS]);
         let words = self.state("words", &[WORDS, WIDTH]).gather(ids);
         words + self.state("positions", &[TOKENS, WIDTH])
     }
 }
 
-fn traced(build: impl for<'g> Fn(&Net<'g>)) -> Graph {
+fn traced(build: impl Fn(&Net)) -> Graph {
     let trace = Trace::new();
-    build(&Net { trace: &trace });
+    build(&Net { trace: *trace });
     trace.finish()
 }
 
@@ -196,7 +196,7 @@ fn post_norms_with_an_affine_part_are_left() {
 #[test]
 fn post_norms_without_an_affine_part_are_converted() {
     let graph = traced(|net| {
-        let full = |x: Tensor<'_>, value| net.trace.full(DType::F64, &[x.ty().last()], value);
+        let full = |x: Tensor, value| net.trace.full(DType::F64, &[x.ty().last()], value);
         let mut x = net.embedded();
         for name in ["a", "b", "c"] {
             let inner = x + net.linear(name, x, WIDTH);
@@ -306,7 +306,7 @@ fn a_stream_that_is_a_result_keeps_its_means() {
 
 #[test]
 fn norms_of_primitive_operations_are_recognized() {
-    type Written = for<'g> fn(Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>;
+    type Written = fn(Tensor, Tensor, Tensor) -> Tensor;
     let ways: [Written; 4] = [
         |x, gamma, beta| {
             let centred = x - x.mean_last();

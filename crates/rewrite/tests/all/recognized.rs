@@ -42,7 +42,7 @@ fn recognized(graph: &Graph, constants: &HashMap<String, Arc<Array>>) -> Graph {
 }
 
 /// A function of a value.
-type Way = fn(Tensor<'_>) -> Tensor<'_>;
+type Way = fn(Tensor) -> Tensor;
 
 fn written(way: Way) -> Graph {
     let trace = Trace::new();
@@ -57,11 +57,11 @@ fn gelus(graph: &Graph) -> Vec<bool> {
     gelus.map(|gelu| gelu.tanh).collect()
 }
 
-fn power(x: Tensor<'_>, exponent: f64) -> Tensor<'_> {
+fn power(x: Tensor, exponent: f64) -> Tensor {
     x.pow(x.scalar_like(exponent))
 }
 
-fn bent(x: Tensor<'_>) -> Tensor<'_> {
+fn bent(x: Tensor) -> Tensor {
     ((x + power(x, 3.0) * 0.044715) * FRAC_2_PI.sqrt()).tanh()
 }
 
@@ -118,7 +118,7 @@ fn what_is_no_gelu_is_left() {
 }
 
 /// Attention over `[batch, heads, length, width]` whose scores go through `scored`, with a state `mask`.
-fn attention(mask: &[usize], scored: for<'g> fn(Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Graph {
+fn attention(mask: &[usize], scored: fn(Tensor, Tensor, Tensor) -> Tensor) -> Graph {
     let trace = Trace::new();
     let [q, k, v] = ["q", "k", "v"].map(|name| trace.input(name, DType::F32, &[2, 3, 4, 6]));
     let mask = trace.state("mask", DType::F32, mask);

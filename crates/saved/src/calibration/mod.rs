@@ -11,7 +11,7 @@ use self::magnitudes::BINS;
 use lessen_base::{Error, Result};
 use lessen_data::Source;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 use lessen_task::evaluation::{inputs_of, shape_of};
 use lessen_train::{Function, Session};
 use std::collections::{BTreeMap, HashMap};
@@ -109,10 +109,10 @@ fn names(layer: &str) -> [String; 2] {
 }
 
 /// For each layer the greatest magnitude of its input, and the number of magnitudes in each bin.
-fn outputs<'g>(cx: &Context<'g>, model: &Model, shape: BatchShape) -> Vec<(String, Tensor<'g>)> {
-    let cx = cx.clone().keeping_layer_inputs();
-    model.logits(&cx, shape);
-    let mut all: BTreeMap<String, [Tensor<'g>; 2]> = BTreeMap::new();
+fn outputs(cx: Cx, model: &Model, shape: BatchShape) -> Vec<(String, Tensor)> {
+    let cx = cx.keeping_layer_inputs();
+    model.logits(cx, shape);
+    let mut all: BTreeMap<String, [Tensor; 2]> = BTreeMap::new();
     for (layer, x) in cx.layer_inputs() {
         let size = x.abs();
         let every: Vec<usize> = (0..x.rank()).collect();

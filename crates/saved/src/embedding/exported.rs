@@ -3,7 +3,7 @@
 use super::layers::Layer;
 use super::{Embedder, Pooling};
 use lessen_graph::{DType, Tensor, concat};
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 use lessen_train::Session;
 use std::sync::PoisonError;
 
@@ -42,12 +42,12 @@ impl EmbeddingFunction {
     /// Adds the last states of texts with padding, `last_hidden_state` (`f32[B, T, W]`), and their vectors,
     /// `sentence_embedding`.
     #[track_caller]
-    pub fn trace<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Vec<(&'static str, Tensor<'g>)> {
+    pub fn trace(&self, cx: Cx, batch: BatchShape) -> Vec<(&'static str, Tensor)> {
         let Some(states) = self.model.states(cx, batch) else {
             cx.trace().fail("a model of images has no states of texts");
         };
         let mask = cx.input("mask", DType::Bool, &batch.tokens());
-        let pooled: Vec<Tensor<'g>> = self.ways.iter().map(|way| pool(cx, *way, states, mask)).collect();
+        let pooled: Vec<Tensor> = self.ways.iter().map(|way| pool(cx, *way, states, mask)).collect();
         let pooled = concat(&pooled, -1);
         let vectors = self.layers.iter().fold(pooled, |x, layer| layer.apply(cx, x));
         let vectors = if self.normalize {
@@ -62,7 +62,7 @@ impl EmbeddingFunction {
 
 /// The states `[B, T, W]` of real tokens as one vector for each text, `[B, W]`.
 #[track_caller]
-fn pool<'g>(cx: &Context<'g>, way: Pooling, states: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+fn pool(cx: Cx, way: Pooling, states: Tensor, mask: Tensor) -> Tensor {
     let real = mask.cast(states.dtype());
     if way == Pooling::Max {
         let shape = states.shape();
@@ -72,7 +72,7 @@ fn pool<'g>(cx: &Context<'g>, way: Pooling, states: Tensor<'g>, mask: Tensor<'g>
     }
     let places = cx.trace().iota(states.dtype(), &mask.shape(), 1);
     let count = real.sum_axes(&[1]).unsqueeze(-1);
-    let least_one = |x: Tensor<'g>| x.maximum(x.scalar_like(1.0));
+    let least_one = |x: Tensor| x.maximum(x.scalar_like(1.0));
     let weights = match way {
         Pooling::First => first(places, real),
         Pooling::Last => {
@@ -91,7 +91,7 @@ fn pool<'g>(cx: &Context<'g>, way: Pooling, states: Tensor<'g>, mask: Tensor<'g>
 
 /// 1 at the first real token, whether padding is before or after the text.
 #[track_caller]
-fn first<'g>(places: Tensor<'g>, real: Tensor<'g>) -> Tensor<'g> {
+fn first(places: Tensor, real: Tensor) -> Tensor {
     let far = real.scalar_like(1e9);
     let own = real.gt(real.scalar_like(0.0)).select(places, far);
     let first = own.min_axes(&[1]).unsqueeze(-1);

@@ -4,7 +4,7 @@ use super::known_fields::{check_known, must_be};
 use lessen_base::Result;
 use lessen_graph::Tensor;
 use lessen_nn::layers::{layer_norm, linear, projection};
-use lessen_nn::{Activation, Context, Fields, Init, Weights, checkpoint};
+use lessen_nn::{Activation, Cx, Fields, Init, Weights, checkpoint};
 use lessen_train::Session;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl Layer {
     }
 
     /// Adds the layer to the graph.
-    pub(super) fn apply<'g>(&self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn apply(&self, cx: Cx, x: Tensor) -> Tensor {
         cx.scope(&self.name, |cx| match self.operation {
             Operation::Dense {
                 out,

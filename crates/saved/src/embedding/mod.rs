@@ -24,7 +24,7 @@ use lessen_data::{EncodedText, Tokenizer, packed_batch};
 use lessen_device::Host;
 use lessen_graph::{DType, Trace};
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::{BatchShape, Context, Model, NormKind};
+use lessen_nn::{BatchShape, Cx, Model, NormKind};
 use lessen_task::agreement::check_vocabulary;
 use lessen_task::batch_shape::{inputs_of, shape_of};
 use lessen_task::device::NewBackend;
@@ -350,9 +350,9 @@ fn session(
 ) -> Result<(Session, Option<String>)> {
     let of_states = model.parameters_of_states();
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
+    let cx = Cx::new(*trace, false);
     let pooled = cx.input("pooled", DType::F32, &[1, pooled_width]);
-    layers.iter().fold(pooled, |x, layer| layer.apply(&cx, x));
+    layers.iter().fold(pooled, |x, layer| layer.apply(cx, x));
     let all = [of_states.clone(), cx.params()].concat();
     let precision = precision.unwrap_or(Chosen::Asked(Precision::F32));
     let mut session = precision.session(new_backend.open()?, all, folder)?;

@@ -6,7 +6,7 @@ use crate::saved_run::{SavedRun, model_dir};
 use lessen_base::{Error, Result};
 use lessen_compile::Precision;
 use lessen_graph::{InputKind, Tensor, Trace};
-use lessen_nn::{BatchShape, Context, Model, Task, checkpoint};
+use lessen_nn::{BatchShape, Cx, Model, Task, checkpoint};
 use lessen_onnx::export::{ExportInput, InputForm, Sample, points};
 use lessen_task::device::NewBackend;
 use lessen_train::Session;
@@ -41,7 +41,7 @@ impl Outputs {
     }
 
     /// Adds the function to the graph.
-    fn trace<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Vec<(&'static str, Tensor<'g>)> {
+    fn trace(&self, cx: Cx, batch: BatchShape) -> Vec<(&'static str, Tensor)> {
         let model = match self {
             Outputs::Embeddings(function) => return function.trace(cx, batch),
             Outputs::Logits(model) => model,
@@ -166,8 +166,8 @@ impl Function {
             let layout = self.layout(&sizes);
             let trace = Trace::new();
             trace.attempt(|| {
-                let cx = Context::new(&trace, false);
-                for (name, value) in self.outputs.trace(&cx, layout) {
+                let cx = Cx::new(*trace, false);
+                for (name, value) in self.outputs.trace(cx, layout) {
                     trace.output(name, value);
                 }
             })?;

@@ -4,7 +4,7 @@
 use crate::support::{CLASSES, Free, SHAPE, device, images, small_space};
 use lessen_base::SplitMix64;
 use lessen_graph::{Array, DType, Graph, InputKind, Trace, evaluate_exactly};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 use lessen_search::{CostKind, Costs, Gates, Searcher, Settings, Variables, gumbel};
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ fn the_gumbel_softmax_has_the_derivative_of_differences_with_fixed_noise() {
     let variables = Variables::of(&space);
     let count = variables.len();
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let [logits, noise] = ["logits", "noise"].map(|name| cx.input(name, DType::F32, &[count]));
     let inverse = cx.input("inverse", DType::F32, &[]);
     let gates = Gates::sampled(&variables, logits, noise, inverse);
@@ -66,7 +66,6 @@ fn the_gumbel_softmax_has_the_derivative_of_differences_with_fixed_noise() {
     }
     trace.output("total", total);
     trace.output("derivative", total.grad(&[logits])[0]);
-    drop(cx);
     let given = HashMap::from([
         ("logits".to_string(), random_array(&[count], &mut SplitMix64::new(2))),
         ("noise".to_string(), Array::f32(&[count], noise_of(count))),

@@ -3,7 +3,7 @@
 use crate::support::{CLASSES, SHAPE, small_space};
 use lessen_base::SplitMix64;
 use lessen_graph::{Array, DType, Graph, InputKind, Trace, evaluate_exactly};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::{MixedMobileNet, VisionModel};
 use lessen_search::{Choice, Gates, Space};
@@ -11,13 +11,12 @@ use std::collections::HashMap;
 
 const COUNT: usize = 3;
 
-fn graph_of(build: impl for<'g> Fn(&Context<'g>, lessen_graph::Tensor<'g>) -> lessen_graph::Tensor<'g>) -> Graph {
+fn graph_of(build: impl Fn(Cx, lessen_graph::Tensor) -> lessen_graph::Tensor) -> Graph {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Cx::new(*trace, true);
     let images = cx.input("images", DType::F32, &[&[COUNT][..], &SHAPE].concat());
-    let logits = build(&cx, images);
+    let logits = build(cx, images);
     trace.output("logits", logits);
-    drop(cx);
     trace.finish()
 }
 
@@ -58,7 +57,7 @@ fn compare(space: &Space, choices: &[Choice], spread: Spread) {
     let quantization = architecture.quantization();
     let mut model: VisionModel = MixedMobileNet::new(architecture, CLASSES).into();
     assert!(model.set_spread(spread));
-    let own = graph_of(|cx, images| model.forward(&cx.with_quantization(Some(&quantization)), images));
+    let own = graph_of(|cx, images| model.forward(cx.with_quantization(Some(&quantization)), images));
     let mut given: HashMap<String, Array> = HashMap::new();
     for input in &supernet.inputs {
         let shape = supernet.ty(input.value).shape.to_vec();

@@ -14,7 +14,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::Policy;
 use lessen_data::Source;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
+use lessen_nn::{BatchShape, Cx, Joined, Model, ParamSpec};
 use lessen_train::{StepGraphs, Trainer, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -185,9 +185,9 @@ impl CheckedTask {
     }
 
     /// The loss of a batch of this layout.
-    pub fn loss<'g>(&self, cx: &Context<'g>, shape: BatchShape) -> Tensor<'g> {
+    pub fn loss(&self, cx: Cx, shape: BatchShape) -> Tensor {
         let cx = cx.with_criterion(&self.fine_tuning.criterion);
-        self.model.forward(&cx, shape).loss
+        self.model.forward(cx, shape).loss
     }
 
     /// Where the first weights of training come from.

@@ -4,7 +4,7 @@ use super::{Function, Inputs, Session};
 use lessen_base::{Error, Result};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 use std::collections::HashMap;
 
 /// How the states of a text's tokens become one vector.
@@ -170,7 +170,7 @@ fn distinct(pooling: &[Pooling]) -> Vec<Pooling> {
 }
 
 /// Pooled states by the names of their poolings; for the maximum, the states themselves.
-fn trace<'g>(cx: &Context<'g>, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Vec<(String, Tensor<'g>)> {
+fn trace(cx: Cx, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Vec<(String, Tensor)> {
     let states = model.states(cx, batch);
     let states = states.unwrap_or_else(|| cx.trace().fail("a model of images has no states of texts"));
     let pooled = pooling.iter().map(|pooling| {

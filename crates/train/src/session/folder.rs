@@ -9,7 +9,7 @@ use lessen_compile::Options;
 use lessen_device::SharedDevice;
 use lessen_graph::{Tensor, Type};
 use lessen_nn::checkpoint::{self, Entry, Sink, TensorFile, WeightDtype};
-use lessen_nn::{Context, ParamSpec};
+use lessen_nn::{Cx, ParamSpec};
 use serde_json::{Map, Value};
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Session {
     pub fn open<N: Into<String>>(
         device: impl Into<SharedDevice>,
         dir: &Path,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+        trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
     ) -> Result<(Session, Function)> {
         let (graph, params) = traced(&ParameterView::default(), false, trace)?;
         let states: Vec<FiledState> = params

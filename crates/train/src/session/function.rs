@@ -7,7 +7,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Options, Plan, Policy};
 use lessen_device::{Host, MemoryUse, ProgramId};
 use lessen_graph::{Graph, Tensor};
-use lessen_nn::Context;
+use lessen_nn::Cx;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,24 +51,21 @@ impl Session {
     ///
     /// # Errors
     /// A parameter that the model does not have, and a graph that the device's memory cannot hold.
-    pub fn function<N: Into<String>>(
-        &mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
-    ) -> Result<Function> {
+    pub fn function<N: Into<String>>(&mut self, trace: impl Fn(Cx) -> Vec<(N, Tensor)>) -> Result<Function> {
         let graph = function_graph(&self.params, &self.view, trace)?;
         self.add(&graph, &self.options())
     }
 
     /// As [`Session::function`], with options. A function may assign parameters and states that it declares, with
-    /// [`Trace::assign`](lessen_graph::Trace::assign): training in which several updates alternate is made of such
-    /// functions. It reads parameters as they are, whatever norms are converted elsewhere.
+    /// [`TraceRef::assign`](lessen_graph::TraceRef::assign): training in which several updates alternate is made of
+    /// such functions. It reads parameters as they are, whatever norms are converted elsewhere.
     ///
     /// # Errors
     /// As [`Session::function`], and a budget below the floor.
     pub fn function_with<N: Into<String>>(
         &mut self,
         options: FunctionOptions,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+        trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
     ) -> Result<Function> {
         let (graph, own) = traced(&self.view, options.training, trace)?;
         check_params(&self.params, &own)?;

@@ -27,9 +27,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Options, Precision};
 use lessen_device::{DeviceMemory, DeviceModel, ProgramId, SharedDevice};
 use lessen_graph::{Tensor, Type};
-use lessen_nn::{
-    Bf16Storage, Context, F32Storage, Int4Storage, Int8Storage, NormKind, ParamSpec, ParamStorage, Weights,
-};
+use lessen_nn::{Bf16Storage, Cx, F32Storage, Int4Storage, Int8Storage, NormKind, ParamSpec, ParamStorage, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -250,7 +248,7 @@ impl Session {
     pub fn convert_norms<N: Into<String>>(
         &mut self,
         norm: NormKind,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
+        trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
     ) -> Result<()> {
         let (graph, own) = traced(&self.view, false, trace)?;
         check_params(&self.params, &own)?;

@@ -10,7 +10,7 @@ use lessen_compile::{Options, Placement};
 use lessen_device::Host;
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::names::KEY;
-use lessen_nn::{Context, Selection};
+use lessen_nn::{Cx, Selection};
 
 impl Trainer {
     /// Compiles a function over the same parameters, or over their averages if the options have some, without dropout:
@@ -19,10 +19,7 @@ impl Trainer {
     /// # Errors
     /// A parameter that the trainer does not have, a budget that is too small for it, and a graph that the machine's
     /// memory cannot hold.
-    pub fn function<N: Into<String>>(
-        &mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(N, Tensor<'g>)>,
-    ) -> Result<Function> {
+    pub fn function<N: Into<String>>(&mut self, trace: impl Fn(Cx) -> Vec<(N, Tensor)>) -> Result<Function> {
         let graph = function_graph(self.session.params(), self.session.view(), trace)?;
         self.add(&graph, Placement::default())
     }
@@ -50,7 +47,7 @@ impl Trainer {
         &mut self,
         selection: &Selection,
         training: bool,
-        model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+        model: impl Fn(Cx) -> Tensor,
     ) -> Result<Function> {
         let graph = recording_graph(self.session.params(), self.session.view(), (selection, training), model)?;
         self.add(&graph, Placement::default())

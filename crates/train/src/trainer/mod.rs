@@ -1,4 +1,4 @@
-//! Training of one model, step by step. A model is a function from a [`Context`] to a loss.
+//! Training of one model, step by step. A model is a function from a [`Cx`] to a loss.
 //!
 //! The trainer traces the function, adds derivative and update, compiles the graph, and holds parameters and optimizer
 //! states. Batches, and work between steps, belong to the caller. This file has the beginning and the end of a
@@ -21,7 +21,7 @@ use crate::session::{Function, Session};
 use lessen_base::Result;
 use lessen_device::SharedDevice;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Weights};
+use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Weights};
 use std::collections::HashMap;
 
 /// Planned and measured peak of a training.
@@ -70,7 +70,7 @@ impl Trainer {
     pub fn new(
         device: impl Into<SharedDevice>,
         options: TrainerOptions,
-        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+        loss: impl Fn(Cx) -> Tensor,
     ) -> Result<Trainer> {
         let device = device.into();
         let graphs = StepGraphs::new(&options, loss)?;

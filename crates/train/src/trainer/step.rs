@@ -10,7 +10,7 @@ use lessen_compile::passes;
 use lessen_device::{Host, HostArray};
 use lessen_graph::Tensor;
 use lessen_nn::names::{GRADIENT_NORM, KEY, LOSS, SHARE, lr_input, steps_input};
-use lessen_nn::{BatchShape, Context};
+use lessen_nn::{BatchShape, Cx};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -139,7 +139,7 @@ impl Trainer {
     /// # Errors
     /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the
     /// trainer does not have.
-    pub fn add_step(&mut self, shape: BatchShape, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<()> {
+    pub fn add_step(&mut self, shape: BatchShape, loss: impl Fn(Cx) -> Tensor) -> Result<()> {
         if self.steps.contains_key(&Some(shape)) {
             return Ok(());
         }

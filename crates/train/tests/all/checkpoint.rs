@@ -4,14 +4,14 @@ use crate::support::device;
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
-use lessen_nn::{Context, Init, OptimizerConfig};
+use lessen_nn::{Cx, Init, OptimizerConfig};
 use lessen_train::{Session, Trainer, TrainerOptions};
 use std::fs;
 use std::path::Path;
 
 const ROWS: usize = 8;
 
-fn guess<'g>(cx: &Context<'g>, width: usize) -> Tensor<'g> {
+fn guess(cx: Cx, width: usize) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[ROWS, 2]);
     linear(

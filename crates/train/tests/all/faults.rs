@@ -4,12 +4,12 @@ use crate::support::{device, line, train_line};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::{BatchNorm, batch_norm, linear};
-use lessen_nn::{Context, Init, ParamSpec, Weight, Weights};
+use lessen_nn::{Cx, Init, ParamSpec, Weight, Weights};
 use lessen_train::{HostArray, Part, Session, StateArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::BTreeMap;
 
 /// A loss with batch normalization and a state that counts, over rows whose class decides what they are multiplied by.
-fn normalized<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn normalized(cx: Cx) -> Tensor {
     let x = cx.input("x", DType::F32, &[4, 3]);
     let count = cx.trace().state("count", DType::I32, &[1]);
     cx.trace().assign(count, count + count.full_like(1.0));
@@ -292,8 +292,8 @@ fn ignore<T>(_: T) {}
 
 #[test]
 fn one_name_with_two_declarations_is_refused_with_both_lines() {
-    type Case = (fn(&Context<'_>), fn(&Context<'_>), &'static str);
-    let zeros = |cx: &Context<'_>| ignore(cx.param("v", &[2], Init::Zeros));
+    type Case = (fn(Cx), fn(Cx), &'static str);
+    let zeros = |cx: Cx| ignore(cx.param("v", &[2], Init::Zeros));
     let first = line!() - 1;
     let cases: [Case; 4] = [
         (

@@ -9,7 +9,7 @@ use lessen_device::Host;
 use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Type, evaluate};
 use lessen_nn::layers::{BatchNorm, batch_norm, embedding, linear};
 use lessen_nn::names::{LOSS, RESERVED};
-use lessen_nn::{Context, Init, OptimizerConfig};
+use lessen_nn::{Cx, Init, OptimizerConfig};
 use lessen_train::{StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +20,7 @@ const WIDTH: usize = 5;
 const WORDS: usize = 64;
 
 /// A table of words, few of them in a batch; two layers with a normalization between them; and an offset.
-fn predict<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn predict(cx: Cx) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let words = cx.input("words", DType::I32, &[ROWS]);
     let x = embedding(cx, "words", words, (WORDS, WIDTH), init);
@@ -29,7 +29,7 @@ fn predict<'g>(cx: &Context<'g>) -> Tensor<'g> {
     x + cx.param("offset", &[1], Init::Zeros)
 }
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let error = predict(cx) - cx.input("y", DType::F32, &[ROWS, 1]);
     (error * error).mean()
 }

@@ -5,10 +5,10 @@ use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::names::lr_input;
-use lessen_nn::{Context, Init, LrSchedule, LrScheduleKind, OptimizerConfig, ParamGroup};
+use lessen_nn::{Cx, Init, LrSchedule, LrScheduleKind, OptimizerConfig, ParamGroup};
 use lessen_train::{StepGraphs, Trainer, TrainerOptions};
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[4, 3]);
     let y = linear(cx, "head", linear(cx, "body", x, 5, init).tanh(), 1, init);

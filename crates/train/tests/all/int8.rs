@@ -7,7 +7,7 @@ use lessen_device::Host;
 use lessen_graph::ops::QuantizeRows;
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 use lessen_nn::layers::{conv1d, layer_norm, linear};
-use lessen_nn::{Context, Init, Weights, initialize};
+use lessen_nn::{Cx, Init, Weights, initialize};
 use lessen_train::Session;
 
 use crate::support::device;
@@ -17,7 +17,7 @@ const WIDTH: usize = 70;
 const WORDS: usize = 33;
 
 /// A table that is a matrix of a product as well, and layers with weights of both kinds.
-fn model<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn model(cx: Cx) -> Tensor {
     let init = Init::Normal { std: 0.3 };
     let ids = cx.input("ids", DType::I32, &[ROWS]);
     let table = cx.param("table", &[WORDS, WIDTH], init);
@@ -29,8 +29,8 @@ fn model<'g>(cx: &Context<'g>) -> Tensor<'g> {
 
 fn weights() -> (Vec<lessen_nn::ParamSpec>, Weights) {
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    model(&cx);
+    let cx = Cx::new(*trace, false);
+    model(cx);
     let params = cx.params();
     let weights = initialize(&params, 11);
     (params, weights)
@@ -122,9 +122,9 @@ fn products_in_int8_are_those_of_the_numbers_that_codes_stand_for() {
     // The first product alone, whose rows are known: codes of rows times codes of columns.
     let (rows, k, columns) = (6, 50, 9);
     let trace = Trace::new();
-    let cx = Context::new(&trace, false);
-    let layer = |cx: &Context<'_>| cx.param("w", &[columns, k], Init::Normal { std: 1.0 }).shape();
-    layer(&cx);
+    let cx = Cx::new(*trace, false);
+    let layer = |cx: Cx| cx.param("w", &[columns, k], Init::Normal { std: 1.0 }).shape();
+    layer(cx);
     let params = cx.params();
     let weights = initialize(&params, 5);
     let mut session = Session::for_inference(device(1), params, Precision::Int8).unwrap();

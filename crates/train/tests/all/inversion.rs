@@ -5,7 +5,7 @@ use lessen_base::SplitMix64;
 use lessen_compile::{Placement, Policy};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::{Block, RevNet, VisionModel};
-use lessen_nn::{Context, Weights};
+use lessen_nn::{Cx, Weights};
 use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn model() -> VisionModel {
     network.into()
 }
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let images = cx.input("images", DType::F32, &[IMAGES, PIXELS, PIXELS, 3]);
     let labels = cx.input("labels", DType::I32, &[IMAGES]);
     model().forward(cx, images).cross_entropy(labels)

@@ -9,7 +9,7 @@ use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{Block, ResNet, RevNet, Shortcut, VisionModel};
-use lessen_nn::{BatchShape, Context, Model, Weights, numbered_labels};
+use lessen_nn::{BatchShape, Cx, Model, Weights, numbered_labels};
 use lessen_train::{HostArray, Session, StateArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const STEPS: u64 = 50;
@@ -39,7 +39,7 @@ enum Case {
 }
 
 impl Case {
-    fn loss<'g>(&self, cx: &Context<'g>) -> Tensor<'g> {
+    fn loss(&self, cx: Cx) -> Tensor {
         match self {
             Case::Texts(model, shape) => model.forward(cx, *shape).loss,
             Case::Images(model) => {

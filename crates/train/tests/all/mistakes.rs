@@ -4,12 +4,12 @@ use crate::support::device;
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::{layer_norm, linear};
-use lessen_nn::{Context, Init};
+use lessen_nn::{Cx, Init};
 use lessen_train::{Trainer, TrainerOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The sentence of a trainer that cannot be made of this loss.
-fn refused(loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> String {
+fn refused(loss: impl Fn(Cx) -> Tensor) -> String {
     let error = Trainer::new(device(1), TrainerOptions::new(0.1), loss)
         .err()
         .expect("an error");
@@ -17,14 +17,14 @@ fn refused(loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> String {
     error.to_string()
 }
 
-fn points<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn points(cx: Cx) -> Tensor {
     cx.input("x", DType::F32, &[4, 3])
 }
 
 /// A function has the type of all cases.
 fn ignore<T>(_: T) {}
 
-fn weight<'g>(cx: &Context<'g>, shape: &[usize]) -> Tensor<'g> {
+fn weight(cx: Cx, shape: &[usize]) -> Tensor {
     cx.param("w", shape, Init::Ones)
 }
 
@@ -44,7 +44,7 @@ fn a_loss_that_is_no_scalar_is_refused_with_the_line_that_made_it() {
 
 #[test]
 fn shapes_that_do_not_fit_are_refused_with_the_line_of_the_operation() {
-    type Case = (u32, fn(&Context<'_>), &'static str);
+    type Case = (u32, fn(Cx), &'static str);
     // Each case is on a line of its own, because its line number is part of the expected sentence.
     #[rustfmt::skip]
     let cases: [Case; 7] = [

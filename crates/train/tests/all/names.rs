@@ -3,7 +3,7 @@
 use crate::support::{device, train_line};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
-use lessen_nn::{Context, Init, OptimizerConfig};
+use lessen_nn::{Cx, Init, OptimizerConfig};
 use lessen_train::{HostArray, Session, Trainer, TrainerOptions};
 
 /// Names that training has given to inputs, states and results, and such that look like them.
@@ -51,7 +51,7 @@ enum Role {
 const ROLES: [Role; 5] = [Role::Input, Role::Parameter, Role::Buffer, Role::State, Role::Output];
 
 /// A loss with dropout of `w x + offset`, in which something of this name has a part, or as it is with a plain name.
-fn loss<'g>(cx: &Context<'g>, role: Role, name: &str) -> Tensor<'g> {
+fn loss(cx: Cx, role: Role, name: &str) -> Tensor {
     let x = cx.input("x", DType::F32, &[4]);
     let y = cx.dropout(x * cx.param("w", &[4], Init::Constant(0.5)), 0.25);
     let y = match role {
@@ -171,7 +171,7 @@ fn a_name_of_training_is_refused_in_every_role_with_the_line() {
     assert!(refused.err().unwrap().to_string().contains("`@loss` begins with `@`"));
     let refused = trainer.function(|cx| {
         cx.trace().output("@a", cx.input("x", DType::F32, &[4]));
-        Vec::<(&str, Tensor<'_>)>::new()
+        Vec::<(&str, Tensor)>::new()
     });
     assert!(refused.err().unwrap().to_string().contains("`@a` begins with `@`"));
 }

@@ -7,7 +7,7 @@ use lessen_compile::Placement;
 use lessen_graph::{Array, Graph, InputKind, Tensor, evaluate_exactly};
 use lessen_nn::models::llama::LlamaForCausalLM;
 use lessen_nn::names::LOSS;
-use lessen_nn::{Centred, Context, Model, NormKind, OptimizerConfig, Weights};
+use lessen_nn::{Centred, Cx, Model, NormKind, OptimizerConfig, Weights};
 use lessen_train::{Part, Session, StepGraphs, Trainer, TrainerOptions};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,7 +27,7 @@ fn sgd(momentum: f64) -> OptimizerConfig {
 struct Logits<'a>(&'a Model);
 
 impl Logits<'_> {
-    fn trace<'g>(&self, cx: &Context<'g>) -> Vec<(&'static str, Tensor<'g>)> {
+    fn trace(&self, cx: Cx) -> Vec<(&'static str, Tensor)> {
         vec![("logits", self.0.logits(cx, shape(self.0)))]
     }
 

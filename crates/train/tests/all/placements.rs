@@ -7,7 +7,7 @@ use lessen_compile::Placement;
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
-use lessen_nn::{Context, Init};
+use lessen_nn::{Cx, Init};
 use lessen_train::{StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
@@ -19,7 +19,7 @@ const WIDTH: usize = 224;
 const WIDE: usize = 2400;
 
 /// Small layers before a large one, each of two matrices and their offsets. The subtracted mean parts their row groups.
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let init = Init::Normal { std: 0.05 };
     let mut x = cx.input("x", DType::F32, &[ROWS, WIDTH]);
     for layer in 0..LAYERS {

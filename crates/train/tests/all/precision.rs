@@ -5,13 +5,13 @@ use lessen_compile::{Placement, Precision};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
-use lessen_nn::{Context, Init};
+use lessen_nn::{Cx, Init};
 use lessen_train::{Trainer, TrainerOptions};
 
 const ROWS: usize = 64;
 const WIDTH: usize = 48;
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let x = cx.input("x", DType::F32, &[ROWS, WIDTH]);
     let std = Init::Normal { std: 0.2 };
     let hidden = linear(cx, "first", x, 512, std).gelu();

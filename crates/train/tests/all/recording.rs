@@ -5,14 +5,14 @@ use lessen_compile::{dump_memory, dump_schedule};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
-use lessen_nn::{Context, Init, Selection, Statistic, initialize};
+use lessen_nn::{Cx, Init, Selection, Statistic, initialize};
 use lessen_train::{Part, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
 const WIDTH: usize = 5;
 
 /// A loss that is the mean of an observed value after dropout. It counts its runs in a state of its own.
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let count = cx.trace().state("count", DType::I32, &[1]);
     cx.trace().assign(count, count + count.full_like(1.0));
     let x = cx.input("x", DType::F32, &[ROWS, WIDTH]);

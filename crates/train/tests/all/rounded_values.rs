@@ -6,7 +6,7 @@ use lessen_compile::passes::StorageFormat;
 use lessen_graph::Tensor;
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{BatchShape, Context, Model, Weights, numbered_labels};
+use lessen_nn::{BatchShape, Cx, Model, Weights, numbered_labels};
 use lessen_train::{HostArray, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const SIZE: usize = 8;
@@ -14,7 +14,7 @@ const LENGTH: usize = 64;
 const VOCABULARY: usize = 50;
 const CLASSES: usize = 5;
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let config = Gpt2Config {
         vocab_size: VOCABULARY,
         n_positions: LENGTH,

@@ -5,7 +5,7 @@ use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::{Attend, multi_head};
 use lessen_nn::{
-    AdamSettings, Context, Criterion, Init, Lora, LrSchedule, LrScheduleKind, OptimizerConfig, ParamGroup, Patterns,
+    AdamSettings, Criterion, Cx, Init, Lora, LrSchedule, LrScheduleKind, OptimizerConfig, ParamGroup, Patterns,
 };
 use lessen_train::{Part, StepGraphs, Trainer, TrainerOptions};
 
@@ -230,7 +230,7 @@ fn a_model_without_a_trained_parameter_is_refused() {
 }
 
 /// The sentence of a model function that makes a mistake, with the line of it.
-fn mistake(wrong: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> String {
+fn mistake(wrong: impl Fn(Cx) -> Tensor) -> String {
     let error = Trainer::new(device(1), TrainerOptions::new(0.1), |cx| wrong(cx).mean() + line(cx)).err();
     let sentence = error.expect("a mistake").to_string();
     assert!(sentence.contains("settings.rs:"), "{sentence}");
@@ -239,7 +239,7 @@ fn mistake(wrong: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> String {
 
 #[test]
 fn layers_refuse_probabilities_and_numbers_out_of_range_with_the_line() {
-    let x = |cx: &Context<'_>| cx.input("x", DType::F32, &[4]).id();
+    let x = |cx: Cx| cx.input("x", DType::F32, &[4]).id();
     for p in [NONE, -0.1, 1.0, 1.5, MUCH] {
         let sentence = mistake(|cx| cx.dropout(cx.trace().tensor(x(cx)), p));
         assert!(

@@ -5,7 +5,7 @@ use lessen_base::SplitMix64;
 use lessen_compile::{Placement, Precision};
 use lessen_graph::Tensor;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{BatchShape, Cx, Model};
 use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const VOCABULARY: usize = 32;
@@ -13,7 +13,7 @@ const TEXTS: usize = 16;
 const LENGTH: usize = 256;
 const LAYERS: usize = 5;
 
-fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn loss(cx: Cx) -> Tensor {
     let config = Gpt2Config {
         vocab_size: VOCABULARY,
         n_positions: LENGTH,

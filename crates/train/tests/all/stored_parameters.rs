@@ -6,7 +6,7 @@ use lessen_device::Host;
 use lessen_graph::{DType, Tensor, Type, numel};
 use lessen_nn::checkpoint::{self, WeightDtype};
 use lessen_nn::layers::{layer_norm, linear};
-use lessen_nn::{Context, Init, NormKind, ParamStorage, Put, Stored, Weights, initialize};
+use lessen_nn::{Cx, Init, NormKind, ParamStorage, Put, Stored, Weights, initialize};
 use lessen_train::Session;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl ParamStorage for CodedRows {
         }
     }
 
-    fn value<'g>(&self, Stored { shape, .. }: Stored<'_>, states: &[Tensor<'g>]) -> Tensor<'g> {
+    fn value(&self, Stored { shape, .. }: Stored<'_>, states: &[Tensor]) -> Tensor {
         match *states {
             [codes, scales] => {
                 let mut rows = vec![1; shape.len()];
@@ -74,7 +74,7 @@ impl ParamStorage for CodedRows {
     }
 }
 
-fn model<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn model(cx: Cx) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[3, 4]);
     let hidden = layer_norm(cx, "norm", linear(cx, "in", x, 6, init), 1e-5);
@@ -86,8 +86,8 @@ fn model<'g>(cx: &Context<'g>) -> Tensor<'g> {
 /// A session with coded rows, its first weights, and a function.
 fn coded() -> (Session, Weights) {
     let trace = lessen_graph::Trace::new();
-    let cx = Context::new(&trace, false);
-    model(&cx);
+    let cx = Cx::new(*trace, false);
+    model(cx);
     let params = cx.params();
     let weights = initialize(&params, 3);
     let mut session = Session::stored(device(1), params, Arc::new(CodedRows)).unwrap();

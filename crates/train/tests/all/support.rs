@@ -3,7 +3,7 @@
 use lessen_cpu::CpuBackend;
 use lessen_device::Backend;
 use lessen_graph::{DType, Tensor};
-use lessen_nn::{Context, Init, OptimizerConfig};
+use lessen_nn::{Cx, Init, OptimizerConfig};
 use lessen_train::{Trainer, TrainerOptions};
 
 /// A CPU with this number of threads.
@@ -26,7 +26,7 @@ pub fn descent(lr: f64, allowed_error: f64, budget: Option<usize>) -> TrainerOpt
 }
 
 /// A loss over four numbers, `x`, with the parameters `w` and `b`.
-pub fn line<'g>(cx: &Context<'g>) -> Tensor<'g> {
+pub fn line(cx: Cx) -> Tensor {
     let x = cx.input("x", DType::F32, &[4]);
     let y = x * cx.param("w", &[4], Init::Constant(0.5)) + cx.param("b", &[1], Init::Constant(0.25));
     (y * y).mean()

@@ -5,19 +5,19 @@ use lessen_compile::Placement;
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
-use lessen_nn::{Context, Init};
+use lessen_nn::{Cx, Init};
 use lessen_train::{HostArray, Part, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
 const WIDTH: usize = 3;
 
-fn predict<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
+fn predict(cx: Cx, rows: usize) -> Tensor {
     let x = cx.input("x", DType::F32, &[rows, WIDTH]);
     let hidden = cx.dropout(linear(cx, "first", x, 16, Init::Normal { std: 0.5 }).tanh(), 0.1);
     linear(cx, "second", hidden, 1, Init::Normal { std: 0.5 }).reshape(&[rows])
 }
 
-fn loss<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
+fn loss(cx: Cx, rows: usize) -> Tensor {
     let error = predict(cx, rows) - cx.input("y", DType::F32, &[rows]);
     (error * error).mean()
 }
@@ -252,7 +252,7 @@ fn a_failed_step_leaves_parameters_states_and_sums_as_they_were() {
 }
 
 /// A loss whose function counts its runs and remembers a mean, in states of its own.
-fn counting<'g>(cx: &Context<'g>) -> Tensor<'g> {
+fn counting(cx: Cx) -> Tensor {
     let value = loss(cx, ROWS);
     let trace = cx.trace();
     let count = trace.state("count", DType::I32, &[1]);

@@ -4,7 +4,7 @@ use crate::support::device;
 use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::{BatchNorm, batch_norm, linear};
-use lessen_nn::{Context, Init, OptimizerConfig};
+use lessen_nn::{Cx, Init, OptimizerConfig};
 use lessen_train::{Session, Trainer, TrainerOptions};
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use std::process::Command;
 const STEPS: usize = 6;
 
 /// A network of this width. Names of parameters do not depend on it.
-fn guess<'g>(cx: &Context<'g>, width: usize) -> Tensor<'g> {
+fn guess(cx: Cx, width: usize) -> Tensor {
     let init = Init::Normal { std: 0.5 };
     let x = cx.input("x", DType::F32, &[8, 3]);
     let hidden = batch_norm(cx, "norm", linear(cx, "in", x, width, init), BatchNorm::default());

@@ -18,7 +18,7 @@ const WHOLE: usize = ROWS * WIDTH * 4;
 const AS_BITS: usize = ROWS * 7 * 4;
 
 /// A function of the inner values of a model: two products `[ROWS, WIDTH]`.
-type Model = for<'g> fn(Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>;
+type Model = fn(Tensor, Tensor, Tensor) -> Tensor;
 
 /// A training step: the mean of the model's result, squared, and a step of gradient descent. With `kept` the
 /// forward values of their size are results of the graph, so that they cannot be freed.
@@ -70,7 +70,7 @@ fn inputs() -> HashMap<String, Array> {
 }
 
 /// The mean over the rows of each column.
-fn pooled(x: Tensor<'_>) -> Tensor<'_> {
+fn pooled(x: Tensor) -> Tensor {
     x.mean_axes(&[0])
 }
 

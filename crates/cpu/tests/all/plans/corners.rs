@@ -140,7 +140,7 @@ impl Op for Noise {
         Ok(vec![inputs[0].clone()])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0].dropout(0.5, inputs[1])])
     }
 }

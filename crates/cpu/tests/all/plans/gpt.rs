@@ -6,7 +6,8 @@ use lessen_compile::Plan;
 use lessen_cpu::{Device, Executable, Store};
 use lessen_graph::ops::AdamW;
 use lessen_graph::{
-    Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, Type, attention, clip_coefficient, global_norm,
+    Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, TraceRef, Type, attention, clip_coefficient,
+    global_norm,
 };
 
 use crate::plans::runner;
@@ -69,17 +70,17 @@ pub struct Training {
     size: Size,
 }
 
-struct Model<'g> {
-    trace: &'g Trace,
+struct Model {
+    trace: TraceRef,
     random: Random,
     inputs: HashMap<String, Array>,
-    parameters: Vec<(String, Tensor<'g>)>,
-    key: Tensor<'g>,
+    parameters: Vec<(String, Tensor)>,
+    key: Tensor,
     size: Size,
 }
 
-impl<'g> Model<'g> {
-    fn parameter(&mut self, name: &str, shape: &[usize]) -> Tensor<'g> {
+impl Model {
+    fn parameter(&mut self, name: &str, shape: &[usize]) -> Tensor {
         let mut values = self.random.array(shape, 0.2);
         if name.ends_with("gamma") {
             values.data.fill(1.0);
@@ -90,21 +91,21 @@ impl<'g> Model<'g> {
         parameter
     }
 
-    fn linear(&mut self, x: Tensor<'g>, name: &str, to: usize) -> Tensor<'g> {
+    fn linear(&mut self, x: Tensor, name: &str, to: usize) -> Tensor {
         let from = x.dim(-1);
         let weight = self.parameter(&format!("{name}.weight"), &[from, to]);
         let bias = self.parameter(&format!("{name}.bias"), &[to]);
         x.matmul(weight) + bias
     }
 
-    fn norm(&mut self, x: Tensor<'g>, name: &str) -> Tensor<'g> {
+    fn norm(&mut self, x: Tensor, name: &str) -> Tensor {
         let n = x.dim(-1);
         let gamma = self.parameter(&format!("{name}.gamma"), &[n]);
         let beta = self.parameter(&format!("{name}.beta"), &[n]);
         x.layer_norm(gamma, beta, 1e-5)
     }
 
-    fn block(&mut self, x: Tensor<'g>, name: &str) -> Tensor<'g> {
+    fn block(&mut self, x: Tensor, name: &str) -> Tensor {
         let Size {
             batch,
             length,
@@ -135,7 +136,7 @@ impl<'g> Model<'g> {
             .dropout(dropout, self.key)
     }
 
-    fn loss(&mut self) -> Tensor<'g> {
+    fn loss(&mut self) -> Tensor {
         let Size {
             blocks,
             batch,
@@ -158,8 +159,8 @@ impl<'g> Model<'g> {
         self.norm(x, "ln_f").matmul_t(tokens).cross_entropy(labels)
     }
 
-    fn update(&mut self, loss: Tensor<'g>) {
-        let wrt: Vec<Tensor<'g>> = self.parameters.iter().map(|p| p.1).collect();
+    fn update(&mut self, loss: Tensor) {
+        let wrt: Vec<Tensor> = self.parameters.iter().map(|p| p.1).collect();
         let mut gradients = loss.grad(&wrt);
         let step = self.trace.state("step", DType::F32, &[]);
         self.inputs.insert("step".to_string(), Array::scalar(0.0));
@@ -201,7 +202,7 @@ pub fn training(size: Size) -> Training {
     let inputs = {
         let key = trace.input("key", DType::U32, &[2]);
         let mut model = Model {
-            trace: &trace,
+            trace: *trace,
             random: Random::new(11),
             inputs: HashMap::new(),
             parameters: Vec::new(),

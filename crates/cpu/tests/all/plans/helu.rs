@@ -10,7 +10,7 @@ use super::runner::{Options, compile, results, run};
 use crate::random::Random;
 
 /// A feed-forward layer without its derivative.
-fn layer(activation: impl for<'g> Fn(Tensor<'g>) -> Tensor<'g>) -> Graph {
+fn layer(activation: impl Fn(Tensor) -> Tensor) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[33, 20]);
     let (up, down) = (

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{Array, Conv2dOptions, DType, Graph, Phase, Pool2d, Tensor, Trace, Type};
+use lessen_graph::{Array, Conv2dOptions, DType, Graph, Phase, Pool2d, Tensor, Trace, TraceRef, Type};
 
 use crate::random::Random;
 
@@ -12,14 +12,14 @@ pub struct Network {
     pub inputs: HashMap<String, Array>,
 }
 
-struct Writer<'g> {
-    trace: &'g Trace,
+struct Writer {
+    trace: TraceRef,
     random: Random,
     inputs: HashMap<String, Array>,
-    parameters: Vec<Tensor<'g>>,
-    key: Tensor<'g>,
+    parameters: Vec<Tensor>,
+    key: Tensor,
     /// Results of the layers so far.
-    results: Vec<Tensor<'g>>,
+    results: Vec<Tensor>,
 }
 
 /// The network of a seed, with `layers` linear layers or convolutions.
@@ -29,7 +29,7 @@ pub fn network(seed: u64, layers: usize) -> Network {
         let key = trace.input("key", DType::U32, &[2]);
         let key_bits = Array::new(Type::new(DType::U32, &[2]), vec![seed as f64, 3.0]);
         let mut writer = Writer {
-            trace: &trace,
+            trace: *trace,
             random: Random::new(seed ^ 0x5EED),
             inputs: HashMap::from([("key".to_string(), key_bits)]),
             parameters: Vec::new(),
@@ -49,7 +49,7 @@ pub fn network(seed: u64, layers: usize) -> Network {
     }
 }
 
-impl<'g> Writer<'g> {
+impl Writer {
     fn begin(&mut self) {
         let shape = if self.random.chance(30) {
             let side = self.random.pick(&[8, 11, 16]);
@@ -63,11 +63,11 @@ impl<'g> Writer<'g> {
         self.product();
     }
 
-    fn last(&self) -> Tensor<'g> {
+    fn last(&self) -> Tensor {
         *self.results.last().expect("there is the input")
     }
 
-    fn parameter(&mut self, shape: &[usize], scale: f64) -> Tensor<'g> {
+    fn parameter(&mut self, shape: &[usize], scale: f64) -> Tensor {
         let name = format!("p{}", self.parameters.len());
         let values = self.random.array(shape, scale);
         self.inputs.insert(name.clone(), values);
@@ -107,15 +107,15 @@ impl<'g> Writer<'g> {
             9 if x.rank() == 4 && x.shape()[1] >= 8 => x.max_pool2d(Pool2d::square(2)),
             9 => x.softmax(),
             _ => {
-                let same = |y: &&Tensor<'g>| y.shape() == x.shape();
-                let earlier: Vec<Tensor<'g>> = self.results.iter().filter(same).copied().collect();
+                let same = |y: &&Tensor| y.shape() == x.shape();
+                let earlier: Vec<Tensor> = self.results.iter().filter(same).copied().collect();
                 x + self.random.pick(&earlier)
             }
         };
         self.results.push(y);
     }
 
-    fn norm(&mut self, x: Tensor<'g>) -> Tensor<'g> {
+    fn norm(&mut self, x: Tensor) -> Tensor {
         let n = x.dim(-1);
         let [scale, shift] = [(); 2].map(|()| self.parameter(&[n], 1.0));
         if x.rank() == 4 {

@@ -29,11 +29,11 @@ impl Op for Helu {
         Ok(inputs.to_vec())
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0].relu()])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let x = cx.inputs[0];
         let open = x.gt(x.scalar_like(-self.shift));
         vec![cx.cotangents[0].map(|dy| open.select(dy, dy.scalar_like(0.0)))]
@@ -53,7 +53,7 @@ impl Op for SumAndProduct {
         Ok(inputs.to_vec())
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0] + inputs[1], inputs[0] * inputs[1]])
     }
 }

@@ -59,13 +59,13 @@ enum Factor {
 const FACTORS: [Factor; 2] = [Factor::F32, Factor::Bf16];
 
 /// The product of factors in `bf16`, or in `f32`.
-fn product<'g>(factor: Factor, a: Tensor<'g>, b: Tensor<'g>, transpose_a: bool, transpose_b: bool) -> Tensor<'g> {
+fn product(factor: Factor, a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Tensor {
     let op = MatMul {
         transpose_a,
         transpose_b,
         widens: factor == Factor::Bf16,
     };
-    let narrow = |x: Tensor<'g>| match factor {
+    let narrow = |x: Tensor| match factor {
         Factor::F32 => x,
         Factor::Bf16 => x.cast(DType::BF16),
     };

@@ -20,7 +20,7 @@ const WIDTH: usize = 24;
 const STEPS: usize = 3;
 const SHAPE: [usize; 3] = [BATCH, LENGTH, WIDTH];
 
-type Parameters<'g> = [Tensor<'g>; 6];
+type Parameters = [Tensor; 6];
 
 /// The names and shapes of a block's parameters.
 const PARAMETERS: [(&str, &[usize]); 6] = [
@@ -33,9 +33,9 @@ const PARAMETERS: [(&str, &[usize]); 6] = [
 ];
 
 /// A block of a transformer. Its products are kept for backward unless something recomputes them.
-fn block<'g>(x: Tensor<'g>, p: &Parameters<'g>) -> Tensor<'g> {
+fn block(x: Tensor, p: &Parameters) -> Tensor {
     let [gamma, beta, qkv, out, up, down] = *p;
-    let heads: Vec<Tensor<'g>> = x
+    let heads: Vec<Tensor> = x
         .layer_norm(gamma, beta, 1e-5)
         .matmul(qkv)
         .split(-1, &[WIDTH; 3])
@@ -55,7 +55,7 @@ fn training(repeated: &[usize]) -> (Graph, HashMap<String, Array>) {
     {
         let x = trace.input("x", DType::F32, &SHAPE);
         let target = trace.input("target", DType::F32, &SHAPE);
-        let blocks: Vec<Parameters<'_>> = (0..BLOCKS)
+        let blocks: Vec<Parameters> = (0..BLOCKS)
             .map(|i| {
                 PARAMETERS.map(|(name, shape)| {
                     let name = format!("{i}.{name}");
@@ -73,7 +73,7 @@ fn training(repeated: &[usize]) -> (Graph, HashMap<String, Array>) {
         let loss = (error * error).mean();
         trace.output("loss", loss);
         // Backward, block by block.
-        let mut gradients: Vec<(Tensor<'_>, Tensor<'_>)> = Vec::new();
+        let mut gradients: Vec<(Tensor, Tensor)> = Vec::new();
         trace.in_phase(Phase::Backward, || {
             let mut cotangent = vjp(&[loss], &[Some(loss.full_like(1.0))], &[into[BLOCKS]])[0];
             for (i, parameters) in blocks.iter().enumerate().rev() {
@@ -82,7 +82,7 @@ fn training(repeated: &[usize]) -> (Graph, HashMap<String, Array>) {
                 } else {
                     into[i + 1]
                 };
-                let wrt: Vec<Tensor<'_>> = [&[into[i]], &parameters[..]].concat();
+                let wrt: Vec<Tensor> = [&[into[i]], &parameters[..]].concat();
                 let found = vjp(&[out], &[cotangent], &wrt);
                 cotangent = found[0];
                 gradients.extend(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lessen_compile::Plan;
 use lessen_cpu::{Device, Executable, Host, Store};
-use lessen_graph::{Array, DType, Graph, Phase, Tensor, Trace, Type};
+use lessen_graph::{Array, DType, Graph, Phase, Tensor, Trace, TraceRef, Type};
 
 use crate::plans::gpt::{FEW_TOKENS, WIDE_BATCH, training};
 use crate::plans::runner;
@@ -126,10 +126,10 @@ fn a_label_out_of_range_is_an_error_and_the_next_run_works() {
 }
 
 /// A graph of one `f32` output over ids.
-fn indexed(write: impl for<'g> Fn(&'g Trace, Tensor<'g>) -> Tensor<'g>) -> Graph {
+fn indexed(write: impl Fn(TraceRef, Tensor) -> Tensor) -> Graph {
     let trace = Trace::new();
     let ids = trace.input("ids", DType::I32, &[5]);
-    trace.output("y", write(&trace, ids).cast(DType::F32));
+    trace.output("y", write(*trace, ids).cast(DType::F32));
     trace.finish()
 }
 

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use lessen_compile::Placement;
 use lessen_device::suite::check_plan as check;
-use lessen_graph::{Array, DType, Phase, Tensor, Trace, clip_coefficient, evaluate, global_norm};
+use lessen_graph::{Array, DType, Phase, Tensor, Trace, TraceRef, clip_coefficient, evaluate, global_norm};
 
 use crate::plans::runner::Options;
 use crate::plans::runner::{bits, run_once};
 use crate::random::Random;
 
-type States<'g> = HashMap<&'static str, Tensor<'g>>;
+type States = HashMap<&'static str, Tensor>;
 
 /// Traces a program over states `a`, `b`, `c` of `[rows, columns]` and an input `x` of the same shape, and checks its
 /// outputs and states after a run in both placements with the reference.
-fn check_program(rows: usize, columns: usize, write: impl for<'g> Fn(&'g Trace, Tensor<'g>, States<'g>)) {
+fn check_program(rows: usize, columns: usize, write: impl Fn(TraceRef, Tensor, States)) {
     let trace = Trace::new();
     let mut random = Random::new(5);
     let shape = [rows, columns];
@@ -25,7 +25,7 @@ fn check_program(rows: usize, columns: usize, write: impl for<'g> Fn(&'g Trace, 
         for name in ["a", "b", "c", "x"] {
             inputs.insert(name.to_string(), random.array(&shape, 1.0));
         }
-        write(&trace, x, states.into_iter().collect());
+        write(*trace, x, states.into_iter().collect());
     }
     let graph = trace.finish();
     let expected = evaluate(&graph, &inputs).unwrap();
@@ -54,7 +54,7 @@ fn check_program(rows: usize, columns: usize, write: impl for<'g> Fn(&'g Trace, 
 }
 
 /// `p - 0.1 g` as the part of the step that updates.
-fn descend<'g>(p: Tensor<'g>, g: Tensor<'g>) {
+fn descend(p: Tensor, g: Tensor) {
     let trace = p.trace();
     let new = trace.in_phase(Phase::Update, || p - g * 0.125);
     trace.assign(p, new);

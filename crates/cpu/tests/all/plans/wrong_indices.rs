@@ -15,7 +15,7 @@ const CLASSES: usize = 5;
 const ROWS: usize = 300;
 
 /// One step of SGD with momentum on a linear classifier, whose labels are made of an input.
-fn classifier(labels: impl for<'g> Fn(Tensor<'g>) -> Tensor<'g>) -> Graph {
+fn classifier(labels: impl Fn(Tensor) -> Tensor) -> Graph {
     let trace = Trace::new();
     {
         let x = trace.input("x", DType::F32, &[ROWS, 8]);

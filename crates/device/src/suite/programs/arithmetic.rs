@@ -8,7 +8,7 @@ use lessen_graph::{DType, concat, numel};
 use super::Writer;
 use crate::suite::programs::sizes::{LIMIT, order, reshaped, shape};
 
-impl<'g> Writer<'g> {
+impl Writer {
     pub(super) fn smooth(&mut self) {
         let (x, _) = self.value();
         let above = x * x + 0.5;

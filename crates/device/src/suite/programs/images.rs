@@ -5,7 +5,7 @@ use lessen_graph::{Conv2dOptions, DType, Pool2d, Tensor};
 
 use super::Writer;
 
-impl<'g> Writer<'g> {
+impl Writer {
     pub(super) fn images(&mut self) {
         let channels = self.random.pick(&[1, 2, 4, 6]);
         let x = self.image(channels);
@@ -31,13 +31,13 @@ impl<'g> Writer<'g> {
     }
 
     /// A batch of images with exact pixels.
-    fn image(&mut self, channels: usize) -> Tensor<'g> {
+    fn image(&mut self, channels: usize) -> Tensor {
         let images = self.random.pick(&[1, 2, 3]);
         let [height, width] = [(); 2].map(|()| self.random.pick(&[3, 4, 7, 11]));
         self.leaf(&[images, height, width, channels])
     }
 
-    fn convolution(&mut self, x: Tensor<'g>, channels: usize) {
+    fn convolution(&mut self, x: Tensor, channels: usize) {
         let depthwise = self.random.chance(30);
         let groups = match channels {
             _ if depthwise => channels,
@@ -64,7 +64,7 @@ impl<'g> Writer<'g> {
     }
 
     /// A convolution of the codes of an image and of a weight, whose numbers are exact.
-    fn convolution_of_codes(&mut self, x: Tensor<'g>, weight: Tensor<'g>, options: Conv2dOptions) {
+    fn convolution_of_codes(&mut self, x: Tensor, weight: Tensor, options: Conv2dOptions) {
         let zero = self.random.pick(&[128, 100]);
         let codes = x.quantize_linear(0.0625, zero);
         let kernels = weight.permute(&[0, 2, 3, 1]).quantize_linear(0.03125, 128);
@@ -89,7 +89,7 @@ impl<'g> Writer<'g> {
         }
     }
 
-    fn pooling(&mut self, x: Tensor<'g>) {
+    fn pooling(&mut self, x: Tensor) {
         let windows = self.windows();
         match self.random.below(4) {
             0 => {
@@ -111,7 +111,7 @@ impl<'g> Writer<'g> {
         }
     }
 
-    fn resizing(&mut self, x: Tensor<'g>) {
+    fn resizing(&mut self, x: Tensor) {
         let size = [(); 2].map(|()| self.random.pick(&[1, 2, 5, 9]));
         if self.random.chance(50) {
             self.push(x.resize_nearest(size), true);

@@ -5,7 +5,7 @@ use lessen_graph::{Array, DType, Tensor, Type};
 
 use super::Writer;
 
-impl<'g> Writer<'g> {
+impl Writer {
     pub(super) fn by_outputs(&mut self) {
         match self.random.below(4) {
             0 => self.activation_from_output(),
@@ -34,12 +34,12 @@ impl<'g> Writer<'g> {
     }
 
     /// A vector of numbers around 1.
-    fn scale(&mut self, shape: &[usize]) -> Tensor<'g> {
+    fn scale(&mut self, shape: &[usize]) -> Tensor {
         self.leaf(shape) * 0.25 + 1.0
     }
 
     /// A norm's output of at least this rank, and a cotangent of it.
-    fn output(&mut self, rank: usize) -> [Tensor<'g>; 2] {
+    fn output(&mut self, rank: usize) -> [Tensor; 2] {
         let (y, _) = self.ranked(rank);
         let dy = self.partner(y).0.broadcast_to(&y.shape());
         [y, dy]

@@ -8,7 +8,7 @@ use lessen_graph::{Array, AttentionOptions, DType, InputKind, Tensor, Type, atte
 use super::Writer;
 use crate::suite::programs::sizes::LIMIT;
 
-impl<'g> Writer<'g> {
+impl Writer {
     pub(super) fn rows(&mut self) {
         let (x, _) = self.ranked(1);
         let n = x.dim(-1);
@@ -117,7 +117,7 @@ impl<'g> Writer<'g> {
         };
         let dv = if self.random.chance(30) { d + 1 } else { d };
         let merged = self.leaf(&[b, tq, 3 * h * d]);
-        let heads: Vec<Tensor<'g>> = merged
+        let heads: Vec<Tensor> = merged
             .split(-1, &[h * d; 3])
             .iter()
             .map(|t| t.reshape(&[b, tq, h, d]))

@@ -12,7 +12,7 @@ mod updates;
 
 use std::collections::HashMap;
 
-use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type};
+use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, TraceRef, Type};
 
 use crate::suite::programs::sizes::{LIMIT, narrower, shape};
 use crate::suite::random::Random;
@@ -27,15 +27,15 @@ pub struct Program {
     pub coarse: bool,
 }
 
-struct Writer<'g> {
-    trace: &'g Trace,
+struct Writer {
+    trace: TraceRef,
     random: Random,
     inputs: HashMap<String, Array>,
     /// Float values so far, and whether each is exact.
-    pool: Vec<(Tensor<'g>, bool)>,
+    pool: Vec<(Tensor, bool)>,
     /// `f32` inputs: data and states.
-    leaves: Vec<(Tensor<'g>, InputKind)>,
-    key: Tensor<'g>,
+    leaves: Vec<(Tensor, InputKind)>,
+    key: Tensor,
     coarse: bool,
 }
 
@@ -51,7 +51,7 @@ pub fn program(seed: u64) -> Program {
         let key = trace.input("key", DType::U32, &[2]);
         let random = Random::new(seed);
         let mut writer = Writer {
-            trace: &trace,
+            trace: *trace,
             random,
             inputs,
             pool: vec![],
@@ -76,8 +76,8 @@ pub fn program(seed: u64) -> Program {
     }
 }
 
-impl<'g> Writer<'g> {
-    fn leaf(&mut self, shape: &[usize]) -> Tensor<'g> {
+impl Writer {
+    fn leaf(&mut self, shape: &[usize]) -> Tensor {
         let name = format!("leaf{}", self.leaves.len());
         let array = self.random.array(shape, 1.0);
         self.inputs.insert(name.clone(), array);
@@ -91,7 +91,7 @@ impl<'g> Writer<'g> {
         leaf
     }
 
-    fn data(&mut self, array: Array) -> Tensor<'g> {
+    fn data(&mut self, array: Array) -> Tensor {
         if self.random.chance(20) {
             return self.trace.constant(array);
         }
@@ -101,21 +101,21 @@ impl<'g> Writer<'g> {
         input
     }
 
-    fn push(&mut self, value: Tensor<'g>, exact: bool) {
+    fn push(&mut self, value: Tensor, exact: bool) {
         if value.ty().numel() <= LIMIT {
             self.pool.push((value, exact));
         }
     }
 
     /// A value of the pool, more often a late one.
-    fn value(&mut self) -> (Tensor<'g>, bool) {
+    fn value(&mut self) -> (Tensor, bool) {
         let n = self.pool.len();
         let at = self.random.below(n).max(self.random.below(n));
         self.pool[at]
     }
 
     /// An exact value: one of the pool that is, else a new leaf.
-    fn exact(&mut self) -> Tensor<'g> {
+    fn exact(&mut self) -> Tensor {
         let (value, exact) = self.value();
         if exact {
             return value;
@@ -125,7 +125,7 @@ impl<'g> Writer<'g> {
     }
 
     /// A value of at least this rank.
-    fn ranked(&mut self, rank: usize) -> (Tensor<'g>, bool) {
+    fn ranked(&mut self, rank: usize) -> (Tensor, bool) {
         for _ in 0..6 {
             let found = self.value();
             if found.0.rank() >= rank {
@@ -139,12 +139,12 @@ impl<'g> Writer<'g> {
         (self.leaf(&shape), true)
     }
 
-    fn axis(&mut self, x: Tensor<'g>) -> usize {
+    fn axis(&mut self, x: Tensor) -> usize {
         self.random.below(x.rank())
     }
 
     /// A partner that broadcasts with `x`.
-    fn partner(&mut self, x: Tensor<'g>) -> (Tensor<'g>, bool) {
+    fn partner(&mut self, x: Tensor) -> (Tensor, bool) {
         let shape = x.shape();
         let same: Vec<_> = self.pool.iter().copied().filter(|(t, _)| t.shape() == shape).collect();
         match self.random.below(4) {
@@ -194,7 +194,7 @@ impl<'g> Writer<'g> {
         }
         self.trace.output("loss", loss);
         let leaves = self.leaves.clone();
-        let wrt: Vec<Tensor<'g>> = leaves.iter().map(|l| l.0).collect();
+        let wrt: Vec<Tensor> = leaves.iter().map(|l| l.0).collect();
         let gradients = loss.grad(&wrt);
         for (i, ((leaf, kind), gradient)) in leaves.into_iter().zip(gradients).enumerate() {
             if kind == InputKind::State && i % 4 != 3 {

@@ -13,9 +13,9 @@ const ADAMW: AdamW = AdamW {
     weight_decay: 0.01,
 };
 
-impl<'g> Writer<'g> {
+impl Writer {
     /// Assigns a state its new value, by one rule or another.
-    pub(super) fn update(&mut self, leaf: Tensor<'g>, gradient: Tensor<'g>) {
+    pub(super) fn update(&mut self, leaf: Tensor, gradient: Tensor) {
         let trace = self.trace;
         let rule = self.random.below(12);
         if rule < 3 {
@@ -28,9 +28,9 @@ impl<'g> Writer<'g> {
             return self.update_8_bit(leaf, gradient, &[rate, step]);
         }
         let moments = if [4, 6, 8].contains(&rule) { 1 } else { 2 };
-        let states: Vec<Tensor<'g>> = (0..moments).map(|_| self.moment(&leaf.shape())).collect();
+        let states: Vec<Tensor> = (0..moments).map(|_| self.moment(&leaf.shape())).collect();
         let (random, weight_decay) = (&mut self.random, 0.01);
-        let apply = |gradient: Tensor<'g>, nesterov: bool| {
+        let apply = |gradient: Tensor, nesterov: bool| {
             let inputs = [&[leaf, gradient], &states[..], &[rate]].concat();
             let counted = [&inputs[..], &[step]].concat();
             let (beta1, beta2, eps) = (0.9, 0.99, 1e-6);
@@ -99,7 +99,7 @@ impl<'g> Writer<'g> {
     }
 
     /// A state away from zero, where the root of a second moment would enlarge every error.
-    fn moment(&mut self, shape: &[usize]) -> Tensor<'g> {
+    fn moment(&mut self, shape: &[usize]) -> Tensor {
         let name = format!("moment{}", self.inputs.len());
         let mut values = self.random.array(shape, 0.5);
         values.data.iter_mut().for_each(|v| *v += 1.0);
@@ -108,7 +108,7 @@ impl<'g> Writer<'g> {
     }
 
     /// Updates a state with 8-bit moments, whose scales are states.
-    fn update_8_bit(&mut self, leaf: Tensor<'g>, gradient: Tensor<'g>, scalars: &[Tensor<'g>]) {
+    fn update_8_bit(&mut self, leaf: Tensor, gradient: Tensor, scalars: &[Tensor]) {
         let (trace, shape) = (self.trace, leaf.shape());
         let blocks = blocks(leaf.ty().numel());
         let mut moments = Vec::new();

@@ -14,7 +14,7 @@ use crate::ops::attention::bias::Fire;
 use crate::ops::attention::operation::{Attention, AttentionSizes};
 use crate::ops::attention::query::Operands;
 use crate::ops::attention::scores::{heads_first, heads_last};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: `q`, `k`, `v`, for a softmax `o` and `lse`, then `do` (the cotangent of `o`), then the inputs that the
@@ -145,12 +145,12 @@ impl Op for AttentionBackward {
         all
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (op, between) = (self.forward, self.between());
         let (q, k, v, dy) = (inputs[0], inputs[1], inputs[2], inputs[2 + between]);
         let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
         // Copies, so that the derivative of the biases ends at the parameters of FIRE.
-        let rest: Vec<Tensor<'g>> = inputs[3 + between..].iter().map(|x| x.identity()).collect();
+        let rest: Vec<Tensor> = inputs[3 + between..].iter().map(|x| x.identity()).collect();
         let all = op.scores(q, k, &rest);
         let (q4, k4, v4, dy4) = (
             heads_first(q, n.heads),

@@ -1,7 +1,7 @@
 //! Additive position biases of attention scores: ALiBi (Press et al. 2022) and FIRE (Li et al. 2024).
 
 use crate::array::Array;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 
 /// Bias of a score by the positions of query and key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -87,11 +87,11 @@ impl<T> Fire<T> {
     }
 }
 
-impl<'g> Fire<Tensor<'g>> {
+impl Fire<Tensor> {
     /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`; a batch may be in
     /// front of all three.
-    pub(super) fn biases(&self, positions: Tensor<'g>, distances: Tensor<'g>) -> Tensor<'g> {
-        let psi = |x: Tensor<'g>| ((x * self.c).abs() + 1.0).log();
+    pub(super) fn biases(&self, positions: Tensor, distances: Tensor) -> Tensor {
+        let psi = |x: Tensor| ((x * self.c).abs() + 1.0).log();
         let length = self.l.abs() * FIRE_LENGTH;
         let u = psi(distances) / (psi(positions.maximum(length)) + FIRE_EPSILON);
         let hidden = (u.unsqueeze(-1) * self.w1 + self.b1).relu();

@@ -15,7 +15,7 @@ use crate::ops::attention::query::Operands;
 use crate::ops::attention::scores::{heads_first, heads_last};
 use crate::ops::attention::weighting::Weighting;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 impl Op for Attention {
@@ -48,7 +48,7 @@ impl Op for Attention {
         std::iter::once(o).chain(lse).collect()
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         // The derivative of `lse` is that of the decomposition.
         let Some(dy) = cx.cotangents[0].filter(|_| cx.cotangents[1..].iter().all(Option::is_none)) else {
             return Vec::new();
@@ -64,7 +64,7 @@ impl Op for Attention {
             .collect()
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (q, k, v) = (inputs[0], inputs[1], inputs[2]);
         let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
         let dtype = q.dtype();
@@ -127,43 +127,43 @@ impl Op for Attention {
 
 /// A position bias with its parameters.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum PositionBias<'g> {
+pub enum PositionBias {
     /// None.
     #[default]
     None,
     /// ALiBi.
     Alibi,
     /// FIRE with these parameters.
-    Fire(Fire<Tensor<'g>>),
+    Fire(Fire<Tensor>),
 }
 
 /// Options of [`attention`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AttentionOptions<'g> {
+pub struct AttentionOptions {
     /// How scores become weights.
     pub weighting: Weighting,
     /// For a learned weighting the weights `[H]`.
-    pub weight: Option<Tensor<'g>>,
+    pub weight: Option<Tensor>,
     /// Position bias of the scores.
-    pub bias: PositionBias<'g>,
+    pub bias: PositionBias,
     /// Whether a query sees no later key.
     pub causal: bool,
     /// Factor of the products of queries and keys; `1 / sqrt(D)` if not given, 1 for heads without elements.
     pub scale: Option<f64>,
     /// `bool[B, Tk]`: true where the key may be attended to.
-    pub mask: Option<Tensor<'g>>,
+    pub mask: Option<Tensor>,
     /// `i32[S + 1]`: the starts of sequences that follow each other, see [`Attention`].
-    pub starts: Option<Tensor<'g>>,
+    pub starts: Option<Tensor>,
     /// `i32[]`, or `i32[B]` with one for each sequence: the position of the first query among the keys.
-    pub offset: Option<Tensor<'g>>,
+    pub offset: Option<Tensor>,
     /// Probability that an attention weight becomes zero, and the key `u32[2]` of the random bits.
-    pub dropout: Option<(f64, Tensor<'g>)>,
+    pub dropout: Option<(f64, Tensor)>,
 }
 
-impl<'g> AttentionOptions<'g> {
+impl AttentionOptions {
     /// The operation with these options, and its inputs after `q`, `k` and `v`; `q` gives the default scale.
     #[track_caller]
-    pub fn operation(&self, q: Tensor<'g>) -> (Attention, Vec<Tensor<'g>>) {
+    pub fn operation(&self, q: Tensor) -> (Attention, Vec<Tensor>) {
         let dropout = self.dropout.filter(|(p, _)| *p != 0.0);
         let (bias, fire) = match self.bias {
             PositionBias::None => (AttentionBias::None, None),
@@ -191,7 +191,7 @@ impl<'g> AttentionOptions<'g> {
 /// Attention of queries `[B, Tq, H, D]` to keys `[B, Tk, G, D]` and values `[B, Tk, G, Dv]`: `[B, Tq, H, Dv]`. See
 /// [`Attention`].
 #[track_caller]
-pub fn attention<'g>(q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, options: AttentionOptions<'g>) -> Tensor<'g> {
+pub fn attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions) -> Tensor {
     let (op, rest) = options.operation(q);
     q.trace().apply(op, &[&[q, k, v], &rest[..]].concat())[0]
 }

@@ -7,7 +7,7 @@ use crate::op::{Cost, OnSlices, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::attention::rope_scaling::RopeScaling;
 use crate::ops::rules::{arity, float};
 use crate::ops::shape::concat::concat;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs: `x[B, T, H, D]` with an even `D`, and `positions i32[T]`. Every head of token `t` is rotated: with the angle
@@ -82,7 +82,7 @@ impl Op for Rope {
         vec![y]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let back = Rope {
             inverse: !self.inverse,
             ..*self
@@ -91,7 +91,7 @@ impl Op for Rope {
         vec![dx, None]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (dtype, trace) = (inputs[0].dtype(), inputs[0].trace());
         let x = inputs[0].cast(dtype.accumulator());
         let half = x.dim(-1) / 2;
@@ -121,10 +121,10 @@ impl Op for Rope {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The heads of each token, `[B, T, H, D]`, rotated by angles that grow with its position, `i32[T]`. See [`Rope`].
     #[track_caller]
-    pub fn rope(self, positions: Tensor<'g>, base: f64, scaling: RopeScaling) -> Tensor<'g> {
+    pub fn rope(self, positions: Tensor, base: f64, scaling: RopeScaling) -> Tensor {
         let op = Rope {
             base,
             scaling,

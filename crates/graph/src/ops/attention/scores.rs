@@ -6,35 +6,35 @@ use crate::ops::attention::bias::{AttentionBias, Fire, alibi_slope};
 use crate::ops::attention::operation::{Attention, AttentionSizes, Extras};
 use crate::ops::attention::weighting::{Divisor, Weighting};
 use crate::ops::random::dropout::Dropout;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Positions of queries and keys, as tensors of the scores' dtype.
-struct Positions<'g> {
+struct Positions {
     /// `[Tq, 1]`, or `[B, Tq, 1]` where each sequence has an offset.
-    queries: Tensor<'g>,
+    queries: Tensor,
     /// `[Tq, Tk]`, or `[B, Tq, Tk]`.
-    distances: Tensor<'g>,
+    distances: Tensor,
     /// Which keys the positions allow, if not all: a shape that broadcasts to `[B, H, Tq, Tk]`.
-    visible: Option<Tensor<'g>>,
+    visible: Option<Tensor>,
 }
 
 /// The scores of attention, heads first, in the accumulator dtype.
-pub struct AttentionScores<'g> {
+pub struct AttentionScores {
     op: Attention,
     /// `[B, H, Tq, Tk]`; `-inf` where the query does not see the key.
-    pub scores: Tensor<'g>,
+    pub scores: Tensor,
     /// Which keys queries see, if not all: a shape that broadcasts to that of the scores.
-    pub visible: Option<Tensor<'g>>,
+    pub visible: Option<Tensor>,
     /// Position biases, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
-    pub(super) biases: Option<Tensor<'g>>,
-    weight: Option<Tensor<'g>>,
-    key: Option<Tensor<'g>>,
+    pub(super) biases: Option<Tensor>,
+    weight: Option<Tensor>,
+    key: Option<Tensor>,
 }
 
 impl Attention {
     /// The scores of an attention with these inputs, ready to become weights; `rest` are the inputs after `v`.
-    pub fn scores<'g>(&self, q: Tensor<'g>, k: Tensor<'g>, rest: &[Tensor<'g>]) -> AttentionScores<'g> {
+    pub fn scores(&self, q: Tensor, k: Tensor, rest: &[Tensor]) -> AttentionScores {
         let extras = self.extras(rest);
         let dtype = q.dtype().accumulator();
         let n = AttentionSizes::of(&q.ty(), &k.ty(), &k.ty());
@@ -58,13 +58,7 @@ impl Attention {
         }
     }
 
-    fn positions<'g>(
-        &self,
-        extras: &Extras<Tensor<'g>>,
-        n: AttentionSizes,
-        dtype: DType,
-        like: Tensor<'g>,
-    ) -> Positions<'g> {
+    fn positions(&self, extras: &Extras<Tensor>, n: AttentionSizes, dtype: DType, like: Tensor) -> Positions {
         let trace = like.trace();
         let grid = [n.queries, n.keys];
         let (rows, columns) = (trace.iota(dtype, &grid, 0), trace.iota(dtype, &grid, 1));
@@ -98,13 +92,13 @@ impl Attention {
     }
 
     /// Computes the position biases, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
-    fn biases<'g>(
+    fn biases(
         &self,
-        extras: &Extras<Tensor<'g>>,
+        extras: &Extras<Tensor>,
         n: AttentionSizes,
-        positions: Option<&Positions<'g>>,
+        positions: Option<&Positions>,
         dtype: DType,
-    ) -> Option<Tensor<'g>> {
+    ) -> Option<Tensor> {
         let positions = positions?;
         match (self.bias, extras.fire) {
             (AttentionBias::Alibi, _) => {
@@ -122,9 +116,9 @@ impl Attention {
     }
 }
 
-impl<'g> AttentionScores<'g> {
+impl AttentionScores {
     /// The number of keys that each query sees, at least 1.
-    fn count(&self) -> Tensor<'g> {
+    fn count(&self) -> Tensor {
         let one = self.scores.scalar_like(1.0);
         match self.visible {
             Some(visible) => visible.cast(self.scores.dtype()).sum_last().maximum(one),
@@ -132,7 +126,7 @@ impl<'g> AttentionScores<'g> {
         }
     }
 
-    fn divisor(&self, by: Divisor) -> Tensor<'g> {
+    fn divisor(&self, by: Divisor) -> Tensor {
         match by {
             Divisor::One => self.scores.scalar_like(1.0),
             Divisor::Keys => self.count(),
@@ -141,18 +135,18 @@ impl<'g> AttentionScores<'g> {
     }
 
     /// The scores, 0 where a key is not seen.
-    fn finite(&self) -> Tensor<'g> {
+    fn finite(&self) -> Tensor {
         let (scores, visible) = (self.scores, self.visible);
         visible.map_or(scores, |v| v.select(scores, scores.scalar_like(0.0)))
     }
 
-    fn hidden(&self, x: Tensor<'g>) -> Tensor<'g> {
+    fn hidden(&self, x: Tensor) -> Tensor {
         let visible = self.visible;
         visible.map_or(x, |v| v.select(x, x.scalar_like(f64::NEG_INFINITY)))
     }
 
     /// Arguments of the softmax; `scores` are finite.
-    fn exponents(&self, scores: Tensor<'g>) -> Tensor<'g> {
+    fn exponents(&self, scores: Tensor) -> Tensor {
         match self.op.weighting.temperature() {
             Some(temperature) => {
                 let normalized = temperature.normalize(scores, self.visible);
@@ -163,7 +157,7 @@ impl<'g> AttentionScores<'g> {
     }
 
     /// The weights before dropout, and for a softmax its `lse`, `[B, H, Tq, 1]`.
-    pub fn weights(&self) -> (Tensor<'g>, Option<Tensor<'g>>) {
+    pub fn weights(&self) -> (Tensor, Option<Tensor>) {
         let scores = self.scores;
         match self.op.weighting {
             Weighting::Softmax | Weighting::Norm(_) => {
@@ -185,9 +179,9 @@ impl<'g> AttentionScores<'g> {
     /// learned weight; `softmax` holds `lse` and `delta`, `[B, H, Tq, 1]`.
     pub(super) fn cotangents(
         &self,
-        softmax: Option<(Tensor<'g>, Tensor<'g>)>,
-        dweights: Tensor<'g>,
-    ) -> (Tensor<'g>, Tensor<'g>, Option<Tensor<'g>>) {
+        softmax: Option<(Tensor, Tensor)>,
+        dweights: Tensor,
+    ) -> (Tensor, Tensor, Option<Tensor>) {
         let Some((lse, delta)) = softmax else {
             let weights = self.weights().0;
             let dscores = match self.op.weighting {
@@ -212,7 +206,7 @@ impl<'g> AttentionScores<'g> {
         let exponents = own.exponents(scores);
         let weights = (exponents - lse).exp();
         let dexponents = weights * (dweights - delta);
-        let wrt: Vec<Tensor<'g>> = std::iter::once(scores).chain(own.weight).collect();
+        let wrt: Vec<Tensor> = std::iter::once(scores).chain(own.weight).collect();
         let mut found = vjp(&[exponents], &[Some(dexponents)], &wrt).into_iter().zip(&wrt);
         let mut next = || found.next().map(|(found, x)| found.unwrap_or_else(|| x.full_like(0.0)));
         let dscores = next().unwrap_or(dexponents);
@@ -220,7 +214,7 @@ impl<'g> AttentionScores<'g> {
     }
 
     /// Dropout of weights `[B, H, Tq, Tk]`.
-    pub(super) fn drop(&self, weights: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn drop(&self, weights: Tensor) -> Tensor {
         let key = self.key;
         let Some(key) = key else { return weights };
         let op = Dropout {
@@ -233,7 +227,7 @@ impl<'g> AttentionScores<'g> {
 }
 
 /// `[B, T, G, D]` as `[B, H, T, D]` in the accumulator dtype, every head of `G` repeated for its `H / G` queries.
-pub(super) fn heads_first(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
+pub(super) fn heads_first(x: Tensor, heads: usize) -> Tensor {
     let x = x.cast(x.dtype().accumulator()).transpose(1, 2);
     let [b, g, t, d] = [0, 1, 2, 3].map(|axis| x.dim(axis));
     if g == heads {
@@ -244,7 +238,7 @@ pub(super) fn heads_first(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
 }
 
 /// The sum over the queries of each head of keys: the derivative of [`heads_first`].
-pub(super) fn heads_last<'g>(x: Tensor<'g>, kv_heads: usize, dtype: DType) -> Tensor<'g> {
+pub(super) fn heads_last(x: Tensor, kv_heads: usize, dtype: DType) -> Tensor {
     let [b, h, t, d] = [0, 1, 2, 3].map(|axis| x.dim(axis));
     let summed = if h == kv_heads {
         x

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::op::{Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::elementwise::Between;
 use crate::ops::rules::{arity, around, arrays, rows};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `x`, `scale` and, for affine quantization, `zero`, all `f32` or all `f64`; output
@@ -57,7 +57,7 @@ impl FakeQuantize {
     }
 
     /// A scale or zero for every element of `x`.
-    fn whole<'g>(&self, parameter: Tensor<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    fn whole(&self, parameter: Tensor, x: Tensor) -> Tensor {
         let shape = x.shape();
         if parameter.rank() == 0 {
             return parameter.broadcast_to(&shape);
@@ -68,7 +68,7 @@ impl FakeQuantize {
     }
 
     /// The sum of the contributions of all elements to a scale or zero.
-    fn sum<'g>(&self, terms: Tensor<'g>, parameter: Tensor<'g>) -> Tensor<'g> {
+    fn sum(&self, terms: Tensor, parameter: Tensor) -> Tensor {
         let axes: Vec<usize> = (0..terms.rank())
             .filter(|&axis| parameter.rank() == 0 || axis != self.axis)
             .collect();
@@ -76,7 +76,7 @@ impl FakeQuantize {
     }
 
     /// `x / scale`, the codes before they are clamped, and the rounded zero, each for every element.
-    fn codes<'g>(&self, inputs: &[Tensor<'g>]) -> (Tensor<'g>, Tensor<'g>, Option<Tensor<'g>>) {
+    fn codes(&self, inputs: &[Tensor]) -> (Tensor, Tensor, Option<Tensor>) {
         let x = inputs[0];
         let parts = x / self.whole(inputs[1], x);
         let zero = inputs.get(2).map(|zero| self.whole(zero.round(), x));
@@ -85,7 +85,7 @@ impl FakeQuantize {
     }
 
     /// The codes after they are clamped, without the zero.
-    fn levels<'g>(&self, codes: Tensor<'g>, zero: Option<Tensor<'g>>) -> Tensor<'g> {
+    fn levels(&self, codes: Tensor, zero: Option<Tensor>) -> Tensor {
         let clamped = codes.clamp(self.low as f64, self.high as f64);
         zero.map_or(clamped, |zero| clamped - zero)
     }
@@ -142,7 +142,7 @@ impl Op for FakeQuantize {
         arrays(outputs, [x.data.iter().enumerate().map(level).collect()])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dy)] = *cx.cotangents else {
             return Vec::new();
         };
@@ -166,7 +166,7 @@ impl Op for FakeQuantize {
         cotangents
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (_, codes, zero) = self.codes(inputs);
         Some(vec![self.levels(codes, zero) * self.whole(inputs[1], inputs[0])])
     }
@@ -188,14 +188,14 @@ impl Op for FakeQuantize {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The numbers rounded to the levels of these codes, times `scale`. See [`FakeQuantize`].
     ///
     /// # Panics
     /// If the types do not fit; see [`FakeQuantize`].
     #[track_caller]
-    pub fn fake_quantize(self, codes: FakeQuantize, scale: Tensor<'g>, zero: Option<Tensor<'g>>) -> Tensor<'g> {
-        let inputs: Vec<Tensor<'g>> = [self, scale].into_iter().chain(zero).collect();
+    pub fn fake_quantize(self, codes: FakeQuantize, scale: Tensor, zero: Option<Tensor>) -> Tensor {
+        let inputs: Vec<Tensor> = [self, scale].into_iter().chain(zero).collect();
         self.trace().apply1(codes, &inputs)
     }
 }

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::{Cost, Op};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The code of zero.
@@ -134,10 +134,10 @@ impl Op for DequantizeGroups {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The rows `f32[N, columns]` of codes of 4 bits `u8[N, B]` and their scales `f32[N, G]`. See [`DequantizeGroups`].
     #[track_caller]
-    pub fn dequantize_groups(self, scale: Tensor<'g>, op: DequantizeGroups) -> Tensor<'g> {
+    pub fn dequantize_groups(self, scale: Tensor, op: DequantizeGroups) -> Tensor {
         self.trace().apply1(op, &[self, scale])
     }
 }

@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::Op;
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Bits of a word.
@@ -104,16 +104,16 @@ impl Op for UnpackBits {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Truth values `[.., n]` as words `u32[.., ceil(n / 32)]`. See [`PackBits`].
     #[track_caller]
-    pub fn pack_bits(self) -> Tensor<'g> {
+    pub fn pack_bits(self) -> Tensor {
         self.trace().apply1(PackBits, &[self])
     }
 
     /// The truth values `[.., width]` of words. See [`UnpackBits`].
     #[track_caller]
-    pub fn unpack_bits(self, width: usize) -> Tensor<'g> {
+    pub fn unpack_bits(self, width: usize) -> Tensor {
         self.trace().apply1(UnpackBits { width }, &[self])
     }
 }

@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::Op;
 use crate::ops::rules::{arity, arrays, lead};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The code of zero.
@@ -143,23 +143,23 @@ impl Op for DequantizeRows {
         arrays(outputs, [y.collect()])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [codes, scale] = [inputs[0].cast(DType::F32), inputs[1]];
         Some(vec![(codes - ZERO) * scale.unsqueeze(-1)])
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The rows `[.., C]` of `f32` or `bf16` as codes `u8[.., C]` and scales `f32[..]`. See [`QuantizeRows`].
     #[track_caller]
-    pub fn quantize_rows(self) -> [Tensor<'g>; 2] {
+    pub fn quantize_rows(self) -> [Tensor; 2] {
         let outputs = self.trace().apply(QuantizeRows, &[self]);
         [outputs[0], outputs[1]]
     }
 
     /// The rows `f32[.., C]` of codes `u8[.., C]` and their scales `f32[..]`. See [`DequantizeRows`].
     #[track_caller]
-    pub fn dequantize_rows(self, scale: Tensor<'g>) -> Tensor<'g> {
+    pub fn dequantize_rows(self, scale: Tensor) -> Tensor {
         self.trace().apply1(DequantizeRows, &[self, scale])
     }
 }

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::Op;
 use crate::ops::rules::{arity, arrays};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The codes but that of the least number.
@@ -71,11 +71,11 @@ impl Op for QuantizeByRange {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Numbers `f32` as codes `u8` by their range, with the scale `f32[]` and the code of zero `u8[]`. See
     /// [`QuantizeByRange`].
     #[track_caller]
-    pub fn quantize_by_range(self) -> [Tensor<'g>; 3] {
+    pub fn quantize_by_range(self) -> [Tensor; 3] {
         let outputs = self.trace().apply(QuantizeByRange, &[self]);
         [outputs[0], outputs[1], outputs[2]]
     }

@@ -6,7 +6,7 @@ use crate::attrs::Attrs;
 use crate::named::AttrValue;
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Input `x` of `f32`; output `codes` of `u8`, `min(max(round(x / scale) + zero, 0), 255)`, ties to even. NaN becomes
@@ -88,11 +88,11 @@ impl Elementwise for QuantizeLinear {
         if code.is_nan() { 0.0 } else { code.clamp(0.0, 255.0) }
     }
 
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>, _: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, _: &Vjp<'_>, _: Tensor) -> Vec<Option<Tensor>> {
         vec![None]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let code = (inputs[0] / self.scale).round() + f64::from(self.zero);
         Some(code.clamp(0.0, 255.0).cast(DType::U8))
     }
@@ -109,26 +109,26 @@ impl Elementwise for DequantizeLinear {
         (x[0] - f64::from(self.zero)) * self.scale
     }
 
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>, _: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, _: &Vjp<'_>, _: Tensor) -> Vec<Option<Tensor>> {
         vec![None]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         Some((inputs[0].cast(DType::F32) - f64::from(self.zero)) * self.scale)
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Numbers `f32` as codes `u8`. See [`QuantizeLinear`].
     #[track_caller]
-    pub fn quantize_linear(self, scale: f32, zero: u8) -> Tensor<'g> {
+    pub fn quantize_linear(self, scale: f32, zero: u8) -> Tensor {
         let scale = scale.into();
         self.trace().apply1(QuantizeLinear { scale, zero }, &[self])
     }
 
     /// The numbers `f32` of codes `u8`. See [`DequantizeLinear`].
     #[track_caller]
-    pub fn dequantize_linear(self, scale: f32, zero: u8) -> Tensor<'g> {
+    pub fn dequantize_linear(self, scale: f32, zero: u8) -> Tensor {
         let scale = scale.into();
         self.trace().apply1(DequantizeLinear { scale, zero }, &[self])
     }

@@ -6,7 +6,7 @@ use super::matmul::MatMul;
 use crate::array::Array;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `sum + a^T b` of `a[k, m]`, `b[k, n]` and `sum[m, n]`, as the gradient of a weight is collected slice by slice of
@@ -57,7 +57,7 @@ impl Op for AddMatMul {
         product
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let product = Vjp {
             inputs: &cx.inputs[..2],
             wanted: &cx.wanted[..2],

@@ -8,7 +8,7 @@ use crate::op::{Cost, Op};
 use crate::ops::bits::{DequantizeGroups, QuantizeRows};
 use crate::ops::rules::{arity, lead};
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `codes[.., K]` of `u8` and `scale[..]` of `f32`, as of [`QuantizeRows`], and `weight[N, B]` of `u8` and
@@ -81,7 +81,7 @@ impl Op for GroupedMatMul {
         vec![Array::new(outputs[0].clone(), y)]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let rows = inputs[0].dequantize_rows(inputs[1]);
         let weight = inputs[2].dequantize_groups(inputs[3], self.stored(inputs[0].dim(-1)));
         Some(vec![rows.matmul_t(weight)])
@@ -96,7 +96,7 @@ impl Op for GroupedMatMul {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The product `f32[.., N]` of rows of codes `u8[.., K]` with a scale for each row and the transpose of a matrix of
     /// codes of 4 bits. See [`GroupedMatMul`].
     ///
@@ -105,10 +105,10 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     pub fn grouped_matmul_t(
         self,
-        scale: Tensor<'g>,
-        (weight, weight_scale): (Tensor<'g>, Tensor<'g>),
+        scale: Tensor,
+        (weight, weight_scale): (Tensor, Tensor),
         op: GroupedMatMul,
-    ) -> Tensor<'g> {
+    ) -> Tensor {
         let inputs = [self, scale, weight, weight_scale];
         self.trace().apply1(op, &inputs)
     }

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::op::{Cost, Op, OutRole, Role, RowWise};
 use crate::ops::rules::{arity, rows};
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `codes[.., K]` and `weight[N, K]` of `u8`, and optionally `bias[N]` of `i32`; output `y[.., N]` of `i32`,
@@ -60,15 +60,15 @@ impl Op for IntegerMatMul {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The integers `i32[.., N]` of the product of rows of codes `u8[.., K]` and the transpose of a matrix `u8[N, K]`,
     /// with a bias for each column. See [`IntegerMatMul`].
     ///
     /// # Panics
     /// If extents differ, or `K` is above [`QuantizedMatMul::MOST`](super::QuantizedMatMul::MOST).
     #[track_caller]
-    pub fn integer_matmul_t(self, weight: Tensor<'g>, bias: Option<Tensor<'g>>, op: IntegerMatMul) -> Tensor<'g> {
-        let inputs: Vec<Tensor<'g>> = [self, weight].into_iter().chain(bias).collect();
+    pub fn integer_matmul_t(self, weight: Tensor, bias: Option<Tensor>, op: IntegerMatMul) -> Tensor {
+        let inputs: Vec<Tensor> = [self, weight].into_iter().chain(bias).collect();
         self.trace().apply1(op, &inputs)
     }
 }

@@ -14,7 +14,7 @@ use crate::ops::rules::{arity, float, rows};
 use crate::ops::shape::broadcast::common_shape;
 use crate::products::Products;
 use crate::slide::Slide;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes
@@ -153,13 +153,13 @@ impl Op for MatMul {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (a, b) = (cx.inputs[0], cx.inputs[1]);
         // The cotangent of a widened product becomes as narrow as the factors.
         let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(a.dtype())) else {
             return vec![None, None];
         };
-        let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty, dtype| {
+        let product = |x: Tensor, tx, y: Tensor, ty, dtype| {
             let op = MatMul {
                 transpose_a: tx,
                 transpose_b: ty,
@@ -263,7 +263,7 @@ impl Op for MatMul {
 
 /// Two stacks of matrices with the leading axes of both, as far as these broadcast to common ones.
 #[track_caller]
-fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+fn stacks(a: Tensor, b: Tensor) -> (Tensor, Tensor) {
     let (sa, sb) = (a.shape(), b.shape());
     if sa.len() < 2 || sb.len() <= 2 {
         return (a, b);
@@ -282,9 +282,9 @@ fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     #[track_caller]
-    fn product(self, other: Tensor<'g>, transpose_b: bool) -> Tensor<'g> {
+    fn product(self, other: Tensor, transpose_b: bool) -> Tensor {
         self.trace().check_own(format_args!("matmul:"), &[other]);
         let (a, b) = stacks(self, other);
         let op = MatMul {
@@ -300,20 +300,20 @@ impl<'g> Tensor<'g> {
     /// If these are not two float matrices, or stacks of them, of one dtype; if the leading axes do not
     /// broadcast, or the inner extents differ.
     #[track_caller]
-    pub fn matmul(self, other: Tensor<'g>) -> Tensor<'g> {
+    pub fn matmul(self, other: Tensor) -> Tensor {
         self.product(other, false)
     }
 
     /// Matrix product with the transpose of the other: `[.., m, k] · [.., n, k]ᵀ`; otherwise as
     /// [`Tensor::matmul`].
     #[track_caller]
-    pub fn matmul_t(self, other: Tensor<'g>) -> Tensor<'g> {
+    pub fn matmul_t(self, other: Tensor) -> Tensor {
         self.product(other, true)
     }
 
     /// All axes but the last merged into one: `[rows, last]`.
     #[track_caller]
-    pub fn flatten_rows(self) -> Tensor<'g> {
+    pub fn flatten_rows(self) -> Tensor {
         let ty = self.ty();
         self.reshape(&[rows(&ty), ty.last()])
     }

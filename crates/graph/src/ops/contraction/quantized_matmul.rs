@@ -10,7 +10,7 @@ use crate::ops::bits::{QuantizeLinear, QuantizeRows};
 use crate::ops::element_function::Elementwise;
 use crate::ops::rules::{arity, lead, rows};
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The code of zero, as of [`QuantizeRows`].
@@ -103,11 +103,11 @@ impl Op for QuantizedMatMul {
         vec![Array::new(outputs[0].clone(), y)]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (codes, scale, weight, weight_scale) = (inputs[0], inputs[1], inputs[2], inputs[3]);
         let x = (codes.cast(DType::F32) - f64::from(self.zero)) * scale.unsqueeze(-1);
         let y = x.matmul_t(weight.dequantize_rows(weight_scale));
-        let bias = |bias: &Tensor<'g>| scale.unsqueeze(-1) * (weight_scale * bias.cast(DType::F32));
+        let bias = |bias: &Tensor| scale.unsqueeze(-1) * (weight_scale * bias.cast(DType::F32));
         let y = inputs.get(4).map_or(y, |of| y + bias(of));
         Some(vec![self.result.map_or(y, |codes| y.trace().apply1(codes, &[y]))])
     }
@@ -181,7 +181,7 @@ pub(super) fn sums(zero: u8, [codes, weight]: [&Array; 2], bias: Option<&Array>)
     all
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The product `f32[.., N]`, or its codes, of rows of codes `u8[.., K]` with a scale for each row and the transpose
     /// of such a matrix `u8[N, K]`, with a bias `i32[N]` of the sums. See [`QuantizedMatMul`].
     ///
@@ -190,12 +190,12 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     pub fn quantized_matmul_t(
         self,
-        scale: Tensor<'g>,
-        (weight, weight_scale): (Tensor<'g>, Tensor<'g>),
-        bias: Option<Tensor<'g>>,
+        scale: Tensor,
+        (weight, weight_scale): (Tensor, Tensor),
+        bias: Option<Tensor>,
         op: QuantizedMatMul,
-    ) -> Tensor<'g> {
-        let inputs: Vec<Tensor<'g>> = [self, scale, weight, weight_scale].into_iter().chain(bias).collect();
+    ) -> Tensor {
+        let inputs: Vec<Tensor> = [self, scale, weight, weight_scale].into_iter().chain(bias).collect();
         self.trace().apply1(op, &inputs)
     }
 }

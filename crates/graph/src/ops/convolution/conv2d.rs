@@ -14,7 +14,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `x[N, H, W, C]` and `weight[O, C / G, KH, KW]`; the result is `[N, OH, OW, O]`:
@@ -42,7 +42,7 @@ impl Named for Conv2d {
 
 impl Conv2d {
     /// The convolution of a derivative's factors, in their dtype.
-    pub(super) fn apply<'g>(self, x: Tensor<'g>, weight: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn apply(self, x: Tensor, weight: Tensor) -> Tensor {
         x.trace().apply1(self, &[x, weight]).cast(x.dtype())
     }
 
@@ -81,7 +81,7 @@ impl Op for Conv2d {
         }
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (x, weight) = (cx.inputs[0], cx.inputs[1]);
         // The cotangent of a widened result becomes as narrow as the factors.
         let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(x.dtype())) else {
@@ -112,14 +112,14 @@ impl Op for Conv2d {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The convolution of images `[N, H, W, C]` with a weight `[O, C / G, KH, KW]`: `[N, OH, OW, O]`. See [`Conv2d`].
     /// With one tap, stride 1 and without padding and groups it is traced as a product of pixels with a matrix.
     ///
     /// # Panics
     /// If the extents do not fit.
     #[track_caller]
-    pub fn conv2d(self, weight: Tensor<'g>, options: Conv2dOptions) -> Tensor<'g> {
+    pub fn conv2d(self, weight: Tensor, options: Conv2dOptions) -> Tensor {
         self.trace().check_own(format_args!("conv2d:"), &[weight]);
         let sizes = options.sizes(&self.ty(), &weight.ty());
         if sizes.is_ok_and(|sizes| sizes.is_pixelwise()) {

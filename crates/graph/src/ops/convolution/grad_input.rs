@@ -14,7 +14,7 @@ use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::products::Products;
 use crate::slide::Slide;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `dy[N, OH, OW, O]` and `weight[O, C / G, KH, KW]`; the result is `dx[N, H, W, C]`, the cotangent of the image
@@ -44,14 +44,14 @@ impl Named for Conv2dGradInput {
 
 impl Conv2dGradInput {
     /// The derivative of a convolution of this image.
-    pub(super) fn of(options: Conv2dOptions, x: Tensor<'_>) -> Conv2dGradInput {
+    pub(super) fn of(options: Conv2dOptions, x: Tensor) -> Conv2dGradInput {
         let shape = x.shape();
         let size = [shape[1], shape[2]];
         Conv2dGradInput { options, size }
     }
 
     /// The derivative from these factors, in their dtype.
-    pub(super) fn apply<'g>(self, dy: Tensor<'g>, weight: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn apply(self, dy: Tensor, weight: Tensor) -> Tensor {
         dy.trace().apply1(self, &[dy, weight]).cast(dy.dtype())
     }
 
@@ -95,7 +95,7 @@ impl Op for Conv2dGradInput {
         vec![dx]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (dy, weight) = (cx.inputs[0], cx.inputs[1]);
         let Some(cotangent) = cx.cotangents[0].map(|cotangent| cotangent.cast(dy.dtype())) else {
             return vec![None, None];

@@ -12,7 +12,7 @@ use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `x[N, H, W, C]` and `dy[N, OH, OW, O]`; the result is `dw[O, C / G, KH, KW]`, the cotangent of the weight of
@@ -42,14 +42,14 @@ impl Named for Conv2dGradWeight {
 
 impl Conv2dGradWeight {
     /// The derivative of a convolution with this weight.
-    pub(super) fn of(options: Conv2dOptions, weight: Tensor<'_>) -> Conv2dGradWeight {
+    pub(super) fn of(options: Conv2dOptions, weight: Tensor) -> Conv2dGradWeight {
         let shape = weight.shape();
         let kernel = [shape[2], shape[3]];
         Conv2dGradWeight { options, kernel }
     }
 
     /// The derivative from these factors, in their dtype.
-    pub(super) fn apply<'g>(self, x: Tensor<'g>, dy: Tensor<'g>) -> Tensor<'g> {
+    pub(super) fn apply(self, x: Tensor, dy: Tensor) -> Tensor {
         x.trace().apply1(self, &[x, dy]).cast(x.dtype())
     }
 
@@ -88,7 +88,7 @@ impl Op for Conv2dGradWeight {
         vec![dw]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (x, dy) = (cx.inputs[0], cx.inputs[1]);
         let Some(cotangent) = cx.cotangents[0].map(|cotangent| cotangent.cast(x.dtype())) else {
             return vec![None, None];

@@ -12,7 +12,7 @@ use crate::ops::contraction::QuantizedMatMul;
 use crate::ops::element_function::Elementwise;
 use crate::ops::rules::arity;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The code of zero of a weight.
@@ -153,13 +153,13 @@ impl Op for QuantizedConv2d {
         vec![Array::new(outputs[0].clone(), y)]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (codes, scale, weight, weight_scale) = (inputs[0], inputs[1], inputs[2], inputs[3]);
         let [n, o] = [scale, weight_scale].map(|scale| scale.shape()[0]);
         let x = (codes.cast(DType::F32) - f64::from(self.zero)) * scale.reshape(&[n, 1, 1, 1]);
         let weight = (weight.cast(DType::F32) - ZERO) * weight_scale.reshape(&[o, 1, 1, 1]);
         let y = x.conv2d(weight.permute(&[0, 3, 1, 2]), self.options);
-        let bias = |bias: &Tensor<'g>| scale.reshape(&[n, 1, 1, 1]) * (weight_scale * bias.cast(DType::F32));
+        let bias = |bias: &Tensor| scale.reshape(&[n, 1, 1, 1]) * (weight_scale * bias.cast(DType::F32));
         let y = inputs.get(4).map_or(y, |of| y + bias(of));
         match self.result {
             None => Some(vec![y]),
@@ -201,7 +201,7 @@ impl Op for QuantizedConv2d {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The convolution `[N, OH, OW, O]` of images of codes `u8[N, H, W, C]` with a scale for each image and a weight
     /// `u8[O, KH, KW, C / G]`. See [`QuantizedConv2d`]. A convolution of single pixels is traced as a product with
     /// a matrix.
@@ -211,12 +211,12 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     pub fn quantized_conv2d(
         self,
-        scale: Tensor<'g>,
-        (weight, weight_scale): (Tensor<'g>, Tensor<'g>),
-        bias: Option<Tensor<'g>>,
+        scale: Tensor,
+        (weight, weight_scale): (Tensor, Tensor),
+        bias: Option<Tensor>,
         op: QuantizedConv2d,
-    ) -> Tensor<'g> {
-        let inputs: Vec<Tensor<'g>> = [self, scale, weight, weight_scale].into_iter().chain(bias).collect();
+    ) -> Tensor {
+        let inputs: Vec<Tensor> = [self, scale, weight, weight_scale].into_iter().chain(bias).collect();
         self.trace().check_own(format_args!("quantized_conv2d:"), &inputs[1..]);
         let types: Vec<Type> = inputs.iter().map(|input| input.ty()).collect();
         let Ok(sizes) = op.sizes(&types) else {

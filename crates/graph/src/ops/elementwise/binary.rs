@@ -17,7 +17,7 @@ use crate::ops::rules::{arity, equal, float, fold_exactly, map};
 use crate::ops::shape::broadcast::Broadcast;
 use crate::ops::shape::reshape::Reshape;
 use crate::ops::source::full::Full;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The function.
@@ -158,14 +158,14 @@ impl Op for Binary {
         })
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let Some(dy) = cx.cotangents[0] else {
             return vec![None, None];
         };
         let (a, b, y) = (cx.inputs[0], cx.inputs[1], cx.outputs[0]);
         // At a tie each side gets half, so that max and min stay symmetric. A side that loses gets zero, even
         // of an infinite cotangent.
-        let share = |loses: Tensor<'g>| a.eq(b).select(dy * 0.5, loses.select(dy.scalar_like(0.0), dy));
+        let share = |loses: Tensor| a.eq(b).select(dy * 0.5, loses.select(dy.scalar_like(0.0), dy));
         let da = || match self.kind {
             BinaryKind::Add | BinaryKind::Sub => dy,
             BinaryKind::Mul => dy * b,
@@ -257,7 +257,7 @@ impl Op for Binary {
 
 /// The derivative of `a^b` for `a`: `b a^(b - 1)`, and 0 where both are 0, so that neither it nor its own
 /// derivatives are NaN there.
-fn power_by_base<'g>(dy: Tensor<'g>, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
+fn power_by_base(dy: Tensor, a: Tensor, b: Tensor) -> Tensor {
     if known(b, true).is_some_and(|b| b != 0.0) {
         return dy * b * a.pow(b - 1.0);
     }
@@ -269,7 +269,7 @@ fn power_by_base<'g>(dy: Tensor<'g>, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g>
 
 /// The number that all elements of a tensor are, where the trace shows it at once: an exponent that was
 /// written as a number, or that less another one where `arithmetic` counts.
-fn known(x: Tensor<'_>, arithmetic: bool) -> Option<f64> {
+fn known(x: Tensor, arithmetic: bool) -> Option<f64> {
     x.trace().with_graph(|graph| {
         // The functions that were applied to the number, the last first, and their right operands.
         let mut applied = Vec::new();
@@ -309,52 +309,52 @@ fn is_copy(op: &dyn Op) -> bool {
     op.is::<Broadcast>() || op.is::<Reshape>() || op.is::<Identity>()
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     #[track_caller]
-    fn binary(self, other: Tensor<'g>, kind: BinaryKind) -> Tensor<'g> {
+    fn binary(self, other: Tensor, kind: BinaryKind) -> Tensor {
         let (a, b) = self.broadcast_with(other);
         self.trace().apply1(Binary { kind }, &[a, b])
     }
 
     /// The larger of two, element by element.
     #[track_caller]
-    pub fn maximum(self, other: Tensor<'g>) -> Tensor<'g> {
+    pub fn maximum(self, other: Tensor) -> Tensor {
         self.binary(other, BinaryKind::Max)
     }
 
     /// The smaller of two, element by element.
     #[track_caller]
-    pub fn minimum(self, other: Tensor<'g>) -> Tensor<'g> {
+    pub fn minimum(self, other: Tensor) -> Tensor {
         self.binary(other, BinaryKind::Min)
     }
 
     /// `self^exponent`, element by element.
     #[track_caller]
-    pub fn pow(self, exponent: Tensor<'g>) -> Tensor<'g> {
+    pub fn pow(self, exponent: Tensor) -> Tensor {
         self.binary(exponent, BinaryKind::Pow)
     }
 }
 
 macro_rules! operator {
     ($trait:ident, $method:ident, $kind:expr) => {
-        impl<'g> std::ops::$trait for Tensor<'g> {
-            type Output = Tensor<'g>;
+        impl std::ops::$trait for Tensor {
+            type Output = Tensor;
             #[track_caller]
-            fn $method(self, other: Tensor<'g>) -> Tensor<'g> {
+            fn $method(self, other: Tensor) -> Tensor {
                 self.binary(other, $kind)
             }
         }
-        impl<'g> std::ops::$trait<f64> for Tensor<'g> {
-            type Output = Tensor<'g>;
+        impl std::ops::$trait<f64> for Tensor {
+            type Output = Tensor;
             #[track_caller]
-            fn $method(self, other: f64) -> Tensor<'g> {
+            fn $method(self, other: f64) -> Tensor {
                 self.binary(self.scalar_like(other), $kind)
             }
         }
-        impl<'g> std::ops::$trait<Tensor<'g>> for f64 {
-            type Output = Tensor<'g>;
+        impl std::ops::$trait<Tensor> for f64 {
+            type Output = Tensor;
             #[track_caller]
-            fn $method(self, other: Tensor<'g>) -> Tensor<'g> {
+            fn $method(self, other: Tensor) -> Tensor {
                 other.scalar_like(self).binary(other, $kind)
             }
         }

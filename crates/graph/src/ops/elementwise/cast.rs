@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::inverse::Inverse;
 use crate::op::{Fold, Op, Vjp};
 use crate::ops::rules::{arity, fold_exactly, map};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i] = x[i]` in another dtype. Floats round to the nearest representable number, ties to even; a float
@@ -41,7 +41,7 @@ impl Op for Cast {
     }
 
     /// Between floats the cotangent is cast back; elsewhere there is no derivative.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let from = cx.inputs[0].dtype();
         let smooth = from.is_float() && self.dtype.is_float();
         vec![cx.cotangents[0].filter(|_| smooth).map(|dy| dy.cast(from))]
@@ -79,10 +79,10 @@ fn convert(x: f64, from: DType, to: DType) -> f64 {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The same numbers in another dtype; this tensor if it has that dtype. See [`Cast`].
     #[track_caller]
-    pub fn cast(self, dtype: DType) -> Tensor<'g> {
+    pub fn cast(self, dtype: DType) -> Tensor {
         if self.dtype() == dtype {
             return self;
         }

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::rules::float;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `y = min(max(x, low), high)`, as ReLU6 with 0 and 6; NaN stays NaN. The derivative is 1 between the bounds and 0 at
@@ -42,13 +42,13 @@ impl Elementwise for Clamp {
     }
 
     /// From the result, which lies between the bounds where the input does, so that the input need not be kept.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let Clamp { low, high } = *self;
         let passes = dy.trace().apply1(Between { low, high }, &[cx.outputs[0]]);
         vec![Some(passes.select(dy, dy.scalar_like(0.0)))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let (x, [low, high]) = (
             inputs[0],
             [self.low, self.high].map(|bound| inputs[0].scalar_like(bound)),
@@ -69,15 +69,15 @@ impl Elementwise for Between {
         f64::from(self.low < x[0] && x[0] < self.high)
     }
 
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>, _: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, _: &Vjp<'_>, _: Tensor) -> Vec<Option<Tensor>> {
         vec![None]
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `min(max(x, low), high)`; see [`Clamp`].
     #[track_caller]
-    pub fn clamp(self, low: f64, high: f64) -> Tensor<'g> {
+    pub fn clamp(self, low: f64, high: f64) -> Tensor {
         self.trace().apply1(Clamp { low, high }, &[self])
     }
 }

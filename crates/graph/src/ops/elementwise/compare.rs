@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::rules::equal;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The comparison. With NaN only `Ne` holds.
@@ -88,7 +88,7 @@ impl Elementwise for Compare {
         true
     }
 
-    fn vjp<'g>(&self, _: &Vjp<'_, 'g>, _: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, _: &Vjp<'_>, _: Tensor) -> Vec<Option<Tensor>> {
         vec![None, None]
     }
 }
@@ -97,7 +97,7 @@ macro_rules! comparison {
     ($method:ident, $kind:ident, $doc:literal) => {
         #[doc = $doc]
         #[track_caller]
-        pub fn $method(self, other: Tensor<'g>) -> Tensor<'g> {
+        pub fn $method(self, other: Tensor) -> Tensor {
             let (a, b) = self.broadcast_with(other);
             self.trace().apply1(
                 Compare {
@@ -109,7 +109,7 @@ macro_rules! comparison {
     };
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     comparison!(eq, Eq, "`a == b`, element by element.");
     comparison!(ne, Ne, "`a != b`, element by element.");
     comparison!(lt, Lt, "`a < b`, element by element.");

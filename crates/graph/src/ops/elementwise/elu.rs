@@ -2,7 +2,7 @@
 
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 
 /// `y = x` where `x > 0`, `alpha (e^x - 1)` elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,7 +26,7 @@ impl Elementwise for Elu {
 
     /// `dx = dy` where `x > 0`, `dy (y + alpha)` elsewhere. With a positive alpha the sign of `y` is that of
     /// `x`, so that the input need not be kept.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let y = cx.outputs[0];
         let sign = if self.alpha >= 0.0 { y } else { cx.inputs[0] };
         let positive = sign.gt(sign.scalar_like(0.0));
@@ -34,7 +34,7 @@ impl Elementwise for Elu {
     }
 
     /// The exponential is taken of the negative part alone, so that it cannot overflow.
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let x = inputs[0];
         let below = x.minimum(x.scalar_like(0.0));
         let positive = x.gt(x.scalar_like(0.0));
@@ -42,10 +42,10 @@ impl Elementwise for Elu {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `x` where it is positive, `alpha (e^x - 1)` elsewhere.
     #[track_caller]
-    pub fn elu(self, alpha: f64) -> Tensor<'g> {
+    pub fn elu(self, alpha: f64) -> Tensor {
         self.trace().apply1(Elu { alpha }, &[self])
     }
 }

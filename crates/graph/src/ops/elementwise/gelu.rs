@@ -7,7 +7,7 @@ use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::gelu_from_output::GeluBackwardFromOutput;
 use crate::ops::elementwise::unary::erf;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// The factor of the cubic term in the tanh approximation.
@@ -36,7 +36,7 @@ fn bend(x: f64) -> f64 {
     FRAC_2_PI.sqrt() * (x + CUBIC * x * x * x)
 }
 
-fn tensor_bend(x: Tensor<'_>) -> Tensor<'_> {
+fn tensor_bend(x: Tensor) -> Tensor {
     (x + x * x * x * CUBIC) * FRAC_2_PI.sqrt()
 }
 
@@ -56,12 +56,12 @@ impl Elementwise for Gelu {
         24.0
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let backward = GeluBackward { tanh: self.tanh };
         vec![Some(dy.trace().apply1(backward, &[cx.inputs[0], dy]))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let x = inputs[0];
         let gate = if self.tanh {
             tensor_bend(x).tanh()
@@ -92,7 +92,7 @@ impl Elementwise for GeluBackward {
         40.0
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let (x, dy) = (inputs[0], inputs[1]);
         let slope = if self.tanh {
             let t = tensor_bend(x).tanh();
@@ -110,16 +110,16 @@ impl Elementwise for GeluBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// GELU: `x/2 (1 + erf(x / sqrt 2))`.
     #[track_caller]
-    pub fn gelu(self) -> Tensor<'g> {
+    pub fn gelu(self) -> Tensor {
         self.trace().apply1(Gelu { tanh: false }, &[self])
     }
 
     /// GELU in the tanh approximation of GPT-2.
     #[track_caller]
-    pub fn gelu_tanh(self) -> Tensor<'g> {
+    pub fn gelu_tanh(self) -> Tensor {
         self.trace().apply1(Gelu { tanh: true }, &[self])
     }
 }

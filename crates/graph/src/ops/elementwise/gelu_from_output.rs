@@ -9,7 +9,7 @@ use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::gelu::{Gelu, GeluBackward};
 use crate::ops::elementwise::valley::{self, Valley, from_output_type};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Result of [`GeluBackward`] from the output of [`Gelu`]: inputs `y`, `side`, `dy`; `dx = dy g'(x)` with the `x` on
@@ -64,7 +64,7 @@ impl Elementwise for GeluBackwardFromOutput {
         50.0
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         valley::vjp(*self, GeluBackward::NAME, cx, dy)
     }
 }

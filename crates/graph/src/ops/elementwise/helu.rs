@@ -3,7 +3,7 @@
 
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 
 /// `y = max(x, 0)` with the modified derivative `dx = dy` where `x > -alpha` and 0 elsewhere. NaN stays NaN. With
 /// `alpha = 0` it is ReLU.
@@ -22,21 +22,21 @@ impl Elementwise for Helu {
         if x[0] <= 0.0 { 0.0 } else { x[0] }
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let x = cx.inputs[0];
         let passes = x.gt(x.scalar_like(-self.alpha));
         vec![Some(passes.select(dy, dy.scalar_like(0.0)))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         Some(inputs[0].relu())
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// ReLU whose gradient also passes where `-alpha < x <= 0`. See [`Helu`].
     #[track_caller]
-    pub fn helu(self, alpha: f64) -> Tensor<'g> {
+    pub fn helu(self, alpha: f64) -> Tensor {
         self.trace().apply1(Helu { alpha }, &[self])
     }
 }

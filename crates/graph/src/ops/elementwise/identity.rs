@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::inverse::Inverse;
 use crate::op::{Fold, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y = x`, of any dtype.
@@ -30,7 +30,7 @@ impl Op for Identity {
         vec![inputs[0].clone()]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![cx.cotangents[0]]
     }
 
@@ -47,10 +47,10 @@ impl Op for Identity {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The same value as a new value of the graph.
     #[track_caller]
-    pub fn identity(self) -> Tensor<'g> {
+    pub fn identity(self) -> Tensor {
         self.trace().apply1(Identity, &[self])
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::inverse::{Inverse, Operand};
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y = x` where `x > 0`, `slope x` elsewhere. The derivative at 0 is the slope.
@@ -29,13 +29,13 @@ impl Elementwise for LeakyRelu {
     }
 
     /// With a slope that is not negative the sign of `y` is that of `x`, so that the input need not be kept.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let sign = if self.slope >= 0.0 { cx.outputs[0] } else { cx.inputs[0] };
         let positive = sign.gt(sign.scalar_like(0.0));
         vec![Some(positive.select(dy, dy * self.slope))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let x = inputs[0];
         Some(x.gt(x.scalar_like(0.0)).select(x, x * self.slope))
     }
@@ -54,10 +54,10 @@ impl Elementwise for LeakyRelu {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `x` where it is positive, `slope x` elsewhere.
     #[track_caller]
-    pub fn leaky_relu(self, slope: f64) -> Tensor<'g> {
+    pub fn leaky_relu(self, slope: f64) -> Tensor {
         self.trace().apply1(LeakyRelu { slope }, &[self])
     }
 }

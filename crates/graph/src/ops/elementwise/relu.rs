@@ -2,7 +2,7 @@
 
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 
 /// `y = max(x, 0)`; NaN stays NaN. The derivative at 0 is 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -18,21 +18,21 @@ impl Elementwise for Relu {
     }
 
     /// From the result, whose sign says as much as the input's, so that the input need not be kept.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let y = cx.outputs[0];
         vec![Some(y.gt(y.scalar_like(0.0)).select(dy, dy.scalar_like(0.0)))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let (x, zero) = (inputs[0], inputs[0].scalar_like(0.0));
         Some(x.le(zero).select(zero, x))
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `max(x, 0)`
     #[track_caller]
-    pub fn relu(self) -> Tensor<'g> {
+    pub fn relu(self) -> Tensor {
         self.trace().apply1(Relu, &[self])
     }
 }

@@ -6,7 +6,7 @@ use crate::along::{Along, AlongQuery};
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::shape::broadcast::common_shape;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i] = if cond[i] { a[i] } else { b[i] }`: `cond` is boolean, `a` and `b` are of one type and of its
@@ -48,7 +48,7 @@ impl Elementwise for Select {
         }
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let (cond, zero) = (cx.inputs[0], dy.scalar_like(0.0));
         vec![
             None,
@@ -58,10 +58,10 @@ impl Elementwise for Select {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `a` where this is true, `b` elsewhere; the three broadcast to their common shape.
     #[track_caller]
-    pub fn select(self, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
+    pub fn select(self, a: Tensor, b: Tensor) -> Tensor {
         self.trace().check_own(format_args!("select:"), &[a, b]);
         let (sc, sa, sb) = (self.shape(), a.shape(), b.shape());
         let Some(shape) = common_shape(&sa, &sb).and_then(|s| common_shape(&sc, &s)) else {
@@ -78,7 +78,7 @@ impl<'g> Tensor<'g> {
 
     /// Whether both are true, element by element.
     #[track_caller]
-    pub fn and(self, other: Tensor<'g>) -> Tensor<'g> {
+    pub fn and(self, other: Tensor) -> Tensor {
         self.select(other, self.scalar_like(0.0))
     }
 }

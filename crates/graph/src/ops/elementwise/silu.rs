@@ -5,7 +5,7 @@ use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::silu_from_output::SiluBackwardFromOutput;
 use crate::ops::elementwise::unary::UnaryKind;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y = x / (1 + e^-x)`
@@ -30,11 +30,11 @@ impl Elementwise for Silu {
         20.0
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         vec![Some(dy.trace().apply1(SiluBackward, &[cx.inputs[0], dy]))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         Some(inputs[0] * inputs[0].sigmoid())
     }
 }
@@ -51,7 +51,7 @@ impl Elementwise for SiluBackward {
         24.0
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Tensor> {
         let (x, dy) = (inputs[0], inputs[1]);
         let s = x.sigmoid();
         Some(dy * s * (x * (1.0 - s) + 1.0))
@@ -62,10 +62,10 @@ impl Elementwise for SiluBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `x / (1 + e^-x)`
     #[track_caller]
-    pub fn silu(self) -> Tensor<'g> {
+    pub fn silu(self) -> Tensor {
         self.trace().apply1(Silu, &[self])
     }
 }

@@ -9,7 +9,7 @@ use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::silu::{Silu, SiluBackward};
 use crate::ops::elementwise::valley::{self, Valley, from_output_type};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Result of [`SiluBackward`] from the output of [`Silu`]: inputs `y`, `side`, `dy`; `dx = dy g'(x)` with the `x` on
@@ -51,7 +51,7 @@ impl Elementwise for SiluBackwardFromOutput {
         50.0
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         valley::vjp(*self, SiluBackward::NAME, cx, dy)
     }
 }

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::array::Array;
 use crate::op::{Fold, Op};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y = x`, of any dtype, whose derivative counts as 0.
@@ -31,7 +31,7 @@ impl Op for StopGradient {
         vec![inputs[0].clone()]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(vec![inputs[0].identity()])
     }
 
@@ -40,10 +40,10 @@ impl Op for StopGradient {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The same value, through which no gradient passes.
     #[track_caller]
-    pub fn stop_gradient(self) -> Tensor<'g> {
+    pub fn stop_gradient(self) -> Tensor {
         self.trace().apply1(StopGradient, &[self])
     }
 }

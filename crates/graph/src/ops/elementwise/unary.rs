@@ -4,7 +4,7 @@ use crate::along::{Along, AlongQuery};
 use crate::inverse::Inverse;
 use crate::op::Vjp;
 use crate::ops::element_function::Elementwise;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// The function.
@@ -194,7 +194,7 @@ impl Elementwise for Unary {
         self.kind.is_exact()
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
         let (x, y) = (cx.inputs[0], cx.outputs[0]);
         let dx = match self.kind {
             UnaryKind::Neg => -dy,
@@ -228,113 +228,113 @@ impl Elementwise for Unary {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     #[track_caller]
-    fn unary(self, kind: UnaryKind) -> Tensor<'g> {
+    fn unary(self, kind: UnaryKind) -> Tensor {
         self.trace().apply1(Unary { kind }, &[self])
     }
 
     /// The next integer that is not larger.
     #[track_caller]
-    pub fn floor(self) -> Tensor<'g> {
+    pub fn floor(self) -> Tensor {
         self.unary(UnaryKind::Floor)
     }
 
     /// The next integer that is not smaller.
     #[track_caller]
-    pub fn ceil(self) -> Tensor<'g> {
+    pub fn ceil(self) -> Tensor {
         self.unary(UnaryKind::Ceil)
     }
 
     /// The nearest integer; of two, the even one.
     #[track_caller]
-    pub fn round(self) -> Tensor<'g> {
+    pub fn round(self) -> Tensor {
         self.unary(UnaryKind::Round)
     }
 
     /// The nearest number of 16 bits (IEEE 754 binary16), with the derivative of `x`.
     #[track_caller]
-    pub fn rounded_to_half(self) -> Tensor<'g> {
+    pub fn rounded_to_half(self) -> Tensor {
         self.unary(UnaryKind::Half)
     }
 
     /// `e^x`
     #[track_caller]
-    pub fn exp(self) -> Tensor<'g> {
+    pub fn exp(self) -> Tensor {
         self.unary(UnaryKind::Exp)
     }
 
     /// Natural logarithm.
     #[track_caller]
-    pub fn log(self) -> Tensor<'g> {
+    pub fn log(self) -> Tensor {
         self.unary(UnaryKind::Log)
     }
 
     /// Square root.
     #[track_caller]
-    pub fn sqrt(self) -> Tensor<'g> {
+    pub fn sqrt(self) -> Tensor {
         self.unary(UnaryKind::Sqrt)
     }
 
     /// `1 / sqrt(x)`
     #[track_caller]
-    pub fn rsqrt(self) -> Tensor<'g> {
+    pub fn rsqrt(self) -> Tensor {
         self.unary(UnaryKind::Rsqrt)
     }
 
     /// `1 / x`
     #[track_caller]
-    pub fn recip(self) -> Tensor<'g> {
+    pub fn recip(self) -> Tensor {
         self.unary(UnaryKind::Recip)
     }
 
     /// Hyperbolic tangent.
     #[track_caller]
-    pub fn tanh(self) -> Tensor<'g> {
+    pub fn tanh(self) -> Tensor {
         self.unary(UnaryKind::Tanh)
     }
 
     /// The error function.
     #[track_caller]
-    pub fn erf(self) -> Tensor<'g> {
+    pub fn erf(self) -> Tensor {
         self.unary(UnaryKind::Erf)
     }
 
     /// `1 / (1 + e^-x)`
     #[track_caller]
-    pub fn sigmoid(self) -> Tensor<'g> {
+    pub fn sigmoid(self) -> Tensor {
         self.unary(UnaryKind::Sigmoid)
     }
 
     /// Absolute value.
     #[track_caller]
-    pub fn abs(self) -> Tensor<'g> {
+    pub fn abs(self) -> Tensor {
         self.unary(UnaryKind::Abs)
     }
 
     /// -1, 0 or 1; its derivative is zero.
     #[track_caller]
-    pub fn sign(self) -> Tensor<'g> {
+    pub fn sign(self) -> Tensor {
         self.unary(UnaryKind::Sign)
     }
 
     /// Sine, of radians.
     #[track_caller]
-    pub fn sin(self) -> Tensor<'g> {
+    pub fn sin(self) -> Tensor {
         self.unary(UnaryKind::Sin)
     }
 
     /// Cosine, of radians.
     #[track_caller]
-    pub fn cos(self) -> Tensor<'g> {
+    pub fn cos(self) -> Tensor {
         self.unary(UnaryKind::Cos)
     }
 }
 
-impl<'g> std::ops::Neg for Tensor<'g> {
-    type Output = Tensor<'g>;
+impl std::ops::Neg for Tensor {
+    type Output = Tensor;
     #[track_caller]
-    fn neg(self) -> Tensor<'g> {
+    fn neg(self) -> Tensor {
         self.unary(UnaryKind::Neg)
     }
 }

@@ -10,7 +10,7 @@ use crate::op::{Op, Vjp};
 use crate::ops::element_function::Elementwise;
 use crate::ops::elementwise::clamp::Between;
 use crate::ops::rules::{equal, float};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// A function with one minimum. On its left it rises to 0 from below, on its right it is above `x - 1`, so that
@@ -89,12 +89,7 @@ pub(crate) fn rule(inputs: &[Type], forward: impl Op, op: impl Op, argmin: f64, 
 /// # Panics
 /// Where the derivative for `y` is wanted: `op` replaces an operation, named `backward`, that has been differentiated
 /// already.
-pub(crate) fn vjp<'g, T: Elementwise + Copy>(
-    op: T,
-    backward: &str,
-    cx: &Vjp<'_, 'g>,
-    dy: Tensor<'g>,
-) -> Vec<Option<Tensor<'g>>> {
+pub(crate) fn vjp<T: Elementwise + Copy>(op: T, backward: &str, cx: &Vjp<'_>, dy: Tensor) -> Vec<Option<Tensor>> {
     if cx.wanted[0] {
         dy.trace().fail(format!(
             "{} has no derivative for its input y; differentiate {backward} instead",

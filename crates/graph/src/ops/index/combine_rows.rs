@@ -7,7 +7,7 @@ use lessen_base::Result;
 use crate::array::Array;
 use crate::op::{IndexInput, Op, Vjp};
 use crate::ops::index::sums;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[i, :] = sum of updates[j.., :] with ids[j] = ids[i]`, in the order of `j`, where `i` is the first position of its
@@ -36,10 +36,10 @@ impl Op for CombineRows {
         sums::eval(self.name(), inputs, outputs, self.rows, first_of)
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (ids, updates) = (cx.inputs[0], cx.inputs[1]);
         // Every update gets the cotangent of the first row of its number.
-        let rule = |dy: Tensor<'g>| {
+        let rule = |dy: Tensor| {
             let flat = ids.reshape(&dy.shape()[..1]);
             let table = first_rows(dy, ids, self.rows).scatter_add(flat, self.rows);
             table.gather(flat).reshape(&updates.shape())
@@ -53,7 +53,7 @@ impl Op for CombineRows {
 }
 
 /// The rows of `x` that are the first of their number, zeros in place of the others.
-pub(crate) fn first_rows<'g>(x: Tensor<'g>, ids: Tensor<'g>, rows: usize) -> Tensor<'g> {
+pub(crate) fn first_rows(x: Tensor, ids: Tensor, rows: usize) -> Tensor {
     let ones = x.full_like(1.0);
     let flat = ids.reshape(&x.shape()[..1]);
     let counts = x.trace().apply1(CombineRows { rows }, &[flat, ones]);

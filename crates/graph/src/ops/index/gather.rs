@@ -6,7 +6,7 @@ use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::op::{IndexInput, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, indexable};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i.., :] = table[ids[i..], :]`: `table` is `[V, rest..]`, `ids` are `i32` of any shape, the result is
@@ -47,7 +47,7 @@ impl Op for Gather {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let rows = cx.inputs[0].shape()[0];
         vec![cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)), None]
     }
@@ -86,10 +86,10 @@ pub(crate) fn row(op: &str, id: f64, position: usize, rows: usize) -> usize {
     id as usize
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The rows of this table `[V, rest..]` with these numbers: `ids.shape + rest`.
     #[track_caller]
-    pub fn gather(self, ids: Tensor<'g>) -> Tensor<'g> {
+    pub fn gather(self, ids: Tensor) -> Tensor {
         self.trace().apply1(Gather, &[self, ids])
     }
 }

@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::op::{IndexInput, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::index::combine_rows::CombineRows;
 use crate::ops::index::sums;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any
@@ -34,7 +34,7 @@ impl Op for ScatterAdd {
         sums::eval(self.name(), inputs, outputs, self.rows, |row, _| row)
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![None, cx.cotangents[0].map(|dy| dy.gather(cx.inputs[0]))]
     }
 
@@ -51,10 +51,10 @@ impl Op for ScatterAdd {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The rows of this tensor `ids.shape + rest` summed into `[rows, rest..]` where the ids say.
     #[track_caller]
-    pub fn scatter_add(self, ids: Tensor<'g>, rows: usize) -> Tensor<'g> {
+    pub fn scatter_add(self, ids: Tensor, rows: usize) -> Tensor {
         self.trace().apply1(ScatterAdd { rows }, &[ids, self])
     }
 }

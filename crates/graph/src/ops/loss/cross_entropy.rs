@@ -6,7 +6,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::{IndexInput, Op, Vjp};
 use crate::ops::rules::{arity, arrays, float_rows, indexable, lead, log_sum_exp};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs: logits `z` of `[.., V]`, labels `i32[..]`. Outputs: `loss[..]` and `lse[..] = log(sum_j e^z_j)`,
@@ -67,7 +67,7 @@ fn label_of(label: f64, row: usize, classes: usize, ignore: i64) -> Option<usize
 }
 
 /// Whether each label counts, and whether each class is its label.
-fn label_masks<'g>(logits: Tensor<'g>, labels: Tensor<'g>, ignore: i64) -> (Tensor<'g>, Tensor<'g>) {
+fn label_masks(logits: Tensor, labels: Tensor, ignore: i64) -> (Tensor, Tensor) {
     let shape = logits.shape();
     let classes = logits.trace().iota(DType::I32, &shape, shape.len() - 1);
     (
@@ -112,7 +112,7 @@ impl Op for CrossEntropy {
         arrays(outputs, [losses, lses])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (Some(dloss), None) = (cx.cotangents[0], cx.cotangents[1]) else {
             return Vec::new();
         };
@@ -127,7 +127,7 @@ impl Op for CrossEntropy {
         ]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let z = inputs[0].cast(inputs[0].dtype().accumulator());
         let (counts, is_label) = label_masks(z, inputs[1], self.ignore);
         let rows = counts.shape();
@@ -192,7 +192,7 @@ impl Op for CrossEntropyBackward {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (z, lse, labels, dloss) = (inputs[0].cast(inputs[1].dtype()), inputs[1], inputs[2], inputs[3]);
         let (counts, is_label) = label_masks(z, labels, self.ignore);
         let even = self.smoothing / z.dim(-1) as f64;
@@ -215,18 +215,18 @@ impl Op for CrossEntropyBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The cross entropy of each row of logits `[.., V]` with its label `i32[..]`: `[..]`, 0 where the label
     /// is `ignore`. See [`CrossEntropy`].
     #[track_caller]
-    pub fn cross_entropy_rows(self, labels: Tensor<'g>, ignore: i64, smoothing: f64) -> Tensor<'g> {
+    pub fn cross_entropy_rows(self, labels: Tensor, ignore: i64, smoothing: f64) -> Tensor {
         self.trace().apply(CrossEntropy { ignore, smoothing }, &[self, labels])[0]
     }
 
     /// The mean of [`Tensor::cross_entropy_rows`] over the rows whose label is not `ignore`; 0 if there are
     /// none.
     #[track_caller]
-    pub fn cross_entropy_with(self, labels: Tensor<'g>, ignore: i64, smoothing: f64) -> Tensor<'g> {
+    pub fn cross_entropy_with(self, labels: Tensor, ignore: i64, smoothing: f64) -> Tensor {
         let losses = self.cross_entropy_rows(labels, ignore, smoothing);
         let count = labels.ne(labels.scalar_like(ignore as f64)).cast(losses.dtype()).sum();
         losses.sum() / count.maximum(count.scalar_like(1.0))
@@ -235,7 +235,7 @@ impl<'g> Tensor<'g> {
     /// The mean cross entropy of logits `[.., V]` over the rows whose label, `i32[..]`, is not -100; 0 if
     /// there are none.
     #[track_caller]
-    pub fn cross_entropy(self, labels: Tensor<'g>) -> Tensor<'g> {
+    pub fn cross_entropy(self, labels: Tensor) -> Tensor {
         self.cross_entropy_with(labels, -100, 0.0)
     }
 }

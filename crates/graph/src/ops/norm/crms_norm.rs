@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::op::{Op, Vjp};
 use crate::ops::norm::statistics::{scaled, scaled_backward};
 use crate::ops::rules::{arrays, lead};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Root-mean-square normalization of rows of `C + 1` elements whose sum is zero; the last element is left out. Inputs
@@ -56,7 +56,7 @@ impl Op for CrmsNorm {
         arrays(outputs, [y, rstds])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dy), None] = cx.cotangents else {
             return Vec::new();
         };
@@ -65,7 +65,7 @@ impl Op for CrmsNorm {
         results.into_iter().map(Some).collect()
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [x, gamma] = [0, 1].map(|i| inputs[i].cast(dtype.accumulator()));
         let extent = inputs[0].ty().last() as f64 + 1.0;
@@ -107,7 +107,7 @@ impl Op for CrmsNormBackward {
         arrays(outputs, [dx, dgamma])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [x, gamma, rstd, dy] = [0, 1, 2, 3].map(|i| inputs[i].cast(dtype.accumulator()));
         let extent = inputs[0].ty().last() as f64 + 1.0;
@@ -119,11 +119,11 @@ impl Op for CrmsNormBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Root-mean-square normalization along the last axis of rows whose last element, which makes their sum zero, is
     /// left out, with scale `gamma[C]`. See [`CrmsNorm`].
     #[track_caller]
-    pub fn crms_norm(self, gamma: Tensor<'g>, eps: f64) -> Tensor<'g> {
+    pub fn crms_norm(self, gamma: Tensor, eps: f64) -> Tensor {
         self.trace().apply(CrmsNorm { eps }, &[self, gamma])[0]
     }
 }

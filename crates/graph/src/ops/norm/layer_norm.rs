@@ -13,7 +13,7 @@ use crate::ops::norm::layer_norm_from_output::LayerNormBackwardFromOutput;
 use crate::ops::norm::rms_norm::RmsNorm;
 use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
 use crate::ops::rules::{arity, arrays, lead};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `x[.., C]`, `gamma[C]`, `beta[C]`; outputs `y[.., C]`, `mean[..]`, `rstd[..]`: `y = (x - mean) rstd
@@ -71,7 +71,7 @@ impl Op for LayerNorm {
         arrays(outputs, [y, means, rstds])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dy), None, None] = cx.cotangents else {
             return Vec::new();
         };
@@ -83,7 +83,7 @@ impl Op for LayerNorm {
             .collect()
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [x, gamma, beta] = [0, 1, 2].map(|i| inputs[i].cast(dtype.accumulator()));
         let mean = x.mean_last();
@@ -155,7 +155,7 @@ impl Op for LayerNormBackward {
         arrays(outputs, [dx, dgamma, dbeta])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [x, gamma, mean, rstd, dy] = [0, 1, 2, 3, 4].map(|i| inputs[i].cast(dtype.accumulator()));
         let rstd = rstd.unsqueeze(-1);
@@ -174,10 +174,10 @@ impl Op for LayerNormBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Layer normalization along the last axis with scale `gamma[C]` and shift `beta[C]`. See [`LayerNorm`].
     #[track_caller]
-    pub fn layer_norm(self, gamma: Tensor<'g>, beta: Tensor<'g>, eps: f64) -> Tensor<'g> {
+    pub fn layer_norm(self, gamma: Tensor, beta: Tensor, eps: f64) -> Tensor {
         self.trace().apply(LayerNorm { eps }, &[self, gamma, beta])[0]
     }
 }

@@ -9,7 +9,7 @@ use crate::op::Op;
 use crate::ops::norm::layer_norm::LayerNorm;
 use crate::ops::norm::statistics::{check_backward, check_parameters};
 use crate::ops::rules::{arity, arrays};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Results of [`LayerNormBackward`](crate::ops::LayerNormBackward) from the output of [`LayerNorm`]: inputs `y[.., C]`,
@@ -84,7 +84,7 @@ impl Op for LayerNormBackwardFromOutput {
         arrays(outputs, [dx, dgamma, dbeta])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [y, gamma, beta, rstd, dy] = [0, 1, 2, 3, 4].map(|i| inputs[i].cast(dtype.accumulator()));
         let (h, g) = ((y - beta) / gamma, dy * gamma);

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::array::Array;
 use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, float_rows, log_sum_exp};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[.., j] = x[.., j] - log(sum_k e^x[.., k])`. A row of nothing but `-inf` gives NaN.
@@ -38,11 +38,11 @@ impl Op for LogSoftmax {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![cx.cotangents[0].map(|dy| dy - cx.outputs[0].exp() * dy.sum_last())]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let shifted = inputs[0] - inputs[0].max_last();
         Some(vec![shifted - shifted.exp().sum_last().log()])
     }
@@ -52,10 +52,10 @@ impl Op for LogSoftmax {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Logarithm of the softmax along the last axis.
     #[track_caller]
-    pub fn log_softmax(self) -> Tensor<'g> {
+    pub fn log_softmax(self) -> Tensor {
         self.trace().apply1(LogSoftmax, &[self])
     }
 }

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, arrays, float};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Input `x[.., R, C]` with at least one row; outputs `mean[.., C]` and `variance[.., C]`, the population variance,
@@ -47,7 +47,7 @@ impl Op for Moments {
     }
 
     /// `dx = (dmean + 2 dvariance (x - mean)) / R`.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (x, mean) = (cx.inputs[0], cx.outputs[0]);
         let rows = x.dim(-2) as f64;
         let of_mean = cx.cotangents[0].map(|d| d / rows);
@@ -65,7 +65,7 @@ impl Op for Moments {
         vec![Some(dx.broadcast_to(&x.shape()).cast(x.dtype()))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let x = inputs[0].cast(inputs[0].dtype().accumulator());
         let axis = x.axis(-2);
         let mean = x.mean_axes(&[axis]);
@@ -74,11 +74,11 @@ impl Op for Moments {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Mean and population variance of each column of `[.., R, C]` over its rows: twice `[.., C]`, in the accumulator
     /// dtype.
     #[track_caller]
-    pub fn moments(self) -> [Tensor<'g>; 2] {
+    pub fn moments(self) -> [Tensor; 2] {
         let both = self.trace().apply(Moments, &[self]);
         [both[0], both[1]]
     }

@@ -10,7 +10,7 @@ use crate::ops::attention::Weighting;
 use crate::ops::norm::statistics::{check_backward, statistics_type};
 use crate::ops::rules::{arity, arrays, float_rows, lead};
 use crate::ops::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Input `x[.., C]`; outputs `y[.., C] = (x - m) / T`, `T[..]` and `s[..]`: `T` is the [`Temperature`] of a row
@@ -77,7 +77,7 @@ impl Op for NormLogits {
         arrays(outputs, [y, temperatures, slopes])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dy), None, None] = cx.cotangents else {
             return Vec::new();
         };
@@ -88,7 +88,7 @@ impl Op for NormLogits {
         vec![Some(dy.trace().apply1(backward, &[y, t, s, *dy]))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let x = inputs[0].cast(dtype.accumulator());
         let (deviations, sigma) = self.temperature.deviations(x, None);
@@ -144,7 +144,7 @@ impl Op for NormLogitsBackward {
         arrays(outputs, [dx])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [y, t, s, dy] = [0, 1, 2, 3].map(|i| inputs[i].cast(dtype.accumulator()));
         let centered = if self.centered { dy - dy.mean_last() } else { dy };
@@ -153,11 +153,11 @@ impl Op for NormLogitsBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Logits along the last axis divided by the temperature of their row, less its mean if that is centered: the
     /// arguments of softmax in NormSoftmax and LogitNorm. See [`NormLogits`].
     #[track_caller]
-    pub fn norm_logits(self, temperature: Temperature) -> Tensor<'g> {
+    pub fn norm_logits(self, temperature: Temperature) -> Tensor {
         self.trace().apply(NormLogits { temperature }, &[self])[0]
     }
 }

@@ -8,7 +8,7 @@ use crate::op::{Op, Vjp};
 use crate::ops::norm::rms_norm_from_output::RmsNormBackwardFromOutput;
 use crate::ops::norm::statistics::{scaled, scaled_backward};
 use crate::ops::rules::{arrays, lead};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `x[.., C]`, `gamma[C]`; outputs `y[.., C]`, `rstd[..]`: `y = x rstd gamma` with `rstd = 1 /
@@ -54,7 +54,7 @@ impl Op for RmsNorm {
         arrays(outputs, [y, rstds])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dy), None] = cx.cotangents else {
             return Vec::new();
         };
@@ -66,7 +66,7 @@ impl Op for RmsNorm {
             .collect()
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [x, gamma] = [0, 1].map(|i| inputs[i].cast(dtype.accumulator()));
         let rstd = ((x * x).mean_last() + self.eps).rsqrt();
@@ -106,7 +106,7 @@ impl Op for RmsNormBackward {
         arrays(outputs, [dx, dgamma])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [x, gamma, rstd, dy] = [0, 1, 2, 3].map(|i| inputs[i].cast(dtype.accumulator()));
         let rstd = rstd.unsqueeze(-1);
@@ -120,10 +120,10 @@ impl Op for RmsNormBackward {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Root-mean-square normalization along the last axis with scale `gamma[C]`. See [`RmsNorm`].
     #[track_caller]
-    pub fn rms_norm(self, gamma: Tensor<'g>, eps: f64) -> Tensor<'g> {
+    pub fn rms_norm(self, gamma: Tensor, eps: f64) -> Tensor {
         self.trace().apply(RmsNorm { eps }, &[self, gamma])[0]
     }
 }

@@ -9,7 +9,7 @@ use crate::op::Op;
 use crate::ops::norm::rms_norm::RmsNorm;
 use crate::ops::norm::statistics::scaled_backward;
 use crate::ops::rules::arrays;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Results of [`RmsNormBackward`](crate::ops::RmsNormBackward) from the output of [`RmsNorm`]: inputs `y[.., C]`,
@@ -78,7 +78,7 @@ impl Op for RmsNormBackwardFromOutput {
         arrays(outputs, [dx, dgamma])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let dtype = inputs[0].dtype();
         let [y, gamma, rstd, dy] = [0, 1, 2, 3].map(|i| inputs[i].cast(dtype.accumulator()));
         let (h, g) = (y / gamma, dy * gamma);

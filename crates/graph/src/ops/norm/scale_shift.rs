@@ -10,7 +10,7 @@ use crate::ops::norm::scale_shift_from_output::{self, ScaleShiftFromOutput};
 use crate::ops::norm::scale_shift_sums_from_output::ScaleShiftSumsFromOutput;
 use crate::ops::norm::statistics::check_parameters;
 use crate::ops::rules::{arity, arrays};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `x[.., C]`, `center[C]`, `scale[C]`, `shift[C]`; output `y = (x - center) scale + shift`. Beside vectors of
@@ -61,7 +61,7 @@ impl Op for ScaleShift {
     }
 
     /// The cotangent of `center` is `-scale dshift`: it takes no sum of its own.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dy)] = *cx.cotangents else {
             return Vec::new();
         };
@@ -72,7 +72,7 @@ impl Op for ScaleShift {
         vec![Some(dx), Some(-(scale * dshift)), Some(dscale), Some(dshift)]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [x, center, scale, shift] = [0, 1, 2, 3].map(|i| inputs[i]);
         Some(vec![(x.cast(center.dtype()) - center) * scale + shift])
     }
@@ -119,7 +119,7 @@ impl Op for ScaleShiftSums {
 
     /// With cotangents `u` of `dshift` and `v` of `dscale`: `ddy = (x - center) v + u`, `dx = dy v`, and that of
     /// `center` is `-v dshift`.
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (x, center, dy) = (cx.inputs[0], cx.inputs[1], cx.inputs[2]);
         match *cx.cotangents {
             [Some(u), None] => vec![None, None, Some(u.broadcast_to(&dy.shape()))],
@@ -132,7 +132,7 @@ impl Op for ScaleShiftSums {
         }
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [x, center, dy] = [0, 1, 2].map(|i| inputs[i]);
         Some(vec![dy.sum_rows(), (dy * (x.cast(center.dtype()) - center)).sum_rows()])
     }
@@ -142,10 +142,10 @@ impl Op for ScaleShiftSums {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `(self - center) scale + shift` with vectors `[C]` for the columns of `[.., C]`. See [`ScaleShift`].
     #[track_caller]
-    pub fn scale_shift(self, center: Tensor<'g>, scale: Tensor<'g>, shift: Tensor<'g>) -> Tensor<'g> {
+    pub fn scale_shift(self, center: Tensor, scale: Tensor, shift: Tensor) -> Tensor {
         self.trace().apply1(ScaleShift, &[self, center, scale, shift])
     }
 }

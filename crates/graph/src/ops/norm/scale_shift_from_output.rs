@@ -10,7 +10,7 @@ use crate::op::Op;
 use crate::ops::norm::scale_shift::ScaleShift;
 use crate::ops::norm::statistics::check_parameters;
 use crate::ops::rules::{arity, arrays};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Result of a [`ScaleShift`] from the output of another one with the same `x` and `center`: inputs `y[.., C]`,
@@ -76,7 +76,7 @@ impl Op for ScaleShiftFromOutput {
         arrays(outputs, [inputs[0].rows().flat_map(of_row).collect()])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [y, scale, shift, by, plus] = [0, 1, 2, 3, 4].map(|i| inputs[i]);
         Some(vec![(y - shift) / scale * by + plus])
     }

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::op::Op;
 use crate::ops::norm::statistics::check_parameters;
 use crate::ops::rules::{arity, arrays};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Results of [`ScaleShiftSums`](crate::ops::ScaleShiftSums) from the output of [`ScaleShift`](crate::ops::ScaleShift):
@@ -53,7 +53,7 @@ impl Op for ScaleShiftSumsFromOutput {
         arrays(outputs, [dshift, dscale])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [y, scale, shift, dy] = [0, 1, 2, 3].map(|i| inputs[i]);
         Some(vec![dy.sum_rows(), (dy * (y - shift)).sum_rows() / scale])
     }

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::array::Array;
 use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, equal, float_rows};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[.., j] = e^x[.., j] / sum_k e^x[.., k]`. A row of nothing but `-inf` gives zeros.
@@ -47,12 +47,12 @@ impl Op for Softmax {
         )]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let y = cx.outputs[0];
         vec![cx.cotangents[0].map(|dy| y.trace().apply1(SoftmaxBackward, &[y, dy]))]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let x = inputs[0];
         let powers = (x - x.max_last().finite_or_zero()).exp();
         let sum = powers.sum_last();
@@ -96,21 +96,21 @@ impl Op for SoftmaxBackward {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (y, dy) = (inputs[0], inputs[1]);
         Some(vec![(dy - (dy * y).sum_last()) * y])
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Softmax along the last axis; a row of nothing but `-inf` gives zeros.
     #[track_caller]
-    pub fn softmax(self) -> Tensor<'g> {
+    pub fn softmax(self) -> Tensor {
         self.trace().apply1(Softmax, &[self])
     }
 
     /// 0 in place of `-inf`: the maximum of no admissible element, ready to be subtracted.
-    pub(crate) fn finite_or_zero(self) -> Tensor<'g> {
+    pub(crate) fn finite_or_zero(self) -> Tensor {
         let none = self.eq(self.scalar_like(f64::NEG_INFINITY));
         none.select(self.scalar_like(0.0), self)
     }

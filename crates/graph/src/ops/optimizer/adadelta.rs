@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::op::Op;
 use crate::ops::optimizer::update::updated;
 use crate::ops::rules::arrays;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, mean square of gradients `v`, mean square of steps `u`, learning rate `lr`, an
@@ -49,7 +49,7 @@ impl Op for Adadelta {
         arrays(outputs, [p, v, u])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, g, v, u] = [0, 1, 2, 3].map(|i| inputs[i]);
         let lr = inputs[4].cast(p.dtype());
         let d = g + p * self.weight_decay;

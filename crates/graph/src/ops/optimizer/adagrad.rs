@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::op::Op;
 use crate::ops::optimizer::update::updated;
 use crate::ops::rules::arrays;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, sum of squares `s`, learning rate `lr[]`, step count `t[]` from 1 on, the last
@@ -51,7 +51,7 @@ impl Op for Adagrad {
         arrays(outputs, [p, s])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, g, s] = [0, 1, 2].map(|i| inputs[i]);
         let [lr, t] = [3, 4].map(|i| inputs[i].cast(p.dtype()));
         let rate = lr / ((t - 1.0) * self.lr_decay + 1.0);

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::ops::rules::arrays;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Where weight decay enters a step.
@@ -41,7 +41,7 @@ impl AdamStep {
         arrays(outputs, [p, m, v])
     }
 
-    pub fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
+    pub fn decompose(&self, inputs: &[Tensor]) -> Vec<Tensor> {
         let [p, g, m, v] = [0, 1, 2, 3].map(|i| inputs[i]);
         let [lr, t] = [4, 5].map(|i| inputs[i].cast(p.dtype()));
         let [beta1, beta2] = self.betas;

@@ -9,7 +9,7 @@ use crate::op::{OnRows, Op};
 use crate::ops::optimizer::adam_step::{AdamStep, Decay};
 use crate::ops::optimizer::adamw_rows::AdamWRows;
 use crate::ops::optimizer::update::updated;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, first and second moment `m`, `v`, learning rate `lr[]`, step count
@@ -57,7 +57,7 @@ impl Op for AdamW {
         self.step().eval(inputs, outputs)
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         Some(self.step().decompose(inputs))
     }
 

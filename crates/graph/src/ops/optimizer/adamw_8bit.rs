@@ -10,7 +10,7 @@ use crate::ops::optimizer::adamw::AdamW;
 use crate::ops::optimizer::block_codes::{BLOCK, Codebook, blocks, dequantize, dequantized, quantize, quantized};
 use crate::ops::optimizer::update::{check_scalars, check_update};
 use crate::ops::rules::{arity, arrays};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// [`AdamW`] whose moments are [codes and scales](super::block_codes): inputs `p`, `g`, codes `u8` of the shape of `p`
@@ -79,7 +79,7 @@ impl Op for AdamW8bit {
         arrays(outputs, [new.swap_remove(0).data, m, m_scales, v, v_scales])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, g, lr, t] = [0, 1, 6, 7].map(|i| inputs[i]);
         let [m, v] = [0, 1].map(|i| dequantized(BOOKS[i], inputs[2 + 2 * i], inputs[3 + 2 * i], p.dtype()));
         let new = p.trace().apply(self.rule, &[p, g, m, v, lr, t]);

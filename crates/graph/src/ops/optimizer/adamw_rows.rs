@@ -11,7 +11,7 @@ use crate::ops::index::gather::row;
 use crate::ops::optimizer::adamw::AdamW;
 use crate::ops::optimizer::update::{check_scalars, check_update};
 use crate::ops::rules::{arity, indexable};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// [`AdamW`] of all rows of a parameter, with the gradient in rows: inputs `p[V, rest..]`, `ids i32[..]`, `g[number of
@@ -75,7 +75,7 @@ impl Op for AdamWRows {
         self.rule.eval(&[p, &gradient, m, v, lr, t], outputs)
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, ids, g, m, v, lr, t] = [0, 1, 2, 3, 4, 5, 6].map(|i| inputs[i]);
         let gradient = first_rows(g, ids, p.shape()[0]).scatter_add(ids.reshape(&g.shape()[..1]), p.shape()[0]);
         Some(p.trace().apply(self.rule, &[p, gradient, m, v, lr, t]))

@@ -2,7 +2,7 @@
 //! numbers, each block with one scale, its largest magnitude.
 
 use crate::array::Array;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::DType;
 
 /// Elements of a block, which follow each other in row-major order; the last block of a tensor may have fewer.
@@ -88,7 +88,7 @@ pub fn quantize(book: Codebook, numbers: &[f64]) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// [`dequantize`] of tensors, with operations: `codes` of any shape gives numbers of that shape and this dtype.
-pub(super) fn dequantized<'g>(book: Codebook, codes: Tensor<'g>, scales: Tensor<'g>, dtype: DType) -> Tensor<'g> {
+pub(super) fn dequantized(book: Codebook, codes: Tensor, scales: Tensor, dtype: DType) -> Tensor {
     let values = codes.trace().constant(Array::f32(&[256], book.values().to_vec()));
     let relative = values.gather(codes.cast(DType::I32)).cast(dtype);
     let scales = scales.cast(dtype).unsqueeze(-1);
@@ -96,7 +96,7 @@ pub(super) fn dequantized<'g>(book: Codebook, codes: Tensor<'g>, scales: Tensor<
 }
 
 /// [`quantize`] of a tensor, with operations: codes of its shape, and an `f32` scale for each block.
-pub(super) fn quantized<'g>(book: Codebook, numbers: Tensor<'g>) -> [Tensor<'g>; 2] {
+pub(super) fn quantized(book: Codebook, numbers: Tensor) -> [Tensor; 2] {
     let x = in_blocks(numbers);
     let scale = x.abs().max_last();
     let relative = x / scale.eq(scale.scalar_like(0.0)).select(scale.scalar_like(1.0), scale);
@@ -113,14 +113,14 @@ pub(super) fn quantized<'g>(book: Codebook, numbers: Tensor<'g>) -> [Tensor<'g>;
 }
 
 /// The elements as rows of blocks, the last one filled with zeros.
-fn in_blocks(x: Tensor<'_>) -> Tensor<'_> {
+fn in_blocks(x: Tensor) -> Tensor {
     let n = x.ty().numel();
     let padding = blocks(n) * BLOCK - n;
     x.reshape(&[n]).pad(0, 0, padding, 0.0).reshape(&[blocks(n), BLOCK])
 }
 
 /// The elements of rows of blocks in this shape.
-fn of_blocks<'g>(x: Tensor<'g>, shape: &[usize]) -> Tensor<'g> {
+fn of_blocks(x: Tensor, shape: &[usize]) -> Tensor {
     let n = shape.iter().product();
     x.reshape(&[x.ty().numel()]).slice(0, 0, n).reshape(shape)
 }

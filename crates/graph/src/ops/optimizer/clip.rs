@@ -1,7 +1,7 @@
 //! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. They are compositions of
 //! operations.
 
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 
 /// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar. Where all are
 /// zero its derivative is zero, as torch's, though the square root has none there.
@@ -9,7 +9,7 @@ use crate::trace::Tensor;
 /// # Panics
 /// If there are no gradients.
 #[track_caller]
-pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
+pub fn global_norm(grads: &[Tensor]) -> Tensor {
     let (first, others) = grads
         .split_first()
         .expect("the global norm needs at least one gradient");
@@ -24,6 +24,6 @@ pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
 
 /// Factor of every gradient that keeps their global norm at `max_norm` at most: `min(1, max_norm / (norm + 1e-6))`.
 #[track_caller]
-pub fn clip_coefficient(norm: Tensor<'_>, max_norm: f64) -> Tensor<'_> {
+pub fn clip_coefficient(norm: Tensor, max_norm: f64) -> Tensor {
     (max_norm / (norm + 1e-6)).minimum(norm.scalar_like(1.0))
 }

@@ -7,7 +7,7 @@ use crate::op::Op;
 use crate::ops::elementwise::UnaryKind;
 use crate::ops::optimizer::update::updated;
 use crate::ops::rules::arrays;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, moment `m`, learning rate `lr`, an `f32[]`. Outputs `p'`, `m'`: `p' = p (1 - lr
@@ -53,7 +53,7 @@ impl Op for Lion {
         arrays(outputs, [p, m])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, g, m] = [0, 1, 2].map(|i| inputs[i]);
         let lr = inputs[3].cast(p.dtype());
         let direction = (m * self.beta1 + g * (1.0 - self.beta1)).sign();

@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::array::Array;
 use crate::op::Op;
 use crate::ops::optimizer::update::updated;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, mean square `v`, with momentum its buffer `b`, learning rate `lr`, an `f32[]`.
@@ -55,7 +55,7 @@ impl Op for RmsProp {
         pairs.map(|(ty, data)| Array::new(ty, data)).collect()
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, g, v] = [0, 1, 2].map(|i| inputs[i]);
         let lr = inputs[inputs.len() - 1].cast(p.dtype());
         let d = g + p * self.weight_decay;

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::op::Op;
 use crate::ops::optimizer::update::updated;
 use crate::ops::rules::arrays;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, momentum buffer `b`, learning rate `lr`, an `f32[]`. Outputs `p'`,
@@ -47,7 +47,7 @@ impl Op for Sgd {
         arrays(outputs, [p, b])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [p, g, b] = [0, 1, 2].map(|i| inputs[i]);
         let lr = inputs[3].cast(p.dtype());
         let d = g + p * self.weight_decay;

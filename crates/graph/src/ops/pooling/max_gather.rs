@@ -9,7 +9,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `x[N, H, W, C]` and `tap`, `i32[N, OH, OW, C]`, the number of a tap of the window; the result is
@@ -70,7 +70,7 @@ impl Op for MaxPool2dGather {
         vec![y]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let shape = cx.inputs[0].shape();
         let op = MaxPool2dScatter {
             windows: self.windows,

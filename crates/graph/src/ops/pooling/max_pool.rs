@@ -9,7 +9,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Input `x[N, H, W, C]`; outputs `y[N, OH, OW, C]`, the largest element of each window, and `tap`, `i32` of the same
@@ -68,7 +68,7 @@ impl Op for MaxPool2d {
         vec![y, taps]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let shape = cx.inputs[0].shape();
         let op = MaxPool2dScatter {
             windows: self.windows,
@@ -83,14 +83,14 @@ impl Op for MaxPool2d {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The largest element of each window of images `[N, H, W, C]`, channel by channel: `[N, OH, OW, C]`. The cotangent
     /// goes to the first of equal elements.
     ///
     /// # Panics
     /// If no window fits, or one lies in the padding alone.
     #[track_caller]
-    pub fn max_pool2d(self, windows: Pool2d) -> Tensor<'g> {
+    pub fn max_pool2d(self, windows: Pool2d) -> Tensor {
         self.trace().apply(MaxPool2d { windows }, &[self])[0]
     }
 }

@@ -9,7 +9,7 @@ use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `dy[N, OH, OW, C]` and `tap`, `i32` of the same shape, the number of a tap of the window; the result is
@@ -73,7 +73,7 @@ impl Op for MaxPool2dScatter {
         vec![dx]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let op = MaxPool2dGather { windows: self.windows };
         vec![cx.cotangents[0].map(|x| x.trace().apply1(op, &[x, cx.inputs[1]])), None]
     }

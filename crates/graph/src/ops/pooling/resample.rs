@@ -10,7 +10,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Input `x[N, H, W, C]`; the result is `y[N, OH, OW, C]` with
@@ -53,7 +53,7 @@ impl Op for Resample2d {
         vec![y]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let shape = cx.inputs[0].shape();
         let op = Resample2dGrad {
             sampling: self.sampling,
@@ -93,9 +93,9 @@ pub(super) fn for_each_weight(sampling: Sampling, x: &Type, y: &Type, mut f: imp
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     #[track_caller]
-    fn resample(self, sampling: Sampling) -> Tensor<'g> {
+    fn resample(self, sampling: Sampling) -> Tensor {
         self.trace().apply1(Resample2d { sampling }, &[self])
     }
 
@@ -105,7 +105,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If no window fits, or one lies in the padding alone.
     #[track_caller]
-    pub fn avg_pool2d(self, windows: Pool2d, count_padding: bool) -> Tensor<'g> {
+    pub fn avg_pool2d(self, windows: Pool2d, count_padding: bool) -> Tensor {
         self.resample(Sampling::Average { windows, count_padding })
     }
 
@@ -114,13 +114,13 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If the image has no pixels.
     #[track_caller]
-    pub fn adaptive_avg_pool2d(self, size: [usize; 2]) -> Tensor<'g> {
+    pub fn adaptive_avg_pool2d(self, size: [usize; 2]) -> Tensor {
         self.resample(Sampling::AdaptiveAverage { size })
     }
 
     /// The mean of all pixels of each image: `[N, H, W, C]` to `[N, C]`.
     #[track_caller]
-    pub fn global_avg_pool2d(self) -> Tensor<'g> {
+    pub fn global_avg_pool2d(self) -> Tensor {
         self.mean_axes(&[1, 2])
     }
 
@@ -130,7 +130,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If the image has no pixels.
     #[track_caller]
-    pub fn resize_nearest(self, size: [usize; 2]) -> Tensor<'g> {
+    pub fn resize_nearest(self, size: [usize; 2]) -> Tensor {
         self.resample(Sampling::Nearest { size })
     }
 
@@ -139,7 +139,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If the image has no pixels.
     #[track_caller]
-    pub fn resize_bilinear(self, size: [usize; 2]) -> Tensor<'g> {
+    pub fn resize_bilinear(self, size: [usize; 2]) -> Tensor {
         self.resample(Sampling::Bilinear { size })
     }
 }

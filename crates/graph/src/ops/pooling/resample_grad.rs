@@ -10,7 +10,7 @@ use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Input `dy[N, OH, OW, C]`; the result is `dx[N, H, W, C]` with
@@ -63,7 +63,7 @@ impl Op for Resample2dGrad {
         vec![dx]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let op = Resample2d {
             sampling: self.sampling,
         };

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::op::{Cost, Op};
 use crate::ops::rules::{arity, key, key_of};
 use crate::philox;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// `u32` random bits of a shape from a key `u32[2]`: element `i` is word `i % 4` of block `i / 4` of the
@@ -45,10 +45,10 @@ impl Op for RandomBits {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Random bits `u32` of a shape from this key `u32[2]`, different at every call within a trace.
     #[track_caller]
-    pub fn random_bits(self, shape: &[usize]) -> Tensor<'g> {
+    pub fn random_bits(self, shape: &[usize]) -> Tensor {
         let stream = self.trace().new_stream();
         self.trace().apply1(
             RandomBits {

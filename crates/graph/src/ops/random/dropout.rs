@@ -12,7 +12,7 @@ use crate::ops::rules::{arity, float, key, key_of, probability};
 use crate::ops::shape::concat::concat;
 use crate::philox::{dropout_keeps, dropout_scale, dropout_threshold};
 use crate::size::checked_numel;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `x` and a key `u32[2]`. Element `i` in row-major order, counted from `first` on, is kept if half-word `i % 8`
@@ -67,7 +67,7 @@ impl Op for Dropout {
         vec![Array::new(outputs[0].clone(), data.collect())]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![
             cx.cotangents[0].map(|dy| dy.trace().apply1(*self, &[dy, cx.inputs[1]])),
             None,
@@ -75,7 +75,7 @@ impl Op for Dropout {
     }
 
     /// The half-words of [`RandomBits`] of the same stream, compared with the threshold.
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (x, key) = (inputs[0], inputs[1]);
         let (first, n) = (self.first, x.ty().numel());
         let words = (first + n).div_ceil(2);
@@ -112,11 +112,11 @@ impl Op for Dropout {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Sets each element to zero with probability `p` and multiplies the others by `1 / (1 - p)`. The random bits
     /// follow from the key `u32[2]` and the place of the call in the trace. With `p = 0` it returns this tensor.
     #[track_caller]
-    pub fn dropout(self, p: f64, key: Tensor<'g>) -> Tensor<'g> {
+    pub fn dropout(self, p: f64, key: Tensor) -> Tensor {
         if p == 0.0 {
             return self;
         }
@@ -126,7 +126,7 @@ impl<'g> Tensor<'g> {
 
     /// Dropout with these random bits.
     #[track_caller]
-    pub(crate) fn dropout_of(self, op: Dropout, key: Tensor<'g>) -> Tensor<'g> {
+    pub(crate) fn dropout_of(self, op: Dropout, key: Tensor) -> Tensor {
         self.trace().apply1(op, &[self, key])
     }
 }

@@ -12,7 +12,7 @@ use crate::op::{Cost, OnSlices, Op, Vjp};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `sums[B, T, 3 H]`, `weight[3 H, H]`, `bias[H]`, `h0[B, H]`; outputs `h[B, T, H]`, `gates[B, T, 3 H]` and
@@ -82,7 +82,7 @@ impl Op for Gru {
         arrays(outputs, [h, gates, m])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [Some(dh), None, None] = cx.cotangents else {
             return Vec::new();
         };
@@ -108,7 +108,7 @@ impl Op for Gru {
         ]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [sums, weight, bias, mut h] = *inputs else {
             return None;
         };
@@ -149,7 +149,7 @@ impl Op for Gru {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Gated recurrent units over sequences of sums `[B, T, 3 H]`, which hold what inputs and biases contribute, with
     /// the recurrent weight `[3 H, H]`, gates in PyTorch's order, the candidate's recurrent bias `[H]` and the first
     /// state `[B, H]`: hidden states of all steps, `[B, T, H]`. See [`Gru`].
@@ -157,7 +157,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If extents do not fit, or there is no step.
     #[track_caller]
-    pub fn gru(self, weight: Tensor<'g>, bias: Tensor<'g>, h0: Tensor<'g>, reverse: bool) -> Tensor<'g> {
+    pub fn gru(self, weight: Tensor, bias: Tensor, h0: Tensor, reverse: bool) -> Tensor {
         self.trace().apply(
             Gru {
                 reverse,

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::op::{Cost, OnSlices, Op};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// The derivative of [`Gru`](super::Gru): inputs `weight`, `h0`, `h`, `gates`, `m` and the cotangent `dh` of all steps;
@@ -90,7 +90,7 @@ impl Op for GruBackward {
         arrays(outputs, [dsums, dm, dh0])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [weight, h0, h, gates, m, dh] = *inputs else {
             return None;
         };

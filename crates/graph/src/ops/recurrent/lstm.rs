@@ -12,7 +12,7 @@ use crate::op::{Cost, OnSlices, Op, Vjp};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Inputs `sums[B, T, 4 H]`, `weight[4 H, H]`, `h0[B, H]`, `c0[B, H]`; outputs `h[B, T, H]`, `c[B, T, H]` and
@@ -81,7 +81,7 @@ impl Op for Lstm {
         arrays(outputs, [h, c, gates])
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let [dh, dc, None] = cx.cotangents else {
             return Vec::new();
         };
@@ -104,7 +104,7 @@ impl Op for Lstm {
         ]
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [sums, weight, mut h, mut c] = *inputs else {
             return None;
         };
@@ -143,7 +143,7 @@ impl Op for Lstm {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// An LSTM over sequences of sums `[B, T, 4 H]`, which hold what inputs and biases contribute, with the recurrent
     /// weight `[4 H, H]`, gates in PyTorch's order, and the first states `[B, H]`: hidden states and cells of all
     /// steps, `[B, T, H]` each. See [`Lstm`].
@@ -151,12 +151,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If extents do not fit, or there is no step.
     #[track_caller]
-    pub fn lstm(
-        self,
-        weight: Tensor<'g>,
-        (h0, c0): (Tensor<'g>, Tensor<'g>),
-        reverse: bool,
-    ) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn lstm(self, weight: Tensor, (h0, c0): (Tensor, Tensor), reverse: bool) -> (Tensor, Tensor) {
         let found = self.trace().apply(
             Lstm {
                 reverse,

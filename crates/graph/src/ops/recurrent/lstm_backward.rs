@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::op::{Cost, OnSlices, Op};
 use crate::ops::rules::{arity, arrays};
 use crate::ops::shape::concat::concat;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// The derivative of [`Lstm`](super::Lstm): inputs `weight`, `c0`, `c`, `gates` and the cotangents `dh`, `dc` of all
@@ -83,7 +83,7 @@ impl Op for LstmBackward {
         arrays(outputs, [dsums, dh0, dc0])
     }
 
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let [weight, c0, c, gates, dh, dc] = *inputs else {
             return None;
         };

@@ -9,7 +9,7 @@ use crate::ops::contraction::matmul::MatMul;
 use crate::ops::rules::float;
 use crate::ops::shape::concat::concat;
 use crate::products::Products;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// The extents of a recurrent network.
@@ -125,7 +125,7 @@ pub(super) fn before(step: usize, steps: usize, reverse: bool) -> Option<usize> 
 }
 
 /// The states that each step begins with, from those that each ends with.
-pub(super) fn begins<'g>(states: Tensor<'g>, first: Tensor<'g>, reverse: bool) -> Tensor<'g> {
+pub(super) fn begins(states: Tensor, first: Tensor, reverse: bool) -> Tensor {
     let steps = states.shape()[1];
     let first = first.unsqueeze(1);
     if reverse {
@@ -136,22 +136,22 @@ pub(super) fn begins<'g>(states: Tensor<'g>, first: Tensor<'g>, reverse: bool) -
 }
 
 /// One step of values of all steps.
-pub(super) fn at<'g>(all: Tensor<'g>, step: usize) -> Tensor<'g> {
+pub(super) fn at(all: Tensor, step: usize) -> Tensor {
     let shape = all.shape();
     all.slice(1, step, 1).reshape(&[shape[0], shape[2]])
 }
 
 /// Values of all steps from those of each, given in the order in which the network takes the steps.
-pub(super) fn stacked<'g>(mut each: Vec<Tensor<'g>>, reverse: bool) -> Tensor<'g> {
+pub(super) fn stacked(mut each: Vec<Tensor>, reverse: bool) -> Tensor {
     if reverse {
         each.reverse();
     }
-    let each: Vec<Tensor<'g>> = each.into_iter().map(|value| value.unsqueeze(1)).collect();
+    let each: Vec<Tensor> = each.into_iter().map(|value| value.unsqueeze(1)).collect();
     concat(&each, 1)
 }
 
 /// The sum over all steps and sequences of products of sums with a state's units: the cotangent of a weight.
-pub(super) fn weight_cotangent<'g>(sums: Tensor<'g>, states: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn weight_cotangent(sums: Tensor, states: Tensor) -> Tensor {
     let product = MatMul {
         transpose_a: true,
         ..Default::default()

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::Op;
 use crate::ops::rules::{arity, float};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// The number of elements in each bin, `f32[bins]`, of a float tensor of any shape.
@@ -123,10 +123,10 @@ impl Op for Histogram {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The number of elements in each bin of [`Histogram::STANDARD`].
     #[track_caller]
-    pub fn histogram(self) -> Tensor<'g> {
+    pub fn histogram(self) -> Tensor {
         self.trace().apply1(Histogram::STANDARD, &[self])
     }
 }

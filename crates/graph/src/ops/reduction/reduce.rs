@@ -6,7 +6,7 @@ use crate::along::{Along, AlongQuery};
 use crate::array::{Array, for_each_index};
 use crate::op::{OnRows, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, float};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// The reduction.
@@ -115,7 +115,7 @@ impl Op for Reduce {
         vec![y]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let (x, y) = (cx.inputs[0], cx.outputs[0]);
         let shape = x.shape();
         let ones = self.with_ones(&shape);
@@ -166,9 +166,9 @@ impl Op for Reduce {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     #[track_caller]
-    fn reduce(self, kind: ReduceKind, axes: &[usize]) -> Tensor<'g> {
+    fn reduce(self, kind: ReduceKind, axes: &[usize]) -> Tensor {
         let mut axes = axes.to_vec();
         axes.sort_unstable();
         self.trace().apply1(Reduce { kind, axes }, &[self])
@@ -176,25 +176,25 @@ impl<'g> Tensor<'g> {
 
     /// The sum over these axes, which vanish.
     #[track_caller]
-    pub fn sum_axes(self, axes: &[usize]) -> Tensor<'g> {
+    pub fn sum_axes(self, axes: &[usize]) -> Tensor {
         self.reduce(ReduceKind::Sum, axes)
     }
 
     /// The sum of all elements.
     #[track_caller]
-    pub fn sum(self) -> Tensor<'g> {
+    pub fn sum(self) -> Tensor {
         self.sum_axes(&(0..self.rank()).collect::<Vec<_>>())
     }
 
     /// The mean of all elements.
     #[track_caller]
-    pub fn mean(self) -> Tensor<'g> {
+    pub fn mean(self) -> Tensor {
         self.sum() / self.ty().numel() as f64
     }
 
     /// The mean over these axes, which vanish.
     #[track_caller]
-    pub fn mean_axes(self, axes: &[usize]) -> Tensor<'g> {
+    pub fn mean_axes(self, axes: &[usize]) -> Tensor {
         let (sum, shape) = (self.sum_axes(axes), self.shape());
         let count: usize = axes.iter().map(|&a| shape[a]).product();
         sum / count as f64
@@ -202,39 +202,39 @@ impl<'g> Tensor<'g> {
 
     /// The maximum over these axes, which vanish.
     #[track_caller]
-    pub fn max_axes(self, axes: &[usize]) -> Tensor<'g> {
+    pub fn max_axes(self, axes: &[usize]) -> Tensor {
         self.reduce(ReduceKind::Max, axes)
     }
 
     /// The minimum over these axes, which vanish.
     #[track_caller]
-    pub fn min_axes(self, axes: &[usize]) -> Tensor<'g> {
+    pub fn min_axes(self, axes: &[usize]) -> Tensor {
         self.reduce(ReduceKind::Min, axes)
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The sum along the last axis, which stays with extent 1.
     #[track_caller]
-    pub fn sum_last(self) -> Tensor<'g> {
+    pub fn sum_last(self) -> Tensor {
         self.sum_axes(&[self.axis(-1)]).unsqueeze(-1)
     }
 
     /// The mean along the last axis, which stays with extent 1.
     #[track_caller]
-    pub fn mean_last(self) -> Tensor<'g> {
+    pub fn mean_last(self) -> Tensor {
         self.sum_last() / self.dim(-1) as f64
     }
 
     /// The maximum along the last axis, which stays with extent 1.
     #[track_caller]
-    pub fn max_last(self) -> Tensor<'g> {
+    pub fn max_last(self) -> Tensor {
         self.max_axes(&[self.axis(-1)]).unsqueeze(-1)
     }
 
     /// The sum over all axes but the last.
     #[track_caller]
-    pub fn sum_rows(self) -> Tensor<'g> {
+    pub fn sum_rows(self) -> Tensor {
         self.sum_axes(&(0..self.axis(-1)).collect::<Vec<_>>())
     }
 }

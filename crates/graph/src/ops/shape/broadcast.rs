@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::layout::Layout;
 use crate::op::{Fold, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[.., i, ..] = x[.., 0 or i, ..]`, shapes aligned at the last axis.
@@ -61,7 +61,7 @@ impl Op for Broadcast {
         })]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let from = cx.inputs[0].shape();
         let lead = self.shape.len() - from.len();
         let axes: Vec<usize> = (0..self.shape.len())
@@ -129,10 +129,10 @@ pub fn common_shape(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The same values repeated to a wider shape, aligned at the last axis.
     #[track_caller]
-    pub fn broadcast_to(self, shape: &[usize]) -> Tensor<'g> {
+    pub fn broadcast_to(self, shape: &[usize]) -> Tensor {
         if self.shape() == shape {
             return self;
         }
@@ -141,7 +141,7 @@ impl<'g> Tensor<'g> {
 
     /// Both tensors broadcast to their common shape.
     #[track_caller]
-    pub fn broadcast_with(self, other: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn broadcast_with(self, other: Tensor) -> (Tensor, Tensor) {
         self.trace().check_own(format_args!("broadcast:"), &[other]);
         let (a, b) = (self.shape(), other.shape());
         let Some(shape) = common_shape(&a, &b) else {

@@ -9,7 +9,7 @@ use crate::op::{Op, Vjp};
 use crate::ops::rules::around;
 use crate::ops::shape::slice::Slice;
 use crate::size::checked_sum;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Any number of inputs, from one on, one after another along an axis; their other extents are equal.
@@ -71,12 +71,12 @@ impl Op for Concat {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let Some(dy) = cx.cotangents[0] else {
             return vec![None; cx.inputs.len()];
         };
         let mut start = 0;
-        let part = |(x, &wanted): (&Tensor<'g>, &bool)| {
+        let part = |(x, &wanted): (&Tensor, &bool)| {
             let (from, len) = (start, x.shape()[self.axis]);
             start += len;
             wanted.then(|| dy.slice(self.axis as isize, from, len))
@@ -103,7 +103,7 @@ impl Op for Concat {
 /// # Panics
 /// If there are none, or if they differ in dtype or in another extent.
 #[track_caller]
-pub fn concat<'g>(tensors: &[Tensor<'g>], axis: isize) -> Tensor<'g> {
+pub fn concat(tensors: &[Tensor], axis: isize) -> Tensor {
     let first = *tensors.first().expect("concat needs at least one tensor");
     let axis = first.axis(axis);
     first.trace().apply1(Concat { axis }, tensors)

@@ -9,7 +9,7 @@ use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, around};
 use crate::ops::shape::slice::Slice;
 use crate::size::checked_sum;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[.., before + i, ..] = x[.., i, ..]`, and `value` before and after along the axis.
@@ -66,7 +66,7 @@ impl Op for Pad {
         vec![Array::new(outputs[0].clone(), data)]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let len = cx.inputs[0].shape()[self.axis];
         vec![cx.cotangents[0].map(|dy| dy.slice(self.axis as isize, self.before, len))]
     }
@@ -88,11 +88,11 @@ impl Op for Pad {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The axis made longer by `before` positions in front and `after` at the end, all of them `value`; the
     /// axis counts from the end when negative.
     #[track_caller]
-    pub fn pad(self, axis: isize, before: usize, after: usize, value: f64) -> Tensor<'g> {
+    pub fn pad(self, axis: isize, before: usize, after: usize, value: f64) -> Tensor {
         let axis = self.axis(axis);
         self.trace().apply1(
             Pad {

@@ -8,7 +8,7 @@ use crate::inverse::Inverse;
 use crate::layout::Layout;
 use crate::op::{Op, Vjp};
 use crate::ops::rules::arity;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// Axis `i` of the output is axis `axes[i]` of the input.
@@ -58,7 +58,7 @@ impl Op for Permute {
         })]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![cx.cotangents[0].map(|dy| dy.permute(&self.back()))]
     }
 
@@ -79,16 +79,16 @@ impl Op for Permute {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The axes in another order: axis `i` of the result is this tensor's axis `axes[i]`.
     #[track_caller]
-    pub fn permute(self, axes: &[usize]) -> Tensor<'g> {
+    pub fn permute(self, axes: &[usize]) -> Tensor {
         self.trace().apply1(Permute { axes: axes.to_vec() }, &[self])
     }
 
     /// Two axes exchanged; they count from the end when negative.
     #[track_caller]
-    pub fn transpose(self, a: isize, b: isize) -> Tensor<'g> {
+    pub fn transpose(self, a: isize, b: isize) -> Tensor {
         let mut axes: Vec<usize> = (0..self.rank()).collect();
         axes.swap(self.axis(a), self.axis(b));
         self.permute(&axes)

@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::op::{Fold, OnSlices, Op, Vjp};
 use crate::ops::rules::arity;
 use crate::size::checked_numel;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{Type, numel};
 
 /// The same elements under another shape of the same size.
@@ -50,7 +50,7 @@ impl Op for Reshape {
         vec![Array::new(outputs[0].clone(), inputs[0].data.clone())]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         vec![cx.cotangents[0].map(|dy| dy.reshape(&cx.inputs[0].shape()))]
     }
 
@@ -92,10 +92,10 @@ impl Op for Reshape {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// The same elements in row-major order under another shape.
     #[track_caller]
-    pub fn reshape(self, shape: &[usize]) -> Tensor<'g> {
+    pub fn reshape(self, shape: &[usize]) -> Tensor {
         if self.shape() == shape {
             return self;
         }
@@ -104,7 +104,7 @@ impl<'g> Tensor<'g> {
 
     /// The same elements with an axis of extent 1 inserted; `axis` may count from the end of the new shape.
     #[track_caller]
-    pub fn unsqueeze(self, axis: isize) -> Tensor<'g> {
+    pub fn unsqueeze(self, axis: isize) -> Tensor {
         let mut shape = self.shape();
         let rank = shape.len() as isize + 1;
         let at = if axis < 0 { axis + rank } else { axis };

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::layout::Layout;
 use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, around};
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// `y[.., i, ..] = x[.., start + i, ..]` for `i < len`.
@@ -54,7 +54,7 @@ impl Op for Slice {
         vec![Array::new(outputs[0].clone(), rows.copied().collect())]
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let after = cx.inputs[0].shape()[self.axis] - self.start - self.len;
         vec![cx.cotangents[0].map(|dy| dy.pad(self.axis as isize, self.start, after, 0.0))]
     }
@@ -72,10 +72,10 @@ impl Op for Slice {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// `len` positions of an axis from `start` on; the axis counts from the end when negative.
     #[track_caller]
-    pub fn slice(self, axis: isize, start: usize, len: usize) -> Tensor<'g> {
+    pub fn slice(self, axis: isize, start: usize, len: usize) -> Tensor {
         let axis = self.axis(axis);
         self.trace().apply1(Slice { axis, start, len }, &[self])
     }

@@ -9,7 +9,7 @@ use crate::op::{Op, Vjp};
 use crate::ops::rules::{arity, around};
 use crate::ops::shape::concat::concat;
 use crate::size::checked_sum;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// One output for each of at least one size: consecutive ranges that cover the axis.
@@ -70,11 +70,10 @@ impl Op for Split {
             .collect()
     }
 
-    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        let part = |(dy, y): (&Option<Tensor<'g>>, &Tensor<'g>)| {
-            dy.unwrap_or_else(|| y.scalar_like(0.0).broadcast_to(&y.shape()))
-        };
-        let parts: Vec<Tensor<'g>> = cx.cotangents.iter().zip(cx.outputs).map(part).collect();
+    fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
+        let part =
+            |(dy, y): (&Option<Tensor>, &Tensor)| dy.unwrap_or_else(|| y.scalar_like(0.0).broadcast_to(&y.shape()));
+        let parts: Vec<Tensor> = cx.cotangents.iter().zip(cx.outputs).map(part).collect();
         vec![Some(concat(&parts, self.axis as isize))]
     }
 
@@ -96,11 +95,11 @@ impl Op for Split {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// Consecutive ranges of an axis with these extents, which must cover it; the axis counts from the end
     /// when negative.
     #[track_caller]
-    pub fn split(self, axis: isize, sizes: &[usize]) -> Vec<Tensor<'g>> {
+    pub fn split(self, axis: isize, sizes: &[usize]) -> Vec<Tensor> {
         let axis = self.axis(axis);
         self.trace().apply(
             Split {

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::op::Op;
 use crate::ops::rules::{arity, around};
 use crate::ops::shape::concat::concat;
-use crate::trace::Tensor;
+use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `base`, `update`, `index` (`i32[]`): `base` with `update` at the positions from `index` on along the axis.
@@ -65,7 +65,7 @@ impl Op for UpdateSlice {
 
     /// Every position gathers the update's nearest row and takes it where it is inside; rows that each have an index
     /// are computed one by one.
-    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+    fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
         let (base, update, index) = (inputs[0], inputs[1], inputs[2]);
         let axis = self.axis as isize;
         if !index.shape().is_empty() {
@@ -73,11 +73,11 @@ impl Op for UpdateSlice {
                 let [base, update] = [base, update].map(|x| x.slice(0, row, 1));
                 base.update_slice(update, index.slice(0, row, 1).reshape(&[]), axis)
             };
-            let rows: Vec<Tensor<'g>> = (0..base.dim(0)).map(row).collect();
+            let rows: Vec<Tensor> = (0..base.dim(0)).map(row).collect();
             return (!rows.is_empty()).then(|| vec![concat(&rows, 0)]);
         }
         let (n, len) = (base.dim(axis), update.dim(axis));
-        let clamp = |x: Tensor<'g>, last: usize| x.maximum(x.scalar_like(0.0)).minimum(x.scalar_like(last as f64));
+        let clamp = |x: Tensor, last: usize| x.maximum(x.scalar_like(0.0)).minimum(x.scalar_like(last as f64));
         let position = base.trace().iota(DType::I32, &[n], 0) - clamp(index, n - len);
         let nearest = clamp(position, len - 1);
         let spread = update.transpose(0, axis).gather(nearest).transpose(0, axis);
@@ -87,11 +87,11 @@ impl Op for UpdateSlice {
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// This tensor with `update` at the positions from `index` on along an axis: `i32[]`, or one for each row of the
     /// first axis. The index is clamped so that the update fits; the axis counts from the end when negative.
     #[track_caller]
-    pub fn update_slice(self, update: Tensor<'g>, index: Tensor<'g>, axis: isize) -> Tensor<'g> {
+    pub fn update_slice(self, update: Tensor, index: Tensor, axis: isize) -> Tensor {
         let axis = self.axis(axis);
         self.trace().apply1(UpdateSlice { axis }, &[self, update, index])
     }

@@ -12,7 +12,8 @@ use crate::named::Named;
 use crate::op::Op;
 use crate::ops::rules::arity;
 use crate::size::checked_numel;
-use crate::trace::{Tensor, Trace};
+use crate::tensor::Tensor;
+use crate::trace::TraceRef;
 use crate::types::Type;
 
 /// Given elements.
@@ -78,13 +79,13 @@ impl GraphBuilder {
     }
 }
 
-impl Trace {
+impl TraceRef {
     /// A tensor with given elements.
     ///
     /// # Panics
     /// If the dtype cannot hold one of them: a fraction in whole numbers.
     #[track_caller]
-    pub fn constant(&self, array: Array) -> Tensor<'_> {
+    pub fn constant(&self, array: Array) -> Tensor {
         let array = Arc::new(array);
         self.apply1(Constant { array }, &[])
     }

@@ -10,7 +10,8 @@ use crate::attrs::{Attr, Attrs};
 use crate::named::Named;
 use crate::op::{Fold, Op};
 use crate::ops::rules::arity;
-use crate::trace::{Tensor, Trace};
+use crate::tensor::Tensor;
+use crate::trace::TraceRef;
 use crate::types::{DType, Type};
 
 /// `y[i] = value`.
@@ -71,25 +72,25 @@ impl Op for Full {
     }
 }
 
-impl Trace {
+impl TraceRef {
     /// A tensor filled with one value.
     ///
     /// # Panics
     /// If the dtype cannot hold the value: a fraction in whole numbers.
     #[track_caller]
-    pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
+    pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor {
         let ty = Type::new(dtype, shape);
         self.apply1(Full { ty, value }, &[])
     }
 }
 
-impl<'g> Tensor<'g> {
+impl Tensor {
     /// A scalar constant of the same dtype.
     ///
     /// # Panics
     /// If the dtype cannot hold the value: a fraction in whole numbers.
     #[track_caller]
-    pub fn scalar_like(self, value: f64) -> Tensor<'g> {
+    pub fn scalar_like(self, value: f64) -> Tensor {
         self.trace().full(self.dtype(), &[], value)
     }
 
@@ -98,7 +99,7 @@ impl<'g> Tensor<'g> {
     /// # Panics
     /// If the dtype cannot hold the value: a fraction in whole numbers.
     #[track_caller]
-    pub fn full_like(self, value: f64) -> Tensor<'g> {
+    pub fn full_like(self, value: f64) -> Tensor {
         self.trace().full(self.dtype(), &self.shape(), value)
     }
 }

@@ -7,7 +7,8 @@ use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::Op;
 use crate::ops::rules::arity;
-use crate::trace::{Tensor, Trace};
+use crate::tensor::Tensor;
+use crate::trace::TraceRef;
 use crate::types::{DType, Type};
 
 /// Positions: `y[.., i, ..] = i`, the index along one axis, as a number of the dtype.
@@ -60,10 +61,10 @@ impl Op for Iota {
     }
 }
 
-impl Trace {
+impl TraceRef {
     /// Positions along an axis: `y[.., i, ..] = i`.
     #[track_caller]
-    pub fn iota(&self, dtype: DType, shape: &[usize], axis: usize) -> Tensor<'_> {
+    pub fn iota(&self, dtype: DType, shape: &[usize], axis: usize) -> Tensor {
         self.apply1(
             Iota {
                 ty: Type::new(dtype, shape),

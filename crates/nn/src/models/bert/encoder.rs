@@ -5,7 +5,7 @@ use lessen_graph::Tensor;
 use super::config::BertConfig;
 use crate::attention::SharedAttention;
 use crate::batch::BatchShape;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::counted_positions;
 use crate::layers::{Attend, RelativeBias, embedding, layer_norm, linear, multi_head};
 use crate::observations::activate;
@@ -16,12 +16,12 @@ use crate::observations::activate;
 /// # Panics
 /// If `T` is above the number of positions; see [`Model::check_length`](crate::Model::check_length).
 #[track_caller]
-pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
+pub fn bert(cx: Cx, c: &BertConfig, batch: BatchShape) -> Tensor {
     let description = c.family.description();
     let x = cx.scope("embeddings", |cx| embeddings(cx, c, batch));
     let stack = cx.at(description.stack);
-    let shared = SharedAttention::new(&stack, c.attention, c.num_attention_heads, batch)
-        .with_relative(relative_bias(&stack, c, batch));
+    let shared = SharedAttention::new(stack, c.attention, c.num_attention_heads, batch)
+        .with_relative(relative_bias(stack, c, batch));
     (0..c.num_hidden_layers).fold(x, |x, i| {
         cx.scope(&format!("{}.{i}", description.layer.layers), |cx| {
             layer(cx, c, x, batch, shared)
@@ -30,7 +30,7 @@ pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'
 }
 
 /// The bias of scores by distance, where the family has one and positions are learned.
-fn relative_bias<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Option<RelativeBias<'g>> {
+fn relative_bias(cx: Cx, c: &BertConfig, batch: BatchShape) -> Option<RelativeBias> {
     let name = c.family.description().relative_bias?;
     if !c.attention.position.is_limited() {
         return None;
@@ -43,7 +43,7 @@ fn relative_bias<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Opt
     Some(RelativeBias::new(table, head_width, batch.positions(cx), longest))
 }
 
-fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
+fn embeddings(cx: Cx, c: &BertConfig, batch: BatchShape) -> Tensor {
     let table = |rows| (rows, c.hidden_size);
     let tokens = batch.ids(cx, "tokens");
     let types = (c.type_vocab_size > 1).then(|| batch.ids(cx, "types"));
@@ -72,13 +72,7 @@ fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor
     cx.dropout(x, c.hidden_dropout_prob)
 }
 
-fn layer<'g>(
-    cx: &Context<'g>,
-    c: &BertConfig,
-    x: Tensor<'g>,
-    batch: BatchShape,
-    shared: SharedAttention<'g>,
-) -> Tensor<'g> {
+fn layer(cx: Cx, c: &BertConfig, x: Tensor, batch: BatchShape, shared: SharedAttention) -> Tensor {
     let description = c.family.description();
     let names = &description.layer;
     let projections = [names.query, names.key, names.value];
@@ -98,19 +92,12 @@ fn layer<'g>(
     };
     let x = add_and_norm(cx, c, x, y, (names.attention_output, names.attention_norm), dropout);
     let y = linear(cx, names.up, x, c.intermediate_size, c.weight());
-    let y = activate(&cx.at(place(names.up)), c.hidden_act, y, |cx| batch.real(cx));
+    let y = activate(cx.at(place(names.up)), c.hidden_act, y, |cx| batch.real(cx));
     add_and_norm(cx, c, x, y, (names.down, names.output_norm), c.hidden_dropout_prob)
 }
 
 /// `LayerNorm(x + dropout(dense(y)))`
-fn add_and_norm<'g>(
-    cx: &Context<'g>,
-    c: &BertConfig,
-    x: Tensor<'g>,
-    y: Tensor<'g>,
-    (dense, norm): (&str, &str),
-    dropout: f64,
-) -> Tensor<'g> {
+fn add_and_norm(cx: Cx, c: &BertConfig, x: Tensor, y: Tensor, (dense, norm): (&str, &str), dropout: f64) -> Tensor {
     let y = linear(cx, dense, y, c.hidden_size, c.weight());
     let sum = cx.trace().in_scope(place(norm), || x + cx.dropout(y, dropout));
     layer_norm(cx, norm, sum, c.layer_norm_eps)

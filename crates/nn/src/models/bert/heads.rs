@@ -5,7 +5,7 @@ use lessen_graph::Tensor;
 use super::config::BertConfig;
 use super::encoder::place;
 use crate::batch::BatchShape;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{layer_norm, linear};
 use crate::observations::activate;
@@ -15,12 +15,7 @@ const NOWHERE: f64 = -1e9;
 
 /// Logits of the classes of texts, `f32[B, classes]`, from the states of all tokens.
 #[track_caller]
-pub(super) fn classes_of_texts<'g>(
-    cx: &Context<'g>,
-    c: &BertConfig,
-    batch: BatchShape,
-    states: Tensor<'g>,
-) -> Tensor<'g> {
+pub(super) fn classes_of_texts(cx: Cx, c: &BertConfig, batch: BatchShape, states: Tensor) -> Tensor {
     let names = &c.family.description().classifier;
     let p = c.classifier_dropout.unwrap_or(c.hidden_dropout_prob);
     let first = batch.first(cx, states);
@@ -30,8 +25,8 @@ pub(super) fn classes_of_texts<'g>(
         first
     };
     let pooled = linear(cx, names.dense, first, c.hidden_size, c.weight());
-    let seen = |cx: &Context<'g>| batch.not_empty(cx);
-    let pooled = activate(&cx.at(place(names.dense)), names.activation, pooled, seen);
+    let seen = |cx: Cx| batch.not_empty(cx);
+    let pooled = activate(cx.at(place(names.dense)), names.activation, pooled, seen);
     let pooled = cx.dropout(pooled, p);
     c.loss
         .normalize(linear(cx, names.classes, pooled, c.labels.len(), c.weight()))
@@ -39,7 +34,7 @@ pub(super) fn classes_of_texts<'g>(
 
 /// Logits of the classes of all tokens, `f32[.., classes]`.
 #[track_caller]
-pub(super) fn classes_of_tokens<'g>(cx: &Context<'g>, c: &BertConfig, states: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn classes_of_tokens(cx: Cx, c: &BertConfig, states: Tensor) -> Tensor {
     let own = c
         .classifier_dropout
         .filter(|_| c.family.description().classifier_dropout_of_tokens);
@@ -51,7 +46,7 @@ pub(super) fn classes_of_tokens<'g>(cx: &Context<'g>, c: &BertConfig, states: Te
 /// Logits of the first and the last token of answers, `f32[2, B, T]` or `f32[2, B, N]`; [`NOWHERE`] at tokens that are
 /// not of the text, where an answer cannot be. (transformers counts padding among the places.)
 #[track_caller]
-pub(super) fn answers<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn answers(cx: Cx, c: &BertConfig, batch: BatchShape, states: Tensor) -> Tensor {
     let states = cx.dropout(states, c.qa_dropout);
     let logits = linear(cx, "qa_outputs", states, 2, c.weight());
     let [rows, tokens] = batch.tokens();
@@ -64,14 +59,14 @@ pub(super) fn answers<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, s
 /// Logits of the vocabulary, `f32[.., vocab_size]`, at all tokens, or at the masked ones of a batch that names them.
 /// The matrix is that of the word embeddings.
 #[track_caller]
-pub(super) fn masked_tokens<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn masked_tokens(cx: Cx, c: &BertConfig, batch: BatchShape, states: Tensor) -> Tensor {
     let description = c.family.description();
     let names = &description.masked;
     let x = batch.masked(cx, states);
     let words = cx.param(&description.words(), &[c.vocab_size, c.hidden_size], c.weight());
     let x = linear(cx, names.dense, x, c.hidden_size, c.weight());
     let activation = names.activation.unwrap_or(c.hidden_act);
-    let x = activate(&cx.at(place(names.dense)), activation, x, |cx| batch.predicted(cx));
+    let x = activate(cx.at(place(names.dense)), activation, x, |cx| batch.predicted(cx));
     let x = layer_norm(cx, names.norm, x, c.layer_norm_eps);
     cx.trace().in_scope(place(names.bias), || {
         c.loss

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::Outputs;
 use crate::batch::BatchShape;
 use crate::config::Fields;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::labels::put_labels;
 use lessen_base::Result;
 
@@ -50,7 +50,7 @@ impl Bert {
 
     /// The hidden states of the last layer, `f32[B, T, hidden_size]`, or `f32[1, N, hidden_size]` without padding.
     #[track_caller]
-    pub fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    pub fn states(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let c = &self.config;
         cx.scope(c.family.description().prefix, |cx| bert(cx, c, batch))
     }
@@ -81,7 +81,7 @@ impl ModelClass for Bert {
     /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is no label. A model
     /// that finds answers reads `answers` in place of labels (`i32[2, B]`: the places of the first and the last token
     /// of an answer, in the row of tokens that the text is in).
-    fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+    fn forward(&self, cx: Cx, batch: BatchShape) -> Outputs {
         let logits = self.logits(cx, batch);
         match self.head {
             Head::SequenceClassification => super::classifier_loss(cx, batch, logits, self.config.multi_label),
@@ -94,7 +94,7 @@ impl ModelClass for Bert {
     /// of the first and the last token of answers among the tokens of the batch, `f32[2, B, T]`, or `f32[2, B, N]`
     /// without padding, very low ones where a token is not of the text; of the vocabulary at all tokens, `f32[B, T,
     /// vocab_size]`, or at the masked ones in a batch of [`BatchShape::Masked`], `f32[M, vocab_size]`.
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let c = &self.config;
         let states = self.states(cx, batch);
         match self.head {
@@ -105,7 +105,7 @@ impl ModelClass for Bert {
         }
     }
 
-    fn states<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Option<Tensor<'g>> {
+    fn states(&self, cx: Cx, batch: BatchShape) -> Option<Tensor> {
         Some(self.states(cx, batch))
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{MixedArchitecture, MixedMobileNet, Network, VisionModel};
 use crate::activation::Activation;
 use crate::config::{Fields, extents_json, put_identity, put_loss, put_own};
-use crate::context::Context;
+use crate::context::Cx;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::Spread;
 use crate::loss::Loss;
@@ -221,7 +221,7 @@ impl ModelClass for ImageClassifier {
     ///
     /// # Panics
     /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let images = batch.images(cx);
         if images.shape()[1..] != self.config.image() {
             let sentence = format!("images {} for a model of {:?}", images.ty(), self.config.image());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{activate, classifier};
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::{BatchNorm, Convolution, batch_norm, conv2d};
 use crate::quantization::{Bits, Quantization, Ranges};
 
@@ -304,7 +304,7 @@ impl MixedMobileNet {
 
     /// The logits, and the features that the last layer reads, `[N, width]`, of images `[N, H, W, C]`.
     #[track_caller]
-    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn forward_with_features(&self, cx: Cx, images: Tensor) -> (Tensor, Tensor) {
         let own = &self.architecture;
         let mut x = self.activated(cx, "stem", images, Convolution::square(own.stem, 3, own.stem_stride));
         for (number, block) in own.blocks.iter().enumerate() {
@@ -316,7 +316,7 @@ impl MixedMobileNet {
     }
 
     #[track_caller]
-    fn block<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, block: &MixedBlock) -> Tensor<'g> {
+    fn block(&self, cx: Cx, x: Tensor, block: &MixedBlock) -> Tensor {
         let inner = block.inner(x.dim(-1));
         let mut y = x;
         if block.expansion > 0 {
@@ -330,12 +330,12 @@ impl MixedMobileNet {
 
     /// The convolution `NAME`, the norm `NAME_norm` and the activation.
     #[track_caller]
-    fn activated<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution) -> Tensor<'g> {
+    fn activated(&self, cx: Cx, name: &str, x: Tensor, how: Convolution) -> Tensor {
         activate(cx, self.activation, self.normalized(cx, name, x, how))
     }
 
     #[track_caller]
-    fn normalized<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution) -> Tensor<'g> {
+    fn normalized(&self, cx: Cx, name: &str, x: Tensor, how: Convolution) -> Tensor {
         batch_norm(cx, &format!("{name}_norm"), conv2d(cx, name, x, how), self.norm)
     }
 }

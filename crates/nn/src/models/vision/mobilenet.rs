@@ -8,7 +8,7 @@ use lessen_graph::Tensor;
 
 use super::parts::activate;
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{BatchNorm, Convolution, batch_norm, conv2d, linear};
 
@@ -42,13 +42,13 @@ impl MobileNetV2 {
 
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`.
     #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, cx: Cx, images: Tensor) -> Tensor {
         self.forward_with_features(cx, images).0
     }
 
     /// The logits, and the features that the last layer reads, `[N, width]`.
     #[track_caller]
-    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn forward_with_features(&self, cx: Cx, images: Tensor) -> (Tensor, Tensor) {
         let stem = Convolution::square(channels(32.0 * self.width), 3, 2);
         let mut x = self.convolve(cx, "features.0", images, stem);
         let mut number = 1;
@@ -71,14 +71,7 @@ impl MobileNetV2 {
     /// 1 x 1 to more channels, unless the expansion is 1, 3 x 3 of each channel, and 1 x 1 without activation, added to
     /// the input if the sizes are the same.
     #[track_caller]
-    fn inverted_residual<'g>(
-        &self,
-        cx: &Context<'g>,
-        x: Tensor<'g>,
-        expansion: usize,
-        out: usize,
-        stride: usize,
-    ) -> Tensor<'g> {
+    fn inverted_residual(&self, cx: Cx, x: Tensor, expansion: usize, out: usize, stride: usize) -> Tensor {
         let inner = x.dim(-1) * expansion;
         let mut convolutions = vec![Convolution::square(inner, 3, stride).grouped(inner)];
         if expansion != 1 {
@@ -96,10 +89,10 @@ impl MobileNetV2 {
 
     /// Convolution `NAME.0`, norm `NAME.1` and activation.
     #[track_caller]
-    fn convolve<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, how: Convolution) -> Tensor<'g> {
+    fn convolve(&self, cx: Cx, name: &str, x: Tensor, how: Convolution) -> Tensor {
         let cx = cx.enter(name);
-        let y = batch_norm(&cx, "1", conv2d(&cx, "0", x, how), self.norm);
-        activate(&cx, self.activation, y)
+        let y = batch_norm(*cx, "1", conv2d(*cx, "0", x, how), self.norm);
+        activate(*cx, self.activation, y)
     }
 }
 

@@ -22,7 +22,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{DType, Tensor, Trace};
 
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::Spread;
 use crate::models::class::is_of;
 use crate::params::ParamSpec;
@@ -160,7 +160,7 @@ impl VisionModel {
     /// # Panics
     /// If the images have not four axes, or are too small; see [`VisionModel::parameters`].
     #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, cx: Cx, images: Tensor) -> Tensor {
         self.forward_with_features(cx, images).0
     }
 
@@ -169,7 +169,7 @@ impl VisionModel {
     /// # Panics
     /// As [`VisionModel::forward`].
     #[track_caller]
-    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn forward_with_features(&self, cx: Cx, images: Tensor) -> (Tensor, Tensor) {
         if images.rank() != 4 {
             cx.trace().fail(format!("the images {} are not [N,H,W,C]", images.ty()));
         }
@@ -190,9 +190,9 @@ impl VisionModel {
     pub fn parameters(&self, [height, width, channels]: [usize; 3]) -> Result<Vec<ParamSpec>> {
         let trace = Trace::new();
         let traced = trace.attempt(|| {
-            let cx = Context::new(&trace, false);
+            let cx = Cx::new(*trace, false);
             let images = cx.input("images", DType::F32, &[1, height, width, channels]);
-            self.forward(&cx, images);
+            self.forward(cx, images);
             cx.params()
         });
         traced.map_err(|error| {

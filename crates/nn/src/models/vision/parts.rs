@@ -4,7 +4,7 @@
 use lessen_graph::{Pool2d, Tensor};
 
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{BatchNorm, Convolution, batch_norm, group_norm, linear_from};
 use crate::observations;
@@ -33,7 +33,7 @@ impl Norm {
     /// # Panics
     /// If groups do not divide the channels, or batch normalization in training has a single element of each channel.
     #[track_caller]
-    pub fn apply<'g>(self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+    pub fn apply(self, cx: Cx, name: &str, x: Tensor) -> Tensor {
         match self {
             Norm::None => x,
             Norm::Batch(how) => batch_norm(cx, name, x, how),
@@ -53,7 +53,7 @@ impl Default for Norm {
 
 /// Layer normalization of images `[N, H, W, C]`, with parameters `[C, H, W]` as in PyTorch.
 #[track_caller]
-fn image_layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+fn image_layer_norm(cx: Cx, name: &str, x: Tensor) -> Tensor {
     let cx = cx.enter(name);
     let shape = x.shape();
     let (height, width, channels) = (shape[1], shape[2], shape[3]);
@@ -87,7 +87,7 @@ impl Stem {
 
     /// The pooling after it, if there is one.
     #[track_caller]
-    pub(super) fn pool(self, x: Tensor<'_>) -> Tensor<'_> {
+    pub(super) fn pool(self, x: Tensor) -> Tensor {
         match self {
             Stem::Small => x,
             Stem::Large => x.max_pool2d(Pool2d {
@@ -101,13 +101,13 @@ impl Stem {
 
 /// Applies an activation to images, which is observed as `pre_activation`.
 #[track_caller]
-pub(super) fn activate<'g>(cx: &Context<'g>, activation: Activation, x: Tensor<'g>) -> Tensor<'g> {
+pub(super) fn activate(cx: Cx, activation: Activation, x: Tensor) -> Tensor {
     observations::activate(cx, activation, x, |_| None)
 }
 
 /// Every `stride`-th row and column of images, from the first one on.
 #[track_caller]
-pub(super) fn subsample(x: Tensor<'_>, stride: usize) -> Tensor<'_> {
+pub(super) fn subsample(x: Tensor, stride: usize) -> Tensor {
     if stride == 1 {
         return x;
     }
@@ -125,7 +125,7 @@ pub(super) fn subsample(x: Tensor<'_>, stride: usize) -> Tensor<'_> {
 /// # Panics
 /// If there are more channels already.
 #[track_caller]
-pub(super) fn pad_channels(x: Tensor<'_>, channels: usize) -> Tensor<'_> {
+pub(super) fn pad_channels(x: Tensor, channels: usize) -> Tensor {
     let present = x.dim(-1);
     let Some(missing) = channels.checked_sub(present) else {
         let sentence = format!("a shortcut without parameters from {present} to {channels} channels");
@@ -147,6 +147,6 @@ pub(crate) fn uniform_of(inputs: usize) -> Init {
 
 /// A linear layer with PyTorch's initial values.
 #[track_caller]
-pub(super) fn classifier<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, classes: usize) -> Tensor<'g> {
+pub(super) fn classifier(cx: Cx, name: &str, x: Tensor, classes: usize) -> Tensor {
     linear_from(cx, name, x, classes, [uniform_of(x.dim(-1)); 2])
 }

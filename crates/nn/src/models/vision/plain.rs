@@ -12,7 +12,7 @@ use lessen_graph::{Pool2d, Tensor};
 
 use super::parts::{Norm, activate, uniform_of};
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{Convolution, conv2d, linear_from, projection};
 
@@ -102,13 +102,13 @@ pub struct PlainNet {
 impl PlainNet {
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`.
     #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, cx: Cx, images: Tensor) -> Tensor {
         self.forward_with_features(cx, images).0
     }
 
     /// The logits, and the features that the last layer reads, `[N, width]`.
     #[track_caller]
-    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn forward_with_features(&self, cx: Cx, images: Tensor) -> (Tensor, Tensor) {
         let mut more_padding = if images.shape()[1..] == [28, 28, 1] { 2 } else { 0 };
         let (mut x, mut place) = (images, 0);
         for &part in &self.features {

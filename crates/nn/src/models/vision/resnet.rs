@@ -11,7 +11,7 @@ use lessen_graph::Tensor;
 
 use super::parts::{Norm, Stem, activate, classifier, pad_channels, subsample, uniform_of};
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::{Convolution, conv2d};
 
 /// The convolutions of a residual branch.
@@ -153,13 +153,13 @@ impl ResNet {
 
     /// The logits of the classes, `[N, classes]`, of images `[N, H, W, C]`.
     #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, cx: Cx, images: Tensor) -> Tensor {
         self.forward_with_features(cx, images).0
     }
 
     /// The logits, and the features that the last layer reads, `[N, width]`.
     #[track_caller]
-    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn forward_with_features(&self, cx: Cx, images: Tensor) -> (Tensor, Tensor) {
         let stem = self.started(images, self.stem.convolution(self.stem_width));
         let mut x = conv2d(cx, "conv1", images, stem);
         if !self.pre_activation {
@@ -182,7 +182,7 @@ impl ResNet {
 
     /// A block: the branch and its shortcut.
     #[track_caller]
-    fn residual<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, width: usize, stride: usize) -> Tensor<'g> {
+    fn residual(&self, cx: Cx, x: Tensor, width: usize, stride: usize) -> Tensor {
         let entry = if self.pre_activation {
             self.norm_activate(cx, "bn1", x)
         } else {
@@ -215,7 +215,7 @@ impl ResNet {
 
     /// Shortcut beside a branch with the input `entry`, from the input `x` of the block.
     #[track_caller]
-    fn skip<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, entry: Tensor<'g>, out: usize, stride: usize) -> Tensor<'g> {
+    fn skip(&self, cx: Cx, x: Tensor, entry: Tensor, out: usize, stride: usize) -> Tensor {
         if stride == 1 && x.dim(-1) == out {
             return x;
         }
@@ -234,7 +234,7 @@ impl ResNet {
     }
 
     /// A convolution of `x` with the network's initial values.
-    fn started(&self, x: Tensor<'_>, mut how: Convolution) -> Convolution {
+    fn started(&self, x: Tensor, mut how: Convolution) -> Convolution {
         if self.uniform_start {
             let [height, width] = how.kernel;
             how.init = uniform_of(x.dim(-1) / how.options.groups.max(1) * height * width);
@@ -243,7 +243,7 @@ impl ResNet {
     }
 
     #[track_caller]
-    fn norm_activate<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+    fn norm_activate(&self, cx: Cx, name: &str, x: Tensor) -> Tensor {
         activate(cx, self.activation, self.norm.apply(cx, name, x))
     }
 }

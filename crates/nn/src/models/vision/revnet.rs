@@ -15,7 +15,7 @@ use lessen_graph::{Pool2d, Tensor, concat};
 use super::parts::{Norm, Stem, activate, classifier, pad_channels};
 use super::resnet::Block;
 use crate::activation::Activation;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::{Convolution, conv2d};
 
 /// A reversible residual network.
@@ -69,13 +69,13 @@ impl RevNet {
     /// # Panics
     /// If the width of the stem is odd.
     #[track_caller]
-    pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+    pub fn forward(&self, cx: Cx, images: Tensor) -> Tensor {
         self.forward_with_features(cx, images).0
     }
 
     /// The logits, and the features that the last layer reads, `[N, width]`.
     #[track_caller]
-    pub fn forward_with_features<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    pub fn forward_with_features(&self, cx: Cx, images: Tensor) -> (Tensor, Tensor) {
         let x = conv2d(cx, "conv1", images, self.stem.convolution(self.stem_width));
         let x = self.stem.pool(self.norm_activate(cx, "bn1", x));
         let halves = x.split(-1, &[self.stem_width / 2; 2]);
@@ -98,7 +98,7 @@ impl RevNet {
 
     /// A unit on both halves.
     #[track_caller]
-    fn unit<'g>(&self, cx: &Context<'g>, [x1, x2]: [Tensor<'g>; 2], at: At) -> [Tensor<'g>; 2] {
+    fn unit(&self, cx: Cx, [x1, x2]: [Tensor; 2], at: At) -> [Tensor; 2] {
         let f = cx.scope("f", |cx| self.branch(cx, x2, at));
         let y1 = self.skip(cx, "downsample1", x1, at) + f;
         let rest = At {
@@ -112,7 +112,7 @@ impl RevNet {
 
     /// `F` or `G`.
     #[track_caller]
-    fn branch<'g>(&self, cx: &Context<'g>, x: Tensor<'g>, at: At) -> Tensor<'g> {
+    fn branch(&self, cx: Cx, x: Tensor, at: At) -> Tensor {
         let mut y = x;
         for (how, number) in self.block.convolutions(at.width, at.stride).into_iter().zip(1..) {
             if number > 1 || !at.is_first {
@@ -126,7 +126,7 @@ impl RevNet {
     /// The shortcut, to which a branch is added: the half itself, or with other sizes a convolution of it
     /// (bottlenecks), or means of its pixels with channels of zeros on both sides (basic blocks).
     #[track_caller]
-    fn skip<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>, at: At) -> Tensor<'g> {
+    fn skip(&self, cx: Cx, name: &str, x: Tensor, at: At) -> Tensor {
         let out = self.block.outputs(at.width);
         if at.stride == 1 && x.dim(-1) == out {
             return x;
@@ -138,7 +138,7 @@ impl RevNet {
     }
 
     #[track_caller]
-    fn norm_activate<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+    fn norm_activate(&self, cx: Cx, name: &str, x: Tensor) -> Tensor {
         activate(cx, self.activation, self.norm.apply(cx, name, x))
     }
 }
@@ -157,7 +157,7 @@ struct At {
 /// Means of windows of `stride` x `stride` pixels. The last windows of an odd height or width have fewer pixels, so
 /// that there are as many windows as in a convolution of this stride.
 #[track_caller]
-fn halve(x: Tensor<'_>, stride: usize) -> Tensor<'_> {
+fn halve(x: Tensor, stride: usize) -> Tensor {
     if stride == 1 {
         return x;
     }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::BatchShape;
 use crate::attention::SharedAttention;
-use crate::context::Context;
+use crate::context::Cx;
 use crate::layers::{Attend, layer_norm, linear, multi_head, patch_embedding, projection};
 use crate::observations::activate;
 
@@ -34,7 +34,7 @@ impl Vit {}
 
 /// The last state of the first token, `f32[B, hidden_size]`.
 #[track_caller]
-fn class_state<'g>(cx: &Context<'g>, c: &VitConfig, batch: BatchShape) -> Tensor<'g> {
+fn class_state(cx: Cx, c: &VitConfig, batch: BatchShape) -> Tensor {
     let x = cx.scope("embeddings", |cx| embeddings(cx, c, batch));
     // All sequences have the same length, so there is nothing to mask.
     let sequences = BatchShape::Padded {
@@ -50,7 +50,7 @@ fn class_state<'g>(cx: &Context<'g>, c: &VitConfig, batch: BatchShape) -> Tensor
 
 /// The learned tokens and the patches with their positions, `f32[B, T, hidden_size]`.
 #[track_caller]
-fn embeddings<'g>(cx: &Context<'g>, c: &VitConfig, batch: BatchShape) -> Tensor<'g> {
+fn embeddings(cx: Cx, c: &VitConfig, batch: BatchShape) -> Tensor {
     let images = batch.images(cx);
     if images.shape()[1..] != c.image() {
         let sentence = format!("images {} for a model of {:?}", images.ty(), c.image());
@@ -73,7 +73,7 @@ fn embeddings<'g>(cx: &Context<'g>, c: &VitConfig, batch: BatchShape) -> Tensor<
     cx.dropout(x, c.hidden_dropout_prob)
 }
 
-fn layer<'g>(cx: &Context<'g>, c: &VitConfig, x: Tensor<'g>, shared: SharedAttention<'g>) -> Tensor<'g> {
+fn layer(cx: Cx, c: &VitConfig, x: Tensor, shared: SharedAttention) -> Tensor {
     let h = layer_norm(cx, "layernorm_before", x, c.layer_norm_eps);
     let y = cx.scope("attention", |cx| {
         let y = cx.scope("attention", |cx| {
@@ -108,7 +108,7 @@ impl ModelClass for Vit {
     ///
     /// # Panics
     /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
-    fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    fn logits(&self, cx: Cx, batch: BatchShape) -> Tensor {
         let c = &self.config;
         let state = cx.scope(c.family.model_type(), |cx| class_state(cx, c, batch));
         c.loss

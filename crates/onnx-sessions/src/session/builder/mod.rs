@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, DType, Tensor, Trace};
+use lessen_graph::{Array, DType, Tensor, TraceRef};
 
 use super::branch::inlined;
 use super::constants::Constants;
@@ -23,24 +23,24 @@ use lessen_onnx::{Model, Node};
 const MOST_KNOWN: usize = 1 << 22;
 
 /// A section while it is built.
-pub(super) struct Builder<'a, 'g> {
+pub(super) struct Builder<'a> {
     pub model: &'a Model,
     pub constants: &'a Constants,
     pub interpreter: &'a Interpreter<'a>,
     pub scope: &'a Scope<'a>,
     /// Names whose values are the same in every run that comes here.
     pub fixed: &'a mut HashSet<String>,
-    pub trace: &'g Trace,
+    pub trace: TraceRef,
     /// Values of the program.
-    pending: HashMap<String, (Tensor<'g>, Element)>,
+    pending: HashMap<String, (Tensor, Element)>,
     /// The states of the program, by the values that they are of.
-    states: HashMap<String, (Tensor<'g>, Element, StateSource)>,
+    states: HashMap<String, (Tensor, Element, StateSource)>,
     computed: HashMap<String, Arc<Array>>,
     /// States of codes, and floats that are restored from integers by the names of the floats.
-    codes: CodeStates<'g>,
+    codes: CodeStates,
     restored: HashMap<String, Arc<Restored>>,
     held: HashMap<String, Arc<Held>>,
-    inputs: HeldInputs<'g>,
+    inputs: HeldInputs,
     pub items: Vec<Item>,
     nodes: Vec<Arc<Node>>,
 }
@@ -68,14 +68,14 @@ pub(super) struct Built {
     pub rest: Vec<Arc<Node>>,
 }
 
-impl<'a, 'g> Builder<'a, 'g> {
+impl<'a> Builder<'a> {
     /// A builder of a section, with these constants, values and names whose values are fixed.
     pub(super) fn new(
         (model, constants, interpreter): (&'a Model, &'a Constants, &'a Interpreter<'a>),
         scope: &'a Scope<'a>,
         fixed: &'a mut HashSet<String>,
-        trace: &'g Trace,
-    ) -> Builder<'a, 'g> {
+        trace: TraceRef,
+    ) -> Builder<'a> {
         Builder {
             model,
             constants,
@@ -355,7 +355,7 @@ impl<'a, 'g> Builder<'a, 'g> {
 }
 
 /// The number of elements of a value.
-fn count(value: &Value<'_>) -> usize {
+fn count(value: &Value) -> usize {
     match value {
         Value::Traced(tensor) => tensor.ty().numel(),
         Value::Known(array) => array.ty.numel(),
@@ -367,12 +367,12 @@ fn count(value: &Value<'_>) -> usize {
 }
 
 /// Whether a value is computed by the program, and no codes.
-fn is_traced_number(value: &Value<'_>) -> bool {
+fn is_traced_number(value: &Value) -> bool {
     matches!(value, Value::Traced(_) | Value::Integers(_))
 }
 
 /// The number of elements of several values together.
-fn elements_of(values: &[Value<'_>]) -> Option<usize> {
+fn elements_of(values: &[Value]) -> Option<usize> {
     values.iter().map(count).try_fold(0usize, usize::checked_add)
 }
 

@@ -16,7 +16,7 @@ use lessen_onnx::import::{Codes, Held, Restored, Value};
 /// The most elements of a float constant that is part of a program; more are a state.
 const MOST_INLINE: usize = 1;
 
-impl<'g> Builder<'_, 'g> {
+impl Builder<'_> {
     /// Notes what floats that never change were restored from.
     pub(super) fn note_restored(&mut self, node: &Node) -> Result<()> {
         if node.proto.op_type != "DequantizeLinear" || node.attribute("block_size").is_some_and(|size| size.i != 0) {
@@ -56,7 +56,7 @@ impl<'g> Builder<'_, 'g> {
     }
 
     /// A value that a node reads, for its tracer.
-    pub(super) fn value(&mut self, name: &str) -> Result<(Value<'g>, Element)> {
+    pub(super) fn value(&mut self, name: &str) -> Result<(Value, Element)> {
         if let Some((tensor, element)) = self.pending.get(name) {
             let (tensor, element) = (*tensor, *element);
             let value = match element {
@@ -114,7 +114,7 @@ impl<'g> Builder<'_, 'g> {
     }
 
     /// A state of the program.
-    fn state(&mut self, name: &str, (element, ty): (Element, &Type), source: StateSource) -> Value<'g> {
+    fn state(&mut self, name: &str, (element, ty): (Element, &Type), source: StateSource) -> Value {
         let tensor = self.trace.state(name, ty.dtype, &ty.shape);
         self.states.insert(name.to_string(), (tensor, element, source));
         Value::Traced(tensor)

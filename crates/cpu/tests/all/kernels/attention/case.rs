@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lessen_graph::ops::attention::{AttentionOptions, Fire, PositionBias, attention};
-use lessen_graph::{Array, DType, Graph, Tensor, Trace, Type, evaluate_exactly, lower};
+use lessen_graph::{Array, DType, Graph, Tensor, Trace, TraceRef, Type, evaluate_exactly, lower};
 
 use crate::plans::runner::{Options, run_once};
 use crate::random::Random;
@@ -77,11 +77,11 @@ impl Case {
 
     pub fn graph(&self) -> Graph {
         let trace = Trace::new();
-        self.build(&trace);
+        self.build(*trace);
         trace.finish()
     }
 
-    fn build<'g>(&self, trace: &'g Trace) {
+    fn build(&self, trace: TraceRef) {
         let input = |name: &str, shape: &[usize]| trace.input(name, DType::F32, shape);
         let q = input("q", &[self.batch, self.queries, self.heads, self.d]);
         let k = input("k", &[self.batch, self.keys, self.kv_heads, self.d]);
@@ -129,7 +129,7 @@ impl Case {
         };
         let o = attention(q, k, v, options);
         trace.output("o", o);
-        let (names, tensors): (Vec<&str>, Vec<Tensor<'g>>) = wrt.into_iter().unzip();
+        let (names, tensors): (Vec<&str>, Vec<Tensor>) = wrt.into_iter().unzip();
         for (name, gradient) in names.into_iter().zip((o * dy).sum().grad(&tensors)) {
             trace.output(name, gradient);
         }
