@@ -205,6 +205,9 @@ impl Binder<'_> {
         let node_types = self.types(node);
         let kernel = self.row_kernel(node, node_types.types())?;
         let row_wise = self.plan.row_wise(id);
+        if kernel.roles.as_ref().is_some_and(|roles| roles != row_wise) {
+            return Err(of_another_target(node));
+        }
         let whole = |i: usize| match row_wise {
             RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
             _ => node_types.inputs[i].rank() == 0 && node_types.outputs[0].rank() > 0,

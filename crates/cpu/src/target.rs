@@ -10,7 +10,7 @@ use lessen_graph::{Op, Type};
 
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
-use crate::kernels::table::{is_listed, kernel};
+use crate::kernels::table::{has_kernel, kernel};
 use crate::tiles::{SLICE_ROWS, tile_rows};
 use crate::times::Times;
 
@@ -41,7 +41,7 @@ impl Target for CpuTarget {
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
-        is_listed(op)
+        has_kernel(op)
     }
 
     fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {

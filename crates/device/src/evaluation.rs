@@ -2,18 +2,23 @@
 
 use lessen_base::{Error, Result};
 use lessen_compile::{IndexSource, Plan, aligned};
-use lessen_graph::{Array, Op, Type, ValueId};
+use lessen_graph::{Array, Op, Type, ValueId, evaluate_op};
 
 use crate::checks::rounded_array;
 use crate::host_array::HostArray;
 use crate::index_checks::check_indices;
 
-/// The results of an operation's evaluation, of the types that it promised.
+/// The results of an operation's evaluation, of the types that it promised. An operation from outside with a kernel of
+/// rows is evaluated through its decomposition, where it has one: it is here for types that the kernel does not take.
 ///
 /// # Panics
 /// If the operation breaks its promise.
 pub fn evaluated(op: &dyn Op, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-    let results = op.eval(inputs, outputs);
+    let results = if op.is_standard() || op.row_kernel().is_none() {
+        op.eval(inputs, outputs)
+    } else {
+        evaluate_op(op, inputs).unwrap_or_else(|error| panic!("{error}"))
+    };
     let kept = results.len() == outputs.len()
         && results
             .iter()

@@ -85,7 +85,10 @@ pub use layout::Layout;
 pub use lessen_base::{Error, Result};
 pub use lower::lower;
 pub use named::{AttrValue, Build, Named};
-pub use op::{Cost, Filling, Fold, IndexInput, OnRows, OnSlices, Op, OutRole, Role, RowWise, SameFields, Vjp};
+pub use op::{
+    Cost, Filling, Fold, IndexInput, OnRows, OnSlices, Op, OutRole, Role, Row, RowKernel, RowMut, RowWise, SameFields,
+    Vjp,
+};
 pub use ops::Elementwise;
 pub use ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 pub use ops::clip::{clip_coefficient, global_norm};

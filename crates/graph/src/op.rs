@@ -15,8 +15,10 @@ use crate::products::Products;
 use crate::tensor::Tensor;
 use crate::types::Type;
 
+mod row_kernel;
 mod rows;
 
+pub use row_kernel::{Row, RowKernel, RowMut};
 pub use rows::{OnRows, OnSlices, OutRole, Role, RowWise};
 
 /// The cost of an operation in each resource, on any machine.
@@ -119,7 +121,7 @@ impl<T: Any + PartialEq> SameFields for T {
 /// Two operations are the same if they have the same type, equal fields and equal [`Op::attrs`]; see [`<dyn
 /// Op>::same`](trait.Op.html#method.same). An operation from outside this crate needs [`Op::name`], [`Op::infer`] and
 /// [`Op::decompose`] at least: by default its evaluation and its derivative follow from the decomposition, and a device
-/// without a kernel for it runs the decomposition.
+/// without a kernel for it runs the decomposition. [`Op::row_kernel`] gives it a kernel.
 pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// Name in the text form, of letters, digits, underscores and dots. No two types of operation share one.
     fn name(&self) -> &'static str;
@@ -168,6 +170,49 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
         let _ = (inputs, outputs);
         RowWise::No
+    }
+
+    /// A kernel in safe Rust, for an operation that works row by row; by default none. A device calls it for every row,
+    /// from many threads, with the rows that [`Op::row_wise`] names, where all inputs and outputs are `f32` or `i32` and
+    /// sums over rows are `f32`; for other types it evaluates the operation on the host. The device has checked the
+    /// indices of [`Op::index_input`]. No output lies where an input does, whatever [`Op::in_place`] says.
+    ///
+    /// ```
+    /// use lessen_graph::{Array, Op, Result, RowKernel, RowWise, Tensor, Type, evaluate_op};
+    ///
+    /// /// The elements of each row, divided by the largest magnitude.
+    /// #[derive(PartialEq, Debug)]
+    /// struct Scaled;
+    ///
+    /// impl Op for Scaled {
+    ///     fn name(&self) -> &'static str {
+    ///         "example.scaled"
+    ///     }
+    ///     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+    ///         Ok(inputs.to_vec())
+    ///     }
+    ///     fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+    ///         Some(vec![inputs[0] / inputs[0].abs().max_last()])
+    ///     }
+    ///     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+    ///         RowWise::of_last_axis(inputs, outputs)
+    ///     }
+    ///     fn row_kernel(&self) -> Option<RowKernel> {
+    ///         Some(RowKernel::new(|inputs, outputs| {
+    ///             let (x, y) = (inputs[0].f32(), outputs[0].f32());
+    ///             let most = x.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    ///             y.iter_mut().zip(x).for_each(|(y, x)| *y = x / most);
+    ///         }))
+    ///     }
+    /// }
+    ///
+    /// // The reference is the decomposition.
+    /// let y = evaluate_op(&Scaled, &[&Array::f32(&[1, 2], vec![-4.0, 2.0])])?;
+    /// assert_eq!(y[0].data, [-1.0, 0.5]);
+    /// # Ok::<(), lessen_graph::Error>(())
+    /// ```
+    fn row_kernel(&self) -> Option<RowKernel> {
+        None
     }
 
     /// For a view of the first input (reshape, transpose, slice, broadcast): the layouts of the outputs in that input's

@@ -9,8 +9,8 @@ use lessen_base::{Error, Result};
 use crate::named::Standard;
 use crate::op::Op;
 use crate::ops::{
-    attention, bits, contraction, convolution, elementwise, index, loss, norm, optimizer, pooling, random, recurrent,
-    reduction, shape, source,
+    attention, bits, contraction, convolution, elementwise, index, loss, norm, optimizer, order, pooling, random,
+    recurrent, reduction, shape, source,
 };
 use crate::registry::Registry;
 
@@ -25,6 +25,7 @@ const OPERATIONS: &[&[Standard]] = &[
     loss::OPERATIONS,
     norm::OPERATIONS,
     optimizer::OPERATIONS,
+    order::OPERATIONS,
     pooling::OPERATIONS,
     random::OPERATIONS,
     recurrent::OPERATIONS,

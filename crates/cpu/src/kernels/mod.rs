@@ -24,6 +24,7 @@ pub mod optimizer;
 pub mod products;
 mod recurrent;
 pub(crate) mod reference;
+mod row_function;
 pub(crate) mod row_kernel;
 pub(crate) mod rows;
 pub mod sums;

@@ -1,7 +1,7 @@
 //! Kernels that run on blocks of rows.
 
 use lessen_compile::Scratch;
-use lessen_graph::Role;
+use lessen_graph::{Role, RowWise};
 
 use super::layouts::Reads;
 use super::rows::Rows;
@@ -66,6 +66,8 @@ pub(crate) struct RowKernel {
     /// Whether the bits of a row depend on which rows are computed together.
     pub(crate) tiled: bool,
     pub(crate) cut: Cut,
+    /// The roles of its operands, where they come from the operation that brings the kernel. A plan must have them.
+    pub(crate) roles: Option<RowWise>,
     /// Exceptions from [`Reads::Rows`] for inputs read by rows, and from [`Reads::Dense`] for inputs read whole.
     reads: Vec<(usize, Reads)>,
 }
@@ -80,6 +82,7 @@ impl RowKernel {
             scratch: Scratch::default(),
             tiled: false,
             cut,
+            roles: None,
             reads: Vec::new(),
         }
     }
@@ -112,6 +115,14 @@ impl RowKernel {
     /// This kernel, to be run on tiles of a fixed number of rows.
     pub(crate) fn tiled(self) -> RowKernel {
         RowKernel { tiled: true, ..self }
+    }
+
+    /// This kernel, for plans in which its operands have these roles.
+    pub(crate) fn of_roles(self, roles: RowWise) -> RowKernel {
+        RowKernel {
+            roles: Some(roles),
+            ..self
+        }
     }
 
     /// This kernel, with bytes of scratch for each worker, and bytes that all blocks share.

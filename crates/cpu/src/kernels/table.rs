@@ -17,6 +17,7 @@ use super::norms::{
     softmax,
 };
 use super::products::{matmul, stack};
+use super::row_function::row_function_kernel;
 use super::sums::{histogram, reduce_axes};
 use super::zeros::zeros;
 use super::{attention, images, optimizer, recurrent};
@@ -148,9 +149,9 @@ fn made(op: &dyn Op) -> Option<&'static Make> {
     TABLE.get(&(op as &dyn Any).type_id())
 }
 
-/// Whether there is a kernel for an operation on some types.
-pub(crate) fn is_listed(op: &dyn Op) -> bool {
-    made(op).is_some()
+/// Whether there is a kernel for an operation on some types: one of the table, or one that the operation brings itself.
+pub(crate) fn has_kernel(op: &dyn Op) -> bool {
+    made(op).is_some() || op.row_kernel().is_some()
 }
 
 /// The most elements of an operand with a kernel: more than a machine can visit, and so few that sizes of scratch do
@@ -160,10 +161,12 @@ const MOST_ELEMENTS: usize = 1 << 48;
 /// The kernel of an operation on these types, if there is one. A row kernel is only given to an operation that works
 /// row by row and whose operands have elements.
 pub(crate) fn kernel(op: &dyn Op, types: &Types<'_>) -> Option<Kernel> {
-    let make = made(op)?;
     if types.most_elements()? > MOST_ELEMENTS {
         return None;
     }
+    let Some(make) = made(op) else {
+        return row_function_kernel(op, types);
+    };
     match make(op, types)? {
         Kernel::Rows(_) if types.any_empty() => Some(Kernel::Whole(zeros(types))),
         Kernel::Rows(_) if op.row_wise(types.inputs, types.outputs) == RowWise::No => None,

@@ -33,6 +33,7 @@ impl Sample {
 pub fn samples() -> Vec<Sample> {
     let mut all = elementwise();
     all.extend(of_structure());
+    all.extend(along_rows());
     all.extend(of_networks());
     all.extend(of_recurrent_networks());
     all.extend(of_images());
@@ -276,6 +277,34 @@ fn of_structure() -> Vec<Sample> {
             &[x],
         ),
     ]);
+    all
+}
+
+fn along_rows() -> Vec<Sample> {
+    let x: &[usize] = &[3, 7, 5];
+    let mut all = vec![
+        sample(ops::TakeAlong, &[x, &[3, 7, 9]]).with(1, DType::I32),
+        sample(ops::TakeAlong, &[&[130, 3], &[130, 1]]).with(1, DType::I32),
+        sample(ops::SumAlong { extent: 4 }, &[&[3, 70], &[3, 70]]).with(0, DType::I32),
+    ];
+    for largest in [false, true] {
+        all.push(sample(ops::TopK { k: 3, largest }, &[x]));
+        all.push(sample(ops::TopK { k: 70, largest }, &[&[5, 70]]));
+    }
+    for kind in [ReduceKind::Max, ReduceKind::Min] {
+        all.push(sample(ops::ArgReduce { kind }, &[x]));
+        all.push(sample(ops::ArgReduce { kind }, &[&[130, 70]]));
+    }
+    for kind in ops::CumulateKind::ALL {
+        for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
+            let op = ops::Cumulate {
+                kind,
+                exclusive,
+                reverse,
+            };
+            all.push(sample(op, &[x]));
+        }
+    }
     all
 }
 

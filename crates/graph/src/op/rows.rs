@@ -1,6 +1,7 @@
 //! How an operation works on the rows of its inputs: row by row, on a few of them, on slices of them.
 
 use super::Op;
+use crate::types::{Type, numel};
 use std::sync::Arc;
 
 /// How a row-wise operation reads an input.
@@ -49,6 +50,18 @@ impl RowWise {
             rows,
             inputs: inputs.to_vec(),
             outputs: outputs.to_vec(),
+        }
+    }
+
+    /// The structure in which all inputs and outputs have the rows of input 0 along its last axis.
+    ///
+    /// # Panics
+    /// If there is no input.
+    pub fn of_last_axis(inputs: &[Type], outputs: &[Type]) -> RowWise {
+        RowWise::Rows {
+            rows: numel(inputs[0].shape.split_last().map_or(&[], |(_, lead)| lead)),
+            inputs: vec![Role::Rows; inputs.len()],
+            outputs: vec![OutRole::Rows; outputs.len()],
         }
     }
 }

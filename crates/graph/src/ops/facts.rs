@@ -24,7 +24,7 @@ macro_rules! facts {
     };
     (@ rows) => {
         fn row_wise(&self, inputs: &[$crate::Type], outputs: &[$crate::Type]) -> $crate::op::RowWise {
-            $crate::ops::rules::all_rows(inputs, outputs, $crate::ops::rules::rows(&inputs[0]))
+            $crate::op::RowWise::of_last_axis(inputs, outputs)
         }
     };
     (@ rows ($($role:ident),+ => $($out:ident),+)) => {
@@ -37,7 +37,7 @@ macro_rules! facts {
     (@ rows_where_axis_is_last) => {
         fn row_wise(&self, inputs: &[$crate::Type], outputs: &[$crate::Type]) -> $crate::op::RowWise {
             if self.axis + 1 == inputs[0].rank() {
-                $crate::ops::rules::all_rows(inputs, outputs, $crate::ops::rules::rows(&inputs[0]))
+                $crate::op::RowWise::of_last_axis(inputs, outputs)
             } else {
                 $crate::op::RowWise::No
             }

@@ -3,7 +3,7 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::op::{Fold, Op, OutRole, Role, RowWise};
+use crate::op::{Fold, Op};
 use crate::philox::dropout_threshold;
 use crate::types::{DType, Type, numel};
 
@@ -40,6 +40,23 @@ pub(crate) fn float(ty: &Type) -> Result<()> {
     } else {
         Err(Error::user(format!("needs a float tensor, not {ty}")))
     }
+}
+
+/// Checks that a type is a float or `i32`.
+pub(crate) fn number(ty: &Type) -> Result<()> {
+    if ty.dtype.is_float() || ty.dtype == DType::I32 {
+        Ok(())
+    } else {
+        Err(Error::user(format!("needs a tensor of floats or i32, not {ty}")))
+    }
+}
+
+/// Checks that a type has a last axis, whose positions `i32` indices number.
+pub(crate) fn indexable_rows(ty: &Type) -> Result<()> {
+    if ty.rank() == 0 {
+        return Err(Error::user(format!("needs a tensor with an axis, not {ty}")));
+    }
+    indexable("positions of an axis", ty.last())
 }
 
 /// Checks that dropout with this probability keeps some elements.
@@ -88,15 +105,6 @@ pub(crate) fn rows(ty: &Type) -> usize {
 /// The products of the extents before and after an axis.
 pub(crate) fn around(ty: &Type, axis: usize) -> (usize, usize) {
     (numel(&ty.shape[..axis]), numel(&ty.shape[axis + 1..]))
-}
-
-/// The structure in which all inputs and outputs have rows.
-pub(crate) fn all_rows(inputs: &[Type], outputs: &[Type], rows: usize) -> RowWise {
-    RowWise::Rows {
-        rows,
-        inputs: vec![Role::Rows; inputs.len()],
-        outputs: vec![OutRole::Rows; outputs.len()],
-    }
 }
 
 /// Checks that a type is a float with a last axis of at least one element.

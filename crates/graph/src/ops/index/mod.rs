@@ -3,10 +3,14 @@
 pub mod combine_rows;
 pub mod gather;
 pub mod scatter_add;
+pub mod sum_along;
 mod sums;
+pub mod take_along;
 
 operations! {
     combine_rows::{CombineRows},
     gather::{Gather},
     scatter_add::{ScatterAdd},
+    sum_along::{SumAlong},
+    take_along::{TakeAlong},
 }

@@ -93,4 +93,25 @@ impl Tensor {
         axes.swap(self.axis(a), self.axis(b));
         self.permute(&axes)
     }
+
+    /// The axis moved to the end, the others in their order.
+    #[track_caller]
+    pub(crate) fn axis_to_last(self, axis: usize) -> Tensor {
+        if axis + 1 == self.rank() {
+            return self;
+        }
+        let order: Vec<usize> = (0..axis).chain(axis + 1..self.rank()).chain([axis]).collect();
+        self.permute(&order)
+    }
+
+    /// The last axis moved to this place, the others in their order.
+    #[track_caller]
+    pub(crate) fn last_to_axis(self, axis: usize) -> Tensor {
+        let last = self.rank() - 1;
+        if axis == last {
+            return self;
+        }
+        let order: Vec<usize> = (0..axis).chain([last]).chain(axis..last).collect();
+        self.permute(&order)
+    }
 }
