@@ -45,6 +45,7 @@
 //! | condensed images | [`condensation`](condense::condensation) | `condense_pseudo_labels` |
 //! | condensed texts | [`ImageSource`](condense::ImageSource) of vectors | `condense_titles` |
 //! | an operation of one's own | [`Op`](prelude::Op) | `custom_operation` |
+//! | a kernel for it | [`Op::row_kernel`](prelude::Op::row_kernel) | `row_kernel` |
 //!
 //! The examples lie in `crates/lessen/examples`; `cargo run --release --example mnist` runs one. `docs/library.md`
 //! leads through all of this on one page.
@@ -97,7 +98,7 @@ pub mod prelude {
     pub use lessen_compile::{Placement, Precision};
     pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
     pub use lessen_device::{Backend, Host, SharedDevice};
-    pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, TraceRef, Type, Vjp};
+    pub use lessen_graph::{Attr, Attrs, DType, Op, RowKernel, RowWise, Tensor, Trace, TraceRef, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{
         BatchShape, Cx, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,

@@ -6,6 +6,8 @@ use lessen_graph::ops::temperature::Temperature;
 use lessen_graph::ops::{self, BinaryKind, CompareKind, ReduceKind, UnaryKind};
 use lessen_graph::{Array, DType, Op, Type};
 
+use super::row_samples::row_samples;
+
 /// An operation and its inputs: shapes, each with a dtype or with the dtype that is tried out.
 #[derive(Clone)]
 pub struct Sample {
@@ -23,6 +25,20 @@ pub(super) fn sample(op: impl Op, shapes: &[&[usize]]) -> Sample {
 }
 
 impl Sample {
+    /// An operation on inputs of these types.
+    pub fn new(op: impl Op, inputs: &[Type]) -> Sample {
+        Sample {
+            op: Arc::new(op),
+            inputs: inputs.iter().map(|ty| (Some(ty.dtype), ty.shape.to_vec())).collect(),
+        }
+    }
+
+    /// The types of the inputs; `f32` where a dtype is tried out.
+    pub(super) fn types(&self) -> Vec<Type> {
+        let inputs = self.inputs.iter();
+        inputs.map(|(own, shape)| Type::new(own.unwrap_or(DType::F32), shape)).collect()
+    }
+
     pub(super) fn with(mut self, input: usize, dtype: DType) -> Sample {
         self.inputs[input].0 = Some(dtype);
         self
@@ -33,7 +49,7 @@ impl Sample {
 pub fn samples() -> Vec<Sample> {
     let mut all = elementwise();
     all.extend(of_structure());
-    all.extend(along_rows());
+    all.extend(row_samples());
     all.extend(of_networks());
     all.extend(of_recurrent_networks());
     all.extend(of_images());
@@ -277,34 +293,6 @@ fn of_structure() -> Vec<Sample> {
             &[x],
         ),
     ]);
-    all
-}
-
-fn along_rows() -> Vec<Sample> {
-    let x: &[usize] = &[3, 7, 5];
-    let mut all = vec![
-        sample(ops::TakeAlong, &[x, &[3, 7, 9]]).with(1, DType::I32),
-        sample(ops::TakeAlong, &[&[130, 3], &[130, 1]]).with(1, DType::I32),
-        sample(ops::SumAlong { extent: 4 }, &[&[3, 70], &[3, 70]]).with(0, DType::I32),
-    ];
-    for largest in [false, true] {
-        all.push(sample(ops::TopK { k: 3, largest }, &[x]));
-        all.push(sample(ops::TopK { k: 70, largest }, &[&[5, 70]]));
-    }
-    for kind in [ReduceKind::Max, ReduceKind::Min] {
-        all.push(sample(ops::ArgReduce { kind }, &[x]));
-        all.push(sample(ops::ArgReduce { kind }, &[&[130, 70]]));
-    }
-    for kind in ops::CumulateKind::ALL {
-        for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
-            let op = ops::Cumulate {
-                kind,
-                exclusive,
-                reverse,
-            };
-            all.push(sample(op, &[x]));
-        }
-    }
     all
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lessen_compile::{Options, places};
 use lessen_graph::{Array, DType, Graph, Tensor, Trace, TraceRef, Type, evaluate, print};
 
-use super::kernels::admitted;
+use super::kernels::{admitted, least_indices};
 use super::random::Random;
 use super::runner::{Arrays, close, ensure, load, text};
 use super::samples::{Sample, samples};
@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
 
 /// How the elements of an input lie in its base.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum View {
+pub(super) enum View {
     Dense,
     /// All axes in reverse order.
     Reversed,
@@ -126,7 +126,8 @@ fn graph(sample: &Sample, types: &[Type], views: &[View]) -> Option<Graph> {
 /// The states of a graph. Floats are not zero. Those of the first input have few bits, so that sums of equal ones are
 /// not rounded: where a deviation is zero, it is exactly zero. Those of others have many, so that no product, sum or
 /// mean of several inputs lies at a kink, whose side would be one of rounding.
-fn states(random: &mut Random, sample: &Sample, graph: &Graph) -> Arrays {
+fn states(random: &mut Random, sample: &Sample, types: &[Type], graph: &Graph) -> Arrays {
+    let limit = least_indices(sample, types);
     let mut states = Arrays::new();
     for (i, (input, (own, _))) in graph.inputs.iter().zip(&sample.inputs).enumerate() {
         let ty = graph.ty(input.value).clone();
@@ -140,7 +141,7 @@ fn states(random: &mut Random, sample: &Sample, graph: &Graph) -> Arrays {
                 if i >= 2 || random.chance(50) { size } else { -size }
             }
             // Valid indices of every sample, too, and sums that all integers hold.
-            _ => random.below(3) as f64,
+            _ => random.below(limit) as f64,
         };
         states.insert(input.name.clone(), Array::from_fn(ty.clone(), value));
     }
@@ -182,6 +183,34 @@ fn compare(device: &mut dyn Backend, graph: &Graph, states: &Arrays) -> Found {
     Ok(())
 }
 
+/// Runs one operation on random inputs: all in each view, each in a view of its own. Adds the views that were tried.
+pub(super) fn in_views(
+    devices: &mut [Box<dyn Backend>],
+    random: &mut Random,
+    sample: &Sample,
+    types: &[Type],
+    seen: &mut BTreeSet<View>,
+) -> Found {
+    let mut choices: Vec<Vec<View>> = VIEWS.iter().map(|&view| vec![view; types.len()]).collect();
+    for input in 0..types.len() {
+        let mut one = vec![View::Dense; types.len()];
+        one[input] = random.pick(&VIEWS);
+        choices.push(one);
+    }
+    choices.push(types.iter().map(|_| random.pick(&VIEWS)).collect());
+    for views in choices {
+        let Some(graph) = graph(sample, types, &views) else {
+            continue;
+        };
+        seen.extend(views.iter().copied().filter(|&view| view != View::Dense));
+        let states = states(random, sample, types, &graph);
+        let device = &mut devices[random.below(3)];
+        compare(device.as_mut(), &graph, &states)
+            .map_err(|wrong| format!("{wrong}; views {views:?}, in\n{}", print(&graph)))?;
+    }
+    Ok(())
+}
+
 fn every_operation(new: NewDevice<'_>) -> Found {
     let mut random = Random::new(57);
     let mut devices = [1, 2, 3].map(new);
@@ -197,24 +226,7 @@ fn every_operation(new: NewDevice<'_>) -> Found {
             continue;
         }
         let seen = seen.entry(sample.op.name()).or_default();
-        // All inputs in each view, and each input in a view of its own.
-        let mut choices: Vec<Vec<View>> = VIEWS.iter().map(|&view| vec![view; types.len()]).collect();
-        for input in 0..types.len() {
-            let mut one = vec![View::Dense; types.len()];
-            one[input] = random.pick(&VIEWS);
-            choices.push(one);
-        }
-        choices.push(types.iter().map(|_| random.pick(&VIEWS)).collect());
-        for views in choices {
-            let Some(graph) = graph(&sample, &types, &views) else {
-                continue;
-            };
-            seen.extend(views.iter().copied().filter(|&view| view != View::Dense));
-            let states = states(&mut random, &sample, &graph);
-            let device = &mut devices[random.below(3)];
-            compare(device.as_mut(), &graph, &states)
-                .map_err(|wrong| format!("{wrong}; views {views:?}, in\n{}", print(&graph)))?;
-        }
+        in_views(&mut devices, &mut random, &sample, &types, seen)?;
     }
     // An input of one axis lies apart or is repeated; all other views are of several axes.
     let few = seen.iter().find(|(_, views)| views.len() < 4);

@@ -7,6 +7,7 @@ use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 
+use crate::along_rows;
 use crate::attentions;
 use crate::from_output;
 use crate::images;
@@ -51,7 +52,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     let r = &mut Prng::new(seed);
     let mut all = elementwise(r);
     all.extend(structure(r));
-    all.extend(along_rows(r));
+    all.extend(along_rows::cases(r));
     all.extend(networks(r));
     all.extend(attentions::cases(r));
     all.extend(images::cases(r));
@@ -386,42 +387,6 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         if !transpose_a {
             let (a, b) = (r.normal(&[2, 1, 3, 4]), turned(r, &[], 4, 2, transpose_b));
             all.push(case(op, &[&a, &b], Twice));
-        }
-    }
-    all
-}
-
-fn along_rows(r: &mut Prng) -> Vec<Case> {
-    use Smooth::*;
-    let (x, ids) = (r.normal(&[2, 3, 5]), r.ids(&[2, 3, 4], 5));
-    let integers = r.ids(&[3, 4], 3);
-    let mut all = vec![
-        case(TakeAlong, &[&x, &ids], Twice),
-        case(TakeAlong, &[&integers, &r.ids(&[3, 6], 4)], No),
-        case(SumAlong { extent: 5 }, &[&ids, &r.normal(&[2, 3, 4])], Twice),
-    ];
-    for largest in [false, true] {
-        for k in [0, 2, 5] {
-            all.push(case(TopK { k, largest }, &[&x], Twice));
-        }
-        all.push(case(TopK { k: 3, largest }, &[&integers], No));
-    }
-    for kind in [ReduceKind::Max, ReduceKind::Min] {
-        all.push(case(ArgReduce { kind }, &[&x], No));
-        all.push(case(ArgReduce { kind }, &[&integers], No));
-    }
-    for kind in CumulateKind::ALL {
-        for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
-            let op = Cumulate {
-                kind,
-                exclusive,
-                reverse,
-            };
-            // A zero, by which no derivative divides.
-            let mut x = r.signed(&[2, 5]);
-            x.data[1] = 0.0;
-            all.push(case(op, &[&x], Twice));
-            all.push(case(op, &[&integers], No));
         }
     }
     all

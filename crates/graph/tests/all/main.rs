@@ -3,6 +3,7 @@
 //! size, messages for mistakes.
 
 mod along;
+mod along_rows;
 mod attentions;
 mod builder;
 mod cases;

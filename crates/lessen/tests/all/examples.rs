@@ -56,6 +56,9 @@ fn a_spiral_is_learnt_and_an_operation_added() {
     let right: u32 = text.lines().last().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(right > 450, "{text}");
     assert!(!printed("custom_operation", &[]).is_empty());
+    let text = printed("row_kernel", &[]);
+    let loss: f64 = text.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(loss < 1e-3, "{text}");
 }
 
 #[test]

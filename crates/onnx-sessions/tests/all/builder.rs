@@ -221,6 +221,15 @@ pub fn int(name: &str, i: i64) -> AttributeProto {
     }
 }
 
+pub fn text(name: &str, text: &str) -> AttributeProto {
+    AttributeProto {
+        name: name.to_string(),
+        r#type: AttributeType::String.into(),
+        s: text.into(),
+        ..AttributeProto::default()
+    }
+}
+
 pub fn ints(name: &str, ints: &[i64]) -> AttributeProto {
     AttributeProto {
         name: name.to_string(),

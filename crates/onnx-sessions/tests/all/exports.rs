@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lessen_base::{Result, SplitMix64};
 use lessen_cpu::CpuBackend;
 use lessen_graph::ops::attention::RopeScaling;
+use lessen_graph::ops::{Cumulate, CumulateKind};
 use lessen_graph::{
     Array, AttentionOptions, Conv2dOptions, DType, Graph, InputKind, Pool2d, PositionBias, Tensor, Trace, TraceRef,
     Type, Weighting, attention, concat, evaluate_exactly,
@@ -270,6 +271,22 @@ const TEXTS: &[(&str, Function)] = &[
             .reshape(&[2 * t * b, 4])
             .slice(1, 1, 2)
             .reshape(&[b, 2 * t, 2])
+    }),
+    ("orders, cumulative sums and elements by positions", |g, b, t| {
+        let x = x(g, &[b, t, 6]);
+        let (values, positions) = x.topk(3, -1, true);
+        let (ascending, order) = x.sort(1, false);
+        let what_follows = Cumulate {
+            kind: CumulateKind::Sum,
+            exclusive: true,
+            reverse: true,
+        };
+        let products = (values * x.take_along(-1, positions)).sum_last();
+        let extrema = (x.argmax(-1) + x.argmin(-1)).cast(DType::F32).unsqueeze(-1);
+        x.scatter_add_along(-1, positions, values) + ascending + order.cast(DType::F32) + products + extrema
+            + x.cumsum(1)
+            + x.cumprod(-1)
+            + x.cumulate(what_follows, -1)
     }),
     ("pools of tokens", |g, b, t| {
         let x = x(g, &[b, t, 4]);

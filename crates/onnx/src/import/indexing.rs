@@ -11,7 +11,6 @@ pub(crate) const OPERATORS: Operators = &[
     ("Constant", constant),
     ("ConstantOfShape", constant_of_shape),
     ("Gather", gather),
-    ("GatherElements", gather_elements),
     ("GatherND", gather_nd),
     ("Range", range),
     ("ScatterND", scatter_nd),
@@ -94,28 +93,6 @@ fn gather(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let (ids, rank) = (ids.rank(), found.rank());
     let order: Vec<usize> = (ids..ids + axis).chain(0..ids).chain(ids + axis..rank).collect();
     one(if axis == 0 { found } else { found.permute(&order) })
-}
-
-/// Elements by their positions along an axis, computed where positions are known.
-fn gather_elements(call: &mut Call<'_>) -> Result<Vec<Value>> {
-    let (Some(x), Some(ids)) = (call.known(0), call.known(1)) else {
-        return call.unknown("elements at positions that are computed");
-    };
-    let axis = call.axis(call.int("axis", 0), x.ty.rank())?;
-    let extent = x.ty.shape[axis] as f64;
-    let fits = ids.ty.rank() == x.ty.rank()
-        && ids.data.iter().all(|id| (-extent..extent).contains(id))
-        && (0..x.ty.rank()).all(|a| a == axis || ids.ty.shape[a] <= x.ty.shape[a]);
-    if !fits {
-        return call.unknown("an index beyond its axis");
-    }
-    let array = Array::from_fn(Type::new(x.ty.dtype, &ids.ty.shape), |index| {
-        let id = ids.at(index);
-        let mut from = index.to_vec();
-        from[axis] = (if id < 0.0 { id + extent } else { id }) as usize;
-        x.at(&from)
-    });
-    Ok(vec![Value::known(array)])
 }
 
 /// Parts by their positions along the first axes.

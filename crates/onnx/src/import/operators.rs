@@ -7,8 +7,8 @@ use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
 use super::{
-    activation, attention, contributed_attention, elementwise, images, indexing, integer_windows, integers, movement,
-    norms, products, quantized, recurrent, reductions, resizing,
+    activation, attention, contributed_attention, elements, elementwise, images, indexing, integer_windows, integers, movement,
+    norms, order, products, quantized, recurrent, reductions, resizing,
 };
 use crate::model::Node;
 
@@ -17,6 +17,7 @@ const GROUPS: &[Operators] = &[
     activation::OPERATORS,
     attention::OPERATORS,
     contributed_attention::OPERATORS,
+    elements::OPERATORS,
     elementwise::OPERATORS,
     images::OPERATORS,
     indexing::OPERATORS,
@@ -25,6 +26,8 @@ const GROUPS: &[Operators] = &[
     movement::ADDING,
     movement::OPERATORS,
     norms::OPERATORS,
+    order::OPERATORS,
+    order::POSITIONS,
     products::OPERATORS,
     quantized::OPERATORS,
     recurrent::OPERATORS,
@@ -42,6 +45,12 @@ const DOMAINS: [&str; 3] = ["", "ai.onnx", "com.microsoft"];
 pub fn moves_elements(node: &Node) -> bool {
     let name = node.proto.op_type.as_str();
     movement::OPERATORS.iter().any(|(operator, _)| *operator == name)
+}
+
+/// Whether a node's operator gives positions alone, through which no derivative passes.
+pub(crate) fn gives_positions(node: &Node) -> bool {
+    let name = node.proto.op_type.as_str();
+    order::POSITIONS.iter().any(|(operator, _)| *operator == name)
 }
 
 /// Whether a node's operator is one on integers of 8 bits with scales.

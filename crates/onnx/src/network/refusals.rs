@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::axes;
 use crate::element::Element;
-use crate::import::operator;
+use crate::import::{gives_positions, operator};
 use crate::model::Model;
 use crate::proto::{Dimension, ValueInfoProto};
 
@@ -84,7 +84,7 @@ pub(super) fn check_values(model: &Model) -> Result<()> {
 /// Checks that the nodes at these places can be trained, as far as their operators say.
 ///
 /// # Errors
-/// Quantized weights, and operators that are not traced; the sentence names all of them.
+/// Quantized weights, and operators that are not traced or have no derivative; the sentence names all of them.
 pub(super) fn check_nodes(model: &Model, places: &[usize]) -> Result<()> {
     let (mut quantized, mut unknown) = (Vec::new(), Vec::new());
     for node in places.iter().map(|place| &model.nodes[*place]) {
@@ -95,7 +95,7 @@ pub(super) fn check_nodes(model: &Model, places: &[usize]) -> Result<()> {
         };
         if is_quantized(name) {
             quantized.push(shown);
-        } else if operator(node).is_err() || !node.captured.is_empty() {
+        } else if operator(node).is_err() || gives_positions(node) || !node.captured.is_empty() {
             unknown.push(shown);
         } else if model.version(node) != model.opset(&node.proto.domain).unwrap_or(1) {
             return Err(model.error(&format!(

@@ -16,6 +16,7 @@ mod profiles;
 pub mod programs;
 mod promises;
 mod recomputed_block;
+mod row_functions;
 mod run_errors;
 pub mod runner;
 mod slices;

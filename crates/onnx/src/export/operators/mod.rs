@@ -12,6 +12,7 @@ mod norms;
 mod parameters;
 mod products;
 mod rope;
+mod rows;
 mod sources;
 
 use std::collections::HashMap;
@@ -46,7 +47,7 @@ const fn always(name: &'static str, emit: Emit) -> Operation {
     }
 }
 
-const GROUPS: [&[Operation]; 9] = [
+const GROUPS: [&[Operation]; 10] = [
     attention::OPERATIONS,
     elementwise::OPERATIONS,
     images::OPERATIONS,
@@ -55,6 +56,7 @@ const GROUPS: [&[Operation]; 9] = [
     norms::OPERATIONS,
     products::OPERATIONS,
     rope::OPERATIONS,
+    rows::OPERATIONS,
     sources::OPERATIONS,
 ];
 
