@@ -2,7 +2,7 @@
 
 use crate::types::DType;
 
-/// A dense row-major array in the host's memory.
+/// A dense row-major array in the host's memory. Slices, vectors and arrays of numbers become one by `into()`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Host<'a> {
     /// `f32` elements.
@@ -73,21 +73,35 @@ impl<'a> Host<'a> {
     }
 }
 
-/// A host array of a slice, without a copy.
-macro_rules! from_slices {
-    ($($element:ty => $dtype:ident),*) => {$(
+/// Host arrays of slices, vectors and arrays, without a copy.
+macro_rules! from_elements {
+    ($($element:ty => $host:expr),* $(,)?) => {$(
         impl<'a> From<&'a [$element]> for Host<'a> {
             fn from(elements: &'a [$element]) -> Host<'a> {
-                Host::$dtype(elements)
+                let host: fn(&'a [$element]) -> Host<'a> = $host;
+                host(elements)
+            }
+        }
+
+        impl<'a> From<&'a Vec<$element>> for Host<'a> {
+            fn from(elements: &'a Vec<$element>) -> Host<'a> {
+                Host::from(elements.as_slice())
+            }
+        }
+
+        impl<'a, const N: usize> From<&'a [$element; N]> for Host<'a> {
+            fn from(elements: &'a [$element; N]) -> Host<'a> {
+                Host::from(elements.as_slice())
             }
         }
     )*};
 }
 
-from_slices!(f32 => F32, f64 => F64, i32 => I32, u32 => U32, u8 => U8);
-
-impl<'a> From<&'a [bool]> for Host<'a> {
-    fn from(elements: &'a [bool]) -> Host<'a> {
-        Host::Bool(bytemuck::cast_slice(elements))
-    }
+from_elements! {
+    f32 => Host::F32,
+    f64 => Host::F64,
+    i32 => Host::I32,
+    u32 => Host::U32,
+    u8 => Host::U8,
+    bool => |elements| Host::Bool(bytemuck::cast_slice(elements)),
 }

@@ -90,11 +90,13 @@ pub use op::{
     Vjp,
 };
 pub use ops::Elementwise;
+pub use ops::Scalar;
 pub use ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 pub use ops::clip::{clip_coefficient, global_norm};
 pub use ops::concat::concat;
-pub use ops::convolution::Conv2dOptions;
-pub use ops::pooling::Pool2d;
+pub use ops::convolution::{Conv1dOptions, Conv2dOptions};
+pub use ops::pooling::{Pool1d, Pool2d};
+pub use ops::shape::stack::stack;
 pub use products::Products;
 pub use registry::Registry;
 pub use size::checked_numel;

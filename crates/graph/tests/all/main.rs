@@ -10,6 +10,7 @@ mod cases;
 mod check;
 mod decompositions;
 mod derivatives;
+mod distributions;
 mod edges;
 mod evaluation_of_graphs;
 mod evaluation_of_images;

@@ -2,6 +2,7 @@
 
 mod observe;
 mod quantize;
+mod random;
 mod values;
 
 pub use observe::Recorded;

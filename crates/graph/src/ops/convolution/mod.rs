@@ -10,9 +10,12 @@
 pub mod conv2d;
 pub mod grad_input;
 pub mod grad_weight;
+mod one_dimension;
 pub mod quantized_conv2d;
 mod sizes;
+mod transposed;
 pub use crate::slide::Slide;
+pub use one_dimension::Conv1dOptions;
 pub use sizes::{Conv2dOptions, Conv2dSizes};
 
 operations! {

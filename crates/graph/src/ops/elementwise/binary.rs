@@ -13,6 +13,7 @@ use crate::graph::{Graph, ValueId};
 use crate::inverse::{Condition, Inverse, Operand};
 use crate::op::{Fold, OnRows, Op, Vjp};
 use crate::ops::elementwise::identity::Identity;
+use crate::ops::elementwise::scalar::Scalar;
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
 use crate::ops::shape::broadcast::Broadcast;
 use crate::ops::shape::reshape::Reshape;
@@ -344,18 +345,22 @@ macro_rules! operator {
                 self.binary(other, $kind)
             }
         }
-        impl std::ops::$trait<f64> for Tensor {
+        impl<S: Scalar> std::ops::$trait<S> for Tensor {
             type Output = Tensor;
             #[track_caller]
-            fn $method(self, other: f64) -> Tensor {
-                self.binary(self.scalar_like(other), $kind)
+            fn $method(self, other: S) -> Tensor {
+                self.binary(self.scalar_like(other.to_f64()), $kind)
             }
         }
-        impl std::ops::$trait<Tensor> for f64 {
+        operator!(f64: $trait, $method, $kind);
+        operator!(i32: $trait, $method, $kind);
+    };
+    ($number:ty: $trait:ident, $method:ident, $kind:expr) => {
+        impl std::ops::$trait<Tensor> for $number {
             type Output = Tensor;
             #[track_caller]
             fn $method(self, other: Tensor) -> Tensor {
-                other.scalar_like(self).binary(other, $kind)
+                other.scalar_like(self.to_f64()).binary(other, $kind)
             }
         }
     };

@@ -11,15 +11,18 @@ pub mod helu;
 pub mod identity;
 pub mod leaky_relu;
 pub mod relu;
+mod scalar;
 pub mod select;
 pub mod silu;
 pub mod silu_from_output;
+mod softplus;
 pub mod stop_gradient;
 pub mod unary;
 mod valley;
 
 pub use binary::BinaryKind;
 pub use compare::CompareKind;
+pub use scalar::Scalar;
 pub use unary::UnaryKind;
 
 operations! {

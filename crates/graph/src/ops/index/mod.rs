@@ -2,6 +2,7 @@
 
 pub mod combine_rows;
 pub mod gather;
+mod one_hot;
 pub mod scatter_add;
 pub mod sum_along;
 mod sums;

@@ -58,4 +58,13 @@ impl Tensor {
     pub fn log_softmax(self) -> Tensor {
         self.trace().apply1(LogSoftmax, &[self])
     }
+
+    /// [`Tensor::log_softmax`] along any axis, which counts from the end when negative.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn log_softmax_along(self, axis: isize) -> Tensor {
+        self.with_axis_last(axis).log_softmax().with_axis_last(axis)
+    }
 }

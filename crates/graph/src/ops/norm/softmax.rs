@@ -109,6 +109,24 @@ impl Tensor {
         self.trace().apply1(Softmax, &[self])
     }
 
+    /// [`Tensor::softmax`] along any axis, which counts from the end when negative.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn softmax_along(self, axis: isize) -> Tensor {
+        self.with_axis_last(axis).softmax().with_axis_last(axis)
+    }
+
+    /// The axis and the last one exchanged; nothing where they are one.
+    #[track_caller]
+    pub(crate) fn with_axis_last(self, axis: isize) -> Tensor {
+        if self.axis(axis) == self.axis(-1) {
+            return self;
+        }
+        self.transpose(axis, -1)
+    }
+
     /// 0 in place of `-inf`: the maximum of no admissible element, ready to be subtracted.
     pub(crate) fn finite_or_zero(self) -> Tensor {
         let none = self.eq(self.scalar_like(f64::NEG_INFINITY));

@@ -8,11 +8,13 @@
 pub mod max_gather;
 pub mod max_pool;
 pub mod max_scatter;
+mod one_dimension;
 pub mod resample;
 pub mod resample_grad;
 mod sampling;
 mod window;
 
+pub use one_dimension::Pool1d;
 pub use sampling::Sampling;
 pub use window::Pool2d;
 

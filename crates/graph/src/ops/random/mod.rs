@@ -1,6 +1,7 @@
-//! Random bits and dropout, drawn from a counter-based generator.
+//! Random bits, numbers of distributions and dropout, drawn from a counter-based generator.
 
 pub mod bits;
+mod distributions;
 pub mod dropout;
 
 operations! {

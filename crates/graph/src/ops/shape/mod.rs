@@ -7,6 +7,7 @@ pub mod permute;
 pub mod reshape;
 pub mod slice;
 pub mod split;
+pub mod stack;
 pub mod update_slice;
 
 operations! {
