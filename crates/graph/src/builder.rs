@@ -209,6 +209,13 @@ impl GraphBuilder {
         Ok(())
     }
 
+    /// Takes back the assignment of a state and returns the value; none of a state that is not assigned.
+    pub(crate) fn take_assigned(&mut self, target: ValueId) -> Option<ValueId> {
+        self.names.assigned.remove(&target).then_some(())?;
+        let place = self.graph.assigns.iter().position(|assign| assign.target == target)?;
+        Some(self.graph.assigns.remove(place).value)
+    }
+
     /// The phase of the nodes that are appended.
     pub fn phase(&self) -> Phase {
         self.phase

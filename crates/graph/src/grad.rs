@@ -113,20 +113,21 @@ pub fn vjp(outputs: &[Tensor], cotangents: &[Option<Tensor>], wrt: &[Tensor]) ->
         }
         let name = node.op.name();
         if results.len() != inputs.len() {
-            trace.fail(format!(
-                "the derivative of `{name}` gives {} cotangents for {} inputs",
-                results.len(),
-                inputs.len()
-            ));
+            let (given, expected) = (results.len(), inputs.len());
+            trace.fail_at(
+                node_outputs[0],
+                format!("the derivative of `{name}` gives {given} cotangents for {expected} inputs"),
+            );
         }
         for ((input, result), wanted) in inputs.iter().zip(results).zip(&wanted) {
             if let (Some(cotangent), true) = (result, *wanted) {
                 trace.check_own(format_args!("the derivative of `{name}` gives"), &[cotangent]);
                 if cotangent.ty() != input.ty() {
                     let (given, expected) = (cotangent.ty(), input.ty());
-                    trace.fail(format!(
-                        "the derivative of `{name}` gives a cotangent {given} for an input {expected}"
-                    ));
+                    trace.fail_at(
+                        node_outputs[0],
+                        format!("the derivative of `{name}` gives a cotangent {given} for an input {expected}"),
+                    );
                 }
                 accumulate(&mut sums, input.id(), cotangent);
             }
@@ -164,9 +165,10 @@ fn vjp_of_decomposition(op: &dyn Op, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
     // The same tensor may be given twice; identities keep the two uses apart.
     let inputs: Vec<Tensor> = cx.inputs.iter().map(|x| x.identity()).collect();
     let trace = inputs[0].trace();
+    let fail = |sentence: String| -> ! { trace.fail_at(cx.outputs[0], sentence) };
     let before = trace.streams();
     let Some(outputs) = op.decompose(&inputs) else {
-        trace.fail(format!(
+        fail(format!(
             "the operation `{}` has neither a derivative nor a decomposition",
             op.name()
         ));
@@ -177,13 +179,13 @@ fn vjp_of_decomposition(op: &dyn Op, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
     );
     if given != expected {
         let name = op.name();
-        trace.fail(format!(
+        fail(format!(
             "the decomposition of `{name}` gives {given:?}, its type rule {expected:?}"
         ));
     }
     // A second decomposition would draw other random numbers than the forward pass did.
     if trace.streams() != before {
-        trace.fail(format!(
+        fail(format!(
             "the operation `{}` needs a derivative of its own, since its decomposition draws random numbers",
             op.name()
         ));

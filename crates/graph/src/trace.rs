@@ -256,13 +256,17 @@ impl TraceRef {
     /// With the sentence, outside of [`TraceRef::attempt`].
     #[track_caller]
     pub fn fail(self, sentence: impl Into<String>) -> ! {
-        let sentence = sentence.into();
-        // Where a program is to end at a panic, unwinding would end it without a word.
-        if self.open().attempts.get() && cfg!(panic = "unwind") {
-            let place = Location::caller();
-            resume_unwind(Box::new(Mistake { sentence, place }));
-        }
-        panic!("{sentence}")
+        unwind(self.open().attempts.get(), sentence.into(), Location::caller())
+    }
+
+    /// [`TraceRef::fail`] because of the operation that made `value`: the error has the line of it, where that is known.
+    ///
+    /// # Panics
+    /// As [`TraceRef::fail`].
+    #[track_caller]
+    pub fn fail_at(self, value: Tensor, sentence: impl Into<String>) -> ! {
+        let place = self.line_of(value).unwrap_or_else(Location::caller);
+        unwind(self.open().attempts.get(), sentence.into(), place)
     }
 
     /// Calls `build`. A mistake in an operation of this trace, such as shapes that do not fit, is an error that names
@@ -296,6 +300,10 @@ impl TraceRef {
     /// The line of the program that made a value in [`TraceRef::attempt`], as `FILE:LINE`; none of an input, and none
     /// of a tensor of another trace.
     pub fn place_of(self, value: Tensor) -> Option<String> {
+        self.line_of(value).map(shown)
+    }
+
+    fn line_of(self, value: Tensor) -> Option<Place> {
         if value.trace != self {
             return None;
         }
@@ -303,7 +311,7 @@ impl TraceRef {
             let node = &graph.nodes[graph.producer(value.id)?.index()];
             node.outputs.first().copied()
         });
-        self.open().places.borrow().get(&first?).map(|place| shown(place))
+        self.open().places.borrow().get(&first?).copied()
     }
 
     /// [`TraceRef::apply`] for an operation with one output.
@@ -332,6 +340,18 @@ impl TraceRef {
         self.check_own(format_args!("an assignment takes"), &[target, value]);
         let assigned = self.open().builder.borrow_mut().assign(target.id, value.id);
         self.expect(assigned);
+    }
+
+    /// Assigns a state what `change` makes of the value that it has so far: the value that was assigned to it in this
+    /// graph, or its value before the run.
+    ///
+    /// # Panics
+    /// As [`TraceRef::assign`], but for a state that is assigned already.
+    #[track_caller]
+    pub fn change(self, target: Tensor, change: impl FnOnce(Tensor) -> Tensor) {
+        let assigned = self.open().builder.borrow_mut().take_assigned(target.id);
+        let before = assigned.map_or(target, |id| Tensor { trace: self, id });
+        self.assign(target, change(before));
     }
 
     /// Calls `f`; the nodes that it appends belong to `phase`.
@@ -408,6 +428,23 @@ impl TraceRef {
     pub(crate) fn set_scope(self, scope: Arc<str>) -> Arc<str> {
         self.open().builder.borrow_mut().set_scope(scope)
     }
+}
+
+/// Ends the building of a graph of this thread that no tensor is given for; see [`TraceRef::fail`].
+#[track_caller]
+pub(crate) fn fail_in_thread(sentence: &str) -> ! {
+    let attempts = OPEN.with_borrow(|open| open.iter().any(|(_, construction)| construction.attempts.get()));
+    unwind(attempts, sentence.to_string(), Location::caller())
+}
+
+/// Unwinds to [`TraceRef::attempt`], or panics where that is not called.
+#[track_caller]
+fn unwind(attempts: bool, sentence: String, place: Place) -> ! {
+    // Where a program is to end at a panic, unwinding would end it without a word.
+    if attempts && cfg!(panic = "unwind") {
+        resume_unwind(Box::new(Mistake { sentence, place }));
+    }
+    panic!("{sentence}")
 }
 
 /// A line of a program as people write it.

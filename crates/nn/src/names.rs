@@ -20,6 +20,9 @@ pub const LOSS: &str = "@loss";
 /// Result of a step that clips: the norm of the gradient before it is clipped, `f32[]`.
 pub const GRADIENT_NORM: &str = "@gradient_norm";
 
+/// Result of a step that skips updates of numbers that are not finite: 1 if all are finite, else 0, `f32[]`.
+pub const FINITE: &str = "@finite";
+
 /// Data input with the images of a batch.
 pub(crate) const IMAGES: &str = "images";
 

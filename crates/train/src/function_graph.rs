@@ -5,6 +5,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Graph, Tensor, Trace};
 use lessen_nn::names::{is_reserved, refusal};
 use lessen_nn::{Cx, ParamSpec};
+use std::collections::BTreeSet;
 
 /// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
 ///
@@ -31,15 +32,24 @@ pub(crate) fn traced<N: Into<String>>(
 ) -> Result<(Graph, Vec<ParamSpec>)> {
     let builder = Trace::new();
     let cx = view.of_results(Cx::new(*builder, training));
-    builder.attempt(|| {
-        for (name, value) in trace(cx) {
-            let name = name.into();
-            if is_reserved(&name) {
-                builder.fail(refusal(&name));
-            }
-            builder.output(&name, value);
-        }
-    })?;
+    let results = builder.attempt(|| trace(cx))?;
+    let mut taken: BTreeSet<String> = builder.with_graph(|graph| graph.outputs.iter().map(|y| y.name.clone()).collect());
+    for (name, value) in results {
+        let name = name.into();
+        let refused = if is_reserved(&name) {
+            refusal(&name)
+        } else if !taken.insert(name.clone()) {
+            format!("two results of the function are called `{name}`; give one of them another name")
+        } else {
+            builder.attempt_described(|| builder.output(&name, value))?;
+            continue;
+        };
+        let error = Error::user(refused);
+        return Err(match builder.place_of(value) {
+            Some(place) => error.at(place),
+            None => error,
+        });
+    }
     cx.check_names()?;
     let params = cx.params();
     Ok((builder.finish(), params))
@@ -53,8 +63,15 @@ pub(crate) fn check_params(params: &[ParamSpec], own: &[ParamSpec]) -> Result<()
     };
     match own.iter().find(|param| !is_known(param)) {
         None => Ok(()),
-        Some(ParamSpec { name, shape, .. }) => Err(Error::user(format!(
-            "the model has no parameter `{name}` of shape {shape:?}"
-        ))),
+        Some(ParamSpec { name, shape, .. }) => {
+            let known = params.iter().find(|known| known.name == *name);
+            let remedy = match known {
+                Some(known) => format!("it has one of shape {:?}", known.shape),
+                None => "declare it in the loss of the trainer, or take one that is there".to_string(),
+            };
+            Err(Error::user(format!(
+                "the model has no parameter `{name}` of shape {shape:?}; {remedy}"
+            )))
+        }
     }
 }

@@ -8,10 +8,11 @@ use crate::recording_graph::recording_graph;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
-use lessen_graph::{DType, Graph, Tensor, Trace, TraceRef, Type};
-use lessen_nn::names::{GRADIENT_NORM, LOSS};
+use lessen_graph::{Assign, DType, Graph, Phase, Tensor, Trace, TraceRef, Type};
+use lessen_nn::names::{FINITE, GRADIENT_NORM, LOSS};
 use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The graphs of training before they are compiled.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub struct StepGraphs {
     pub apply: Option<Graph>,
     /// Functions over the same parameters that run between the steps, such as an evaluation.
     pub functions: Vec<Graph>,
+    /// What tells the loss of `step` from others; see [`LossGraph::mark`].
+    pub(crate) mark: u64,
     pub(crate) params: Vec<ParamSpec>,
     pub(crate) states: Vec<(String, Type)>,
     pub(crate) gradient_sums: Vec<String>,
@@ -57,27 +60,20 @@ impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     ///
     /// # Errors
-    /// Settings that [`TrainerOptions::check`] refuses; shapes that do not fit each other and a loss that is no scalar,
-    /// with the line of the model function; a model without a parameter that is trained; forward-fused updates of
-    /// gradients that are accumulated.
+    /// Settings that [`TrainerOptions::check`] refuses, and patterns of names that no parameter fits; shapes that do not
+    /// fit each other, a loss that is no scalar and an operation with a wrong derivative, with the line of the model
+    /// function; a model without a parameter that is trained; forward-fused updates of gradients that are accumulated.
     pub fn new(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) -> Result<StepGraphs> {
         options.check()?;
+        let rule = options.update_rule();
         let Traced {
             graph: step,
             params,
             sums,
             centred,
-        } = step_graph(options, None, loss)?;
-        let apply = (options.accumulate > 1).then(|| {
-            let trace = Trace::new();
-            let cx = Cx::new(*trace, true);
-            let rule = UpdateRule {
-                centred: centred.clone(),
-                ..options.update_rule()
-            };
-            finish_update(*trace, optimizer::apply(cx, &params, &rule));
-            trace.finish()
-        });
+            mark,
+        } = step_graph(options, &rule, None, loss)?;
+        let apply = apply_graph(options, &rule, (&params, &centred))?;
         let mut states: Vec<(String, Type)> = Vec::new();
         for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
             let known = params.iter().any(|param| param.name == name) || states.iter().any(|(state, _)| state == name);
@@ -95,6 +91,7 @@ impl StepGraphs {
             shape: None,
             apply,
             functions: Vec::new(),
+            mark,
             params,
             states,
             gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
@@ -159,56 +156,125 @@ pub(crate) struct Traced {
     pub sums: Vec<StateSpec>,
     /// The parameters that stay recentred.
     pub centred: Centred,
+    /// See [`LossGraph::mark`].
+    pub mark: u64,
+}
+
+/// Graph of a loss before its norms are converted.
+pub(crate) struct LossGraph {
+    graph: Graph,
+    params: Vec<ParamSpec>,
+    /// The same for losses of one graph, and other numbers for others.
+    pub mark: u64,
+}
+
+/// Traces a loss, with the values that are reported beside it.
+///
+/// # Errors
+/// Shapes that do not fit each other and a loss that is no scalar, with the line of the model
+/// function; names of training.
+pub(crate) fn loss_graph(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) -> Result<LossGraph> {
+    let trace = Trace::new();
+    let cx = Cx::new(*trace, true).with_lora(options.lora.as_ref()).with_reports();
+    let value = trace.attempt(|| loss(cx))?;
+    check_loss(value)?;
+    cx.check_names()?;
+    trace.output(LOSS, value);
+    let params = cx.params();
+    let graph = trace.finish();
+    let mut hasher = DefaultHasher::new();
+    lessen_graph::print(&graph).hash(&mut hasher);
+    let mark = hasher.finish();
+    Ok(LossGraph { graph, params, mark })
 }
 
 /// Traces the loss, converts its norms, and adds derivative and update; with accumulation, sums of gradients in place
 /// of the update. A step for another batch layout takes the parameters that stay recentred.
 ///
 /// # Errors
-/// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; norms without a
-/// mean that the model does not have.
+/// Those of [`loss_graph`]; patterns of names that no parameter fits; an operation with a wrong derivative, with the
+/// line that applied it; norms without a mean that the model does not have.
 pub(crate) fn step_graph(
     options: &TrainerOptions,
+    rule: &UpdateRule,
     known: Option<&Centred>,
     loss: impl Fn(Cx) -> Tensor,
 ) -> Result<Traced> {
-    let trace = Trace::new();
-    let cx = Cx::new(*trace, true).with_lora(options.lora.as_ref());
-    let value = trace.attempt(|| loss(cx))?;
-    check_loss(value)?;
-    cx.check_names()?;
-    trace.output(LOSS, value);
-    let params = cx.params();
-    let rule = options.update_rule();
+    let LossGraph { graph, params, mark } = loss_graph(options, &loss)?;
     rule.check_params(&params)?;
     if !params.iter().any(|param| rule.trains(param)) {
         return Err(Error::user(
             "no parameter of the model is trained; declare one with `Cx::param`, or freeze fewer of them",
         ));
     }
-    let (graph, centred) = norms::of_step(trace.finish(), &params, options.norm, known)?;
+    let (mut graph, centred) = norms::of_step(graph, &params, options.norm, known)?;
 
+    // What the model function assigns waits until it is known whether the step is skipped.
+    let own = if rule.skips_non_finite && options.accumulate == 1 {
+        std::mem::take(&mut graph.assigns)
+    } else {
+        Vec::new()
+    };
     let trace = Trace::of(graph);
     let params = declared_in(*trace, params);
     let value = trace.with_graph(|graph| graph.outputs.iter().find(|output| output.name == LOSS).map(|o| o.value));
     let value = trace.tensor(value.ok_or_else(|| Error::internal("a graph without its loss"))?);
     let cx = Cx::resumed(*trace, true, params.clone());
-    let rule = UpdateRule {
+    let centred_rule = UpdateRule {
         centred: centred.clone(),
-        ..rule
+        ..rule.clone()
     };
-    let sums = if options.accumulate > 1 {
-        optimizer::accumulate(cx, value, &rule)
-    } else {
-        finish_update(*trace, optimizer::update(cx, value, &rule));
+    let sums = trace.attempt(|| {
+        if options.accumulate > 1 {
+            return optimizer::accumulate(cx, value, &centred_rule);
+        }
+        finish_update(*trace, optimizer::update(cx, value, &centred_rule), &own);
         Vec::new()
-    };
+    });
+    let sums = sums.map_err(|error| derivative_error(options, rule, &loss).unwrap_or(error))?;
     Ok(Traced {
         graph: trace.finish(),
         params,
         sums,
         centred,
+        mark,
     })
+}
+
+/// With accumulation, the graph of the update that runs after the last micro-batch.
+///
+/// # Errors
+/// A mistake in an algorithm of the caller, with its line.
+pub(crate) fn apply_graph(
+    options: &TrainerOptions,
+    rule: &UpdateRule,
+    (params, centred): (&[ParamSpec], &Centred),
+) -> Result<Option<Graph>> {
+    if options.accumulate == 1 {
+        return Ok(None);
+    }
+    let trace = Trace::new();
+    let cx = Cx::new(*trace, true);
+    let rule = UpdateRule {
+        centred: centred.clone(),
+        ..rule.clone()
+    };
+    trace.attempt(|| finish_update(*trace, optimizer::apply(cx, params, &rule), &[]))?;
+    Ok(Some(trace.finish()))
+}
+
+/// The error of the derivative of a loss, with the line of the operation at fault: the loss is traced again for it, since
+/// a graph has no lines. None if the derivative is right.
+fn derivative_error(options: &TrainerOptions, rule: &UpdateRule, loss: impl Fn(Cx) -> Tensor) -> Option<Error> {
+    let trace = Trace::new();
+    let cx = Cx::new(*trace, true).with_lora(options.lora.as_ref());
+    let found = trace.attempt(|| {
+        let value = loss(cx);
+        let trained = cx.params().into_iter().filter(|param| rule.trains(param));
+        let trained: Vec<Tensor> = trained.map(|param| trace.tensor(param.value)).collect();
+        value.grad(&trained);
+    });
+    found.err()
 }
 
 /// Parameters with their states in this trace; states that no node reads are declared.
@@ -281,7 +347,17 @@ fn check_loss(loss: Tensor) -> Result<()> {
     })
 }
 
-fn finish_update(trace: TraceRef, update: Update) {
+/// Names the results of an update, and assigns the states of the model function that waited for it.
+fn finish_update(trace: TraceRef, update: Update, own: &[Assign]) {
+    if let Some(finite) = update.finite {
+        trace.output(FINITE, finite.cast(DType::F32));
+    }
+    trace.in_phase(Phase::Update, || {
+        for assign in own {
+            let [old, new] = [assign.target, assign.value].map(|id| trace.tensor(id));
+            trace.assign(old, optimizer::kept_unless(update.finite, old, new));
+        }
+    });
     if let Some(norm) = update.gradient_norm {
         trace.output(GRADIENT_NORM, norm);
     }

@@ -3,17 +3,35 @@
 use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
 use lessen_nn::{
-    Centred, Joined, Lora, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup, Patterns, UpdateRule,
+    Algorithm, Centred, Joined, Lora, LrFunction, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup, Patterns, UpdateRule,
 };
 use std::collections::BTreeMap;
+
+/// What happens to a step whose loss, or whose norm of the gradient where it is computed, is not finite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NonFinite {
+    /// The step is an error. With accumulation nothing has changed then. Otherwise the update has run already, so the
+    /// trainer takes no further step and saves nothing until it resumes from a checkpoint. It takes no time or memory.
+    #[default]
+    Stop,
+    /// Parameters and states stay as they are, and the step counts and goes into the report as skipped. The norm of the
+    /// gradient is computed for it before any update, which takes the memory of all gradients at once.
+    Skip,
+    /// The step is like any other, for callers that look at the loss themselves.
+    Allow,
+}
 
 /// Settings of a training.
 #[derive(Clone, Debug)]
 pub struct TrainerOptions {
     /// Optimizer of parameters in no group.
     pub optimizer: OptimizerConfig,
+    /// An algorithm of the caller in place of `optimizer`; groups with an optimizer keep theirs.
+    pub algorithm: Option<Algorithm>,
     /// Learning-rate schedule of parameters in no group.
     pub schedule: LrSchedule,
+    /// A learning rate in place of `schedule`; groups with a schedule keep theirs.
+    pub rate: Option<LrFunction>,
     /// Parameters with another optimizer or learning rate.
     pub groups: Vec<ParamGroup>,
     /// Steps done before the schedule begins: where training continues from another model, its last step.
@@ -23,6 +41,8 @@ pub struct TrainerOptions {
     /// Steps after which parameters joined in fact, by the number in `joined`, where fewer steps came before than
     /// planned.
     pub joined_at: BTreeMap<u64, u64>,
+    /// What happens to a step whose loss is not finite.
+    pub non_finite: NonFinite,
     /// Parameters that are not trained.
     pub frozen: Patterns,
     /// Adapters that are trained in place of other parameters.
@@ -63,16 +83,19 @@ impl TrainerOptions {
     pub fn new(lr: f64) -> TrainerOptions {
         TrainerOptions {
             optimizer: OptimizerConfig::adamw(0.0),
+            algorithm: None,
             schedule: LrSchedule {
                 kind: LrScheduleKind::Constant,
                 peak: lr,
                 warmup: 0,
                 total: 0,
             },
+            rate: None,
             groups: Vec::new(),
             schedule_start: 0,
             joined: Joined::new(),
             joined_at: BTreeMap::new(),
+            non_finite: NonFinite::default(),
             frozen: Patterns::default(),
             lora: None,
             no_decay: Patterns::default(),
@@ -114,10 +137,24 @@ impl TrainerOptions {
     /// The learning rates of step `step`, counted from 0 over the whole training: first the rate of parameters in no
     /// group, then the rate of each group.
     pub fn learning_rates(&self, step: u64) -> Vec<f64> {
-        let scheduled = step.saturating_sub(self.schedule_start);
-        let scheduled = usize::try_from(scheduled).unwrap_or(usize::MAX);
-        let of_groups = self.groups.iter().map(|group| group.lr(&self.schedule, scheduled));
-        std::iter::once(self.schedule.lr(scheduled)).chain(of_groups).collect()
+        let scheduled = self.scheduled(step);
+        let rest = match &self.rate {
+            Some(rate) => rate.lr(scheduled),
+            None => self.schedule.lr(usize::try_from(scheduled).unwrap_or(usize::MAX)),
+        };
+        self.learning_rates_beside(rest, step)
+    }
+
+    /// The learning rates of step `step`, where parameters in no group have the rate `rest`.
+    pub(crate) fn learning_rates_beside(&self, rest: f64, step: u64) -> Vec<f64> {
+        let scheduled = usize::try_from(self.scheduled(step)).unwrap_or(usize::MAX);
+        let of_groups = self.groups.iter().map(|group| group.lr(rest, scheduled));
+        std::iter::once(rest).chain(of_groups).collect()
+    }
+
+    /// The number of step `step` in the schedule.
+    fn scheduled(&self, step: u64) -> u64 {
+        step.saturating_sub(self.schedule_start)
     }
 
     /// Options of the compiler within a budget.
@@ -147,7 +184,11 @@ impl TrainerOptions {
     /// The update rule.
     pub fn update_rule(&self) -> UpdateRule {
         UpdateRule {
+            step: None,
+            only: None,
             optimizer: self.optimizer,
+            algorithm: self.algorithm.clone(),
+            skips_non_finite: self.non_finite == NonFinite::Skip,
             groups: self.groups.clone(),
             clip_norm: self.clip_norm,
             joined: self.joined.clone(),

@@ -3,7 +3,7 @@
 use crate::beside::{assigned, compile_beside, states_of};
 use crate::function_graph::function_graph;
 use crate::graphs::{Delayed, Late, StepGraphs, delayed, step_graph};
-use crate::options::TrainerOptions;
+use crate::options::{NonFinite, TrainerOptions};
 use crate::placement::Placed;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
@@ -123,6 +123,9 @@ pub struct StepPlans {
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) view: ParameterView,
     pub(crate) late: Late,
+    pub(crate) mark: u64,
+    /// Whether steps that are not finite are skipped.
+    skips: bool,
     placement: Placement,
     precision: Precision,
     /// Learning rates that a step takes.
@@ -166,6 +169,8 @@ impl StepPlans {
             gradient_sums: graphs.gradient_sums.clone(),
             view: graphs.view.clone(),
             late: graphs.late.clone(),
+            mark: graphs.mark,
+            skips: options.non_finite == NonFinite::Skip,
             placement: options.placement,
             precision: options.precision,
             rates: 1 + options.groups.len(),
@@ -212,7 +217,7 @@ impl StepPlans {
         options: &TrainerOptions,
         loss: impl Fn(Cx) -> Tensor,
     ) -> Result<Vec<Plan>> {
-        let traced = step_graph(options, Some(self.view.centred()), loss)?;
+        let traced = step_graph(options, &options.update_rule(), Some(self.view.centred()), loss)?;
         let (step, delayed) = delayed(traced.graph, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
@@ -275,12 +280,15 @@ impl StepPlans {
     /// Refuses options that the plans were not made with.
     pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
         options.check()?;
-        let is_same = self.apply.is_some() == (options.accumulate > 1) && self.rates == 1 + options.groups.len();
+        let is_same = self.apply.is_some() == (options.accumulate > 1)
+            && self.rates == 1 + options.groups.len()
+            && self.skips == (options.non_finite == NonFinite::Skip);
         if is_same {
             Ok(())
         } else {
             Err(Error::user(
-                "the plans are of other options; accumulate and the parameter groups must be those that they were made with",
+                "the plans are of other options; accumulate, the parameter groups and the skipping of \
+                 steps must be those that they were made with",
             ))
         }
     }

@@ -103,7 +103,9 @@ impl PreparedPhase {
         let mut parts = Vec::with_capacity(made.len());
         for ((batch, inputs), weight) in made.iter().zip(&inputs).zip(weights) {
             let shape = shape_of(batch);
-            trainer.add_step(shape, |cx| task.loss(cx, shape))?;
+            if !trainer.has_step(shape) {
+                trainer.add_step(shape, |cx| task.loss(cx, shape))?;
+            }
             let share = if made.len() == 1 { 1.0 } else { (weight / whole) as f32 };
             parts.push(Part::new(share, inputs).at(shape));
         }

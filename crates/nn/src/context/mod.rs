@@ -3,6 +3,7 @@
 mod observe;
 mod quantize;
 mod random;
+mod report;
 mod values;
 
 pub use observe::Recorded;
@@ -53,6 +54,8 @@ struct Inner {
     /// Values in place of parameters, by full names.
     values: Rc<BTreeMap<String, Tensor>>,
     quantization: Option<Rc<Quantization>>,
+    /// Whether reported values are results of the graph.
+    reports: bool,
 }
 
 /// The argument of a model function: a handle that copies freely, as [`Tensor`] is. Contexts derived by [`Cx::at`] and
@@ -93,6 +96,7 @@ impl Cx {
                 storage: Arc::new(F32Storage),
                 values: Rc::default(),
                 quantization: None,
+                reports: false,
             },
         )
     }
@@ -325,8 +329,9 @@ impl Cx {
         }
     }
 
+    /// Declares a state, whose name may be one of training.
     #[track_caller]
-    fn state(self, name: &str, ty: &Type) -> Tensor {
+    pub(crate) fn state(self, name: &str, ty: &Type) -> Tensor {
         if is_reserved(name) {
             self.declared(|declared| declared.reserved.insert(name.to_string()));
         }

@@ -77,8 +77,9 @@ impl Default for BatchNorm {
 /// [`Cx::buffer`].
 ///
 /// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running
-/// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer of
-/// one name is applied once in a training step.
+/// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. Where a
+/// layer of one name is applied several times in a step, each application moves them on from where the one before left
+/// them.
 ///
 /// # Panics
 /// In training, with a single element of each channel, which has no variance; with settings out of range.
@@ -125,7 +126,8 @@ pub(crate) fn batch_norm_of(
             Spread::Range => variance,
         };
         for (state, new) in [(running_mean, mean), (running_var, unbiased)] {
-            cx.trace().assign(state, state + (new - state) * how.momentum);
+            cx.trace()
+                .change(state, |before| before + (new - before) * how.momentum);
         }
     });
     x.scale_shift(mean, weight * (variance + how.eps).rsqrt(), bias)

@@ -4,21 +4,37 @@ use lessen_graph::ops::{Adadelta, Adagrad, Adam, AdamW, AdamW8bit, Lion, RmsProp
 use lessen_graph::{DType, Tensor};
 
 use super::adafactor::Adafactor;
+use super::algorithm::ParamUpdate;
 use super::config::{AdamSettings, OptimizerConfig};
 use super::rule::UpdateRule;
-use super::steps_since;
 use crate::context::Cx;
-use crate::names::{lr_input, optimizer_state};
+use crate::names::{lr_input, steps_input};
 use crate::params::{ParamSpec, StateSpec};
 
-/// Returns the new value of one parameter, whose learning rate is multiplied by a factor, assigns its optimizer states
-/// and appends them to `states`.
+/// What an update changes.
+#[derive(Default)]
+pub(super) struct Changed {
+    /// States of the optimizer.
+    pub states: Vec<StateSpec>,
+    /// Parameters and states, each with its new value.
+    pub values: Vec<(Tensor, Tensor)>,
+}
+
+/// The data input with the number of the step since a parameter joined.
+pub(super) fn steps_since(cx: Cx, param: &ParamSpec, rule: &UpdateRule) -> Tensor {
+    let joined = rule.joined.get(&param.name).copied().unwrap_or(0);
+    cx.reserved_input(&steps_input(joined), DType::F32, &[])
+}
+
+/// Returns the new value of one parameter, whose learning rate is multiplied by a factor; `changed` gets its optimizer
+/// states.
+#[track_caller]
 pub(super) fn update_one(
     cx: Cx,
     (param, factor): (&ParamSpec, f64),
     gradient: Tensor,
     rule: &UpdateRule,
-    states: &mut Vec<StateSpec>,
+    changed: &mut Changed,
 ) -> Tensor {
     let trace = cx.trace();
     let decays = param.shape.len() >= 2 && !rule.no_decay.contains(&param.name);
@@ -29,16 +45,20 @@ pub(super) fn update_one(
         optimizer.with_weight_decay(0.0)
     };
     let lr = cx.reserved_input(&lr_input(group), DType::F32, &[]);
+    if let Some(algorithm) = rule.algorithm_of(&param.name) {
+        let lr = if factor == 1.0 { lr } else { lr * factor };
+        return algorithm.updated(ParamUpdate::new(cx, (param, rule), (gradient, lr), decays), changed);
+    }
     let mut inputs = vec![trace.tensor(param.value), gradient];
     let mut old = Vec::new();
     for (what, ty) in optimizer.states(&param.shape) {
         let spec = StateSpec {
-            name: optimizer_state(what, &param.name),
+            name: rule.state_of(what, &param.name),
             dtype: ty.dtype,
             shape: ty.shape.into_vec(),
         };
-        old.push(spec.declare(trace));
-        states.push(spec);
+        old.push(cx.state(&spec.name, &spec.ty()));
+        changed.states.push(spec);
     }
     inputs.extend(&old);
     inputs.push(if factor == 1.0 { lr } else { lr * factor });
@@ -46,9 +66,7 @@ pub(super) fn update_one(
         inputs.push(steps_since(cx, param, rule));
     }
     let new = updated(optimizer, &inputs);
-    for (old, new) in old.into_iter().zip(&new[1..]) {
-        trace.assign(old, *new);
-    }
+    changed.values.extend(old.into_iter().zip(new[1..].iter().copied()));
     new[0]
 }
 

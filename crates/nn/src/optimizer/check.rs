@@ -163,6 +163,9 @@ impl UpdateRule {
     /// A number out of range, infinite or none, with its name.
     pub fn check(&self) -> Result<()> {
         self.optimizer.check()?;
+        if let Some(algorithm) = &self.algorithm {
+            algorithm.check()?;
+        }
         for group in &self.groups {
             let check = group.check();
             check.map_err(|error| error.at(format!("the parameter group {}", group.params)))?;
@@ -190,14 +193,19 @@ impl UpdateRule {
         self.lora.as_ref().map_or(Ok(()), |lora| lora.check())
     }
 
-    /// Checks that every group has a parameter of a model.
+    /// Checks that every pattern of the rule fits a parameter of a model.
     ///
     /// # Errors
-    /// A pattern of a group that no parameter fits.
+    /// A pattern that no parameter fits, with the setting that it stands in.
     pub fn check_params(&self, params: &[ParamSpec]) -> Result<()> {
         let names: Vec<String> = params.iter().map(|param| param.name.clone()).collect();
-        let mut groups = self.groups.iter();
-        let checked = groups.try_for_each(|group| group.params.check("the model", &names));
-        checked.map_err(|error| error.at("the parameter groups"))
+        let groups = self.groups.iter().map(|group| ("the parameter groups", &group.params));
+        let others = [("frozen", &self.frozen), ("no_decay", &self.no_decay)];
+        let only = self.only.iter().map(|only| ("the trained parameters", only));
+        let mut all = groups.chain(others).chain(only);
+        all.try_for_each(|(place, patterns)| {
+            let checked = patterns.check("the model", &names);
+            checked.map_err(|error| error.at(place))
+        })
     }
 }

@@ -5,12 +5,14 @@
 //! zero.
 
 mod adafactor;
+mod algorithm;
 mod algorithms;
 mod centring;
 mod check;
 mod config;
 mod rule;
 
+pub use algorithm::{Algorithm, ParamUpdate, UpdateAlgorithm};
 pub use centring::{less_means, mean_along};
 pub use config::{AdamSettings, OptimizerConfig};
 pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
@@ -18,9 +20,9 @@ pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::{DType, Phase, Tensor};
 
-use self::algorithms::update_one;
+use self::algorithms::{Changed, steps_since, update_one};
 use crate::context::Cx;
-use crate::names::{SHARE, average_of, gradient_sum_of, steps_input};
+use crate::names::{SHARE, average_of};
 use crate::params::{ParamSpec, StateSpec};
 
 /// The states and outputs that an update adds to the graph.
@@ -30,6 +32,9 @@ pub struct Update {
     pub states: Vec<StateSpec>,
     /// The global norm of the gradients before clipping, `f32[]`; `None` without clipping.
     pub gradient_norm: Option<Tensor>,
+    /// Whether the loss, where the update has it, and the norm of the gradients are finite, `bool[]`; `None` unless the
+    /// rule skips updates that are not.
+    pub finite: Option<Tensor>,
 }
 
 /// Adds a whole training step: gradients of the loss with respect to the parameters of the context that are trained,
@@ -44,7 +49,7 @@ pub struct Update {
 pub fn update(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Update {
     let params = trained(cx, rule);
     let gradients = loss.grad(&tensors(cx, &params));
-    update_with(cx, &params, gradients, rule)
+    update_with(cx, (&params, gradients), Some(loss), rule)
 }
 
 /// Adds the gradients of one micro-batch to the states [`gradient_sum_of`] the parameters, which it returns.
@@ -60,10 +65,10 @@ pub fn accumulate(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Vec<StateSpec> {
     let params = trained(cx, rule);
     let share = cx.reserved_input(SHARE, DType::F32, &[]).cast(loss.dtype());
     let gradients = (loss * share).grad(&tensors(cx, &params));
-    let states: Vec<StateSpec> = params.iter().map(|(param, _)| gradient_state(param)).collect();
+    let states: Vec<StateSpec> = params.iter().map(|(param, _)| rule.gradient_state(param)).collect();
     cx.trace().in_phase(Phase::Update, || {
         for (state, gradient) in states.iter().zip(gradients) {
-            let sum = state.declare(cx.trace());
+            let sum = cx.state(&state.name, &state.ty());
             cx.trace().assign(sum, sum + gradient);
         }
     });
@@ -79,14 +84,17 @@ pub fn apply(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
     for (param, _) in &mut trained {
         param.value = cx.param(&param.name, &param.shape, param.init).id();
     }
-    let declare = |(param, _): &(ParamSpec, f64)| gradient_state(param).declare(cx.trace());
+    let declare = |(param, _): &(ParamSpec, f64)| {
+        let state = rule.gradient_state(param);
+        cx.state(&state.name, &state.ty())
+    };
     let gradients: Vec<Tensor> = trained.iter().map(declare).collect();
     cx.trace().in_phase(Phase::Update, || {
         for gradient in &gradients {
             cx.trace().assign(*gradient, gradient.full_like(0.0));
         }
     });
-    update_with(cx, &trained, gradients, rule)
+    update_with(cx, (&trained, gradients), None, rule)
 }
 
 /// The parameters that are trained, each with a factor of its learning rate.
@@ -107,57 +115,72 @@ fn tensors(cx: Cx, params: &[(ParamSpec, f64)]) -> Vec<Tensor> {
     params.iter().map(|(param, _)| cx.trace().tensor(param.value)).collect()
 }
 
-/// The state that sums a parameter's gradients.
-fn gradient_state(param: &ParamSpec) -> StateSpec {
-    StateSpec {
-        name: gradient_sum_of(&param.name),
-        dtype: DType::F32,
-        shape: param.shape.clone(),
-    }
+/// Whether a scalar is neither infinite nor no number.
+fn is_finite(x: Tensor) -> Tensor {
+    let most = if x.dtype() == DType::F64 { f64::MAX } else { f32::MAX.into() };
+    let x = if x.dtype() == DType::BF16 { x.cast(DType::F32) } else { x };
+    x.abs().le(x.scalar_like(most))
 }
 
-fn update_with(cx: Cx, params: &[(ParamSpec, f64)], mut gradients: Vec<Tensor>, rule: &UpdateRule) -> Update {
+/// `new` where a truth value holds, or if there is none; else `old`.
+pub fn kept_unless(finite: Option<Tensor>, old: Tensor, new: Tensor) -> Tensor {
+    finite.map_or(new, |finite| finite.select(new, old))
+}
+
+#[track_caller]
+fn update_with(
+    cx: Cx,
+    (params, mut gradients): (&[(ParamSpec, f64)], Vec<Tensor>),
+    loss: Option<Tensor>,
+    rule: &UpdateRule,
+) -> Update {
     let trace = cx.trace();
     trace.in_phase(Phase::Update, || {
         let axes = |param: &ParamSpec| rule.centred.get(&param.name);
         for ((param, _), gradient) in params.iter().zip(&mut gradients) {
             *gradient = axes(param).map_or(*gradient, |axes| less_means(*gradient, axes));
         }
-        let gradient_norm = rule.clip_norm.map(|most| {
-            let norm = global_norm(&gradients);
+        let norm = (rule.clip_norm.is_some() || rule.skips_non_finite).then(|| global_norm(&gradients));
+        let finite = norm.filter(|_| rule.skips_non_finite).map(|norm| {
+            let finite = is_finite(norm);
+            loss.map_or(finite, |loss| finite.and(is_finite(loss.reshape(&[]))))
+        });
+        let gradient_norm = rule.clip_norm.zip(norm).map(|(most, norm)| {
             let factor = clip_coefficient(norm, most);
             gradients.iter_mut().for_each(|gradient| *gradient = *gradient * factor);
             norm
         });
-        let mut states = Vec::new();
+        let mut changed = Changed::default();
         for ((param, factor), gradient) in params.iter().zip(gradients) {
             let p = trace.tensor(param.value);
-            let new = update_one(cx, (param, *factor), gradient, rule, &mut states);
+            let new = update_one(cx, (param, *factor), gradient, rule, &mut changed);
             let new = axes(param).map_or(new, |axes| less_means(new, axes));
-            trace.assign(p, new);
+            changed.values.push((p, new));
             if let Some(decay) = rule.ema {
-                average(cx, param, new, decay, rule, &mut states);
+                average(cx, param, new, decay, rule, &mut changed);
             }
         }
-        Update { states, gradient_norm }
+        for (old, new) in changed.values {
+            trace.assign(old, kept_unless(finite, old, new));
+        }
+        let states = changed.states;
+        Update {
+            states,
+            gradient_norm,
+            finite,
+        }
     })
 }
 
-/// The data input with the number of the step since a parameter joined.
-fn steps_since(cx: Cx, param: &ParamSpec, rule: &UpdateRule) -> Tensor {
-    let joined = rule.joined.get(&param.name).copied().unwrap_or(0);
-    cx.reserved_input(&steps_input(joined), DType::F32, &[])
-}
-
 /// Moves the average of a parameter towards its new value.
-fn average(cx: Cx, param: &ParamSpec, new: Tensor, decay: f64, rule: &UpdateRule, states: &mut Vec<StateSpec>) {
+fn average(cx: Cx, param: &ParamSpec, new: Tensor, decay: f64, rule: &UpdateRule, changed: &mut Changed) {
     let spec = StateSpec {
         name: average_of(&param.name),
         dtype: DType::F32,
         shape: param.shape.clone(),
     };
-    let (mean, t) = (spec.declare(cx.trace()), steps_since(cx, param, rule));
+    let (mean, t) = (cx.state(&spec.name, &spec.ty()), steps_since(cx, param, rule));
     let part = (1.0 - decay) / (1.0 - t.scalar_like(decay).pow(t));
-    cx.trace().assign(mean, mean + (new - mean) * part);
-    states.push(spec);
+    changed.values.push((mean, mean + (new - mean) * part));
+    changed.states.push(spec);
 }

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lessen_graph::DType;
+
+use super::algorithm::Algorithm;
 use super::config::OptimizerConfig;
 use crate::lora::Lora;
 use crate::lr_schedule::LrSchedule;
-use crate::params::ParamSpec;
+use crate::names::{gradient_sum_of, optimizer_state};
+use crate::params::{ParamSpec, StateSpec};
 use crate::patterns::Patterns;
 
 /// Steps after which parameters joined the training, for parameters that joined after the first step. An optimizer that
@@ -42,17 +46,24 @@ impl ParamGroup {
         }
     }
 
-    /// The learning rate of step `step`, counted from 0, where `rest` gives the learning rate of the rest of the model.
-    pub fn lr(&self, rest: &LrSchedule, step: usize) -> f64 {
-        self.schedule.as_ref().unwrap_or(rest).lr(step) * self.lr_factor
+    /// The learning rate of step `step`, counted from 0, where `rest` is the learning rate of the rest of the model.
+    pub fn lr(&self, rest: f64, step: usize) -> f64 {
+        self.schedule.as_ref().map_or(rest, |own| own.lr(step)) * self.lr_factor
     }
 }
 
 /// The update rule of the parameters of a model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UpdateRule {
+    /// Name of a step beside the first one, whose states are its own; none for the first. It has no `.`, no `:` and no
+    /// `@`.
+    pub step: Option<String>,
+    /// Parameters that are trained, of those that nothing else leaves out; none for all of them.
+    pub only: Option<Patterns>,
     /// The optimizer of parameters that are in no group.
     pub optimizer: OptimizerConfig,
+    /// An algorithm from outside of this crate in place of `optimizer`; groups with an optimizer keep theirs.
+    pub algorithm: Option<Algorithm>,
     /// Parameters that have another optimizer or learning rate. Each learning rate is a data input of its own.
     pub groups: Vec<ParamGroup>,
     /// Greatest norm of the gradient over all parameters that are trained; a longer gradient is scaled down to it. None
@@ -74,6 +85,9 @@ pub struct UpdateRule {
     /// `a := a + (p - a) (1 - d) / (1 - d^t)` after step `t`, which is the mean of the parameters after the steps up to
     /// `t`, weighted by `d` to the power of the steps since.
     pub ema: Option<f64>,
+    /// Whether an update with a loss or a gradient that is not finite leaves all states as they are; see
+    /// [`Update::finite`](super::Update::finite). It takes the memory of all gradients at once, as clipping does.
+    pub skips_non_finite: bool,
     /// Parameters that stay recentred, since norms of the graph subtract no mean (Jiang et al. 2023). Their gradients
     /// are projected, and they are recentred after the update: gradients and parameters equal LayerNorm's up to a mean,
     /// on which nothing depends.
@@ -84,7 +98,10 @@ impl UpdateRule {
     /// All parameters are trained by this optimizer, without clipping.
     pub fn new(optimizer: OptimizerConfig) -> UpdateRule {
         UpdateRule {
+            step: None,
+            only: None,
             optimizer,
+            algorithm: None,
             groups: Vec::new(),
             clip_norm: None,
             joined: Joined::new(),
@@ -93,6 +110,7 @@ impl UpdateRule {
             no_decay: Patterns::default(),
             layer_decay: None,
             ema: None,
+            skips_non_finite: false,
             centred: Centred::new(),
         }
     }
@@ -101,7 +119,8 @@ impl UpdateRule {
     pub fn trains(&self, param: &ParamSpec) -> bool {
         let name = &param.name;
         let is_adapted = self.lora.as_ref().is_none_or(|lora| lora.trains(name));
-        !param.is_buffer && !self.frozen.contains(name) && is_adapted
+        let is_meant = self.only.as_ref().is_none_or(|only| only.contains(name));
+        !param.is_buffer && !self.frozen.contains(name) && is_adapted && is_meant
     }
 
     /// Number of a parameter's group, from 1, and its optimizer. The first group that contains the parameter counts; 0
@@ -118,6 +137,33 @@ impl UpdateRule {
                 .weight_decay
                 .map_or(optimizer, |decay| optimizer.with_weight_decay(decay)),
         )
+    }
+
+    /// The algorithm from outside that updates a parameter, if one does.
+    pub(super) fn algorithm_of(&self, param: &str) -> Option<&Algorithm> {
+        let group = self.groups.iter().find(|group| group.params.contains(param));
+        let has_own = group.is_some_and(|group| group.optimizer.is_some());
+        self.algorithm.as_ref().filter(|_| !has_own)
+    }
+
+    /// The name of a state of a parameter's optimizer.
+    pub(super) fn state_of(&self, state: &str, param: &str) -> String {
+        match &self.step {
+            None => optimizer_state(state, param),
+            Some(step) => optimizer_state(&format!("{step}:{state}"), param),
+        }
+    }
+
+    /// The state that sums a parameter's gradients.
+    pub(super) fn gradient_state(&self, param: &ParamSpec) -> StateSpec {
+        StateSpec {
+            name: match self.step {
+                None => gradient_sum_of(&param.name),
+                Some(_) => self.state_of("gradient", &param.name),
+            },
+            dtype: DType::F32,
+            shape: param.shape.clone(),
+        }
     }
 
     /// Trained parameters among all parameters of a model, each with a factor of its learning rate.

@@ -15,7 +15,7 @@ use lessen_compile::Policy;
 use lessen_data::Source;
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Cx, Joined, Model, ParamSpec};
-use lessen_train::{StepGraphs, Trainer, TrainerOptions};
+use lessen_train::{NonFinite, StepGraphs, Trainer, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,7 +150,11 @@ impl CheckedTask {
         let train = &self.config.train;
         TrainerOptions {
             optimizer: self.config.optimizer,
+            algorithm: None,
             schedule: self.config.schedule(steps),
+            rate: None,
+            // Runs look at the loss themselves, and say what checkpoint is good.
+            non_finite: NonFinite::Allow,
             groups: Vec::new(),
             schedule_start: 0,
             joined: Joined::new(),

@@ -2,6 +2,7 @@
 
 use super::Trainer;
 use crate::function_graph::function_graph;
+use crate::inputs::check_once;
 use crate::recording_graph::recording_graph;
 use crate::session::{Function, Inputs, Results};
 use crate::statistics::Statistics;
@@ -34,6 +35,7 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::step`].
     pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
+        check_once(inputs)?;
         self.flush()?;
         self.session.run(function, inputs)
     }
@@ -61,11 +63,12 @@ impl Trainer {
     /// As [`Trainer::step`].
     pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
         self.flush()?;
-        let key = self.key(0);
+        let key = self.first.key(0);
         let all: Vec<(&str, Host<'_>)> = [(KEY, Host::U32(&key))]
             .into_iter()
             .chain(inputs.iter().copied())
             .collect();
+        check_once(&all)?;
         Statistics::of_run(&mut self.session, function, &all)
     }
 
@@ -73,7 +76,7 @@ impl Trainer {
         let before = self.session.lasting_bytes();
         let options = Options {
             placement,
-            ..self.options.of_plans(self.options.budget)
+            ..self.first.options.of_plans(self.first.options.budget)
         };
         let function = self.session.add(graph, &options)?;
         self.planned_lasting += self.session.lasting_bytes() - before;

@@ -2,27 +2,31 @@
 //!
 //! The trainer traces the function, adds derivative and update, compiles the graph, and holds parameters and optimizer
 //! states. Batches, and work between steps, belong to the caller. This file has the beginning and the end of a
-//! training; `step` has the step, `functions` the functions beside it, `state` files of states, and `checkpoint` whole
-//! checkpoints.
+//! training; `step` has the step, `steps` how it runs, `named` steps of other losses, `functions` the functions beside
+//! them, `state` files of states, and `checkpoint` whole checkpoints.
 
 mod checkpoint;
 mod functions;
+mod named;
 mod state;
 mod step;
+mod steps;
 
+pub use self::named::StepOptions;
 pub use self::step::{Part, StepReport};
 
-use self::step::{Numbers, StepFunctions};
+use self::named::Named;
+use self::steps::{StepFunctions, Steps};
 use crate::function_graph::check_params;
-use crate::graphs::{Delayed, Late, StepGraphs};
+use crate::graphs::{Delayed, StepGraphs};
 use crate::options::TrainerOptions;
 use crate::plans::StepPlans;
 use crate::session::{Function, Session};
 use lessen_base::Result;
 use lessen_device::SharedDevice;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Weights};
-use std::collections::HashMap;
+use lessen_nn::{Centred, Cx, ParamSpec, Weights};
+use std::collections::{BTreeMap, HashMap};
 
 /// Planned and measured peak of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,26 +41,15 @@ pub struct Peak {
 pub struct Trainer {
     session: Session,
     states: Vec<String>,
-    gradient_sums: Vec<String>,
-    /// States that every micro-batch assigns, beside the sums of gradients; none without accumulation.
-    carried: Vec<String>,
-    /// Functions of a step by batch layout; without a layout if all batches have the same.
-    steps: HashMap<Option<BatchShape>, StepFunctions>,
-    /// With forward-fused updates: the delayed updates, which run before parameters are used.
-    flush: Option<Function>,
-    /// Numbers that the delayed update of the last step reads, if it has not run yet.
-    pending: Option<Numbers>,
-    /// With accumulation: the update, which runs after the last micro-batch.
-    apply: Option<Function>,
+    /// The steps of the loss that the trainer was made for.
+    first: Steps,
+    /// Steps of other losses, by name.
+    named: BTreeMap<String, Named>,
     functions: Vec<Function>,
-    options: TrainerOptions,
-    /// The states whose updates are delayed.
-    late: Late,
     /// Planned bytes of states and constants.
     planned_lasting: usize,
     /// Planned bytes of the arena: the most of all plans.
     planned_arena: usize,
-    done: u64,
 }
 
 impl Trainer {
@@ -101,7 +94,8 @@ impl Trainer {
             Some(Delayed { first, flush }) => (Some(session.load(first)?), Some(session.load(flush)?)),
             None => (None, None),
         };
-        let steps = HashMap::from([(plans.shape, StepFunctions { step, first })]);
+        let mark = plans.mark;
+        let by_layout = HashMap::from([(plans.shape, StepFunctions { step, first, mark })]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
@@ -109,18 +103,23 @@ impl Trainer {
         Ok(Trainer {
             session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
-            gradient_sums: plans.gradient_sums,
-            carried,
-            steps,
-            flush,
-            pending: None,
-            apply,
+            first: Steps {
+                options,
+                functions: by_layout,
+                apply,
+                flush,
+                late: plans.late,
+                gradient_sums: plans.gradient_sums,
+                carried,
+                pending: None,
+                lr: None,
+                done: 0,
+                broken: None,
+            },
+            named: BTreeMap::new(),
             functions,
-            options,
-            late: plans.late,
             planned_lasting,
             planned_arena,
-            done: 0,
         })
     }
 
@@ -143,9 +142,10 @@ impl Trainer {
         self.session.widens_bf16()
     }
 
-    /// Whether a parameter is trained.
+    /// Whether a parameter is trained, by the first step or a named one.
     pub fn trains(&self, param: &ParamSpec) -> bool {
-        self.options.update_rule().trains(param)
+        let by_name = self.named.values().any(|named| named.trains(param));
+        by_name || self.first.options.update_rule().trains(param)
     }
 
     /// The parameters' values.
@@ -182,12 +182,21 @@ impl Trainer {
 
     /// The learning rates of the next step: first the rate of parameters in no group, then the rate of each group.
     pub fn learning_rates(&self) -> Vec<f64> {
-        self.options.learning_rates(self.done)
+        self.first.learning_rates()
     }
 
-    /// Steps done.
+    /// Sets the learning rate of the steps that come, in place of the schedule; parameter groups have their factor of it,
+    /// or their own schedule. Checkpoints keep it.
+    ///
+    /// # Errors
+    /// A rate that is negative, infinite or no number.
+    pub fn set_lr(&mut self, lr: f64) -> Result<()> {
+        self.first.set_lr(lr)
+    }
+
+    /// Steps done, without named ones.
     pub fn done(&self) -> u64 {
-        self.done
+        self.first.done
     }
 
     /// Peak of the training: parameters, optimizer states, constants and the arena.

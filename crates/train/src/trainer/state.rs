@@ -23,8 +23,10 @@ impl Trainer {
     /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor.
     ///
     /// # Errors
-    /// A folder that cannot be written to, and a number that the dtype does not reach.
+    /// A folder that cannot be written to, a number that the dtype does not reach, and a step before that was not
+    /// finite; see [`NonFinite::Stop`](crate::NonFinite::Stop).
     pub fn save(&mut self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+        self.check_whole()?;
         self.flush()?;
         self.session.save(dir, config_json, dtype)
     }
@@ -35,8 +37,10 @@ impl Trainer {
     /// Returns the tensors of the file.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file that cannot be written, and a step before that was not finite; see
+    /// [`NonFinite::Stop`](crate::NonFinite::Stop).
     pub fn save_state(&mut self, path: &Path, dtype: WeightDtype, optimizer: bool) -> Result<Vec<Entry>> {
+        self.check_whole()?;
         self.flush()?;
         let states = self.states.iter().filter(|name| optimizer || !is_of_optimizer(name));
         let names = states.cloned().chain(self.unsaved_params(dtype));
@@ -47,14 +51,15 @@ impl Trainer {
     /// Continues after `done` steps with the result of [`Trainer::state`] at that time.
     ///
     /// # Errors
-    /// A state that this trainer does not have, lacks, or has in another dtype, shape or number of elements; nothing
+    /// Named steps, whose numbers [`Trainer::resume_checkpoint`] knows; a state that this trainer does not have, lacks, or has in another dtype, shape or number of elements; nothing
     /// has changed then.
     pub fn resume(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
+        self.check_unnamed()?;
         self.flush()?;
         if !self.session.set_states(&self.states, state)? {
             return Err(other_optimizer());
         }
-        self.done = done;
+        self.first.go_on(done);
         Ok(())
     }
 
@@ -62,9 +67,10 @@ impl Trainer {
     /// `optimizer`: without it, moments and averages begin as zeros.
     ///
     /// # Errors
-    /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
+    /// As [`Trainer::resume`]; a file that cannot be read.
     /// Nothing has changed then.
     pub fn resume_from(&mut self, done: u64, path: &Path, optimizer: bool) -> Result<()> {
+        self.check_unnamed()?;
         let mut file = TensorFile::open(path)?;
         self.flush()?;
         let found = filed::found(&file, &filed::with_names_of(&file, self.filed_all()));
@@ -79,7 +85,7 @@ impl Trainer {
         }
         self.session.load_states(&mut file, &found)?;
         self.session.recentre()?;
-        self.done = done;
+        self.first.go_on(done);
         Ok(())
     }
 
@@ -96,14 +102,24 @@ impl Trainer {
         let found = filed::found(&file, &filed::with_names_of(&file, self.filed_all()));
         self.session.load_states(&mut file, &found)?;
         self.session.recentre()?;
-        self.done = done;
+        self.first.go_on(done);
         Ok(found.into_iter().map(|state| state.state).collect())
     }
 
     /// Continues after `done` steps of another model, in whose session this trainer was made: states that both have
     /// keep their values.
     pub fn carry_on_after(&mut self, done: u64) {
-        self.done = done;
+        self.first.go_on(done);
+    }
+
+    /// Refuses to go on with states alone where named steps have numbers, too.
+    fn check_unnamed(&self) -> Result<()> {
+        match self.named.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(Error::user(format!(
+                "the number of steps `{name}` is not among the states; use save_checkpoint and resume_checkpoint"
+            ))),
+        }
     }
 
     /// Parameters that [`Trainer::save`] does not write exactly.

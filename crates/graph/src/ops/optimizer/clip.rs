@@ -2,6 +2,7 @@
 //! operations.
 
 use crate::tensor::Tensor;
+use crate::trace::fail_in_thread;
 
 /// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar. Where all are
 /// zero its derivative is zero, as torch's, though the square root has none there.
@@ -10,9 +11,9 @@ use crate::tensor::Tensor;
 /// If there are no gradients.
 #[track_caller]
 pub fn global_norm(grads: &[Tensor]) -> Tensor {
-    let (first, others) = grads
-        .split_first()
-        .expect("the global norm needs at least one gradient");
+    let Some((first, others)) = grads.split_first() else {
+        fail_in_thread("the global norm of no gradients has no type; give it at least one gradient");
+    };
     let mut squares = (*first * *first).sum();
     for grad in others {
         squares = squares + (*grad * *grad).sum();

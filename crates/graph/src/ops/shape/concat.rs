@@ -10,6 +10,7 @@ use crate::ops::rules::around;
 use crate::ops::shape::slice::Slice;
 use crate::size::checked_sum;
 use crate::tensor::Tensor;
+use crate::trace::fail_in_thread;
 use crate::types::Type;
 
 /// Any number of inputs, from one on, one after another along an axis; their other extents are equal.
@@ -104,7 +105,9 @@ impl Op for Concat {
 /// If there are none, or if they differ in dtype or in another extent.
 #[track_caller]
 pub fn concat(tensors: &[Tensor], axis: isize) -> Tensor {
-    let first = *tensors.first().expect("concat needs at least one tensor");
+    let Some(first) = tensors.first().copied() else {
+        fail_in_thread("concat of no tensors has no type; give it at least one tensor");
+    };
     let axis = first.axis(axis);
     first.trace().apply1(Concat { axis }, tensors)
 }
