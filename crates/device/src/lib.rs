@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use lessen_compile::Options;
-//! use lessen_device::{Host, ReferenceBackend, SharedDevice};
+//! use lessen_device::{Host, PlanDevice, ReferenceBackend, SharedDevice};
 //! use lessen_graph::{DType, Trace, Type};
 //!
 //! // y = x w, and w becomes w + 1 after every run.
@@ -22,8 +22,8 @@
 //! let graph = trace.finish();
 //!
 //! let device = SharedDevice::new(Box::new(ReferenceBackend::default()));
-//! let plan = device.lock().compile(&graph, &Options::default())?;
-//! let (one, other) = (device.add_model(), device.add_model());
+//! let plan = device.planned(|backend| backend.compile(&graph, &Options::default()))?;
+//! let (one, other) = (device.add_model()?, device.add_model()?);
 //! for (model, values) in [(&one, [3.0, 4.0]), (&other, [5.0, 6.0])] {
 //!     model.allocate("w", &Type::f32(&[2, 1]))?;
 //!     model.upload("w", Host::F32(&values))?;
@@ -45,6 +45,7 @@ mod graphs;
 mod host_array;
 mod index_checks;
 mod memory;
+mod plan_device;
 mod random_inputs;
 mod reference;
 mod shared;
@@ -58,6 +59,7 @@ pub use host_array::HostArray;
 pub use index_checks::{IndexCheck, check_indices, index_checks};
 pub use lessen_graph::Host;
 pub use memory::{DeviceMemory, MemoryUse};
+pub use plan_device::PlanDevice;
 pub use random_inputs::random_inputs;
 pub use reference::ReferenceBackend;
 pub use shared::{DeviceGuard, DeviceModel, SharedDevice};

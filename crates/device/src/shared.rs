@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use lessen_compile::Plan;
 use lessen_graph::Type;
 
@@ -16,43 +18,93 @@ use lessen_graph::Host;
 /// A device that several owners hold. Clones are handles of the same device.
 #[derive(Clone)]
 pub struct SharedDevice {
-    backend: Arc<Mutex<Box<dyn Backend>>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    backend: Mutex<Box<dyn Backend>>,
+    /// The thread that has a guard, and the place where it took it.
+    holder: Mutex<Option<(ThreadId, &'static Location<'static>)>>,
+    /// Models whose handles were dropped by a thread with a guard. They are removed when the guard is dropped.
+    dropped: Mutex<Vec<ModelId>>,
 }
 
 /// The device for its holder alone, until this is dropped.
 pub struct DeviceGuard<'a> {
     backend: MutexGuard<'a, Box<dyn Backend>>,
+    shared: &'a Shared,
 }
 
 impl SharedDevice {
     /// A handle of a device.
     pub fn new(backend: Box<dyn Backend>) -> SharedDevice {
         SharedDevice {
-            backend: Arc::new(Mutex::new(backend)),
+            shared: Arc::new(Shared {
+                backend: Mutex::new(backend),
+                holder: Mutex::default(),
+                dropped: Mutex::default(),
+            }),
         }
     }
 
-    /// The device for the caller alone, until the guard is dropped. Waits for other threads; a second guard in one
-    /// thread waits for ever. All methods of [`DeviceModel`] take a guard while they run.
+    /// The device for the caller alone, until the guard is dropped. Waits for other threads. All methods of
+    /// [`DeviceModel`] take a guard while they run.
+    ///
+    /// # Panics
+    /// If this thread has a guard already, for which it would wait for ever; [`SharedDevice::hold`] is an error then.
+    #[track_caller]
     pub fn lock(&self) -> DeviceGuard<'_> {
-        // A device is consistent between the calls of its methods, and a run that panics counts as one that failed.
-        let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
-        DeviceGuard { backend }
+        self.hold().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// As [`SharedDevice::lock`].
+    ///
+    /// # Errors
+    /// A thread that has a guard already, with the line where it took it.
+    #[track_caller]
+    pub fn hold(&self) -> Result<DeviceGuard<'_>> {
+        let thread = thread::current().id();
+        let holder = *unpoisoned(&self.shared.holder);
+        if let Some((_, place)) = holder.filter(|(holder, _)| *holder == thread) {
+            return Err(Error::user(format!(
+                "this thread has locked the device at {place} and still holds the guard; end the guard first, by \
+                 `drop` or by a `let` of its own before `match`, `if let` or `while let`"
+            )));
+        }
+        let backend = unpoisoned(&self.shared.backend);
+        *unpoisoned(&self.shared.holder) = Some((thread, Location::caller()));
+        Ok(DeviceGuard {
+            backend,
+            shared: &self.shared,
+        })
     }
 
     /// Adds a model, which is removed when the handle of it is dropped.
-    pub fn add_model(&self) -> DeviceModel {
-        let id = self.lock().add_model();
-        DeviceModel {
+    ///
+    /// # Errors
+    /// As [`SharedDevice::hold`].
+    pub fn add_model(&self) -> Result<DeviceModel> {
+        let id = self.hold()?.add_model();
+        Ok(DeviceModel {
             device: self.clone(),
             id,
-        }
+        })
     }
 
     /// Bytes that are allocated now, and bytes that can still be allocated.
+    ///
+    /// # Panics
+    /// As [`SharedDevice::lock`].
+    #[track_caller]
     pub fn memory(&self) -> DeviceMemory {
         self.lock().memory()
     }
+}
+
+/// The value of a mutex. A device is consistent between the calls of its methods, and a run that panics counts as one
+/// that failed.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl From<Box<dyn Backend>> for SharedDevice {
@@ -75,7 +127,8 @@ impl From<&SharedDevice> for SharedDevice {
 
 impl fmt::Debug for SharedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SharedDevice").field(&self.lock().name()).finish()
+        let name = self.hold().map_or("locked by this thread", |device| device.name());
+        f.debug_tuple("SharedDevice").field(&name).finish()
     }
 }
 
@@ -93,8 +146,18 @@ impl DerefMut for DeviceGuard<'_> {
     }
 }
 
+impl Drop for DeviceGuard<'_> {
+    fn drop(&mut self) {
+        for model in std::mem::take(&mut *unpoisoned(&self.shared.dropped)) {
+            self.backend.remove_model(model);
+        }
+        *unpoisoned(&self.shared.holder) = None;
+    }
+}
+
 /// A model on a shared device: states by name, and programs over them. Dropping it removes the model. Each method is
-/// that of [`Backend`] for this model.
+/// that of [`Backend`] for this model, and takes a guard of the device while it runs: a thread that has one already gets
+/// the error of [`SharedDevice::hold`], or its panic where the method returns no error.
 #[derive(Debug)]
 pub struct DeviceModel {
     device: SharedDevice,
@@ -117,7 +180,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::load`].
     pub fn load(&self, plan: Plan) -> Result<ProgramId> {
-        self.device.lock().load(self.id, plan)
+        self.device.hold()?.load(self.id, plan)
     }
 
     /// Unloads a program; see [`Backend::unload`].
@@ -138,7 +201,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::allocate`].
     pub fn allocate(&self, state: &str, ty: &Type) -> Result<()> {
-        self.device.lock().allocate(self.id, state, ty)
+        self.device.hold()?.allocate(self.id, state, ty)
     }
 
     /// Frees a state.
@@ -156,7 +219,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::upload`].
     pub fn upload(&self, state: &str, data: Host<'_>) -> Result<()> {
-        self.device.lock().upload(self.id, state, data)
+        self.device.hold()?.upload(self.id, state, data)
     }
 
     /// Copies an array into a part of a state; see [`Backend::upload_part`].
@@ -164,7 +227,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::upload_part`].
     pub fn upload_part(&self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
-        self.device.lock().upload_part(self.id, state, first, data)
+        self.device.hold()?.upload_part(self.id, state, first, data)
     }
 
     /// Shows a state's elements to `visit`, which must not use the device; see [`Backend::download`].
@@ -172,7 +235,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::download`].
     pub fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
-        self.device.lock().download(self.id, state, visit)
+        self.device.hold()?.download(self.id, state, visit)
     }
 
     /// Says that the states of a program do not change any more; see [`Backend::freeze`].
@@ -180,7 +243,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::freeze`].
     pub fn freeze(&self, program: ProgramId) -> Result<()> {
-        self.device.lock().freeze(program)
+        self.device.hold()?.freeze(program)
     }
 
     /// Starts a run; see [`Backend::submit`].
@@ -188,7 +251,7 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::submit`].
     pub fn submit(&self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
-        self.device.lock().submit(program, data)
+        self.device.hold()?.submit(program, data)
     }
 
     /// Waits for the last run of a program; see [`Backend::wait`].
@@ -196,38 +259,34 @@ impl DeviceModel {
     /// # Errors
     /// The errors of [`Backend::wait`].
     pub fn wait(&self, program: ProgramId) -> Result<()> {
-        self.device.lock().wait(program)
+        self.device.hold()?.wait(program)
     }
 
-    /// Runs a program to its end; see [`Backend::run`].
+    /// Runs a program to its end and returns all results with their names, so that no run of another thread comes
+    /// between; see [`Backend::run`].
     ///
     /// # Errors
     /// The errors of [`Backend::run`].
-    pub fn run(&self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
-        self.device.lock().run(program, data)
+    pub fn run(&self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<Vec<(String, Arc<HostArray>)>> {
+        let mut device = self.device.hold()?;
+        device.run(program, data)?;
+        let plan = device.plan(program);
+        let outputs = plan.graph().outputs.iter();
+        let results = outputs.filter_map(|output| Some((output.name.clone(), device.output(program, &output.name)?)));
+        Ok(results.collect())
     }
 
     /// A result of a program's last run; see [`Backend::output`].
     pub fn output(&self, program: ProgramId, name: &str) -> Option<Arc<HostArray>> {
         self.device.lock().output(program, name)
     }
-
-    /// All results of a program's last run with their names; empty before the first run.
-    ///
-    /// # Panics
-    /// If the program is not loaded.
-    pub fn outputs(&self, program: ProgramId) -> Vec<(String, Arc<HostArray>)> {
-        let device = self.device.lock();
-        let plan = device.plan(program);
-        let outputs = plan.graph().outputs.iter();
-        outputs
-            .filter_map(|output| Some((output.name.clone(), device.output(program, &output.name)?)))
-            .collect()
-    }
 }
 
 impl Drop for DeviceModel {
     fn drop(&mut self) {
-        self.device.lock().remove_model(self.id);
+        match self.device.hold() {
+            Ok(mut device) => device.remove_model(self.id),
+            Err(_) => unpoisoned(&self.device.shared.dropped).push(self.id),
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::placement::Placed;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
 use lessen_compile::{Options, Placement, Plan, Precision};
-use lessen_device::{Backend, Measuring};
+use lessen_device::{Backend, Measuring, PlanDevice};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Cx, ParamSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ impl StepGraphs {
     ///
     /// # Errors
     /// A malformed graph.
-    pub fn floor_bytes(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<usize> {
-        self.floor_beside(backend, options, &self.plans_without_budget(backend, options)?)
+    pub fn floor_bytes(&self, device: &(impl PlanDevice + ?Sized), options: &TrainerOptions) -> Result<usize> {
+        device.planned(|backend| self.floor_beside(backend, options, &self.plans_without_budget(backend, options)?))
     }
 
     fn floor_beside(&self, backend: &dyn Backend, options: &TrainerOptions, plans: &[Plan]) -> Result<usize> {
@@ -79,10 +79,14 @@ impl StepGraphs {
     ///
     /// # Errors
     /// Memory that the device does not have.
-    pub fn measure(&self, backend: &mut dyn Backend, options: &TrainerOptions) -> Result<Measuring> {
+    pub fn measure(
+        &self,
+        device: &mut (impl PlanDevice + ?Sized),
+        options: &TrainerOptions,
+    ) -> Result<Measuring> {
         let late = self.with_all_late(options);
         let graphs = self.graphs().chain(late.iter().flat_map(StepGraphs::graphs));
-        backend.measure_graphs(graphs, &options.of_plans(None))
+        device.measured(|backend| backend.measure_graphs(graphs, &options.of_plans(None)))
     }
 
     /// All graphs: the step, the graphs of its delayed updates, the update, the functions.
@@ -143,12 +147,16 @@ impl StepPlans {
     ///
     /// # Errors
     /// A budget below the floor.
-    pub fn new(backend: &dyn Backend, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
+    pub fn new(
+        device: &(impl PlanDevice + ?Sized),
+        options: &TrainerOptions,
+        graphs: &StepGraphs,
+    ) -> Result<StepPlans> {
         let Placed {
             graphs,
             mut plans,
             choosing,
-        } = graphs.placed(backend, options)?;
+        } = device.planned(|backend| graphs.placed(backend, options))?;
         let functions = plans.split_off(plans.len() - graphs.functions.len());
         let apply = if graphs.apply.is_some() { plans.pop() } else { None };
         let mut steps = plans.into_iter();
@@ -213,7 +221,7 @@ impl StepPlans {
     /// The errors of [`Trainer::add_step`](crate::Trainer::add_step).
     pub fn another_step(
         &self,
-        backend: &dyn Backend,
+        device: &(impl PlanDevice + ?Sized),
         options: &TrainerOptions,
         loss: impl Fn(Cx) -> Tensor,
     ) -> Result<Vec<Plan>> {
@@ -221,9 +229,8 @@ impl StepPlans {
         let (step, delayed) = delayed(traced.graph, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
-        graphs
-            .map(|graph| self.another(backend, &graph, &options.of_plans(options.budget)))
-            .collect()
+        let options = options.of_plans(options.budget);
+        device.planned(|backend| graphs.map(|graph| self.another(backend, &graph, &options)).collect())
     }
 
     /// Plan that [`Session::function`](crate::Session::function) would make beside these plans.
@@ -232,7 +239,7 @@ impl StepPlans {
     /// The errors of [`Session::function`](crate::Session::function).
     pub fn another_function<N: Into<String>>(
         &self,
-        backend: &dyn Backend,
+        device: &(impl PlanDevice + ?Sized),
         trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
     ) -> Result<Plan> {
         let graph = function_graph(&self.params, &self.view, trace)?;
@@ -240,7 +247,7 @@ impl StepPlans {
             precision: self.precision,
             ..Options::default()
         };
-        self.another(backend, &graph, &options)
+        device.planned(|backend| self.another(backend, &graph, &options))
     }
 
     fn another(&self, backend: &dyn Backend, graph: &Graph, options: &Options) -> Result<Plan> {

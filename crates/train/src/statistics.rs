@@ -14,7 +14,7 @@ pub struct Statistics {
 
 impl Statistics {
     /// Runs a function that records.
-    pub(crate) fn of_run(session: &mut Session, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
+    pub(crate) fn of_run(session: &Session, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
         let results = session.run(function, inputs)?;
         let mut found = Statistics::default();
         for name in results.names() {

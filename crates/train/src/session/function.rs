@@ -77,7 +77,7 @@ impl Session {
             ..self.options()
         };
         let budget = if options.tightest {
-            let own = self.model.device().lock().floor_bytes(&graph, &planned)?;
+            let own = self.model.device().hold()?.floor_bytes(&graph, &planned)?;
             Some(own.saturating_add(self.beside(&graph).0))
         } else {
             budget
@@ -102,7 +102,7 @@ impl Session {
     /// Compiles and loads a graph; the budget is for all that the session takes.
     pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
         let (beside, new) = self.beside(graph);
-        let device = self.model.device().lock();
+        let device = self.model.device().hold()?;
         let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
         // The arena is shared by all programs on the device.
         let memory = device.memory();
@@ -159,15 +159,15 @@ impl Session {
         })
     }
 
-    /// Runs a function. `inputs` may hold more than it declared.
+    /// Runs a function. `inputs` may hold more than it declared. Several threads may ask one session: they run one after
+    /// another, each on all threads of the device, and each gets the results of its own inputs.
     ///
     /// # Errors
     /// A function of another session, or one that has been freed; an input that is missing or of another type than
     /// declared, an index out of range. No state has changed then.
-    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
+    pub fn run(&self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
         let program = self.program(function)?;
-        self.model.run(program, inputs)?;
-        Ok(Results::new(self.model.outputs(program)))
+        Ok(Results::new(self.model.run(program, inputs)?))
     }
 
     /// The program of a function.
@@ -222,6 +222,6 @@ impl Session {
             .values()
             .map(|program| self.model.plan(*program).arena_bytes());
         let arena = plans.fold(self.arena.unwrap_or(0), usize::max);
-        self.model.device().lock().reserve(arena)
+        self.model.device().hold()?.reserve(arena)
     }
 }

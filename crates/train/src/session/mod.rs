@@ -31,7 +31,8 @@ use lessen_nn::{Bf16Storage, Cx, F32Storage, Int4Storage, Int8Storage, NormKind,
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A model on a device: its parameters, and functions over them. Dropping it frees its memory on the device.
+/// A model on a device: its parameters, and functions over them. Dropping it frees its memory on the device. Threads may
+/// share it, and run its functions.
 pub struct Session {
     model: DeviceModel,
     params: Vec<ParamSpec>,
@@ -52,6 +53,9 @@ pub struct Session {
     /// The functions of [`Session::embed`].
     embedding: Option<Embedding>,
 }
+
+const fn is_shared<T: Send + Sync>() {}
+const _: () = is_shared::<Session>();
 
 impl Session {
     /// A model with these parameters and their values.
@@ -118,7 +122,7 @@ impl Session {
         storage: Arc<dyn ParamStorage>,
     ) -> Result<Session> {
         let mut session = Session {
-            model: device.into().add_model(),
+            model: device.into().add_model()?,
             params: Vec::new(),
             states: BTreeSet::new(),
             owner: new_owner(),

@@ -69,7 +69,7 @@ impl Trainer {
             .chain(inputs.iter().copied())
             .collect();
         check_once(&all)?;
-        Statistics::of_run(&mut self.session, function, &all)
+        Statistics::of_run(&self.session, function, &all)
     }
 
     pub(super) fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {

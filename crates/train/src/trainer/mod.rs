@@ -67,7 +67,7 @@ impl Trainer {
     ) -> Result<Trainer> {
         let device = device.into();
         let graphs = StepGraphs::new(&options, loss)?;
-        let plans = StepPlans::new(&*device.lock(), &options, &graphs)?;
+        let plans = StepPlans::new(&device, &options, &graphs)?;
         device.memory().check(plans.peak_bytes())?;
         let mut session = Session::zeros(&device, plans.params.clone())?;
         session.draw(|_| true, options.seed)?;

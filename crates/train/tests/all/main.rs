@@ -22,6 +22,7 @@ mod settings;
 mod slices;
 mod stored_parameters;
 mod support;
+mod threads;
 mod trainer;
 mod two_networks;
 mod usage;
