@@ -80,6 +80,19 @@ impl Confusion {
         share(most, all)
     }
 
+    /// The share of the examples whose class was predicted; 0 of none.
+    pub fn accuracy(&self) -> f64 {
+        self.micro().recall
+    }
+
+    /// The scores over all examples together. Each has one class and one prediction, so that precision, recall and F1
+    /// are the accuracy.
+    pub fn micro(&self) -> ClassScores {
+        let hits = self.rows().enumerate().map(|(class, row)| row[class]).sum();
+        let all = self.counts.iter().sum();
+        ClassScores::of(hits, all, all)
+    }
+
     /// The mean over classes, each with the same weight.
     pub fn mean(&self) -> ClassScores {
         ClassScores::mean_by(self.classes(), |_| 1.0)

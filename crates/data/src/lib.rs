@@ -22,8 +22,8 @@
 //! - [`memory`] has data that a program gives in place of files.
 //! - [`arrays`] reads and writes NumPy's files.
 //! - [`Prefetch`] makes batches ahead on a thread.
-//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
-//!   questions, and [`AnswerScores`] scores them.
+//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`scores`] has metrics of logits
+//!   and probabilities. [`Answers`] finds answers to questions, and [`AnswerScores`] scores them.
 //!
 //! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
 //! file, the line and the remedy.
@@ -102,6 +102,7 @@ mod raw_label;
 mod record;
 mod row;
 mod rows;
+pub mod scores;
 mod sentences;
 mod source;
 mod splits;

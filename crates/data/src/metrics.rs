@@ -135,7 +135,7 @@ fn spearman(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Returns ranks from 1; ties share their mean rank.
-fn ranks(values: &[f64]) -> Vec<f64> {
+pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
     let mut ranks = vec![0.0; values.len()];
