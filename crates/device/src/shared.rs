@@ -156,8 +156,8 @@ impl Drop for DeviceGuard<'_> {
 }
 
 /// A model on a shared device: states by name, and programs over them. Dropping it removes the model. Each method is
-/// that of [`Backend`] for this model, and takes a guard of the device while it runs: a thread that has one already gets
-/// the error of [`SharedDevice::hold`], or its panic where the method returns no error.
+/// that of [`Backend`] for this model, and takes a guard of the device while it runs: a thread that has one already
+/// gets the error of [`SharedDevice::hold`], or its panic where the method returns no error.
 #[derive(Debug)]
 pub struct DeviceModel {
     device: SharedDevice,

@@ -215,7 +215,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Whether output `output` may overwrite input `input`; see [`Op::in_place`]. A kernel in safe Rust overwrites none.
+    /// Whether output `output` may overwrite input `input`; see [`Op::in_place`]. A kernel in safe Rust overwrites
+    /// none.
     pub fn in_place(&self, input: usize, output: usize) -> bool {
         let may = self.op.row_kernel().is_none() && self.op.in_place(input, output, self.inputs, self.outputs);
         self.checked("in_place", may, false, |may| {

@@ -173,8 +173,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     }
 
     /// A kernel in safe Rust, for an operation that works row by row; by default none. A device calls it for every row,
-    /// from many threads, with the rows that [`Op::row_wise`] names, where all inputs and outputs are `f32` or `i32` and
-    /// sums over rows are `f32`; for other types it evaluates the operation on the host. The device has checked the
+    /// from many threads, with the rows that [`Op::row_wise`] names, where all inputs and outputs are `f32` or `i32`
+    /// and sums over rows are `f32`; for other types it evaluates the operation on the host. The device has checked the
     /// indices of [`Op::index_input`]. No output lies where an input does, whatever [`Op::in_place`] says.
     ///
     /// ```

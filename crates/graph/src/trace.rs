@@ -259,7 +259,8 @@ impl TraceRef {
         unwind(self.open().attempts.get(), sentence.into(), Location::caller())
     }
 
-    /// [`TraceRef::fail`] because of the operation that made `value`: the error has the line of it, where that is known.
+    /// [`TraceRef::fail`] because of the operation that made `value`: the error has the line of it, where that is
+    /// known.
     ///
     /// # Panics
     /// As [`TraceRef::fail`].

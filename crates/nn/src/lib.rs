@@ -80,7 +80,8 @@ pub use models::bert::{Family, Head};
 pub use ngrams::{Ngrams, ngrams};
 pub use norm_kind::NormKind;
 pub use optimizer::{
-    AdamSettings, Algorithm, Centred, Joined, OptimizerConfig, ParamGroup, ParamUpdate, Update, UpdateAlgorithm, UpdateRule,
+    AdamSettings, Algorithm, Centred, Joined, OptimizerConfig, ParamGroup, ParamUpdate, Update, UpdateAlgorithm,
+    UpdateRule,
 };
 pub use params::{ParamSpec, StateSpec};
 pub use patterns::Patterns;

@@ -41,8 +41,8 @@ impl LrFunction {
         })
     }
 
-    /// Warm-up, stable, decay (Hu et al. 2024): a linear rise to `peak` over `warmup` steps, `stable` steps at the peak,
-    /// and a linear fall to 0 over `decay` steps, after which the rate stays 0.
+    /// Warm-up, stable, decay (Hu et al. 2024): a linear rise to `peak` over `warmup` steps, `stable` steps at the
+    /// peak, and a linear fall to 0 over `decay` steps, after which the rate stays 0.
     pub fn warmup_stable_decay(peak: f64, warmup: u64, stable: u64, decay: u64) -> LrFunction {
         LrFunction::new(move |step| {
             if step < warmup {
@@ -94,7 +94,10 @@ mod tests {
         assert!((0.0..=2.0).contains(&got[7]));
         // torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(T_0=3): the rates of steps 0 to 4 from 1.
         let same = LrFunction::cosine_restarts(1.0, 0, 3, 1);
-        assert_eq!(rates(&same, &[0, 1, 2, 3, 4, 3_000_000]), [1.0, 0.75, 0.25, 1.0, 0.75, 1.0]);
+        assert_eq!(
+            rates(&same, &[0, 1, 2, 3, 4, 3_000_000]),
+            [1.0, 0.75, 0.25, 1.0, 0.75, 1.0]
+        );
         assert_eq!(rates(&LrFunction::cosine_restarts(1.0, 0, 0, 0), &[0, 7]), [1.0, 1.0]);
     }
 
@@ -103,6 +106,9 @@ mod tests {
         let function = LrFunction::warmup_stable_decay(4.0, 2, 3, 4);
         let got = rates(&function, &[0, 1, 2, 4, 5, 6, 8, 9, 100]);
         assert_eq!(got, [0.0, 2.0, 4.0, 4.0, 4.0, 3.0, 1.0, 0.0, 0.0]);
-        assert_eq!(rates(&LrFunction::warmup_stable_decay(1.0, 0, 2, 0), &[0, 1, 2]), [1.0, 1.0, 0.0]);
+        assert_eq!(
+            rates(&LrFunction::warmup_stable_decay(1.0, 0, 2, 0), &[0, 1, 2]),
+            [1.0, 1.0, 0.0]
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! A learning rate that is reduced when a loss falls no more.
 
 /// Reduces a learning rate when a loss falls no more, as PyTorch's `ReduceLROnPlateau`: the loss counts as lower if it
-/// is below `best (1 - threshold)`. After more than `patience` losses in turn that are not lower, the rate is multiplied
-/// by `factor`. A loss that is no number is not lower.
+/// is below `best (1 - threshold)`. After more than `patience` losses in turn that are not lower, the rate is
+/// multiplied by `factor`. A loss that is no number is not lower.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plateau {
     /// The learning rate.

@@ -33,7 +33,8 @@ pub(crate) fn traced<N: Into<String>>(
     let builder = Trace::new();
     let cx = view.of_results(Cx::new(*builder, training));
     let results = builder.attempt(|| trace(cx))?;
-    let mut taken: BTreeSet<String> = builder.with_graph(|graph| graph.outputs.iter().map(|y| y.name.clone()).collect());
+    let mut taken: BTreeSet<String> =
+        builder.with_graph(|graph| graph.outputs.iter().map(|y| y.name.clone()).collect());
     for (name, value) in results {
         let name = name.into();
         let refused = if is_reserved(&name) {

@@ -60,9 +60,10 @@ impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     ///
     /// # Errors
-    /// Settings that [`TrainerOptions::check`] refuses, and patterns of names that no parameter fits; shapes that do not
-    /// fit each other, a loss that is no scalar and an operation with a wrong derivative, with the line of the model
-    /// function; a model without a parameter that is trained; forward-fused updates of gradients that are accumulated.
+    /// Settings that [`TrainerOptions::check`] refuses, and patterns of names that no parameter fits; shapes that do
+    /// not fit each other, a loss that is no scalar and an operation with a wrong derivative, with the line of the
+    /// model function; a model without a parameter that is trained; forward-fused updates of gradients that are
+    /// accumulated.
     pub fn new(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) -> Result<StepGraphs> {
         options.check()?;
         let rule = options.update_rule();
@@ -263,8 +264,8 @@ pub(crate) fn apply_graph(
     Ok(Some(trace.finish()))
 }
 
-/// The error of the derivative of a loss, with the line of the operation at fault: the loss is traced again for it, since
-/// a graph has no lines. None if the derivative is right.
+/// The error of the derivative of a loss, with the line of the operation at fault: the loss is traced again for it,
+/// since a graph has no lines. None if the derivative is right.
 fn derivative_error(options: &TrainerOptions, rule: &UpdateRule, loss: impl Fn(Cx) -> Tensor) -> Option<Error> {
     let trace = Trace::new();
     let cx = Cx::new(*trace, true).with_lora(options.lora.as_ref());

@@ -3,7 +3,8 @@
 use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
 use lessen_nn::{
-    Algorithm, Centred, Joined, Lora, LrFunction, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup, Patterns, UpdateRule,
+    Algorithm, Centred, Joined, Lora, LrFunction, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup,
+    Patterns, UpdateRule,
 };
 use std::collections::BTreeMap;
 

@@ -79,11 +79,7 @@ impl StepGraphs {
     ///
     /// # Errors
     /// Memory that the device does not have.
-    pub fn measure(
-        &self,
-        device: &mut (impl PlanDevice + ?Sized),
-        options: &TrainerOptions,
-    ) -> Result<Measuring> {
+    pub fn measure(&self, device: &mut (impl PlanDevice + ?Sized), options: &TrainerOptions) -> Result<Measuring> {
         let late = self.with_all_late(options);
         let graphs = self.graphs().chain(late.iter().flat_map(StepGraphs::graphs));
         device.measured(|backend| backend.measure_graphs(graphs, &options.of_plans(None)))

@@ -9,7 +9,7 @@ device_suite!(|workers| Box::new(CpuBackend::new(workers).unwrap()));
 
 /// Checks the views with every second set of instructions that the machine has, from this one on.
 fn every_second_set_reads_views(first: usize) {
-    for set in CpuSet::detect().subsets().into_iter().skip(first).step_by(2) {
+    for set in CpuSet::detect().subsets().skip(first).step_by(2) {
         // One thread is the caller's, which has the set.
         set.on_this_thread(|| assert_passes(VIEWS, &|_| Box::new(CpuBackend::new(1).unwrap())));
     }

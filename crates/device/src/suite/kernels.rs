@@ -60,12 +60,7 @@ pub(super) fn least_indices(sample: &Sample, types: &[Type]) -> usize {
 }
 
 /// Runs one operation on random inputs without gaps.
-pub(super) fn on_dense_inputs(
-    device: &mut dyn Backend,
-    random: &mut Random,
-    sample: &Sample,
-    types: &[Type],
-) -> Found {
+pub(super) fn on_dense_inputs(device: &mut dyn Backend, random: &mut Random, sample: &Sample, types: &[Type]) -> Found {
     let graph = graph(sample, types);
     let limit = least_indices(sample, types);
     let mut inputs = Arrays::new();

@@ -38,9 +38,9 @@ pub fn check_operation(new: NewDevice<'_>, seed: u64, sample: &dyn Fn(usize, usi
     for [rows, columns] in SIZES {
         let sample = sample(rows, columns);
         let types: Vec<Type> = sample.types();
-        let on_all = devices.iter_mut().try_for_each(|device| {
-            on_dense_inputs(device.as_mut(), &mut random, &sample, &types)
-        });
+        let on_all = devices
+            .iter_mut()
+            .try_for_each(|device| on_dense_inputs(device.as_mut(), &mut random, &sample, &types));
         let checked = on_all.and_then(|()| in_views(&mut devices, &mut random, &sample, &types, &mut BTreeSet::new()));
         checked.map_err(|wrong| format!("seed {seed}, {rows} rows of {columns}: {wrong}"))?;
     }

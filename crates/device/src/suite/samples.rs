@@ -36,7 +36,9 @@ impl Sample {
     /// The types of the inputs; `f32` where a dtype is tried out.
     pub(super) fn types(&self) -> Vec<Type> {
         let inputs = self.inputs.iter();
-        inputs.map(|(own, shape)| Type::new(own.unwrap_or(DType::F32), shape)).collect()
+        inputs
+            .map(|(own, shape)| Type::new(own.unwrap_or(DType::F32), shape))
+            .collect()
     }
 
     pub(super) fn with(mut self, input: usize, dtype: DType) -> Sample {

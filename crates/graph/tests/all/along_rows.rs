@@ -54,7 +54,10 @@ const NAN: f64 = f64::NAN;
 
 #[test]
 fn positions_of_extrema_are_the_first_of_equals_and_of_nan() {
-    let x = Array::f32(&[4, 3], vec![1.0, 5.0, 5.0, 2.0, 2.0, 7.0, 0.0, NAN, NAN, -0.0, 0.0, 1.0]);
+    let x = Array::f32(
+        &[4, 3],
+        vec![1.0, 5.0, 5.0, 2.0, 2.0, 7.0, 0.0, NAN, NAN, -0.0, 0.0, 1.0],
+    );
     let found = of(&x, |x| vec![x.argmax(-1), x.argmin(1), x.argmax(0), x.argmin(0)]);
     assert_eq!(found[0].data, [1.0, 2.0, 1.0, 2.0]);
     assert_eq!(found[1].data, [0.0, 0.0, 1.0, 0.0]);
@@ -65,7 +68,9 @@ fn positions_of_extrema_are_the_first_of_equals_and_of_nan() {
 
 #[test]
 fn an_axis_in_the_middle_vanishes_or_stays_where_it_was() {
-    let x = Array::from_fn(lessen_graph::Type::f32(&[2, 3, 4]), |i| ((7 * i[0] + 5 * i[1] + 3 * i[2]) % 11) as f64);
+    let x = Array::from_fn(lessen_graph::Type::f32(&[2, 3, 4]), |i| {
+        ((7 * i[0] + 5 * i[1] + 3 * i[2]) % 11) as f64
+    });
     let found = of(&x, |x| {
         let (values, positions) = x.topk(2, 1, true);
         vec![x.argmax(1), values, positions, x.cumsum(1), x.take_along(1, positions)]
@@ -100,8 +105,18 @@ fn cumulative_sums_and_products_leave_out_their_own_element_and_begin_at_either_
     let x = Array::f32(&[4], vec![2.0, 3.0, 0.0, 5.0]);
     let all = [(false, false), (false, true), (true, false), (true, true)];
     let expected = [
-        [[2.0, 5.0, 5.0, 10.0], [10.0, 8.0, 5.0, 5.0], [0.0, 2.0, 5.0, 5.0], [8.0, 5.0, 5.0, 0.0]],
-        [[2.0, 6.0, 0.0, 0.0], [0.0, 0.0, 0.0, 5.0], [1.0, 2.0, 6.0, 0.0], [0.0, 0.0, 5.0, 1.0]],
+        [
+            [2.0, 5.0, 5.0, 10.0],
+            [10.0, 8.0, 5.0, 5.0],
+            [0.0, 2.0, 5.0, 5.0],
+            [8.0, 5.0, 5.0, 0.0],
+        ],
+        [
+            [2.0, 6.0, 0.0, 0.0],
+            [0.0, 0.0, 0.0, 5.0],
+            [1.0, 2.0, 6.0, 0.0],
+            [0.0, 0.0, 5.0, 1.0],
+        ],
     ];
     for (kind, expected) in CumulateKind::ALL.into_iter().zip(expected) {
         for ((exclusive, reverse), expected) in all.into_iter().zip(expected) {

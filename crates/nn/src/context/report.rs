@@ -11,9 +11,9 @@ impl Cx {
         self.but(|inner| inner.reports = true)
     }
 
-    /// Names a float scalar `PREFIX.name`, such as an accuracy, that a training step reports beside its loss, as the mean
-    /// over its micro-batches, weighted by their shares. It is no part of the training. Graphs that are no training
-    /// steps do not compute it.
+    /// Names a float scalar `PREFIX.name`, such as an accuracy, that a training step reports beside its loss, as the
+    /// mean over its micro-batches, weighted by their shares. It is no part of the training. Graphs that are no
+    /// training steps do not compute it.
     ///
     /// # Panics
     /// If the value is no float scalar, or the name is taken or one of training; see [`names`](crate::names).

@@ -208,7 +208,9 @@ impl<'a> ParamUpdate<'a> {
     pub fn set(&mut self, name: &str, value: Tensor) {
         let trace = self.cx.trace();
         let Some(state) = self.states.iter_mut().find(|state| state.name == name) else {
-            trace.fail(format!("an optimizer has no state `{name}`; declare it with `state` first"));
+            trace.fail(format!(
+                "an optimizer has no state `{name}`; declare it with `state` first"
+            ));
         };
         if value.ty() != state.old.ty() {
             let (given, expected) = (value.ty(), state.old.ty());

@@ -117,8 +117,16 @@ fn tensors(cx: Cx, params: &[(ParamSpec, f64)]) -> Vec<Tensor> {
 
 /// Whether a scalar is neither infinite nor no number.
 fn is_finite(x: Tensor) -> Tensor {
-    let most = if x.dtype() == DType::F64 { f64::MAX } else { f32::MAX.into() };
-    let x = if x.dtype() == DType::BF16 { x.cast(DType::F32) } else { x };
+    let most = if x.dtype() == DType::F64 {
+        f64::MAX
+    } else {
+        f32::MAX.into()
+    };
+    let x = if x.dtype() == DType::BF16 {
+        x.cast(DType::F32)
+    } else {
+        x
+    };
     x.abs().le(x.scalar_like(most))
 }
 

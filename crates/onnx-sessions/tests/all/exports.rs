@@ -283,7 +283,11 @@ const TEXTS: &[(&str, Function)] = &[
         };
         let products = (values * x.take_along(-1, positions)).sum_last();
         let extrema = (x.argmax(-1) + x.argmin(-1)).cast(DType::F32).unsqueeze(-1);
-        x.scatter_add_along(-1, positions, values) + ascending + order.cast(DType::F32) + products + extrema
+        x.scatter_add_along(-1, positions, values)
+            + ascending
+            + order.cast(DType::F32)
+            + products
+            + extrema
             + x.cumsum(1)
             + x.cumprod(-1)
             + x.cumulate(what_follows, -1)

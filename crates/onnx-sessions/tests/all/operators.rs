@@ -280,22 +280,40 @@ fn functions_of_known_integers() {
 #[test]
 fn orders_and_cumulative_sums_of_what_is_computed() {
     let x: Given<'_> = (&[2, 3], &[3.0, 1.0, 3.0, 2.0, 5.0, 4.0]);
-    check(&result("ArgMax", 13, &[x], &[], vec![int("axis", -1)]), &[2, 1], &[0.0, 1.0]);
+    check(
+        &result("ArgMax", 13, &[x], &[], vec![int("axis", -1)]),
+        &[2, 1],
+        &[0.0, 1.0],
+    );
     let without = vec![int("axis", 0), int("keepdims", 0)];
     check(&result("ArgMin", 13, &[x], &[], without), &[3], &[1.0, 0.0, 0.0]);
-    check(&result("TopK", 11, &[x], &[&[2]], vec![]), &[2, 2], &[3.0, 3.0, 5.0, 4.0]);
+    check(
+        &result("TopK", 11, &[x], &[&[2]], vec![]),
+        &[2, 2],
+        &[3.0, 3.0, 5.0, 4.0],
+    );
     let least = vec![int("axis", 0), int("largest", 0)];
     check(&result("TopK", 11, &[x], &[&[1]], least), &[1, 3], &[2.0, 1.0, 3.0]);
-    check(&result("CumSum", 14, &[x], &[&[1]], vec![]), &[2, 3], &[3.0, 4.0, 7.0, 2.0, 7.0, 11.0]);
+    check(
+        &result("CumSum", 14, &[x], &[&[1]], vec![]),
+        &[2, 3],
+        &[3.0, 4.0, 7.0, 2.0, 7.0, 11.0],
+    );
     let after = vec![int("exclusive", 1), int("reverse", 1)];
-    check(&result("CumSum", 14, &[x], &[&[0]], after), &[2, 3], &[2.0, 5.0, 4.0, 0.0, 0.0, 0.0]);
+    check(
+        &result("CumSum", 14, &[x], &[&[0]], after),
+        &[2, 3],
+        &[2.0, 5.0, 4.0, 0.0, 0.0, 0.0],
+    );
 }
 
 /// The result of an operator on `x`, `f32[2, 3]`, positions that are cast from floats, and updates.
 fn by_positions(op_type: &str, positions: Given<'_>, updates: Option<Given<'_>>, how: Vec<AttributeProto>) -> Array {
     let mut b = Builder::new(18);
     let mut given = HashMap::new();
-    let all = [Some((&[2, 3][..], SIX)), Some(positions), updates].into_iter().flatten();
+    let all = [Some((&[2, 3][..], SIX)), Some(positions), updates]
+        .into_iter()
+        .flatten();
     let names: Vec<String> = (0..all.clone().count()).map(|i| format!("x{i}")).collect();
     for (name, (shape, data)) in names.iter().zip(all) {
         let extents: Vec<Extent> = shape.iter().map(|n| Extent::Size(*n)).collect();
@@ -319,9 +337,17 @@ fn by_positions(op_type: &str, positions: Given<'_>, updates: Option<Given<'_>>,
 fn elements_at_computed_positions_are_taken_and_added() {
     let along = |axis| vec![int("axis", axis)];
     let two: Given<'_> = (&[2, 2], &[2.0, -3.0, 1.0, 1.0]);
-    check(&by_positions("GatherElements", two, None, along(1)), &[2, 2], &[3.0, 1.0, 5.0, 5.0]);
+    check(
+        &by_positions("GatherElements", two, None, along(1)),
+        &[2, 2],
+        &[3.0, 1.0, 5.0, 5.0],
+    );
     let first: Given<'_> = (&[1, 2], &[1.0, 0.0]);
-    check(&by_positions("GatherElements", first, None, along(0)), &[1, 2], &[4.0, 2.0]);
+    check(
+        &by_positions("GatherElements", first, None, along(0)),
+        &[1, 2],
+        &[4.0, 2.0],
+    );
     let updates: Given<'_> = (&[2, 2], &[10.0, 20.0, 30.0, 40.0]);
     let add = vec![int("axis", 1), text("reduction", "add")];
     let found = by_positions("ScatterElements", two, Some(updates), add);

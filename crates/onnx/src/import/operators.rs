@@ -7,8 +7,8 @@ use lessen_base::{Error, Result};
 
 use super::call::{Operator, Operators};
 use super::{
-    activation, attention, contributed_attention, elements, elementwise, images, indexing, integer_windows, integers, movement,
-    norms, order, products, quantized, recurrent, reductions, resizing,
+    activation, attention, contributed_attention, elements, elementwise, images, indexing, integer_windows, integers,
+    movement, norms, order, products, quantized, recurrent, reductions, resizing,
 };
 use crate::model::Node;
 

@@ -159,8 +159,8 @@ impl Session {
         })
     }
 
-    /// Runs a function. `inputs` may hold more than it declared. Several threads may ask one session: they run one after
-    /// another, each on all threads of the device, and each gets the results of its own inputs.
+    /// Runs a function. `inputs` may hold more than it declared. Several threads may ask one session: they run one
+    /// after another, each on all threads of the device, and each gets the results of its own inputs.
     ///
     /// # Errors
     /// A function of another session, or one that has been freed; an input that is missing or of another type than

@@ -31,8 +31,8 @@ use lessen_nn::{Bf16Storage, Cx, F32Storage, Int4Storage, Int8Storage, NormKind,
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A model on a device: its parameters, and functions over them. Dropping it frees its memory on the device. Threads may
-/// share it, and run its functions.
+/// A model on a device: its parameters, and functions over them. Dropping it frees its memory on the device. Threads
+/// may share it, and run its functions.
 pub struct Session {
     model: DeviceModel,
     params: Vec<ParamSpec>,

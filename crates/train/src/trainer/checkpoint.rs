@@ -7,8 +7,8 @@
 //! ```
 
 use super::Trainer;
-use super::steps::Steps;
 use super::state::other_optimizer;
+use super::steps::Steps;
 use crate::filed::{self, FiledState};
 use crate::session::PARAMETERS;
 use lessen_base::atomic::{write_file, write_folder};

@@ -185,8 +185,8 @@ impl Trainer {
         self.first.learning_rates()
     }
 
-    /// Sets the learning rate of the steps that come, in place of the schedule; parameter groups have their factor of it,
-    /// or their own schedule. Checkpoints keep it.
+    /// Sets the learning rate of the steps that come, in place of the schedule; parameter groups have their factor of
+    /// it, or their own schedule. Checkpoints keep it.
     ///
     /// # Errors
     /// A rate that is negative, infinite or no number.

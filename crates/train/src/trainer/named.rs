@@ -103,11 +103,11 @@ impl Named {
 }
 
 impl Trainer {
-    /// Adds a step of another loss over the trainer's parameters, such as the discriminator's of an adversarial training:
-    /// [`Trainer::step_named`] runs it. It trains the parameters that `options` names, with optimizer states and a number
-    /// of steps of its own; the first step trains those that [`TrainerOptions::frozen`] leaves. Averages of parameters
-    /// move in the first step alone. The step is planned within the budget, and within the memory that is allocated if
-    /// possible. Where the name has a step of the same loss and options, nothing is done.
+    /// Adds a step of another loss over the trainer's parameters, such as the discriminator's of an adversarial
+    /// training: [`Trainer::step_named`] runs it. It trains the parameters that `options` names, with optimizer states
+    /// and a number of steps of its own; the first step trains those that [`TrainerOptions::frozen`] leaves. Averages
+    /// of parameters move in the first step alone. The step is planned within the budget, and within the memory that is
+    /// allocated if possible. Where the name has a step of the same loss and options, nothing is done.
     ///
     /// # Errors
     /// A name that is empty or has a `.`, a `:` or an `@`, or that has a step of another loss or other options; the
@@ -162,7 +162,14 @@ impl Trainer {
             }
         }
         let mark = traced.mark;
-        let functions = HashMap::from([(None, StepFunctions { step, first: None, mark })]);
+        let functions = HashMap::from([(
+            None,
+            StepFunctions {
+                step,
+                first: None,
+                mark,
+            },
+        )]);
         let steps = Steps {
             options: beside,
             functions,

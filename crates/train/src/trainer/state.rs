@@ -51,8 +51,8 @@ impl Trainer {
     /// Continues after `done` steps with the result of [`Trainer::state`] at that time.
     ///
     /// # Errors
-    /// Named steps, whose numbers [`Trainer::resume_checkpoint`] knows; a state that this trainer does not have, lacks, or has in another dtype, shape or number of elements; nothing
-    /// has changed then.
+    /// Named steps, whose numbers [`Trainer::resume_checkpoint`] knows; a state that this trainer does not have, lacks,
+    /// or has in another dtype, shape or number of elements; nothing has changed then.
     pub fn resume(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
         self.check_unnamed()?;
         self.flush()?;

@@ -218,7 +218,9 @@ impl Steps {
             Some(norm) if sums.loss.is_finite() => format!("the norm of the gradient of step {step} is {norm}"),
             _ => format!("the loss of step {step} is {}", sums.loss),
         };
-        format!("{what}; lower the learning rate, clip the gradient with clip_norm or skip such steps (NonFinite::Skip)")
+        format!(
+            "{what}; lower the learning rate, clip the gradient with clip_norm or skip such steps (NonFinite::Skip)"
+        )
     }
 
     /// Runs the delayed update of the last step, if it has not run yet: before parameters or states are used between

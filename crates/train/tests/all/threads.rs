@@ -119,5 +119,9 @@ fn a_thread_that_holds_the_device_is_told_so_where_it_would_wait_for_itself() {
         drop(trainer);
         drop(guard);
     });
-    assert_eq!(shared.memory().used.states, 0, "a model dropped beside a guard is removed with it");
+    assert_eq!(
+        shared.memory().used.states,
+        0,
+        "a model dropped beside a guard is removed with it"
+    );
 }

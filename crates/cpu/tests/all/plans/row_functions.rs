@@ -100,7 +100,10 @@ fn a_kernel_of_rows_computes_what_the_decomposition_does() {
 #[test]
 fn a_wrong_kernel_of_rows_is_found_with_the_seed_of_its_inputs() {
     let sentence = check(Wrong::Kernel).unwrap_err();
-    assert!(sentence.contains("seed 4") && sentence.contains("test.picked"), "{sentence}");
+    assert!(
+        sentence.contains("seed 4") && sentence.contains("test.picked"),
+        "{sentence}"
+    );
 }
 
 /// The operation twice, with a gradient; the ids are computed.
@@ -143,7 +146,10 @@ fn it_runs_in_a_program_and_threads_change_no_bit() {
         };
         let plan = compile(&graph, &options).unwrap();
         let names: Vec<&str> = plan.graph().nodes.iter().map(|node| node.op.name()).collect();
-        assert!(names.contains(&"test.picked") && plan.reference_nodes().is_empty(), "{names:?}");
+        assert!(
+            names.contains(&"test.picked") && plan.reference_nodes().is_empty(),
+            "{names:?}"
+        );
         let mut executable = Executable::load(plan);
         let (mut device, mut store) = (Device::new(threads).unwrap(), runner::store(&graph, &inputs));
         runner::run(&mut executable, &mut device, &mut store, &inputs).unwrap();

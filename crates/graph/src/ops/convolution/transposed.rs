@@ -11,8 +11,8 @@ impl Tensor {
     /// The transposed convolution of images `[N, H, W, C]` with a weight `[C, O / G, KH, KW]`, as PyTorch's
     /// `ConvTranspose2d` has it: `[N, OH, OW, O]`. Each pixel adds its products with all taps to the result, `stride`
     /// pixels after those of the pixel before it, so that
-    /// `OH = (H - 1) stride + (KH - 1) dilation + 1 + output_padding - top - bottom`. `output_padding` chooses among the
-    /// heights and widths of which a convolution with these options makes `H` and `W`.
+    /// `OH = (H - 1) stride + (KH - 1) dilation + 1 + output_padding - top - bottom`. `output_padding` chooses among
+    /// the heights and widths of which a convolution with these options makes `H` and `W`.
     ///
     /// # Panics
     /// If the extents do not fit, or `output_padding` is not below the stride.

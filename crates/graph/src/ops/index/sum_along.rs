@@ -77,10 +77,10 @@ impl Tensor {
         self.trace().apply1(SumAlong { extent }, &[ids, self])
     }
 
-    /// This tensor with updates added at positions along an axis: `y[.., p, ..] = x[.., p, ..] + sum of
-    /// updates[.., j, ..] with ids[.., j, ..] = p`. The ids are `i32` and the updates floats, both of this tensor's shape
-    /// but for the extent of the axis, which counts from the end when negative; each id must be at least 0 and below
-    /// the extent of this tensor.
+    /// This tensor with updates added at positions along an axis:
+    /// `y[.., p, ..] = x[.., p, ..] + sum of updates[.., j, ..] with ids[.., j, ..] = p`. The ids are `i32` and the
+    /// updates floats, both of this tensor's shape but for the extent of the axis, which counts from the end when
+    /// negative; each id must be at least 0 and below the extent of this tensor.
     #[track_caller]
     pub fn scatter_add_along(self, axis: isize, ids: Tensor, updates: Tensor) -> Tensor {
         let axis = self.axis(axis);

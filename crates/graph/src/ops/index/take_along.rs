@@ -9,8 +9,8 @@ use crate::ops::rules::{arity, indexable_rows, lead, number};
 use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
-/// `y[i.., j] = x[i.., ids[i.., j]]`: `x` is `[lead.., n]` of floats or `i32`, `ids` are `i32[lead.., m]`, the result is
-/// `[lead.., m]`. Ids must be in `0..n`.
+/// `y[i.., j] = x[i.., ids[i.., j]]`: `x` is `[lead.., n]` of floats or `i32`, `ids` are `i32[lead.., m]`, the result
+/// is `[lead.., m]`. Ids must be in `0..n`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TakeAlong;
 

@@ -10,9 +10,9 @@ use crate::ops::rules::{arity, arrays, indexable_rows, lead, number, rows};
 use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
-/// The first `k` numbers of each run along the last axis of `x[lead.., n]` in descending (`largest`) or ascending order:
-/// values `[lead.., k]` and positions `i32[lead.., k]`. Equal numbers keep their order; NaN is larger than all numbers.
-/// `x` is of floats or `i32`.
+/// The first `k` numbers of each run along the last axis of `x[lead.., n]` in descending (`largest`) or ascending
+/// order: values `[lead.., k]` and positions `i32[lead.., k]`. Equal numbers keep their order; NaN is larger than all
+/// numbers. `x` is of floats or `i32`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TopK {
     /// How many, at most the extent of the last axis.

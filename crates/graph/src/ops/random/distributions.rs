@@ -44,8 +44,8 @@ impl Tensor {
         both.reshape(&[2 * pairs]).slice(0, 0, ty.numel()).reshape(shape)
     }
 
-    /// Truth values `bool` of a shape from this key `u32[2]`, true with probability `p` to within `2^-33`. Other ones at
-    /// every call within a trace.
+    /// Truth values `bool` of a shape from this key `u32[2]`, true with probability `p` to within `2^-33`. Other ones
+    /// at every call within a trace.
     ///
     /// # Panics
     /// If this is no key, `p` is not in `[0, 1]`, or the size of the shape cannot be counted.

@@ -14,7 +14,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     always(ArgReduce::NAME, arg_reduce),
     Operation {
         name: Cumulate::NAME,
-        fits: |op| op.downcast_ref::<Cumulate>().is_some_and(|op| op.kind == CumulateKind::Sum),
+        fits: |op| {
+            op.downcast_ref::<Cumulate>()
+                .is_some_and(|op| op.kind == CumulateKind::Sum)
+        },
         emit: cumulate,
     },
     always(SumAlong::NAME, sum_along),
