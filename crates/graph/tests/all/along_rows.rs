@@ -62,7 +62,7 @@ fn positions_of_extrema_are_the_first_of_equals_and_of_nan() {
     assert_eq!(found[0].data, [1.0, 2.0, 1.0, 2.0]);
     assert_eq!(found[1].data, [0.0, 0.0, 1.0, 0.0]);
     assert_eq!(found[2].data, [1.0, 2.0, 2.0]);
-    assert_eq!(found[3].data, [3.0, 2.0, 2.0]);
+    assert_eq!(found[3].data, [2.0, 2.0, 2.0]);
     assert!(found.iter().all(|y| y.ty.dtype == DType::I32));
 }
 

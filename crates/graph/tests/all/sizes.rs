@@ -139,6 +139,8 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
         with_fields::<Histogram>(op, |o| vec![&mut o.parts]),
         with_fields::<ScatterAdd>(op, |o| vec![&mut o.rows]),
         with_fields::<CombineRows>(op, |o| vec![&mut o.rows]),
+        with_fields::<SumAlong>(op, |o| vec![&mut o.extent]),
+        with_fields::<TopK>(op, |o| vec![&mut o.k]),
         with_fields::<Conv2d>(op, |o| of_options(&mut o.options)),
         with_fields::<QuantizedConv2d>(op, |o| of_options(&mut o.options)),
         with_fields::<Conv2dGradInput>(op, |o| {
