@@ -14,12 +14,11 @@
 //! }
 //!
 //! let mut trainer = Trainer::new(device()?, TrainerOptions::new(0.1), |cx| {
-//!     let error = line(cx) - cx.input("y", DType::F32, &[4]);
-//!     (error * error).mean()
+//!     losses::mse(line(cx), cx.input("y", DType::F32, &[4]))
 //! })?;
-//! let (x, y) = ([0.0, 1.0, 2.0, 3.0], [-1.0, 1.0, 3.0, 5.0]);
+//! let (x, y) = ([0.0f32, 1.0, 2.0, 3.0], [-1.0f32, 1.0, 3.0, 5.0]);
 //! for _ in 0..300 {
-//!     trainer.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))])?;
+//!     trainer.step(&[("x", (&x).into()), ("y", (&y).into())])?;
 //! }
 //! let weights = trainer.weights()?;
 //! assert!((weights["a"].data[0] - 2.0).abs() < 0.01 && (weights["b"].data[0] + 1.0).abs() < 0.01);
@@ -33,6 +32,7 @@
 //! | what | how | example |
 //! |---|---|---|
 //! | a model function | [`Cx`](prelude::Cx), layers such as [`linear`](prelude::linear) | `spiral` |
+//! | a loss | [`losses`](prelude::losses), [`Tensor::cross_entropy`](prelude::Tensor::cross_entropy) | `spiral` |
 //! | a training loop | [`Trainer::step`](prelude::Trainer::step) | `mnist` |
 //! | batches, shuffled | [`ArrayBatches`](prelude::ArrayBatches), [`Prefetch`](prelude::Prefetch) | `batches` |
 //! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`Metric`](prelude::Metric) | `mnist` |
@@ -98,8 +98,9 @@ pub mod prelude {
     pub use lessen_compile::{Placement, Precision};
     pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
     pub use lessen_device::{Backend, Host, SharedDevice};
-    pub use lessen_graph::{Attr, Attrs, DType, Op, RowKernel, RowWise, Tensor, Trace, TraceRef, Type, Vjp};
-    pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
+pub use lessen_graph::{Attr, Attrs, concat, Conv1dOptions, Conv2dOptions, DType, Op, Pool1d, Pool2d, RowKernel, RowWise, stack, Tensor, Trace, TraceRef, Type, Vjp};
+pub use lessen_nn::layers::{Attend, batch_norm, BatchNorm, conv1d, conv2d, conv_transpose1d, conv_transpose2d, Convolution, Convolution1d, embedding, gru, gru_from, layer_norm, linear, lstm, lstm_from, mean_pool, multi_head, Recurrent, rms_norm};
+pub use lessen_nn::losses;
     pub use lessen_nn::{
         BatchShape, Cx, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
         Weight, Weights, checkpoint,

@@ -38,6 +38,7 @@ pub mod layers;
 mod lora;
 mod loss;
 mod lr_function;
+pub mod losses;
 mod lr_schedule;
 mod model;
 pub mod models;

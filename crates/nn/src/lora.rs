@@ -28,10 +28,10 @@ pub struct Lora {
     pub dropout: f64,
     /// The layers: their names, or the last parts of them, such as `query`.
     pub targets: Vec<String>,
-    /// Whether the weights of the layers have the shape `[in, out]`, as GPT-2 has them ([`conv1d`]), not `[out, in]`
+    /// Whether the weights of the layers have the shape `[in, out]`, as GPT-2 has them ([`gpt2_linear`]), not `[out, in]`
     /// ([`linear`]).
     ///
-    /// [`conv1d`]: crate::layers::conv1d
+    /// [`gpt2_linear`]: crate::layers::gpt2_linear
     /// [`linear`]: crate::layers::linear
     pub fan_in_fan_out: bool,
     /// The folder of the model that the adapters are for, for `adapter_config.json`.

@@ -1,6 +1,6 @@
 //! Convolutions of images `[N, H, W, C]`, patch embedding, channel shuffle, squeeze and excitation.
 //!
-//! Parameters are PyTorch's: `NAME.weight` is `[out, in / groups, height, width]` and `NAME.bias` `[out]`, in
+//! Parameters are PyTorch's: `NAME.weight` of a convolution is `[out, in / groups, height, width]` and `NAME.bias` `[out]`, in
 //! checkpoints and in the graph alike; the operations read the weight in this order.
 
 use lessen_graph::{Conv2dOptions, Tensor};
@@ -65,7 +65,26 @@ pub fn conv2d(cx: Cx, name: &str, x: Tensor, how: Convolution) -> Tensor {
     let inputs = x.dim(-1) / how.options.groups.max(1);
     let weight = cx.param("weight", &[how.out, inputs, height, width], how.init);
     let [x, weight] = cx.quantized(x, weight, 0);
-    let y = x.conv2d(weight, how.options);
+    with_bias(*cx, x.conv2d(weight, how.options), how)
+}
+
+/// A transposed convolution of images: `[N, H, W, in]` to `[N, OH, OW, out]`, larger by about the stride; see
+/// [`Tensor::conv_transpose2d`]. `NAME.weight` is `[in, out / groups, height, width]`, as PyTorch's is.
+///
+/// # Panics
+/// If the extents do not fit, or `output_padding` is not below the stride.
+#[track_caller]
+pub fn conv_transpose2d(cx: Cx, name: &str, x: Tensor, how: Convolution, output_padding: [usize; 2]) -> Tensor {
+    let cx = cx.enter(name);
+    let [height, width] = how.kernel;
+    let outputs = how.out / how.options.groups.max(1);
+    let weight = cx.param("weight", &[x.dim(-1), outputs, height, width], how.init);
+    let [x, weight] = cx.quantized(x, weight, 1);
+    with_bias(*cx, x.conv_transpose2d(weight, how.options, output_padding), how)
+}
+
+#[track_caller]
+fn with_bias(cx: Cx, y: Tensor, how: Convolution) -> Tensor {
     match how.bias {
         Some(init) => y + cx.param("bias", &[how.out], init),
         None => y,

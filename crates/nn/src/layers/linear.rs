@@ -34,7 +34,7 @@ pub fn projection(cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tens
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
 /// `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
-pub fn conv1d(cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
+pub fn gpt2_linear(cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
     let cx = cx.enter(name);
     let weight = cx.turned_param("weight", &[x.dim(-1), out], init);
     let [rows, weight] = cx.quantized(x, weight, 1);

@@ -6,6 +6,7 @@ mod linear;
 mod normalization;
 mod recurrent;
 mod relative_bias;
+mod sequence;
 
 use std::ops::Range;
 
@@ -15,12 +16,15 @@ use crate::context::Cx;
 use crate::init::Init;
 
 pub use attention::{Attend, attend, merge_heads, multi_head, split_heads};
-pub use convolution::{Convolution, Gate, channel_shuffle, conv2d, patch_embedding, squeeze_excitation};
-pub use linear::{conv1d, linear, linear_from, projection};
+pub use convolution::{
+    Convolution, Gate, channel_shuffle, conv_transpose2d, conv2d, patch_embedding, squeeze_excitation,
+};
+pub use linear::{gpt2_linear, linear, linear_from, projection};
 pub(crate) use normalization::batch_norm_of;
 pub use normalization::{BatchNorm, Spread, batch_norm, group_norm, instance_norm};
-pub use recurrent::{Recurrent, RecurrentStates, gru, lstm};
+pub use recurrent::{Recurrent, RecurrentStates, gru, gru_from, lstm, lstm_from};
 pub use relative_bias::RelativeBias;
+pub use sequence::{Convolution1d, conv_transpose1d, conv1d};
 
 /// Layer normalization (Ba et al. 2016): `y = (x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Recurrent layers over whole sequences, with the parameters of PyTorch's `nn.LSTM` and `nn.GRU`.
 
-use lessen_graph::{Tensor, concat};
+use lessen_graph::{Tensor, Type, concat};
 
 use crate::context::Cx;
 use crate::init::Init;
@@ -32,9 +32,34 @@ impl Recurrent {
     fn directions(&self) -> usize {
         if self.is_bidirectional { 2 } else { 1 }
     }
+
+    /// First states of zeros for sequences `x`.
+    #[track_caller]
+    fn zeros(&self, x: Tensor) -> Vec<Tensor> {
+        let zeros = x.trace().full(x.dtype(), &[x.dim(0), self.hidden], 0.0);
+        vec![zeros; self.layers * self.directions()]
+    }
+
+    /// Refuses first states that are not one for each layer and direction of the type that sequences `x` need.
+    #[track_caller]
+    fn check_first(&self, what: &str, x: Tensor, first: &[Tensor]) {
+        let (count, wanted) = (
+            self.layers * self.directions(),
+            Type::new(x.dtype(), &[x.dim(0), self.hidden]),
+        );
+        let found = first.iter().map(|state| state.ty()).find(|ty| *ty != wanted);
+        if first.len() != count || found.is_some() {
+            let of = found.map_or(String::new(), |ty| format!(" of {ty}"));
+            let sentence = format!(
+                "{} first {what}{of} are given to a recurrent network; give {count} of {wanted}, one for each layer and direction",
+                first.len()
+            );
+            x.trace().fail(sentence);
+        }
+    }
 }
 
-/// What a recurrent network gives.
+/// What a recurrent network gives. [`lstm_from`] and [`gru_from`] take `h` and `c` as first states.
 #[derive(Clone, Debug)]
 pub struct RecurrentStates {
     /// The last layer's states of all steps, `[B, T, H]`, or `[B, T, 2 H]` where there are two directions.
@@ -74,11 +99,30 @@ impl Parameters {
 /// [`Lstm`](lessen_graph::ops::Lstm).
 #[track_caller]
 pub fn lstm(cx: Cx, name: &str, x: Tensor, form: Recurrent) -> RecurrentStates {
+    let zeros = form.zeros(x);
+    lstm_from(cx, name, x, form, (&zeros, &zeros))
+}
+
+/// [`lstm`] from these first states `h` and cells `c`: one of each layer and direction, `[B, H]` each, in the order of
+/// [`RecurrentStates`]. With the last ones of a part of sequences it continues them.
+///
+/// # Panics
+/// If their number or types are others.
+#[track_caller]
+pub fn lstm_from(
+    cx: Cx,
+    name: &str,
+    x: Tensor,
+    form: Recurrent,
+    (h, first_cells): (&[Tensor], &[Tensor]),
+) -> RecurrentStates {
+    form.check_first("states", x, h);
+    form.check_first("cells", x, first_cells);
     let mut c = Vec::new();
     let run = |x: Tensor, p: Parameters, reverse: bool| {
-        let zeros = zeros(x, form.hidden);
         let sums = x.matmul_t(p.weight) + (p.biases[0] + p.biases[1]);
-        let (states, cells) = sums.lstm(p.recurrent, (zeros, zeros), reverse);
+        let first = (h[c.len()], first_cells[c.len()]);
+        let (states, cells) = sums.lstm(p.recurrent, first, reverse);
         c.push(last(cells, reverse));
         states
     };
@@ -90,13 +134,25 @@ pub fn lstm(cx: Cx, name: &str, x: Tensor, form: Recurrent) -> RecurrentStates {
 /// `4 H`. See [`Gru`](lessen_graph::ops::Gru).
 #[track_caller]
 pub fn gru(cx: Cx, name: &str, x: Tensor, form: Recurrent) -> RecurrentStates {
-    let n = form.hidden;
+    gru_from(cx, name, x, form, &form.zeros(x))
+}
+
+/// [`gru`] from these first states: one of each layer and direction, `[B, H]` each, in the order of [`RecurrentStates`].
+/// With the last ones of a part of sequences it continues them.
+///
+/// # Panics
+/// If their number or types are others.
+#[track_caller]
+pub fn gru_from(cx: Cx, name: &str, x: Tensor, form: Recurrent, h: &[Tensor]) -> RecurrentStates {
+    form.check_first("states", x, h);
+    let (n, mut firsts) = (form.hidden, h.iter());
     let run = |x: Tensor, p: Parameters, reverse: bool| {
         // The candidate's recurrent bias is after the reset gate.
         let [input, recurrent] = p.biases;
         let bias = input + recurrent.slice(0, 0, 2 * n).pad(0, 0, n, 0.0);
         let sums = x.matmul_t(p.weight) + bias;
-        sums.gru(p.recurrent, recurrent.slice(0, 2 * n, n), zeros(x, n), reverse)
+        let first = *firsts.next().expect("one for each layer and direction");
+        sums.gru(p.recurrent, recurrent.slice(0, 2 * n, n), first, reverse)
     };
     let (y, h) = network(cx, name, x, (3, form), run);
     RecurrentStates { y, h, c: Vec::new() }
@@ -145,9 +201,4 @@ fn last(states: Tensor, reverse: bool) -> Tensor {
     states
         .slice(1, if reverse { 0 } else { steps - 1 }, 1)
         .reshape(&[batch, hidden])
-}
-
-/// A first state.
-fn zeros(x: Tensor, hidden: usize) -> Tensor {
-    x.trace().full(x.dtype(), &[x.dim(0), hidden], 0.0)
 }

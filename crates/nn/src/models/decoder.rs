@@ -9,7 +9,7 @@ use crate::attention::{AttentionConfig, SharedAttention};
 use crate::context::Cx;
 use crate::init::Init;
 use crate::layers::{
-    Attend, attend, conv1d, embedding, layer_norm, linear, merge_heads, plain_layer_norm, projection, rms_norm,
+    Attend, attend, embedding, gpt2_linear, layer_norm, linear, merge_heads, plain_layer_norm, projection, rms_norm,
     split_heads,
 };
 use crate::loss::Loss;
@@ -85,7 +85,7 @@ pub(super) enum Branches {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Linear {
     /// As in GPT-2: `[in, out]`, with a bias.
-    Conv1d,
+    Gpt2,
     /// `[out, in]`, with a bias.
     Biased,
     /// `[out, in]`, without one.
@@ -343,7 +343,7 @@ impl Decoder {
 impl Linear {
     fn apply(self, cx: Cx, name: &str, x: Tensor, out: usize, init: Init) -> Tensor {
         match self {
-            Linear::Conv1d => conv1d(cx, name, x, out, init),
+            Linear::Gpt2 => gpt2_linear(cx, name, x, out, init),
             Linear::Biased => linear(cx, name, x, out, init),
             Linear::Plain => projection(cx, name, x, out, init),
         }

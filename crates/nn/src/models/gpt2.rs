@@ -95,7 +95,7 @@ impl GPT2LMHeadModel {
     /// Description of its body and head.
     pub fn decoder(&self) -> Decoder {
         let c = &self.config;
-        let linear = Linear::Conv1d;
+        let linear = Linear::Gpt2;
         Decoder {
             sizes: Sizes {
                 vocab: c.vocab_size,

@@ -3,7 +3,7 @@
 use crate::fine_tuning::{Layer, outputs_of, sgd, step, values};
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, Graph, Trace, evaluate_exactly};
-use lessen_nn::layers::{conv1d, linear};
+use lessen_nn::layers::{gpt2_linear, linear};
 use lessen_nn::{Adapter, Cx, Init, Lora, ParamSpec, UpdateRule};
 
 fn lora() -> Lora {
@@ -38,7 +38,10 @@ fn an_adapter_adds_its_product_to_the_weight() {
         ..lora()
     };
     let both = ["layer.0.query.weight", "layer.1.out.weight"];
-    for (lora, second, expected) in [(lora(), linear as Layer, &both[..]), (transposed, conv1d, &both[1..])] {
+    for (lora, second, expected) in [
+        (lora(), linear as Layer, &both[..]),
+        (transposed, gpt2_linear, &both[1..]),
+    ] {
         check_merge(&lora, second, expected);
     }
 }

@@ -6,7 +6,7 @@ use lessen_compile::Precision;
 use lessen_device::Host;
 use lessen_graph::ops::QuantizeRows;
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
-use lessen_nn::layers::{conv1d, layer_norm, linear};
+use lessen_nn::layers::{gpt2_linear, layer_norm, linear};
 use lessen_nn::{Cx, Init, Weights, initialize};
 use lessen_train::Session;
 
@@ -23,7 +23,7 @@ fn model(cx: Cx) -> Tensor {
     let table = cx.param("table", &[WORDS, WIDTH], init);
     let x = layer_norm(cx, "norm", table.gather(ids), 1e-5);
     let hidden = linear(cx, "in", x, 130, init).gelu();
-    let hidden = conv1d(cx, "out", hidden, WIDTH, init);
+    let hidden = gpt2_linear(cx, "out", hidden, WIDTH, init);
     (x + hidden).matmul_t(table)
 }
 

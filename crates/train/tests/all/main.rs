@@ -2,6 +2,7 @@
 
 mod buckets;
 mod checkpoint;
+mod compositions;
 mod faults;
 mod forward_fused;
 mod generator;
