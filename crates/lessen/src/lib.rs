@@ -102,13 +102,14 @@ pub use lessen_graph::{Attr, Attrs, concat, Conv1dOptions, Conv2dOptions, DType,
 pub use lessen_nn::layers::{Attend, batch_norm, BatchNorm, conv1d, conv2d, conv_transpose1d, conv_transpose2d, Convolution, Convolution1d, embedding, gru, gru_from, layer_norm, linear, lstm, lstm_from, mean_pool, multi_head, Recurrent, rms_norm};
 pub use lessen_nn::losses;
     pub use lessen_nn::{
-        BatchShape, Cx, Init, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs, ParamGroup, ParamSpec,
-        Weight, Weights, checkpoint,
+        Algorithm, BatchShape, Cx, Init, LrFunction, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs,
+        ParamGroup, ParamSpec, ParamUpdate, Plateau, UpdateAlgorithm, Weight, Weights, checkpoint,
     };
     pub use lessen_task::device::NewBackend;
     pub use lessen_task::evaluation::{inputs_of, shape_of};
     pub use lessen_train::{
-        Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
+        Error, Function, Generator, NonFinite, Result, Results, Sampling, Session, StepOptions, StepReport, Trainer,
+        TrainerOptions,
     };
 }
 

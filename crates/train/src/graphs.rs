@@ -185,6 +185,10 @@ pub(crate) fn loss_graph(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) 
     let graph = trace.finish();
     let mut hasher = DefaultHasher::new();
     lessen_graph::print(&graph).hash(&mut hasher);
+    // Operations of the caller may have fields that the text lacks.
+    for node in &graph.nodes {
+        format!("{:?}", node.op).hash(&mut hasher);
+    }
     let mark = hasher.finish();
     Ok(LossGraph { graph, params, mark })
 }

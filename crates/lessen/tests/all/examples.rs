@@ -62,6 +62,23 @@ fn a_spiral_is_learnt_and_an_operation_added() {
 }
 
 #[test]
+fn a_generator_learns_against_a_discriminator_in_one_trainer() {
+    let text = printed("gan", &[]);
+    let mean: f64 = text.trim().strip_prefix("mean ").unwrap().parse().unwrap();
+    assert!((2.5..3.5).contains(&mean), "{text}");
+}
+
+#[test]
+fn an_optimizer_of_ones_own_ends_where_the_built_in_one_does() {
+    let text = printed("own_optimizer", &[]);
+    let [mine, built_in] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{text}");
+    };
+    assert_eq!(mine, built_in);
+    assert!(mine.starts_with("[0.50"), "{text}");
+}
+
+#[test]
 fn a_search_finds_the_line_itself_first() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("lines.txt");

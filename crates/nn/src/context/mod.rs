@@ -240,7 +240,7 @@ impl Cx {
     ///
     /// # Panics
     /// If it was declared with another shape or other initial values, or as a buffer; if its name is one of training,
-    /// see [`names`](crate::names); if there are no such initial values.
+    /// see [`names`](crate::names); if there are no such initial values, or an extent is 0.
     #[track_caller]
     pub fn param(self, name: &str, shape: &[usize], init: Init) -> Tensor {
         self.declare(name, shape, false, init, false)
@@ -291,11 +291,19 @@ impl Cx {
         if let Err(error) = init.check() {
             self.trace.fail(format!("the parameter `{name}`: {error}"));
         }
+        if shape.contains(&0) {
+            self.trace.fail(format!(
+                "the parameter `{name}` of shape {shape:?} has no numbers; choose extents from 1"
+            ));
+        }
         let value = if inner.averaged.contains(&name) {
             self.state(&average_of(&name), &Type::f32(shape))
         } else {
-            let specs = inner.storage.specs(stored);
-            let states: Vec<_> = specs.iter().map(|spec| self.state(&spec.name, &spec.ty())).collect();
+            // A closure would hide the caller's line from errors.
+            let mut states = Vec::new();
+            for spec in inner.storage.specs(stored) {
+                states.push(self.state(&spec.name, &spec.ty()));
+            }
             match states[..] {
                 [state] => state,
                 _ => inner.storage.value(stored, &states),

@@ -24,7 +24,7 @@ use crate::plans::StepPlans;
 use crate::session::{Function, Session};
 use lessen_base::Result;
 use lessen_device::SharedDevice;
-use lessen_graph::Tensor;
+use lessen_graph::{Tensor, numel};
 use lessen_nn::{Centred, Cx, ParamSpec, Weights};
 use std::collections::{BTreeMap, HashMap};
 
@@ -68,7 +68,13 @@ impl Trainer {
         let device = device.into();
         let graphs = StepGraphs::new(&options, loss)?;
         let plans = StepPlans::new(&device, &options, &graphs)?;
-        device.memory().check(plans.peak_bytes())?;
+        let memory = device.memory().check(plans.peak_bytes());
+        memory.map_err(|error| match plans.params.iter().max_by_key(|param| numel(&param.shape)) {
+            Some(ParamSpec { name, shape, .. }) => {
+                error.at(format!("a model whose largest parameter is `{name}` of shape {shape:?}"))
+            }
+            None => error,
+        })?;
         let mut session = Session::zeros(&device, plans.params.clone())?;
         session.draw(|_| true, options.seed)?;
         Trainer::from_plans(session, options, plans)

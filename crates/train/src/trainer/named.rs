@@ -72,7 +72,6 @@ impl StepOptions {
             joined_at: BTreeMap::new(),
             frozen: Patterns::default(),
             no_decay: self.no_decay.clone(),
-            layer_decay: None,
             ema: None,
             clip_norm: self.clip_norm,
             accumulate: self.accumulate,

@@ -6,7 +6,7 @@ use lessen_compile::{Placement, Policy};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::{Block, RevNet, VisionModel};
 use lessen_nn::{Cx, Weights};
-use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{NonFinite, HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::BTreeMap;
 
 const IMAGES: usize = 8;
@@ -32,7 +32,10 @@ fn loss(cx: Cx) -> Tensor {
 }
 
 fn options(allowed_error: f64, budget: Option<usize>) -> TrainerOptions {
-    descent(0.1, allowed_error, budget)
+    TrainerOptions {
+        non_finite: NonFinite::Allow,
+        ..descent(0.1, allowed_error, budget)
+    }
 }
 
 fn plans(options: &TrainerOptions) -> StepPlans {

@@ -1,0 +1,33 @@
+//! An optimizer of one's own: Lion (Chen et al. 2023), written with tensors and compared with the built-in one.
+
+use lessen::prelude::*;
+
+#[derive(Debug)]
+struct MyLion;
+
+impl UpdateAlgorithm for MyLion {
+    fn updated(&self, of: &mut ParamUpdate<'_>) -> Tensor {
+        let (parameter, gradient) = (of.parameter(), of.gradient());
+        let mean = of.state("mean", &parameter.shape());
+        of.set("mean", mean * 0.99 + gradient * 0.01);
+        let step = mean * 0.9 + gradient * 0.1;
+        let zero = step.scalar_like(0.0);
+        let up = step.gt(zero).select(of.lr(), zero);
+        parameter - step.lt(zero).select(-of.lr(), up)
+    }
+}
+
+fn main() -> Result<()> {
+    let mine = TrainerOptions { algorithm: Some(Algorithm::new(MyLion)), ..TrainerOptions::new(0.01) };
+    let built_in = TrainerOptions { optimizer: OptimizerConfig::lion(0.0), ..TrainerOptions::new(0.01) };
+    for options in [mine, built_in] {
+        let mut trainer = Trainer::new(device()?, options, |cx| {
+            let error = cx.param("w", &[4], Init::Zeros) - cx.input("goal", DType::F32, &[4]);
+            (error * error).mean()
+        })?;
+        let goal = [0.5, -0.25, 1.0, 0.0];
+        (0..150).try_for_each(|_| trainer.step(&[("goal", Host::F32(&goal))]).map(drop))?;
+        println!("{:.4?}", trainer.weights()?["w"].data);
+    }
+    Ok(())
+}
