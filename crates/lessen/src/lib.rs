@@ -46,6 +46,8 @@
 //! | condensed texts | [`ImageSource`](condense::ImageSource) of vectors | `condense_titles` |
 //! | an operation of one's own | [`Op`](prelude::Op) | `custom_operation` |
 //! | a kernel for it | [`Op::row_kernel`](prelude::Op::row_kernel) | `row_kernel` |
+//! | an ONNX file | [`onnx`], [`ExportOnnx`](prelude::ExportOnnx) | [`onnx`] |
+//! | plans and memory before a step | [`StepPlans`](prelude::StepPlans) | [`prelude`] |
 //!
 //! The examples lie in `crates/lessen/examples`; `cargo run --release --example mnist` runs one. `docs/library.md`
 //! leads through all of this on one page.
@@ -73,6 +75,7 @@
 pub mod bench;
 mod devices;
 pub mod onnx;
+pub mod prelude;
 
 pub use devices::{device, device_named, device_with, widens_integers};
 
@@ -91,27 +94,6 @@ pub use lessen_saved as saved;
 pub use lessen_search as search;
 pub use lessen_task as task;
 pub use lessen_train as train;
-
-/// Everything that a model of one's own needs: to define it, to train it, to run it.
-pub mod prelude {
-    pub use crate::{device, device_named};
-    pub use lessen_compile::{Placement, Precision};
-    pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
-    pub use lessen_device::{Backend, Host, SharedDevice};
-pub use lessen_graph::{Attr, Attrs, concat, Conv1dOptions, Conv2dOptions, DType, Op, Pool1d, Pool2d, RowKernel, RowWise, stack, Tensor, Trace, TraceRef, Type, Vjp};
-pub use lessen_nn::layers::{Attend, batch_norm, BatchNorm, conv1d, conv2d, conv_transpose1d, conv_transpose2d, Convolution, Convolution1d, embedding, gru, gru_from, layer_norm, linear, lstm, lstm_from, mean_pool, multi_head, Recurrent, rms_norm};
-pub use lessen_nn::losses;
-    pub use lessen_nn::{
-        Algorithm, BatchShape, Cx, Init, LrFunction, LrSchedule, LrScheduleKind, Model, OptimizerConfig, Outputs,
-        ParamGroup, ParamSpec, ParamUpdate, Plateau, UpdateAlgorithm, Weight, Weights, checkpoint,
-    };
-    pub use lessen_task::device::NewBackend;
-    pub use lessen_task::evaluation::{inputs_of, shape_of};
-    pub use lessen_train::{
-        Error, Function, Generator, NonFinite, Result, Results, Sampling, Session, StepOptions, StepReport, Trainer,
-        TrainerOptions,
-    };
-}
 
 /// The programs of the guide to the library, as tests.
 #[cfg(doctest)]

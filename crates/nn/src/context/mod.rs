@@ -31,6 +31,8 @@ use crate::storage::{F32Storage, ParamStorage, Stored};
 struct Declared {
     inputs: HashMap<String, Tensor>,
     params: Vec<ParamSpec>,
+    /// The position of each parameter in `params`, by its name.
+    positions: HashMap<String, usize>,
     /// The line that declared each parameter first.
     places: HashMap<String, &'static Location<'static>>,
     /// Inputs and states with names of training.
@@ -39,6 +41,17 @@ struct Declared {
     ranged: quantize::Ranged,
     /// Inputs of layers by the layers' names, where they are asked for.
     layer_inputs: Option<Vec<(String, Tensor)>>,
+}
+
+impl Declared {
+    fn param(&self, name: &str) -> Option<&ParamSpec> {
+        self.positions.get(name).map(|position| &self.params[*position])
+    }
+
+    fn push_param(&mut self, param: ParamSpec) {
+        self.positions.insert(param.name.clone(), self.params.len());
+        self.params.push(param);
+    }
 }
 
 /// What a context is.
@@ -134,7 +147,7 @@ impl Cx {
                 .collect()
         });
         cx.declared(|declared| {
-            declared.params = params;
+            params.into_iter().for_each(|param| declared.push_param(param));
             declared.reserved = inputs.keys().filter(|name| is_reserved(name)).cloned().collect();
             declared.inputs = inputs;
         });
@@ -279,7 +292,7 @@ impl Cx {
         if let Some(value) = self.value_of(&name, shape) {
             return value;
         }
-        let found = self.declared(|declared| declared.params.iter().find(|p| p.name == name).cloned());
+        let found = self.declared(|declared| declared.param(&name).cloned());
         if let Some(param) = found {
             self.check_same(&param, shape, init, is_buffer);
             let value = self.trace.tensor(param.value);
@@ -320,7 +333,7 @@ impl Cx {
         let place = Location::caller();
         self.declared(|declared| {
             declared.places.insert(name.clone(), place);
-            declared.params.push(spec);
+            declared.push_param(spec);
         });
         self.read(stored, value)
     }

@@ -118,7 +118,12 @@ pub fn export(what: &Export<'_>, path: &Path) -> Result<()> {
                 axis,
             })
         });
-        found.ok_or_else(|| Error::internal("no input has a dimension of the function"))
+        found.ok_or_else(|| {
+            Error::user(format!(
+                "no input has the size `{}` as one of its extents; give it to one, or write the file for one size",
+                what.dimensions[dimension]
+            ))
+        })
     };
     let dimensions = (0..what.dimensions.len()).map(source).collect::<Result<_>>()?;
     let mut emitter = Emitter::new(&family, what.opset, dimensions, what.parameter, only_transposed(graph));

@@ -4,6 +4,7 @@ use super::function::Function;
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
 use lessen_onnx::{Data, HostTensor, HostValue, Model};
+use lessen_train::Results;
 use lessen_onnx_sessions::Session;
 
 /// How far outputs of a file and its model differ.
@@ -45,10 +46,19 @@ struct Random {
 
 /// Random inputs, and what the model computes for them.
 pub(super) struct Case {
-    sizes: Vec<usize>,
+    pub(super) sizes: Vec<usize>,
     /// The inputs of the file.
-    inputs: Vec<(String, HostValue)>,
-    expected: Vec<(String, Vec<f32>)>,
+    pub(super) inputs: Vec<(String, HostValue)>,
+    pub(super) expected: Vec<(String, Vec<f32>)>,
+}
+
+/// The results of a function by their names.
+///
+/// # Errors
+/// A result of another dtype than `f32`.
+pub(super) fn named(results: &Results) -> Result<Vec<(String, Vec<f32>)>> {
+    let named = |name: &str| Ok((name.to_string(), results.f32(name)?.to_vec()));
+    results.names().map(named).collect()
 }
 
 /// Random inputs of two sizes that the file was not traced at, for a file with these inputs.

@@ -1,6 +1,7 @@
 //! The inference function of a model: its logits, or the embeddings of texts.
 
 use super::OnnxOptions;
+use super::check::named;
 use crate::embedding::{EmbedOptions, Embedder, EmbeddingFunction, is_embedder};
 use crate::saved_run::{SavedRun, model_dir};
 use lessen_base::{Error, Result};
@@ -230,14 +231,8 @@ impl Function {
         let Function { session, outputs, .. } = self;
         let function = session.function(|cx| outputs.trace(cx, layout))?;
         let results = session.run(function, inputs)?;
-        let names: Vec<String> = results.names().map(str::to_string).collect();
-        let found = names.into_iter().map(|name| {
-            let values = results.f32(&name)?.to_vec();
-            Ok((name, values))
-        });
-        let found = found.collect::<Result<_>>()?;
         session.unload(function)?;
-        Ok(found)
+        named(&results)
     }
 
     /// What the file says of the model.

@@ -1,10 +1,12 @@
-//! A saved model as an ONNX file: what it answers, for batches and texts of any size.
+//! A saved model as an ONNX file: what it answers, for batches and texts of any size. And so any function of a session.
 
 mod check;
 mod function;
+mod of_session;
 #[cfg(test)]
 mod tests;
 
+use self::check::Case;
 use self::function::Function;
 use crate::export::make_parent;
 use crate::saved_run::AdapterOptions;
@@ -16,10 +18,12 @@ use lessen_onnx::proto::ValueInfoProto;
 use lessen_onnx_sessions::Session;
 use lessen_task::device::NewBackend;
 use lessen_task::folder::WhichModel;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use self::of_session::{FunctionFile, OpenSize, export_function};
 pub use lessen_onnx::export::OPSETS;
 
 /// How a model is written to an ONNX file.
@@ -85,11 +89,23 @@ pub fn export_onnx(root: &Path, out: &Path, options: &OnnxOptions, new_backend: 
             OPSETS.end()
         )));
     }
-    let Some(name) = out.file_name().filter(|_| !out.is_dir()) else {
-        let shown = out.display();
-        return Err(Error::user(format!("{shown} is a folder; name a file to write")));
-    };
+    let name = file_name(out)?;
     let function = Function::open(root, options, new_backend)?;
+    placed(out, name, |path| write(function, path, options, new_backend))
+}
+
+/// The name of a file to write.
+///
+/// # Errors
+/// A folder.
+fn file_name(out: &Path) -> Result<&OsStr> {
+    let shown = out.display();
+    let name = out.file_name().filter(|_| !out.is_dir());
+    name.ok_or_else(|| Error::user(format!("{shown} is a folder; name a file to write")))
+}
+
+/// Calls `write` with the path of a file, and gives the file its place once it is whole.
+fn placed<R>(out: &Path, name: &OsStr, write: impl FnOnce(&Path) -> Result<R>) -> Result<R> {
     make_parent(out)?;
     let aside = out.with_file_name(format!("{ASIDE}{}", name.to_string_lossy()));
     let io = |result: std::io::Result<()>| result.map_err(|error| unwritable(out, &error));
@@ -97,7 +113,7 @@ pub fn export_onnx(root: &Path, out: &Path, options: &OnnxOptions, new_backend: 
         io(fs::remove_dir_all(&aside))?;
     }
     io(fs::create_dir(&aside))?;
-    let written = write(function, &aside.join(name), options, new_backend).and_then(|file| {
+    let written = write(&aside.join(name)).and_then(|file| {
         io(moved(&aside, out))?;
         Ok(file)
     });
@@ -127,23 +143,32 @@ fn write(mut function: Function, path: &Path, options: &OnnxOptions, new_backend
     let (source, notes) = (function.source().to_path_buf(), function.notes().to_vec());
     // Its parameters make room for those of the file.
     drop(function);
-    let session = Session::new(model.clone(), new_backend.open()?)?;
-    let difference = check::difference(&session, cases)?;
-    if !difference.is_within(TOLERANCE) {
-        return Err(Error::user(format!(
-            "the model cannot be exported: on random inputs, {}, above {TOLERANCE:e}; nothing was written",
-            difference.sentence()
-        )));
-    }
+    let difference = checked("model", &model, cases, new_backend)?;
     let names = |values: &[ValueInfoProto]| values.iter().map(|value| value.name.clone()).collect();
     Ok(OnnxFile {
         source,
         inputs: names(&model.inputs),
         outputs: names(&model.outputs),
         opset: options.opset,
-        difference: difference.greatest(),
+        difference,
         notes,
     })
+}
+
+/// The greatest difference between a file and what it was written from on these cases.
+///
+/// # Errors
+/// A file that cannot be run, and one that differs by more than [`TOLERANCE`].
+fn checked(what: &str, model: &Arc<Model>, cases: Vec<Case>, new_backend: &NewBackend) -> Result<f64> {
+    let session = Session::new(model.clone(), new_backend.open()?)?;
+    let difference = check::difference(&session, cases)?;
+    if difference.is_within(TOLERANCE) {
+        return Ok(difference.greatest());
+    }
+    Err(Error::user(format!(
+        "the {what} cannot be exported: on random inputs, {}, above {TOLERANCE:e}; nothing was written",
+        difference.sentence()
+    )))
 }
 
 /// Gives the files in a folder their places; the model comes last, so that it never names elements that are not there.

@@ -1,6 +1,5 @@
 //! The logits of a saved model on batches of any layout.
 
-use crate::locked::locked;
 use lessen_base::Result;
 use lessen_data::{Batch, Field};
 use lessen_device::DeviceMemory;
@@ -9,12 +8,13 @@ use lessen_task::batch_shape::{inputs_of, shape_of};
 use lessen_train::{Function, Session};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// A model with its parameters on a device. Threads that ask it wait for each other.
+/// A model with its parameters on a device. Threads that ask it take turns on the device; while a layout is compiled,
+/// all others wait.
 pub(super) struct Logits {
     model: Model,
-    loaded: Mutex<Loaded>,
+    loaded: RwLock<Loaded>,
 }
 
 /// The parameters on the device.
@@ -29,7 +29,7 @@ impl Logits {
     pub(super) fn new(session: Session, model: &Model) -> Logits {
         Logits {
             model: model.clone(),
-            loaded: Mutex::new(Loaded {
+            loaded: RwLock::new(Loaded {
                 session,
                 functions: HashMap::new(),
             }),
@@ -38,7 +38,7 @@ impl Logits {
 
     /// The memory on the device.
     pub(super) fn memory(&self) -> DeviceMemory {
-        locked(&self.loaded).session.memory()
+        self.loaded().session.memory()
     }
 
     /// Compiles what batches of a layout need, if it is new.
@@ -46,7 +46,7 @@ impl Logits {
     /// # Errors
     /// Memory that the device does not have.
     pub(super) fn prepare(&self, shape: BatchShape) -> Result<()> {
-        locked(&self.loaded).function(&self.model, shape).map(drop)
+        self.function(shape).map(drop)
     }
 
     /// The extent of the last axis of the logits of a batch.
@@ -54,9 +54,8 @@ impl Logits {
     /// # Errors
     /// As [`Logits::prepare`].
     pub(super) fn width(&self, batch: &Batch) -> Result<usize> {
-        let mut loaded = locked(&self.loaded);
-        let function = loaded.function(&self.model, shape_of(batch))?;
-        let plan = loaded.session.plan(function)?;
+        let function = self.function(shape_of(batch))?;
+        let plan = self.loaded().session.plan(function)?;
         let graph = plan.graph();
         let output = graph.outputs.iter().find(|output| output.name == "logits");
         Ok(output.map_or(1, |output| graph.ty(output.value).last()))
@@ -67,9 +66,8 @@ impl Logits {
     /// # Errors
     /// A batch that does not fit the model.
     pub(super) fn of(&self, batch: &Batch) -> Result<Vec<f32>> {
-        let mut loaded = locked(&self.loaded);
-        let function = loaded.function(&self.model, shape_of(batch))?;
-        let results = loaded.session.run(function, &inputs_of(batch))?;
+        let function = self.function(shape_of(batch))?;
+        let results = self.loaded().session.run(function, &inputs_of(batch))?;
         Ok(results.f32("logits")?.to_vec())
     }
 
@@ -100,16 +98,26 @@ impl Logits {
         let logits = logits.chunks_exact((logits.len() / size).max(1)).take(examples);
         Ok(logits.map(<[f32]>::to_vec).collect())
     }
-}
 
-impl Loaded {
+    /// The parameters and the functions, for as many readers as there are. A session is consistent between its calls,
+    /// so that a use that panicked counts as one that failed.
+    fn loaded(&self) -> RwLockReadGuard<'_, Loaded> {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The function for batches of a layout.
-    fn function(&mut self, model: &Model, shape: BatchShape) -> Result<Function> {
-        if let Some(function) = self.functions.get(&shape) {
+    fn function(&self, shape: BatchShape) -> Result<Function> {
+        let known = self.loaded().functions.get(&shape).copied();
+        if let Some(function) = known {
+            return Ok(function);
+        }
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        let Loaded { session, functions } = &mut *loaded;
+        if let Some(function) = functions.get(&shape) {
             return Ok(*function);
         }
-        let function = self.session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
-        self.functions.insert(shape, function);
+        let function = session.function(|cx| vec![("logits", self.model.logits(cx, shape))])?;
+        functions.insert(shape, function);
         Ok(function)
     }
 }

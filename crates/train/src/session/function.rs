@@ -52,8 +52,17 @@ impl Session {
     /// # Errors
     /// A parameter that the model does not have, and a graph that the device's memory cannot hold.
     pub fn function<N: Into<String>>(&mut self, trace: impl Fn(Cx) -> Vec<(N, Tensor)>) -> Result<Function> {
-        let graph = function_graph(&self.params, &self.view, trace)?;
+        let graph = self.graph(trace)?;
         self.add(&graph, &self.options())
+    }
+
+    /// The graph of a function over the parameters, before it is compiled; its states have the names of
+    /// [`Session::state`].
+    ///
+    /// # Errors
+    /// A parameter that the model does not have.
+    pub fn graph<N: Into<String>>(&self, trace: impl Fn(Cx) -> Vec<(N, Tensor)>) -> Result<Graph> {
+        function_graph(&self.params, &self.view, trace)
     }
 
     /// As [`Session::function`], with options. A function may assign parameters and states that it declares, with

@@ -93,16 +93,16 @@ impl Trainer {
 
     /// Adds the step for another batch layout, if there is none yet: `loss` is the trainer's function for that layout,
     /// over the same parameters. It is planned within the memory that is allocated, if possible. For a layout with a
-    /// step, the loss is traced and compared; [`Trainer::has_step`] saves that time.
+    /// step, the loss is traced and compared; [
     ///
     /// # Errors
     /// A budget that is too small for it, a graph that the machine's memory cannot hold, a parameter that the trainer
     /// does not have, and another loss than that of the step that the layout has.
-    pub fn add_step(&mut self, shape: BatchShape, loss: impl Fn(Cx) -> Tensor) -> Result<()> {
+    pub fn add_step(&mut self, shape: BatchShape, loss: impl Fn(Cx) -> Tensor) -> Result<usize> {
         let options = &self.first.options;
         if let Some(known) = self.first.functions.get(&Some(shape)) {
             if loss_graph(options, loss)?.mark == known.mark {
-                return Ok(());
+                return Ok(self.peak().planned);
             }
             return Err(Error::user(format!(
                 "the step for batches of the layout {shape:?} has another loss; add a step of its own with \
@@ -127,7 +127,7 @@ impl Trainer {
         let first = first.transpose()?;
         let functions = StepFunctions { step, first, mark };
         self.first.functions.insert(Some(shape), functions);
-        Ok(())
+        Ok(self.peak().planned)
     }
 
     /// Whether there is a step for a batch layout.

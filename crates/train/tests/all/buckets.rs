@@ -3,7 +3,7 @@
 use crate::support::device;
 use lessen_base::SplitMix64;
 use lessen_compile::Placement;
-use lessen_device::Host;
+use lessen_device::{Host, SharedDevice};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Model, Weights};
 use lessen_train::{Part, StepGraphs, StepPlans, Trainer, TrainerOptions};
@@ -153,4 +153,23 @@ fn a_step_of_other_parameters_is_refused() {
         sentence.contains("the model has no parameter `embeddings"),
         "{sentence}"
     );
+}
+
+#[test]
+fn a_layout_that_raises_the_planned_peak_says_so() {
+    let (model, [.., smallest]) = (model(), BUCKETS);
+    let loss = |cx, tokens| model.forward(cx, shape(tokens)).loss;
+    let options = options(1, None);
+    let graphs = StepGraphs::new(&options, |cx| loss(cx, smallest)).unwrap();
+    let device = SharedDevice::new(device(1));
+    let plans = StepPlans::new(&device, &options, &graphs.with_shape(shape(smallest))).unwrap();
+    let session = lessen_train::Session::zeros(&device, plans.params.clone()).unwrap();
+    let mut trainer = Trainer::from_plans(session, options, plans).unwrap();
+    let before = trainer.peak().planned;
+    let mut add = |tokens| trainer.add_step(shape(tokens), |cx| loss(cx, tokens)).unwrap();
+    assert_eq!(add(smallest), before);
+    let larger = add(BUCKETS[0]);
+    assert!(larger > before, "{larger} after {before}");
+    assert_eq!(add(BUCKETS[0]), larger);
+    assert_eq!(trainer.peak().planned, larger);
 }
