@@ -143,7 +143,8 @@ impl StepGraphs {
         training: bool,
         model: impl Fn(Cx) -> Tensor,
     ) -> Result<StepGraphs> {
-        let graph = recording_graph(&self.params, &self.view, (selection, training), model)?;
+        let context = |trace| self.view.of_step(Cx::recording(trace, training, selection));
+        let graph = recording_graph(&self.params, context, model)?;
         self.functions.push(graph);
         Ok(self)
     }

@@ -7,8 +7,10 @@
 //!
 //! - **Building** a training: [`TrainerOptions`] and [`Trainer::new`].
 //! - **Stepping**: [`Trainer::step`], which returns a [`StepReport`]; [`Trainer::step_on`] accumulates batches.
+//! - **A whole loop** with evaluations and callbacks: [`fit`](mod@fit).
 //! - **Evaluating**: [`Trainer::function`] compiles a function over the parameters, [`Trainer::run`] runs it;
-//!   [`Trainer::record`] takes [`Statistics`].
+//!   [`Trainer::record`] takes [`Statistics`], [`Trainer::observe`] the values themselves.
+//! - **Looking** at a model: [`Trainer::summary`]; a learning rate for it: [`Trainer::search_rate`].
 //! - **Saving and resuming**: [`Trainer::save_checkpoint`] and [`Trainer::resume_checkpoint`]; [`Trainer::save`] writes
 //!   a Hugging Face folder.
 //! - **Predicting** in another program: [`Session::open`]; [`Session::embed`] gives vectors of texts.
@@ -46,9 +48,13 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod batch_inputs;
+mod batches;
 mod beside;
 mod descent;
+pub mod events;
 mod filed;
+pub mod fit;
 mod function_graph;
 mod generate;
 mod graphs;
@@ -59,14 +65,18 @@ mod options;
 mod placement;
 mod plans;
 mod prefills;
+mod progress;
+mod rate_search;
 mod recording_graph;
 mod sequences;
 mod session;
 mod statistics;
+mod summary;
 mod trainer;
 mod view;
 
 pub use array::StateArray;
+pub use batch_inputs::{inputs_of, shape_of};
 pub use descent::{Descent, forget_momentum, gradients};
 pub use generate::{Beams, Each, EarlyStopping, Generator, IsComplete, Rules, Sampling};
 pub use graphs::{Delayed, StepGraphs};
@@ -74,7 +84,10 @@ pub use lessen_base::{Error, Result, parse_budget, parse_size, show_size};
 pub use lessen_device::HostArray;
 pub use options::{NonFinite, TrainerOptions};
 pub use plans::StepPlans;
+pub use progress::Progress;
+pub use rate_search::{RateCurve, RatePoint, RateSearch};
 pub use sequences::{IsBeamComplete, Next, Sequences, Suspended};
 pub use session::{Function, FunctionOptions, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
-pub use trainer::{Part, Peak, StepOptions, StepReport, Trainer};
+pub use trainer::{Part, Peak, Snapshot, StepOptions, StepReport, Trainer};
+pub use summary::{LayerSummary, Summary};

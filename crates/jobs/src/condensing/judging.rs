@@ -1,7 +1,6 @@
 //! Networks that learn from sets of images and are tested, within a budget for the whole process.
 
 use super::planning::within;
-use crate::job::Progress;
 use crate::planning::account::Account;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::process_baseline::ProcessBaseline;
@@ -13,7 +12,7 @@ use lessen_condense::{
 use lessen_device::SharedDevice;
 use lessen_task::device::NewBackend;
 use lessen_task::wording::{counted, report, tell};
-use lessen_train::{Peak, show_size};
+use lessen_train::{Peak, Progress, show_size};
 
 /// The accuracy of a network that learned from a set, from 0 to 1, or its divergence.
 pub(super) type Judged = std::result::Result<f64, Divergence>;

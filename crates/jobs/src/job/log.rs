@@ -1,9 +1,9 @@
 //! The log of a job: numbers as JSON lines, TensorBoard events, progress.
 
-use super::progress::Progress;
 use lessen_base::Result;
-use lessen_task::folder::events::Events;
 use lessen_task::folder::metrics::Metrics;
+use lessen_train::Progress;
+use lessen_train::events::Events;
 use std::path::Path;
 
 /// The log of a job.

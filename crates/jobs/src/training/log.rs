@@ -5,9 +5,9 @@ use crate::job::Log;
 use lessen_base::Result;
 use lessen_nn::statistics::histogram_edges;
 use lessen_task::evaluation::Scores;
-use lessen_task::folder::events::Bins;
 use lessen_task::recording::RecordedSplit;
 use lessen_task::wording::{in_phase, report};
+use lessen_train::events::Bins;
 use lessen_train::{Peak, Statistics, StepReport};
 use serde_json::{Map, Value, json};
 

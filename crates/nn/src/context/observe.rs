@@ -1,4 +1,6 @@
-//! Values that a model lets be observed, and the statistics that are recorded of them.
+//! Values that a model lets be observed, and what is recorded of them.
+
+use std::collections::BTreeSet;
 
 use lessen_base::Result;
 use lessen_graph::{Tensor, TraceRef};
@@ -6,20 +8,25 @@ use lessen_graph::{Tensor, TraceRef};
 use super::{Cx, join};
 use crate::statistics::{Selection, Statistic, statistics_of};
 
-/// Statistics of a graph that records them.
+/// Statistics, or values, of a graph that records them.
 pub(super) struct Record {
     selection: Selection,
+    /// Whether the values themselves are recorded in place of statistics.
+    takes_values: bool,
     /// Names of all values that the model observes, recorded or not.
     names: Vec<String>,
+    /// Names of the values that are recorded, each another one.
+    taken: BTreeSet<String>,
     recorded: Vec<Recorded>,
 }
 
-/// A statistic of an observed value.
+/// A statistic of an observed value, or the value itself.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Name of the value, which is unique, and of the statistic: `transformer.h.0.mlp.pre_activation/mean`.
+    /// Name of the value, which is unique, and of the statistic: `transformer.h.0.mlp.pre_activation/mean`. The value
+    /// itself has the first part alone.
     pub name: String,
-    /// The statistic, `f32[]`, or `f32[bins]` for a histogram.
+    /// The statistic, `f32[]`, or `f32[bins]` for a histogram. The value itself has its own type.
     pub value: Tensor,
 }
 
@@ -27,18 +34,30 @@ impl Cx {
     /// Makes a context without a prefix for a graph that records statistics of the observed values that `selection`
     /// contains.
     pub fn recording(trace: TraceRef, training: bool, selection: &Selection) -> Cx {
+        Cx::of_record(trace, training, selection, false)
+    }
+
+    /// Makes a context without a prefix for a graph that records the observed values themselves that `selection`
+    /// contains, whole: places that [`Cx::observe_where`] leaves out are in them.
+    pub fn observing(trace: TraceRef, training: bool, selection: &Selection) -> Cx {
+        Cx::of_record(trace, training, selection, true)
+    }
+
+    fn of_record(trace: TraceRef, training: bool, selection: &Selection, takes_values: bool) -> Cx {
         let cx = Cx::new(trace, training);
         let record = Record {
             selection: selection.clone(),
+            takes_values,
             names: Vec::new(),
+            taken: BTreeSet::new(),
             recorded: Vec::new(),
         };
         cx.declared(|declared| declared.record = Some(record));
         cx
     }
 
-    /// Names a value `PREFIX.name`, so that its statistics can be recorded. It adds nothing to a graph that does not
-    /// record this value. Values of the same name get numbers from the second value on: `NAME.2`.
+    /// Names a value `PREFIX.name`, so that it or its statistics can be recorded. It adds nothing to a graph that does
+    /// not record this value. Values of the same name get numbers from the second value on: `NAME.2`.
     #[track_caller]
     pub fn observe(self, name: &str, statistics: &[Statistic], x: Tensor) {
         self.observe_where(name, statistics, x, None);
@@ -53,22 +72,30 @@ impl Cx {
         }
         let inner = self.inner();
         let base = join(&inner.prefix, name);
-        let computed = statistics_of(statistics, x, seen);
+        let takes_values = self.declared(|declared| declared.record.as_ref().is_some_and(|record| record.takes_values));
+        let computed = if takes_values {
+            Vec::new()
+        } else {
+            statistics_of(statistics, x, seen)
+        };
         let mut declared = inner.declared.borrow_mut();
         let Some(record) = &mut declared.record else { return };
-        let is_free = |name: &str| !record.recorded.iter().any(|r| r.name.starts_with(&format!("{name}/")));
         let numbered = (2..).map(|number| format!("{base}.{number}"));
-        let name = std::iter::once(base.clone()).chain(numbered).find(|name| is_free(name));
-        let name = name.unwrap_or(base);
+        let mut names = std::iter::once(base.clone()).chain(numbered);
+        let name = names.find(|name| !record.taken.contains(name)).unwrap_or(base);
+        record.taken.insert(name.clone());
         record
             .recorded
             .extend(computed.into_iter().map(|(statistic, value)| Recorded {
                 name: format!("{name}/{statistic}"),
                 value,
             }));
+        if takes_values {
+            record.recorded.push(Recorded { name, value: x });
+        }
     }
 
-    /// Whether statistics of the value `PREFIX.name` are recorded, for values that are computed only for that.
+    /// Whether the value `PREFIX.name` or its statistics are recorded, for values that are computed only for that.
     pub fn observes(self, name: &str) -> bool {
         let inner = self.inner();
         let mut declared = inner.declared.borrow_mut();
@@ -83,7 +110,7 @@ impl Cx {
         contained
     }
 
-    /// Returns the statistics that were recorded.
+    /// Returns the statistics or values that were recorded.
     ///
     /// # Errors
     /// A part of the selection that is of no observed value.

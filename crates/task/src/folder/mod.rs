@@ -19,8 +19,6 @@
 //! ```
 
 pub mod checkpoints;
-mod event_messages;
-pub mod events;
 pub mod history;
 pub mod manifest;
 pub mod memory;

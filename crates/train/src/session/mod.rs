@@ -3,11 +3,13 @@
 //!
 //! Several sessions share a device: each has its own parameters, states and functions, and all use one arena. This file
 //! has the beginning of a session; `function` has what it runs, `results` what runs return, `parameters` the values of
-//! parameters, `states` all states and files of them, `folder` folders of parameters, and `embed` embeddings of texts.
+//! parameters, `states` all states and files of them, `folder` folders of parameters,
+//! `observed` the observed values of a model function, and `embed` embeddings of texts.
 
 mod embed;
 mod folder;
 mod function;
+mod observed;
 mod parameters;
 mod results;
 mod states;

@@ -51,8 +51,42 @@ impl Trainer {
         training: bool,
         model: impl Fn(Cx) -> Tensor,
     ) -> Result<Function> {
-        let graph = recording_graph(self.session.params(), self.session.view(), (selection, training), model)?;
+        let view = self.session.view();
+        let context = |trace| view.of_step(Cx::recording(trace, training, selection));
+        let graph = recording_graph(self.session.params(), context, model)?;
         self.add(&graph, Placement::default())
+    }
+
+    /// Compiles a function whose results are the observed values of `model` themselves that `selection` contains, by
+    /// their names and in their types, as [`Cx::observe`] names them; otherwise as [`Trainer::recording`]. Values are
+    /// whole: places that [`Cx::observe_where`] leaves out are in them.
+    ///
+    /// # Errors
+    /// As [`Trainer::recording`].
+    pub fn observing(
+        &mut self,
+        selection: &Selection,
+        training: bool,
+        model: impl Fn(Cx) -> Tensor,
+    ) -> Result<Function> {
+        let view = self.session.view();
+        let context = |trace| view.of_step(Cx::observing(trace, training, selection));
+        let graph = recording_graph(self.session.params(), context, model)?;
+        self.add(&graph, Placement::default())
+    }
+
+    /// Runs a function of [`Trainer::observing`] on a batch; [`Session::result_type`](crate::Session::result_type) has
+    /// the shapes of its results. If it has dropout, that is the dropout of the next step's first micro-batch. It
+    /// changes nothing of the training.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`].
+    pub fn observe(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
+        self.flush()?;
+        let key = self.first.key(0);
+        let all = with_key(&key, inputs);
+        check_once(&all)?;
+        self.session.run(function, &all)
     }
 
     /// Runs a function that records statistics (see [`StepGraphs::with_recording`](crate::StepGraphs::with_recording))
@@ -64,10 +98,7 @@ impl Trainer {
     pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
         self.flush()?;
         let key = self.first.key(0);
-        let all: Vec<(&str, Host<'_>)> = [(KEY, Host::U32(&key))]
-            .into_iter()
-            .chain(inputs.iter().copied())
-            .collect();
+        let all = with_key(&key, inputs);
         check_once(&all)?;
         Statistics::of_run(&self.session, function, &all)
     }
@@ -84,4 +115,10 @@ impl Trainer {
         self.session.keep_arena(self.planned_arena);
         Ok(function)
     }
+}
+
+/// Inputs with the random key before them.
+fn with_key<'a>(key: &'a [u32; 2], inputs: &Inputs<'a>) -> Vec<(&'a str, Host<'a>)> {
+    let key = std::iter::once((KEY, Host::U32(key)));
+    key.chain(inputs.iter().copied()).collect()
 }

@@ -3,16 +3,18 @@
 //! The trainer traces the function, adds derivative and update, compiles the graph, and holds parameters and optimizer
 //! states. Batches, and work between steps, belong to the caller. This file has the beginning and the end of a
 //! training; `step` has the step, `steps` how it runs, `named` steps of other losses, `functions` the functions beside
-//! them, `state` files of states, and `checkpoint` whole checkpoints.
+//! them, `state` files of states, `checkpoint` whole checkpoints, and `snapshot` the same in memory.
 
 mod checkpoint;
 mod functions;
 mod named;
+mod snapshot;
 mod state;
 mod step;
 mod steps;
 
 pub use self::named::StepOptions;
+pub use self::snapshot::Snapshot;
 pub use self::step::{Part, StepReport};
 
 use self::named::Named;
@@ -25,7 +27,7 @@ use crate::session::{Function, Session};
 use lessen_base::Result;
 use lessen_device::SharedDevice;
 use lessen_graph::{Tensor, numel};
-use lessen_nn::{Centred, Cx, ParamSpec, Weights};
+use lessen_nn::{BatchShape, Centred, Cx, LrSchedule, ParamSpec, Weights};
 use std::collections::{BTreeMap, HashMap};
 
 /// Planned and measured peak of a training.
@@ -141,6 +143,28 @@ impl Trainer {
     /// The parameters: names, shapes, first values.
     pub fn params(&self) -> &[ParamSpec] {
         self.session.params()
+    }
+
+    /// The options.
+    pub fn options(&self) -> &TrainerOptions {
+        &self.first.options
+    }
+
+    /// Gives parameters in no group, and groups without a schedule of their own, another learning-rate schedule from the
+    /// next step on, also in place of the rate of [`Trainer::set_lr`].
+    ///
+    /// # Errors
+    /// A schedule that [`LrSchedule::check`] refuses; the trainer keeps the one before.
+    pub fn set_schedule(&mut self, schedule: LrSchedule) -> Result<()> {
+        schedule.check()?;
+        self.first.options.schedule = schedule;
+        self.first.lr = None;
+        Ok(())
+    }
+
+    /// Planned bytes of the states on the device, parameters among them.
+    pub(crate) fn planned_state_bytes(&self) -> usize {
+        self.session.planned_memory().states
     }
 
     /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.

@@ -121,3 +121,70 @@ fn the_step_is_planned_as_without_and_the_peak_counts_the_recording() {
     let peak = trainer.peak();
     assert_eq!(peak.planned, peak.measured);
 }
+
+/// A loss that names two values of one name, and one of another dtype.
+fn observing(cx: Cx) -> Tensor {
+    let x = cx.input("x", DType::F32, &[ROWS, WIDTH]);
+    let hidden = linear(cx, "inner", x, 3, Init::Normal { std: 0.5 });
+    cx.observe("hidden", &[Statistic::Summary], hidden);
+    let dropped = cx.dropout(hidden.relu(), 0.5);
+    cx.observe("hidden", &[], dropped);
+    cx.observe("positive", &[], hidden.gt(hidden.scalar_like(0.0)));
+    dropped.mean()
+}
+
+#[test]
+fn observed_values_are_those_of_the_model_and_change_no_bit() {
+    let new = || Trainer::new(device(1), TrainerOptions::new(0.01), observing).unwrap();
+    let (mut plain, mut trainer) = (new(), new());
+    let plain_values = trainer.observing(&Selection::all(), false, observing).unwrap();
+    let of_step = trainer.observing(&"hidden".parse().unwrap(), true, observing).unwrap();
+    let direct = trainer.function(|cx| {
+        let x = cx.input("x", DType::F32, &[ROWS, WIDTH]);
+        vec![("hidden", linear(cx, "inner", x, 3, Init::Normal { std: 0.5 }))]
+    });
+    let direct = direct.unwrap();
+    for step in 0..3 {
+        let x = batch(step);
+        let inputs = [("x", Host::F32(&x))];
+        let found = trainer.observe(plain_values, &inputs).unwrap();
+        assert_eq!(found.names().collect::<Vec<_>>(), ["hidden", "hidden.2", "positive"]);
+        let hidden = found.f32("hidden").unwrap();
+        assert_eq!(hidden, trainer.run(direct, &inputs).unwrap().f32("hidden").unwrap());
+        let positive: Vec<f64> = found.get("positive").unwrap().elements().collect();
+        assert!(hidden.iter().zip(positive).all(|(x, is)| (*x > 0.0) == (is == 1.0)));
+        let ty = trainer.session().unwrap().result_type(plain_values, "hidden").unwrap();
+        assert_eq!(ty.to_string(), "f32[8,3]");
+
+        // With dropout they are the values of the step to come.
+        let found = trainer.observe(of_step, &inputs).unwrap();
+        assert_eq!(found.names().collect::<Vec<_>>(), ["hidden", "hidden.2"]);
+        let dropped = found.f32("hidden.2").unwrap();
+        let mean = dropped.iter().sum::<f32>() / dropped.len() as f32;
+        let (own, expected) = (trainer.step(&inputs).unwrap().loss, plain.step(&inputs).unwrap().loss);
+        assert!((mean - own).abs() <= 1e-6, "{mean} for {own}");
+        assert_eq!(own.to_bits(), expected.to_bits());
+    }
+    assert_eq!(trainer.snapshot().unwrap(), plain.snapshot().unwrap());
+}
+
+#[test]
+fn a_session_has_the_observed_values_of_its_parameters() {
+    let mut trainer = Trainer::new(device(1), TrainerOptions::new(0.01), observing).unwrap();
+    let x = batch(0);
+    let inputs = [("x", Host::F32(&x))];
+    let of_trainer = trainer.observing(&Selection::all(), false, observing).unwrap();
+    let expected = trainer.observe(of_trainer, &inputs).unwrap();
+    let mut session = trainer.finish().unwrap();
+    let ask = session.observing(&Selection::all(), observing).unwrap();
+    let found = session.run(ask, &inputs).unwrap();
+    for name in ["hidden", "hidden.2"] {
+        assert_eq!(found.f32(name).unwrap(), expected.f32(name).unwrap());
+    }
+    let error = session.observing(&"inner".parse().unwrap(), observing).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "nothing that the model observes is called inner; it has hidden, positive"
+    );
+    assert!(session.result_type(ask, "x").unwrap_err().to_string().contains("no result `x`"));
+}

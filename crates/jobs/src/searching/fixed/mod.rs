@@ -7,7 +7,6 @@ use self::kept::Kept;
 use super::frame::Frame;
 use super::outcome::Outcome;
 use super::report::Report;
-use crate::job::Progress;
 use crate::job::{Checkpoint, Driver, Job, Log, Unit, Unsaved};
 use crate::planning::memory_watch::MemoryWatch;
 use crate::schema::SearchMethod;
@@ -17,7 +16,7 @@ use lessen_nn::models::vision::MixedArchitecture;
 use lessen_search::{AnyBits, BlockBits, Choice, Haq, allocate, parted};
 use lessen_task::device::NewBackend;
 use lessen_task::wording::{report, tell};
-use lessen_train::Peak;
+use lessen_train::{Peak, Progress};
 use serde_json::{Map, Value, json};
 
 /// A search for bits under way.

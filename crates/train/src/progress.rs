@@ -1,7 +1,6 @@
-//! Counts of a job's steps, of which its watcher is told.
+//! Counts of steps, of which a watcher is told.
 
 use lessen_base::watcher::{self, Event, Watcher};
-use lessen_task::wording::report;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The number of the next count of the process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The progress of a run.
-pub(crate) struct Progress {
+/// The progress of a long computation: a count of its steps, which ends when this is dropped.
+pub struct Progress {
     watcher: Arc<dyn Watcher>,
     count: u64,
     has_ended: Cell<bool>,
 }
 
 impl Progress {
-    /// The progress of a run after `done` of `total` steps, or whatever `unit` is called; 0 in all are not known yet.
+    /// Begins to tell this thread's watcher of a computation after `done` of `total` steps, or whatever `unit` is called; 0 in all are not known yet.
     pub fn new(unit: &'static str, total: u64, done: u64) -> Progress {
         let progress = Progress {
             watcher: watcher::current(),
@@ -34,12 +33,12 @@ impl Progress {
         progress
     }
 
-    /// Sets the number of steps of the run.
+    /// Sets the number of steps.
     pub fn expect(&mut self, total: u64) {
         self.set(total, false);
     }
 
-    /// Sets an estimate of the number of steps of the run.
+    /// Sets an estimate of the number of steps.
     pub fn expect_about(&mut self, total: u64) {
         self.set(total, true);
     }
@@ -55,9 +54,9 @@ impl Progress {
         self.watcher.told(&Event::Step { count, done, message });
     }
 
-    /// Tells a line about the course of the run.
+    /// Tells a line about the course.
     pub fn report(&self, text: &str) {
-        report(text);
+        self.watcher.told(&Event::Report(text));
     }
 
     /// Ends the count.

@@ -3,7 +3,9 @@
 //! A file is a sequence of records, each the length (u64), a checksum of the length, an `Event` message of protocol
 //! buffers and its checksum, all little-endian.
 
-use super::event_messages::{Event, Histogram, START, SessionLog, Summary, SummaryValue};
+mod messages;
+
+use self::messages::{Event, Histogram, START, SessionLog, Summary, SummaryValue};
 use crc32c::crc32c;
 use lessen_base::Result;
 use lessen_base::atomic::unwritable;
