@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of pages, beside the project's own folder.
-const FOLDERS: [&str; 3] = ["docs", "docs/reference", "docs/results"];
+const FOLDERS: [&str; 4] = ["docs", "docs/library", "docs/reference", "docs/results"];
 
 /// Last parts of names of files, which are written as keys are: `data.md`.
 const ENDINGS: [&str; 11] = [

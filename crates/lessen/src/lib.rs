@@ -35,7 +35,8 @@
 //! | a loss | [`losses`](prelude::losses), [`Tensor::cross_entropy`](prelude::Tensor::cross_entropy) | `spiral` |
 //! | a training loop | [`Trainer::step`](prelude::Trainer::step) | `mnist` |
 //! | batches, shuffled | [`ArrayBatches`](prelude::ArrayBatches), [`Prefetch`](prelude::Prefetch) | `batches` |
-//! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`Metric`](prelude::Metric) | `mnist` |
+//! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`Metric`](prelude::Metric), [`data::scores`] | `mnist` |
+//! | a loop with callbacks | [`train::fit`] | |
 //! | saving | [`Trainer::save_checkpoint`](prelude::Trainer::save_checkpoint) | `resume` |
 //! | going on | [`Trainer::resume_checkpoint`](prelude::Trainer::resume_checkpoint) | `resume` |
 //! | asking elsewhere | [`Session::open`](prelude::Session::open) | `mnist_predict` |
@@ -50,7 +51,7 @@
 //! | plans and memory before a step | [`StepPlans`](prelude::StepPlans) | [`prelude`] |
 //!
 //! The examples lie in `crates/lessen/examples`; `cargo run --release --example mnist` runs one. `docs/library.md`
-//! leads through all of this on one page.
+//! leads through all of this, page by page.
 //!
 //! A mistake in a model function, such as shapes that do not fit or a loss that is no scalar, is an error of
 //! [`Trainer::new`](prelude::Trainer::new) with the line of the function:
@@ -79,6 +80,7 @@ pub mod prelude;
 
 pub use devices::{device, device_named, device_with, widens_integers};
 
+pub use lessen_base::watcher;
 pub use lessen_compile as compile;
 pub use lessen_condense as condense;
 pub use lessen_cpu as cpu;
@@ -97,5 +99,31 @@ pub use lessen_train as train;
 
 /// The programs of the guide to the library, as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/library.md")]
-struct LibraryGuide;
+mod guide {
+    #[doc = include_str!("../../../docs/library.md")]
+    struct FirstSteps;
+    #[doc = include_str!("../../../docs/library/autoencoder.md")]
+    struct Autoencoder;
+    #[doc = include_str!("../../../docs/library/condensing.md")]
+    struct Condensing;
+    #[doc = include_str!("../../../docs/library/data-in-memory.md")]
+    struct DataInMemory;
+    #[doc = include_str!("../../../docs/library/from-others.md")]
+    struct FromOthers;
+    #[doc = include_str!("../../../docs/library/gradients.md")]
+    struct Gradients;
+    #[doc = include_str!("../../../docs/library/hugging-face.md")]
+    struct HuggingFace;
+    #[doc = include_str!("../../../docs/library/layers.md")]
+    struct Layers;
+    #[doc = include_str!("../../../docs/library/memory.md")]
+    struct Memory;
+    #[doc = include_str!("../../../docs/library/nan.md")]
+    struct Nan;
+    #[doc = include_str!("../../../docs/library/own-operation.md")]
+    struct OwnOperation;
+    #[doc = include_str!("../../../docs/library/saved-models.md")]
+    struct SavedModels;
+    #[doc = include_str!("../../../docs/library/training-loop.md")]
+    struct TrainingLoop;
+}

@@ -40,14 +40,18 @@ fn it_makes_the_steps_of_a_loop_of_ones_own() {
         let mut losses = Vec::new();
         for step in 0..7 {
             let first = step * accumulate as u64;
-            let batches: Vec<_> = (0..accumulate as u64).map(|i| source.batch(first + i).unwrap()).collect();
+            let batches: Vec<_> = (0..accumulate as u64)
+                .map(|i| source.batch(first + i).unwrap())
+                .collect();
             let inputs: Vec<_> = batches.iter().map(inputs_of).collect();
             let parts: Vec<_> = inputs.iter().map(|x| Part::new(1.0 / accumulate as f32, x)).collect();
             losses.push(own.step_on(&parts).unwrap().loss);
         }
         // In two parts: the second one goes on after the steps that are done.
         let mut history = fit(&mut fitted, source.clone(), FitOptions::new(3)).unwrap();
-        history.steps.extend(fit(&mut fitted, source, FitOptions::new(7)).unwrap().steps);
+        history
+            .steps
+            .extend(fit(&mut fitted, source, FitOptions::new(7)).unwrap().steps);
         let found: Vec<f32> = history.steps.iter().map(|step| step.loss).collect();
         assert_eq!(found, losses);
         assert_eq!(history.stopped, None);
@@ -60,7 +64,11 @@ fn it_evaluates_every_few_steps_and_after_the_last_one() {
     let mut trainer = trainer(1);
     let options = FitOptions::new(7).evaluate_every(3, |trainer| Ok(vec![("done", trainer.done() as f64)]));
     let history = fit(&mut trainer, source(), options).unwrap();
-    let found: Vec<(u64, f64)> = history.evaluations.iter().map(|own| (own.step, own.score("done").unwrap())).collect();
+    let found: Vec<(u64, f64)> = history
+        .evaluations
+        .iter()
+        .map(|own| (own.step, own.score("done").unwrap()))
+        .collect();
     assert_eq!(found, [(3, 3.0), (6, 6.0), (7, 7.0)]);
     let sentence = history.evaluations[0].score("loss").unwrap_err().to_string();
     assert_eq!(sentence, "the evaluation has no score `loss`; it has done");
@@ -86,7 +94,10 @@ fn it_stops_after_some_evaluations_that_are_no_better() {
     let (steps, reason, _) = stopped(EarlyStop::new("score", Better::Higher, 1), &[0.1, 0.2, 0.1, 0.3]);
     assert!(steps == 3 && reason.is_some());
     let (steps, reason, _) = stopped(lower(9), &[3.0, f64::NAN, 1.0]);
-    assert_eq!((steps, reason.unwrap().as_str()), (2, "the score `score` is NaN after step 2"));
+    assert_eq!(
+        (steps, reason.unwrap().as_str()),
+        (2, "the score `score` is NaN after step 2")
+    );
 }
 
 #[test]
@@ -121,11 +132,18 @@ fn a_score_that_nothing_gives_is_refused() {
     assert!(error.to_string().contains("call FitOptions::evaluate_every"), "{error}");
     assert_eq!(steps.done(), 0);
     let mut keep = KeepBest::in_memory("los", Better::Lower);
-    let options = FitOptions::new(2).with(&mut keep).evaluate_every(1, |_| Ok(vec![("loss", 1.0)]));
+    let options = FitOptions::new(2)
+        .with(&mut keep)
+        .evaluate_every(1, |_| Ok(vec![("loss", 1.0)]));
     let error = fit(&mut steps, source(), options).unwrap_err();
     assert_eq!(error.to_string(), "the evaluation has no score `los`; it has loss");
     let options = FitOptions::new(2).evaluate_every(0, |_| Ok(vec![("loss", 1.0)]));
-    assert!(fit(&mut steps, source(), options).unwrap_err().to_string().contains("every 0 steps"));
+    assert!(
+        fit(&mut steps, source(), options)
+            .unwrap_err()
+            .to_string()
+            .contains("every 0 steps")
+    );
 }
 
 /// A loss that is infinite from the third step on: each step doubles the exponent.
@@ -142,7 +160,12 @@ fn a_loss_that_is_no_number_ends_with_the_best_state() {
     let mut keep = KeepBest::in_memory("score", Better::Lower);
     let options = scored(FitOptions::new(9), &[1.0, 2.0]).with(&mut keep);
     let error = fit(&mut trainer, source(), options).unwrap_err();
-    assert!(error.to_string().contains("the loss of step 3 is inf; lower the learning rate"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the loss of step 3 is inf; lower the learning rate"),
+        "{error}"
+    );
     assert_eq!(trainer.done(), 1);
 }
 
@@ -152,15 +175,12 @@ struct Calls(Vec<String>, Option<u64>);
 
 impl Callback for Calls {
     fn begin(&mut self, _: &mut Trainer, course: &Course) -> Result<()> {
-        self.0.push(format!("begin {} {:?}", course.steps, course.evaluate_every));
+        self.0
+            .push(format!("begin {} {:?}", course.steps, course.evaluate_every));
         Ok(())
     }
 
-    fn stepped(
-        &mut self,
-        _: &mut Trainer,
-        report: &lessen_train::StepReport,
-    ) -> Result<std::ops::ControlFlow<String>> {
+    fn stepped(&mut self, _: &mut Trainer, report: &lessen_train::StepReport) -> Result<std::ops::ControlFlow<String>> {
         self.0.push(format!("step {}", report.step));
         Ok(match self.1 {
             Some(last) if report.step == last => std::ops::ControlFlow::Break("enough".to_string()),
@@ -177,7 +197,9 @@ impl Callback for Calls {
 #[test]
 fn callbacks_of_ones_own_see_all_and_stop() {
     let mut calls = Calls(Vec::new(), Some(2));
-    let options = FitOptions::new(9).with(&mut calls).evaluate_every(5, |_| Ok(vec![("x", 0.0)]));
+    let options = FitOptions::new(9)
+        .with(&mut calls)
+        .evaluate_every(5, |_| Ok(vec![("x", 0.0)]));
     let history = fit(&mut trainer(1), source(), options).unwrap();
     assert_eq!(calls.0, ["begin 9 Some(5)", "step 1", "step 2", "end Some(\"enough\")"]);
     assert_eq!(history.evaluations.len(), 1, "the last step is evaluated");
@@ -216,12 +238,25 @@ fn a_watcher_is_told_and_asked() {
         let mut tell = TellWatcher::new();
         let options = FitOptions::new(5).with(&mut tell).evaluate_every(1, |trainer| {
             assert!(trainer.done() <= 2);
-            Ok(if trainer.done() == 1 { vec![("score", 0.25)] } else { vec![] })
+            Ok(if trainer.done() == 1 {
+                vec![("score", 0.25)]
+            } else {
+                vec![]
+            })
         });
         fit(&mut trainer(1), source(), options).unwrap()
     });
     let told = listener.told.lock().unwrap();
-    assert_eq!(told[..5], ["begin step 0/5", "numbers 1 loss", "step 1", "numbers 1 score", "report step 1: score 0.2500"]);
+    assert_eq!(
+        told[..5],
+        [
+            "begin step 0/5",
+            "numbers 1 loss",
+            "step 1",
+            "numbers 1 score",
+            "report step 1: score 0.2500"
+        ]
+    );
     assert_eq!(told.last().unwrap(), "end");
     assert_eq!(history.steps.len(), 2);
     assert_eq!(history.stopped.unwrap(), "the watcher asked to stop");
@@ -231,10 +266,17 @@ fn a_watcher_is_told_and_asked() {
 fn lines_are_written_where_they_are_asked_for() {
     let mut text = Vec::new();
     let mut lines = WriteLines::new(&mut text, 2);
-    let options = FitOptions::new(5).with(&mut lines).evaluate_every(4, |_| Ok(vec![("a", 0.5), ("b", 2.0)]));
+    let options = FitOptions::new(5)
+        .with(&mut lines)
+        .evaluate_every(4, |_| Ok(vec![("a", 0.5), ("b", 2.0)]));
     let history = fit(&mut trainer(1), source(), options).unwrap();
     let loss = |step: usize| format!("step {step} of 5: loss {:.4}", history.steps[step - 1].loss);
-    let expected = [loss(2), loss(4), "step 4: a 0.5000, b 2.0000".into(), "step 5: a 0.5000, b 2.0000".into()];
+    let expected = [
+        loss(2),
+        loss(4),
+        "step 4: a 0.5000, b 2.0000".into(),
+        "step 5: a 0.5000, b 2.0000".into(),
+    ];
     assert_eq!(String::from_utf8(text).unwrap().lines().collect::<Vec<_>>(), expected);
 }
 
@@ -242,11 +284,16 @@ fn lines_are_written_where_they_are_asked_for() {
 fn events_have_the_losses_and_scores() {
     let folder = tempfile::tempdir().unwrap();
     let mut events = WriteEvents::new(folder.path().join("events"));
-    let options = FitOptions::new(2).with(&mut events).evaluate_every(2, |_| Ok(vec![("accuracy", 0.5)]));
+    let options = FitOptions::new(2)
+        .with(&mut events)
+        .evaluate_every(2, |_| Ok(vec![("accuracy", 0.5)]));
     fit(&mut trainer(1), source(), options).unwrap();
     let files: Vec<_> = fs::read_dir(folder.path().join("events")).unwrap().collect();
     let [file] = &files[..] else { panic!("one file") };
     let bytes = fs::read(file.as_ref().unwrap().path()).unwrap();
     let count = |tag: &[u8]| bytes.windows(tag.len()).filter(|window| *window == tag).count();
-    assert_eq!((count(b"train/loss"), count(b"train/lr"), count(b"eval/accuracy")), (2, 2, 1));
+    assert_eq!(
+        (count(b"train/loss"), count(b"train/lr"), count(b"eval/accuracy")),
+        (2, 2, 1)
+    );
 }

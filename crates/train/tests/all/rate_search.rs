@@ -38,7 +38,10 @@ fn a_search_leaves_the_training_as_it_was() {
             searching.step(&inputs_of(&batch)).unwrap(),
             plain.step(&inputs_of(&batch)).unwrap(),
         );
-        assert_eq!((found.loss, found.lr, found.step), (expected.loss, expected.lr, expected.step));
+        assert_eq!(
+            (found.loss, found.lr, found.step),
+            (expected.loss, expected.lr, expected.step)
+        );
     }
     assert_eq!(searching.snapshot().unwrap(), plain.snapshot().unwrap());
 }
@@ -59,7 +62,10 @@ fn rates_grow_by_equal_factors_until_the_loss_does() {
     for pair in curve.points.windows(2) {
         assert!((pair[1].rate / pair[0].rate - 10f64.powf(0.1)).abs() < 1e-9);
     }
-    assert_eq!((curve.points[0].rate, curve.points[0].loss), (1e-4, curve.points[0].smoothed));
+    assert_eq!(
+        (curve.points[0].rate, curve.points[0].loss),
+        (1e-4, curve.points[0].smoothed)
+    );
     let suggestion = curve.suggestion().unwrap();
     assert!((0.01..2.0).contains(&suggestion), "{suggestion}");
 }
@@ -91,9 +97,27 @@ fn settings_that_make_no_sense_are_refused() {
     let good = RateSearch::default;
     refused(RateSearch { first: 0.0, ..good() }, "first = 0");
     refused(RateSearch { last: 1e-8, ..good() }, "last = 0.00000001");
-    refused(RateSearch { last: f64::NAN, ..good() }, "last = NaN");
+    refused(
+        RateSearch {
+            last: f64::NAN,
+            ..good()
+        },
+        "last = NaN",
+    );
     refused(RateSearch { steps: 1, ..good() }, "steps = 1");
-    refused(RateSearch { smoothing: 1.0, ..good() }, "smoothing = 1");
+    refused(
+        RateSearch {
+            smoothing: 1.0,
+            ..good()
+        },
+        "smoothing = 1",
+    );
     refused(RateSearch { stop_at: 1.0, ..good() }, "stop_at = 1");
-    refused(RateSearch { stop_at: f64::NAN, ..good() }, "stop_at = NaN");
+    refused(
+        RateSearch {
+            stop_at: f64::NAN,
+            ..good()
+        },
+        "stop_at = NaN",
+    );
 }

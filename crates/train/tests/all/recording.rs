@@ -186,5 +186,11 @@ fn a_session_has_the_observed_values_of_its_parameters() {
         error.to_string(),
         "nothing that the model observes is called inner; it has hidden, positive"
     );
-    assert!(session.result_type(ask, "x").unwrap_err().to_string().contains("no result `x`"));
+    assert!(
+        session
+            .result_type(ask, "x")
+            .unwrap_err()
+            .to_string()
+            .contains("no result `x`")
+    );
 }
