@@ -24,19 +24,30 @@ fn noise(step: usize) -> Vec<f32> {
 }
 
 fn main() -> Result<()> {
-    let options = TrainerOptions { frozen: "d.*".parse()?, ..TrainerOptions::new(0.002) };
+    let options = TrainerOptions {
+        frozen: "d.*".parse()?,
+        ..TrainerOptions::new(0.002)
+    };
     let mut trainer = Trainer::new(device()?, options, |cx| error(cx, generator(cx), 1.0))?;
     trainer.add_named_step("discriminator", StepOptions::new("d.*".parse()?, 0.002), |cx| {
         let real = cx.input("real", DType::F32, &[ROWS, 1]);
         error(cx, real, 1.0) + error(cx, generator(cx), 0.0)
     })?;
     for step in 0..2000 {
-        let (real, noise) = (noise(2 * step).iter().map(|x| x + 3.0).collect::<Vec<_>>(), noise(2 * step + 1));
+        let (real, noise) = (
+            noise(2 * step).iter().map(|x| x + 3.0).collect::<Vec<_>>(),
+            noise(2 * step + 1),
+        );
         let inputs = [("real", Host::F32(&real)), ("noise", Host::F32(&noise))];
         trainer.step_named("discriminator", &inputs)?;
         trainer.step(&inputs)?;
     }
     let draw = trainer.function(|cx| vec![("mean", generator(cx).mean())])?;
-    println!("mean {:.2}", trainer.run(draw, &[("noise", Host::F32(&noise(9999)))])?.scalar("mean")?);
+    println!(
+        "mean {:.2}",
+        trainer
+            .run(draw, &[("noise", Host::F32(&noise(9999)))])?
+            .scalar("mean")?
+    );
     Ok(())
 }

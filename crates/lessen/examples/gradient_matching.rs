@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         return Err(Error::user("name a folder with model.safetensors"));
     };
     let folder = Path::new(&folder);
-    let (mut session, function) = Session::open(device()?, folder, matched)?;
+    let (session, function) = Session::open(device()?, folder, matched)?;
     let results = session.run(function, &[])?;
     let distance = results.f32("distance")?;
     let gradient = results.f32("gradient")?;

@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let images = images(Path::new(path))?;
     let pixels = images.as_f32().unwrap_or_default();
     // One image at a time; a larger number of rows asks about several at once.
-    let (mut session, ask) = Session::open(device()?, Path::new(checkpoint), |cx| {
+    let (session, ask) = Session::open(device()?, Path::new(checkpoint), |cx| {
         vec![("shares", scores(cx, 1).softmax())]
     })?;
     for image in pixels.chunks(PIXELS) {

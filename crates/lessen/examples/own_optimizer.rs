@@ -18,8 +18,14 @@ impl UpdateAlgorithm for MyLion {
 }
 
 fn main() -> Result<()> {
-    let mine = TrainerOptions { algorithm: Some(Algorithm::new(MyLion)), ..TrainerOptions::new(0.01) };
-    let built_in = TrainerOptions { optimizer: OptimizerConfig::lion(0.0), ..TrainerOptions::new(0.01) };
+    let mine = TrainerOptions {
+        algorithm: Some(Algorithm::new(MyLion)),
+        ..TrainerOptions::new(0.01)
+    };
+    let built_in = TrainerOptions {
+        optimizer: OptimizerConfig::lion(0.0),
+        ..TrainerOptions::new(0.01)
+    };
     for options in [mine, built_in] {
         let mut trainer = Trainer::new(device()?, options, |cx| {
             let error = cx.param("w", &[4], Init::Zeros) - cx.input("goal", DType::F32, &[4]);

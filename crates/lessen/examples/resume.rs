@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     println!("step {}: loss {loss:e}", trainer.done());
 
     // The same parameters in a session, which is all that a program needs to ask a model.
-    let (mut session, ask) = Session::open(device()?, folder, |cx| vec![("y", guess(cx))])?;
+    let (session, ask) = Session::open(device()?, folder, |cx| vec![("y", guess(cx))])?;
     let results = session.run(ask, &[("x", Host::F32(&[0.5; ROWS]))])?;
     let answer = results.f32("y")?[0];
     println!("sin(0.5) = {:.3}, and the model says {answer:.3}", 0.5f32.sin());

@@ -142,7 +142,10 @@ pub use lessen_train::{
 mod tests {
     /// The names that are exported here.
     fn names(text: &str) -> Vec<&str> {
-        let exports = text.split("pub use ").skip(1).filter_map(|export| export.split(';').next());
+        let exports = text
+            .split("pub use ")
+            .skip(1)
+            .filter_map(|export| export.split(';').next());
         let listed = exports.flat_map(|export| match export.split_once('{') {
             Some((_, names)) => names.split([',', '}']).map(str::trim).collect(),
             None => vec![export.rsplit("::").next().unwrap_or_default()],

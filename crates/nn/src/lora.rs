@@ -28,8 +28,8 @@ pub struct Lora {
     pub dropout: f64,
     /// The layers: their names, or the last parts of them, such as `query`.
     pub targets: Vec<String>,
-    /// Whether the weights of the layers have the shape `[in, out]`, as GPT-2 has them ([`gpt2_linear`]), not `[out, in]`
-    /// ([`linear`]).
+    /// Whether the weights of the layers have the shape `[in, out]`, as GPT-2 has them ([`gpt2_linear`]), not
+    /// `[out, in]` ([`linear`]).
     ///
     /// [`gpt2_linear`]: crate::layers::gpt2_linear
     /// [`linear`]: crate::layers::linear

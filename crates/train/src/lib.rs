@@ -89,5 +89,5 @@ pub use rate_search::{RateCurve, RatePoint, RateSearch};
 pub use sequences::{IsBeamComplete, Next, Sequences, Suspended};
 pub use session::{Function, FunctionOptions, Inputs, Pooling, Results, Session};
 pub use statistics::Statistics;
-pub use trainer::{Part, Peak, Snapshot, StepOptions, StepReport, Trainer};
 pub use summary::{LayerSummary, Summary};
+pub use trainer::{Part, Peak, Snapshot, StepOptions, StepReport, Trainer};

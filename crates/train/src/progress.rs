@@ -16,7 +16,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins to tell this thread's watcher of a computation after `done` of `total` steps, or whatever `unit` is called; 0 in all are not known yet.
+    /// Begins to tell this thread's watcher of a computation after `done` of `total` steps, or whatever `unit` is
+    /// called; 0 in all are not known yet.
     pub fn new(unit: &'static str, total: u64, done: u64) -> Progress {
         let progress = Progress {
             watcher: watcher::current(),

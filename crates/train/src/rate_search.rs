@@ -1,5 +1,5 @@
-//! The search for a learning rate by a short training whose rate grows (Smith 2017, "Cyclical learning rates for training
-//! neural networks", section 3.3).
+//! The search for a learning rate by a short training whose rate grows (Smith 2017, "Cyclical learning rates for
+//! training neural networks", section 3.3).
 
 use crate::batches::step_on_batches;
 use crate::trainer::Trainer;

@@ -5,7 +5,8 @@ use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate, print};
 
 use super::random::Random;
 use super::runner::{Arrays, close, load, text};
-use super::samples::{Sample, samples};
+use super::sample::Sample;
+use super::samples::samples;
 use super::{Check, Found, NewDevice};
 use crate::backend::Backend;
 

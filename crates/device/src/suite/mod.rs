@@ -22,6 +22,7 @@ mod random_programs;
 mod row_samples;
 mod runner;
 mod safety;
+mod sample;
 mod samples;
 mod view_samples;
 mod views;
@@ -29,7 +30,8 @@ mod views;
 pub use operation::check_operation;
 pub use plan_checker::check as check_plan;
 pub use random::Random;
-pub use samples::{Sample, samples};
+pub use sample::Sample;
+pub use samples::samples;
 
 use crate::backend::Backend;
 

@@ -6,7 +6,7 @@ use lessen_graph::Type;
 
 use super::kernels::on_dense_inputs;
 use super::random::Random;
-use super::samples::Sample;
+use super::sample::Sample;
 use super::views::in_views;
 use super::{Found, NewDevice};
 

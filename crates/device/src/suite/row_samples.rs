@@ -3,7 +3,7 @@
 use lessen_graph::DType;
 use lessen_graph::ops::{self, ReduceKind};
 
-use super::samples::{Sample, sample};
+use super::sample::{Sample, sample};
 
 /// The samples.
 pub(super) fn row_samples() -> Vec<Sample> {

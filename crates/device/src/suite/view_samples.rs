@@ -5,7 +5,7 @@ use lessen_graph::DType;
 use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::ops::{self, Divisor, ReduceKind, Weighting};
 
-use super::samples::{Sample, sample};
+use super::sample::{Sample, sample};
 
 /// Rows, `k` and columns of products.
 const PRODUCTS: [(usize, usize, usize); 8] = [

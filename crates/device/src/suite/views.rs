@@ -11,7 +11,8 @@ use lessen_graph::{Array, DType, Graph, Tensor, Trace, TraceRef, Type, evaluate,
 use super::kernels::{admitted, least_indices};
 use super::random::Random;
 use super::runner::{Arrays, close, ensure, load, text};
-use super::samples::{Sample, samples};
+use super::sample::Sample;
+use super::samples::samples;
 use super::view_samples::view_samples;
 use super::{Check, Found, NewDevice};
 use crate::backend::Backend;

@@ -263,7 +263,8 @@ fn a_transposed_convolution_is_the_transpose_of_the_convolution() {
 
 #[test]
 fn transposed_convolutions_of_images_have_pytorchs_sizes() {
-    // torch.nn.functional.conv_transpose2d of an image of two pixels, 1 and 2, with a kernel of 1, 10, 100 and stride 2.
+    // torch.nn.functional.conv_transpose2d of an image of two pixels, 1 and 2, with a kernel of 1, 10, 100 and stride
+    // 2.
     let options = Conv2dOptions {
         stride: [1, 2],
         ..Conv2dOptions::default()

@@ -1,7 +1,7 @@
 //! Convolutions of images `[N, H, W, C]`, patch embedding, channel shuffle, squeeze and excitation.
 //!
-//! Parameters are PyTorch's: `NAME.weight` of a convolution is `[out, in / groups, height, width]` and `NAME.bias` `[out]`, in
-//! checkpoints and in the graph alike; the operations read the weight in this order.
+//! Parameters are PyTorch's: `NAME.weight` of a convolution is `[out, in / groups, height, width]` and `NAME.bias`
+//! `[out]`, in checkpoints and in the graph alike; the operations read the weight in this order.
 
 use lessen_graph::{Conv2dOptions, Tensor};
 

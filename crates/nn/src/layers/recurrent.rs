@@ -137,8 +137,8 @@ pub fn gru(cx: Cx, name: &str, x: Tensor, form: Recurrent) -> RecurrentStates {
     gru_from(cx, name, x, form, &form.zeros(x))
 }
 
-/// [`gru`] from these first states: one of each layer and direction, `[B, H]` each, in the order of [`RecurrentStates`].
-/// With the last ones of a part of sequences it continues them.
+/// [`gru`] from these first states: one of each layer and direction, `[B, H]` each, in the order of
+/// [`RecurrentStates`]. With the last ones of a part of sequences it continues them.
 ///
 /// # Panics
 /// If their number or types are others.

@@ -42,8 +42,8 @@ impl Convolution1d {
         }
     }
 
-    /// [`Convolution1d::centred`] of stride 1 with this dilation, whose padding lies before the sequence alone: a step of
-    /// the result depends on its own step and earlier ones (van den Oord et al. 2016).
+    /// [`Convolution1d::centred`] of stride 1 with this dilation, whose padding lies before the sequence alone: a step
+    /// of the result depends on its own step and earlier ones (van den Oord et al. 2016).
     pub fn causal(out: usize, kernel: usize, dilation: usize) -> Convolution1d {
         let mut causal = Convolution1d::centred(out, kernel, 1);
         causal.options.dilation = dilation;
@@ -91,7 +91,8 @@ pub fn conv_transpose1d(cx: Cx, name: &str, x: Tensor, how: Convolution1d, outpu
     with_bias(*cx, x.conv_transpose1d(weight, how.options, output_padding), how)
 }
 
-/// Input and weight as the layer multiplies them. A sequence has one range, as an image has: a kernel reads several steps.
+/// Input and weight as the layer multiplies them. A sequence has one range, as an image has: a kernel reads several
+/// steps.
 #[track_caller]
 fn quantized(cx: Cx, x: Tensor, weight: Tensor, axis: usize) -> [Tensor; 2] {
     let [row, weight] = cx.quantized(x.unsqueeze(1), weight, axis);

@@ -4,8 +4,8 @@ use lessen_graph::Tensor;
 
 use super::check::{check_alike, check_rows};
 
-/// Binary cross entropy of logits: the mean over all elements, of any shape, of `-t ln σ(z) - (1 - t) ln(1 - σ(z))` with
-/// the logistic function `σ`, for targets `t` from 0 to 1. It is finite for every finite logit.
+/// Binary cross entropy of logits: the mean over all elements, of any shape, of `-t ln σ(z) - (1 - t) ln(1 - σ(z))`
+/// with the logistic function `σ`, for targets `t` from 0 to 1. It is finite for every finite logit.
 ///
 /// # Panics
 /// If shapes or dtypes differ.
@@ -27,8 +27,8 @@ pub fn hinge(scores: Tensor, targets: Tensor) -> Tensor {
 }
 
 /// Kullback-Leibler divergence of distributions `p` from predicted ones `q`, as logarithms: `log_q` and `p` are
-/// `[.., C]`, and the result is the mean over rows of `sum_c p[c] (ln p[c] - log_q[c])`, as PyTorch's `batchmean` is for
-/// one axis of rows. Classes of probability 0 count as 0. [`Tensor::log_softmax`] makes `log_q` of logits.
+/// `[.., C]`, and the result is the mean over rows of `sum_c p[c] (ln p[c] - log_q[c])`, as PyTorch's `batchmean` is
+/// for one axis of rows. Classes of probability 0 count as 0. [`Tensor::log_softmax`] makes `log_q` of logits.
 ///
 /// # Panics
 /// If shapes or dtypes differ, or there is no axis of classes.

@@ -35,8 +35,8 @@ fn direction(x: Tensor) -> Tensor {
     x * square.maximum(square.scalar_like(LEAST_LENGTH * LEAST_LENGTH)).rsqrt()
 }
 
-/// Cosine embedding loss: the mean over pairs of vectors `[.., D]` of `1 - cos(x, y)` where the target, `[..]`, is above
-/// 0, usually 1, and of `max(0, cos(x, y) - margin)` elsewhere, usually at -1.
+/// Cosine embedding loss: the mean over pairs of vectors `[.., D]` of `1 - cos(x, y)` where the target, `[..]`, is
+/// above 0, usually 1, and of `max(0, cos(x, y) - margin)` elsewhere, usually at -1.
 ///
 /// # Panics
 /// If shapes or dtypes do not fit, or the margin is not finite.
@@ -52,8 +52,8 @@ pub fn cosine_embedding(x: Tensor, y: Tensor, target: Tensor, margin: f64) -> Te
 }
 
 /// Triplet margin loss (Balntas et al. 2016): the mean over triplets of vectors `[.., D]` of
-/// `max(0, d(anchor, positive) - d(anchor, negative) + margin)` with the Euclidean distance `d`. As PyTorch does, it adds
-/// 1e-6 to each difference, so that there is a derivative where vectors are equal.
+/// `max(0, d(anchor, positive) - d(anchor, negative) + margin)` with the Euclidean distance `d`. As PyTorch does, it
+/// adds 1e-6 to each difference, so that there is a derivative where vectors are equal.
 ///
 /// # Panics
 /// If shapes or dtypes differ, there is no axis of vectors, or the margin is not finite.

@@ -136,7 +136,9 @@ fn cases<N: Into<String>>(
 ) -> Result<Vec<Case>> {
     let least: Vec<usize> = bounds.iter().map(|(least, _)| *least).collect();
     let others = bounds.iter().zip([4, 9]);
-    let others: Vec<usize> = others.map(|((least, most), other)| other.clamp(*least, *most)).collect();
+    let others: Vec<usize> = others
+        .map(|((least, most), other)| other.clamp(*least, *most))
+        .collect();
     let mut all = vec![least, others];
     all.dedup();
     let mut case = |sizes: Vec<usize>| {
@@ -169,7 +171,10 @@ fn of_file(array: HostArray, shape: Vec<usize>) -> Result<HostValue> {
         HostArray::F64(x) => HostTensor::new(&shape, x),
         HostArray::I32(x) => HostTensor::new(&shape, x.into_iter().map(i64::from).collect::<Vec<i64>>()),
         HostArray::Bool(x) => HostTensor::new(&shape, x.into_iter().map(|x| x != 0).collect::<Vec<bool>>()),
-        other => Err(Error::internal(format!("a file with an input of {}", other.dtype().name()))),
+        other => Err(Error::internal(format!(
+            "a file with an input of {}",
+            other.dtype().name()
+        ))),
     };
     Ok(tensor?.into())
 }

@@ -27,10 +27,15 @@ fn net(cx: Cx, rows: usize) -> Named {
     let init = Init::Normal { std: 0.3 };
     let x = cx.input("images", DType::F32, &[rows, 8, 8, 2]);
     let x = conv2d(cx, "conv", x, Convolution::square(4, 3, 1).with_bias());
-    let x = batch_norm(cx, "norm", x, BatchNorm::default()).relu().max_pool2d(Pool2d::square(2));
+    let x = batch_norm(cx, "norm", x, BatchNorm::default())
+        .relu()
+        .max_pool2d(Pool2d::square(2));
     let x = x.reshape(&[rows, 64]);
     let extra = embedding(cx, "extra", cx.input("class", DType::I32, &[rows]), (5, 64), init);
-    let asked = cx.input("is_asked", DType::Bool, &[rows]).cast(DType::F32).unsqueeze(-1);
+    let asked = cx
+        .input("is_asked", DType::Bool, &[rows])
+        .cast(DType::F32)
+        .unsqueeze(-1);
     let hidden = x + extra * asked;
     vec![("hidden", hidden), ("scores", linear(cx, "scores", hidden, 3, init))]
 }
@@ -54,7 +59,12 @@ fn open(name: &str, range: RangeInclusive<usize>) -> OpenSize {
     OpenSize { name, range }
 }
 
-fn export(session: &mut Session, path: &Path, sizes: Vec<OpenSize>, function: impl Fn(Cx, &[usize]) -> Named) -> Result<f64> {
+fn export(
+    session: &mut Session,
+    path: &Path,
+    sizes: Vec<OpenSize>,
+    function: impl Fn(Cx, &[usize]) -> Named,
+) -> Result<f64> {
     let how = FunctionFile {
         open: sizes,
         ..FunctionFile::default()
@@ -73,7 +83,11 @@ fn a_function_is_the_same_in_a_file_for_other_sizes() {
     let model = Model::open(&path).unwrap();
     let names: Vec<&str> = model.inputs.iter().map(|input| input.name.as_str()).collect();
     assert_eq!(names, ["images", "class", "is_asked"]);
-    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no other file stays");
+    assert_eq!(
+        fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        1,
+        "no other file stays"
+    );
 
     let file = OnnxSession::new(model.into(), cpu().open().unwrap()).unwrap();
     let images = HostTensor::new(&[7, 8, 8, 2], vec![0.5f32; 7 * 128]).unwrap();
@@ -114,11 +128,17 @@ fn a_file_that_would_be_wrong_is_refused_and_the_one_before_stays() {
     let by_rows = |cx: Cx, sizes: &[usize]| net(cx, sizes[0]);
     for (found, part) in [
         (export(&mut own, &path, rows(1..=64), odd), "`scores`"),
-        (export(&mut own, &path, rows(1..=64), |cx, _| net(cx, 2)), "no input has the size `rows`"),
+        (
+            export(&mut own, &path, rows(1..=64), |cx, _| net(cx, 2)),
+            "no input has the size `rows`",
+        ),
         (export(&mut own, &path, rows(3..=3), by_rows), "`rows` from 3 to 3"),
         (export(&mut own, &path, three, by_rows), "at most two"),
         (export(&mut halves, &path, Vec::new(), |cx, _| net(cx, 2)), "bf16"),
-        (export(&mut own, dir.path(), Vec::new(), |cx, _| net(cx, 2)), "is a folder"),
+        (
+            export(&mut own, dir.path(), Vec::new(), |cx, _| net(cx, 2)),
+            "is a folder",
+        ),
     ] {
         let sentence = found.expect_err(part).to_string();
         assert!(sentence.contains(part), "{sentence}");

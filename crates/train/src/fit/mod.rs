@@ -1,8 +1,8 @@
 //! A training loop with callbacks, for those who do not write their own.
 //!
 //! [`fit()`] makes the steps of a [`Trainer`] on the batches of a [`Source`], evaluates every so many steps, and calls
-//! its [callbacks](Callback): [`EarlyStop`], [`KeepBest`], [`TellWatcher`] or [`WriteLines`], [`WriteEvents`], and those
-//! of one's own. It prints nothing.
+//! its [callbacks](Callback): [`EarlyStop`], [`KeepBest`], [`TellWatcher`] or [`WriteLines`], [`WriteEvents`], and
+//! those of one's own. It prints nothing.
 //!
 //! ```
 //! use lessen_cpu::CpuBackend;
@@ -19,8 +19,8 @@
 //! let fields = vec![("x", Field::f32([8], x)), ("y", Field::f32([8], y))];
 //! let source = Arc::new(ArrayBatches::new(fields, 4, Order::Shuffled(1))?);
 //!
-//! let error = |cx: lessen_nn::Cx| {
-//!     let error = cx.param("a", &[1], Init::Zeros) * cx.input("x", DType::F32, &[4]) - cx.input("y", DType::F32, &[4]);
+//! let error = |cx: lessen_nn::Cx| { let error = cx.param("a", &[1], Init::Zeros) * cx.input("x", DType::F32, &[4]) -
+//! cx.input("y", DType::F32, &[4]);
 //!     (error * error).mean()
 //! };
 //! let mut trainer = Trainer::new(Box::new(CpuBackend::new(1)?), TrainerOptions::new(0.1), error)?;
@@ -109,9 +109,9 @@ impl<'a> FitOptions<'a> {
     }
 }
 
-/// Makes the steps of a trainer on the batches of a source, as many in each step as its options accumulate. The batch of
-/// a step depends on the number of the step alone, so that a trainer that was resumed goes on with the batches that it
-/// would have seen. The loop ends early where a callback says so, or this thread's [watcher] does.
+/// Makes the steps of a trainer on the batches of a source, as many in each step as its options accumulate. The batch
+/// of a step depends on the number of the step alone, so that a trainer that was resumed goes on with the batches that
+/// it would have seen. The loop ends early where a callback says so, or this thread's [watcher] does.
 ///
 /// # Errors
 /// The errors of steps, of the source, the evaluation and the callbacks; an evaluation after every 0 steps; a loss that

@@ -10,8 +10,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-/// Writes an event file for TensorBoard: `train/loss`, `train/lr` and `train/gradient_norm` of each step, and `eval/NAME`
-/// of each score.
+/// Writes an event file for TensorBoard: `train/loss`, `train/lr` and `train/gradient_norm` of each step, and
+/// `eval/NAME` of each score.
 pub struct WriteEvents {
     folder: PathBuf,
     events: Option<Events>,

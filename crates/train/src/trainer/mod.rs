@@ -27,7 +27,7 @@ use crate::session::{Function, Session};
 use lessen_base::Result;
 use lessen_device::SharedDevice;
 use lessen_graph::{Tensor, numel};
-use lessen_nn::{BatchShape, Centred, Cx, LrSchedule, ParamSpec, Weights};
+use lessen_nn::{Centred, Cx, LrSchedule, ParamSpec, Weights};
 use std::collections::{BTreeMap, HashMap};
 
 /// Planned and measured peak of a training.
@@ -71,12 +71,14 @@ impl Trainer {
         let graphs = StepGraphs::new(&options, loss)?;
         let plans = StepPlans::new(&device, &options, &graphs)?;
         let memory = device.memory().check(plans.peak_bytes());
-        memory.map_err(|error| match plans.params.iter().max_by_key(|param| numel(&param.shape)) {
-            Some(ParamSpec { name, shape, .. }) => {
-                error.at(format!("a model whose largest parameter is `{name}` of shape {shape:?}"))
-            }
-            None => error,
-        })?;
+        memory.map_err(
+            |error| match plans.params.iter().max_by_key(|param| numel(&param.shape)) {
+                Some(ParamSpec { name, shape, .. }) => error.at(format!(
+                    "a model whose largest parameter is `{name}` of shape {shape:?}"
+                )),
+                None => error,
+            },
+        )?;
         let mut session = Session::zeros(&device, plans.params.clone())?;
         session.draw(|_| true, options.seed)?;
         Trainer::from_plans(session, options, plans)
@@ -150,8 +152,8 @@ impl Trainer {
         &self.first.options
     }
 
-    /// Gives parameters in no group, and groups without a schedule of their own, another learning-rate schedule from the
-    /// next step on, also in place of the rate of [`Trainer::set_lr`].
+    /// Gives parameters in no group, and groups without a schedule of their own, another learning-rate schedule from
+    /// the next step on, also in place of the rate of [`Trainer::set_lr`].
     ///
     /// # Errors
     /// A schedule that [`LrSchedule::check`] refuses; the trainer keeps the one before.

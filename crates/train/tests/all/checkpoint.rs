@@ -77,7 +77,7 @@ fn a_trainer_goes_on_in_another_process_with_the_same_bits() {
         .f32("y")
         .unwrap()
         .to_vec();
-    let (mut session, function) = Session::open(device(1), &path, |cx| vec![("y", guess(cx, 16))]).unwrap();
+    let (session, function) = Session::open(device(1), &path, |cx| vec![("y", guess(cx, 16))]).unwrap();
     assert_eq!(
         session
             .run(function, &[("x", Host::F32(&x))])

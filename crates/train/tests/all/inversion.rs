@@ -6,7 +6,7 @@ use lessen_compile::{Placement, Policy};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::{Block, RevNet, VisionModel};
 use lessen_nn::{Cx, Weights};
-use lessen_train::{NonFinite, HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{HostArray, NonFinite, StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::BTreeMap;
 
 const IMAGES: usize = 8;

@@ -39,14 +39,19 @@ fn a_named_step_trains_its_parameters_alone_and_counts_for_itself() {
         ..TrainerOptions::new(0.1)
     });
     let before = trainer.peak().planned;
-    trainer.add_named_step("other", trains("b"), |cx| loss(cx, -1.0)).unwrap();
+    trainer
+        .add_named_step("other", trains("b"), |cx| loss(cx, -1.0))
+        .unwrap();
     assert!(trainer.peak().planned > before, "the states of `b` take memory");
     assert!(trainer.peak().measured <= trainer.peak().planned);
     trainer.step(&inputs()).unwrap();
     let [w, b] = ["w", "b"].map(|name| values(&mut trainer, name));
     assert_eq!(b, [0.0]);
     let report = trainer.step_named("other", &inputs()).unwrap();
-    assert_eq!((report.step, trainer.done(), trainer.done_named("other")), (1, 1, Some(1)));
+    assert_eq!(
+        (report.step, trainer.done(), trainer.done_named("other")),
+        (1, 1, Some(1))
+    );
     assert_eq!(values(&mut trainer, "w"), w);
     assert_ne!(values(&mut trainer, "b"), b);
     assert!(trainer.params().iter().all(|param| trainer.trains(param)));
@@ -65,7 +70,12 @@ fn two_steps_over_one_parameter_have_states_of_their_own() {
     };
     trainer.add_named_step("other", own, |cx| loss(cx, 0.5)).unwrap();
     let names: Vec<String> = trainer.state().unwrap().into_iter().map(|state| state.name).collect();
-    for name in ["optimizer.m.w", "optimizer.other:m.w", "optimizer.v.b", "optimizer.other:v.b"] {
+    for name in [
+        "optimizer.m.w",
+        "optimizer.other:m.w",
+        "optimizer.v.b",
+        "optimizer.other:v.b",
+    ] {
         assert!(names.iter().any(|own| own == name), "{name} of {names:?}");
     }
     // The moments of the first step are those of a trainer without the other one.
@@ -74,7 +84,10 @@ fn two_steps_over_one_parameter_have_states_of_their_own() {
     trainer.step(&inputs()).unwrap();
     let moments = |trainer: &mut Trainer| -> Vec<HostArray> {
         let states = trainer.state().unwrap().into_iter();
-        states.filter(|state| !state.name.contains(':')).map(|state| state.data).collect()
+        states
+            .filter(|state| !state.name.contains(':'))
+            .map(|state| state.data)
+            .collect()
     };
     let expected = moments(&mut alone);
     trainer.step_named("other", &inputs()).unwrap();
@@ -88,7 +101,9 @@ fn steps_in_turn_have_the_bits_of_any_placement_and_of_accumulation() {
             placement,
             ..TrainerOptions::new(0.1)
         });
-        trainer.add_named_step("other", trains("*"), |cx| loss(cx, 0.5)).unwrap();
+        trainer
+            .add_named_step("other", trains("*"), |cx| loss(cx, 0.5))
+            .unwrap();
         let mut losses = Vec::new();
         for _ in 0..3 {
             losses.push(trainer.step(&inputs()).unwrap().loss.to_bits());
@@ -129,11 +144,17 @@ fn a_checkpoint_keeps_named_steps_and_rates_that_were_set() {
     let dir = tempfile::tempdir().unwrap();
     let build = || {
         let mut trainer = first(TrainerOptions::new(0.1));
-        trainer.add_named_step("other", trains("*"), |cx| loss(cx, 0.5)).unwrap();
+        trainer
+            .add_named_step("other", trains("*"), |cx| loss(cx, 0.5))
+            .unwrap();
         trainer
     };
     let steps = |trainer: &mut Trainer| {
-        let reports = [trainer.step(&inputs()), trainer.step_named("other", &inputs()), trainer.step(&inputs())];
+        let reports = [
+            trainer.step(&inputs()),
+            trainer.step_named("other", &inputs()),
+            trainer.step(&inputs()),
+        ];
         reports.map(|report| {
             let report = report.unwrap();
             (report.step, report.loss.to_bits(), report.lr)
@@ -149,8 +170,13 @@ fn a_checkpoint_keeps_named_steps_and_rates_that_were_set() {
     assert_eq!(resumed.resume_checkpoint(dir.path()).unwrap(), 2);
     assert_eq!(steps(&mut resumed), expected);
     // A trainer without the step, or with another one, does not take the checkpoint.
-    let sentence = first(TrainerOptions::new(0.1)).resume_checkpoint(dir.path()).unwrap_err();
-    assert!(sentence.to_string().contains("the checkpoint has steps `other`"), "{sentence}");
+    let sentence = first(TrainerOptions::new(0.1))
+        .resume_checkpoint(dir.path())
+        .unwrap_err();
+    assert!(
+        sentence.to_string().contains("the checkpoint has steps `other`"),
+        "{sentence}"
+    );
     let mut more = build();
     more.add_named_step("third", trains("b"), |cx| loss(cx, 2.0)).unwrap();
     let sentence = more.resume_checkpoint(dir.path()).unwrap_err();
@@ -168,8 +194,13 @@ fn a_key_that_is_known_takes_the_same_loss_alone() {
     add(&mut trainer, 0.5).unwrap();
     add(&mut trainer, 0.5).unwrap();
     let sentence = add(&mut trainer, 0.25).unwrap_err().to_string();
-    assert!(sentence.contains("there is a step `other` with another loss"), "{sentence}");
-    trainer.add_named_step("other", trains("b"), |cx| loss(cx, 0.5)).unwrap_err();
+    assert!(
+        sentence.contains("there is a step `other` with another loss"),
+        "{sentence}"
+    );
+    trainer
+        .add_named_step("other", trains("b"), |cx| loss(cx, 0.5))
+        .unwrap_err();
     // The same holds of layouts.
     let shape = lessen_nn::BatchShape::Padded { size: 4, length: 1 };
     trainer.add_step(shape, |cx| loss(cx, 1.0)).unwrap();
@@ -182,23 +213,40 @@ fn a_key_that_is_known_takes_the_same_loss_alone() {
 fn wrong_names_and_parameters_of_named_steps_are_errors() {
     let mut trainer = first(TrainerOptions::new(0.1));
     for name in ["", "a.b", "a:b", "@a"] {
-        let sentence = trainer.add_named_step(name, trains("*"), |cx| loss(cx, 0.5)).unwrap_err();
+        let sentence = trainer
+            .add_named_step(name, trains("*"), |cx| loss(cx, 0.5))
+            .unwrap_err();
         assert!(sentence.to_string().contains("is no name of a step"), "{sentence}");
     }
     let sentence = trainer.step_named("other", &inputs()).unwrap_err().to_string();
-    assert!(sentence.contains("there is no step `other`, there are none"), "{sentence}");
-    let sentence = trainer.add_named_step("other", trains("c.*"), |cx| loss(cx, 0.5)).unwrap_err();
-    assert!(sentence.to_string().contains("is called c.*; it has w, b"), "{sentence}");
+    assert!(
+        sentence.contains("there is no step `other`, there are none"),
+        "{sentence}"
+    );
+    let sentence = trainer
+        .add_named_step("other", trains("c.*"), |cx| loss(cx, 0.5))
+        .unwrap_err();
+    assert!(
+        sentence.to_string().contains("is called c.*; it has w, b"),
+        "{sentence}"
+    );
     let sentence = trainer
         .add_named_step("other", trains("w"), |cx| cx.param("w", &[2], Init::Ones).mean())
         .unwrap_err();
     assert!(
-        sentence.to_string().contains("no parameter `w` of shape [2]; it has one of shape [4]"),
+        sentence
+            .to_string()
+            .contains("no parameter `w` of shape [2]; it has one of shape [4]"),
         "{sentence}"
     );
     let nan = StepOptions::new("w".parse().unwrap(), f64::NAN);
     let sentence = trainer.add_named_step("other", nan, |cx| loss(cx, 0.5)).unwrap_err();
-    assert!(sentence.to_string().starts_with("the step `other`: the learning rate NaN"), "{sentence}");
+    assert!(
+        sentence
+            .to_string()
+            .starts_with("the step `other`: the learning rate NaN"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -303,7 +351,10 @@ fn mistakes_of_an_optimizer_of_ones_own_have_its_line() {
             },
             "no state `m`",
         ),
-        (|of| of.state("m", &[2]) + of.state("m", &[3]), "two shapes, [2] and [3]"),
+        (
+            |of| of.state("m", &[2]) + of.state("m", &[3]),
+            "two shapes, [2] and [3]",
+        ),
     ];
     for (wrong, expected) in cases {
         let options = TrainerOptions {
@@ -312,6 +363,9 @@ fn mistakes_of_an_optimizer_of_ones_own_have_its_line() {
         };
         let error = Trainer::new(device(1), options, |cx| loss(cx, 1.0)).err().unwrap();
         let sentence = error.to_string();
-        assert!(sentence.contains(expected) && sentence.contains("named_steps.rs:"), "{sentence}");
+        assert!(
+            sentence.contains(expected) && sentence.contains("named_steps.rs:"),
+            "{sentence}"
+        );
     }
 }

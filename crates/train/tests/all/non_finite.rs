@@ -131,7 +131,11 @@ fn a_skipped_step_changes_no_parameter_and_no_state() {
 #[test]
 fn a_gradient_that_is_not_finite_is_skipped_where_the_loss_is_finite() {
     // The root of 0 has an infinite slope.
-    let root = |cx: Cx| (cx.input("x", DType::F32, &[1]) * cx.param("w", &[1], Init::Ones)).sqrt().mean();
+    let root = |cx: Cx| {
+        (cx.input("x", DType::F32, &[1]) * cx.param("w", &[1], Init::Ones))
+            .sqrt()
+            .mean()
+    };
     for accumulate in [1, 2] {
         let options = TrainerOptions {
             accumulate,

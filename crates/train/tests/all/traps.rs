@@ -36,13 +36,22 @@ fn a_pattern_that_fits_no_parameter_is_named() {
 #[test]
 fn an_input_given_twice_is_an_error() {
     let mut trainer = train_line(device(1), 1);
-    let ask = trainer.function(|cx| vec![("y", cx.input("x", DType::F32, &[4]) * 2.0)]).unwrap();
+    let ask = trainer
+        .function(|cx| vec![("y", cx.input("x", DType::F32, &[4]) * 2.0)])
+        .unwrap();
     let twice = [("x", Host::F32(&X)), ("x", Host::F32(&[0.0; 4]))];
     for sentence in [trainer.step(&twice).map(drop), trainer.run(ask, &twice).map(drop)] {
-        assert!(sentence.unwrap_err().to_string().contains("the input `x` is given twice"));
+        assert!(
+            sentence
+                .unwrap_err()
+                .to_string()
+                .contains("the input `x` is given twice")
+        );
     }
     let own = lr_input(0);
-    let sentence = trainer.step(&[("x", Host::F32(&X)), (own.as_str(), Host::F32(&[1.0]))]).unwrap_err();
+    let sentence = trainer
+        .step(&[("x", Host::F32(&X)), (own.as_str(), Host::F32(&[1.0]))])
+        .unwrap_err();
     assert!(sentence.to_string().contains("is given twice"), "{sentence}");
     assert_eq!(trainer.done(), 0);
 }
@@ -52,7 +61,10 @@ fn two_results_of_one_name_are_an_error_with_the_line() {
     let mut trainer = train_line(device(1), 1);
     let x = |cx: Cx| cx.input("x", DType::F32, &[4]);
     let line = line!() + 1;
-    let sentence = trainer.function(|cx| vec![("y", x(cx)), ("y", x(cx) * 2.0)]).unwrap_err().to_string();
+    let sentence = trainer
+        .function(|cx| vec![("y", x(cx)), ("y", x(cx) * 2.0)])
+        .unwrap_err()
+        .to_string();
     let expected = format!("traps.rs:{line}: two results of the function are called `y`");
     assert!(sentence.contains(&expected), "{sentence}");
 }
@@ -91,10 +103,16 @@ fn a_state_that_is_assigned_twice_is_an_error_with_the_line() {
 fn layers_without_numbers_and_parameters_beyond_memory_are_errors() {
     let x = |cx: Cx| cx.input("x", DType::F32, &[4, 3]);
     let narrow = refused(|cx| linear(cx, "out", linear(cx, "in", x(cx), 0, Init::Ones), 1, Init::Ones).mean());
-    assert!(narrow.contains("traps.rs:") && narrow.contains("`in.weight`"), "{narrow}");
+    assert!(
+        narrow.contains("traps.rs:") && narrow.contains("`in.weight`"),
+        "{narrow}"
+    );
     let line = line!() + 1;
     let huge = refused(|cx| cx.param("w", &[1 << 40, 1 << 40], Init::Ones).mean());
-    assert!(huge.contains(&format!("traps.rs:{line}: ")) && huge.contains("`w`"), "{huge}");
+    assert!(
+        huge.contains(&format!("traps.rs:{line}: ")) && huge.contains("`w`"),
+        "{huge}"
+    );
     for rows in [1 << 38, 1 << 45] {
         let much = refused(|cx| (cx.param("w", &[rows, 4], Init::Ones) * 2.0).mean());
         assert!(much.contains("memory"), "{much}");
@@ -105,7 +123,10 @@ fn layers_without_numbers_and_parameters_beyond_memory_are_errors() {
 fn concat_of_nothing_is_an_error_with_the_line() {
     let line = line!() + 1;
     let sentence = refused(|_| concat(&[], 0).mean());
-    assert!(sentence.contains(&format!("traps.rs:{line}: concat of no tensors")), "{sentence}");
+    assert!(
+        sentence.contains(&format!("traps.rs:{line}: concat of no tensors")),
+        "{sentence}"
+    );
 }
 
 /// An operation with a hook that breaks its contract.
@@ -147,7 +168,11 @@ fn an_operation_with_a_wrong_derivative_is_an_error_with_the_line_that_applies_i
         &'static str,
     );
     let cases: [Hooks; 7] = [
-        (|cx| vec![cx.cotangents[0]; 2], |x| Some(vec![x]), "gives 2 cotangents for 1 inputs"),
+        (
+            |cx| vec![cx.cotangents[0]; 2],
+            |x| Some(vec![x]),
+            "gives 2 cotangents for 1 inputs",
+        ),
         (
             |cx| vec![cx.cotangents[0].map(|dy| dy.sum())],
             |x| Some(vec![x]),
@@ -163,8 +188,16 @@ fn an_operation_with_a_wrong_derivative_is_an_error_with_the_line_that_applies_i
             |x| Some(vec![x]),
             "reshape",
         ),
-        (|_| Vec::new(), |x| Some(vec![x.sum()]), "the decomposition of `test.wrong` gives [f32[]]"),
-        (|_| Vec::new(), |x| Some(vec![x, x]), "the decomposition of `test.wrong` gives [f32[4], f32[4]]"),
+        (
+            |_| Vec::new(),
+            |x| Some(vec![x.sum()]),
+            "the decomposition of `test.wrong` gives [f32[]]",
+        ),
+        (
+            |_| Vec::new(),
+            |x| Some(vec![x, x]),
+            "the decomposition of `test.wrong` gives [f32[4], f32[4]]",
+        ),
         (|_| Vec::new(), |_| None, "neither a derivative nor a decomposition"),
     ];
     for accumulate in [1, 2] {
@@ -197,9 +230,14 @@ fn a_decomposition_of_another_type_is_an_error_where_nothing_is_derived() {
     };
     let sentence = refused(|cx| {
         let Wrong { vjp, decompose } = wrong;
-        cx.trace().apply1(Wrong { vjp, decompose }, &[cx.param("w", &[4], Init::Ones)]).mean()
+        cx.trace()
+            .apply1(Wrong { vjp, decompose }, &[cx.param("w", &[4], Init::Ones)])
+            .mean()
     });
-    assert!(sentence.contains("`test.wrong` breaks the contract of `decompose`"), "{sentence}");
+    assert!(
+        sentence.contains("`test.wrong` breaks the contract of `decompose`"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -220,9 +258,17 @@ fn a_step_reports_values_beside_its_loss_weighted_by_shares() {
         let other = [9.0f32; 4];
         let inputs = [[("x", Host::F32(&X))], [("x", Host::F32(&other))]];
         let shares: &[f32] = if accumulate == 1 { &[1.0] } else { &[0.25, 0.75] };
-        let parts: Vec<Part<'_>> = shares.iter().zip(&inputs).map(|(&share, x)| Part::new(share, x)).collect();
+        let parts: Vec<Part<'_>> = shares
+            .iter()
+            .zip(&inputs)
+            .map(|(&share, x)| Part::new(share, x))
+            .collect();
         let report = trainer.step_on(&parts).unwrap();
-        let (mean, most) = if accumulate == 1 { (0.625, 3.0) } else { (0.15625 + 6.75, 7.5) };
+        let (mean, most) = if accumulate == 1 {
+            (0.625, 3.0)
+        } else {
+            (0.15625 + 6.75, 7.5)
+        };
         assert_eq!(report.values["mean"], mean);
         assert_eq!(report.values["part.most"], most);
         let arrays = &report.arrays["twice"];
