@@ -7,8 +7,7 @@ use std::sync::Arc;
 use lessen_base::Result;
 use lessen_graph::{DType, Tensor};
 
-use super::algorithms::{Changed, steps_since};
-use super::rule::UpdateRule;
+use super::changed::{Changed, steps_since};
 use crate::context::Cx;
 use crate::params::{ParamSpec, StateSpec};
 
@@ -96,7 +95,7 @@ impl fmt::Debug for Algorithm {
 }
 
 /// A state of a parameter's optimizer.
-struct State {
+pub(super) struct State {
     /// The name that the algorithm gave it.
     name: String,
     spec: StateSpec,
@@ -106,33 +105,19 @@ struct State {
 
 /// The update of one parameter in a step.
 pub struct ParamUpdate<'a> {
-    cx: Cx,
-    param: &'a ParamSpec,
-    rule: &'a UpdateRule,
-    gradient: Tensor,
-    lr: Tensor,
-    decays: bool,
-    states: Vec<State>,
+    pub(super) cx: Cx,
+    pub(super) param: &'a ParamSpec,
+    /// The full name of a state that the algorithm names.
+    pub(super) state_name: &'a dyn Fn(&str) -> String,
+    /// Steps after which the parameter joined.
+    pub(super) joined: u64,
+    pub(super) gradient: Tensor,
+    pub(super) lr: Tensor,
+    pub(super) decays: bool,
+    pub(super) states: Vec<State>,
 }
 
-impl<'a> ParamUpdate<'a> {
-    pub(super) fn new(
-        cx: Cx,
-        (param, rule): (&'a ParamSpec, &'a UpdateRule),
-        (gradient, lr): (Tensor, Tensor),
-        decays: bool,
-    ) -> ParamUpdate<'a> {
-        ParamUpdate {
-            cx,
-            param,
-            rule,
-            gradient,
-            lr,
-            decays,
-            states: Vec::new(),
-        }
-    }
-
+impl ParamUpdate<'_> {
     /// The parameter's name.
     pub fn name(&self) -> &str {
         &self.param.name
@@ -160,7 +145,7 @@ impl<'a> ParamUpdate<'a> {
 
     /// The number of the step, from 1, since the parameter joined, `f32[]`.
     pub fn step(&self) -> Tensor {
-        steps_since(self.cx, self.param, self.rule)
+        steps_since(self.cx, self.joined)
     }
 
     /// A state of this parameter, `f32` of this shape, before the step; it is zero before the first one. The same name
@@ -186,7 +171,7 @@ impl<'a> ParamUpdate<'a> {
             ));
         }
         let spec = StateSpec {
-            name: self.rule.state_of(name, &self.param.name),
+            name: (self.state_name)(name),
             dtype: DType::F32,
             shape: shape.to_vec(),
         };

@@ -5,26 +5,12 @@ use lessen_graph::{DType, Tensor};
 
 use super::adafactor::Adafactor;
 use super::algorithm::ParamUpdate;
+use super::changed::{Changed, steps_since};
 use super::config::{AdamSettings, OptimizerConfig};
 use super::rule::UpdateRule;
 use crate::context::Cx;
-use crate::names::{lr_input, steps_input};
+use crate::names::lr_input;
 use crate::params::{ParamSpec, StateSpec};
-
-/// What an update changes.
-#[derive(Default)]
-pub(super) struct Changed {
-    /// States of the optimizer.
-    pub states: Vec<StateSpec>,
-    /// Parameters and states, each with its new value.
-    pub values: Vec<(Tensor, Tensor)>,
-}
-
-/// The data input with the number of the step since a parameter joined.
-pub(super) fn steps_since(cx: Cx, param: &ParamSpec, rule: &UpdateRule) -> Tensor {
-    let joined = rule.joined.get(&param.name).copied().unwrap_or(0);
-    cx.reserved_input(&steps_input(joined), DType::F32, &[])
-}
 
 /// Returns the new value of one parameter, whose learning rate is multiplied by a factor; `changed` gets its optimizer
 /// states.
@@ -47,7 +33,18 @@ pub(super) fn update_one(
     let lr = cx.reserved_input(&lr_input(group), DType::F32, &[]);
     if let Some(algorithm) = rule.algorithm_of(&param.name) {
         let lr = if factor == 1.0 { lr } else { lr * factor };
-        return algorithm.updated(ParamUpdate::new(cx, (param, rule), (gradient, lr), decays), changed);
+        let state_name = |state: &str| rule.state_of(state, &param.name);
+        let of = ParamUpdate {
+            cx,
+            param,
+            state_name: &state_name,
+            joined: rule.joined_after(&param.name),
+            gradient,
+            lr,
+            decays,
+            states: Vec::new(),
+        };
+        return algorithm.updated(of, changed);
     }
     let mut inputs = vec![trace.tensor(param.value), gradient];
     let mut old = Vec::new();
@@ -63,7 +60,7 @@ pub(super) fn update_one(
     inputs.extend(&old);
     inputs.push(if factor == 1.0 { lr } else { lr * factor });
     if optimizer.counts_steps() {
-        inputs.push(steps_since(cx, param, rule));
+        inputs.push(steps_since(cx, rule.joined_after(&param.name)));
     }
     let new = updated(optimizer, &inputs);
     changed.values.extend(old.into_iter().zip(new[1..].iter().copied()));

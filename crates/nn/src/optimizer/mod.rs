@@ -8,6 +8,7 @@ mod adafactor;
 mod algorithm;
 mod algorithms;
 mod centring;
+mod changed;
 mod check;
 mod config;
 mod rule;
@@ -20,7 +21,8 @@ pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::{DType, Phase, Tensor};
 
-use self::algorithms::{Changed, steps_since, update_one};
+use self::algorithms::update_one;
+use self::changed::{Changed, steps_since};
 use crate::context::Cx;
 use crate::names::{SHARE, average_of};
 use crate::params::{ParamSpec, StateSpec};
@@ -187,7 +189,10 @@ fn average(cx: Cx, param: &ParamSpec, new: Tensor, decay: f64, rule: &UpdateRule
         dtype: DType::F32,
         shape: param.shape.clone(),
     };
-    let (mean, t) = (cx.state(&spec.name, &spec.ty()), steps_since(cx, param, rule));
+    let (mean, t) = (
+        cx.state(&spec.name, &spec.ty()),
+        steps_since(cx, rule.joined_after(&param.name)),
+    );
     let part = (1.0 - decay) / (1.0 - t.scalar_like(decay).pow(t));
     changed.values.push((mean, mean + (new - mean) * part));
     changed.states.push(spec);

@@ -146,6 +146,11 @@ impl UpdateRule {
         self.algorithm.as_ref().filter(|_| !has_own)
     }
 
+    /// Steps after which a parameter joined.
+    pub(super) fn joined_after(&self, param: &str) -> u64 {
+        self.joined.get(param).copied().unwrap_or(0)
+    }
+
     /// The name of a state of a parameter's optimizer.
     pub(super) fn state_of(&self, state: &str, param: &str) -> String {
         match &self.step {

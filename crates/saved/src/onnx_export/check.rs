@@ -5,7 +5,6 @@ use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
 use lessen_onnx::{Data, HostTensor, HostValue, Model};
 use lessen_onnx_sessions::Session;
-use lessen_train::Results;
 
 /// How far outputs of a file and its model differ.
 pub(super) struct Difference {
@@ -50,15 +49,6 @@ pub(super) struct Case {
     /// The inputs of the file.
     pub(super) inputs: Vec<(String, HostValue)>,
     pub(super) expected: Vec<(String, Vec<f32>)>,
-}
-
-/// The results of a function by their names.
-///
-/// # Errors
-/// A result of another dtype than `f32`.
-pub(super) fn named(results: &Results) -> Result<Vec<(String, Vec<f32>)>> {
-    let named = |name: &str| Ok((name.to_string(), results.f32(name)?.to_vec()));
-    results.names().map(named).collect()
 }
 
 /// Random inputs of two sizes that the file was not traced at, for a file with these inputs.

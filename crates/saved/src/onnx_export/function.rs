@@ -1,7 +1,6 @@
 //! The inference function of a model: its logits, or the embeddings of texts.
 
 use super::OnnxOptions;
-use super::check::named;
 use crate::embedding::{EmbedOptions, Embedder, EmbeddingFunction, is_embedder};
 use crate::saved_run::{SavedRun, model_dir};
 use lessen_base::{Error, Result};
@@ -10,7 +9,7 @@ use lessen_graph::{InputKind, Tensor, Trace};
 use lessen_nn::{BatchShape, Cx, Model, Task, checkpoint};
 use lessen_onnx::export::{ExportInput, InputForm, Sample, points};
 use lessen_task::device::NewBackend;
-use lessen_train::Session;
+use lessen_train::{Results, Session};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -251,4 +250,13 @@ impl Function {
         }
         entries
     }
+}
+
+/// The results of a function by their names.
+///
+/// # Errors
+/// A result of another dtype than `f32`.
+pub(super) fn named(results: &Results) -> Result<Vec<(String, Vec<f32>)>> {
+    let named = |name: &str| Ok((name.to_string(), results.f32(name)?.to_vec()));
+    results.names().map(named).collect()
 }

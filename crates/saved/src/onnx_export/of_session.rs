@@ -1,6 +1,7 @@
 //! A function of a session as an ONNX file.
 
-use super::check::{Case, named};
+use super::check::Case;
+use super::function::named;
 use super::{OPSETS, checked, file_name, placed};
 use lessen_base::{Error, Result};
 use lessen_device::checks::rounded_array;

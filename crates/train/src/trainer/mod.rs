@@ -8,14 +8,15 @@
 mod checkpoint;
 mod functions;
 mod named;
+mod part;
 mod snapshot;
 mod state;
 mod step;
 mod steps;
 
 pub use self::named::StepOptions;
+pub use self::part::{Part, StepReport};
 pub use self::snapshot::Snapshot;
-pub use self::step::{Part, StepReport};
 
 use self::named::Named;
 use self::steps::{StepFunctions, Steps};

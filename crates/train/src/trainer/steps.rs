@@ -1,6 +1,6 @@
 //! The steps of one loss: their functions, their update, and how many of them are done.
 
-use super::step::{Part, StepReport};
+use super::part::{Part, StepReport};
 use crate::graphs::Late;
 use crate::inputs::check_once;
 use crate::options::{NonFinite, TrainerOptions};
