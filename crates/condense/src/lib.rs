@@ -10,6 +10,26 @@
 //! [`evaluate`] says how good sets of images are, synthetic or real: networks are trained on them from scratch, each a
 //! [`Learner`], and tested on others. [`coreset`](coreset()) chooses real images in place of synthetic ones, and
 //! [`experiments`] compares networks and memories by condensed sets.
+//!
+//! ```
+//! use lessen_condense::{Condensation, Condenser, FunctionNetwork, ImageSource, LabelledImages, Method, Settings};
+//! use lessen_cpu::CpuBackend;
+//! use lessen_nn::Init;
+//! use lessen_nn::layers::linear;
+//!
+//! // Four images of 2 x 2 pixels and one channel: dark ones are class 0, bright ones class 1.
+//! let pixels = [-1.0, -0.8, 0.8, 1.0].iter().flat_map(|&shade| [shade; 4]).collect();
+//! let real = LabelledImages::new([2, 2, 1], 2, pixels, vec![0, 0, 1, 1])?;
+//! let network = FunctionNetwork(|cx, images| {
+//!     let count = images.shape()[0];
+//!     linear(cx, "classes", images.reshape(&[count, 4]), 2, Init::Normal { std: 0.5 })
+//! });
+//! let settings = Settings { iterations: 1, real_batch: 2, ..Settings::published(Method::Md, 1)? };
+//! let mut condenser = Condenser::new(Box::new(CpuBackend::new(1)?), &network, &real, settings)?;
+//! condenser.iterate(&mut |_| Ok(()))?;
+//! assert_eq!(condenser.images()?.labels(), [0, 1]);
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod augmentation;

@@ -3,6 +3,15 @@
 //! - [`plot`] draws curves; [`figure`] makes figures that a page can show and hide, [`html`] the document.
 //! - [`run`] reads the folder of a run; [`curves`], [`memory`], [`pictures`], [`statistics`] and [`tables`] are the
 //!   sections of its page.
+//!
+//! ```
+//! use lessen_pages::html;
+//!
+//! let rows = vec![("accuracy".to_string(), vec![html::number(0.5)])];
+//! let table = html::table("Scores", "score", &["test".to_string()], &rows);
+//! let page = html::document("run", "A run", &[], &html::section("scores", "Scores", &table));
+//! assert!(page.contains("accuracy") && page.contains("0.5"));
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod curves;

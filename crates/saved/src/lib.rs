@@ -10,6 +10,19 @@
 //! - [`calibration`] observes the values inside a model.
 //!
 //! The device comes from the caller.
+//!
+//! ```no_run
+//! use lessen_cpu::CpuBackend;
+//! use lessen_saved::saved_run::{AdapterOptions, SavedRun};
+//! use lessen_task::device::NewBackend;
+//! use lessen_task::folder::WhichModel;
+//! use std::path::Path;
+//!
+//! let device = NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)));
+//! let run = SavedRun::open(Path::new("runs/sst2"), WhichModel::Last, AdapterOptions::default(), &device)?;
+//! println!("{:?}", run.predict("a fine film")?);
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod calibration;

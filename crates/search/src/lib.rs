@@ -8,6 +8,16 @@
 //!
 //! For a network that is there already, [`AnyBits`] trains it with bits that are inputs; [`allocate`] chooses the
 //! bits of its layers exactly by measured sensitivities, and [`Agent`] by reinforcement learning, as HAQ does.
+//!
+//! ```
+//! use lessen_search::{Item, knapsack};
+//!
+//! // Bits of two layers: more bits cost more and lose less.
+//! let item = |cost, loss: f64| Item { cost, value: -loss };
+//! let layers = [vec![item(2.0, 0.9), item(4.0, 0.1)], vec![item(2.0, 0.3), item(4.0, 0.2)]];
+//! assert_eq!(knapsack(&layers, 6.0), Some(vec![1, 0]));
+//! assert_eq!(knapsack(&layers, 3.0), None);
+//! ```
 #![forbid(unsafe_code)]
 
 mod allocation;

@@ -28,11 +28,11 @@ fn a_summary_has_a_row_for_each_layer_and_what_the_training_takes() {
     assert_eq!(summary.planned_peak, trainer.peak().planned);
     let expected = format!(
         "\
-layer       shapes                       parameters    bytes  trained
-body.first  weight [64, 30], bias [64]        1,984  7.8 KiB  no
-head        weight [3, 64], bias [3]            195    780 B  yes
-            scale [], shift [3]                   4     16 B  1 of them
-total                                         2,183  8.5 KiB  196
+layer       shapes                      parameters    bytes  trained
+body.first  weight [64, 30], bias [64]       1,984  7.8 KiB  no
+head        weight [3, 64], bias [3]           195    780 B  yes
+            scale [], shift [3]                  4     16 B  1 of them
+total                                        2,183  8.5 KiB  196
 states of training: 1.5 KiB; planned peak of the training: {}",
         show_size(summary.planned_peak)
     );
