@@ -35,8 +35,7 @@
 //! | a loss | [`losses`](prelude::losses), [`Tensor::cross_entropy`](prelude::Tensor::cross_entropy) | `spiral` |
 //! | a training loop | [`Trainer::step`](prelude::Trainer::step) | `mnist` |
 //! | batches, shuffled | [`ArrayBatches`](prelude::ArrayBatches), [`Prefetch`](prelude::Prefetch) | `batches` |
-//! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`Metric`](prelude::Metric), [`data::scores`] |
-//! `mnist` |
+//! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`data::scores`] | `mnist` |
 //! | a loop with callbacks | [`train::fit`] | |
 //! | saving | [`Trainer::save_checkpoint`](prelude::Trainer::save_checkpoint) | `resume` |
 //! | going on | [`Trainer::resume_checkpoint`](prelude::Trainer::resume_checkpoint) | `resume` |

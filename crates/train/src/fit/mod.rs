@@ -19,8 +19,9 @@
 //! let fields = vec![("x", Field::f32([8], x)), ("y", Field::f32([8], y))];
 //! let source = Arc::new(ArrayBatches::new(fields, 4, Order::Shuffled(1))?);
 //!
-//! let error = |cx: lessen_nn::Cx| { let error = cx.param("a", &[1], Init::Zeros) * cx.input("x", DType::F32, &[4]) -
-//! cx.input("y", DType::F32, &[4]);
+//! let error = |cx: lessen_nn::Cx| {
+//!     let (x, y) = (cx.input("x", DType::F32, &[4]), cx.input("y", DType::F32, &[4]));
+//!     let error = cx.param("a", &[1], Init::Zeros) * x - y;
 //!     (error * error).mean()
 //! };
 //! let mut trainer = Trainer::new(Box::new(CpuBackend::new(1)?), TrainerOptions::new(0.1), error)?;
