@@ -34,7 +34,8 @@ pub struct StepReport {
 pub struct Part<'a> {
     /// Share of the micro-batch in the loss.
     pub share: f32,
-    /// Batch layout of the micro-batch, if the trainer has steps for several; see [`Trainer::add_step`](crate::Trainer::add_step).
+    /// Batch layout of the micro-batch, if the trainer has steps for several; see
+    /// [`Trainer::add_step`](crate::Trainer::add_step).
     pub shape: Option<BatchShape>,
     /// The arrays; there may be more than the function declared.
     pub inputs: &'a Inputs<'a>,
