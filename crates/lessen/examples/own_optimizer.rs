@@ -18,14 +18,9 @@ impl UpdateAlgorithm for MyLion {
 }
 
 fn main() -> Result<()> {
-    let mine = TrainerOptions {
-        algorithm: Some(Algorithm::new(MyLion)),
-        ..TrainerOptions::new(0.01)
-    };
-    let built_in = TrainerOptions {
-        optimizer: OptimizerConfig::lion(0.0),
-        ..TrainerOptions::new(0.01)
-    };
+    let (mut mine, mut built_in) = (TrainerOptions::new(0.01), TrainerOptions::new(0.01));
+    mine.algorithm = Some(Algorithm::new(MyLion));
+    built_in.optimizer = OptimizerConfig::lion(0.0);
     for options in [mine, built_in] {
         let mut trainer = Trainer::new(device()?, options, |cx| {
             let error = cx.param("w", &[4], Init::Zeros) - cx.input("goal", DType::F32, &[4]);

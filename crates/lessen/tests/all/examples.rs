@@ -65,7 +65,7 @@ fn a_spiral_is_learnt_and_an_operation_added() {
 fn a_generator_learns_against_a_discriminator_in_one_trainer() {
     let text = printed("gan", &[]);
     let mean: f64 = text.trim().strip_prefix("mean ").unwrap().parse().unwrap();
-    assert!((2.5..3.5).contains(&mean), "{text}");
+    assert!((2.0..4.0).contains(&mean), "{text}");
 }
 
 #[test]
