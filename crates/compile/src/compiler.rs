@@ -1,11 +1,11 @@
 //! Compilation of a graph to a plan: the list of passes, and the choice of a plan within the budget.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
 use lessen_graph::ops::{FakeQuantize, StopGradient};
-use lessen_graph::{Graph, Op, verify};
+use lessen_graph::{Graph, Op, ValueId, verify};
 
 use crate::bytes;
 use crate::memo::Memo;
@@ -305,7 +305,8 @@ impl<'a> Variant<'a> {
             rounded,
             mut recomputation,
         } = chosen;
-        let is_kept = |bits: &&Packed| !recomputation.values.contains(&bits.value);
+        let values: HashSet<ValueId> = recomputation.values.iter().copied().collect();
+        let is_kept = |bits: &&Packed| !values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
         let stores_all =
             recomputation.values.is_empty() && recomputation.inverted.is_empty() && recomputation.rounded.is_empty();

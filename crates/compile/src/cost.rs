@@ -1,6 +1,8 @@
 //! Cost: how long a step of a schedule takes, by the rates of the device or by what was measured of its operations.
 //! Times are sums over steps, so that two ways to the same values can be compared without running either.
 
+use std::collections::HashSet;
+
 use lessen_graph::{DType, Graph, Node, NodeId, ValueId};
 
 use crate::bytes;
@@ -111,7 +113,7 @@ impl Costed<'_> {
             in_place,
             ..
         } = touched;
-        let new = written.iter().filter(|base| !in_place.contains(base));
+        let new = written.iter().filter(|base| in_place.binary_search(base).is_err());
         let arrays = read.iter().chain(new).map(|base| self.bytes(base));
         let scratch = [step.scratch.bytes(self.target.limits().workers), step.shared_scratch];
         bytes::sum(arrays.chain(scratch))
@@ -131,7 +133,8 @@ impl Costed<'_> {
         let outputs = nodes().flat_map(|node| &node.outputs).map(base);
         let written = sorted(outputs.filter(in_memory));
         let storage = |base: &ValueId| self.storage[base.index()];
-        let is_read = |base: &ValueId| read.iter().any(|other| storage(other) == storage(base));
+        let places: HashSet<Storage> = read.iter().map(storage).collect();
+        let is_read = |base: &ValueId| places.contains(&storage(base));
         Touched {
             cached: read.iter().copied().filter(|base| cache.holds(base)).collect(),
             in_place: written.iter().copied().filter(is_read).collect(),

@@ -93,7 +93,8 @@ impl Occupied {
             }
             Occupied::Many(tree) => {
                 tree.during(first, last, taken);
-                taken.sort_unstable();
+                // A stable sort merges the runs of the nodes, each of which is sorted.
+                taken.sort();
             }
         }
     }

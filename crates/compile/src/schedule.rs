@@ -129,6 +129,7 @@ pub fn schedule(
         pending: (0..n).collect(),
         ready: BTreeSet::new(),
         ready_updates: BTreeSet::new(),
+        fresh: BTreeSet::new(),
         step_of: vec![usize::MAX; n],
         placement,
         widest_row: target.limits().widest_row,
@@ -202,6 +203,8 @@ struct Scheduler<'a> {
     /// Pending nodes that wait for nothing.
     ready: BTreeSet<usize>,
     ready_updates: BTreeSet<usize>,
+    /// The ready updates that became ready in the open step. All that read its values are among them.
+    fresh: BTreeSet<usize>,
     step_of: Vec<usize>,
     placement: Placement,
     widest_row: usize,
@@ -216,6 +219,7 @@ impl Scheduler<'_> {
                 nodes: Vec::new(),
                 rows,
             });
+            self.fresh.clear();
             self.take(first);
             if let Some(rows) = rows {
                 while let Some(node) = self.joining(rows) {
@@ -239,6 +243,7 @@ impl Scheduler<'_> {
         self.pending.remove(&i);
         self.ready.remove(&i);
         self.ready_updates.remove(&i);
+        self.fresh.remove(&i);
         let step = self.steps.len() - 1;
         self.step_of[i] = step;
         self.steps[step].nodes.push(NodeId(i as u32));
@@ -253,12 +258,17 @@ impl Scheduler<'_> {
                 self.ready.insert(s);
                 let may_idle = self.idle[s] && self.before_update > 0 && !self.is_scalar(s);
                 if is_update && (self.due[s] || !may_idle) {
-                    self.ready_updates.insert(s);
+                    self.make_ready(s);
                 }
             } else if is_update && self.waits_for_others[s] == 0 && !self.idle[s] {
                 self.demand(s);
             }
         }
+    }
+
+    fn make_ready(&mut self, update: usize) {
+        self.ready_updates.insert(update);
+        self.fresh.insert(update);
     }
 
     /// Marks an update and the idle nodes that it waits for as due.
@@ -269,7 +279,7 @@ impl Scheduler<'_> {
                 continue;
             }
             if self.waits[i] == 0 {
-                self.ready_updates.insert(i);
+                self.make_ready(i);
             }
             let pending = |p: &usize| self.idle[*p] && self.step_of[*p] == usize::MAX;
             open.extend(self.predecessors[i].iter().copied().filter(pending));
@@ -297,7 +307,7 @@ impl Scheduler<'_> {
         let step = self.steps.len() - 1;
         let Node { phase, stage, .. } = self.graph.nodes[self.steps[step].nodes[0].index()];
         if phase == Phase::Update {
-            let mut ready = self.ready_updates.iter().copied();
+            let mut ready = self.fresh.iter().copied();
             return ready.find(|&i| self.reads_from(i, step) && self.fits(i, rows, step));
         }
         for &i in &self.pending {

@@ -32,7 +32,7 @@
 //! }
 //!
 //! let options = TrainerOptions::new(1e-3);
-//! let mut trainer = Trainer::new(device()?, options.clone(), |cx| (images(cx) * images(cx)).mean())?;
+//! let mut trainer = Trainer::new(device()?, options.clone(), |cx| images(cx).abs().mean())?;
 //! let report: StepReport = trainer.step(&[("images", Host::F32(&[0.5; 8 * 28 * 28]))])?;
 //! assert_eq!(report.step, 1);
 //! let mut trainer = Trainer::new(device_named("cpu")?, options, |cx| texts(cx).mean())?;

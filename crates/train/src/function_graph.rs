@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Graph, Tensor, Trace};
 use lessen_nn::names::{is_reserved, refusal};
 use lessen_nn::{Cx, ParamSpec};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
 ///
@@ -58,10 +58,8 @@ pub(crate) fn traced<N: Into<String>>(
 
 /// Refuses a parameter of a graph, one of `own`, that is not among `params`.
 pub(crate) fn check_params(params: &[ParamSpec], own: &[ParamSpec]) -> Result<()> {
-    let is_known = |param: &ParamSpec| {
-        let same = |known: &ParamSpec| known.name == param.name && known.shape == param.shape;
-        params.iter().any(same)
-    };
+    let known: HashSet<(&str, &[usize])> = params.iter().map(|param| (&*param.name, &*param.shape)).collect();
+    let is_known = |param: &ParamSpec| known.contains(&(&*param.name, &*param.shape));
     match own.iter().find(|param| !is_known(param)) {
         None => Ok(()),
         Some(ParamSpec { name, shape, .. }) => {

@@ -8,10 +8,10 @@ use crate::recording_graph::recording_graph;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
-use lessen_graph::{Assign, DType, Graph, Phase, Tensor, Trace, TraceRef, Type};
+use lessen_graph::{Assign, DType, Graph, Phase, Tensor, Trace, TraceRef, Type, ValueId};
 use lessen_nn::names::{FINITE, GRADIENT_NORM, LOSS};
-use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
-use std::collections::BTreeSet;
+use lessen_nn::{BatchShape, Centred, Cx, optimizer, ParamSpec, Selection, StateSpec, Update, UpdateRule};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The graphs of training before they are compiled.
@@ -76,9 +76,9 @@ impl StepGraphs {
         } = step_graph(options, &rule, None, loss)?;
         let apply = apply_graph(options, &rule, (&params, &centred))?;
         let mut states: Vec<(String, Type)> = Vec::new();
+        let mut known: HashSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
         for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
-            let known = params.iter().any(|param| param.name == name) || states.iter().any(|(state, _)| state == name);
-            if !known {
+            if known.insert(name) {
                 states.push((name.to_string(), ty.clone()));
             }
         }
@@ -285,19 +285,13 @@ fn derivative_error(options: &TrainerOptions, rule: &UpdateRule, loss: impl Fn(C
 
 /// Parameters with their states in this trace; states that no node reads are declared.
 fn declared_in(trace: TraceRef, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
-    let found = |name: &str| {
-        let value = |graph: &Graph| {
-            graph
-                .inputs
-                .iter()
-                .find(|input| input.name == name)
-                .map(|input| input.value)
-        };
-        trace.with_graph(value)
-    };
+    let values: HashMap<String, ValueId> = trace.with_graph(|graph| {
+        let inputs = graph.inputs.iter();
+        inputs.map(|input| (input.name.clone(), input.value)).collect()
+    });
     let declared = params.into_iter().map(|param| {
         let declare = || trace.state(&param.name, DType::F32, &param.shape).id();
-        let value = found(&param.name).unwrap_or_else(declare);
+        let value = values.get(&param.name).copied().unwrap_or_else(declare);
         ParamSpec { value, ..param }
     });
     declared.collect()

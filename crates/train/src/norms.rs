@@ -6,7 +6,7 @@ use lessen_graph::{DType, Graph, InputKind, Node, Tensor, Trace, Type, ValueId};
 use lessen_nn::optimizer::mean_along;
 use lessen_nn::{Centred, NormKind, ParamSpec};
 use lessen_rewrite::{Means, NormOptions, NormTarget, ParameterStep, convert_norms_in_place};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Converts the norms of the graph of a step's loss. Returns the converted graph and the parameters that have to stay
 /// recentred for it. A step for another batch layout takes `known`, the parameters that the first one keeps recentred;
@@ -28,7 +28,8 @@ pub(crate) fn of_step(
         _ => Means::Any,
     };
     let tables = tables(&graph);
-    let is_param = |name: &str| params.iter().any(|param| param.name == name && !param.is_buffer);
+    let trained = trained(params);
+    let is_param = |name: &str| trained.contains(name);
     let can_centre = |name: &str| match known {
         Some(known) => known.contains_key(name),
         None => is_param(name) && !tables.contains(name),
@@ -46,9 +47,16 @@ pub(crate) fn of_step(
     })
 }
 
+/// Names of the parameters that are no buffers.
+fn trained(params: &[ParamSpec]) -> HashSet<&str> {
+    let trained = params.iter().filter(|param| !param.is_buffer);
+    trained.map(|param| param.name.as_str()).collect()
+}
+
 /// Parameters that may be recentred for the norms of a function of inference: states among `params`.
 pub(crate) fn centred_for(graph: &Graph, params: &[ParamSpec], kind: NormKind) -> Centred {
-    let is_param = |name: &str| params.iter().any(|param| param.name == name && !param.is_buffer);
+    let trained = trained(params);
+    let is_param = |name: &str| trained.contains(name);
     converted(graph, kind, Means::Fewer, &is_param).map_or_else(Centred::new, |(_, centred)| centred)
 }
 

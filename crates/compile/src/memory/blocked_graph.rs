@@ -87,6 +87,7 @@ impl BlockedGraph {
         let graph = forward.graph;
         let blocks = Blocks::of(forward)?;
         let source = Source::of(forward, &blocks);
+        let bits: HashMap<ValueId, usize> = bits.iter().map(|packed| (packed.value, packed.bytes)).collect();
         let is_wide = |v: ValueId| forward.kept[v.index()] && narrow::widened_from(graph, v).is_some();
         let mut candidates = vec![Vec::new(); blocks.count];
         let mut always = vec![Vec::new(); blocks.count];
@@ -97,8 +98,7 @@ impl BlockedGraph {
                 let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
                 let is_slow = target.lower(node.op.as_ref(), &inputs, &outputs).kind == KernelKind::Reference;
                 let is_choice = |v: &&ValueId| {
-                    let packed = bits.iter().find(|packed| packed.value == **v);
-                    let bytes = packed.map_or(graph.ty(**v).bytes(), |packed| packed.bytes);
+                    let bytes = bits.get(*v).copied().unwrap_or(graph.ty(**v).bytes());
                     forward.kept[v.index()]
                         && !blocks.readable[v.index()]
                         && bytes >= SMALLEST
@@ -110,10 +110,7 @@ impl BlockedGraph {
                 if !own.is_empty() && !is_slow {
                     candidates[block].push(own);
                 }
-                let packed = node
-                    .outputs
-                    .iter()
-                    .filter(|v| bits.iter().any(|packed| packed.value == **v));
+                let packed = node.outputs.iter().filter(|v| bits.contains_key(*v));
                 kept_bits[block].extend(packed.copied());
             }
         }

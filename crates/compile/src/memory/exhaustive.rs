@@ -5,7 +5,9 @@
 //! The estimated time of a way is the time of its plan, so no way within a budget is faster than the chosen way, and
 //! the floor is the least peak of all ways.
 
-use lessen_graph::Phase;
+use std::collections::HashMap;
+
+use lessen_graph::{Phase, ValueId};
 
 use super::blocked_graph::{BlockedGraph, Selection, report};
 use super::compose::Composed;
@@ -55,13 +57,13 @@ impl<'a> Alternatives<'a> {
     ) -> Option<Alternatives<'a>> {
         let graph = forward.graph;
         let (mut values, mut always) = (Vec::new(), Vec::new());
+        let bits: HashMap<ValueId, usize> = bits.iter().map(|packed| (packed.value, packed.bytes)).collect();
         let runs = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
         for node in runs.filter(|node| !node.inputs.is_empty()) {
             let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
             let is_slow = target.lower(node.op.as_ref(), &inputs, &outputs).kind == KernelKind::Reference;
             for &value in &node.outputs {
-                let packed = bits.iter().find(|packed| packed.value == value);
-                let bytes = packed.map_or(graph.ty(value).bytes(), |packed| packed.bytes);
+                let bytes = bits.get(&value).copied().unwrap_or(graph.ty(value).bytes());
                 if !forward.kept[value.index()] || forward.base(value) != value || bytes < SMALLEST {
                     continue;
                 }

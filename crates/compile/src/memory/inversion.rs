@@ -1,6 +1,8 @@
 //! Inversion of blocks: the entry of a block that no later block reads is computed from the block's output, as in the
 //! additive coupling of reversible networks (`y = x + f(z)` gives `x = y - f(z)`).
 
+use std::collections::HashSet;
+
 use lessen_graph::{NodeId, Operand, Phase, ValueId};
 
 use super::blocks::Blocks;
@@ -64,12 +66,11 @@ fn inverted(
     if forward.base(value) != value || graph.ty(value).bytes() < SMALLEST {
         return None;
     }
-    let mut follows = vec![false; graph.values.len()];
-    follows[value.index()] = true;
+    let mut follows = HashSet::from([value]);
     for id in nodes {
         let node = &graph.nodes[id.index()];
-        if node.inputs.iter().any(|v| follows[v.index()]) {
-            node.outputs.iter().for_each(|v| follows[v.index()] = true);
+        if node.inputs.iter().any(|v| follows.contains(v)) {
+            follows.extend(&node.outputs);
         }
     }
     nodes.iter().find_map(|id| {
@@ -82,7 +83,7 @@ fn inverted(
         let operands: Option<Vec<ValueId>> = rule.operands.iter().map(|o| o.value(node, node)).collect();
         let operands = operands.filter(|_| is_admitted)?;
         let is_known = |(operand, v): (&Operand, &ValueId)| {
-            *operand == Operand::ForwardOutput(0) || matches!(operand, Operand::ForwardInput(_)) && !follows[v.index()]
+            *operand == Operand::ForwardOutput(0) || matches!(operand, Operand::ForwardInput(_)) && !follows.contains(v)
         };
         let (op, stage) = (rule.op, 0);
         let is_known = rule.operands.iter().zip(&operands).all(is_known);

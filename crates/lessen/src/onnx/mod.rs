@@ -2,7 +2,7 @@
 //!
 //! [`ExportOnnx::export_onnx`] writes any function over the parameters of a session, checked against the session.
 //! [`Model`] reads a file, [`Session`] runs it. [`Network`] is a classifier of images whose parameters are trained.
-//! [`Inputs`] and [`mod@write`] are the files of `lessen run`.
+//! [`Inputs`] and [`write()`] are the files of `lessen run`.
 //!
 //! ```
 //! use lessen::onnx::{Data, ExportOnnx, FunctionFile, HostTensor, HostValue, Model, OpenSize, Session as OnnxSession};

@@ -136,7 +136,7 @@ fn cases<N: Into<String>>(
     function: &impl Fn(Cx, &[usize]) -> Vec<(N, Tensor)>,
 ) -> Result<Vec<Case>> {
     let least: Vec<usize> = bounds.iter().map(|(least, _)| *least).collect();
-    let others = bounds.iter().zip([4, 9]);
+    let others = bounds.iter().zip([4_usize, 9]);
     let others: Vec<usize> = others
         .map(|((least, most), other)| other.clamp(*least, *most))
         .collect();

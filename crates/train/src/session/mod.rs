@@ -77,9 +77,8 @@ impl Session {
             }
         }
         let mut session = Session::zeros(device, params)?;
-        let names: Vec<String> = session.params.iter().map(|param| param.name.clone()).collect();
-        for name in names {
-            session.set_part(&name, 0, &weights[&name].data)?;
+        for param in session.params.clone() {
+            session.set_part_of(&param, 0, &weights[&param.name].data)?;
         }
         Ok(session)
     }

@@ -29,11 +29,11 @@ impl Session {
             .filter(|param| is_drawn(&param.name))
             .cloned()
             .collect();
-        for ParamSpec { name, shape, init, .. } in drawn {
-            let (mut values, count) = (init.sequence(seed, &name), numel(&shape));
+        for param in drawn {
+            let (mut values, count) = (param.init.sequence(seed, &param.name), numel(&param.shape));
             for first in (0..count).step_by(BLOCK) {
                 let part: Vec<f32> = values.by_ref().take(BLOCK.min(count - first)).collect();
-                self.set_part(&name, first, &part)?;
+                self.set_part_of(&param, first, &part)?;
             }
         }
         Ok(())
@@ -103,7 +103,12 @@ impl Session {
             return Err(Error::user(format!("the model has no parameter `{name}`")));
         };
         let param = param.clone();
-        let stored = Stored::from(&param);
+        self.set_part_of(&param, first, values)
+    }
+
+    /// [`Session::set_part`] of a parameter of the model.
+    pub(super) fn set_part_of(&mut self, param: &ParamSpec, first: usize, values: &[f32]) -> Result<()> {
+        let (stored, name) = (Stored::from(param), &param.name);
         let count = numel(&param.shape);
         if first.checked_add(values.len()).is_none_or(|end| end > count) {
             return Err(Error::user(format!(
