@@ -78,6 +78,41 @@ impl RowMut<'_> {
 type RowFunction = dyn Fn(&[Row<'_>], &mut [RowMut<'_>]) + Send + Sync;
 
 /// A kernel of an operation that works row by row; see [`Op::row_kernel`](crate::Op::row_kernel).
+///
+/// ```
+/// use lessen_graph::{Array, Op, Result, RowKernel, RowWise, Tensor, Type, evaluate_op};
+///
+/// /// The elements of each row, divided by the largest magnitude.
+/// #[derive(PartialEq, Debug)]
+/// struct Scaled;
+///
+/// impl Op for Scaled {
+///     fn name(&self) -> &'static str {
+///         "example.scaled"
+///     }
+///     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+///         Ok(inputs.to_vec())
+///     }
+///     fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+///         Some(vec![inputs[0] / inputs[0].abs().max_last()])
+///     }
+///     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+///         RowWise::of_last_axis(inputs, outputs)
+///     }
+///     fn row_kernel(&self) -> Option<RowKernel> {
+///         Some(RowKernel::new(|inputs, outputs| {
+///             let (x, y) = (inputs[0].f32(), outputs[0].f32());
+///             let most = x.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+///             y.iter_mut().zip(x).for_each(|(y, x)| *y = x / most);
+///         }))
+///     }
+/// }
+///
+/// // The reference is the decomposition.
+/// let y = evaluate_op(&Scaled, &[&Array::f32(&[1, 2], vec![-4.0, 2.0])])?;
+/// assert_eq!(y[0].data, [-1.0, 0.5]);
+/// # Ok::<(), lessen_graph::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct RowKernel(Arc<RowFunction>);
 

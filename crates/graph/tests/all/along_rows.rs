@@ -47,7 +47,7 @@ pub fn cases(r: &mut Prng) -> Vec<Case> {
 
 /// The results of a function of an `f32` array.
 fn of(x: &Array, f: impl Fn(Tensor) -> Vec<Tensor>) -> Vec<Array> {
-    run(&[x.clone()], &function(|_, x| f(x[0])))
+    run(std::slice::from_ref(x), &function(|_, x| f(x[0])))
 }
 
 const NAN: f64 = f64::NAN;
