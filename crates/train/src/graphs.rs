@@ -10,7 +10,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
 use lessen_graph::{Assign, DType, Graph, Phase, Tensor, Trace, TraceRef, Type, ValueId};
 use lessen_nn::names::{FINITE, GRADIENT_NORM, LOSS};
-use lessen_nn::{BatchShape, Centred, Cx, optimizer, ParamSpec, Selection, StateSpec, Update, UpdateRule};
+use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 

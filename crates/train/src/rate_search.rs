@@ -82,7 +82,7 @@ impl RateSearch {
             format!("steps = {steps} show no change of the loss; choose at least 2")
         } else if !(0.0..1.0).contains(&smoothing) {
             format!("smoothing = {smoothing} makes no sense; choose a number from 0 to below 1")
-        } else if !(stop_at > 1.0) {
+        } else if stop_at.is_nan() || stop_at <= 1.0 {
             format!("stop_at = {stop_at} would end the search at once; choose a number above 1")
         } else {
             return Ok(());

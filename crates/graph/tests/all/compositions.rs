@@ -128,8 +128,8 @@ fn stacked_tensors_lie_along_a_new_axis() {
 fn softmax_along_an_axis_is_that_of_its_rows() {
     let x = Prng::new(1).normal(&[2, 3, 4]);
     for axis in [0, 1, -2, 2, -1] {
-        let found = made(&[x.clone()], |x| x[0].softmax_along(axis));
-        let logarithm = made(&[x.clone()], |x| x[0].log_softmax_along(axis).exp());
+        let found = made(std::slice::from_ref(&x), |x| x[0].softmax_along(axis));
+        let logarithm = made(std::slice::from_ref(&x), |x| x[0].log_softmax_along(axis).exp());
         assert_near("the exponential of the logarithm", &found, &logarithm, 1e-14);
         let at = axis.rem_euclid(3) as usize;
         let expected = Array::from_fn(x.ty.clone(), |index| {
@@ -141,8 +141,12 @@ fn softmax_along_an_axis_is_that_of_its_rows() {
             power(index[at]) / (0..x.ty.shape[at]).map(power).sum::<f64>()
         });
         assert_near(&format!("axis {axis}"), &found, &expected, 1e-14);
-        check_derivatives(&format!("axis {axis}"), &[x.clone()], |x| x[0].softmax_along(axis));
-        check_derivatives(&format!("axis {axis}"), &[x.clone()], |x| x[0].log_softmax_along(axis));
+        check_derivatives(&format!("axis {axis}"), std::slice::from_ref(&x), |x| {
+            x[0].softmax_along(axis)
+        });
+        check_derivatives(&format!("axis {axis}"), std::slice::from_ref(&x), |x| {
+            x[0].log_softmax_along(axis)
+        });
     }
     let sentence = mistake(|x| drop(x.softmax_along(2).shape()));
     assert_eq!(sentence, "axis 2 of a tensor of type f32[2,3]");
@@ -152,7 +156,7 @@ fn softmax_along_an_axis_is_that_of_its_rows() {
 fn softplus_is_exact_at_both_ends_and_smooth_at_zero() {
     let x = Array::f32(&[7], vec![-80.0, -20.0, -16.0, 0.0, 1.0, 16.0, 300.0]);
     let expected: Vec<f64> = x.data.iter().map(|x| x.max(0.0) + (-x.abs()).exp().ln_1p()).collect();
-    let found = made(&[x.clone()], |x| x[0].softplus());
+    let found = made(std::slice::from_ref(&x), |x| x[0].softplus());
     assert_near("softplus", &found, &Array::f32(&[7], expected.clone()), 1e-15);
     // Rounded to f32 after every operation.
     let trace = Trace::new();
@@ -327,7 +331,7 @@ fn pooling_of_sequences_is_that_of_images_of_one_row() {
     };
     let of_row = |x: Tensor, pool: fn(Tensor, Pool2d) -> Tensor| pool(x.unsqueeze(1), row).reshape(&[2, 3, 3]);
     let all = run(
-        &[x.clone()],
+        std::slice::from_ref(&x),
         &function(|_, x| {
             let x = x[0];
             vec![
@@ -348,7 +352,7 @@ fn pooling_of_sequences_is_that_of_images_of_one_row() {
     assert_eq!(all[0].data[0], x.at(&[0, 0, 0]).max(x.at(&[0, 1, 0])));
     assert_near("mean", &all[2], &all[3], 0.0);
     assert_eq!((&all[4].ty, &all[6].ty), (&Type::f32(&[2, 3]), &Type::f32(&[2, 3])));
-    check_derivatives("average", &[x.clone()], |x| x[0].avg_pool1d(windows, true));
+    check_derivatives("average", std::slice::from_ref(&x), |x| x[0].avg_pool1d(windows, true));
     check_derivatives("largest", &[x], |x| x[0].global_max_pool1d());
     let sentence = mistake(|x| drop(x.max_pool1d(Pool1d::of(2)).shape()));
     assert_eq!(sentence, "max_pool1d: the sequences f32[2,3] are not [N,T,C]");

@@ -8,6 +8,9 @@ use crate::support::Arrays;
 /// A loss of tensors.
 type Loss = fn(&[Tensor]) -> Tensor;
 
+/// A call with `f32[2,3]` and ids, `i32[2]`.
+type Mistake = fn(Tensor, Tensor);
+
 /// Evaluates what a function makes of inputs, in real arithmetic.
 fn made(inputs: &[Array], make: impl Fn(TraceRef, &[Tensor]) -> Vec<Tensor>) -> Vec<Array> {
     let trace = Trace::new();
@@ -133,7 +136,7 @@ fn binary_cross_entropy_is_that_of_probabilities_and_finite_for_large_logits() {
             (loss - expected).abs() <= 1e-3 * expected,
             "{logit}, {target}: {loss} for {expected}"
         );
-        let slope = 1.0 / (1.0 + (-logit as f64).exp()) - target;
+        let slope = 1.0 / (1.0 + f64::exp(-logit)) - target;
         assert!(
             (gradient - slope).abs() <= 1e-6 * slope.abs().max(1e-30),
             "{logit}: {gradient} for {slope}"
@@ -229,7 +232,7 @@ fn the_triplet_loss_counts_positives_that_are_not_nearer_by_the_margin() {
 
 #[test]
 fn arguments_that_do_not_fit_are_mistakes() {
-    let mistakes: [(fn(Tensor, Tensor), &str); 8] = [
+    let mistakes: [(Mistake, &str); 8] = [
         (
             |x, _| drop(losses::mse(x, x.unsqueeze(-1)).shape()),
             "mse: the prediction f32[2,3] and the target f32[2,3,1] differ; reshape or cast one of them",

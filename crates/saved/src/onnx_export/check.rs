@@ -5,7 +5,6 @@ use lessen_base::{Error, Result, SplitMix64};
 use lessen_device::Host;
 use lessen_onnx::{Data, HostTensor, HostValue, Model};
 use lessen_onnx_sessions::Session;
-use lessen_train::Results;
 
 /// How far outputs of a file and its model differ.
 pub(super) struct Difference {

@@ -28,8 +28,8 @@ fn trainer(accumulate: usize) -> Trainer {
 }
 
 /// Evaluations after every step with these scores, one after another.
-fn scored<'a>(options: FitOptions<'a>, scores: &[f64]) -> FitOptions<'a> {
-    let mut scores = scores.to_vec().into_iter();
+fn scored<'a>(options: FitOptions<'a>, scores: &'a [f64]) -> FitOptions<'a> {
+    let mut scores = scores.iter().copied();
     options.evaluate_every(1, move |_| Ok(vec![("score", scores.next().expect("a score"))]))
 }
 
@@ -236,7 +236,9 @@ fn a_watcher_is_told_and_asked() {
     let listener = Arc::new(Listener::default());
     let history = watched_by(listener.clone(), || {
         let mut tell = TellWatcher::new();
-        let options = FitOptions::new(5).with(&mut tell).evaluate_every(1, |_| Ok(vec![("score", 0.25)]));
+        let options = FitOptions::new(5)
+            .with(&mut tell)
+            .evaluate_every(1, |_| Ok(vec![("score", 0.25)]));
         fit(&mut trainer(1), source(), options).unwrap()
     });
     let told = listener.told.lock().unwrap();

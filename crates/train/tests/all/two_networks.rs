@@ -137,7 +137,7 @@ fn sessions_on_one_device_have_states_functions_and_results_of_their_own() {
             .unwrap();
         (session, sum)
     };
-    let ((one, of_one), (other, of_other)) = (make(1.0), make(10.0));
+    let ((mut one, of_one), (other, of_other)) = (make(1.0), make(10.0));
     let x = [("x", Host::F32(&[1.0, 2.0]))];
     let first = one.run(of_one, &x).unwrap();
     let second = other.run(of_other, &x).unwrap();
