@@ -61,10 +61,8 @@ fn two_results_of_one_name_are_an_error_with_the_line() {
     let mut trainer = train_line(device(1), 1);
     let x = |cx: Cx| cx.input("x", DType::F32, &[4]);
     let line = line!() + 1;
-    let sentence = trainer
-        .function(|cx| vec![("y", x(cx)), ("y", x(cx) * 2.0)])
-        .unwrap_err()
-        .to_string();
+    let twice = |cx: Cx| vec![("y", x(cx)), ("y", x(cx) * 2.0)];
+    let sentence = trainer.function(twice).unwrap_err().to_string();
     let expected = format!("traps.rs:{line}: two results of the function are called `y`");
     assert!(sentence.contains(&expected), "{sentence}");
 }
