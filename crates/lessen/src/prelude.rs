@@ -108,7 +108,7 @@
 //! | [`Algorithm`], [`UpdateAlgorithm`], [`ParamUpdate`] | `own_optimizer` |
 //! | [`LrFunction`], [`Plateau`], [`NonFinite`] | [`LrFunction`], [`Plateau`], [`NonFinite`] |
 //! | [`losses`] | [`losses`] |
-//! | [`concat`], [`stack`], [`Conv1dOptions`], [`Conv2dOptions`], [`Pool1d`] | [`Tensor`] |
+//! | [`concat()`], [`stack`], [`Conv1dOptions`], [`Conv2dOptions`], [`Pool1d`] | [`Tensor`] |
 //! | [`conv_transpose1d`], [`conv_transpose2d`], [`lstm_from`], [`gru_from`] | [`layers`](crate::nn::layers) |
 //! | [`ExportOnnx`] | [`onnx`](crate::onnx) |
 

@@ -43,7 +43,7 @@ pub struct Update {
 /// clipping to a global norm, and the update.
 ///
 /// Declares the learning rates [`lr_input`](crate::names::lr_input), and for optimizers that count steps and for
-/// averages the step numbers [`steps_input`].
+/// averages the step numbers [`steps_input`](crate::names::steps_input).
 ///
 /// # Panics
 /// If no parameter is trained.
@@ -54,7 +54,8 @@ pub fn update(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Update {
     update_with(cx, (&params, gradients), Some(loss), rule)
 }
 
-/// Adds the gradients of one micro-batch to the states [`gradient_sum_of`] the parameters, which it returns.
+/// Adds the gradients of one micro-batch to the states [`gradient_sum_of`](crate::names::gradient_sum_of) the
+/// parameters, which it returns.
 ///
 /// Declares the data input [`SHARE`] (`f32[]`), the weight of this micro-batch in the mean loss: its number of labels
 /// over the number of labels of the whole batch, which is `1 / n` for `n` equal micro-batches. If the shares sum to 1,
