@@ -217,7 +217,7 @@ impl Writer {
         }
         let (most, ids) = x.topk(x.dim(-1).min(2), -1, true);
         self.trace.output("most", most);
-        self.trace.output("place", x.argmax(-1));
+        self.trace.output("place", x.argmax(-1).cast(DType::F32));
         self.trace.output("running", x.cumsum(-1));
         self.trace.output("taken", x.take_along(-1, ids));
         self.trace.output("added", x.scatter_add_along(-1, ids, most));
