@@ -57,6 +57,7 @@ mod inverse;
 mod layout;
 mod line;
 mod lower;
+mod mistakes;
 mod op;
 pub mod ops;
 pub mod philox;

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
 use crate::builder::{GraphBuilder, Mark};
 use crate::graph::{Graph, Phase, ValueId};
@@ -23,19 +23,19 @@ use crate::types::DType;
 
 thread_local! {
     /// The graphs that this thread constructs, the oldest first.
-    static OPEN: RefCell<Vec<(u64, Rc<Construction>)>> = const { RefCell::new(Vec::new()) };
+    pub(crate) static OPEN: RefCell<Vec<(u64, Rc<Construction>)>> = const { RefCell::new(Vec::new()) };
     /// The number of the next trace.
     static NEXT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A graph under construction, with what its thread knows of it.
 #[derive(Default)]
-struct Construction {
+pub(crate) struct Construction {
     builder: RefCell<GraphBuilder>,
     /// Whether a mistake is caught by [`TraceRef::attempt`].
-    attempts: Cell<bool>,
+    pub(crate) attempts: Cell<bool>,
     /// Where nodes were appended, by the first of their outputs.
-    places: RefCell<HashMap<ValueId, Place>>,
+    pub(crate) places: RefCell<HashMap<ValueId, Place>>,
     /// What handles of the trace stand for; see [`TraceRef::keep`].
     kept: RefCell<Vec<Rc<dyn Any>>>,
 }
@@ -59,13 +59,7 @@ pub struct TraceRef {
 }
 
 /// A line of the program that builds a graph.
-type Place = &'static Location<'static>;
-
-/// Payload of the unwinding from a mistake in [`TraceRef::attempt`].
-struct Mistake {
-    sentence: String,
-    place: Place,
-}
+pub(crate) type Place = &'static Location<'static>;
 
 /// A scope that nodes are appended in until this is dropped; see [`TraceRef::enter_scope`].
 pub struct Scope {
@@ -156,7 +150,7 @@ impl TraceRef {
     }
 
     #[track_caller]
-    fn open(self) -> Rc<Construction> {
+    pub(crate) fn open(self) -> Rc<Construction> {
         match self.find() {
             Some(open) => open,
             None => panic!("a tensor is used whose graph is finished; make it anew in the function of the new graph"),
@@ -247,72 +241,6 @@ impl TraceRef {
             self.open().places.borrow_mut().insert(*first, Location::caller());
         }
         outputs.into_iter().map(|id| Tensor { trace: self, id }).collect()
-    }
-
-    /// Ends the building of the graph because of a mistake in the program that builds it: an error of
-    /// [`TraceRef::attempt`], where that is called, with the line of the caller.
-    ///
-    /// # Panics
-    /// With the sentence, outside of [`TraceRef::attempt`].
-    #[track_caller]
-    pub fn fail(self, sentence: impl Into<String>) -> ! {
-        unwind(self.open().attempts.get(), sentence.into(), Location::caller())
-    }
-
-    /// [`TraceRef::fail`] because of the operation that made `value`: the error has the line of it, where that is
-    /// known.
-    ///
-    /// # Panics
-    /// As [`TraceRef::fail`].
-    #[track_caller]
-    pub fn fail_at(self, value: Tensor, sentence: impl Into<String>) -> ! {
-        let place = self.line_of(value).unwrap_or_else(Location::caller);
-        unwind(self.open().attempts.get(), sentence.into(), place)
-    }
-
-    /// Calls `build`. A mistake in an operation of this trace, such as shapes that do not fit, is an error that names
-    /// the line of the program, in place of a panic. After an error the trace is of no use.
-    ///
-    /// # Errors
-    /// The first mistake. Other panics are not caught.
-    pub fn attempt<R>(self, build: impl FnOnce() -> R) -> Result<R> {
-        let built = self.caught(build);
-        built.map_err(|mistake| Error::user(mistake.sentence).at(shown(mistake.place)))
-    }
-
-    /// [`TraceRef::attempt`] for a graph that a file describes: no line of the program is at fault.
-    ///
-    /// # Errors
-    /// The first mistake.
-    pub fn attempt_described<R>(self, build: impl FnOnce() -> R) -> Result<R> {
-        self.caught(build).map_err(|mistake| Error::user(mistake.sentence))
-    }
-
-    fn caught<R>(self, build: impl FnOnce() -> R) -> std::result::Result<R, Box<Mistake>> {
-        let before = self.open().attempts.replace(true);
-        let result = catch_unwind(AssertUnwindSafe(build));
-        self.open().attempts.set(before);
-        result.map_err(|payload| match payload.downcast::<Mistake>() {
-            Ok(mistake) => mistake,
-            Err(other) => resume_unwind(other),
-        })
-    }
-
-    /// The line of the program that made a value in [`TraceRef::attempt`], as `FILE:LINE`; none of an input, and none
-    /// of a tensor of another trace.
-    pub fn place_of(self, value: Tensor) -> Option<String> {
-        self.line_of(value).map(shown)
-    }
-
-    fn line_of(self, value: Tensor) -> Option<Place> {
-        if value.trace != self {
-            return None;
-        }
-        let first = self.with_graph(|graph| {
-            let node = &graph.nodes[graph.producer(value.id)?.index()];
-            node.outputs.first().copied()
-        });
-        self.open().places.borrow().get(&first?).copied()
     }
 
     /// [`TraceRef::apply`] for an operation with one output.
@@ -429,28 +357,6 @@ impl TraceRef {
     pub(crate) fn set_scope(self, scope: Arc<str>) -> Arc<str> {
         self.open().builder.borrow_mut().set_scope(scope)
     }
-}
-
-/// Ends the building of a graph of this thread that no tensor is given for; see [`TraceRef::fail`].
-#[track_caller]
-pub(crate) fn fail_in_thread(sentence: &str) -> ! {
-    let attempts = OPEN.with_borrow(|open| open.iter().any(|(_, construction)| construction.attempts.get()));
-    unwind(attempts, sentence.to_string(), Location::caller())
-}
-
-/// Unwinds to [`TraceRef::attempt`], or panics where that is not called.
-#[track_caller]
-fn unwind(attempts: bool, sentence: String, place: Place) -> ! {
-    // Where a program is to end at a panic, unwinding would end it without a word.
-    if attempts && cfg!(panic = "unwind") {
-        resume_unwind(Box::new(Mistake { sentence, place }));
-    }
-    panic!("{sentence}")
-}
-
-/// A line of a program as people write it.
-fn shown(place: Place) -> String {
-    format!("{}:{}", place.file(), place.line())
 }
 
 impl fmt::Debug for TraceRef {

@@ -16,6 +16,13 @@ use std::time::Instant;
 /// Inputs that are single numbers, by name.
 type Numbers = Vec<(String, [f32; 1])>;
 
+/// Remedies of a step that is not finite.
+const PREVENT: &str = "lower the learning rate, clip the gradient with clip_norm or skip such steps (NonFinite::Skip)";
+
+/// Remedies where its update has run.
+const RESTORE: &str = "go on from a checkpoint or snapshot of an earlier step, with a lower learning rate, clip_norm or \
+                       NonFinite::Skip";
+
 /// Functions of a step for one batch layout.
 #[derive(Clone, Copy)]
 pub(super) struct StepFunctions {
@@ -94,7 +101,7 @@ impl Steps {
     /// Refuses to go on from a step that was not finite.
     pub fn check_whole(&self) -> Result<()> {
         self.broken.as_ref().map_or(Ok(()), |why| {
-            Err(Error::user(format!("{why}; go on from a checkpoint of before")))
+            Err(Error::user(format!("{why}, and its update has run; {RESTORE}")))
         })
     }
 
@@ -191,7 +198,7 @@ impl Steps {
             Some(_) if !sums.is_finite() && self.options.non_finite != NonFinite::Allow => {
                 sums.skipped = self.options.non_finite == NonFinite::Skip;
                 if !sums.skipped {
-                    return Err(Error::user(self.not_finite(&sums)));
+                    return Err(Error::user(format!("{}; {PREVENT}", self.not_finite(&sums))));
                 }
             }
             Some(apply) => sums.end(&session.run(apply, &scalars)?)?,
@@ -199,10 +206,9 @@ impl Steps {
         }
         drop(scalars);
         if self.options.non_finite == NonFinite::Stop && !sums.is_finite() {
-            let why = format!("{}, and its update has run", self.not_finite(&sums));
             self.pending = None;
-            self.broken = Some(why.clone());
-            return Err(Error::user(format!("{why}: go on from a checkpoint of before")));
+            self.broken = Some(self.not_finite(&sums));
+            self.check_whole()?;
         }
         if self.flush.is_some() {
             let late = |(name, number): (String, [f32; 1])| (passes::pending(&name), number);
@@ -211,16 +217,13 @@ impl Steps {
         Ok(sums)
     }
 
-    /// The sentence about a step that is not finite.
+    /// What is not finite in the step that comes.
     fn not_finite(&self, sums: &Sums) -> String {
         let step = self.done.saturating_add(1);
-        let what = match sums.gradient_norm {
+        match sums.gradient_norm {
             Some(norm) if sums.loss.is_finite() => format!("the norm of the gradient of step {step} is {norm}"),
             _ => format!("the loss of step {step} is {}", sums.loss),
-        };
-        format!(
-            "{what}; lower the learning rate, clip the gradient with clip_norm or skip such steps (NonFinite::Skip)"
-        )
+        }
     }
 
     /// Runs the delayed update of the last step, if it has not run yet: before parameters or states are used between

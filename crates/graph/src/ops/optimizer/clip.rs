@@ -1,8 +1,8 @@
 //! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. They are compositions of
 //! operations.
 
+use crate::mistakes::fail_in_thread;
 use crate::tensor::Tensor;
-use crate::trace::fail_in_thread;
 
 /// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar. Where all are
 /// zero its derivative is zero, as torch's, though the square root has none there.

@@ -5,12 +5,12 @@ use lessen_base::{Error, Result};
 use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::inverse::Inverse;
+use crate::mistakes::fail_in_thread;
 use crate::op::{Op, Vjp};
 use crate::ops::rules::around;
 use crate::ops::shape::slice::Slice;
 use crate::size::checked_sum;
 use crate::tensor::Tensor;
-use crate::trace::fail_in_thread;
 use crate::types::Type;
 
 /// Any number of inputs, from one on, one after another along an axis; their other extents are equal.
