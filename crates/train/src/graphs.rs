@@ -184,14 +184,30 @@ pub(crate) fn loss_graph(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) 
     trace.output(LOSS, value);
     let params = cx.params();
     let graph = trace.finish();
-    let mut hasher = DefaultHasher::new();
-    lessen_graph::print(&graph).hash(&mut hasher);
-    // Operations of the caller may have fields that the text lacks.
-    for node in &graph.nodes {
-        format!("{:?}", node.op).hash(&mut hasher);
-    }
-    let mark = hasher.finish();
+    let mark = mark_of(&graph);
     Ok(LossGraph { graph, params, mark })
+}
+
+/// A hash that is equal for equal graphs.
+fn mark_of(graph: &Graph) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for input in &graph.inputs {
+        (&input.name, graph.ty(input.value)).hash(&mut hasher);
+    }
+    for node in &graph.nodes {
+        (node.op.name(), node.op.fingerprint(), &node.inputs, &node.outputs).hash(&mut hasher);
+        // Operations of the caller may have fields that their attributes lack.
+        if !node.op.is_standard() {
+            format!("{:?}", node.op).hash(&mut hasher);
+        }
+    }
+    for output in &graph.outputs {
+        (&output.name, output.value).hash(&mut hasher);
+    }
+    for assign in &graph.assigns {
+        (assign.target, assign.value).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Traces the loss, converts its norms, and adds derivative and update; with accumulation, sums of gradients in place

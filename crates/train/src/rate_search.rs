@@ -2,10 +2,10 @@
 //! training neural networks", section 3.3).
 
 use crate::batches::step_on_batches;
+use crate::options::NonFinite;
 use crate::trainer::Trainer;
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Source};
-use lessen_nn::{LrSchedule, LrScheduleKind};
 
 /// Settings of [`Trainer::search_rate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,9 +106,12 @@ impl Trainer {
     pub fn search_rate(&mut self, source: &dyn Source, search: &RateSearch) -> Result<RateCurve> {
         search.check()?;
         let before = self.snapshot()?;
-        let schedule = self.options().schedule;
+        let non_finite = self.options().non_finite;
+        if non_finite == NonFinite::Stop {
+            self.set_non_finite(NonFinite::Allow);
+        }
         let found = self.rate_curve(source, search);
-        self.set_schedule(schedule)?;
+        self.set_non_finite(non_finite);
         self.restore(&before)?;
         found
     }
@@ -119,12 +122,7 @@ impl Trainer {
         let (mut mean, mut least) = (0.0, f64::INFINITY);
         for step in 0..search.steps {
             let rate = search.rate(step);
-            self.set_schedule(LrSchedule {
-                kind: LrScheduleKind::Constant,
-                peak: rate,
-                warmup: 0,
-                total: 0,
-            })?;
+            self.set_lr(rate)?;
             let first = self.done().saturating_mul(accumulate);
             let batches = (0..accumulate).map(|number| source.batch(first.saturating_add(number)));
             let batches: Vec<Batch> = batches.collect::<Result<_>>()?;

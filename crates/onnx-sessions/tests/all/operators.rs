@@ -34,13 +34,24 @@ fn result(
         names.push(b.integers(&format!("i{i}"), data));
     }
     let inputs: Vec<&str> = names.iter().map(String::as_str).collect();
-    b.node(op_type, "y", &inputs, attributes);
+    last(b, op_type, &inputs, attributes, &given)
+}
+
+/// The result of an operator that ends a graph.
+fn last(
+    mut b: Builder,
+    op_type: &str,
+    inputs: &[&str],
+    attributes: Vec<AttributeProto>,
+    given: &HashMap<String, Array>,
+) -> Array {
+    b.node(op_type, "y", inputs, attributes);
     b.output("y");
     let folder = tempfile::tempdir().unwrap();
     let model = Model::open(&b.write(folder.path(), "model.onnx")).unwrap();
     let imported = Imported::of(&model, &Sizes::new()).unwrap();
     assert!(imported.is_complete(), "{op_type}: {:?}", imported.opaque);
-    evaluate_exactly(&imported.graph, &given).unwrap().remove("y").unwrap()
+    evaluate_exactly(&imported.graph, given).unwrap().remove("y").unwrap()
 }
 
 fn check(found: &Array, shape: &[usize], expected: &[f64]) {
@@ -324,13 +335,7 @@ fn by_positions(op_type: &str, positions: Given<'_>, updates: Option<Given<'_>>,
     b.node("Cast", "positions", &["x1"], vec![int("to", 7)]);
     let mut inputs = vec!["x0", "positions"];
     inputs.extend(names.get(2).map(String::as_str));
-    b.node(op_type, "y", &inputs, how);
-    b.output("y");
-    let folder = tempfile::tempdir().unwrap();
-    let model = Model::open(&b.write(folder.path(), "model.onnx")).unwrap();
-    let imported = Imported::of(&model, &Sizes::new()).unwrap();
-    assert!(imported.is_complete(), "{op_type}: {:?}", imported.opaque);
-    evaluate_exactly(&imported.graph, &given).unwrap().remove("y").unwrap()
+    last(b, op_type, &inputs, how, &given)
 }
 
 #[test]

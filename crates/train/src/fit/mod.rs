@@ -1,6 +1,6 @@
 //! A training loop with callbacks, for those who do not write their own.
 //!
-//! [`fit()`] makes the steps of a [`Trainer`] on the batches of a [`Source`], evaluates every so many steps, and calls
+//! [`fit()`] makes the steps of a [`Trainer`] on the batches of a [`Source`], evaluates at intervals, and calls
 //! its [callbacks](Callback): [`EarlyStop`], [`KeepBest`], [`TellWatcher`] or [`WriteLines`], [`WriteEvents`], and
 //! those of one's own. It prints nothing.
 //!
@@ -115,8 +115,8 @@ impl<'a> FitOptions<'a> {
 /// it would have seen. The loop ends early where a callback says so, or this thread's [watcher] does.
 ///
 /// # Errors
-/// The errors of steps, of the source, the evaluation and the callbacks; an evaluation after every 0 steps; a loss that
-/// is infinite or NaN. Callbacks have been told of the end then.
+/// The errors of steps, of the source, the evaluation and the callbacks; an evaluation after every 0 steps. Callbacks
+/// have been told of the end then.
 pub fn fit(trainer: &mut Trainer, source: Arc<dyn Source>, mut options: FitOptions<'_>) -> Result<History> {
     let course = Course {
         steps: options.steps,
@@ -153,12 +153,6 @@ fn go(
     while trainer.done() < course.steps && history.stopped.is_none() {
         let made: Vec<Batch> = (0..accumulate).map(|_| batches.next_batch()).collect::<Result<_>>()?;
         let report = step_on_batches(trainer, &made)?;
-        if !report.loss.is_finite() {
-            return Err(Error::user(format!(
-                "the loss of step {} is {}; lower the learning rate, or clip the gradient with clip_norm",
-                report.step, report.loss
-            )));
-        }
         for callback in &mut options.callbacks {
             note(history, callback.stepped(trainer, &report)?);
         }

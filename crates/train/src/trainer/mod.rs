@@ -22,7 +22,7 @@ use self::named::Named;
 use self::steps::{StepFunctions, Steps};
 use crate::function_graph::check_params;
 use crate::graphs::{Delayed, StepGraphs};
-use crate::options::TrainerOptions;
+use crate::options::{NonFinite, TrainerOptions};
 use crate::plans::StepPlans;
 use crate::session::{Function, Session};
 use lessen_base::Result;
@@ -163,6 +163,12 @@ impl Trainer {
         self.first.options.schedule = schedule;
         self.first.lr = None;
         Ok(())
+    }
+
+    /// Sets what happens to steps whose loss is not finite, and returns what happened before: `Stop` or `Allow`, which
+    /// have the same graphs.
+    pub(crate) fn set_non_finite(&mut self, non_finite: NonFinite) -> NonFinite {
+        std::mem::replace(&mut self.first.options.non_finite, non_finite)
     }
 
     /// Planned bytes of the states on the device, parameters among them.

@@ -5,12 +5,15 @@ use crate::array::StateArray;
 use lessen_base::Result;
 use lessen_nn::Weights;
 
-/// The state of a trainer at one time: parameters, states of training, and the number of steps done.
+/// The state of a trainer at one time: parameters, states of training, the number of steps done, and the rate of
+/// [`Trainer::set_lr`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     weights: Weights,
     state: Vec<StateArray>,
     done: u64,
+    /// The learning rate in place of the schedule.
+    lr: Option<f64>,
 }
 
 impl Trainer {
@@ -23,6 +26,7 @@ impl Trainer {
             weights: self.weights()?,
             state: self.state()?,
             done: self.done(),
+            lr: self.first.lr,
         })
     }
 
@@ -33,6 +37,8 @@ impl Trainer {
     /// A snapshot of another model or optimizer.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.set_weights(&snapshot.weights)?;
-        self.resume(snapshot.done, &snapshot.state)
+        self.resume(snapshot.done, &snapshot.state)?;
+        self.first.lr = snapshot.lr;
+        Ok(())
     }
 }

@@ -16,13 +16,6 @@ use std::time::Instant;
 /// Inputs that are single numbers, by name.
 type Numbers = Vec<(String, [f32; 1])>;
 
-/// Remedies of a step that is not finite.
-const PREVENT: &str = "lower the learning rate, clip the gradient with clip_norm or skip such steps (NonFinite::Skip)";
-
-/// Remedies where its update has run.
-const RESTORE: &str = "go on from a checkpoint or snapshot of an earlier step, with a lower learning rate, clip_norm or \
-                       NonFinite::Skip";
-
 /// Functions of a step for one batch layout.
 #[derive(Clone, Copy)]
 pub(super) struct StepFunctions {
@@ -101,7 +94,9 @@ impl Steps {
     /// Refuses to go on from a step that was not finite.
     pub fn check_whole(&self) -> Result<()> {
         self.broken.as_ref().map_or(Ok(()), |why| {
-            Err(Error::user(format!("{why}, and its update has run; {RESTORE}")))
+            Err(Error::user(format!(
+                "{why}; its update has run, so go on from a checkpoint or snapshot of an earlier step"
+            )))
         })
     }
 
@@ -198,7 +193,7 @@ impl Steps {
             Some(_) if !sums.is_finite() && self.options.non_finite != NonFinite::Allow => {
                 sums.skipped = self.options.non_finite == NonFinite::Skip;
                 if !sums.skipped {
-                    return Err(Error::user(format!("{}; {PREVENT}", self.not_finite(&sums))));
+                    return Err(Error::user(self.not_finite(&sums)));
                 }
             }
             Some(apply) => sums.end(&session.run(apply, &scalars)?)?,
@@ -217,13 +212,16 @@ impl Steps {
         Ok(sums)
     }
 
-    /// What is not finite in the step that comes.
+    /// The sentence about the step that comes, which is not finite.
     fn not_finite(&self, sums: &Sums) -> String {
         let step = self.done.saturating_add(1);
-        match sums.gradient_norm {
+        let what = match sums.gradient_norm {
             Some(norm) if sums.loss.is_finite() => format!("the norm of the gradient of step {step} is {norm}"),
             _ => format!("the loss of step {step} is {}", sums.loss),
-        }
+        };
+        format!(
+            "{what}; lower the learning rate, clip the gradient with clip_norm or skip such steps (NonFinite::Skip)"
+        )
     }
 
     /// Runs the delayed update of the last step, if it has not run yet: before parameters or states are used between

@@ -73,6 +73,25 @@ fn rates_grow_by_equal_factors_until_the_loss_does() {
 }
 
 #[test]
+fn a_loss_that_is_no_number_ends_the_search_alone() {
+    let mut trainer = Trainer::new(device(1), descent(0.1, 0.0, None), line).unwrap();
+    trainer.set_lr(0.05).unwrap();
+    let before = trainer.snapshot().unwrap();
+    let search = RateSearch {
+        first: 1.0,
+        last: 1e30,
+        steps: 60,
+        smoothing: 0.0,
+        stop_at: f64::INFINITY,
+    };
+    let curve = trainer.search_rate(&source(), &search).unwrap();
+    assert!((2..60).contains(&curve.points.len()), "{}", curve.points.len());
+    assert_eq!(trainer.snapshot().unwrap(), before);
+    let report = trainer.step(&inputs_of(&source().batch(0).unwrap())).unwrap();
+    assert!(report.lr == 0.05 && report.loss.is_finite());
+}
+
+#[test]
 fn the_suggestion_is_where_the_loss_falls_fastest() {
     let curve = |smoothed: &[f64]| RateCurve {
         points: (1..)
