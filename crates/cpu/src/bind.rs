@@ -7,6 +7,7 @@
 use lessen_base::{Error, Result};
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratch, Storage, aligned};
 use lessen_device::checks::check_evaluation;
+use lessen_graph::ops::Scan;
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
 use crate::clock::{Clock, Timed};
@@ -17,6 +18,7 @@ use crate::kernels::reference::reference;
 use crate::kernels::table;
 use crate::operand::{Location, RowOperand, location, strides};
 use crate::pool::Pool;
+use crate::scan::BoundScan;
 
 /// A step bound to kernels.
 pub(crate) struct Bound {
@@ -34,6 +36,7 @@ impl Bound {
         match &self.body {
             StepBody::Group(group) => group.tasks(threads),
             StepBody::Whole(whole) => whole.rounds.iter().map(|round| round.tasks).max(),
+            StepBody::Scan(scan) => scan.tasks(threads),
         }
     }
 }
@@ -41,6 +44,7 @@ impl Bound {
 enum StepBody {
     Group(Group),
     Whole(Whole),
+    Scan(BoundScan),
 }
 
 /// A node that runs by itself.
@@ -106,7 +110,7 @@ impl Binder<'_> {
     fn step(&self, step: &PlannedStep) -> Result<Bound> {
         let body = match step.rows {
             Some(rows) => StepBody::Group(self.group(step, rows)?),
-            None => StepBody::Whole(self.whole(step)?),
+            None => self.alone(step)?,
         };
         Ok(Bound {
             body,
@@ -145,6 +149,21 @@ impl Binder<'_> {
         values
             .into_iter()
             .all(|((&value, ty), reads)| reads.admits(&ty.shape, &self.plan.place(value).layout))
+    }
+
+    /// A node that runs by itself.
+    fn alone(&self, step: &PlannedStep) -> Result<StepBody> {
+        let node = self.node(step.nodes[0]);
+        let Some(scan) = node.op.downcast_ref::<Scan>() else {
+            return self.whole(step).map(StepBody::Whole);
+        };
+        let at = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
+        let timed = Timed::of(self.plan, step.nodes[0]);
+        let bound = BoundScan::new(scan, self.plan.workers(), at(&node.inputs), at(&node.outputs), timed)?;
+        if !has_scratch(step, bound.scratch()) {
+            return Err(of_another_target(node));
+        }
+        Ok(StepBody::Scan(bound))
     }
 
     fn whole(&self, step: &PlannedStep) -> Result<Whole> {
@@ -290,14 +309,14 @@ impl Bound {
     pub(crate) fn row_nodes(&mut self) -> Option<&mut Vec<RowNode>> {
         match &mut self.body {
             StepBody::Group(group) => Some(&mut group.nodes),
-            StepBody::Whole(_) => None,
+            StepBody::Whole(_) | StepBody::Scan(_) => None,
         }
     }
 
     /// The node of a step that runs by itself.
     pub(crate) fn whole(&mut self) -> Option<&mut Whole> {
         match &mut self.body {
-            StepBody::Group(_) => None,
+            StepBody::Group(_) | StepBody::Scan(_) => None,
             StepBody::Whole(whole) => Some(whole),
         }
     }
@@ -320,6 +339,7 @@ impl Bound {
             StepBody::Whole(whole) => {
                 whole.run(pool, context, kernel, shared);
             }
+            StepBody::Scan(scan) => scan.run(pool, context, shared.get()),
         }
     }
 }

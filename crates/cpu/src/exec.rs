@@ -137,7 +137,7 @@ impl Executable {
 
     /// Bytes allocated for results.
     pub fn result_bytes(&self) -> usize {
-        self.results.iter().map(|result| result.ty.bytes()).sum()
+        self.results.iter().map(|result| result.ty().bytes()).sum()
     }
 
     /// Bytes in use at the peak of a run: the memory of its states, constants and results, and the arena up to the last
@@ -276,7 +276,7 @@ impl Executable {
 
     /// The type of a result.
     pub fn output_type(&self, name: &str) -> Option<&Type> {
-        self.results.iter().find(|r| r.name == name).map(|r| &r.ty)
+        self.results.iter().find(|r| r.name == name).map(Returned::ty)
     }
 
     /// Starts or stops collecting where the time goes; starting forgets the times that were collected.

@@ -39,7 +39,7 @@ impl IndexErrors {
     }
 
     /// Whether an error has been noted.
-    fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.first.load(Ordering::Relaxed) != 0
     }
 

@@ -87,6 +87,7 @@ mod operand;
 pub mod pool;
 mod probe;
 mod results;
+mod scan;
 pub mod simd;
 mod slices;
 mod store;

@@ -10,12 +10,60 @@ use lessen_graph::{Layout, Output, Type};
 use crate::host_arrays::host_mut_ptr;
 use crate::operand::{Bases, Location, location};
 
-/// A result: its type, where it lies, and the copy of it that outlives the run.
+/// Where the elements of a value lie, as the plan has placed them.
+pub(crate) struct Source {
+    pub(crate) ty: Type,
+    layout: Layout,
+    location: Location,
+}
+
+impl Source {
+    /// The elements of an output of a plan's graph.
+    pub(crate) fn of(plan: &Plan, constants: &[usize], output: &Output) -> Source {
+        Source {
+            ty: plan.graph().ty(output.value).clone(),
+            layout: Layout {
+                offset: 0,
+                strides: plan.place(output.value).layout.strides.clone(),
+            },
+            location: location(plan, constants, output.value),
+        }
+    }
+
+    /// Copies the elements, in row-major order.
+    ///
+    /// # Safety
+    /// The elements have been computed, and their memory is as it was then. `to` has room for the type, and nobody
+    /// else reads or writes it.
+    pub(crate) unsafe fn copy(&self, bases: &Bases, to: *mut u8) {
+        let size = self.location.size;
+        let from = bases.at(self.location, std::ptr::null_mut());
+        let shape = &self.ty.shape;
+        if self.layout.is_dense(shape) {
+            // SAFETY: the caller's promise.
+            unsafe { to.copy_from_nonoverlapping(from, self.ty.bytes()) };
+            return;
+        }
+        let mut index = vec![0; shape.len()];
+        for i in 0..self.ty.numel() {
+            let at: usize = index.iter().zip(&self.layout.strides).map(|(i, s)| i * s).sum();
+            // SAFETY: as above; the view's strides stay within its base.
+            unsafe { to.add(i * size).copy_from_nonoverlapping(from.add(at * size), size) };
+            for axis in (0..shape.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+    }
+}
+
+/// A result: its name, where it lies, and the copy of it that outlives the run.
 pub(crate) struct Returned {
     pub(crate) name: String,
-    pub(crate) ty: Type,
-    strides: Vec<usize>,
-    location: Location,
+    source: Source,
     array: Arc<HostArray>,
     /// The array of the next run, where somebody holds the array of the last run.
     next: Option<HostArray>,
@@ -27,15 +75,18 @@ impl Returned {
     /// # Errors
     /// A result that the memory cannot hold.
     pub(crate) fn new(plan: &Plan, constants: &[usize], output: &Output) -> Result<Returned> {
-        let ty = plan.graph().ty(output.value).clone();
+        let source = Source::of(plan, constants, output);
         Ok(Returned {
             name: output.name.clone(),
-            strides: plan.place(output.value).layout.strides.clone(),
-            location: location(plan, constants, output.value),
-            array: Arc::new(zeros(&output.name, &ty)?),
+            array: Arc::new(zeros(&output.name, &source.ty)?),
             next: None,
-            ty,
+            source,
         })
+    }
+
+    /// Dtype and shape.
+    pub(crate) fn ty(&self) -> &Type {
+        &self.source.ty
     }
 
     /// The elements, in row-major order.
@@ -54,7 +105,7 @@ impl Returned {
     /// A result that the memory cannot hold.
     pub(crate) fn prepare(&mut self) -> Result<()> {
         if Arc::get_mut(&mut self.array).is_none() && self.next.is_none() {
-            self.next = Some(zeros(&self.name, &self.ty)?);
+            self.next = Some(zeros(&self.name, self.ty())?);
         }
         Ok(())
     }
@@ -65,33 +116,8 @@ impl Returned {
             self.array = Arc::new(next);
         }
         let array = Arc::get_mut(&mut self.array).expect("nobody else holds the array of this run");
-        let to = host_mut_ptr(array);
-        let size = self.location.size;
-        let from = bases.at(self.location, std::ptr::null_mut());
-        let shape = &self.ty.shape;
-        let dense = Layout {
-            offset: 0,
-            strides: self.strides.clone(),
-        }
-        .is_dense(shape);
-        if dense {
-            // SAFETY: the plan keeps results until the end of the run.
-            unsafe { to.copy_from_nonoverlapping(from, self.ty.bytes()) };
-            return;
-        }
-        let mut index = vec![0; shape.len()];
-        for i in 0..self.ty.numel() {
-            let at: usize = index.iter().zip(&self.strides).map(|(i, s)| i * s).sum();
-            // SAFETY: as above; the view's strides stay within its base.
-            unsafe { to.add(i * size).copy_from_nonoverlapping(from.add(at * size), size) };
-            for axis in (0..shape.len()).rev() {
-                index[axis] += 1;
-                if index[axis] < shape[axis] {
-                    break;
-                }
-                index[axis] = 0;
-            }
-        }
+        // SAFETY: the plan keeps results until the end of the run, and the array is of the result's type.
+        unsafe { self.source.copy(bases, host_mut_ptr(array)) };
     }
 }
 

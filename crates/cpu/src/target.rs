@@ -6,11 +6,13 @@ use lessen_compile::{
     CostModel, KernelKind, Limits, Lowering, Measured, MeasuredMemory, Operands, Rates, RowBlocks, RowGroup, Scratch,
     Target,
 };
+use lessen_graph::ops::Scan;
 use lessen_graph::{Op, Type};
 
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::{has_kernel, kernel};
+use crate::scan::lowering;
 use crate::tiles::{SLICE_ROWS, tile_rows};
 use crate::times::Times;
 
@@ -45,6 +47,9 @@ impl Target for CpuTarget {
     }
 
     fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {
+        if let Some(scan) = op.downcast_ref::<Scan>() {
+            return Arc::new(lowering(scan, self.workers()));
+        }
         let types = Types { inputs, outputs };
         let Some(kernel) = kernel(op, &types) else {
             return Arc::new(Lowering::dense(KernelKind::Reference, inputs.len()));

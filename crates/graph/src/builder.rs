@@ -253,6 +253,11 @@ impl GraphBuilder {
         self.streams
     }
 
+    /// Sets the next stream of random bits.
+    pub(crate) fn set_streams(&mut self, streams: u32) {
+        self.streams = streams;
+    }
+
     /// The point that the construction has reached.
     pub(crate) fn mark(&self) -> Mark {
         Mark {

@@ -9,8 +9,8 @@ use lessen_base::{Error, Result};
 use crate::named::Standard;
 use crate::op::Op;
 use crate::ops::{
-    attention, bits, contraction, convolution, elementwise, index, loss, norm, optimizer, order, pooling, random,
-    recurrent, reduction, shape, source,
+    attention, bits, contraction, control, convolution, elementwise, index, loss, norm, optimizer, order, pooling,
+    random, recurrent, reduction, shape, source,
 };
 use crate::registry::Registry;
 
@@ -19,6 +19,7 @@ const OPERATIONS: &[&[Standard]] = &[
     attention::OPERATIONS,
     bits::OPERATIONS,
     contraction::OPERATIONS,
+    control::OPERATIONS,
     convolution::OPERATIONS,
     elementwise::OPERATIONS,
     index::OPERATIONS,

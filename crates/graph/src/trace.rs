@@ -38,6 +38,10 @@ pub(crate) struct Construction {
     pub(crate) places: RefCell<HashMap<ValueId, Place>>,
     /// What handles of the trace stand for; see [`TraceRef::keep`].
     kept: RefCell<Vec<Rc<dyn Any>>>,
+    /// The trace around the trace of a body.
+    pub(crate) outer: Cell<Option<TraceRef>>,
+    /// Tensors of that trace with the inputs of the body that stand for them.
+    pub(crate) captured: RefCell<Vec<(Tensor, Tensor)>>,
 }
 
 /// The owner of a graph under construction. Its handle, [`TraceRef`], has the methods that append to it.
@@ -140,7 +144,7 @@ impl Trace {
 }
 
 impl TraceRef {
-    fn find(self) -> Option<Rc<Construction>> {
+    pub(crate) fn find(self) -> Option<Rc<Construction>> {
         let find = |open: &RefCell<Vec<(u64, Rc<Construction>)>>| {
             let open = open.borrow();
             let found = open.iter().rfind(|(number, _)| *number == self.number);
@@ -233,7 +237,14 @@ impl TraceRef {
     /// [`TraceRef::apply`] for an operation that is already shared.
     #[track_caller]
     pub fn apply_shared(self, op: Arc<dyn Op>, inputs: &[Tensor]) -> Vec<Tensor> {
-        self.check_own(format_args!("{}:", op.name()), inputs);
+        if inputs.iter().any(|x| x.trace != self) {
+            let trace = self.innermost(format_args!("{}:", op.name()), inputs);
+            let mut own = Vec::with_capacity(inputs.len());
+            for x in inputs {
+                own.push(trace.captured(format_args!("{}:", op.name()), *x));
+            }
+            return trace.apply_shared(op, &own);
+        }
         let ids: Vec<ValueId> = inputs.iter().map(|t| t.id()).collect();
         let pushed = self.open().builder.borrow_mut().push(op, &ids);
         let outputs = self.expect(pushed);
@@ -332,6 +343,11 @@ impl TraceRef {
     /// The next stream of random bits.
     pub(crate) fn streams(self) -> u32 {
         self.open().builder.borrow().streams()
+    }
+
+    /// Sets the next stream of random bits.
+    pub(crate) fn set_streams(self, streams: u32) {
+        self.open().builder.borrow_mut().set_streams(streams);
     }
 
     /// The handle of a value of the graph under construction.

@@ -107,6 +107,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         of_f32::<ops::RmsNormBackwardFromOutput, _>(norm_from_output::rms_norm_kernel),
         of_f32::<ops::RmsProp, _>(optimizer::rmsprop_kernel),
         of_f32::<ops::Rope, _>(rope::rope_kernel),
+        entry::<ops::Scan, _>(nothing),
         entry::<ops::ScaleShift, _>(scale_shift::scale_shift_kernel),
         of_f32::<ops::ScaleShiftFromOutput, _>(scale_shift_from_output::scale_shift_kernel),
         entry::<ops::ScaleShiftSums, _>(scale_shift::scale_shift_sums_kernel),
@@ -140,7 +141,7 @@ fn of_f32<T: Op, K: Into<Option<Kernel>> + 'static>(make: fn(&T, &Types<'_>) -> 
     (id, Box::new(make))
 }
 
-/// For an operation that is always a view, or a constant.
+/// For an operation that is always a view, or a constant, or whose body has kernels.
 fn nothing<T: Op>(_: &T, _: &Types<'_>) -> Option<Kernel> {
     Some(Kernel::Nothing)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lessen_graph::ops::temperature::Temperature;
 use lessen_graph::ops::{self, BinaryKind, CompareKind, ReduceKind, UnaryKind};
-use lessen_graph::{Array, DType, Type};
+use lessen_graph::{Array, DType, Trace, Type};
 
 use super::row_samples::row_samples;
 use super::sample::{Sample, sample};
@@ -17,6 +17,7 @@ pub fn samples() -> Vec<Sample> {
     all.extend(of_networks());
     all.extend(of_recurrent_networks());
     all.extend(of_images());
+    all.extend(of_scans());
     all
 }
 
@@ -35,6 +36,34 @@ fn of_recurrent_networks() -> Vec<Sample> {
         all.push(sample(backward, &[weight, state, states, sums, states, states]));
     }
     all
+}
+
+/// Scans whose carries are of two dtypes and change their places.
+fn of_scans() -> Vec<Sample> {
+    let (state, weight, turns) = (Type::f32(&[5, 37]), Type::f32(&[37, 37]), 4);
+    let slices = Type::f32(&[turns, 5, 37]);
+    let counts = Type::new(DType::I32, &[3]);
+    let trace = Trace::new();
+    let declare = |name: &str, ty: &Type| trace.input(name, ty.dtype, &ty.shape);
+    let (a, b, n) = (declare("a", &state), declare("b", &state), declare("n", &counts));
+    let (x, w) = (declare("x", &state), declare("w", &weight));
+    let next = (x + a.matmul(w)).tanh();
+    trace.output("a", b);
+    trace.output("b", next);
+    trace.output("n", n + n);
+    trace.output("y", (next * b).transpose(0, 1));
+    let body = trace.finish();
+    let all = [(false, false), (true, true)].map(|(reverse, keeps_carries)| {
+        let options = ops::ScanOptions {
+            turns,
+            reverse,
+            keeps_carries,
+        };
+        let scan = ops::Scan::new(body.clone(), options, 3, 1).expect("carries keep their types");
+        let types = [&state, &state, &counts, &slices, &weight].map(Clone::clone);
+        Sample::new(scan, &types)
+    });
+    all.into()
 }
 
 /// A product of codes, whose numbers become codes or stay numbers.

@@ -13,6 +13,7 @@ use crate::from_output;
 use crate::images;
 use crate::optimizers;
 use crate::prng::Prng;
+use crate::scans;
 
 /// How often an operation can be differentiated, compared with central differences.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -78,6 +79,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(recurrent(r));
     all.extend(optimizers::cases(r));
     all.extend(from_output::cases(r));
+    all.extend(scans::cases(r));
     all
 }
 

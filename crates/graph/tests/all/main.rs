@@ -39,6 +39,7 @@ mod random_bits;
 mod rounding;
 mod row_wise;
 mod scale;
+mod scans;
 mod second_derivatives;
 mod shapes;
 mod sizes;

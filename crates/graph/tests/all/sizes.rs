@@ -111,6 +111,28 @@ fn of_sampling(sampling: &mut Sampling) -> Vec<&mut usize> {
     }
 }
 
+/// A scan with huge numbers of turns, carries and slices, as far as it can be made.
+fn of_scan(op: &dyn Op) -> Vec<Arc<dyn Op>> {
+    let Some(op) = op.downcast_ref::<Scan>() else {
+        return Vec::new();
+    };
+    let made = |turns, carries, slices| -> Option<Arc<dyn Op>> {
+        let options = ScanOptions { turns, ..op.options() };
+        Some(Arc::new(Scan::new(op.body().clone(), options, carries, slices).ok()?))
+    };
+    let (turns, carries, slices) = (op.options().turns, op.carries(), op.slices());
+    let huge = HUGE.into_iter().chain([turns]);
+    huge.flat_map(|n| {
+        [
+            made(n, carries, slices),
+            made(turns, n, slices),
+            made(turns, carries, n),
+        ]
+    })
+    .flatten()
+    .collect()
+}
+
 /// The operation with huge sizes in all of its fields.
 fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
     [
@@ -160,6 +182,7 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
         }),
         with_fields::<Attention>(op, |o| vec![&mut o.sequence]),
         with_fields::<AttentionBackward>(op, |_| Vec::new()),
+        of_scan(op),
     ]
     .concat()
 }

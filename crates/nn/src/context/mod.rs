@@ -4,6 +4,7 @@ mod observe;
 mod quantize;
 mod random;
 mod report;
+mod scan;
 mod values;
 
 pub use observe::Recorded;

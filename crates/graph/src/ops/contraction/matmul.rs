@@ -285,7 +285,7 @@ fn stacks(a: Tensor, b: Tensor) -> (Tensor, Tensor) {
 impl Tensor {
     #[track_caller]
     fn product(self, other: Tensor, transpose_b: bool) -> Tensor {
-        self.trace().check_own(format_args!("matmul:"), &[other]);
+        self.trace().check_related(format_args!("matmul:"), &[other]);
         let (a, b) = stacks(self, other);
         let op = MatMul {
             transpose_b,

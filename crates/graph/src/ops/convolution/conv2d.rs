@@ -120,7 +120,7 @@ impl Tensor {
     /// If the extents do not fit.
     #[track_caller]
     pub fn conv2d(self, weight: Tensor, options: Conv2dOptions) -> Tensor {
-        self.trace().check_own(format_args!("conv2d:"), &[weight]);
+        self.trace().check_related(format_args!("conv2d:"), &[weight]);
         let sizes = options.sizes(&self.ty(), &weight.ty());
         if sizes.is_ok_and(|sizes| sizes.is_pixelwise()) {
             return self.matmul_t(weight.reshape(&weight.shape()[..2]));

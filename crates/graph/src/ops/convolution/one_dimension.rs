@@ -92,7 +92,7 @@ impl Tensor {
 #[track_caller]
 fn rows(name: &str, x: Tensor, weight: Tensor) -> [Tensor; 2] {
     let trace = x.trace();
-    trace.check_own(format_args!("{name}:"), &[weight]);
+    trace.check_related(format_args!("{name}:"), &[weight]);
     if weight.rank() != 3 || weight.dtype() != x.dtype() {
         let sentence = format!(
             "{name}: the weight {} is not one of three axes of the dtype of {}",

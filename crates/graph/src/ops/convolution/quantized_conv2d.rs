@@ -217,7 +217,8 @@ impl Tensor {
         op: QuantizedConv2d,
     ) -> Tensor {
         let inputs: Vec<Tensor> = [self, scale, weight, weight_scale].into_iter().chain(bias).collect();
-        self.trace().check_own(format_args!("quantized_conv2d:"), &inputs[1..]);
+        self.trace()
+            .check_related(format_args!("quantized_conv2d:"), &inputs[1..]);
         let types: Vec<Type> = inputs.iter().map(|input| input.ty()).collect();
         let Ok(sizes) = op.sizes(&types) else {
             return self.trace().apply1(op, &inputs);

@@ -18,7 +18,7 @@ impl Tensor {
     /// If the extents do not fit, or `output_padding` is not below the stride.
     #[track_caller]
     pub fn conv_transpose2d(self, weight: Tensor, options: Conv2dOptions, output_padding: [usize; 2]) -> Tensor {
-        self.trace().check_own(format_args!("conv_transpose2d:"), &[weight]);
+        self.trace().check_related(format_args!("conv_transpose2d:"), &[weight]);
         match size_of(&self.ty(), &weight.ty(), options, output_padding) {
             Ok(size) => self.trace().apply1(Conv2dGradInput { options, size }, &[self, weight]),
             Err(error) => self.trace().fail(format!("conv_transpose2d: {error}")),

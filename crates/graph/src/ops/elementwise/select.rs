@@ -62,7 +62,7 @@ impl Tensor {
     /// `a` where this is true, `b` elsewhere; the three broadcast to their common shape.
     #[track_caller]
     pub fn select(self, a: Tensor, b: Tensor) -> Tensor {
-        self.trace().check_own(format_args!("select:"), &[a, b]);
+        self.trace().check_related(format_args!("select:"), &[a, b]);
         let (sc, sa, sb) = (self.shape(), a.shape(), b.shape());
         let Some(shape) = common_shape(&sa, &sb).and_then(|s| common_shape(&sc, &s)) else {
             let sentence = format!("select: the shapes {sc:?}, {sa:?} and {sb:?} do not broadcast to a common one");

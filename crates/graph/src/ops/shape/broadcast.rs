@@ -142,7 +142,7 @@ impl Tensor {
     /// Both tensors broadcast to their common shape.
     #[track_caller]
     pub fn broadcast_with(self, other: Tensor) -> (Tensor, Tensor) {
-        self.trace().check_own(format_args!("broadcast:"), &[other]);
+        self.trace().check_related(format_args!("broadcast:"), &[other]);
         let (a, b) = (self.shape(), other.shape());
         let Some(shape) = common_shape(&a, &b) else {
             let sentence = format!("the shapes {a:?} and {b:?} do not broadcast to a common one");

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 #[track_caller]
 pub fn stack(tensors: &[Tensor], axis: isize) -> Tensor {
     let first = *tensors.first().expect("stack needs at least one tensor");
-    first.trace().check_own(format_args!("stack:"), tensors);
+    first.trace().check_related(format_args!("stack:"), tensors);
     let ty = first.ty();
     if let Some(other) = tensors.iter().map(|tensor| tensor.ty()).find(|other| *other != ty) {
         first.trace().fail(format!("stack: {ty} and {other} differ"));

@@ -1,0 +1,10 @@
+//! Control flow: a body that is repeated.
+
+mod derivative;
+pub mod scan;
+
+pub use scan::ScanOptions;
+
+operations! {
+    scan::{Scan},
+}
