@@ -209,8 +209,8 @@ fn element(argument: usize, dtype: DType, k: usize) -> f64 {
 /// An argument of a function: its name in the graph and its value.
 type Argument = (String, Array);
 
-/// The function as a graph with the results `y0`, `y1` and so on, and with `derivatives` those of a loss by all arguments
-/// that are no ids; and the arguments, parameters after inputs.
+/// The function as a graph with the results `y0`, `y1` and so on, and with `derivatives` those of a loss by all
+/// arguments that are no ids; and the arguments, parameters after inputs.
 fn traced(case: &Case, derivatives: bool) -> (Graph, Vec<Argument>) {
     let trace = Trace::new();
     let cx = Cx::new(*trace, false);
@@ -328,7 +328,8 @@ fn write(case: &Case, path: &Path) {
     written.unwrap_or_else(|error| panic!("{}: {error}", case.name));
 }
 
-/// Writes the files to the folder that `LESSEN_EXPORTS` names, for `make_exports.py`; without it, to one that is removed.
+/// Writes the files to the folder that `LESSEN_EXPORTS` names, for `make_exports.py`; without it, to one that is
+/// removed.
 #[test]
 fn exported_files_give_what_onnx_runtime_gives_for_them() {
     let temporary = tempfile::tempdir().unwrap();

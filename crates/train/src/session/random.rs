@@ -13,7 +13,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Gives `run` the next key. A run that fails leaves its key to the next one, unless another thread has drawn since.
+    /// Gives `run` the next key. A run that fails leaves its key to the next one, unless another thread has drawn
+    /// since.
     pub(super) fn with_next<T>(&self, run: impl FnOnce(&[u32; 2]) -> Result<T>) -> Result<T> {
         let number = self.drawn.fetch_add(1, Ordering::Relaxed);
         let bits = SplitMix64::keyed(self.seed, number).next_u64();
