@@ -54,6 +54,8 @@ mod eval;
 mod grad;
 mod graph;
 mod host;
+#[cfg(feature = "ndarray")]
+mod host_ndarray;
 mod inverse;
 mod layout;
 mod line;

@@ -24,3 +24,36 @@ fn vectors_and_arrays_become_arrays_of_their_dtype() {
     assert_eq!(Host::from(&Vec::<f64>::new()), Host::F64(&[]));
     assert_eq!(Host::from(&[7u8]), Host::U8(&[7]));
 }
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn arrays_of_ndarray_become_arrays_where_they_lie_in_row_major_order() {
+    use ndarray::{Array3, arr0, array, s};
+
+    let x = array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    assert_eq!(Host::try_from(&x).unwrap(), Host::F32(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    assert_eq!(
+        Host::try_from(&x.slice(s![1.., ..])).unwrap(),
+        Host::F32(&[4.0, 5.0, 6.0])
+    );
+    assert_eq!(Host::try_from(&array![true, false]).unwrap(), Host::Bool(&[1, 0]));
+    assert_eq!(Host::try_from(&arr0(3i32)).unwrap(), Host::I32(&[3]));
+    assert_eq!(
+        Host::try_from(&Array3::<f64>::zeros((2, 0, 3))).unwrap(),
+        Host::F64(&[])
+    );
+    for error in [Host::try_from(&x.t()), Host::try_from(&x.slice(s![.., ..2]))].map(Result::unwrap_err) {
+        let (sentence, code) = (error.to_string(), error.exit_code());
+        assert!(
+            sentence.contains("row-major") && sentence.contains("as_standard_layout"),
+            "{sentence}"
+        );
+        assert_eq!(code, 2);
+    }
+    let copied = x.t();
+    let copied = copied.as_standard_layout();
+    assert_eq!(
+        Host::try_from(&copied).unwrap(),
+        Host::F32(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0])
+    );
+}

@@ -427,8 +427,8 @@ impl Cx {
         }
     }
 
-    /// Returns the random key of this graph, `u32[2]`, another one at every step: a data input, which the trainer
-    /// provides under the name [`KEY`](crate::names::KEY).
+    /// Returns the random key of this graph, `u32[2]`, another one at every step and run: a data input, which trainer
+    /// and session provide under the name [`KEY`](crate::names::KEY).
     #[track_caller]
     pub fn key(self) -> Tensor {
         self.reserved_input(names::KEY, DType::U32, &[2])

@@ -5,8 +5,8 @@ use lessen_graph::Tensor;
 use super::Cx;
 
 /// Numbers follow from [`Cx::key`] and the place of the call: a trainer gives another key to every step, and the same
-/// to steps that are repeated. In a function beside training the caller gives the key, `u32[2]`, as the input
-/// [`KEY`](crate::names::KEY).
+/// to steps that are repeated. A session gives another key to every run of a function, which follows from its seed,
+/// unless the caller gives one, `u32[2]`, as the input [`KEY`](crate::names::KEY).
 impl Cx {
     /// Random numbers of this shape, normal with mean 0 and deviation 1; see [`Tensor::normal`].
     ///

@@ -10,6 +10,7 @@ mod conversions;
 mod exported;
 mod exports;
 mod files;
+mod functions;
 mod movement;
 mod mutations;
 mod network;

@@ -1,11 +1,11 @@
 //! Embeddings: the states of a text's tokens as one vector.
 
-use super::{Function, Inputs, Session};
+use super::{Inputs, Results, Session};
 use lessen_base::{Error, Result};
-use lessen_device::Host;
+use lessen_device::{Host, ProgramId};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::{BatchShape, Cx, Model};
-use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How the states of a text's tokens become one vector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,25 +48,85 @@ impl Pooling {
     }
 }
 
-/// The functions by which a session embeds texts.
+/// The function by which a session embeds texts of a batch layout. Who runs it holds it.
 pub(super) struct Embedding {
-    /// The model that they are of.
     model: Model,
-    /// Width of its states.
+    /// Width of the model's states.
     width: usize,
-    functions: HashMap<(BatchShape, Vec<Pooling>), Function>,
+    batch: BatchShape,
+    pooling: Vec<Pooling>,
+    program: ProgramId,
+}
+
+/// The functions by which a session embeds texts. No thread waits for the device while it has locked them.
+#[derive(Default)]
+pub(super) struct Embeddings {
+    functions: Mutex<Vec<Arc<Embedding>>>,
+}
+
+impl Embedding {
+    pub(super) fn program(&self) -> ProgramId {
+        self.program
+    }
+
+    fn is_of(&self, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> bool {
+        self.batch == batch && self.pooling == pooling && self.model == *model
+    }
+}
+
+impl Embeddings {
+    fn locked(&self) -> MutexGuard<'_, Vec<Arc<Embedding>>> {
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All functions; none is freed while it is held.
+    pub(super) fn all(&self) -> Vec<Arc<Embedding>> {
+        self.locked().clone()
+    }
+
+    /// Takes out all functions, and returns their programs.
+    pub(super) fn take(&mut self) -> Vec<ProgramId> {
+        let functions = std::mem::take(&mut *self.locked());
+        functions.iter().map(|embedding| embedding.program).collect()
+    }
+
+    fn find(&self, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Option<Arc<Embedding>> {
+        let functions = self.locked();
+        functions.iter().find(|own| own.is_of(model, batch, pooling)).cloned()
+    }
+
+    /// Adds a function, unless another thread has added the same one meanwhile. Returns the one that is kept.
+    fn add(&self, new: Embedding) -> Arc<Embedding> {
+        let mut functions = self.locked();
+        let same = functions
+            .iter()
+            .find(|own| own.is_of(&new.model, new.batch, &new.pooling));
+        if let Some(same) = same {
+            return Arc::clone(same);
+        }
+        let new = Arc::new(new);
+        functions.push(Arc::clone(&new));
+        new
+    }
+
+    /// Takes out the functions of other models that nobody holds.
+    fn take_others(&self, model: &Model) -> Vec<Arc<Embedding>> {
+        let is_free = |own: &mut Arc<Embedding>| own.model != *model && Arc::strong_count(own) == 1;
+        self.locked().extract_if(.., is_free).collect()
+    }
 }
 
 impl Session {
     /// Embeds the texts of a batch without padding: the last hidden states of `model`, which has the session's
     /// parameters, pooled in each of these ways, one after another. Returns a row of `W · pooling.len()` numbers for
     /// each of the `B` texts for which the batch has room; that of an empty text is zeros. The first `skipped` tokens
-    /// of every text, those of a prompt, are read by the model but not pooled. A layout that is new is compiled.
+    /// of every text, those of a prompt, are read by the model but not pooled. A layout that is new is compiled, and
+    /// the functions of other models are freed then. Threads may ask one session, as with [`Session::run`].
     ///
     /// # Errors
     /// A model of images, a batch with padding, and inputs that do not fit the model.
     pub fn embed(
-        &mut self,
+        &self,
         model: &Model,
         batch: BatchShape,
         inputs: &Inputs<'_>,
@@ -102,12 +162,13 @@ impl Session {
                 (format!("{pooling:?}"), weights)
             })
             .collect();
-        let (function, width) = self.embedding_function(model, batch, distinct)?;
+        let embedding = self.embedding(model, batch, distinct)?;
+        let width = embedding.width;
         let own = weights
             .iter()
             .map(|(name, weights)| (name.as_str(), Host::F32(weights)));
         let inputs: Vec<(&str, Host<'_>)> = inputs.iter().copied().chain(own).collect();
-        let results = self.run(function, &inputs)?;
+        let results = Results::new(self.model.run(embedding.program, &inputs)?);
         let mut rows = vec![Vec::with_capacity(width * pooling.len()); size];
         for pooling in pooling {
             let found = results.f32(&format!("{pooling:?}"))?;
@@ -125,39 +186,36 @@ impl Session {
     ///
     /// # Errors
     /// A model of images, and a graph that the device's memory cannot hold.
-    pub fn prepare_to_embed(&mut self, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Result<()> {
-        self.embedding_function(model, batch, distinct(pooling)).map(drop)
+    pub fn prepare_to_embed(&self, model: &Model, batch: BatchShape, pooling: &[Pooling]) -> Result<()> {
+        self.embedding(model, batch, distinct(pooling)).map(drop)
     }
 
-    /// The function of a batch layout. Functions of another model are freed.
-    fn embedding_function(
-        &mut self,
-        model: &Model,
-        batch: BatchShape,
-        pooling: Vec<Pooling>,
-    ) -> Result<(Function, usize)> {
-        if let Some(old) = self.embedding.take_if(|embedding| embedding.model != *model) {
-            for function in old.functions.into_values() {
-                self.unload(function)?;
-            }
-        }
-        let key = (batch, pooling);
-        if let Some(embedding) = &self.embedding
-            && let Some(function) = embedding.functions.get(&key)
-        {
-            return Ok((*function, embedding.width));
+    /// The function of a batch layout.
+    fn embedding(&self, model: &Model, batch: BatchShape, pooling: Vec<Pooling>) -> Result<Arc<Embedding>> {
+        if let Some(found) = self.embeddings.find(model, batch, &pooling) {
+            return Ok(found);
         }
         let width = model.width();
         let width =
             width.ok_or_else(|| Error::user("a model of images has no states of texts; name a model of texts"))?;
-        let function = self.function(|cx| trace(cx, model, batch, &key.1))?;
-        let embedding = self.embedding.get_or_insert_with(|| Embedding {
+        let mut device = self.model.device().hold()?;
+        for other in self.embeddings.take_others(model) {
+            device.unload(other.program);
+        }
+        drop(device);
+        let graph = self.graph(|cx| trace(cx, model, batch, &pooling))?;
+        let program = self.model.load(self.planned(&graph, &self.options())?)?;
+        let kept = self.embeddings.add(Embedding {
             model: model.clone(),
             width,
-            functions: HashMap::new(),
+            batch,
+            pooling,
+            program,
         });
-        embedding.functions.insert(key, function);
-        Ok((function, width))
+        if kept.program != program {
+            self.model.unload(program);
+        }
+        Ok(kept)
     }
 }
 

@@ -8,6 +8,7 @@ use lessen_compile::{CostSource, Options, Plan, Policy};
 use lessen_device::{Host, MemoryUse, ProgramId};
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::Cx;
+use lessen_nn::names::KEY;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +22,14 @@ pub struct Function {
     session: u64,
     /// Number of the function in its session, which is never used again.
     number: u64,
+}
+
+/// A function on the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program {
+    id: ProgramId,
+    /// Whether it draws random numbers.
+    draws: bool,
 }
 
 /// How a function is traced and planned.
@@ -110,6 +119,12 @@ impl Session {
 
     /// Compiles and loads a graph; the budget is for all that the session takes.
     pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
+        let plan = self.planned(graph, options)?;
+        self.load(plan)
+    }
+
+    /// Compiles a graph that fits beside the functions that are there.
+    pub(super) fn planned(&self, graph: &Graph, options: &Options) -> Result<Plan> {
         let (beside, new) = self.beside(graph);
         let device = self.model.device().hold()?;
         let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
@@ -117,8 +132,7 @@ impl Session {
         let memory = device.memory();
         let more = plan.arena_bytes().saturating_sub(memory.used.arena);
         memory.check(new + plan.constant_bytes() + plan.result_bytes() + more)?;
-        drop(device);
-        self.load(plan)
+        Ok(plan)
     }
 
     /// Bytes of all states and of the constants and results of all functions.
@@ -134,13 +148,20 @@ impl Session {
             states: states.map(|ty| ty.bytes()).sum(),
             ..MemoryUse::default()
         };
-        for program in self.programs.values() {
-            let plan = self.model.plan(*program);
+        for plan in self.plans() {
             memory.constants += plan.constant_bytes();
             memory.results += plan.result_bytes();
             memory.arena = memory.arena.max(plan.arena_bytes());
         }
         memory
+    }
+
+    /// The plans of all functions.
+    fn plans(&self) -> Vec<Arc<Plan>> {
+        let embeddings = self.embeddings.all();
+        let programs = self.programs.values().map(|program| program.id);
+        let programs = programs.chain(embeddings.iter().map(|embedding| embedding.program()));
+        programs.map(|program| self.model.plan(program)).collect()
     }
 
     /// Loads a plan; states that are not allocated yet begin as zeros.
@@ -157,11 +178,12 @@ impl Session {
             .map(|(name, ty)| (name.to_string(), ty.clone()))
             .collect();
         let loaded = new.iter().try_for_each(|(name, ty)| self.allocate(name, ty));
+        let draws = plan.graph().inputs.iter().any(|input| input.name == KEY);
         let program = loaded.and_then(|()| self.model.load(plan));
-        let program = program.inspect_err(|_| new.iter().for_each(|(name, _)| self.free(name)))?;
+        let id = program.inspect_err(|_| new.iter().for_each(|(name, _)| self.free(name)))?;
         let number = self.next_function;
         self.next_function += 1;
-        self.programs.insert(number, program);
+        self.programs.insert(number, Program { id, draws });
         Ok(Function {
             session: self.owner,
             number,
@@ -169,18 +191,25 @@ impl Session {
     }
 
     /// Runs a function. `inputs` may hold more than it declared. Several threads may ask one session: they run one
-    /// after another, each on all threads of the device, and each gets the results of its own inputs.
+    /// after another, each on all threads of the device, and each gets the results of its own inputs. Random numbers
+    /// are other ones at every run, as [`Session::set_seed`] says.
     ///
     /// # Errors
     /// A function of another session, or one that has been freed; an input that is missing or of another type than
     /// declared, an index out of range. No state has changed then.
     pub fn run(&self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
-        let program = self.program(function)?;
-        Ok(Results::new(self.model.run(program, inputs)?))
+        let Program { id, draws } = self.program(function)?;
+        if !draws || inputs.iter().any(|(name, _)| *name == KEY) {
+            return Ok(Results::new(self.model.run(id, inputs)?));
+        }
+        self.keys.with_next(|key| {
+            let all: Vec<_> = inputs.iter().copied().chain([(KEY, Host::U32(key))]).collect();
+            Ok(Results::new(self.model.run(id, &all)?))
+        })
     }
 
     /// The program of a function.
-    fn program(&self, function: Function) -> Result<ProgramId> {
+    fn program(&self, function: Function) -> Result<Program> {
         if function.session != self.owner {
             return Err(Error::user(
                 "the function belongs to another session or trainer; run it there, or make one here",
@@ -197,13 +226,16 @@ impl Session {
     pub fn unload(&mut self, function: Function) -> Result<()> {
         let program = self.program(function)?;
         self.programs.remove(&function.number);
-        self.model.unload(program);
+        self.model.unload(program.id);
         Ok(())
     }
 
     /// Frees all functions.
     pub(super) fn unload_all(&mut self) {
         for program in std::mem::take(&mut self.programs).into_values() {
+            self.model.unload(program.id);
+        }
+        for program in self.embeddings.take() {
             self.model.unload(program);
         }
     }
@@ -213,7 +245,7 @@ impl Session {
     /// # Errors
     /// A function of another session, or one that has been freed.
     pub fn plan(&self, function: Function) -> Result<Arc<Plan>> {
-        Ok(self.model.plan(self.program(function)?))
+        Ok(self.model.plan(self.program(function)?.id))
     }
 
     /// Sets the arena bytes within which graphs that are added from now on are planned, if possible.
@@ -226,11 +258,8 @@ impl Session {
     /// # Errors
     /// Memory that the device does not have.
     pub fn reserve(&mut self) -> Result<()> {
-        let plans = self
-            .programs
-            .values()
-            .map(|program| self.model.plan(*program).arena_bytes());
-        let arena = plans.fold(self.arena.unwrap_or(0), usize::max);
+        let arenas = self.plans().into_iter().map(|plan| plan.arena_bytes());
+        let arena = arenas.fold(self.arena.unwrap_or(0), usize::max);
         self.model.device().hold()?.reserve(arena)
     }
 }

@@ -4,13 +4,15 @@
 //! Several sessions share a device: each has its own parameters, states and functions, and all use one arena. This file
 //! has the beginning of a session; `function` has what it runs, `results` what runs return, `parameters` the values of
 //! parameters, `states` all states and files of them, `folder` folders of parameters,
-//! `observed` the observed values of a model function, and `embed` embeddings of texts.
+//! `observed` the observed values of a model function, `random` the seed of random numbers, and `embed` embeddings of
+//! texts.
 
 mod embed;
 mod folder;
 mod function;
 mod observed;
 mod parameters;
+mod random;
 mod results;
 mod states;
 
@@ -19,15 +21,16 @@ pub(crate) use self::folder::PARAMETERS;
 pub use self::function::{Function, FunctionOptions, Inputs};
 pub use self::results::Results;
 
-use self::embed::Embedding;
-use self::function::new_owner;
+use self::embed::Embeddings;
+use self::function::{Program, new_owner};
 use self::parameters::{Unfinished, check_count};
+use self::random::Keys;
 use crate::function_graph::{check_params, traced};
 use crate::norms;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Options, Precision};
-use lessen_device::{DeviceMemory, DeviceModel, ProgramId, SharedDevice};
+use lessen_device::{DeviceMemory, DeviceModel, SharedDevice};
 use lessen_graph::{Tensor, Type};
 use lessen_nn::{Bf16Storage, Cx, F32Storage, Int4Storage, Int8Storage, NormKind, ParamSpec, ParamStorage, Weights};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +46,7 @@ pub struct Session {
     /// Number of this session in its functions.
     owner: u64,
     /// Programs of functions, by the functions' numbers.
-    programs: BTreeMap<u64, ProgramId>,
+    programs: BTreeMap<u64, Program>,
     next_function: u64,
     /// Arena bytes within which functions are planned, if possible.
     arena: Option<usize>,
@@ -53,7 +56,8 @@ pub struct Session {
     precision: Precision,
     unfinished: Option<Unfinished>,
     /// The functions of [`Session::embed`].
-    embedding: Option<Embedding>,
+    embeddings: Embeddings,
+    keys: Keys,
 }
 
 const fn is_shared<T: Send + Sync>() {}
@@ -133,7 +137,8 @@ impl Session {
             view: ParameterView::of_inference(storage),
             precision: Precision::default(),
             unfinished: None,
-            embedding: None,
+            embeddings: Embeddings::default(),
+            keys: Keys::default(),
         };
         for param in &params {
             session.allocate_param(param)?;
@@ -164,7 +169,6 @@ impl Session {
     /// Parameters that the device's memory cannot hold.
     pub fn with_params(mut self, params: Vec<ParamSpec>, kept: &[(String, Type)]) -> Result<(Session, Vec<String>)> {
         self.unload_all();
-        self.embedding = None;
         self.arena = None;
         self.view = ParameterView::default();
         let stays = |name: &str, ty: &Type| {

@@ -30,7 +30,8 @@ impl Trainer {
         &self.functions
     }
 
-    /// Runs a function. `inputs` may hold more than it declared.
+    /// Runs a function. `inputs` may hold more than it declared. Random numbers are other ones at every run, as
+    /// [`Session::set_seed`](crate::Session::set_seed) says, and begin with the seed of the options.
     ///
     /// # Errors
     /// As [`Trainer::step`].

@@ -100,6 +100,7 @@ impl Trainer {
         session.keep_arena(planned_arena);
         session.set_view(plans.view);
         session.set_precision(options.precision);
+        session.set_seed(options.seed);
         let step = session.load(plans.step)?;
         let (first, flush) = match plans.delayed {
             Some(Delayed { first, flush }) => (Some(session.load(first)?), Some(session.load(flush)?)),

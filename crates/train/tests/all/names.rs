@@ -4,7 +4,7 @@ use crate::support::{device, train_line};
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::{Cx, Init, OptimizerConfig};
-use lessen_train::{HostArray, Session, Trainer, TrainerOptions};
+use lessen_train::{HostArray, Trainer, TrainerOptions};
 
 /// Names that training has given to inputs, states and results, and such that look like them.
 const NAMES: [&str; 17] = [
@@ -186,16 +186,6 @@ fn a_function_may_have_an_input_and_a_result_of_any_name() {
         let results = trainer.run(ask, &[(name, Host::F32(&[1.5, 2.0]))]).unwrap();
         assert_eq!(results.f32(name).unwrap(), [3.0, 4.0]);
     }
-}
-
-#[test]
-fn a_function_of_a_session_gets_the_random_key_by_its_name() {
-    let mut session = Session::zeros(device(1), Vec::new()).unwrap();
-    let ask = session.function(|cx| vec![("key", cx.key().cast(DType::F32))]).unwrap();
-    let results = session
-        .run(ask, &[(lessen_nn::names::KEY, Host::U32(&[3, 5]))])
-        .unwrap();
-    assert_eq!(results.f32("key").unwrap(), [3.0, 5.0]);
 }
 
 #[test]

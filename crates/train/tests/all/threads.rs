@@ -1,11 +1,13 @@
 //! Several threads with one device: they ask one session, and a thread that would wait for itself is told so.
 
 use crate::support::device;
+use lessen_data::packed_batch;
 use lessen_device::{Host, SharedDevice};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
-use lessen_nn::{Cx, Init, ParamSpec};
-use lessen_train::{Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::{BatchShape, Cx, Init, Model, ParamSpec, initialize};
+use lessen_train::{Pooling, Session, StepGraphs, StepPlans, Trainer, TrainerOptions, inputs_of, shape_of};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -61,6 +63,64 @@ fn sixteen_threads_that_ask_one_session_get_the_bits_that_one_gets() {
     });
     let kept: Vec<u32> = kept.f32("y").unwrap().iter().map(|x| x.to_bits()).collect();
     assert_eq!(kept, expected[0][1], "results belong to their holder");
+}
+
+/// Two models of the same parameters.
+fn models() -> [Model; 2] {
+    [1e-5, 0.5].map(|layer_norm_epsilon| {
+        let config = Gpt2Config {
+            vocab_size: 23,
+            n_positions: 40,
+            n_embd: 8,
+            n_layer: 1,
+            n_head: 2,
+            initializer_range: 0.5,
+            layer_norm_epsilon,
+            ..Gpt2Config::default()
+        };
+        GPT2LMHeadModel { config }.into()
+    })
+}
+
+#[test]
+fn threads_that_embed_with_two_models_in_turns_get_the_rows_that_one_gets() {
+    let models = models();
+    let params = models[0].parameters();
+    let session = Session::new(device(2), params.clone(), &initialize(&params, 5)).unwrap();
+    // Texts of several lengths, and so several layouts.
+    let rows = |number: usize| {
+        let length = 5 + 7 * (number % 4);
+        let tokens: Vec<i32> = (0..length).map(|i| ((5 * i + number) % 23) as i32).collect();
+        let text = (tokens, vec![0; length]);
+        let batch = packed_batch(&[text], 2, 0);
+        let (model, pooling) = (&models[number % 2], [Pooling::Mean, Pooling::Max, Pooling::Last]);
+        let found = session.embed(model, shape_of(&batch), &inputs_of(&batch), &pooling, 1);
+        found.unwrap().concat()
+    };
+    let expected: Vec<Vec<f32>> = (0..40).map(rows).collect();
+    let before = session.planned_memory();
+    thread::scope(|scope| {
+        for first in 0..8 {
+            let (expected, rows) = (&expected, &rows);
+            scope.spawn(move || {
+                for number in (first..40).chain(0..first) {
+                    assert_eq!(rows(number), expected[number], "text {number}");
+                }
+            });
+        }
+        scope.spawn(|| (0..100).for_each(|_| assert!(session.planned_memory().states >= before.states)));
+    });
+    // A layout that is compiled frees the functions of other models.
+    let results = [0, 1, 0, 1].map(|model| {
+        let layout = BatchShape::Packed { size: 3, tokens: 32 };
+        let prepared = session.prepare_to_embed(&models[model], layout, &[Pooling::Mean]);
+        prepared.unwrap();
+        session.planned_memory().results
+    });
+    assert!(
+        results[1] < results[0] && results[1..] == [results[1]; 3],
+        "{results:?}"
+    );
 }
 
 fn loss(cx: Cx) -> Tensor {

@@ -1,9 +1,9 @@
 //! Convolutions and pooling, on images with their channels first.
 
 use lessen_base::{Error, Result};
-use lessen_graph::ops::Conv2d;
 use lessen_graph::ops::pooling::{MaxPool2d, Pool2d, Resample2d, Sampling};
-use lessen_graph::{Named, Op};
+use lessen_graph::ops::{Conv2d, Conv2dGradInput};
+use lessen_graph::{Conv2dOptions, Named, Op};
 
 use super::parameters::attributes;
 use super::{Operation, always};
@@ -13,6 +13,7 @@ use crate::proto::AttributeProto;
 
 pub(super) const OPERATIONS: &[Operation] = &[
     always(Conv2d::NAME, conv2d),
+    always(Conv2dGradInput::NAME, conv_transpose2d),
     always(MaxPool2d::NAME, max_pool),
     Operation {
         name: Resample2d::NAME,
@@ -33,17 +34,49 @@ fn pads([top, bottom, left, right]: [usize; 4]) -> AttributeProto {
 
 fn conv2d(e: &mut Emitter<'_>, node: usize) -> Result<()> {
     let options = attributes::<Conv2d>(e, node)?.options;
+    convolution(e, node, "Conv", options, None)
+}
+
+fn conv_transpose2d(e: &mut Emitter<'_>, node: usize) -> Result<()> {
+    let Conv2dGradInput { options, size } = *attributes(e, node)?;
+    let inputs = &e.node(node).inputs;
+    let kernel = e.fixed_shape(inputs[1])?;
+    let image = [1, 2].map(|axis| e.shape(inputs[0])[axis].constant());
+    let [top, bottom, left, right] = options.padding;
+    // What the result has beyond the last tap of the last pixel.
+    let beyond = |axis: usize, padding: usize| {
+        let steps = (image[axis]? - 1) * options.stride[axis] as i64;
+        let taps = (kernel[2 + axis] as i64 - 1) * options.dilation[axis] as i64;
+        Some((size[axis] + padding) as i64 - (steps + taps + 1))
+    };
+    let [Some(height), Some(width)] = [beyond(0, top + bottom), beyond(1, left + right)] else {
+        return Err(Error::user(
+            "the operation `conv2d_grad_input` of images of an open size has no operator in ONNX and cannot be exported",
+        ));
+    };
+    let beyond = ints("output_padding", &[height, width]);
+    convolution(e, node, "ConvTranspose", options, Some(beyond))
+}
+
+fn convolution(
+    e: &mut Emitter<'_>,
+    node: usize,
+    operator: &str,
+    options: Conv2dOptions,
+    more: Option<AttributeProto>,
+) -> Result<()> {
     let (inputs, output) = (&e.node(node).inputs, e.node(node).outputs[0]);
     let (x, weight) = (e.channels_first(inputs[0])?, e.plain(inputs[1])?);
     let kernel = e.fixed_shape(inputs[1])?;
-    let attributes = vec![
+    let mut attributes = vec![
         sizes("kernel_shape", &kernel[2..]),
         sizes("strides", &options.stride),
         sizes("dilations", &options.dilation),
         pads(options.padding),
         int("group", options.groups as i64),
     ];
-    let name = e.writer.one("Conv", &[&x, &weight], attributes);
+    attributes.extend(more);
+    let name = e.writer.one(operator, &[&x, &weight], attributes);
     e.set_channels_first(output, name);
     Ok(())
 }
