@@ -18,7 +18,7 @@ use crate::kernels::reference::reference;
 use crate::kernels::table;
 use crate::operand::{Location, RowOperand, location, strides};
 use crate::pool::Pool;
-use crate::scan::BoundScan;
+use crate::scan::{Body, BodyStep, BoundScan};
 
 /// A step bound to kernels.
 pub(crate) struct Bound {
@@ -157,12 +157,19 @@ impl Binder<'_> {
         let Some(scan) = node.op.downcast_ref::<Scan>() else {
             return self.whole(step).map(StepBody::Whole);
         };
-        let at = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
-        let timed = Timed::of(self.plan, step.nodes[0]);
-        let bound = BoundScan::new(scan, self.plan.workers(), at(&node.inputs), at(&node.outputs), timed)?;
-        if !has_scratch(step, bound.scratch()) {
+        let body = Body::new(scan, self.plan.workers())?;
+        if !has_scratch(step, body.scratch()) {
             return Err(of_another_target(node));
         }
+        let steps = Binder {
+            plan: &body.plan,
+            constants: &body.constants.offsets,
+        }
+        .bind()?;
+        let steps = steps.into_iter().map(|step| Box::new(step) as Box<dyn BodyStep>);
+        let at = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
+        let (inputs, outputs, timed) = (at(&node.inputs), at(&node.outputs), Timed::of(self.plan, step.nodes[0]));
+        let bound = BoundScan::new(body, steps.collect(), inputs, outputs, timed);
         Ok(StepBody::Scan(bound))
     }
 
@@ -341,6 +348,16 @@ impl Bound {
             }
             StepBody::Scan(scan) => scan.run(pool, context, shared.get()),
         }
+    }
+}
+
+impl BodyStep for Bound {
+    fn run(&self, pool: &Pool, context: &Context<'_>) {
+        Bound::run(self, pool, context);
+    }
+
+    fn tasks(&self, threads: usize) -> Option<usize> {
+        Bound::tasks(self, threads)
     }
 }
 

@@ -6,7 +6,6 @@ use lessen_compile::{KernelKind, Lowering, Options, Plan, Scratch, aligned, comp
 use lessen_graph::InputKind;
 use lessen_graph::ops::Scan;
 
-use crate::bind::{Binder, Bound};
 use crate::clock::{Clock, Timed};
 use crate::constants::Constants;
 use crate::device::CpuTarget;
@@ -18,11 +17,26 @@ use crate::results::Source;
 /// Sets of buffers for carries: one is read in a turn, the other is written.
 const SETS: usize = 2;
 
+/// A step of a body that is bound to kernels.
+pub(crate) trait BodyStep: Send + Sync {
+    /// Runs the step.
+    fn run(&self, pool: &Pool, context: &Context<'_>);
+
+    /// Greatest number of tasks into which its work is cut for `threads` threads; none where it has no work.
+    fn tasks(&self, threads: usize) -> Option<usize>;
+}
+
+/// The body of a scan as a plan with its constants.
+pub(crate) struct Body {
+    scan: Scan,
+    pub(crate) plan: Plan,
+    pub(crate) constants: Constants,
+}
+
 /// A scan bound to the kernels of its body.
 pub(crate) struct BoundScan {
-    scan: Scan,
-    steps: Vec<Bound>,
-    constants: Constants,
+    body: Body,
+    steps: Vec<Box<dyn BodyStep>>,
     /// Where the body's outputs lie.
     results: Vec<Source>,
     /// For each carry, the byte of its buffer in a set.
@@ -31,7 +45,6 @@ pub(crate) struct BoundScan {
     set: usize,
     /// Bytes of each of the body's inputs.
     bytes: Vec<usize>,
-    scratch: Scratch,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
     timed: Timed,
@@ -77,56 +90,57 @@ fn scratch(scan: &Scan, plan: &Plan) -> Scratch {
     }
 }
 
-impl BoundScan {
-    /// Compiles the body and binds it; `inputs` and `outputs` are where those of the scan lie.
+impl Body {
+    /// Compiles the body of a scan for this number of workers.
     ///
     /// # Errors
     /// A body whose arrays or constants the memory cannot hold.
+    pub(crate) fn new(scan: &Scan, workers: usize) -> Result<Body> {
+        let plan = plan(scan, workers)?;
+        Ok(Body {
+            scan: scan.clone(),
+            constants: Constants::of(&plan)?,
+            plan,
+        })
+    }
+
+    /// The memory that the scan needs while it runs.
+    pub(crate) fn scratch(&self) -> Scratch {
+        scratch(&self.scan, &self.plan)
+    }
+}
+
+impl BoundScan {
+    /// A scan whose body has these steps; `inputs` and `outputs` are where those of the scan lie.
     pub(crate) fn new(
-        scan: &Scan,
-        workers: usize,
+        body: Body,
+        steps: Vec<Box<dyn BodyStep>>,
         inputs: Vec<Location>,
         outputs: Vec<Location>,
         timed: Timed,
-    ) -> Result<BoundScan> {
-        let plan = plan(scan, workers)?;
-        let constants = Constants::of(&plan)?;
-        let steps = Binder {
-            plan: &plan,
-            constants: &constants.offsets,
-        }
-        .bind()?;
-        let graph = plan.graph();
-        let (buffers, set) = buffers(scan);
-        let results = graph.outputs.iter();
-        Ok(BoundScan {
-            results: results
-                .map(|output| Source::of(&plan, &constants.offsets, output))
-                .collect(),
+    ) -> BoundScan {
+        let (buffers, set) = buffers(&body.scan);
+        let graph = body.plan.graph();
+        let source = |output| Source::of(&body.plan, &body.constants.offsets, output);
+        BoundScan {
+            results: graph.outputs.iter().map(source).collect(),
             bytes: graph.inputs.iter().map(|input| graph.ty(input.value).bytes()).collect(),
-            scratch: scratch(scan, &plan),
-            scan: scan.clone(),
+            body,
             steps,
-            constants,
             buffers,
             set,
             inputs,
             outputs,
             timed,
-        })
+        }
     }
 
-    /// The memory that it needs while it runs.
-    pub(crate) fn scratch(&self) -> Scratch {
-        self.scratch
-    }
-
-    /// See [`Bound::tasks`].
+    /// See [`BodyStep::tasks`].
     pub(crate) fn tasks(&self, threads: usize) -> Option<usize> {
         self.steps.iter().filter_map(|step| step.tasks(threads)).max()
     }
 
-    /// Runs all turns, up to one that finds a wrong index. `shared` has the bytes of [`BoundScan::scratch`].
+    /// Runs all turns, up to one that finds a wrong index. `shared` has the bytes of [`Body::scratch`].
     pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>, shared: *mut u8) {
         context.clock.time(self.timed, || self.turns(pool, context, shared));
     }
@@ -135,18 +149,18 @@ impl BoundScan {
         let at = |location: &Location| context.bases.at(*location, std::ptr::null_mut());
         let outputs: Vec<*mut u8> = self.outputs.iter().map(at).collect();
         let inputs: Vec<*mut u8> = self.inputs.iter().map(at).collect();
-        let (carries, results) = (self.scan.carries(), self.results.len());
-        let slices = carries..carries + self.scan.slices();
-        let last = self.scan.options().turns - 1;
+        let (carries, results) = (self.body.scan.carries(), self.results.len());
+        let slices = carries..carries + self.body.scan.slices();
+        let last = self.body.scan.options().turns - 1;
         let buffer = |turn: usize, carry: usize| shared.wrapping_add(turn % SETS * self.set + self.buffers[carry]);
         let mut bases = Bases {
             arena: shared.wrapping_add(SETS * self.set),
-            constants: self.constants.memory.ptr(),
+            constants: self.body.constants.memory.ptr(),
             states: inputs.clone(),
         };
         // The times of the body's nodes are those of the scan.
         let clock = Clock::default();
-        for (turn, number) in self.scan.order().enumerate() {
+        for (turn, number) in self.body.scan.order().enumerate() {
             for i in slices.clone() {
                 bases.states[i] = inputs[i].wrapping_add(number * self.bytes[i]);
             }

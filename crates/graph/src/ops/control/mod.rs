@@ -1,6 +1,7 @@
 //! Control flow: a body that is repeated.
 
 mod derivative;
+mod operation;
 pub mod scan;
 
 pub use scan::ScanOptions;
