@@ -36,7 +36,7 @@ fn loss(cx: Cx, scans: bool) -> Tensor {
 }
 
 /// Losses of five steps, and the bytes of a step.
-fn trained(options: TrainerOptions, scans: bool) -> (Vec<f64>, usize) {
+fn trained(options: TrainerOptions, scans: bool) -> (Vec<f32>, usize) {
     let mut trainer = Trainer::new(device(2), options, |cx| loss(cx, scans)).unwrap();
     let x: Vec<f32> = (0..TURNS * 12).map(|i| ((7 * i) % 11) as f32 / 11.0 - 0.5).collect();
     let losses = (0..5).map(|_| trainer.step(&[("x", Host::F32(&x))]).unwrap().loss);
