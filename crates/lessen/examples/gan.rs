@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let mut options = TrainerOptions::new(0.002);
     options.frozen = "d.*".parse()?;
     let mut trainer = Trainer::new(device()?, options, |cx| error(cx, generator(cx), 1.0))?;
-    trainer.add_named_step("discriminator", StepOptions::new("d.*".parse()?, 0.002), |cx| {
+    trainer.add_named_step("discriminator", StepOptions::new("d.*".parse()?, 0.01), |cx| {
         let real = cx.input("real", DType::F32, &[ROWS, 1]);
         error(cx, real, 1.0) + error(cx, generator(cx), 0.0)
     })?;

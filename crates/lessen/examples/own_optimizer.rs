@@ -10,10 +10,7 @@ impl UpdateAlgorithm for MyLion {
         let (parameter, gradient) = (of.parameter(), of.gradient());
         let mean = of.state("mean", &parameter.shape());
         of.set("mean", mean * 0.99 + gradient * 0.01);
-        let step = mean * 0.9 + gradient * 0.1;
-        let zero = step.scalar_like(0.0);
-        let up = step.gt(zero).select(of.lr(), zero);
-        parameter - step.lt(zero).select(-of.lr(), up)
+        parameter - (mean * 0.9 + gradient * 0.1).sign() * of.lr()
     }
 }
 
@@ -23,8 +20,7 @@ fn main() -> Result<()> {
     built_in.optimizer = OptimizerConfig::lion(0.0);
     for options in [mine, built_in] {
         let mut trainer = Trainer::new(device()?, options, |cx| {
-            let error = cx.param("w", &[4], Init::Zeros) - cx.input("goal", DType::F32, &[4]);
-            (error * error).mean()
+            losses::mse(cx.param("w", &[4], Init::Zeros), cx.input("goal", DType::F32, &[4]))
         })?;
         let goal = [0.5, -0.25, 1.0, 0.0];
         (0..150).try_for_each(|_| trainer.step(&[("goal", Host::F32(&goal))]).map(drop))?;

@@ -34,6 +34,8 @@
 //! | a model function | [`Cx`](prelude::Cx), layers such as [`linear`](prelude::linear) | `spiral` |
 //! | a loss | [`losses`](prelude::losses), [`Tensor::cross_entropy`](prelude::Tensor::cross_entropy) | `spiral` |
 //! | a training loop | [`Trainer::step`](prelude::Trainer::step) | `mnist` |
+//! | several losses | [`Trainer::add_named_step`](prelude::Trainer::add_named_step) | `gan` |
+//! | an optimizer of one's own | [`UpdateAlgorithm`](prelude::UpdateAlgorithm) | `own_optimizer` |
 //! | batches, shuffled | [`ArrayBatches`](prelude::ArrayBatches), [`Prefetch`](prelude::Prefetch) | `batches` |
 //! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`data::scores`] | `mnist` |
 //! | a loop with callbacks | [`train::fit`] | |
@@ -122,6 +124,8 @@ mod guide {
     struct DataInMemory;
     #[doc = include_str!("../../../docs/library/from-others.md")]
     struct FromOthers;
+    #[doc = include_str!("../../../docs/library/gan.md")]
+    struct Gan;
     #[doc = include_str!("../../../docs/library/gradients.md")]
     struct Gradients;
     #[doc = include_str!("../../../docs/library/hugging-face.md")]
@@ -132,10 +136,16 @@ mod guide {
     struct Memory;
     #[doc = include_str!("../../../docs/library/nan.md")]
     struct Nan;
+    #[doc = include_str!("../../../docs/library/onnx.md")]
+    struct Onnx;
     #[doc = include_str!("../../../docs/library/own-operation.md")]
     struct OwnOperation;
+    #[doc = include_str!("../../../docs/library/own-optimizer.md")]
+    struct OwnOptimizer;
     #[doc = include_str!("../../../docs/library/saved-models.md")]
     struct SavedModels;
+    #[doc = include_str!("../../../docs/library/sequences.md")]
+    struct Sequences;
     #[doc = include_str!("../../../docs/library/training-loop.md")]
     struct TrainingLoop;
 }

@@ -40,7 +40,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Attention is [`multi_head`] with an [`Attend`]: see [`Tensor`] and the models of [`nn`](crate::nn).
+//! Attention is [`multi_head`] with an [`Attend`]; `docs/library/sequences.md` has a Transformer.
 //!
 //! # Plans before a step, parts of a batch, several threads
 //!
@@ -93,23 +93,109 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
+//! # Other shapes, an operation with an attribute, parameters as values
+//!
+//! ```
+//! use lessen::prelude::*;
+//!
+//! #[derive(PartialEq, Debug)]
+//! struct Scaled(f64);
+//!
+//! impl Op for Scaled {
+//!     fn name(&self) -> &'static str {
+//!         "guide.scaled"
+//!     }
+//!     fn attrs(&self) -> Attrs {
+//!         Attrs::new().with("factor", Attr::Float(self.0))
+//!     }
+//!     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+//!         Ok(inputs.to_vec())
+//!     }
+//!     fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+//!         Some(vec![inputs[0] * self.0])
+//!     }
+//!     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+//!         RowWise::of_last_axis(inputs, outputs)
+//!     }
+//! }
+//!
+//! /// The second halves of sequences, `[2, 4, 8]`: networks go on with the states after the first halves.
+//! fn halves(cx: Cx) -> Tensor {
+//!     let x = cx.input("x", DType::F32, &[2, 8, 3]);
+//!     let (first, second, form) = (x.slice(1, 0, 4), x.slice(1, 4, 4), Recurrent::of(4));
+//!     let RecurrentStates { h, c, .. } = lstm(cx, "lstm", first, form);
+//!     let y = lstm_from(cx, "lstm", second, form, (&h, &c)).y;
+//!     let z = gru_from(cx, "gru", second, form, &gru(cx, "gru", first, form).h).y;
+//!     concat(&[y, stack(&[y, z], 0).max_axes(&[0])], -1)
+//! }
+//!
+//! /// Images `[2, 4, 2, 3]`, made of the sequences.
+//! fn images(cx: Cx) -> Tensor {
+//!     let options = Conv1dOptions { stride: 2, ..Conv1dOptions::default() };
+//!     let longer = Convolution1d { options, ..Convolution1d::centred(3, 2, 1) };
+//!     let y = conv_transpose1d(cx, "longer", halves(cx), longer, 0).max_pool1d(Pool1d::of(4));
+//!     let options = Conv2dOptions { stride: [2, 2], ..Conv2dOptions::default() };
+//!     let larger = Convolution { options, ..Convolution::square(3, 2, 1) };
+//!     conv_transpose2d(cx, "larger", y.reshape(&[2, 2, 1, 3]), larger, [0, 0])
+//! }
+//!
+//! let rate = LrFunction::new(|step| 0.1 / (step + 1) as f64);
+//! let options = TrainerOptions { rate: Some(rate), non_finite: NonFinite::Skip, ..TrainerOptions::new(0.1) };
+//! let mut trainer = Trainer::new(device()?, options, |cx| {
+//!     let y = images(cx);
+//!     let scaled: Tensor = cx.trace().apply1(Scaled(0.5), &[y]);
+//!     losses::huber(scaled, y.full_like(1.0), 1.0)
+//! })?;
+//! let x = [0.5; 48];
+//! trainer.step(&[("x", Host::F32(&x))])?;
+//! trainer.set_lr(Plateau::new(0.05).observe(1.0))?;
+//!
+//! // A session needs no trainer: parameters and their values are enough.
+//! let (params, weights): (Vec<ParamSpec>, Weights) = (trainer.params().to_vec(), trainer.weights()?);
+//! let Weight { shape, .. } = &weights["larger.weight"];
+//! assert_eq!(shape[..], [3, 3, 2, 2]);
+//! let mut session = Session::new(device()?, params, &weights)?;
+//! let ask = session.function(|cx| vec![("images", images(cx))])?;
+//! assert_eq!(session.run(ask, &[("x", Host::F32(&x))])?.f32("images")?.len(), 48);
+//!
+//! // A graph by itself, for `graph::evaluate` or a compiler.
+//! let trace = Trace::new();
+//! let cx: TraceRef = *trace;
+//! trace.output("y", cx.input("x", DType::F32, &[4]).tanh());
+//! assert_eq!(trace.finish().nodes.len(), 1);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! # Texts of a language model
+//!
+//! ```no_run
+//! use lessen::prelude::*;
+//! use std::path::Path;
+//!
+//! let folder = Path::new("gpt2");
+//! let (model, tokenizer) = (Model::from_dir(folder)?, Tokenizer::from_dir(folder)?);
+//! let weights = checkpoint::load(folder, &model.parameters(), &|_| false)?.weights;
+//! let session = Session::new(device()?, model.parameters(), &weights)?;
+//! let mut generator = Generator::new(session, &model, 1024)?;
+//! let sampling = Sampling { tokens: 20, temperature: 0.8, ..Sampling::default() };
+//! let added = generator.generate(&tokenizer.encode("Once upon a time")?, &sampling)?;
+//! println!("{}", tokenizer.decode(&added)?);
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! # Where the other items are shown
 //!
 //! | item | example |
 //! |---|---|
-//! | [`ArrayBatches`], [`Batch`], [`Field`], [`Metric`], [`Order`], [`Prefetch`], [`Source`], [`inputs_of`] | `mnist` |
-//! | [`Tokenizer`], [`Model`], [`BatchShape`], [`shape_of`], [`checkpoint`], [`Outputs`] | `finetune_bert` |
-//! | [`Op`], [`Attr`], [`Attrs`], [`Vjp`], [`RowWise`], [`Type`], [`Trace`], [`TraceRef`] | `custom_operation` |
-//! | [`ParamSpec`], [`Weight`], [`Weights`] | `resume`; [`Session::new`] |
-//! | [`Backend`], [`NewBackend`], [`PlanDevice`] | [`SharedDevice`], `finetune_bert` |
-//! | [`Generator`], [`Sampling`] | [`Generator`], `lessen generate` |
-//! | [`RowKernel`] | `row_kernel` |
+//! | [`ArrayBatches`], [`Batch`], [`Field`], [`Order`], [`Prefetch`], [`Source`] | `batches` |
+//! | [`Metric`], [`inputs_of`] | `mnist` |
+//! | [`BatchShape`], [`shape_of`], [`Outputs`] | `finetune_bert` |
+//! | [`Vjp`] | `custom_operation` |
+//! | [`Backend`], [`RowKernel`] | `row_kernel` |
+//! | [`NewBackend`] | `search` |
+//! | [`PlanDevice`] | [`SharedDevice`], which is one |
 //! | [`StepOptions`] | `gan` |
 //! | [`Algorithm`], [`UpdateAlgorithm`], [`ParamUpdate`] | `own_optimizer` |
-//! | [`LrFunction`], [`Plateau`], [`NonFinite`] | [`LrFunction`], [`Plateau`], [`NonFinite`] |
-//! | [`losses`] | [`losses`] |
-//! | [`concat()`], [`stack`], [`Conv1dOptions`], [`Conv2dOptions`], [`Pool1d`] | [`Tensor`] |
-//! | [`conv_transpose1d`], [`conv_transpose2d`], [`lstm_from`], [`gru_from`] | [`layers`](crate::nn::layers) |
 //! | [`ExportOnnx`] | [`onnx`](crate::onnx) |
 
 pub use crate::onnx::ExportOnnx;

@@ -7,6 +7,34 @@
 //!
 //! Files are run by `lessen-onnx-sessions`, which stands on the modules that these pages hide: arrays in memory, nodes
 //! while they are traced, and changes of a model before they are written.
+//!
+//! ```
+//! use lessen_graph::{DType, Trace};
+//! use lessen_onnx::export::{Export, ExportInput, InputForm, MOST_BYTES, OPSETS, Sample, export};
+//! use lessen_onnx::{Imported, Model, Sizes};
+//!
+//! let trace = Trace::new();
+//! let x = trace.input("x", DType::F32, &[2, 3]);
+//! trace.output("y", x.relu());
+//! let (name, shown) = ("x".to_string(), "x".to_string());
+//! let function = Export {
+//!     samples: &[Sample { sizes: Vec::new(), graph: trace.finish() }],
+//!     dimensions: &[],
+//!     inputs: &[ExportInput { name, shown, form: InputForm::Same }],
+//!     name: "relu",
+//!     opset: *OPSETS.start(),
+//!     metadata: &[],
+//!     parameter: &|_| Ok(Vec::new()),
+//!     most_bytes: MOST_BYTES,
+//! };
+//! let path = std::env::temp_dir().join(format!("lessen-doc-{}.onnx", std::process::id()));
+//! export(&function, &path)?;
+//!
+//! let read = Imported::of(&Model::open(&path)?, &Sizes::new())?;
+//! assert!(read.is_complete() && read.graph.inputs[0].name == "x");
+//! # std::fs::remove_file(&path).ok();
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -14,6 +14,21 @@
 //!
 //! Every mistake of a user is an [`Error::User`](lessen_base::Error::User) of one sentence that names the setting or
 //! file, the place and the remedy.
+//!
+//! ```
+//! use lessen_task::CheckedTask;
+//! use lessen_task::recipe;
+//! use lessen_task::recipe::config::Config;
+//!
+//! let mut settings = recipe::load("adder")?;
+//! settings.set_flag("model.width=32")?;
+//! let task = CheckedTask::assemble(Config::new(settings)?, None)?;
+//! assert!(task.parameters().iter().any(|param| param.shape.contains(&32)));
+//!
+//! let sentence = recipe::load("adder")?.set_flag("model.widht=32").unwrap_err().to_string();
+//! assert!(sentence.contains("model.width"), "{sentence}");
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod agreement;

@@ -118,7 +118,7 @@ impl TrainerOptions {
     /// Checks all settings; everything that trains by them calls this first.
     ///
     /// # Errors
-    /// A number out of range, infinite or none, with its name.
+    /// A number that is out of range or not finite, with its name.
     pub fn check(&self) -> Result<()> {
         if self.accumulate == 0 {
             return Err(Error::user(

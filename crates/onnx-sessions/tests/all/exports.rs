@@ -292,6 +292,16 @@ const TEXTS: &[(&str, Function)] = &[
             + x.cumprod(-1)
             + x.cumulate(what_follows, -1)
     }),
+    ("turns of a body", |g, b, t| {
+        let x = x(g, &[b, t, 4]);
+        let w = g.state("w", DType::F32, &[4, 4]);
+        let slices = x.slice(1, 0, 1).broadcast_to(&[b, 3, 4]).transpose(0, 1);
+        let (last, all) = g.scan(3, &[x], &[slices], |carry, slice| {
+            let next = (carry[0].matmul(w) + slice[0].unsqueeze(1)).tanh();
+            (vec![next], vec![next.mean()])
+        });
+        last[0] + all[0].sum()
+    }),
     ("pools of tokens", |g, b, t| {
         let x = x(g, &[b, t, 4]);
         let real = g.input("mask", DType::Bool, &[b, t]);

@@ -44,7 +44,7 @@ impl Beams {
     /// Checks the ranges of numbers.
     ///
     /// # Errors
-    /// No beam, and a penalty that is no number.
+    /// No beam, and a penalty that is not finite.
     pub(crate) fn check(&self) -> Result<()> {
         if self.count == 0 {
             return Err(Error::user("beams 0 makes no sense; choose at least 1"));

@@ -107,7 +107,7 @@ impl Generator {
     ///
     /// # Errors
     /// A prompt without tokens, or with one that the model does not know; more texts than the memory holds; a number of
-    /// `sampling` that is out of range; logits that are no numbers; the errors of `is_complete` and `each`.
+    /// `sampling` that is out of range; logits that are NaN; the errors of `is_complete` and `each`.
     pub fn generate_all(
         &mut self,
         prompts: &[&[i32]],

@@ -78,7 +78,7 @@ impl Rules {
     ///
     /// # Errors
     /// A penalty of repetition that is not above 0, of presence or frequency beyond 2, a sequence without tokens, a
-    /// bias that is no number, a factor below 0.
+    /// bias that is NaN, a factor below 0.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::user(what));
         if !(self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0) {

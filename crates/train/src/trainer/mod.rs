@@ -228,7 +228,7 @@ impl Trainer {
     /// it, or their own schedule. Checkpoints keep it.
     ///
     /// # Errors
-    /// A rate that is negative, infinite or no number.
+    /// A rate that is negative or not finite.
     pub fn set_lr(&mut self, lr: f64) -> Result<()> {
         self.first.set_lr(lr)
     }

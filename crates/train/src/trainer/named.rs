@@ -209,7 +209,7 @@ impl Trainer {
     /// Sets the learning rate of the steps of this name that come, as [`Trainer::set_lr`] does for the first ones.
     ///
     /// # Errors
-    /// A rate that is negative, infinite or no number; a name without a step.
+    /// A rate that is negative or not finite; a name without a step.
     pub fn set_lr_named(&mut self, name: &str, lr: f64) -> Result<()> {
         named_in(&mut self.named, name)?.steps.set_lr(lr)
     }

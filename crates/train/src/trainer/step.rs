@@ -33,8 +33,8 @@ impl Trainer {
     /// shares sum to 1.
     ///
     /// # Errors
-    /// As [`Trainer::step`]; no batch, or more of them than are accumulated; a share that is infinite or no number; a
-    /// layout that [`Trainer::add_step`] was not called for. Everything is as before then.
+    /// As [`Trainer::step`]; no batch, or more of them than are accumulated; a share that is not finite; a layout that
+    /// [`Trainer::add_step`] was not called for. Everything is as before then.
     pub fn step_on(&mut self, batches: &[Part<'_>]) -> Result<StepReport> {
         self.check_whole()?;
         self.first.step(&mut self.session, batches)
@@ -42,7 +42,7 @@ impl Trainer {
 
     /// Adds the step for another batch layout, if there is none yet: `loss` is the trainer's function for that layout,
     /// over the same parameters. It is planned within the memory that is allocated, if possible. For a layout with a
-    /// step, the loss is traced and compared; [
+    /// step, the loss is traced and compared; [`Trainer::has_step`] does without.
     ///
     /// # Errors
     /// A budget that is too small for it, a graph that the machine's memory cannot hold, a parameter that the trainer

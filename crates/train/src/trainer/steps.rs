@@ -74,7 +74,7 @@ impl Steps {
     /// Sets the learning rate in place of the schedule.
     ///
     /// # Errors
-    /// A rate that is negative, infinite or no number.
+    /// A rate that is negative or not finite.
     pub fn set_lr(&mut self, lr: f64) -> Result<()> {
         if !(lr.is_finite() && lr >= 0.0) {
             return Err(Error::user(format!(

@@ -155,7 +155,7 @@ fn exploding(cx: Cx) -> Tensor {
 }
 
 #[test]
-fn a_loss_that_is_no_number_ends_with_the_best_state() {
+fn a_loss_that_is_not_finite_ends_with_the_best_state() {
     let mut trainer = Trainer::new(device(1), TrainerOptions::new(0.1), exploding).unwrap();
     let mut keep = KeepBest::in_memory("score", Better::Lower);
     let options = scored(FitOptions::new(9), &[1.0, 2.0]).with(&mut keep);

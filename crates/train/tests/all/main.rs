@@ -23,6 +23,7 @@ mod precision;
 mod rate_search;
 mod recording;
 mod rounded_values;
+mod scans;
 mod settings;
 mod slices;
 mod stored_parameters;

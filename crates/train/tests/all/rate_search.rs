@@ -73,7 +73,7 @@ fn rates_grow_by_equal_factors_until_the_loss_does() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_ends_the_search_alone() {
+fn a_loss_that_is_not_finite_ends_the_search_alone() {
     let mut trainer = Trainer::new(device(1), descent(0.1, 0.0, None), line).unwrap();
     trainer.set_lr(0.05).unwrap();
     let before = trainer.snapshot().unwrap();

@@ -299,7 +299,7 @@ fn layers_refuse_probabilities_and_numbers_out_of_range_with_the_line() {
 }
 
 #[test]
-fn steps_of_no_batches_or_too_many_and_shares_that_are_no_numbers_are_errors() {
+fn steps_of_no_batches_or_too_many_and_shares_that_are_not_finite_are_errors() {
     let mut trainer = train_line(device(1), 2);
     let inputs = [("x", Host::F32(&[1.0; 4]))];
     let part = Part::new(0.5, &inputs);
