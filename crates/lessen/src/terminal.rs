@@ -96,8 +96,8 @@ impl Watcher for Terminal {
     }
 }
 
-/// Prints a line on stderr; a closed pipe is no error. Where the output of this thread's command is kept, its watcher is
-/// told the line instead.
+/// Prints a line on stderr; a closed pipe is no error. Where the output of this thread's command is kept, its watcher
+/// is told the line instead.
 pub fn tell(line: &str) {
     if stdout::is_kept() {
         watcher::tell(&Event::Note(line));

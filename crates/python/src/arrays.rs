@@ -23,10 +23,14 @@ pub fn array((dtype, shape, bytes): &Given<'_>) -> Result<Array> {
         ))
     })?;
     let bytes = bytes.as_array().to_vec();
-    let count = shape.iter().try_fold(found.bytes(), |count, extent| count.checked_mul(*extent));
+    let count = shape
+        .iter()
+        .try_fold(found.bytes(), |count, extent| count.checked_mul(*extent));
     match count {
         Some(count) if count == bytes.len() => Ok(Array::of_bytes(shape.clone(), found, bytes)),
-        _ => Err(Error::internal("an array has another number of bytes than its shape says")),
+        _ => Err(Error::internal(
+            "an array has another number of bytes than its shape says",
+        )),
     }
 }
 

@@ -26,7 +26,9 @@ pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
 /// What a panic is for the user.
 pub fn of_panic(panic: &(dyn Any + Send)) -> Error {
     let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    let said = said
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic");
     Error::internal(format!("{said}; this is a bug in Lessen, please report it"))
 }
 
@@ -67,5 +69,7 @@ pub fn released<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send
 /// A warning that Python is to raise.
 pub fn warn(py: Python<'_>, line: &str) -> PyResult<()> {
     let line = line.trim_start_matches("warning: ").trim_start_matches("note: ");
-    py.import("warnings")?.call_method1("warn", (line, py.None(), LEVEL)).map(drop)
+    py.import("warnings")?
+        .call_method1("warn", (line, py.None(), LEVEL))
+        .map(drop)
 }

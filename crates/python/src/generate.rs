@@ -1,7 +1,7 @@
 //! Continued texts, at once or piece by piece.
 
 use crate::error::{of_panic, raised, released};
-use crate::load::Model;
+use crate::load::LoadedModel;
 use lessen::command;
 use lessen_base::{Error, Result};
 use lessen_saved::chat::{ChatOptions, Message};
@@ -26,7 +26,7 @@ const AHEAD: usize = 64;
 /// The prompt that the chat template makes of messages, a JSON list. `options` is a JSON object: tools,
 /// continue_final_message, template, variables.
 #[pyfunction]
-pub fn chat_prompt(py: Python<'_>, model: &Bound<'_, Model>, messages: &str, options: &str) -> PyResult<String> {
+pub fn chat_prompt(py: Python<'_>, model: &Bound<'_, LoadedModel>, messages: &str, options: &str) -> PyResult<String> {
     let model = model.get();
     released(py, || {
         let malformed = |error| Error::user(format!("the chat is no list of messages ({error}); give dictionaries"));
@@ -39,7 +39,11 @@ pub fn chat_prompt(py: Python<'_>, model: &Bound<'_, Model>, messages: &str, opt
             continue_final_message: continues,
             tools: options.get("tools").and_then(Value::as_array).cloned(),
             template: options.get("template").and_then(Value::as_str).map(str::to_string),
-            variables: options.get("variables").and_then(Value::as_object).cloned().unwrap_or_default(),
+            variables: options
+                .get("variables")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
             ..ChatOptions::default()
         };
         model.run()?.chat_template()?.prompt(&messages, &options)
@@ -50,7 +54,7 @@ pub fn chat_prompt(py: Python<'_>, model: &Bound<'_, Model>, messages: &str, opt
 #[pyfunction]
 pub fn generate(
     py: Python<'_>,
-    model: &Bound<'_, Model>,
+    model: &Bound<'_, LoadedModel>,
     prompts: Vec<String>,
     flags: Vec<String>,
     whole: bool,
@@ -66,7 +70,7 @@ pub fn generate(
 #[pyfunction]
 pub fn stream(
     py: Python<'_>,
-    model: &Bound<'_, Model>,
+    model: &Bound<'_, LoadedModel>,
     prompt: String,
     flags: Vec<String>,
     whole: bool,
@@ -83,12 +87,17 @@ pub fn stream(
     };
     let thread = thread::Builder::new().name("lessen stream".to_string()).spawn(run);
     thread.map_err(|error| {
-        raised(py, &Error::user(format!("no thread can be started for the text ({error}); end other programs")))
+        raised(
+            py,
+            &Error::user(format!(
+                "no thread can be started for the text ({error}); end other programs"
+            )),
+        )
     })?;
     Ok(Stream(Mutex::new(receiver)))
 }
 
-impl Model {
+impl LoadedModel {
     /// A generator with room for these prompts, and how they are continued.
     fn prepared(
         &self,
@@ -102,7 +111,12 @@ impl Model {
         let tokenizer = run.saved().reader.tokenizer()?;
         let mut room = 1;
         for prompt in prompts {
-            room = room.max(tokenizer.encode_prompt(prompt)?.len().saturating_add(how.sampling.tokens));
+            room = room.max(
+                tokenizer
+                    .encode_prompt(prompt)?
+                    .len()
+                    .saturating_add(how.sampling.tokens),
+            );
         }
         let room = room.min(MOST_KEPT);
         let mut slot = self.generator.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +161,12 @@ impl Stream {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<String>> {
         loop {
-            let received = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SLICE));
+            let received = py.detach(|| {
+                self.0
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .recv_timeout(SLICE)
+            });
             match received {
                 Ok(Ok(piece)) => return Ok(Some(piece)),
                 Ok(Err(error)) => return Err(raised(py, &error)),

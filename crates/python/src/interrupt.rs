@@ -1,5 +1,5 @@
-//! Long jobs on a thread of their own. The caller's thread waits in slices, tells a listener in Python what happens, and
-//! asks the interpreter for signals: Ctrl-C stops the job after its step, with a checkpoint, and is then raised.
+//! Long jobs on a thread of their own. The caller's thread waits in slices, tells a listener in Python what happens,
+//! and asks the interpreter for signals: Ctrl-C stops the job after its step, with a checkpoint, and is then raised.
 
 use crate::error::{of_panic, raised};
 use lessen_base::watcher::{self, Event, Watcher};
@@ -35,13 +35,13 @@ struct Told {
 }
 
 impl Course {
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn locked(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for events, the end, or until the slice is over; the events, and whether the job has ended.
     fn wait(&self) -> (Vec<String>, bool) {
-        let told = self.told();
+        let told = self.locked();
         let is_quiet = |told: &mut Told| told.events.is_empty() && !told.ended;
         let waited = self.changed.wait_timeout_while(told, SLICE, is_quiet);
         let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ impl Course {
 
     /// Notes that the first events were heard.
     fn heard(&self, events: usize) {
-        self.told().events.drain(..events);
+        self.locked().events.drain(..events);
         self.changed.notify_all();
     }
 }
@@ -58,7 +58,7 @@ impl Course {
 impl Watcher for Course {
     /// Keeps the event; the job waits until numbers and checkpoints were heard, so that a callback sees them in time.
     fn told(&self, event: &Event<'_>) {
-        let mut told = self.told();
+        let mut told = self.locked();
         if told.unheard {
             return;
         }
@@ -86,7 +86,12 @@ fn to_json(event: &Event<'_>) -> Value {
         Event::Report(line) => json!({"kind": "report", "line": line}),
         Event::Note(line) => json!({"kind": "note", "line": line}),
         Event::Warning(line) => json!({"kind": "warning", "line": line}),
-        Event::Begin { count, unit, done, total } => {
+        Event::Begin {
+            count,
+            unit,
+            done,
+            total,
+        } => {
             json!({"kind": "begin", "count": count, "unit": unit, "done": done, "total": total})
         }
         Event::Expect { count, total, .. } => json!({"kind": "expect", "count": count, "total": total}),
@@ -95,8 +100,10 @@ fn to_json(event: &Event<'_>) -> Value {
         }
         Event::End { count } => json!({"kind": "end", "count": count}),
         Event::Numbers { step, numbers } => {
-            let numbers: serde_json::Map<String, Value> =
-                numbers.iter().map(|(name, number)| (name.to_string(), json!(number))).collect();
+            let numbers: serde_json::Map<String, Value> = numbers
+                .iter()
+                .map(|(name, number)| (name.to_string(), json!(number)))
+                .collect();
             json!({"kind": "numbers", "step": step, "numbers": numbers})
         }
         Event::Checkpoint { step, folder } => {
@@ -105,8 +112,8 @@ fn to_json(event: &Event<'_>) -> Value {
     }
 }
 
-/// Does a job on a thread of its own. `listener` is called with each event as JSON; where it answers true, the job is to
-/// stop. What it or a handler of signals raises stops the job, too, and is raised when the job has stopped; a second
+/// Does a job on a thread of its own. `listener` is called with each event as JSON; where it answers true, the job is
+/// to stop. What it or a handler of signals raises stops the job, too, and is raised when the job has stopped; a second
 /// signal is raised at once, and the job goes on to its stop alone.
 ///
 /// # Errors
@@ -117,20 +124,32 @@ pub fn attended<T: Send + 'static>(
     job: impl FnOnce(Arc<dyn Watcher>) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let course = Arc::new(Course {
-        told: Mutex::new(Told { events: Vec::new(), step: None, ended: false, unheard: false }),
+        told: Mutex::new(Told {
+            events: Vec::new(),
+            step: None,
+            ended: false,
+            unheard: false,
+        }),
         changed: Condvar::new(),
         stops: AtomicBool::new(false),
     });
     let own = course.clone();
     let run = move || {
-        let caught = catch_unwind(AssertUnwindSafe(|| watcher::watched_by(own.clone(), || job(own.clone()))));
-        own.told().ended = true;
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            watcher::watched_by(own.clone(), || job(own.clone()))
+        }));
+        own.locked().ended = true;
         own.changed.notify_all();
         caught.unwrap_or_else(|panic| Err(of_panic(panic.as_ref())))
     };
     let thread = thread::Builder::new().name("lessen job".to_string()).spawn(run);
     let thread = thread.map_err(|error| {
-        raised(py, &Error::user(format!("no thread can be started for the job ({error}); end other programs")))
+        raised(
+            py,
+            &Error::user(format!(
+                "no thread can be started for the job ({error}); end other programs"
+            )),
+        )
     })?;
     let mut pending: Option<PyErr> = None;
     loop {
@@ -149,7 +168,7 @@ pub fn attended<T: Send + 'static>(
         if let Err(signal) = py.check_signals() {
             course.stops.store(true, Ordering::SeqCst);
             if pending.is_some() {
-                course.told().unheard = true;
+                course.locked().unheard = true;
                 course.changed.notify_all();
                 return Err(signal);
             }

@@ -29,7 +29,7 @@ mod _lessen {
     #[pymodule_export]
     use super::generate::{Stream, chat_prompt, generate, stream};
     #[pymodule_export]
-    use super::load::Model;
+    use super::load::LoadedModel;
     #[pymodule_export]
     use super::onnx::OnnxSession;
     #[pymodule_export]

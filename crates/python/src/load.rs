@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub type Kept<T> = Mutex<Option<Arc<T>>>;
 
 /// A saved model. What asks it is made when it is first needed, and shared by threads.
-#[pyclass(frozen, module = "lessen._lessen")]
-pub struct Model {
+#[pyclass(frozen, name = "Model", module = "lessen._lessen")]
+pub struct LoadedModel {
     root: PathBuf,
     embedding: EmbedOptions,
     device: NewBackend,
@@ -81,7 +81,7 @@ type Predicted<'py> = (&'static str, Bound<'py, PyAny>, Option<Bound<'py, PyArra
 type Tagged = (Vec<Option<(usize, Vec<f64>)>>, Vec<(String, usize, usize, f64)>);
 
 #[pymethods]
-impl Model {
+impl LoadedModel {
     /// Opens the folder `root`. `step` is the number of a checkpoint, -1 the best model, and none the last one.
     #[new]
     #[pyo3(signature = (root, *, step, precision, threads, base, max_length))]
@@ -93,13 +93,19 @@ impl Model {
         threads: Option<usize>,
         base: Option<PathBuf>,
         max_length: Option<usize>,
-    ) -> PyResult<Model> {
-        let precision = precision.map(parse_precision).transpose().map_err(|error| raised(py, &error))?;
+    ) -> PyResult<LoadedModel> {
+        let precision = precision
+            .map(parse_precision)
+            .transpose()
+            .map_err(|error| raised(py, &error))?;
         let which = match step {
             None => WhichModel::Last,
             Some(step) => u64::try_from(step).map_or(WhichModel::Best, WhichModel::Step),
         };
-        let adapters = AdapterOptions { base, added: Vec::new() };
+        let adapters = AdapterOptions {
+            base,
+            added: Vec::new(),
+        };
         released(py, move || {
             let device = NewBackend::new(move || device_with("cpu", threads));
             let embedding = EmbedOptions {
@@ -120,7 +126,7 @@ impl Model {
                     Err(_) => return Err(error),
                 },
             };
-            Ok(Model {
+            Ok(LoadedModel {
                 root,
                 embedding,
                 device,
@@ -170,12 +176,17 @@ impl Model {
         let found = released(py, || match question {
             Question::Texts(texts) => {
                 let answers = self.kept(&self.texts, SavedRun::predictor)?.ask(&texts)?;
-                answers.into_iter().map(|answer| answer.map(|answer| answer.prediction)).collect()
+                answers
+                    .into_iter()
+                    .map(|answer| answer.map(|answer| answer.prediction))
+                    .collect()
             }
             Question::Images(images) => self.kept(&self.images, SavedRun::image_predictor)?.ask(&images),
             Question::Rows(names, rows) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let answers = self.kept(&self.rows, SavedRun::row_predictor)?.ask_cells(&names, &rows)?;
+                let answers = self
+                    .kept(&self.rows, SavedRun::row_predictor)?
+                    .ask_cells(&names, &rows)?;
                 answers.into_iter().collect()
             }
         })?;
@@ -216,19 +227,23 @@ impl Model {
 
     /// Answers to questions about contexts: text, first character, the one after the last, probability, and by how much
     /// no answer scores higher.
-    fn answer(
-        &self,
-        py: Python<'_>,
-        pairs: Vec<(String, String)>,
-    ) -> PyResult<Vec<(String, usize, usize, f64, f64)>> {
+    fn answer(&self, py: Python<'_>, pairs: Vec<(String, String)>) -> PyResult<Vec<(String, usize, usize, f64, f64)>> {
         released(py, || {
-            let pairs = pairs.iter().map(|(question, context)| (question.as_str(), context.as_str()));
+            let pairs = pairs
+                .iter()
+                .map(|(question, context)| (question.as_str(), context.as_str()));
             let questions = Arc::new(Questions::unanswered(pairs));
             let found = self.kept(&self.answerer, SavedRun::answerer)?.ask(questions)?;
             let answers = found.into_iter().map(|answer| {
                 let answer = answer?;
                 let characters = answer.characters;
-                Ok((answer.text, characters.start, characters.end, answer.probability, answer.null_margin))
+                Ok((
+                    answer.text,
+                    characters.start,
+                    characters.end,
+                    answer.probability,
+                    answer.null_margin,
+                ))
             });
             answers.collect()
         })
@@ -264,13 +279,15 @@ impl Model {
     }
 }
 
-impl Model {
+impl LoadedModel {
     /// The model as it is opened for anything but embedding.
     pub(crate) fn run(&self) -> Result<&Arc<SavedRun>> {
         self.check_process()?;
         self.run.as_ref().ok_or_else(|| {
             let shown = self.root.display();
-            Error::user(format!("{shown} only embeds texts; ask it with embed, or open another folder"))
+            Error::user(format!(
+                "{shown} only embeds texts; ask it with embed, or open another folder"
+            ))
         })
     }
 
@@ -286,7 +303,7 @@ impl Model {
             return Ok(());
         }
         Err(Error::user(format!(
-            "{} was opened before this process was forked, and its threads stayed behind; open it again here, or start \
+            "{} was opened before this process was forked, and its threads are not in the child; open it again here, or start \
              processes with spawn",
             self.root.display()
         )))
@@ -308,7 +325,9 @@ fn parse_precision(word: &str) -> Result<Precision> {
         "bf16" => Ok(Precision::Bf16),
         "int8" => Ok(Precision::Int8),
         "int4" => Ok(Precision::Int4),
-        _ => Err(Error::user(format!("there is no precision '{word}'; choose one of f32, bf16, int8, int4"))),
+        _ => Err(Error::user(format!(
+            "there is no precision '{word}'; choose one of f32, bf16, int8, int4"
+        ))),
     }
 }
 
@@ -322,7 +341,12 @@ fn question(asked: Asked<'_>) -> Question {
                 Some(GivenCell::Text(text)) => Cell::Text(text),
                 None => Cell::Missing,
             };
-            Question::Rows(names, rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect())
+            Question::Rows(
+                names,
+                rows.into_iter()
+                    .map(|row| row.into_iter().map(cell).collect())
+                    .collect(),
+            )
         }
     }
 }
@@ -357,7 +381,11 @@ fn predicted<'py>(py: Python<'py>, found: Vec<Prediction>) -> PyResult<Predicted
             Prediction::Sum(text) => texts.push(text),
         }
     }
-    let shares = if shares.is_empty() { None } else { Some(matrix(py, shares)?) };
+    let shares = if shares.is_empty() {
+        None
+    } else {
+        Some(matrix(py, shares)?)
+    };
     let (kind, found) = if !sets.is_empty() {
         ("labels", sets.into_pyobject(py)?)
     } else if !values.is_empty() {

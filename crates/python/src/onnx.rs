@@ -42,7 +42,11 @@ impl OnnxSession {
                 });
                 extent.collect()
             });
-            (input.name.clone(), dtype.map_or("object".to_string(), |dtype| dtype.to_string()), extents)
+            (
+                input.name.clone(),
+                dtype.map_or("object".to_string(), |dtype| dtype.to_string()),
+                extents,
+            )
         });
         described.collect()
     }
@@ -71,6 +75,9 @@ impl OnnxSession {
             });
             arrays.collect::<Result<Vec<_>>>()
         })?;
-        Ok(found.iter().map(|(name, array)| (name.clone(), returned(py, array))).collect())
+        Ok(found
+            .iter()
+            .map(|(name, array)| (name.clone(), returned(py, array)))
+            .collect())
     }
 }

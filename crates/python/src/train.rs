@@ -84,7 +84,12 @@ pub fn plan(
         };
         let forecast = Forecast::of_request(&request, &Additions { sweep, batches }, &device)?;
         let shortfall = forecast.shortfall().map(|error| error.to_string());
-        Ok((forecast.to_json().to_string(), forecast.to_text(), forecast.to_html(), shortfall))
+        Ok((
+            forecast.to_json().to_string(),
+            forecast.to_text(),
+            forecast.to_html(),
+            shortfall,
+        ))
     })
 }
 
@@ -140,7 +145,9 @@ fn part(split: Split<'_>) -> Result<DataPart> {
             DataPart::Table(TableInMemory::new(columns.collect())?)
         }
         Split::Sentences(sentences) => {
-            let tagged = sentences.into_iter().map(|(words, labels)| TaggedWords { words, labels });
+            let tagged = sentences
+                .into_iter()
+                .map(|(words, labels)| TaggedWords { words, labels });
             DataPart::Sentences(tagged.collect())
         }
         Split::Texts(texts) => DataPart::Texts(texts.into_iter().map(Arc::from).collect()),
@@ -151,9 +158,15 @@ fn part(split: Split<'_>) -> Result<DataPart> {
         Split::Images((images, labels)) => {
             let image = |pixels: PyReadonlyArray3<'_, u8>| {
                 let shape = pixels.shape();
-                Image::new([shape[0], shape[1], shape[2]], pixels.as_array().iter().copied().collect())
+                Image::new(
+                    [shape[0], shape[1], shape[2]],
+                    pixels.as_array().iter().copied().collect(),
+                )
             };
-            DataPart::Images(ImagesInMemory::of_images(images.into_iter().map(image).collect(), labels.into())?)
+            DataPart::Images(ImagesInMemory::of_images(
+                images.into_iter().map(image).collect(),
+                labels.into(),
+            )?)
         }
     })
 }
@@ -176,9 +189,15 @@ fn splits<T>(
 ) -> Result<Splits<T>> {
     let some = |part: Option<DataPart>| {
         let found = part.map(|part| {
-            take(part).ok_or_else(|| Error::user("the splits of the data are of several kinds; give them the same kind"))
+            take(part)
+                .ok_or_else(|| Error::user("the splits of the data are of several kinds; give them the same kind"))
         });
         found.transpose()
     };
-    Ok(Splits { train, dev: some(dev)?, test: some(test)?, classes })
+    Ok(Splits {
+        train,
+        dev: some(dev)?,
+        test: some(test)?,
+        classes,
+    })
 }

@@ -4,10 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lessen
 import numpy as np
 import pytest
-
-import lessen
 
 #: Keys of a model that trains in a moment.
 TINY = {"model_layers": 1, "model_width": 16, "model_heads": 2, "model_ffn": 32}

@@ -1,12 +1,12 @@
 """Asking saved models."""
 
 import threading
+from pathlib import Path
 
+import lessen
 import numpy as np
 import pytest
 from conftest import mails, squares
-
-import lessen
 
 
 def test_a_classifier_answers_texts_alone_and_in_batches(classifier):
@@ -108,7 +108,13 @@ def test_images_are_arrays_files_and_images_of_pillow(tmp_path):
 def test_rows_are_frames_dictionaries_and_arrays(tmp_path):
     rows = np.random.default_rng(1).normal(size=(40, 2))
     labels = np.where(rows.sum(axis=1) > 0, "up", "down")
-    recipe = {"model.kind": "linear-array", "data.format": "table", "data.label": "label", "train.batch": 8, "train.epochs": 2}
+    recipe = {
+        "model.kind": "linear-array",
+        "data.format": "table",
+        "data.label": "label",
+        "train.batch": 8,
+        "train.epochs": 2,
+    }
     model = lessen.train(recipe, (rows, labels), out=tmp_path / "run", threads=1).model()
     shares = model.predict_proba(rows)
     columns = {"x0": rows[:, 0], "x1": rows[:, 1]}
@@ -119,7 +125,7 @@ def test_rows_are_frames_dictionaries_and_arrays(tmp_path):
     assert model.logits(rows).shape == (40, 2)
     pandas = pytest.importorskip("pandas")
     np.testing.assert_array_equal(model.predict_proba(pandas.DataFrame(columns)), shares)
-    with pytest.raises(lessen.Error, match="no column \"x1\""):
+    with pytest.raises(lessen.Error, match='no column "x1"'):
         model.predict({"x0": [1.0]})
 
 
@@ -148,3 +154,53 @@ def test_a_forked_child_gets_a_sentence(classifier):
     said = os.read(reader, 1000).decode()
     os.waitpid(child, 0)
     assert "was opened before this process was forked" in said
+
+
+def names(count=30):
+    """Sentences with names, and the labels of their words."""
+    sentences = [["Ann", "Lee", "is", "in", "Rome"], ["in", "Rome", "is", "Ann"], ["Rome", "is", "old"]]
+    labels = [["B-PER", "I-PER", "O", "O", "B-LOC"], ["O", "B-LOC", "O", "B-PER"], ["B-LOC", "O", "O"]]
+    return [sentences[i % 3] for i in range(count)], [labels[i % 3] for i in range(count)]
+
+
+def test_words_are_tagged(tmp_path):
+    tiny = {"model_layers": 1, "model_width": 32, "model_heads": 2, "model_ffn": 32, "data_max_length": 32}
+    keys = {"train_batch": 5, "train_lr": 0.01, "train_warmup": 0, "train_epochs": 8}
+    data = {"train": names(), "dev": names(6)}
+    model = lessen.train("ner", data, out=tmp_path / "run", threads=1, **tiny, **keys).model()
+    assert model.task == "tagging"
+    one = model.tag("Ann Lee is in Rome")
+    assert [word["label"] for word in one["words"]] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
+    assert [(span["label"], span["text"]) for span in one["entities"]] == [("PER", "Ann Lee"), ("LOC", "Rome")]
+    assert model.tag([["Rome", "is", "old"], ["in", "Rome"]])[0]["entities"][0]["start"] == 0
+
+
+def test_a_language_model_chats(tmp_path):
+    texts = ["u:ab\na:abc\ns:x\n" * 60]
+    keys = {"data_max_length": 32, "train_batch": 4, "train_eval_every": 0, "steps": 2}
+    tiny = {"model_layers": 1, "model_width": 16, "model_heads": 2, "model_ffn": 32}
+    trainer = lessen.Trainer("shakespeare", texts, out=tmp_path / "run", threads=1, **tiny, **keys)
+    trainer.fit()
+    folder = trainer.save(tmp_path / "chat")
+    template = "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}a:"
+    (tmp_path / "chat" / "chat_template.jinja").write_text(template)
+    model = lessen.load(folder)
+    said = model.chat("ab", tokens=4, temperature=0)
+    assert said == model.chat([{"role": "user", "content": "ab"}], tokens=4, temperature=0)
+    assert "".join(model.chat("ab", tokens=4, temperature=0, stream=True)) == said
+    assert isinstance(model.chat("ab", system="x", tokens=2, temperature=0), str)
+    with pytest.raises(lessen.Error):
+        model.chat([{"content": "ab"}])
+
+
+EMBEDDER = Path(__file__).parents[2] / "saved/tests/fixtures/embeddings/cls"
+
+
+def test_texts_are_embedded():
+    model = lessen.load(EMBEDDER)
+    vectors = model.embed(["a b", "b"])
+    assert vectors.dtype == np.float32 and vectors.shape[0] == 2
+    np.testing.assert_array_equal(model.embed("b"), vectors[1])
+    assert model.embed([]).shape == (0, vectors.shape[1])
+    lengths = np.linalg.norm(model.embed(["a b"], normalize=True), axis=1)
+    np.testing.assert_allclose(lengths, 1, rtol=1e-5)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 GUIDE = Path(__file__).parents[3] / "docs" / "python.md"
-PROGRAMS = re.findall(r"^```python *(\w*)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
+PROGRAMS = re.findall(r"^```python *(\w*)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def test_the_programs_of_the_guide_run(capfd):

@@ -8,13 +8,12 @@ from conftest import mails, squares
 
 pytest.importorskip("sklearn")
 
+from lessen.sklearn import ImageClassifier, MLPClassifier, MLPRegressor, TextClassifier
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-
-from lessen.sklearn import ImageClassifier, MLPClassifier, MLPRegressor, TextClassifier
 
 QUICK = {"max_epochs": 5, "threads": 1, "random_state": 1}
 

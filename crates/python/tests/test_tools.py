@@ -3,11 +3,10 @@
 import subprocess
 import sys
 
+import lessen
 import numpy as np
 import pytest
 from conftest import TINY, command
-
-import lessen
 
 
 def test_the_command_comes_with_the_package():

@@ -5,13 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
+import lessen
 import numpy as np
 import pytest
 from conftest import LINEAR, TINY, command, folder_bytes, mails
-
-import lessen
 
 ADDER = {**TINY, "train_batch": 8}
 
@@ -33,7 +31,11 @@ def test_data_in_memory_and_in_a_file_give_equal_models(tmp_path):
     rows = "".join(f"{text},{label}\n" for text, label in zip(texts, labels))
     (tmp_path / "mails.csv").write_text("text,label\n" + rows)
     of_file = lessen.train(LINEAR, "mails.csv", out=tmp_path / "file", threads=1)
-    forms = [(texts, labels), {"text": texts, "label": labels}, [{"text": t, "label": y} for t, y in zip(texts, labels)]]
+    forms = [
+        (texts, labels),
+        {"text": texts, "label": labels},
+        [{"text": t, "label": y} for t, y in zip(texts, labels)],
+    ]
     forms.append(list(zip(texts, labels)))
     forms.append(iter(list(zip(texts, labels))))
     for module in ("pandas", "polars"):

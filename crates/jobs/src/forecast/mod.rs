@@ -65,12 +65,7 @@ impl Forecast {
         Forecast::on(request.settings.clone(), &request.shared, beside, new_backend)
     }
 
-    fn on(
-        settings: Settings,
-        shared: &SharedData,
-        beside: &Additions,
-        new_backend: &NewBackend,
-    ) -> Result<Forecast> {
+    fn on(settings: Settings, shared: &SharedData, beside: &Additions, new_backend: &NewBackend) -> Result<Forecast> {
         let recipe = Recipe::new(settings.clone())?;
         let start = ProcessStart::measure();
         let asked = PhaseAdditions {
@@ -81,7 +76,12 @@ impl Forecast {
         let batch_sizes = if beside.batches.is_empty() {
             None
         } else {
-            Some(BatchSizes::new((&settings, shared), &beside.batches, start, new_backend)?)
+            Some(BatchSizes::new(
+                (&settings, shared),
+                &beside.batches,
+                start,
+                new_backend,
+            )?)
         };
         Ok(Forecast {
             batch_sizes,

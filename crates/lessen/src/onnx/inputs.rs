@@ -77,8 +77,15 @@ impl Inputs {
             let (content, place) = (Content::Array(array), MEMORY.to_string());
             inputs.arrays.insert(name, Given { content, place });
         }
-        match model.inputs.iter().find(|input| !inputs.arrays.contains_key(&input.name)) {
-            Some(missing) => Err(Error::user(format!("there is no array for the input `{}`; give one", missing.name))),
+        match model
+            .inputs
+            .iter()
+            .find(|input| !inputs.arrays.contains_key(&input.name))
+        {
+            Some(missing) => Err(Error::user(format!(
+                "there is no array for the input `{}`; give one",
+                missing.name
+            ))),
             None => Ok(inputs),
         }
     }

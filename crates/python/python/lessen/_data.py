@@ -52,7 +52,8 @@ def class_names(data: Any) -> list[str] | None:
     """The names of classes that a dataset of Hugging Face has."""
     features = getattr(data, "features", None)
     label = features.get("label") if isinstance(features, Mapping) else None
-    return list(label.names) if getattr(label, "names", None) else None
+    names = getattr(label, "names", None)
+    return list(names) if names else None
 
 
 def split(data: Any, names: list[str] | None = None) -> Any:
@@ -101,7 +102,7 @@ def of_items(items: list[Any]) -> Any:
         inputs, labels = zip(*items)
         return labelled(list(inputs), list(labels))
     raise ArgumentError(
-        f"the examples are of the type {type(first).__name__}; give texts, pairs of an input and a label, or dictionaries"
+        f"the examples are of the type {type(first).__name__}; give texts, pairs of input and label, or dictionaries"
     )
 
 
@@ -188,7 +189,9 @@ def is_number(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    return (
+        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    )
 
 
 def image_labels(labels: Any) -> Any:
@@ -246,7 +249,9 @@ def asked_texts(inputs: Any) -> tuple[Any, bool]:
     items = list(inputs) if is_array(inputs) else items_of(inputs)
     for item in items:
         if not is_text(item) and not (isinstance(item, (tuple, list)) and len(item) == 2 and all(map(is_text, item))):
-            raise ArgumentError(f"the model reads texts, and a {type(item).__name__} is given; give texts, or pairs of them")
+            raise ArgumentError(
+                f"the model reads texts, and a {type(item).__name__} is given; give texts, or pairs of them"
+            )
     return [(str(item), None) if is_text(item) else (str(item[0]), str(item[1])) for item in items], False
 
 
@@ -288,8 +293,8 @@ def asked_rows(inputs: Any) -> tuple[Any, bool]:
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise Error("the columns have several lengths; give each a value for each row")
-    table = zip(*columns.values())
-    return (list(columns), [[cell(value) for value in row] for row in table]), False
+    cells = [[cell(value) for value in row] for row in zip(*columns.values())]
+    return (list(columns), cells), False
 
 
 def cell(value: Any) -> Any:

@@ -19,7 +19,7 @@ def text_of(value: Any, name: str) -> str:
     if isinstance(value, (str, int, float)):
         return str(value)
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(f'"{one}"' if isinstance(one, str) else text_of(one, name) for one in value) + "]"
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:

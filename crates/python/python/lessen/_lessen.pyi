@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
-Listener = Callable[[str], bool]
-Bytes = tuple[str, list[int], np.ndarray]
+Listener: TypeAlias = Callable[[str], bool]
+Bytes: TypeAlias = tuple[str, list[int], np.ndarray]
 
 def main(args: Sequence[str]) -> int: ...
 def version() -> str: ...
@@ -17,6 +17,7 @@ def answer(args: list[str], listener: Listener) -> tuple[str, bool]: ...
 def chat_prompt(model: Model, messages: str, options: str) -> str: ...
 def generate(model: Model, prompts: list[str], flags: list[str], whole: bool) -> list[str]: ...
 def stream(model: Model, prompt: str, flags: list[str], whole: bool) -> Stream: ...
+
 @final
 class Stream(Iterator[str]):
     def __iter__(self) -> Stream: ...

@@ -36,8 +36,9 @@ def load(
     step = -1 if checkpoint == "best" else checkpoint
     if step is not None and not isinstance(step, int):
         raise ArgumentError(f"checkpoint is {checkpoint!r}; give a number of steps, or 'best'")
-    options = {"precision": precision, "threads": threads, "base": base, "max_length": max_length}
-    inner = _lessen.Model(os.fspath(folder), step=step, **options)
+    inner = _lessen.Model(
+        os.fspath(folder), step=step, precision=precision, threads=threads, base=base, max_length=max_length
+    )
     return Model(os.fspath(folder), inner)
 
 
@@ -48,7 +49,7 @@ class Model:
     number of threads.
     """
 
-    def __init__(self, folder: str, inner: Any) -> None:
+    def __init__(self, folder: str, inner: _lessen.Model) -> None:
         self.folder = folder
         self._inner = inner
 
@@ -94,13 +95,15 @@ class Model:
             if kind == "class":
                 return np.zeros((0, len(self.labels)))
             raise Error("this model has no classes, so no probabilities; ask it with predict")
-        return shares[0] if is_one else shares
+        found: np.ndarray = shares[0] if is_one else shares
+        return found
 
     def logits(self, inputs: Any) -> np.ndarray:
         """The numbers before softmax or sigmoid, ``float32[N, classes]``, or ``[classes]`` of one example alone."""
         question, is_one = asked(self.reads, inputs)
         found = self._inner.logits(question)
-        return found[0] if is_one else found
+        answer: np.ndarray = found[0] if is_one else found
+        return answer
 
     def _predicted(self, inputs: Any) -> tuple[Any, bool]:
         question, is_one = asked(self.reads, inputs)
@@ -141,7 +144,8 @@ class Model:
         is_one = is_text(texts)
         items = [str(texts)] if is_one else [str(text) for text in texts]
         found = self._inner.embed(items, prompt_name=prompt_name, prompt=prompt, normalize=normalize)
-        return found[0] if is_one else found
+        answer: np.ndarray = found[0] if is_one else found
+        return answer
 
     def generate(self, prompt: str | Sequence[str], *, stream: bool = False, **flags: Any) -> Any:
         """Continues a text, or each of several; with ``stream=True`` it gives the pieces of one text as they come.
@@ -166,7 +170,9 @@ class Model:
     ) -> Any:
         """Answers a chat, messages with ``role`` and ``content``, or what a user says, by the model's chat template.
         Keywords are those of ``generate``."""
-        said = [{"role": "user", "content": messages}] if is_text(messages) else [dict(one) for one in messages]
+        said: list[dict[str, Any]] = (
+            [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(one) for one in messages]
+        )
         if system is not None:
             said = [{"role": "system", "content": system}, *said]
         options = {

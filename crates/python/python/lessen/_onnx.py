@@ -51,9 +51,7 @@ class OnnxSession:
                 raise ArgumentError(f"the array for the input {name} is {array.dtype}; give numbers")
             little = array.dtype.newbyteorder("<")
             given.append((name, (little.str, list(array.shape), flat(array))))
-        found = {
-            name: values.view(dtype).reshape(shape) for name, (dtype, shape, values) in self._inner.run(given)
-        }
+        found = {name: values.view(dtype).reshape(shape) for name, (dtype, shape, values) in self._inner.run(given)}
         if outputs is None:
             return found
         missing = [name for name in outputs if name not in found]

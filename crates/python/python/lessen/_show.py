@@ -35,7 +35,9 @@ class Result(dict[str, Any]):
 def table_of(values: Mapping[str, Any]) -> str:
     """A table of the values that are no lists or dictionaries."""
     plain = {name: value for name, value in values.items() if not isinstance(value, (list, dict))}
-    rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in plain.items())
+    rows = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in plain.items()
+    )
     return f"<table>{rows}</table>"
 
 
@@ -51,11 +53,9 @@ class Progress:
 
     def __init__(self) -> None:
         self._counts: dict[int, list[Any]] = {}
-        self._display = None
+        self._display: Any = None
         if in_notebook():
-            from IPython.display import display
-
-            self._display = display("", display_id=True)
+            self._display = sys.modules["IPython"].display.display("", display_id=True)
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         kind = event["kind"]
@@ -105,7 +105,8 @@ class Listener:
 
 class Callback:
     """A callback of a training: an object with some of ``on_step_end(step, numbers)``, ``on_evaluate(step, scores)``
-    and ``on_save(step, folder)``, of which true as the answer stops the run, or a ``TrainerCallback`` of transformers."""
+    and ``on_save(step, folder)``, of which true as the answer stops the run, or a ``TrainerCallback`` of
+    transformers."""
 
     def __init__(self, own: Any, folder: str | None) -> None:
         self._own = own
@@ -137,7 +138,9 @@ class Foreign:
 
         self.args = SimpleNamespace(output_dir=folder)
         self.state = SimpleNamespace(global_step=0, epoch=None, log_history=[], is_world_process_zero=True)
-        self.control = SimpleNamespace(should_training_stop=False, should_save=False, should_evaluate=False, should_log=False)
+        self.control = SimpleNamespace(
+            should_training_stop=False, should_save=False, should_evaluate=False, should_log=False
+        )
 
     def call(self, own: Any, name: str, step: int, what: Any) -> bool:
         self.state.global_step = step

@@ -78,7 +78,7 @@ class Trainer:
     ``recipe`` is the name of a built-in recipe, a TOML file, or a dictionary of keys and values. ``data`` is a path, or
     data in memory: a pair of inputs and labels, texts, frames, datasets, dictionaries of columns or of splits. ``dev``
     and ``test`` are splits beside it, and ``classes`` the names of classes in their order. Keywords are flags of
-    ``lessen train`` (``init``, ``out``, ``steps``, ``budget``, ``seed``, ``threads``, …) and keys of recipes, of which
+    ``lessen train`` (``init``, ``out``, ``steps``, ``budget``, ``seed``, ``threads``) and keys of recipes, of which
     ``train_lr`` means ``train.lr``. ``callbacks`` are objects with some of ``on_step_end(step, numbers)``,
     ``on_evaluate(step, scores)`` and ``on_save(step, folder)``; true as an answer ends the run after its step.
     """
@@ -117,11 +117,13 @@ class Trainer:
         """Plans without running: bytes, seconds, choices, the smallest budget. ``sweep`` adds times under budgets from
         the smallest to none, ``batches`` those of other batch sizes."""
         with named(self.recipe) as recipe:
-            found, text, page, shortfall = _lessen.plan(self._args(recipe, self._keys), self._memory, sweep, list(batches))
+            found, text, page, shortfall = _lessen.plan(
+                self._args(recipe, self._keys), self._memory, sweep, list(batches)
+            )
         return Plan(json.loads(found), text, page, shortfall)
 
     def fit(self) -> Run:
-        """Trains to the end. Ctrl-C ends the run after its step with a checkpoint, and is raised; ``resume`` goes on."""
+        """Trains to the end. Ctrl-C ends the run after its step with a checkpoint and is raised; ``resume`` goes on."""
         with named(self.recipe) as recipe:
             return self._train(self._args(recipe, self._keys))
 
@@ -130,7 +132,7 @@ class Trainer:
         ``steps``."""
         if self.folder is None:
             raise Error("no run has begun, so none can be resumed; name its folder with out=, or call fit")
-        threads = {name: self._keys[name] for name in ("threads", "device") if name in self._keys}
+        threads: dict[str, Any] = {name: self._keys[name] for name in ("threads", "device") if name in self._keys}
         args = self._args("", {**threads, **keys}, "--resume")
         return self._train(args[1:])
 
@@ -238,16 +240,18 @@ def convert(source: str | os.PathLike[str], out: str | os.PathLike[str] | None =
 
 
 class Condensed(Result):
-    """Condensed images; ``condensed.out`` is their folder."""
+    """Condensed images; ``condensed.folder`` is their folder."""
 
-    def images(self) -> tuple[np.ndarray, np.ndarray]:
-        """The images ``uint8[N, H, W, C]`` and the numbers of their classes ``int64[N]``."""
-        folder = str(self["out"])
-        images = np.load(os.path.join(folder, "images.npy"))
-        return images, np.load(os.path.join(folder, "labels.npy"))
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays of the folder: ``images``, ``float32[N, H, W, C]`` as networks read them, their ``labels``
+        ``int32[N]``, and ``mean`` and ``std`` of the channels."""
+        with np.load(os.path.join(self["folder"], "condensed.npz")) as found:
+            return {name: found[name] for name in found.files}
 
 
-def condense(recipe: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None, **keys: Any) -> Condensed:
+def condense(
+    recipe: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None, **keys: Any
+) -> Condensed:
     """Condenses the images of a recipe into a few that teach nearly as much; keywords are flags of ``lessen condense``
     and keys of recipes."""
     return Condensed(said(["condense", os.fspath(recipe), *flags_of({"data": data}), *job_flags(keys)], progress))

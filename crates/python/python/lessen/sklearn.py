@@ -76,7 +76,7 @@ class _Classifier(ClassifierMixin, _Fitted):
         self.classes_, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
         if len(self.classes_) < 2:
             raise Error("the labels have one class alone; a classifier needs samples of at least two classes")
-        return [f"{number:06d}" for number in numbers]
+        return [f"class{number:06d}" for number in numbers]
 
     def _class_keys(self) -> dict[str, Any]:
         weight = self.class_weight
@@ -88,12 +88,14 @@ class _Classifier(ClassifierMixin, _Fitted):
         return {"train.class_weights": ",".join(map(str, listed))}
 
     def _shares(self, found: np.ndarray) -> np.ndarray:
-        order = np.argsort([int(name) for name in self._asked().labels])
-        return found[:, order]
+        order = np.argsort(self._asked().labels)
+        shares: np.ndarray = found[:, order]
+        return shares
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each sample."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        classes: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return classes
 
 
 class _Rows(_Fitted):
@@ -212,7 +214,8 @@ class MLPRegressor(RegressorMixin, _Rows):
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of each row, ``float64[N]``."""
-        return self._asked().predict(self._rows(X)) * self._scale + self._mean
+        values: np.ndarray = self._asked().predict(self._rows(X)) * self._scale + self._mean
+        return values
 
 
 class TextClassifier(_Classifier):
@@ -249,9 +252,19 @@ class TextClassifier(_Classifier):
         """Trains on texts and a class for each."""
         texts = strings(X)
         labels = self._encoded(y)
-        plain = {"model.kind": "linear", "data.tokenizer": "wordpiece", "data.vocab": 8000, "train.epochs": 20, "train.lr": 0.02}
+        plain = {
+            "model.kind": "linear",
+            "data.tokenizer": "wordpiece",
+            "data.vocab": 8000,
+            "train.epochs": 20,
+            "train.lr": 0.02,
+        }
         recipe = {
-            **({"model.kind": "bert", "model.expects_init": True, "train.epochs": 3, "train.lr": 3e-5} if self.init else plain),
+            **(
+                {"model.kind": "bert", "model.expects_init": True, "train.epochs": 3, "train.lr": 3e-5}
+                if self.init
+                else plain
+            ),
             "data.format": "labelled",
             "data.max_length": self.max_length,
             "data.held_out": self.validation_fraction,

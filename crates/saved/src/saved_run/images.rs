@@ -118,7 +118,10 @@ impl ImagePredictor {
             let numbered = images.iter().zip(all.len() + 1..);
             let numbers = numbered.map(|(image, number)| image.numbers(&self.preprocessing, number));
             let numbers: Vec<_> = numbers.collect();
-            all.extend(self.logits.of_arrays(size, self.preprocessing.shape(), numbers.into_iter())?);
+            all.extend(
+                self.logits
+                    .of_arrays(size, self.preprocessing.shape(), numbers.into_iter())?,
+            );
         }
         Ok(all)
     }

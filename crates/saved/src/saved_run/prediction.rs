@@ -223,11 +223,15 @@ impl Predictor {
     /// A text that cannot be encoded, and a model that writes its answers.
     pub fn logits(&self, texts: &[TextPair]) -> Result<Vec<Vec<f32>>> {
         let TextAnswerer::Classifier(classifier) = &self.answerer else {
-            return Err(Error::user("this model writes its answers, and has no logits of classes; ask for predictions"));
+            return Err(Error::user(
+                "this model writes its answers, and has no logits of classes; ask for predictions",
+            ));
         };
         let mut all = vec![None; texts.len()];
         if !texts.is_empty() {
-            classifier.each(self.batch, texts, &self.cut, &mut |text, _, logits| all[text] = Some(logits.to_vec()))?;
+            classifier.each(self.batch, texts, &self.cut, &mut |text, _, logits| {
+                all[text] = Some(logits.to_vec())
+            })?;
         }
         all_of(all)
     }

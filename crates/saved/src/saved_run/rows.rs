@@ -115,7 +115,10 @@ impl RowPredictor {
     /// A device that fails.
     pub fn ask(&self, rows: &[Vec<f32>]) -> Result<Vec<Result<Prediction>>> {
         let logits = self.logits(rows)?;
-        Ok(logits.iter().map(|logits| predicted(self.goal.as_ref(), logits)).collect())
+        Ok(logits
+            .iter()
+            .map(|logits| predicted(self.goal.as_ref(), logits))
+            .collect())
     }
 
     /// The numbers that the model gives for rows, such as the logits of its classes, in batches of `train.batch`.
