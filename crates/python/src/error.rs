@@ -12,9 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The class of errors, which Python's files define.
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Calls from Python's files to the line of the user.
-const LEVEL: usize = 3;
-
 /// An error as `lessen.Error`.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
     match CLASS.import(py, "lessen._errors", "Error") {
@@ -58,18 +55,7 @@ pub fn released<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send
     });
     let lines = std::mem::take(&mut *remarks.0.lock().unwrap_or_else(PoisonError::into_inner));
     for line in lines {
-        warn(py, &line)?;
+        py.import("lessen._show")?.call_method1("warn", (line,))?;
     }
     result.map_err(|error| raised(py, &error))
-}
-
-/// Warns of a remark.
-///
-/// # Errors
-/// A warning that Python is to raise.
-pub fn warn(py: Python<'_>, line: &str) -> PyResult<()> {
-    let line = line.trim_start_matches("warning: ").trim_start_matches("note: ");
-    py.import("warnings")?
-        .call_method1("warn", (line, py.None(), LEVEL))
-        .map(drop)
 }

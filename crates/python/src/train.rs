@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A split of data in memory, as Python's files hand it over.
 #[derive(FromPyObject)]
-enum Split<'py> {
+pub enum Split<'py> {
     /// Columns by their names.
     Table(Vec<(String, Column<'py>)>),
     /// Sentences: words, and their labels.
@@ -29,14 +29,14 @@ enum Split<'py> {
 }
 
 #[derive(FromPyObject)]
-enum Column<'py> {
+pub enum Column<'py> {
     Numbers(PyReadonlyArray1<'py, f64>),
     Texts(Vec<String>),
     Lists(Vec<Vec<String>>),
 }
 
 #[derive(FromPyObject)]
-enum Labels {
+pub enum Labels {
     Numbers(Vec<i64>),
     Names(Vec<String>),
 }

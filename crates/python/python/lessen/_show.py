@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
+
+#: The folder of the package.
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Result(dict[str, Any]):
@@ -46,6 +50,14 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
+
+
+def warn(line: str) -> None:
+    """Warns of a remark of the command, at the line of the user's program."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line.removeprefix("warning: ").removeprefix("note: "), stacklevel=level)
 
 
 class Progress:
@@ -96,7 +108,7 @@ class Listener:
         found = json.loads(event)
         kind = found["kind"]
         if kind in ("note", "warning"):
-            warnings.warn(found["line"].removeprefix("warning: ").removeprefix("note: "), stacklevel=4)
+            warn(found["line"])
         if self._progress is not None:
             self._progress(found)
         stops = [callback(found) for callback in self._callbacks]

@@ -144,7 +144,7 @@ class Trainer:
         return run
 
     def _ended(self) -> str:
-        if self.folder is None:
+        if self.folder is None or not os.path.isdir(self.folder):
             raise Error("nothing is trained yet; call fit first")
         return self.folder
 
@@ -153,14 +153,17 @@ class Trainer:
         they are those of its split for evaluations."""
         folder = self._ended()
         if data is None and self._memory is not None:
-            with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
+            path = os.path.join(folder, "report.json")
+            if not os.path.exists(path):
+                raise Error(f"the run {folder} has not ended; call resume first, or name a file or folder to score it on")
+            with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             return Result({name: value for name, value in report.items() if name.startswith("dev_")})
         return evaluate(folder, data, split=split)
 
     def save(self, out: str | os.PathLike[str], **flags: Any) -> str:
         """Writes the model as a Hugging Face folder of its own; keywords are flags of ``lessen export``."""
-        said(["export", self._ended(), f"--out={os.fspath(out)}", *flags_of(flags)])
+        said(["export", *flags_of(flags), "--", self._ended(), os.fspath(out)])
         return os.fspath(out)
 
     def state_dict(self) -> dict[str, np.ndarray]:

@@ -94,7 +94,8 @@ class _Classifier(ClassifierMixin, _Fitted):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each sample."""
-        classes: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        places = np.argmax(self.predict_proba(X), axis=1)
+        classes: np.ndarray = self.classes_[places]
         return classes
 
 
