@@ -95,7 +95,7 @@ def of_items(items: list[Any]) -> Any:
         raise Error("the data is empty; give at least one example")
     first = items[0]
     if is_text(first):
-        return [str(item) for item in items]
+        return strings(items)
     if isinstance(first, Mapping):
         return of_columns({str(name): [item.get(name) for item in items] for name in first})
     if isinstance(first, (list, tuple)) and len(first) == 2:
@@ -158,7 +158,17 @@ def is_array(values: Any) -> bool:
 
 def strings(values: Iterable[Any]) -> list[str]:
     """Values as texts; None is an empty one."""
-    return ["" if value is None else str(value) for value in values]
+    return [text(value) for value in values]
+
+
+def text(value: Any) -> str:
+    """A value as a text; None is an empty one."""
+    found = "" if value is None else str(value)
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise Error(f"the text {found!r} has half of a character (a lone surrogate); decode its bytes again") from None
+    return found
 
 
 def rows(values: np.ndarray) -> list[tuple[str, Any]]:
@@ -180,7 +190,7 @@ def column(values: Any, name: str) -> Any:
             return np.ascontiguousarray(array, dtype="<f8")
         if array.dtype.kind == "c":
             raise ArgumentError(f"the column {name} has complex numbers; give real ones")
-        return ["" if is_missing(value) else str(value) for value in array.tolist()]
+        return ["" if is_missing(value) else text(value) for value in array.tolist()]
     return [strings(value) for value in array]
 
 
@@ -243,16 +253,16 @@ def asked(reads: str, inputs: Any) -> tuple[Any, bool]:
 def asked_texts(inputs: Any) -> tuple[Any, bool]:
     """Texts, or pairs of texts as tuples."""
     if is_text(inputs):
-        return [(str(inputs), None)], True
+        return [(text(inputs), None)], True
     if isinstance(inputs, tuple) and len(inputs) == 2 and all(map(is_text, inputs)):
-        return [(str(inputs[0]), str(inputs[1]))], True
+        return [(text(inputs[0]), text(inputs[1]))], True
     items = list(inputs) if is_array(inputs) else items_of(inputs)
     for item in items:
         if not is_text(item) and not (isinstance(item, (tuple, list)) and len(item) == 2 and all(map(is_text, item))):
             raise ArgumentError(
                 f"the model reads texts, and a {type(item).__name__} is given; give texts, or pairs of them"
             )
-    return [(str(item), None) if is_text(item) else (str(item[0]), str(item[1])) for item in items], False
+    return [(text(item), None) if is_text(item) else (text(item[0]), text(item[1])) for item in items], False
 
 
 def asked_images(inputs: Any) -> tuple[Any, bool]:

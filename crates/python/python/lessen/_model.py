@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _lessen
-from ._data import asked, is_text, items_of
+from ._data import asked, is_text, items_of, strings, text
 from ._errors import ArgumentError, Error
 from ._flags import flags_of
 from ._weights import weights_of
@@ -36,6 +36,10 @@ def load(
     step = -1 if checkpoint == "best" else checkpoint
     if step is not None and not isinstance(step, int):
         raise ArgumentError(f"checkpoint is {checkpoint!r}; give a number of steps, or 'best'")
+    if precision is not None and not isinstance(precision, str):
+        raise ArgumentError(f"precision is {precision!r}; give one of 'f32', 'bf16', 'int8' and 'int4'")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ArgumentError(f"threads is {threads!r}; give a number from 1 on")
     inner = _lessen.Model(
         os.fspath(folder), step=step, precision=precision, threads=threads, base=base, max_length=max_length
     )
@@ -142,7 +146,7 @@ class Model:
     ) -> np.ndarray:
         """The vectors of texts, ``float32[N, elements]``, or ``[elements]`` of one text alone."""
         is_one = is_text(texts)
-        items = [str(texts)] if is_one else [str(text) for text in texts]
+        items = [text(texts)] if is_one else strings(texts)
         found = self._inner.embed(items, prompt_name=prompt_name, prompt=prompt, normalize=normalize)
         answer: np.ndarray = found[0] if is_one else found
         return answer

@@ -155,7 +155,9 @@ class Trainer:
         if data is None and self._memory is not None:
             path = os.path.join(folder, "report.json")
             if not os.path.exists(path):
-                raise Error(f"the run {folder} has not ended; call resume first, or name a file or folder to score it on")
+                raise Error(
+                    f"the run {folder} has not ended; call resume first, or name a file or folder to score it on"
+                )
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             return Result({name: value for name, value in report.items() if name.startswith("dev_")})
