@@ -6,7 +6,7 @@ import sys
 import lessen
 import numpy as np
 import pytest
-from conftest import TINY, command
+from conftest import TINY, command, squares
 
 
 def test_the_command_comes_with_the_package():
@@ -43,7 +43,16 @@ def test_a_model_is_evaluated(adder):
 
 def test_energy_is_a_table_of_layers():
     report = lessen.energy("resnet-50", bits=8)
-    assert report and "<table>" in report._repr_html_()
+    assert len(report.layers) > 50 and "<h4>layers</h4><table>" in report._repr_html_()
+
+
+def test_images_are_condensed(tmp_path):
+    images, labels = squares(64, 16)
+    np.savez(tmp_path / "data.npz", images=images, labels=labels)
+    keys = {"per_class": 1, "iterations": 1, "method": "dm", "threads": 1}
+    found = lessen.condense("mnist", tmp_path / "data.npz", out=tmp_path / "few", **keys)
+    arrays = found.arrays()
+    assert arrays["images"].shape == (2, 16, 16, 1) and sorted(arrays["labels"]) == [0, 1]
 
 
 def onnx_file(path):

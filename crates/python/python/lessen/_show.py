@@ -36,13 +36,26 @@ class Result(dict[str, Any]):
         return table_of(self)
 
 
+#: The most rows of a table in a notebook.
+MOST_ROWS = 60
+
+
 def table_of(values: Mapping[str, Any]) -> str:
-    """A table of the values that are no lists or dictionaries."""
-    plain = {name: value for name, value in values.items() if not isinstance(value, (list, dict))}
-    rows = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in plain.items()
-    )
-    return f"<table>{rows}</table>"
+    """Tables of HTML: of the values that are no lists or dictionaries, and of each list of dictionaries."""
+    plain = [(name, value) for name, value in values.items() if not isinstance(value, (list, dict))]
+    tables = [[("th", name), ("td", value)] for name, value in plain]
+    found = f"<table>{''.join(map(row_of, tables))}</table>"
+    for name, value in values.items():
+        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+            head = row_of([("th", key) for key in value[0]])
+            rows = [row_of([("td", one.get(key)) for key in value[0]]) for one in value[:MOST_ROWS]]
+            found += f"<h4>{html.escape(name)}</h4><table>{head}{''.join(rows)}</table>"
+    return found
+
+
+def row_of(cells: list[tuple[str, Any]]) -> str:
+    """A row of a table."""
+    return "<tr>" + "".join(f"<{kind}>{html.escape(str(value))}</{kind}>" for kind, value in cells) + "</tr>"
 
 
 def in_notebook() -> bool:
