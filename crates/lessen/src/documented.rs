@@ -4,7 +4,7 @@
 //! A block marked ```` ```sh files ```` has commands that need files of the reader. So has a command with a word in
 //! capitals, such as FILE or RUN; RECIPE stands for any recipe.
 
-use crate::Cli;
+use crate::command::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use lessen_jobs::SCHEMA;

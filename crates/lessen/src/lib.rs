@@ -75,10 +75,22 @@
 //! saved models answer), [`jobs`] (training, condensation, search, forecasts), [`pages`] (reports).
 #![forbid(unsafe_code)]
 
+// The files of the command name this crate as any other program does.
+extern crate self as lessen;
+
 pub mod bench;
+pub mod command;
+mod commands;
 mod devices;
+#[cfg(test)]
+mod documented;
 pub mod onnx;
 pub mod prelude;
+mod stdout;
+mod terminal;
+
+use stdout::say;
+use terminal::tell;
 
 pub use devices::{device, device_named, device_with, widens_integers};
 

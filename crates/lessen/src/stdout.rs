@@ -1,11 +1,35 @@
 //! Standard output, to which every command writes its results: a full one is an error, a closed pipe is none.
 
 use lessen_base::{Error, Result};
+use std::cell::RefCell;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether a write has found that nobody reads standard output any more.
 static CLOSED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// What the command of this thread has said, where that is kept in place of being printed.
+    static KEPT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// Runs something whose results in this thread are kept in place of being printed; they come back beside its own.
+pub fn kept<R>(run: impl FnOnce() -> R) -> (R, String) {
+    KEPT.set(Some(Vec::new()));
+    let result = run();
+    let said = KEPT.take().unwrap_or_default();
+    (result, String::from_utf8_lossy(&said).into_owned())
+}
+
+/// Whether results of this thread are kept.
+pub fn is_kept() -> bool {
+    KEPT.with_borrow(Option::is_some)
+}
+
+/// Adds to what is kept; whether it is.
+fn keep(bytes: &[u8]) -> bool {
+    KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept.extend_from_slice(bytes)).is_some())
+}
 
 /// Whether nobody reads standard output any more, as after `lessen predict … | head -1`.
 pub fn is_closed() -> bool {
@@ -17,6 +41,9 @@ pub fn is_closed() -> bool {
 /// # Errors
 /// A full standard output.
 pub fn say(text: &str) -> Result<()> {
+    if keep(text.as_bytes()) {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     done(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
@@ -27,6 +54,12 @@ pub fn say(text: &str) -> Result<()> {
 /// # Errors
 /// The errors of `fill`; a full standard output.
 pub fn write(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if is_kept() {
+        let mut bytes = Vec::new();
+        fill(&mut bytes)?;
+        keep(&bytes);
+        return Ok(());
+    }
     let mut out = Stdout(BufWriter::with_capacity(1 << 16, io::stdout().lock()));
     match fill(&mut out).and_then(|()| done(out.flush())) {
         Err(_) if is_closed() => Ok(()),

@@ -1,13 +1,13 @@
 //! The command's watcher of jobs. Progress is on stderr: a bar on a terminal, elsewhere a line every few seconds. The
 //! first Ctrl-C stops the job after the current step, the second one ends the process.
 
-use crate::tell;
+use crate::stdout;
 use indicatif::{ProgressBar, ProgressStyle};
-use lessen_base::watcher::{Event, Watcher};
+use lessen_base::watcher::{self, Event, Watcher};
 use lessen_base::{Error, Result};
 use lessen_task::wording::show_duration;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -93,6 +93,16 @@ impl Watcher for Terminal {
 
     fn stops(&self) -> bool {
         STOPS.load(Ordering::SeqCst)
+    }
+}
+
+/// Prints a line on stderr; a closed pipe is no error. Where the output of this thread's command is kept, its watcher
+/// is told the line instead.
+pub fn tell(line: &str) {
+    if stdout::is_kept() {
+        watcher::tell(&Event::Note(line));
+    } else {
+        let _ = writeln!(std::io::stderr(), "{line}");
     }
 }
 

@@ -12,6 +12,7 @@ use lessen_task::device::NewBackend;
 use lessen_task::recipe::phases::Recipe;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
+use lessen_task::shared_data::SharedData;
 use lessen_train::show_size;
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ impl BatchSizes {
     /// # Errors
     /// A recipe with phases, or with `train.tokens`; settings with a mistake.
     pub(super) fn new(
-        settings: &Settings,
+        (settings, shared): (&Settings, &SharedData),
         sizes: &[usize],
         start: Option<ProcessStart>,
         new_backend: &NewBackend,
@@ -61,7 +62,7 @@ impl BatchSizes {
                 examples: true,
                 ..PhaseAdditions::default()
             };
-            let forecast = Forecast::of_recipe(recipe, asked, start, new_backend)?;
+            let forecast = Forecast::of_recipe((recipe, shared), asked, start, new_backend)?;
             cost = forecast.phases[0].cost;
             rows.push(row(batch, &forecast));
         }

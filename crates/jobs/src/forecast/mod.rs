@@ -9,6 +9,7 @@ mod time;
 
 use self::batch_sizes::BatchSizes;
 use self::phase::{PhaseAdditions, PhaseForecast};
+use crate::job::Request;
 use crate::planning::account::Account;
 use crate::planning::budget_search::too_small;
 use crate::planning::joined::joined_after;
@@ -25,6 +26,7 @@ use lessen_task::CheckedTask;
 use lessen_task::device::NewBackend;
 use lessen_task::recipe::phases::{Recipe, in_phase_of};
 use lessen_task::recipe::settings::Settings;
+use lessen_task::shared_data::SharedData;
 use lessen_task::sources::sources_of;
 use lessen_train::{TrainerOptions, show_size};
 use serde_json::{Value, json};
@@ -52,17 +54,34 @@ impl Forecast {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake; batch sizes for a recipe without a single one.
     pub fn new(settings: Settings, beside: &Additions, new_backend: &NewBackend) -> Result<Forecast> {
+        Forecast::on(settings, &SharedData::default(), beside, new_backend)
+    }
+
+    /// Plans the training that is asked for, on the data in memory that it has, as [`Forecast::new`] does.
+    ///
+    /// # Errors
+    /// As [`Forecast::new`].
+    pub fn of_request(request: &Request, beside: &Additions, new_backend: &NewBackend) -> Result<Forecast> {
+        Forecast::on(request.settings.clone(), &request.shared, beside, new_backend)
+    }
+
+    fn on(settings: Settings, shared: &SharedData, beside: &Additions, new_backend: &NewBackend) -> Result<Forecast> {
         let recipe = Recipe::new(settings.clone())?;
         let start = ProcessStart::measure();
         let asked = PhaseAdditions {
             sweep: beside.sweep,
             ..PhaseAdditions::default()
         };
-        let forecast = Forecast::of_recipe(recipe, asked, start, new_backend)?;
+        let forecast = Forecast::of_recipe((recipe, shared), asked, start, new_backend)?;
         let batch_sizes = if beside.batches.is_empty() {
             None
         } else {
-            Some(BatchSizes::new(&settings, &beside.batches, start, new_backend)?)
+            Some(BatchSizes::new(
+                (&settings, shared),
+                &beside.batches,
+                start,
+                new_backend,
+            )?)
         };
         Ok(Forecast {
             batch_sizes,
@@ -72,14 +91,14 @@ impl Forecast {
 
     /// Plans a recipe with these additions, as in a process that is still as it was at its start.
     fn of_recipe(
-        recipe: Recipe,
+        (recipe, shared): (Recipe, &SharedData),
         asked: PhaseAdditions,
         start: Option<ProcessStart>,
         new_backend: &NewBackend,
     ) -> Result<Forecast> {
         let now = MemoryWatch::begin().start();
         let start = now.zip(start).map(|(now, start)| now.without_since(start));
-        let tasks = tasks(recipe)?;
+        let tasks = tasks(recipe, shared)?;
         let sources = if tasks[0].has_data() {
             Some(sources_of(&tasks)?)
         } else {
@@ -239,13 +258,13 @@ impl Forecast {
 }
 
 /// The tasks of all training phases.
-fn tasks(recipe: Recipe) -> Result<Vec<CheckedTask>> {
+fn tasks(recipe: Recipe, shared: &SharedData) -> Result<Vec<CheckedTask>> {
     let mut tasks: Vec<CheckedTask> = Vec::with_capacity(recipe.phases.len());
     for config in recipe.phases {
         let place = config.clone();
         let task = match tasks.last() {
             Some(before) => before.later(config),
-            None => CheckedTask::assemble(config, None),
+            None => CheckedTask::assemble_on(config, None, shared),
         };
         tasks.push(task.map_err(|error| in_phase_of(&place, error))?);
     }

@@ -106,14 +106,9 @@ impl Generate {
             Some(path) => self.chat.prompts_of_file(&run, path)?,
             None => self.chat.prompts_of_users(&run, &prompts)?,
         };
-        let how = self.continuation(&run);
+        let how = self.continuation(&run)?;
         if let Some(note) = run.generation_note() {
             tell(&note);
-        }
-        if self.length_penalty.is_some() && how.sampling.beams.is_none() {
-            return Err(Error::user(
-                "--length-penalty has no effect without beams; give --beams 2 or more",
-            ));
         }
         self.warn(&run, &prompts)?;
         self.warn_of_length(&run, &prompts, how.sampling.tokens)?;
@@ -195,14 +190,25 @@ impl Generate {
         Ok(())
     }
 
-    fn continuation(&self, run: &SavedRun) -> Continuation {
+    /// How prompts are continued with a model.
+    ///
+    /// # Errors
+    /// Contradictory flags.
+    pub fn continuation(&self, run: &SavedRun) -> Result<Continuation> {
+        self.check()?;
         let own = self.stop.iter().map(|stop| unescaped(stop)).collect();
-        Continuation {
+        let how = Continuation {
             samples: self.samples,
             whole_prompts: self.chat.is_chat(),
             stops: if self.stop.is_empty() { run.stops() } else { own },
             ..Continuation::new(self.sampling(run.sampling(default())))
+        };
+        if self.length_penalty.is_some() && how.sampling.beams.is_none() {
+            return Err(Error::user(
+                "--length-penalty has no effect without beams; give --beams 2 or more",
+            ));
         }
+        Ok(how)
     }
 
     /// Warns of texts that become longer than the model's positions.

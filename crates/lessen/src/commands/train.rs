@@ -10,6 +10,7 @@ use lessen_base::{Error, Result};
 use lessen_jobs::SCHEMA;
 use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
 use lessen_jobs::training::{Request, train};
+use lessen_task::device::NewBackend;
 use lessen_task::folder::names::{last_run, next_run};
 use std::path::PathBuf;
 
@@ -69,6 +70,11 @@ impl Train {
         end(self.json, (&report.to_json(), report.to_text()), stopped)
     }
 
+    /// The device.
+    pub fn new_backend(&self) -> NewBackend {
+        self.device.new_backend()
+    }
+
     /// The folder of a training on one's own data without a recipe; none of other trainings.
     fn own_data(&self) -> Result<Option<PathBuf>> {
         let name = match (&self.recipe, self.over.data()) {
@@ -119,7 +125,11 @@ impl Train {
         end(self.json, (&report.to_json(), report.to_text()), stopped)
     }
 
-    fn request(&self) -> Result<Request> {
+    /// The training that is asked for, where a recipe says what is trained.
+    ///
+    /// # Errors
+    /// A recipe that is none, no folder to resume, a value that a key does not take.
+    pub fn request(&self) -> Result<Request> {
         if self.resume {
             return self.resumed();
         }

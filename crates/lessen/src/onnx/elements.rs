@@ -59,7 +59,7 @@ pub(super) fn dtype(element: Element) -> Dtype {
 }
 
 /// An array as a file of NumPy holds it; none for texts.
-pub(crate) fn array(tensor: &HostTensor) -> Option<Array> {
+pub fn array(tensor: &HostTensor) -> Option<Array> {
     let shape = tensor.shape();
     Some(match tensor.data() {
         Data::BF16(v) => Array::new(shape, v.iter().map(|x| x.to_f32())),

@@ -19,6 +19,9 @@ struct Given {
     place: String,
 }
 
+/// The place of an array that is in no file.
+const MEMORY: &str = "an array in memory";
+
 /// A file's content.
 #[derive(Clone, Debug)]
 enum Content {
@@ -53,6 +56,35 @@ impl Inputs {
             Some(missing) => Err(Error::user(format!(
                 "--input: there is no array for the input `{name}`; give it as {name}=FILE.npy",
                 name = missing.name
+            ))),
+            None => Ok(inputs),
+        }
+    }
+
+    /// Takes arrays that a program has in memory, one for each input.
+    ///
+    /// # Errors
+    /// A name that is no input's, an input that has no array.
+    pub fn of_arrays(model: &Model, arrays: impl IntoIterator<Item = (String, Array)>) -> Result<Inputs> {
+        let mut inputs = Inputs::default();
+        for (name, array) in arrays {
+            if !model.inputs.iter().any(|input| input.name == name) {
+                return Err(Error::user(format!(
+                    "`{name}` is no input of the model; its inputs are {}",
+                    names(model)
+                )));
+            }
+            let (content, place) = (Content::Array(array), MEMORY.to_string());
+            inputs.arrays.insert(name, Given { content, place });
+        }
+        match model
+            .inputs
+            .iter()
+            .find(|input| !inputs.arrays.contains_key(&input.name))
+        {
+            Some(missing) => Err(Error::user(format!(
+                "there is no array for the input `{}`; give one",
+                missing.name
             ))),
             None => Ok(inputs),
         }
@@ -149,7 +181,10 @@ impl Inputs {
     pub fn values(self, model: &Model) -> Result<Vec<(String, HostValue)>> {
         let values = model.inputs.iter().map(|input| {
             let Given { content, place } = &self.arrays[&input.name];
-            let at = format!("--input {}={place}", input.name);
+            let at = match place.as_str() {
+                MEMORY => format!("the array for the input `{}`", input.name),
+                _ => format!("--input {}={place}", input.name),
+            };
             let value = match content {
                 Content::Value(value) => {
                     let element = value.tensor().and_then(|tensor| tensor.element());

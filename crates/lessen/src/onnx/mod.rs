@@ -41,7 +41,7 @@ mod export;
 mod inputs;
 mod outputs;
 
-pub(crate) use elements::array;
+pub use elements::array;
 pub use export::ExportOnnx;
 pub use inputs::{Inputs, dtype_of_input};
 pub use lessen_onnx::{

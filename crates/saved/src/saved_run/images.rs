@@ -99,20 +99,30 @@ impl ImagePredictor {
     /// A file that is no sound image, an array of another size than it says, and an image for which the model has
     /// numbers that are NaN or infinite.
     pub fn ask(&self, images: &[ImageInput]) -> Result<Vec<Prediction>> {
+        let numbered = images.iter().zip(1..).zip(self.logits(images)?);
+        let answers = numbered.map(|((image, number), logits)| {
+            let prediction = predicted(self.goal.as_ref(), &logits);
+            prediction.map_err(|error| error.at(image.place(number)))
+        });
+        answers.collect()
+    }
+
+    /// The numbers that the model gives for images, such as the logits of its classes, in batches of `train.batch`.
+    ///
+    /// # Errors
+    /// A file that is no sound image, an array of another size than it says.
+    pub fn logits(&self, images: &[ImageInput]) -> Result<Vec<Vec<f32>>> {
         let size = images.len().min(self.batch).max(1);
-        let mut predictions = Vec::with_capacity(images.len());
+        let mut all = Vec::with_capacity(images.len());
         for images in images.chunks(size) {
-            let first = predictions.len() + 1;
-            let numbered = || images.iter().enumerate().map(|(place, image)| (image, first + place));
-            let numbers = numbered().map(|(image, number)| image.numbers(&self.preprocessing, number));
-            let logits = self.logits.of_arrays(size, self.preprocessing.shape(), numbers)?;
-            let answers = numbered().zip(logits).map(|((image, number), logits)| {
-                let prediction = predicted(self.goal.as_ref(), &logits);
-                prediction.map_err(|error| error.at(image.place(number)))
-            });
-            let answers: Vec<Prediction> = answers.collect::<Result<_>>()?;
-            predictions.extend(answers);
+            let numbered = images.iter().zip(all.len() + 1..);
+            let numbers = numbered.map(|(image, number)| image.numbers(&self.preprocessing, number));
+            let numbers: Vec<_> = numbers.collect();
+            all.extend(
+                self.logits
+                    .of_arrays(size, self.preprocessing.shape(), numbers.into_iter())?,
+            );
         }
-        Ok(predictions)
+        Ok(all)
     }
 }

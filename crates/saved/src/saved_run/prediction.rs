@@ -195,7 +195,14 @@ impl Predictor {
         }
         let goal = self.goal.as_ref();
         match &self.answerer {
-            TextAnswerer::Classifier(classifier) => classifier.ask((goal, self.batch), texts, &self.cut),
+            TextAnswerer::Classifier(classifier) => {
+                let mut answers = vec![None; texts.len()];
+                classifier.each(self.batch, texts, &self.cut, &mut |text, is_blank, logits| {
+                    let prediction = predicted(goal, logits);
+                    answers[text] = Some(prediction.map(|prediction| Answer { prediction, is_blank }));
+                })?;
+                all_of(answers)
+            }
             TextAnswerer::Generator(generator) => {
                 let mut generator = locked(generator);
                 let answers = texts.iter().map(|(text, _)| {
@@ -208,15 +215,43 @@ impl Predictor {
             }
         }
     }
+
+    /// The numbers that the model gives for texts, such as the logits of its classes, in batches as
+    /// [`Predictor::ask`] makes them.
+    ///
+    /// # Errors
+    /// A text that cannot be encoded, and a model that writes its answers.
+    pub fn logits(&self, texts: &[TextPair]) -> Result<Vec<Vec<f32>>> {
+        let TextAnswerer::Classifier(classifier) = &self.answerer else {
+            return Err(Error::user(
+                "this model writes its answers, and has no logits of classes; ask for predictions",
+            ));
+        };
+        let mut all = vec![None; texts.len()];
+        if !texts.is_empty() {
+            classifier.each(self.batch, texts, &self.cut, &mut |text, _, logits| {
+                all[text] = Some(logits.to_vec())
+            })?;
+        }
+        all_of(all)
+    }
+}
+
+/// What was found of each text.
+fn all_of<T>(found: Vec<Option<T>>) -> Result<Vec<T>> {
+    let found: Option<Vec<T>> = found.into_iter().collect();
+    found.ok_or_else(|| Error::internal("a text that is in no batch"))
 }
 
 impl Classifier {
-    fn ask(
+    /// Calls `found` with the number of each text, whether it has no token that says anything, and its logits.
+    fn each(
         &self,
-        (goal, most): (&dyn Goal, usize),
+        most: usize,
         texts: &[TextPair],
         cut: &Mutex<CutTexts>,
-    ) -> Result<Vec<Result<Answer>>> {
+        found: &mut dyn FnMut(usize, bool, &[f32]),
+    ) -> Result<()> {
         // Products of at least so many rows are computed alike, so that the answer about a text is the same to the bit
         // beside any others, here and where texts of many askers are joined.
         let size = most.max(LEAST_ROOM);
@@ -225,7 +260,6 @@ impl Classifier {
         let batches = ExampleBatches::of(Arc::new(encoded), Batching::Examples(size), Order::InOrder)?
             .with_balanced_evaluations();
         locked(cut).add(batches.cut_texts());
-        let mut answers: Vec<Option<Result<Answer>>> = vec![None; examples.len()];
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
             let logits = self.logits.of(&batch)?;
@@ -238,11 +272,10 @@ impl Classifier {
                 .zip(rows)
             {
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
-                answers[text] = Some(predicted(goal, logits).map(|prediction| Answer { prediction, is_blank }));
+                found(text, is_blank, logits);
             }
         }
-        let answers: Option<Vec<Result<Answer>>> = answers.into_iter().collect();
-        answers.ok_or_else(|| Error::internal("a text that is in no batch"))
+        Ok(())
     }
 }
 

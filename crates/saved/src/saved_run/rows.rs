@@ -74,6 +74,14 @@ impl RowPredictor {
     /// # Errors
     /// A column of the model that has no cells, and a row with another number of cells than there are names.
     pub fn ask_cells(&self, names: &[&str], rows: &[Vec<Cell>]) -> Result<Vec<Result<Prediction>>> {
+        self.ask(&self.encoded(names, rows)?)
+    }
+
+    /// The elements that the schema makes of rows in memory, for [`RowPredictor::ask`].
+    ///
+    /// # Errors
+    /// As [`RowPredictor::ask_cells`].
+    pub fn encoded(&self, names: &[&str], rows: &[Vec<Cell>]) -> Result<Vec<Vec<f32>>> {
         let place = |column: &TableColumn| {
             let place = names.iter().position(|name| *name == column.name);
             place.ok_or_else(|| {
@@ -97,7 +105,7 @@ impl RowPredictor {
             self.schema.encode(&cells, &mut values);
             values
         });
-        self.ask(&encoded.collect::<Vec<_>>())
+        Ok(encoded.collect())
     }
 
     /// Asks about rows, each the elements that the schema makes of it, in batches of `train.batch`; the answers in
@@ -106,12 +114,23 @@ impl RowPredictor {
     /// # Errors
     /// A device that fails.
     pub fn ask(&self, rows: &[Vec<f32>]) -> Result<Vec<Result<Prediction>>> {
+        let logits = self.logits(rows)?;
+        Ok(logits
+            .iter()
+            .map(|logits| predicted(self.goal.as_ref(), logits))
+            .collect())
+    }
+
+    /// The numbers that the model gives for rows, such as the logits of its classes, in batches of `train.batch`.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn logits(&self, rows: &[Vec<f32>]) -> Result<Vec<Vec<f32>>> {
         let (size, width) = (self.batch.max(1), self.schema.width());
         let mut all = Vec::with_capacity(rows.len());
         for rows in rows.chunks(size) {
             let numbers = rows.iter().map(|row| Ok(Cow::Borrowed(&row[..])));
-            let logits = self.logits.of_arrays(size, [1, width, 1], numbers)?;
-            all.extend(logits.iter().map(|logits| predicted(self.goal.as_ref(), logits)));
+            all.extend(self.logits.of_arrays(size, [1, width, 1], numbers)?);
         }
         Ok(all)
     }

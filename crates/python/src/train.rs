@@ -1,0 +1,203 @@
+//! Trainings, forecasts, and all other commands, whose answers are what they print as JSON.
+
+use crate::error::{raised, released};
+use crate::interrupt::attended;
+use lessen::command;
+use lessen_base::{Error, Result};
+use lessen_data::images::{Image, ImageLabels, ImagesInMemory};
+use lessen_data::memory::{DataInMemory, Splits};
+use lessen_data::table::{ColumnValues, TableInMemory};
+use lessen_data::tagged::TaggedWords;
+use lessen_jobs::forecast::{Additions, Forecast};
+use lessen_jobs::training;
+use numpy::{PyReadonlyArray1, PyReadonlyArray3, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// A split of data in memory, as Python's files hand it over.
+#[derive(FromPyObject)]
+pub enum Split<'py> {
+    /// Columns by their names.
+    Table(Vec<(String, Column<'py>)>),
+    /// Sentences: words, and their labels.
+    Sentences(Vec<(Vec<String>, Vec<String>)>),
+    Texts(Vec<String>),
+    /// Images of one size: their shape, all of their bytes, and labels.
+    Array((Vec<usize>, PyReadonlyArray1<'py, u8>, Labels)),
+    /// Images of any sizes, and labels.
+    Images((Vec<PyReadonlyArray3<'py, u8>>, Labels)),
+}
+
+#[derive(FromPyObject)]
+pub enum Column<'py> {
+    Numbers(PyReadonlyArray1<'py, f64>),
+    Texts(Vec<String>),
+    Lists(Vec<Vec<String>>),
+}
+
+#[derive(FromPyObject)]
+pub enum Labels {
+    Numbers(Vec<i64>),
+    Names(Vec<String>),
+}
+
+/// The training split, those of evaluations and of tests, and the names of classes.
+type Given<'py> = (Split<'py>, Option<Split<'py>>, Option<Split<'py>>, Option<Vec<String>>);
+
+/// Trains as `lessen train` does with these arguments, on data in memory where it is given; the report as JSON and as
+/// text, and whether the run was stopped.
+#[pyfunction]
+pub fn train(
+    py: Python<'_>,
+    args: Vec<String>,
+    data: Option<Given<'_>>,
+    listener: &Bound<'_, PyAny>,
+) -> PyResult<(String, String, bool)> {
+    let data = data.map(in_memory).transpose().map_err(|error| raised(py, &error))?;
+    attended(py, listener, move |_| {
+        let (request, device) = command::training(&args)?;
+        let request = match data {
+            Some(data) => request.with_data(data),
+            None => request,
+        };
+        let report = training::train(&request, &device)?;
+        Ok((report.to_json().to_string(), report.to_text(), report.interrupted))
+    })
+}
+
+/// Memory and time of a training that is not begun: as JSON, as text and as a page, and the error of a budget that is
+/// too small.
+#[pyfunction]
+pub fn plan(
+    py: Python<'_>,
+    args: Vec<String>,
+    data: Option<Given<'_>>,
+    sweep: bool,
+    batches: Vec<usize>,
+) -> PyResult<(String, String, String, Option<String>)> {
+    let data = data.map(in_memory).transpose().map_err(|error| raised(py, &error))?;
+    released(py, move || {
+        let (request, device) = command::training(&args)?;
+        let request = match data {
+            Some(data) => request.with_data(data),
+            None => request,
+        };
+        let forecast = Forecast::of_request(&request, &Additions { sweep, batches }, &device)?;
+        let shortfall = forecast.shortfall().map(|error| error.to_string());
+        Ok((
+            forecast.to_json().to_string(),
+            forecast.to_text(),
+            forecast.to_html(),
+            shortfall,
+        ))
+    })
+}
+
+/// What a command prints with these arguments, and whether a job of it was stopped.
+#[pyfunction]
+pub fn answer(py: Python<'_>, args: Vec<String>, listener: &Bound<'_, PyAny>) -> PyResult<(String, bool)> {
+    attended(py, listener, move |watcher| {
+        let answer = command::answer(&args, watcher)?;
+        Ok((answer.text, answer.code != 0))
+    })
+}
+
+/// The content of a split of this kind.
+macro_rules! of_kind {
+    ($kind:ident) => {
+        |part| match part {
+            DataPart::$kind(own) => Some(own),
+            _ => None,
+        }
+    };
+}
+
+/// Data in memory for a job.
+fn in_memory((train, dev, test, classes): Given<'_>) -> Result<DataInMemory> {
+    let others = [dev.map(part).transpose()?, test.map(part).transpose()?];
+    Ok(match part(train)? {
+        DataPart::Table(train) => DataInMemory::Table(splits(train, others, classes, of_kind!(Table))?),
+        DataPart::Sentences(train) => DataInMemory::Sentences(splits(train, others, classes, of_kind!(Sentences))?),
+        DataPart::Texts(train) => DataInMemory::Texts(splits(train, others, classes, of_kind!(Texts))?),
+        DataPart::Images(train) => DataInMemory::Images(splits(train, others, classes, of_kind!(Images))?),
+    })
+}
+
+/// A split in the types of Lessen.
+enum DataPart {
+    Table(TableInMemory),
+    Sentences(Arc<[TaggedWords]>),
+    Texts(Vec<Arc<str>>),
+    Images(ImagesInMemory),
+}
+
+fn part(split: Split<'_>) -> Result<DataPart> {
+    Ok(match split {
+        Split::Table(columns) => {
+            let columns = columns.into_iter().map(|(name, column)| {
+                let values = match column {
+                    Column::Numbers(numbers) => ColumnValues::Numbers(numbers.as_array().to_vec()),
+                    Column::Texts(texts) => ColumnValues::Texts(texts),
+                    Column::Lists(lists) => ColumnValues::Lists(lists),
+                };
+                (name, values)
+            });
+            DataPart::Table(TableInMemory::new(columns.collect())?)
+        }
+        Split::Sentences(sentences) => {
+            let tagged = sentences
+                .into_iter()
+                .map(|(words, labels)| TaggedWords { words, labels });
+            DataPart::Sentences(tagged.collect())
+        }
+        Split::Texts(texts) => DataPart::Texts(texts.into_iter().map(Arc::from).collect()),
+        Split::Array((shape, bytes, labels)) => {
+            let bytes = bytes.as_array().to_vec();
+            DataPart::Images(ImagesInMemory::of_array(&shape, bytes, labels.into())?)
+        }
+        Split::Images((images, labels)) => {
+            let image = |pixels: PyReadonlyArray3<'_, u8>| {
+                let shape = pixels.shape();
+                Image::new(
+                    [shape[0], shape[1], shape[2]],
+                    pixels.as_array().iter().copied().collect(),
+                )
+            };
+            DataPart::Images(ImagesInMemory::of_images(
+                images.into_iter().map(image).collect(),
+                labels.into(),
+            )?)
+        }
+    })
+}
+
+impl From<Labels> for ImageLabels {
+    fn from(labels: Labels) -> ImageLabels {
+        match labels {
+            Labels::Numbers(numbers) => ImageLabels::Numbers(numbers),
+            Labels::Names(names) => ImageLabels::Names(names),
+        }
+    }
+}
+
+/// The splits of data whose parts are all of one kind.
+fn splits<T>(
+    train: T,
+    [dev, test]: [Option<DataPart>; 2],
+    classes: Option<Vec<String>>,
+    take: impl Fn(DataPart) -> Option<T>,
+) -> Result<Splits<T>> {
+    let some = |part: Option<DataPart>| {
+        let found = part.map(|part| {
+            take(part)
+                .ok_or_else(|| Error::user("the splits of the data are of several kinds; give them the same kind"))
+        });
+        found.transpose()
+    };
+    Ok(Splits {
+        train,
+        dev: some(dev)?,
+        test: some(test)?,
+        classes,
+    })
+}
