@@ -25,7 +25,7 @@ pub(crate) struct Cli {
     #[arg(long, short, global = true)]
     quiet: bool,
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
 }
 
 /// What a command has printed on stdout, and its exit code: 0, or 130 for a job that was stopped.

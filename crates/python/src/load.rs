@@ -80,6 +80,9 @@ type Predicted<'py> = (&'static str, Bound<'py, PyAny>, Option<Bound<'py, PyArra
 /// Tags of a sentence: of each word the class and the probabilities of all, and entities with words and probability.
 type Tagged = (Vec<Option<(usize, Vec<f64>)>>, Vec<(String, usize, usize, f64)>);
 
+/// An answer: text, first character, the one after the last, probability, and by how much no answer scores higher.
+type FoundSpan = (String, usize, usize, f64, f64);
+
 #[pymethods]
 impl LoadedModel {
     /// Opens the folder `root`. `step` is the number of a checkpoint, -1 the best model, and none the last one.
@@ -225,9 +228,8 @@ impl LoadedModel {
         })
     }
 
-    /// Answers to questions about contexts: text, first character, the one after the last, probability, and by how much
-    /// no answer scores higher.
-    fn answer(&self, py: Python<'_>, pairs: Vec<(String, String)>) -> PyResult<Vec<(String, usize, usize, f64, f64)>> {
+    /// Answers to questions about contexts.
+    fn answer(&self, py: Python<'_>, pairs: Vec<(String, String)>) -> PyResult<Vec<FoundSpan>> {
         released(py, || {
             let pairs = pairs
                 .iter()

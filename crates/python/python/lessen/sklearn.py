@@ -34,7 +34,7 @@ class _Fitted(BaseEstimator):
         run = Trainer(own, data, out=folder, progress=False, threads=self.threads, **keys).fit()
         self.report_ = dict(run)
         self.n_iter_ = int(run["steps"])
-        self._model: Model | None = None
+        self._model: Model | None = load(folder, threads=self.threads)
 
     def _asked(self) -> Model:
         check_is_fitted(self, "report_")
@@ -191,7 +191,7 @@ class MLPClassifier(_Classifier, _Rows):
 
     def fit(self, X: Any, y: Any) -> MLPClassifier:
         """Trains on rows ``[N, columns]`` and a class for each."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         labels = self._encoded(y)
         self._fit_rows(X, labels, {"train.best": "accuracy", **self._class_keys()})
         return self
@@ -206,7 +206,7 @@ class MLPRegressor(RegressorMixin, _Rows):
 
     def fit(self, X: Any, y: Any) -> MLPRegressor:
         """Trains on rows ``[N, columns]`` and a number for each."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         values = column_or_1d(y, warn=True).astype(np.float64)
         self._mean, self._scale = float(values.mean()), float(values.std()) or 1.0
         scaled = (values - self._mean) / self._scale
