@@ -44,7 +44,7 @@ impl Bound {
 enum StepBody {
     Group(Group),
     Whole(Whole),
-    Scan(BoundScan),
+    Scan(Box<BoundScan>),
 }
 
 /// A node that runs by itself.
@@ -170,7 +170,7 @@ impl Binder<'_> {
         let at = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
         let (inputs, outputs, timed) = (at(&node.inputs), at(&node.outputs), Timed::of(self.plan, step.nodes[0]));
         let bound = BoundScan::new(body, steps.collect(), inputs, outputs, timed);
-        Ok(StepBody::Scan(bound))
+        Ok(StepBody::Scan(Box::new(bound)))
     }
 
     fn whole(&self, step: &PlannedStep) -> Result<Whole> {
