@@ -23,6 +23,9 @@ fn programs() -> &'static Path {
             "--locked",
             "-p",
             "lessen",
+            // With it, features of dependencies are those of the other tests, which nothing compiles again.
+            "-p",
+            "lessen-python",
             "--examples",
         ]);
         if !cfg!(debug_assertions) {
