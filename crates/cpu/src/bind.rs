@@ -158,7 +158,8 @@ impl Binder<'_> {
             return self.whole(step).map(StepBody::Whole);
         };
         let body = Body::new(scan, self.plan.workers())?;
-        if !has_scratch(step, body.scratch()) {
+        let is_dense = |&v: &ValueId| self.plan.place(v).layout.is_dense(&self.plan.graph().ty(v).shape);
+        if !has_scratch(step, body.scratch()) || !node.inputs.iter().all(is_dense) {
             return Err(of_another_target(node));
         }
         let steps = Binder {

@@ -69,6 +69,7 @@ pub fn program(seed: u64) -> Program {
         writer.finish();
         if seed.is_multiple_of(16) {
             writer.along_rows();
+            writer.turns();
         }
         (writer.inputs, writer.coarse)
     };
@@ -221,5 +222,21 @@ impl Writer {
         self.trace.output("running", x.cumsum(-1));
         self.trace.output("taken", x.take_along(-1, ids));
         self.trace.output("added", x.scatter_add_along(-1, ids, most));
+    }
+
+    /// Running means of the slices of the first leaf, by a scan. Draws nothing, either.
+    fn turns(&mut self) {
+        let (x, _) = self.leaves[0];
+        let shape = x.shape();
+        let Some((&turns, slice)) = shape.split_first().filter(|_| x.ty().numel() > 0) else {
+            return;
+        };
+        let start = x.slice(0, 0, 1).reshape(slice);
+        let (last, all) = self.trace.scan(turns, &[start], &[x], |mean, x| {
+            let mean = (mean[0] + x[0]) * 0.5;
+            (vec![mean], vec![mean])
+        });
+        self.trace.output("last_turn", last[0]);
+        self.trace.output("turns", all[0]);
     }
 }
