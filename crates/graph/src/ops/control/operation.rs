@@ -57,7 +57,7 @@ impl Op for Scan {
                 };
                 given.insert(input.name.clone(), array);
             }
-            let mut found = match evaluate_exactly(&self.body(), &given) {
+            let mut found = match evaluate_exactly(self.body(), &given) {
                 Ok(found) => found,
                 Err(error) => panic!("the body of a scan cannot be evaluated: {error}"),
             };
