@@ -7,27 +7,45 @@ use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
 
-/// Checks the account of a run: what was allocated is what was planned within 1 MiB, and never more, and no more than
-/// was planned in all was resident.
-fn check(what: &str, report: &Value) {
+/// Checks the account of a session: what was allocated is what was planned within 1 MiB, and never more, and no more
+/// than was planned in all was resident.
+fn check_session(what: &str, report: &Value) {
     let part = |name: &str| report["account_bytes"][name].as_u64().unwrap();
     let unallocated = part("code") + part("allocator");
     assert!(part("code") > MIB && part("allocator") > MIB / 2, "{what}: {report}");
-    for account in [&report["session_bytes"], &report["peak_bytes"]] {
-        let bytes = |key: &str| account[key].as_u64().unwrap();
-        let (planned, measured) = (bytes("planned"), bytes("measured"));
+    let account = &report["session_bytes"];
+    let bytes = |key: &str| account[key].as_u64().unwrap();
+    let (planned, measured) = (bytes("planned"), bytes("measured"));
+    assert!(
+        measured + unallocated <= planned && planned - unallocated - measured <= MIB,
+        "{what}: {measured} bytes allocated, {planned} planned, {unallocated} of them beside allocations"
+    );
+    if let Some(resident) = account["resident"].as_u64() {
         assert!(
-            measured + unallocated <= planned && planned - unallocated - measured <= MIB,
-            "{what}: {measured} bytes allocated, {planned} planned, {unallocated} of them beside allocations"
+            resident <= planned,
+            "{what}: {resident} bytes resident, {planned} planned"
         );
-        assert!(report["peak_bytes"]["plans"].as_u64().unwrap() < planned, "{what}");
-        if let Some(resident) = account["resident"].as_u64() {
-            assert!(
-                resident <= planned,
-                "{what}: {resident} bytes resident, {planned} planned"
-            );
-        }
     }
+}
+
+/// Checks that the peak of a run is the greatest of its sessions, part by part.
+fn check_peak(what: &str, run: &Value, sessions: &[&Value]) {
+    for key in ["planned", "measured", "resident"] {
+        let of_sessions = sessions.iter().map(|report| report["session_bytes"][key].as_u64());
+        assert_eq!(
+            run["peak_bytes"][key].as_u64(),
+            of_sessions.max().unwrap(),
+            "{what}: {key}"
+        );
+    }
+    let planned = run["peak_bytes"]["planned"].as_u64().unwrap();
+    assert!(run["peak_bytes"]["plans"].as_u64().unwrap() < planned, "{what}");
+}
+
+/// Checks the account and the peak of a run in one session.
+fn check(what: &str, report: &Value) {
+    check_session(what, report);
+    check_peak(what, report, &[report]);
 }
 
 /// Settings of a classifier with some MiB of forward values.
@@ -105,7 +123,9 @@ fn a_run_takes_the_memory_that_it_announces() {
         let plan = [&["plan", text(&recipe), "--data", text(&data)], &more[..]].concat();
         check_plan(kind, &json(dir, &plan), &report);
         let more = ["train", "--resume", "--out", kind, "--steps", "40", "--json"];
-        check(&format!("{kind}, resumed"), &json(dir, &more));
+        let resumed = json(dir, &more);
+        check_session(&format!("{kind}, resumed"), &resumed);
+        check_peak(&format!("{kind}, resumed"), &resumed, &[&report, &resumed]);
     }
 }
 
