@@ -102,7 +102,7 @@ impl Field {
 /// | `labels` | i32 `[B]` | of a classification: the class, or [`IGNORE`] |
 /// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
 /// | `targets` | f32 `[B, C]` | of texts with any of `C` classes: 1 for each class of the text, 0 for the others |
-/// | `weights` | f32 `[B]` | beside `targets`: 1 for a text, 0 where there is none |
+/// | `weights` | f32 `[B]` | beside `targets`: 1 for a text, 0 where there is none; or the weights that texts have |
 ///
 /// Sentences with labelled words have, beside the first six, `labels` (i32 `[1, N]`: the class of a word at its first
 /// token, and [`IGNORE`] elsewhere).

@@ -1,5 +1,7 @@
 //! Labelled texts as token ids.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
 use crate::cache::TokenCache;
@@ -17,6 +19,7 @@ pub struct EncodedExamples {
     /// With token types beside.
     rows: EncodedRows,
     labels: Labels,
+    weights: Option<Arc<[f32]>>,
     pad: i32,
 }
 
@@ -57,6 +60,7 @@ impl EncodedExamples {
         Ok(EncodedExamples {
             rows: EncodedRows::new(entry, numbers, Some(examples.len()), fill)?,
             labels: examples.labels.clone(),
+            weights: examples.weights.clone(),
             pad: tokenizer.pad_id(),
         })
     }
@@ -89,6 +93,11 @@ impl EncodedExamples {
     /// The labels, one for each example.
     pub(crate) fn labels(&self) -> &Labels {
         &self.labels
+    }
+
+    /// The weight of each example in the loss of training, if they have some.
+    pub(crate) fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
     }
 
     /// The padding id.

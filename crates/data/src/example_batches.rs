@@ -84,7 +84,8 @@ impl PackedTexts for ExampleBatches {
             self.examples.read(example, tokens, types)?;
         }
         let mut fields = row.into_fields();
-        fields.extend(label_fields(self.examples.labels(), members, b));
+        let (labels, weights) = (self.examples.labels(), self.examples.weights());
+        fields.extend(label_fields(labels, weights, members, b));
         Ok(Batch {
             fields,
             examples,
@@ -93,22 +94,21 @@ impl PackedTexts for ExampleBatches {
     }
 }
 
-/// The label fields of a batch with room for `b` texts.
-fn label_fields(labels: &Labels, members: &Members, b: usize) -> Vec<(String, Field)> {
-    let weights = || {
-        let weights = (0..b).map(|place| f32::from(place < members.len())).collect();
-        ("weights".to_string(), Field::f32([b], weights))
-    };
-    match labels {
+/// The label fields of a batch with room for `b` texts, and their weights where they have some.
+fn label_fields(labels: &Labels, weights: Option<&[f32]>, members: &Members, b: usize) -> Vec<(String, Field)> {
+    let weight = |example: usize| weights.map_or(1.0, |weights| weights[example]);
+    let mut own_weights: Vec<f32> = members.iter().map(weight).collect();
+    own_weights.resize(b, 0.0);
+    let (labels, is_weighted) = match labels {
         Labels::Classes(classes) => {
             let mut own: Vec<i32> = members.iter().map(|example| classes[example]).collect();
             own.resize(b, IGNORE);
-            vec![("labels".into(), Field::i32([b], own))]
+            (("labels".into(), Field::i32([b], own)), weights.is_some())
         }
         Labels::Scores(scores) => {
             let mut own: Vec<f32> = members.iter().map(|example| scores[example]).collect();
             own.resize(b, 0.0);
-            vec![("targets".into(), Field::f32([b], own)), weights()]
+            (("targets".into(), Field::f32([b], own)), true)
         }
         Labels::Sets(sets) => {
             let width = sets.classes();
@@ -117,9 +117,11 @@ fn label_fields(labels: &Labels, members: &Members, b: usize) -> Vec<(String, Fi
                 let set = sets.get(example).iter();
                 set.for_each(|class| own[place * width + *class as usize] = 1.0);
             }
-            vec![("targets".into(), Field::f32([b, width], own)), weights()]
+            (("targets".into(), Field::f32([b, width], own)), true)
         }
-    }
+    };
+    let weights = is_weighted.then(|| ("weights".to_string(), Field::f32([b], own_weights)));
+    [labels].into_iter().chain(weights).collect()
 }
 
 /// Refuses a batch or length of 0.

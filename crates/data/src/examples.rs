@@ -20,6 +20,8 @@ pub struct Examples {
     texts: Texts,
     /// One label per text.
     pub labels: Labels,
+    /// The weight of each text in the loss of training; none where all count alike.
+    pub weights: Option<Arc<[f32]>>,
 }
 
 /// A text and, for pair tasks, the second text.
@@ -39,14 +41,25 @@ impl Examples {
     /// If there is not one label for each text.
     pub fn new(texts: Vec<TextPair>, labels: Labels) -> Examples {
         assert_eq!(texts.len(), labels.len(), "one label for each text");
-        let texts = Texts::InMemory(texts.into());
-        Examples { texts, labels }
+        Examples {
+            texts: Texts::InMemory(texts.into()),
+            labels,
+            weights: None,
+        }
     }
 
     /// Makes a split of rows: of the `chosen` ones, or of all.
     pub(crate) fn from_rows(rows: Arc<Rows>, chosen: Option<Arc<[bool]>>, labels: Labels) -> Examples {
-        let texts = Texts::InRows(rows, chosen);
-        Examples { texts, labels }
+        Examples {
+            texts: Texts::InRows(rows, chosen),
+            labels,
+            weights: None,
+        }
+    }
+
+    /// The same examples with these weights, one for each.
+    pub(crate) fn with_weights(self, weights: Option<Arc<[f32]>>) -> Examples {
+        Examples { weights, ..self }
     }
 
     /// Makes examples to predict: every class is [`IGNORE`], every set empty, every score 0.

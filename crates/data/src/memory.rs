@@ -32,6 +32,16 @@ impl DataInMemory {
         }
     }
 
+    /// The number of examples of the training split; none of plain texts, which are cut into windows.
+    pub fn examples(&self) -> Option<usize> {
+        match self {
+            DataInMemory::Table(table) => Some(table.train.rows()),
+            DataInMemory::Sentences(sentences) => Some(sentences.train.len()),
+            DataInMemory::Texts(_) => None,
+            DataInMemory::Images(images) => Some(images.train.len()),
+        }
+    }
+
     /// The table that it is.
     pub fn table(&self) -> Option<&Splits<TableInMemory>> {
         match self {

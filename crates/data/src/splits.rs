@@ -1,6 +1,7 @@
 //! The splits of data in memory, and what messages call them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
@@ -15,6 +16,9 @@ pub struct Splits<T> {
     pub test: Option<T>,
     /// The names of the classes in the order of their numbers, as `class.txt` has them beside files.
     pub classes: Option<Vec<String>>,
+    /// The weight of each example of the training split in the loss of training, which is a mean by them; none where
+    /// all count alike. Sentences and plain texts have none.
+    pub weights: Option<Arc<[f32]>>,
 }
 
 /// Where data is read from.
@@ -36,6 +40,46 @@ pub(crate) fn is_name(path: &Path) -> bool {
     [TRAIN, DEV, TEST].iter().any(|name| path == Path::new(name))
 }
 
+impl<T> DataPlace<'_, T> {
+    /// The weights of the training examples, if they have some.
+    pub(crate) fn weights(&self) -> Option<Arc<[f32]>> {
+        match self {
+            DataPlace::Path(_) => None,
+            DataPlace::InMemory(splits) => splits.weights.clone(),
+        }
+    }
+}
+
+/// The weights of the training examples that are not held out, of those of all examples of the split.
+///
+/// # Errors
+/// Another number of weights than of examples; weights that are negative, infinite or NaN; weights that are all 0.
+pub(crate) fn weights_of(all: &[f32], examples: usize, held: Option<&[bool]>) -> Result<Arc<[f32]>> {
+    if all.len() != examples {
+        return Err(Error::user(format!(
+            "there are {} weights for {examples} training examples with a label; give each of them one",
+            all.len()
+        )));
+    }
+    if let Some(example) = all.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+        return Err(Error::user(format!(
+            "training example {example} has the weight {}; give a finite number from 0",
+            all[example]
+        )));
+    }
+    let is_held = |example: &usize| held.is_some_and(|held| held[*example]);
+    let own: Arc<[f32]> = (0..examples)
+        .filter(|example| !is_held(example))
+        .map(|example| all[example])
+        .collect();
+    if own.iter().all(|weight| *weight == 0.0) {
+        return Err(Error::user(
+            "all training examples have zero weight; give some of them a larger one",
+        ));
+    }
+    Ok(own)
+}
+
 impl<T> Splits<T> {
     /// The splits of data that has a training split alone.
     pub fn of(train: T) -> Splits<T> {
@@ -44,6 +88,7 @@ impl<T> Splits<T> {
             dev: None,
             test: None,
             classes: None,
+            weights: None,
         }
     }
 

@@ -13,6 +13,10 @@ pub struct Criterion {
     /// `-(1 - s) w[y] ln p[y] - s / V sum_c w[c] ln p[c]`, and the loss of a batch is the sum over rows divided by
     /// `sum_i w[y_i]`. None weighs all classes alike.
     pub class_weights: Option<Vec<f32>>,
+    /// Whether each text or image of a classifier has a weight of its own, too: its loss is multiplied by the data
+    /// input `weights` (`f32[B]`), as that of a regression is, and the loss of a batch is divided by the sum of all
+    /// weights.
+    pub weighs_examples: bool,
 }
 
 impl Criterion {

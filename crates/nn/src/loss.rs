@@ -46,29 +46,36 @@ impl Loss {
 }
 
 /// The cross entropy of logits `[.., V]` with labels `i32[..]`, `f32[]`: the mean over the rows whose label is not
-/// -100, as the context's [`Criterion`] says; 0 if there are none.
+/// -100, as the context's [`Criterion`] says, by `own` weights of the rows (`f32[..]`) where there are some; 0 if there
+/// are none.
 ///
 /// # Panics
 /// If there are class weights, but not `V` of them.
 #[track_caller]
-pub(crate) fn cross_entropy(cx: Cx, logits: Tensor, labels: Tensor) -> Tensor {
-    let Criterion {
-        smoothing,
-        class_weights,
-    } = &*cx.criterion();
-    let Some(weights) = class_weights else {
-        return logits.cross_entropy_with(labels, IGNORE, *smoothing);
+pub(crate) fn cross_entropy(cx: Cx, logits: Tensor, labels: Tensor, own: Option<Tensor>) -> Tensor {
+    let criterion = cx.criterion();
+    let smoothing = criterion.smoothing;
+    let weights = match (&criterion.class_weights, own) {
+        (None, None) => return logits.cross_entropy_with(labels, IGNORE, smoothing),
+        (Some(weights), _) => weights.clone(),
+        (None, Some(_)) => vec![1.0; logits.dim(-1)],
     };
-    check_weights(weights, logits);
-    let weights = constant(cx, weights);
+    check_weights(&weights, logits);
+    let weights = constant(cx, &weights);
     let counts = labels.ne(labels.scalar_like(IGNORE as f64));
     // A row without a label counts with weight 0; it reads the weight of the first class.
     let of_rows = weights.gather(labels.maximum(labels.scalar_like(0.0)));
-    let of_rows = of_rows * counts.cast(DType::F32);
+    let mut of_rows = of_rows * counts.cast(DType::F32);
+    if let Some(own) = own {
+        of_rows = of_rows * own;
+    }
     let mut losses = logits.cross_entropy_rows(labels, IGNORE, 0.0) * of_rows;
-    if *smoothing != 0.0 {
-        let of_classes = smoothed(logits.log_softmax().cast(DType::F32), weights, *smoothing);
-        losses = losses * (1.0 - *smoothing) + counts.select(of_classes, of_classes.scalar_like(0.0));
+    if smoothing != 0.0 {
+        let mut of_classes = smoothed(logits.log_softmax().cast(DType::F32), weights, smoothing);
+        if let Some(own) = own {
+            of_classes = of_classes * own;
+        }
+        losses = losses * (1.0 - smoothing) + counts.select(of_classes, of_classes.scalar_like(0.0));
     }
     losses.sum() / or_one(of_rows.sum())
 }
@@ -92,6 +99,7 @@ pub(crate) fn cross_entropy_of_shares(cx: Cx, logits: Tensor, targets: Tensor, w
     let Criterion {
         smoothing,
         class_weights,
+        ..
     } = &*cx.criterion();
     let log_p = logits.log_softmax();
     let shares = targets * weights.unsqueeze(-1);
@@ -130,7 +138,7 @@ fn constant(cx: Cx, weights: &[f32]) -> Tensor {
 }
 
 /// A sum of weights as a divisor: 1 where it is 0.
-fn or_one(whole: Tensor) -> Tensor {
+pub(crate) fn or_one(whole: Tensor) -> Tensor {
     whole.gt(whole.scalar_like(0.0)).select(whole, whole.scalar_like(1.0))
 }
 
@@ -173,24 +181,28 @@ mod tests {
     const WEIGHTS: [f64; 3] = [1.0, 2.0, 4.0];
     const SMOOTHING: f64 = 0.1;
 
-    /// The loss of logits with three classes and its derivative, with label smoothing and class weights.
-    fn weighted(logits: &Array, labels: &[i32], as_shares: bool) -> (f64, Vec<f64>) {
+    /// The loss of logits with three classes and its derivative, with label smoothing, class weights and, where there
+    /// are some, weights of the rows.
+    fn weighted(logits: &Array, labels: &[i32], own: Option<&[f64]>, as_shares: bool) -> (f64, Vec<f64>) {
         let trace = Trace::new();
         let criterion = Criterion {
             smoothing: SMOOTHING,
             class_weights: Some(WEIGHTS.map(|w| w as f32).to_vec()),
+            ..Criterion::default()
         };
         let rows = labels.len();
         {
             let cx = Cx::new(*trace, false).with_criterion(&criterion);
             let z = trace.input("logits", DType::F32, &[rows, 3]);
+            let own = own.map(|own| trace.constant(Array::f32(&[rows], own.to_vec())));
             let loss = if as_shares {
                 let share = |i: &[usize]| f64::from(labels[i[0]] == i[1] as i32);
                 let targets = trace.constant(Array::from_fn(z.ty(), share));
                 let counts = labels.iter().map(|&y| f64::from(y >= 0)).collect();
-                cross_entropy_of_shares(cx, z, targets, trace.constant(Array::f32(&[rows], counts)))
+                let counts = trace.constant(Array::f32(&[rows], counts));
+                cross_entropy_of_shares(cx, z, targets, own.map_or(counts, |own| counts * own))
             } else {
-                cross_entropy(cx, z, trace.constant(Array::i32(&[rows], labels)))
+                cross_entropy(cx, z, trace.constant(Array::i32(&[rows], labels)), own)
             };
             trace.output("loss", loss);
             trace.output("gradient", loss.grad(&[z])[0]);
@@ -204,7 +216,7 @@ mod tests {
     fn label_smoothing_with_class_weights_is_that_of_pytorch() {
         let logits = Array::f32(&[2, 3], vec![1.0, 2.0, 3.0, 0.0, 1.0, 0.0]);
         for as_shares in [false, true] {
-            let (loss, gradient) = weighted(&logits, &[0, 2], as_shares);
+            let (loss, gradient) = weighted(&logits, &[0, 2], None, as_shares);
             // torch.nn.functional.cross_entropy(z, y, weight=w, label_smoothing=0.1)
             assert!((loss - 1.6552).abs() < 5e-5, "{loss}");
             // The derivative for z_j: sum_c t_c (p_j - [j = c]), with t_c = (1 - s) w_y [c = y] + s w_c / V.
@@ -237,11 +249,11 @@ mod tests {
         let logits = Array::f32(&[2, 3], vec![1.0, 2.0, 3.0, 0.0, 1.0, 0.0]);
         let alone = Array::f32(&[1, 3], vec![1.0, 2.0, 3.0]);
         for as_shares in [false, true] {
-            let (loss, gradient) = weighted(&logits, &[1, -100], as_shares);
-            let (expected, of_one) = weighted(&alone, &[1], as_shares);
+            let (loss, gradient) = weighted(&logits, &[1, -100], None, as_shares);
+            let (expected, of_one) = weighted(&alone, &[1], None, as_shares);
             assert!((loss - expected).abs() < 1e-12, "{loss} for {expected}");
             assert_eq!((&gradient[..3], &gradient[3..]), (&of_one[..], &[0.0; 3][..]));
-            let (none, gradient) = weighted(&logits, &[-100, -100], as_shares);
+            let (none, gradient) = weighted(&logits, &[-100, -100], None, as_shares);
             assert_eq!((none, gradient), (0.0, vec![0.0; 6]));
         }
     }
@@ -271,5 +283,23 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn weights_of_rows_multiply_losses_and_divide_by_their_sum() {
+        let logits = Array::f32(&[3, 3], vec![1.0, 2.0, 3.0, 0.0, 1.0, 0.0, 0.5, 0.5, 2.0]);
+        let (labels, own) = ([0, 2, -100], [0.25, 3.0, 7.0]);
+        let (loss, gradient) = weighted(&logits, &labels, Some(&own), false);
+        let (shares, of_shares) = weighted(&logits, &labels, Some(&own), true);
+        assert!((loss - shares).abs() < 1e-12, "{loss} {shares}");
+        assert!(gradient.iter().zip(&of_shares).all(|(a, b)| (a - b).abs() < 1e-12));
+        // The mean of the rows' own losses by the products of both weights.
+        let single = |row: usize| {
+            let logits = Array::f32(&[1, 3], logits.data[3 * row..][..3].to_vec());
+            weighted(&logits, &labels[row..=row], None, false).0
+        };
+        let products = [0, 1].map(|row| own[row] * WEIGHTS[labels[row] as usize]);
+        let expected = (products[0] * single(0) + products[1] * single(1)) / (products[0] + products[1]);
+        assert!((loss - expected).abs() < 1e-12, "{loss} {expected}");
     }
 }

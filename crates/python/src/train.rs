@@ -41,8 +41,14 @@ pub enum Labels {
     Names(Vec<String>),
 }
 
-/// The training split, those of evaluations and of tests, and the names of classes.
-type Given<'py> = (Split<'py>, Option<Split<'py>>, Option<Split<'py>>, Option<Vec<String>>);
+/// The training split, those of evaluations and of tests, the names of classes, and weights of the training examples.
+pub type Given<'py> = (
+    Split<'py>,
+    Option<Split<'py>>,
+    Option<Split<'py>>,
+    Option<Vec<String>>,
+    Option<PyReadonlyArray1<'py, f32>>,
+);
 
 /// Trains as `lessen train` does with these arguments, on data in memory where it is given; the report as JSON and as
 /// text, and whether the run was stopped.
@@ -113,14 +119,27 @@ macro_rules! of_kind {
 }
 
 /// Data in memory for a job.
-fn in_memory((train, dev, test, classes): Given<'_>) -> Result<DataInMemory> {
+///
+/// # Errors
+/// Splits of several kinds, and weights of examples that have none.
+pub fn in_memory((train, dev, test, classes, weights): Given<'_>) -> Result<DataInMemory> {
     let others = [dev.map(part).transpose()?, test.map(part).transpose()?];
-    Ok(match part(train)? {
-        DataPart::Table(train) => DataInMemory::Table(splits(train, others, classes, of_kind!(Table))?),
-        DataPart::Sentences(train) => DataInMemory::Sentences(splits(train, others, classes, of_kind!(Sentences))?),
-        DataPart::Texts(train) => DataInMemory::Texts(splits(train, others, classes, of_kind!(Texts))?),
-        DataPart::Images(train) => DataInMemory::Images(splits(train, others, classes, of_kind!(Images))?),
-    })
+    let weights = weights.map(|weights| weights.as_array().iter().copied().collect());
+    let more = (classes, weights);
+    let data = match part(train)? {
+        DataPart::Table(train) => DataInMemory::Table(splits(train, others, more, of_kind!(Table))?),
+        DataPart::Sentences(train) => DataInMemory::Sentences(splits(train, others, more, of_kind!(Sentences))?),
+        DataPart::Texts(train) => DataInMemory::Texts(splits(train, others, more, of_kind!(Texts))?),
+        DataPart::Images(train) => DataInMemory::Images(splits(train, others, more, of_kind!(Images))?),
+    };
+    match &data {
+        DataInMemory::Sentences(Splits { weights: Some(_), .. })
+        | DataInMemory::Texts(Splits { weights: Some(_), .. }) => {
+            let sentence = format!("{} have no weights; leave out sample_weight", data.word());
+            Err(Error::user(sentence))
+        }
+        _ => Ok(data),
+    }
 }
 
 /// A split in the types of Lessen.
@@ -184,7 +203,7 @@ impl From<Labels> for ImageLabels {
 fn splits<T>(
     train: T,
     [dev, test]: [Option<DataPart>; 2],
-    classes: Option<Vec<String>>,
+    (classes, weights): (Option<Vec<String>>, Option<Arc<[f32]>>),
     take: impl Fn(DataPart) -> Option<T>,
 ) -> Result<Splits<T>> {
     let some = |part: Option<DataPart>| {
@@ -199,5 +218,6 @@ fn splits<T>(
         dev: some(dev)?,
         test: some(test)?,
         classes,
+        weights,
     })
 }

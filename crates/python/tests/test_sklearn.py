@@ -52,3 +52,55 @@ def test_classifiers_of_texts_and_images_fit():
     images, numbers = squares()
     seer = ImageClassifier(batch_size=8, **QUICK).fit(images, numbers)
     assert seer.predict(images).dtype == numbers.dtype and seer.score(images, numbers) > 0.9
+
+
+def test_estimators_learn_in_parts_and_go_on_after_a_pickle():
+    X, y = rows(80)
+    classifier = MLPClassifier(learning_rate=0.01, threads=1)
+    for start in range(0, 80, 20):
+        classifier.partial_fit(X[start : start + 20], y[start : start + 20], classes=["up", "down"])
+    assert classifier.n_iter_ == 8 and list(classifier.classes_) == ["down", "up"]
+    copy = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(copy.predict_proba(X), classifier.predict_proba(X))
+    for one in (copy, classifier):
+        one.partial_fit(X[:20], y[:20])
+    np.testing.assert_array_equal(copy.predict_proba(X), classifier.predict_proba(X))
+    with pytest.raises(ValueError, match="is none of the classes"):
+        classifier.partial_fit(X[:1], ["sideways"])
+    regressor = MLPRegressor(learning_rate=0.01, threads=1)
+    for _ in range(6):
+        regressor.partial_fit(X, 5 + X[:, 0])
+    assert regressor.score(X, 5 + X[:, 0]) > 0.7
+    texts, labels = mails()
+    for one, inputs, outputs in (
+        (TextClassifier(threads=1), texts, labels),
+        (ImageClassifier(batch_size=8, threads=1), *squares()),
+    ):
+        for _ in range(4):
+            one.partial_fit(inputs, outputs)
+        assert one.score(inputs, outputs) > 0.9
+
+
+def test_weights_of_samples_count_as_those_of_their_classes():
+    X, y = rows()
+    weights = np.where(y == "up", 4.0, 0.25)
+    of_samples = MLPClassifier(**QUICK).fit(X, y, sample_weight=weights)
+    of_classes = MLPClassifier(class_weight={"up": 4.0, "down": 0.25}, **QUICK).fit(X, y)
+    np.testing.assert_array_equal(of_samples.predict_proba(X), of_classes.predict_proba(X))
+    MLPRegressor(**QUICK).fit(X, X[:, 0], sample_weight=weights)
+    images, numbers = squares()
+    ImageClassifier(batch_size=8, **QUICK).fit(images, numbers, sample_weight=np.ones(len(numbers)))
+
+
+#: A weighted sample is not a repeated one where steps are on batches of a fixed number of samples, and some are held out.
+NOT_REPEATED = {"check_sample_weight_equivalence_on_dense_data": "batches have a fixed number of samples"}
+
+
+@pytest.mark.parametrize("estimator", [MLPClassifier, MLPRegressor])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks_the_estimators(estimator):
+    from sklearn.utils.estimator_checks import check_estimator
+
+    own = estimator(max_epochs=40, learning_rate=0.01, threads=1)
+    found = check_estimator(own, expected_failed_checks=NOT_REPEATED)
+    assert {one["status"] for one in found} <= {"passed", "skipped", "xfail"}

@@ -163,3 +163,45 @@ def test_reports_are_those_of_the_folder(classifier):
     with open(os.path.join(classifier.folder, "report.json"), encoding="utf-8") as file:
         assert json.load(file) == dict(classifier)
     assert classifier.text and "<table>" in classifier._repr_html_()
+
+
+def steps_of(trainer, texts, labels, starts, size=4):
+    return [trainer.step((texts[i : i + size], labels[i : i + size])) for i in starts]
+
+
+def test_steps_on_own_batches_train_as_those_of_the_data_and_resume(tmp_path):
+    texts, labels = mails(16)
+    recipe = {**LINEAR, "data.shuffle": False, "train.steps": 4, "train.schedule": "constant"}
+    recipe.pop("train.epochs")
+    data = {"train": (texts, labels), "dev": (texts, labels)}
+    plain = lessen.train(recipe, data, out=tmp_path / "plain", threads=1).model().state_dict()
+    trainer = lessen.Trainer(recipe, data, out=tmp_path / "own", threads=1)
+    numbers = steps_of(trainer, texts, labels, (0, 4))
+    assert [one["step"] for one in numbers] == [1, 2] and numbers[1]["loss"] > 0 and numbers[0]["lr"] == 0.1
+    assert 0 <= trainer.evaluate()["dev_accuracy"] <= 1
+    with pytest.raises(lessen.Error, match="none of the classes|not one of|eggs"):
+        trainer.step((["what"], ["eggs"]))
+    assert trainer.pause().interrupted and trainer.pause() is None
+    assert trainer.state_dict().keys() == plain.keys()
+    steps_of(trainer, texts, labels, (8, 12))
+    found = trainer.state_dict()
+    assert all(np.array_equal(found[name], plain[name]) for name in plain)
+    with pytest.raises(lessen.Error, match="has done its 4 steps"):
+        trainer.step((texts[:4], labels[:4]))
+
+
+def test_fit_goes_on_after_steps_and_weights_count(tmp_path):
+    texts, labels = mails(16)
+    trainer = lessen.Trainer({**LINEAR, "data.held_out": 0.25}, (texts, labels), out=tmp_path / "run", threads=1)
+    trainer.step((texts[:3], labels[:3]))
+    assert trainer.fit().steps == 12
+    weights = np.where(np.array(labels) == "spam", 100.0, 0.01)
+    shares = []
+    for sample_weight in (None, weights):
+        out = tmp_path / f"weighted-{sample_weight is not None}"
+        model = lessen.train(LINEAR, (texts, labels), sample_weight=sample_weight, out=out, threads=1).model()
+        shares.append(model.predict_proba(["see offer"])[0, model.labels.index("spam")])
+    assert shares[1] > shares[0]
+    for wrong, said in (([1.0], "1 weights for"), ([-1.0] * 16, "has the weight -1"), ("x", "something else than")):
+        with pytest.raises(lessen.Error, match=said):
+            lessen.train(LINEAR, (texts, labels), sample_weight=wrong, out=tmp_path / "wrong", threads=1)

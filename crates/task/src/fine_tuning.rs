@@ -51,6 +51,7 @@ impl FineTuning {
             criterion: Criterion {
                 smoothing: smoothing(config, goal)?,
                 class_weights: class_weights(config, goal, corpus)?,
+                weighs_examples: corpus.is_some_and(Corpus::has_weights),
             },
             lora,
         })
@@ -58,18 +59,26 @@ impl FineTuning {
 
     /// The weight of a batch in the mean loss: the sum of its examples' weights.
     pub fn weight_of(&self, goal: &dyn Goal, batch: &Batch) -> f64 {
+        let own = batch.get("weights").and_then(Field::as_f32);
+        let own = own.filter(|_| self.criterion.weighs_examples);
         let Some(weights) = &self.criterion.class_weights else {
-            return goal.weight_of(batch);
+            return own.map_or_else(|| goal.weight_of(batch), |own| own.iter().copied().map(f64::from).sum());
         };
+        let own = |example: usize| own.map_or(1.0, |own| f64::from(own[example]));
         // Mixed images have shares of each class in place of labels.
         if let Some(shares) = batch.get("targets").and_then(Field::as_f32) {
-            let weights = weights.iter().cycle();
-            let products = shares.iter().zip(weights).map(|(share, weight)| share * weight);
-            return products.map(f64::from).sum();
+            let of_example = |(example, shares): (usize, &[f32])| -> f64 {
+                let products = shares.iter().zip(weights).map(|(share, weight)| share * weight);
+                products.map(f64::from).sum::<f64>() * own(example)
+            };
+            return shares.chunks(weights.len().max(1)).enumerate().map(of_example).sum();
         }
         let labels = batch.get("labels").and_then(Field::as_i32).unwrap_or_default();
-        let weight = |label: &i32| weights.get(usize::try_from(*label).ok()?).copied();
-        labels.iter().filter_map(weight).map(f64::from).sum()
+        let weight = |(example, label): (usize, &i32)| {
+            let of_class = *weights.get(usize::try_from(*label).ok()?)?;
+            Some(f64::from(of_class) * own(example))
+        };
+        labels.iter().enumerate().filter_map(weight).sum()
     }
 }
 

@@ -59,6 +59,19 @@ impl ImagesInMemory {
         ImagesInMemory::of(Pixels::OfSizes(images.into()), count, labels)
     }
 
+    /// Returns the number of images.
+    pub fn len(&self) -> usize {
+        match &*self.labels {
+            ImageLabels::Numbers(numbers) => numbers.len(),
+            ImageLabels::Names(names) => names.len(),
+        }
+    }
+
+    /// Whether there are no images, which is never so.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     fn of(pixels: Pixels, images: usize, labels: ImageLabels) -> Result<ImagesInMemory> {
         let given = match &labels {
             ImageLabels::Numbers(numbers) => numbers.len(),

@@ -29,6 +29,8 @@ pub struct ImageSet {
     labels: Vec<i32>,
     /// The shares of all classes in each image, if these are learned in place of the labels.
     shares: Option<Arc<[f32]>>,
+    /// The weight of each image in the loss of training; none where all count alike.
+    weights: Option<Arc<[f32]>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +72,18 @@ impl ImageSet {
             chosen: None,
             labels,
             shares: None,
+            weights: None,
         }
+    }
+
+    /// The same images with these weights, one for each.
+    pub(super) fn with_weights(self, weights: Option<Arc<[f32]>>) -> ImageSet {
+        ImageSet { weights, ..self }
+    }
+
+    /// Returns the weight of each image in the loss of training; none where all count alike.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
     }
 
     /// The same images with these shares of `classes` classes in each of them.
@@ -101,6 +114,7 @@ impl ImageSet {
         ImageSet {
             labels: numbers.iter().map(|number| self.labels[*number as usize]).collect(),
             shares: self.shares.as_ref().map(rows),
+            weights: None,
             chosen: Some(numbers.into()),
             ..self.clone()
         }
@@ -202,13 +216,15 @@ impl ImageSet {
         Some(counts)
     }
 
-    /// Returns a checksum of labels and images; of images in files, of their names and sizes.
+    /// Returns a checksum of labels, weights and images; of images in files, of their names and sizes.
     ///
     /// # Errors
     /// A file that cannot be read any more.
     pub fn checksum(&self) -> Result<u32> {
         let labels = self.labels.iter();
         let mut crc = labels.fold(0, |crc, label| crc32c_append(crc, &label.to_le_bytes()));
+        let weights = self.weights().unwrap_or_default().iter();
+        crc = weights.fold(crc, |crc, weight| crc32c_append(crc, &weight.to_le_bytes()));
         for number in 0..self.len() {
             match &self.pixels {
                 Pixels::InMemory(shape, bytes) => {

@@ -22,7 +22,7 @@ use crate::places::{Places, files_of};
 pub use crate::record::Record;
 use crate::row::Row;
 use crate::rows::{JsonLines, Place, Rows};
-use crate::splits::DataPlace;
+use crate::splits::{DataPlace, weights_of};
 use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
@@ -160,6 +160,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
 /// # Errors
 /// As [`read`].
 pub fn read_from(place: DataPlace<'_, TableInMemory>, options: &Options) -> Result<Dataset> {
+    let weights = place.weights();
     let places = Places::at(place)?;
     let given = |path: &Option<PathBuf>, found| match path {
         Some(path) => files_of(path).map(|files| Some(Place::Files(files))),
@@ -223,6 +224,11 @@ pub fn read_from(place: DataPlace<'_, TableInMemory>, options: &Options) -> Resu
     let unlabelled: Vec<Unlabelled> = [unlabelled.take()].into_iter().chain(others_unlabelled).collect();
     remarks.extend(Unlabelled::remark(&unlabelled, None));
     remarks.extend(target.remark());
+    let examples = labels.len();
+    let weighted = |train: Examples, held: Option<&[bool]>| -> Result<Examples> {
+        let own = weights.as_deref().map(|all| weights_of(all, examples, held));
+        Ok(train.with_weights(own.transpose()?))
+    };
     let (train, dev) = match dev {
         None if !is_whole => {
             let held = deal.chosen(
@@ -237,12 +243,12 @@ pub fn read_from(place: DataPlace<'_, TableInMemory>, options: &Options) -> Resu
                 let chosen = held.rows.iter().map(|held| *held == wanted).collect();
                 Examples::from_rows(rows.clone(), Some(chosen), labels.part(&held.rows, wanted))
             };
-            (part(false), part(true))
+            (weighted(part(false), Some(&held.rows))?, part(true))
         }
         dev => {
             remarks.extend(dev.as_ref().and_then(|_| by.unused()));
             let train = Examples::from_rows(Arc::new(train), None, labels);
-            (train.clone(), dev.unwrap_or(train))
+            (weighted(train.clone(), None)?, dev.unwrap_or(train))
         }
     };
     Ok(Dataset {

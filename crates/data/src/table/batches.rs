@@ -11,7 +11,8 @@ use crate::source::Source;
 
 /// Rows of a table in batches of `B`. A row is an image of one line, whose channel is one: `images` is f32
 /// `[B, 1, width, 1]`. Classes come as `labels` (i32 `[B]`), and scores as `targets` (f32 `[B]`, standardized as the
-/// schema says) and `weights` (f32 `[B]`, 1 for a row).
+/// schema says). Beside scores, and beside classes where rows have weights, come `weights` (f32 `[B]`, of a row without
+/// its own 1).
 ///
 /// - *Training*: all batches are full; the rest at the end of an epoch is left out of it.
 /// - *Evaluation*: each row once, in order. After the last one come zeros, labelled [`IGNORE`] or of weight 0.
@@ -98,8 +99,12 @@ impl TableBatches {
         if let Some(all) = &self.targets {
             let mut targets: Vec<f32> = rows.iter().map(|row| all[*row as usize]).collect();
             targets.resize(b, 0.0);
-            let weights = (0..b).map(|place| f32::from(place < rows.len())).collect();
             fields.push(("targets".to_string(), Field::f32([b], targets)));
+        }
+        if self.targets.is_some() || self.part.weights().is_some() {
+            let weight = |row: &u32| self.part.weights().map_or(1.0, |weights| weights[*row as usize]);
+            let mut weights: Vec<f32> = rows.iter().map(weight).collect();
+            weights.resize(b, 0.0);
             fields.push(("weights".to_string(), Field::f32([b], weights)));
         }
         Batch {

@@ -14,6 +14,8 @@ pub struct TablePart {
     width: usize,
     labels: Labels,
     lines: Arc<[u32]>,
+    /// The weight of each row in the loss of training; none where all count alike.
+    weights: Option<Arc<[f32]>>,
 }
 
 impl TablePart {
@@ -29,7 +31,13 @@ impl TablePart {
             width,
             labels,
             lines: lines.into(),
+            weights: None,
         }
+    }
+
+    /// The same rows with these weights, one for each.
+    pub(super) fn with_weights(self, weights: Option<Arc<[f32]>>) -> TablePart {
+        TablePart { weights, ..self }
     }
 
     /// Returns the number of rows.
@@ -60,6 +68,11 @@ impl TablePart {
         &self.labels
     }
 
+    /// Returns the weight of each row in the loss of training; none where all count alike.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
+    }
+
     /// Returns the line of its file that a row stands in, from 1.
     ///
     /// # Panics
@@ -68,13 +81,15 @@ impl TablePart {
         self.lines[row] as usize
     }
 
-    /// Returns a CRC-32C of elements and labels, which tells rows from others.
+    /// Returns a CRC-32C of elements, labels and weights, which tells rows from others.
     pub fn digest(&self) -> u32 {
         let start = crc32c_append(0, &(self.width as u64).to_le_bytes());
         let values = self
             .values
             .iter()
             .fold(start, |crc, value| crc32c_append(crc, &value.to_le_bytes()));
+        let weights = self.weights().unwrap_or_default().iter();
+        let values = weights.fold(values, |crc, weight| crc32c_append(crc, &weight.to_le_bytes()));
         match &self.labels {
             Labels::Classes(classes) => classes
                 .iter()

@@ -21,7 +21,7 @@ use crate::labels::{LabelKind, Labels};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
 use crate::rows::{Place, Rows};
-use crate::splits::{DataPlace, split_of};
+use crate::splits::{DataPlace, split_of, weights_of};
 use crate::table_in_memory::TableInMemory;
 use crate::unlabelled::{LeftOut, Unlabelled};
 
@@ -73,6 +73,7 @@ impl Table {
             DataPlace::Path(path) => path,
             DataPlace::InMemory(_) => Path::new(""),
         };
+        let weights = place.weights();
         let places = Places::at(place)?;
         let of_paths = |paths: Vec<PathBuf>| paths.into_iter().map(TableFile::Path).collect::<Vec<_>>();
         let files = |place: Place| match place {
@@ -125,6 +126,8 @@ impl Table {
             }
             _ => None,
         };
+        let of_rows = weights.map(|all| weights_of(&all, labels.len(), held.as_deref()));
+        let weights = of_rows.transpose()?;
         let is_training = |row: usize| held.as_ref().is_none_or(|held| !held[row]);
         let (mut schema, left_out) = match &options.schema {
             Some(schema) => (schema.clone(), Vec::new()),
@@ -163,6 +166,7 @@ impl Table {
                 (train.clone(), dev.unwrap_or(train))
             }
         };
+        let train = train.with_weights(weights);
         remarks.extend(Unlabelled::remark(&skipped, Some(&schema.label)));
         remarks.extend(target.remark());
         Ok(Table {

@@ -166,7 +166,12 @@ impl CondensationUnderWay<'_> {
         let images = self.condensation.images()?;
         self.warn_of_far(&images);
         let picture = pictures::png_of(&images, self.preprocessing);
-        self.folder.write_picture(done, &picture)
+        if let Err(error) = self.folder.write_picture(done, &picture) {
+            tell(&format!(
+                "warning: the picture after iteration {done} is not kept: {error}"
+            ));
+        }
+        Ok(())
     }
 
     /// Warns once if the values of the images are far larger than those of data.

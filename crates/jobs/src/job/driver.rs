@@ -107,9 +107,15 @@ impl Unit<'_> {
     pub(crate) fn part(&mut self) -> Result<()> {
         self.is_stopped = watcher::current().stops();
         match self.is_stopped {
-            true => Err(Error::internal("a unit is stopped")),
+            true => Err(self.stop()),
             false => Ok(()),
         }
+    }
+
+    /// Stops the unit: the error with which it ends, so that the driver undoes it.
+    pub(crate) fn stop(&mut self) -> Error {
+        self.is_stopped = true;
+        Error::internal("a unit is stopped")
     }
 }
 
@@ -228,7 +234,7 @@ impl Driver {
         job.check()?;
         self.measure(job.peak());
         let begun = Instant::now();
-        let saved = self.log.metrics.sync().and_then(|()| job.save());
+        let saved = self.log.sync().and_then(|()| job.save());
         let saved = saved.and_then(|()| self.spent().write(&self.sessions));
         self.clock.tried(begun.elapsed());
         self.unsaved = None;

@@ -29,4 +29,13 @@ impl Log {
             progress: Progress::new(unit, total, counted),
         })
     }
+
+    /// Waits until metrics and events are on the disk.
+    ///
+    /// # Errors
+    /// A disk that is full or fails.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.metrics.sync()?;
+        self.events.sync()
+    }
 }

@@ -20,7 +20,7 @@ pub use self::folder::JobFolder;
 pub(crate) use self::log::Log;
 pub use self::manifest::Manifest;
 pub use self::recipe_images::{PreparedSource, RecipeImages};
-pub use self::request::Request;
+pub use self::request::{Feed, Request, Wish};
 pub(crate) use self::start::Start;
 pub(crate) use self::training_images::reading_the_same;
 use self::training_images::{check_images, noted};

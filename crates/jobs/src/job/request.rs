@@ -9,7 +9,9 @@ use lessen_task::recipe::config::Config;
 use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::shared_data::SharedData;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A job that is asked for, a training or another one: its settings and its folder.
 #[derive(Clone, Debug)]
@@ -20,6 +22,36 @@ pub struct Request {
     pub(crate) before: Option<Settings>,
     /// Data that it shares with other runs.
     pub(crate) shared: SharedData,
+    /// What gives a training its batches in place of its data.
+    pub(crate) feed: Option<Arc<dyn Feed>>,
+}
+
+/// Gives a training its batches one by one, in place of the order of its data. It is asked in the thread of the run,
+/// which waits meanwhile.
+pub trait Feed: Send + Sync {
+    /// What the run is to do next; none once it is to stop, with a checkpoint from which it can be resumed.
+    fn next(&self) -> Option<Wish>;
+
+    /// Is told why the batch that was given last cannot be trained on; the run goes on without it.
+    fn refused(&self, error: Error);
+
+    /// Is told the scores that were asked for: their names and values.
+    fn scored(&self, scores: &[(String, f64)]);
+}
+
+/// What a training is to do next.
+pub enum Wish {
+    /// A step on all examples of the training split of this data, as one batch.
+    Step(Box<DataInMemory>),
+    /// An evaluation of the present parameters on the run's validation data.
+    Evaluate,
+}
+
+/// A feed that shows nothing of itself.
+impl fmt::Debug for dyn Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Feed")
+    }
 }
 
 impl Request {
@@ -36,6 +68,7 @@ impl Request {
             out,
             before: None,
             shared: SharedData::default(),
+            feed: None,
         }
     }
 
@@ -87,6 +120,7 @@ impl Request {
             out,
             before: Some(before),
             shared: SharedData::default(),
+            feed: None,
         })
     }
 
@@ -94,6 +128,15 @@ impl Request {
     /// digests of the data alone, so that a job is resumed with the same data.
     pub fn with_data(self, data: DataInMemory) -> Request {
         self.on(&SharedData::of(data))
+    }
+
+    /// The training on batches that `feed` gives, in place of those of its data. Its data still says vocabulary, classes
+    /// and scales, and it is evaluated on its own validation split.
+    pub fn fed_by(self, feed: Arc<dyn Feed>) -> Request {
+        Request {
+            feed: Some(feed),
+            ..self
+        }
     }
 
     /// Refuses a job of this noun that is resumed without data, which was in memory.

@@ -21,7 +21,7 @@ mod timing;
 mod unknown_tokens;
 
 pub use self::timing::median;
-pub use crate::job::Request;
+pub use crate::job::{Feed, Request, Wish};
 
 use self::prepared_phase::PreparedPhase;
 use self::recording::Recordings;
@@ -44,7 +44,7 @@ use lessen_task::input_files::InputFiles;
 use lessen_task::reader::Reader;
 use lessen_task::recipe::phases::Recipe;
 use lessen_task::shared_data::SharedData;
-use lessen_task::wording::name_of;
+use lessen_task::wording::{name_of, tell};
 use lessen_train::{StepPlans, Trainer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,6 +113,7 @@ pub fn train(request: &Request, new_backend: &NewBackend) -> Result<Report> {
         start: start.step(),
         total: remaining.total,
         shared: start.shared().clone(),
+        feed: request.feed.clone(),
         recipe: start.recipe,
         evaluation: phase.evaluation(&trainer),
         recordings: phase.recordings(&trainer),
@@ -162,6 +163,8 @@ struct Run {
     folder: Folder,
     /// Data that the run shares with others.
     shared: SharedData,
+    /// What gives the batches in place of the data, if something does.
+    feed: Option<Arc<dyn Feed>>,
     timing: Timing,
     /// How long the training phase has waited for a better evaluation; none before its first evaluation.
     waiting: Option<Waiting>,
@@ -231,8 +234,10 @@ impl Run {
         let job = (task.model(), task.goal());
         let scores = evaluate(self.trainer.session()?, &mut self.evaluation, job, dev.as_ref())?;
         if scores.loss.is_finite() {
-            if let Some(table) = &scores.table {
-                self.folder.write(table.file(), &format!("{}\n", table.to_file(step)))?;
+            if let Some(table) = &scores.table
+                && let Err(error) = self.folder.write(table.file(), &format!("{}\n", table.to_file(step)))
+            {
+                tell(&format!("warning: the table of step {step} is not written: {error}"));
             }
             return Ok(scores);
         }

@@ -172,7 +172,11 @@ fn in_order(
         } else {
             0
         };
-        let range = done.batches + batches_done..done.batches + steps.batches.max(batches_done);
+        let mut range = done.batches + batches_done..done.batches + steps.batches.max(batches_done);
+        if start.is_fed {
+            let examples = range.start.saturating_add(sources.training.batches_per_epoch());
+            range.end = range.end.min(examples);
+        }
         phases.push(PreparedPhase {
             shapes: task.shapes_of(sources.training.as_ref(), sources.dev.as_ref(), range.clone()),
             range,

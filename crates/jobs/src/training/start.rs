@@ -67,6 +67,8 @@ pub(crate) struct Start {
     at: usize,
     /// Data that the run shares with others.
     shared: SharedData,
+    /// Whether batches are given one by one, so that those of the data are examples of them at most.
+    pub is_fed: bool,
     out: PathBuf,
     /// The folder of a run that is resumed.
     folder: Option<Folder>,
@@ -92,6 +94,7 @@ impl Start {
                 recipe: recipe(&request.settings)?,
                 at: 0,
                 shared: request.shared.clone(),
+                is_fed: request.feed.is_some(),
                 out,
                 folder: None,
                 checkpoint: None,
@@ -142,6 +145,7 @@ impl Start {
             recipe,
             at,
             shared: request.shared.clone(),
+            is_fed: request.feed.is_some(),
             out,
             folder: Some(folder),
             checkpoint,

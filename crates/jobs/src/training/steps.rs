@@ -3,17 +3,24 @@
 use super::Run;
 use super::log::Lines;
 use super::recording;
-use crate::job::{Driver, Job, Unit, Unsaved};
+use crate::job::{Driver, Feed, Job, Unit, Unsaved, Wish};
 use crate::planning::phase_work::batches_ahead;
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 use lessen_data::{Batch, Prefetch};
 use lessen_task::evaluation::Scores;
 use lessen_train::{Peak, StepReport};
+use std::sync::Arc;
+
+/// Where batches come from.
+enum Batches {
+    Data(Prefetch),
+    Feed(Arc<dyn Feed>),
+}
 
 /// The steps that are left of a training phase.
 pub(super) struct Steps<'a> {
     run: &'a mut Run,
-    batches: Prefetch,
+    batches: Batches,
     /// The step that is done, until it is recorded.
     newest: Option<StepReport>,
     /// The last evaluation, if there was one.
@@ -29,8 +36,12 @@ impl<'a> Steps<'a> {
         let phase = &run.phase;
         let ahead = batches_ahead(phase.task.config().train.accumulate);
         let first = phase.first_batch(run.trainer.done());
+        let batches = match &run.feed {
+            Some(feed) => Batches::Feed(feed.clone()),
+            None => Batches::Data(Prefetch::start(phase.sources.training.clone(), first, ahead)?),
+        };
         Ok(Steps {
-            batches: Prefetch::start(phase.sources.training.clone(), first, ahead)?,
+            batches,
             run,
             newest: None,
             scores: None,
@@ -41,6 +52,34 @@ impl<'a> Steps<'a> {
     fn is_due_every(&self, every: u64) -> bool {
         let step = self.run.trainer.done();
         step == self.run.phase.end() || (every > 0 && step.is_multiple_of(every))
+    }
+
+    /// The batches of the next step.
+    fn batches(&mut self, unit: &mut Unit<'_>) -> Result<Vec<Batch>> {
+        let run = &mut *self.run;
+        let done = run.trainer.done();
+        let feed = match &mut self.batches {
+            Batches::Data(batches) => return run.phase.next_batches(done, batches),
+            Batches::Feed(feed) => feed,
+        };
+        loop {
+            match feed.next() {
+                None => return Err(unit.stop()),
+                Some(Wish::Step(data)) => match run.phase.task.batch_of(&data, done) {
+                    Ok(batch) => return Ok(vec![batch]),
+                    Err(error) => feed.refused(error),
+                },
+                Some(Wish::Evaluate) => {
+                    let scores = run.evaluate(done)?;
+                    run.lines(unit.log).evaluation(done, &scores, false)?;
+                    let named = scores.to_json("dev");
+                    let named = named
+                        .iter()
+                        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+                    feed.scored(&named.collect::<Vec<_>>());
+                }
+            }
+        }
     }
 
     /// Logs the memory of the process.
@@ -71,8 +110,8 @@ impl Job for Steps<'_> {
     /// Trains one step: on the batches that it accumulates, fewer at the end of the last epoch. It is not stopped
     /// midway.
     fn advance(&mut self, unit: &mut Unit<'_>) -> Result<()> {
+        let made = self.batches(unit)?;
         let run = &mut *self.run;
-        let made = run.phase.next_batches(run.trainer.done(), &mut self.batches)?;
         recording::record(run, &made[0], unit.log)?;
         let report = run.phase.step(&mut run.trainer, &made)?;
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
@@ -84,8 +123,9 @@ impl Job for Steps<'_> {
         Ok(())
     }
 
+    /// Nothing precedes a batch that is waited for.
     fn restore(&mut self, (): ()) -> Result<()> {
-        Err(Error::internal("a step was stopped midway"))
+        Ok(())
     }
 
     fn record(&mut self, driver: &mut Driver) -> Result<()> {

@@ -367,3 +367,83 @@ fn a_format_that_does_not_read_such_data_is_refused() {
         "{sentence}"
     );
 }
+
+/// The data with these weights of its training examples.
+fn weighted(data: DataInMemory, weights: Vec<f32>) -> DataInMemory {
+    let weights = Some(weights.into());
+    match data {
+        DataInMemory::Table(splits) => DataInMemory::Table(Splits { weights, ..splits }),
+        DataInMemory::Images(splits) => DataInMemory::Images(Splits { weights, ..splits }),
+        other => panic!("{} has no weights", other.word()),
+    }
+}
+
+#[test]
+fn weights_of_examples_by_their_classes_train_as_class_weights_do() {
+    let of_class = |row: usize| [0.25, 4.0][row % 2];
+    let words = |row: usize| format!("{} {}", ["alpha", "beta"][row % 2], row % 5);
+    let numbers = (0..40).map(|row| f64::from((row * 7 % 11) as u8)).collect();
+    let labels = || texts((0..40).map(|row| ["a", "b"][row % 2]));
+    let bytes = (0..40 * 16).map(|i| (i * 31 % 251) as u8).collect();
+    let images = ImageLabels::Numbers((0..40).map(|row| row % 2).collect());
+    let cases = [
+        (
+            "data.format = \"labelled\"\nmodel.kind = \"linear\"",
+            table(vec![("text", texts((0..40).map(words))), ("label", labels())]),
+        ),
+        (
+            "data.format = \"table\"\nmodel.kind = \"mlp\"",
+            table(vec![("x", ColumnValues::Numbers(numbers)), ("label", labels())]),
+        ),
+        (
+            "data.format = \"images\"\nmodel.kind = \"linear-array\"",
+            DataInMemory::Images(Splits::of(
+                ImagesInMemory::of_array(&[40, 4, 4], bytes, images).unwrap(),
+            )),
+        ),
+    ];
+    for (recipe, data) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let recipe = format!("train.steps = 4\ntrain.batch = 5\ntrain.lr = 0.01\ntrain.accumulate = 2\n{recipe}");
+        let model = |name: &str, more: &str, data: DataInMemory| {
+            let out = dir.path().join(name);
+            train(&new(&format!("{recipe}\n{more}"), &[], &out).with_data(data), &cpu()).unwrap();
+            files(&out.join("model"))
+        };
+        let own = model("own", "", weighted(data.clone(), (0..40).map(of_class).collect()));
+        let of_classes = model("classes", "train.class_weights = \"0.25,4\"", data.clone());
+        assert!(own == of_classes, "{recipe}");
+        assert!(own != model("none", "", data.clone()), "{recipe}");
+        for (weights, said) in [
+            (vec![1.0; 39], "there are 39 weights for 40 training examples"),
+            (vec![-1.0; 40], "training example 0 has the weight -1"),
+            (vec![0.0; 40], "all training examples have zero weight"),
+        ] {
+            let request = new(&recipe, &[], &dir.path().join("refused")).with_data(weighted(data.clone(), weights));
+            let sentence = refused(train(&request, &cpu()));
+            assert!(sentence.contains(said), "{sentence}");
+        }
+    }
+}
+
+#[test]
+fn weights_of_targets_and_a_resumption_with_others() {
+    let numbers = |factor: usize| ColumnValues::Numbers((0..40).map(|row| (row * factor % 11) as f64 / 3.0).collect());
+    let data = || table(vec![("x", numbers(7)), ("label", numbers(3))]);
+    let recipe = "train.steps = 4\ntrain.batch = 5\ntrain.lr = 0.01\ndata.format = \"table\"\nmodel.kind = \"mlp\"\n\
+                  data.problem = \"regression\"";
+    let dir = tempfile::tempdir().unwrap();
+    let model = |name: &str, data: DataInMemory| {
+        let out = dir.path().join(name);
+        train(&new(recipe, &[], &out).with_data(data), &cpu()).unwrap();
+        files(&out.join("model"))
+    };
+    let (plain, halves) = (model("plain", data()), model("halves", weighted(data(), vec![0.5; 40])));
+    assert!(plain == halves);
+    let other = weighted(data(), vec![2.0; 40]);
+    let sentence = refused(train(
+        &resumed(&dir.path().join("halves"), "train.steps=6").with_data(other),
+        &cpu(),
+    ));
+    assert!(sentence.contains("data in memory is not what the run"), "{sentence}");
+}

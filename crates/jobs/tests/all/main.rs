@@ -3,6 +3,7 @@
 mod attention_keys;
 mod condense_keys;
 mod counting;
+mod fed;
 mod few_programs;
 mod in_memory;
 mod linear_keys;

@@ -196,7 +196,7 @@ impl Decoder {
     /// makes the batch shifts the labels; transformers does that inside the model.
     pub fn forward(&self, cx: Cx, batch: BatchShape) -> Outputs {
         let logits = self.logits(cx, batch);
-        class_loss(cx, logits, batch.ids(cx, "labels"))
+        class_loss(cx, logits, batch.ids(cx, "labels"), None)
     }
 
     /// Embeddings, blocks and the final norm: `f32[B, T, width]`.

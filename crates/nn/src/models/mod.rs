@@ -19,7 +19,7 @@ use lessen_graph::{DType, Tensor};
 
 pub use crate::batch::BatchShape;
 use crate::context::Cx;
-use crate::loss::{cross_entropy, cross_entropy_of_shares};
+use crate::loss::{cross_entropy, cross_entropy_of_shares, or_one};
 use crate::names;
 use crate::observations;
 
@@ -33,16 +33,27 @@ pub struct Outputs {
     pub logits: Tensor,
 }
 
-/// Logits, `f32[.., classes]`, and their cross entropy over `labels` (`i32[..]`, -100 where there is none).
-fn class_loss(cx: Cx, logits: Tensor, labels: Tensor) -> Outputs {
+/// Logits, `f32[.., classes]`, and their cross entropy over `labels` (`i32[..]`, -100 where there is none), by weights
+/// (`f32[..]`) where there are some.
+fn class_loss(cx: Cx, logits: Tensor, labels: Tensor, weights: Option<Tensor>) -> Outputs {
     observations::logits(cx, logits, || labels.ne(labels.scalar_like(observations::NO_LABEL)));
     Outputs {
-        loss: cross_entropy(cx, logits, labels),
+        loss: cross_entropy(cx, logits, labels, weights),
         logits,
     }
 }
 
-/// The loss of a classifier: cross entropy over `labels` (`i32[B]`, -100 for a row without a label).
+/// The sum of weights as a divisor, 1 where there is no example: of examples that count alike their number.
+fn count_of(cx: Cx, weights: Tensor) -> Tensor {
+    if cx.criterion().weighs_examples {
+        or_one(weights.sum())
+    } else {
+        weights.sum().maximum(weights.scalar_like(1.0))
+    }
+}
+
+/// The loss of a classifier: cross entropy over `labels` (`i32[B]`, -100 for a row without a label), by `weights`
+/// (`f32[B]`) where the context's [`Criterion`](crate::Criterion) weighs examples.
 ///
 /// With one class it is a regression, as in transformers: the mean of `weights · (prediction - targets)²` over
 /// `targets` and `weights` (both `f32[B]`), where the weight is 1 for an example and 0 for a padding row.
@@ -68,7 +79,7 @@ pub(crate) fn classifier_loss(cx: Cx, batch: BatchShape, logits: Tensor, multi_l
         let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);
         let zero = logits.scalar_like(0.0);
         let losses = logits.maximum(zero) - logits * targets + ((-logits.maximum(-logits)).exp() + 1.0).log();
-        let count = weights.sum().maximum(weights.scalar_like(1.0));
+        let count = count_of(cx, weights);
         let losses = losses.mean_axes(&[1]);
         return Outputs {
             loss: (losses * weights).sum() / count,
@@ -77,13 +88,15 @@ pub(crate) fn classifier_loss(cx: Cx, batch: BatchShape, logits: Tensor, multi_l
     }
     if logits.dim(-1) > 1 {
         let labels = cx.input(names::LABELS, DType::I32, &[batch.size()]);
-        return class_loss(cx, logits, labels);
+        let is_weighted = cx.criterion().weighs_examples;
+        let weights = is_weighted.then(|| cx.input(names::WEIGHTS, DType::F32, &[batch.size()]));
+        return class_loss(cx, logits, labels, weights);
     }
     let prediction = logits.reshape(&[batch.size()]);
     let targets = cx.input(names::TARGETS, DType::F32, &[batch.size()]);
     let weights = cx.input(names::WEIGHTS, DType::F32, &[batch.size()]);
     let error = prediction - targets;
-    let count = weights.sum().maximum(weights.scalar_like(1.0));
+    let count = count_of(cx, weights);
     Outputs {
         loss: (error * error * weights).sum() / count,
         logits: prediction,

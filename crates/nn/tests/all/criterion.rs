@@ -73,6 +73,7 @@ fn smoothing_and_class_weights_count_labels_as_they_say() {
     let criterion = |smoothing, class_weights| Criterion {
         smoothing,
         class_weights,
+        ..Criterion::default()
     };
     let weights = Some(vec![0.5, 1.0, 3.0]);
     let losses = [

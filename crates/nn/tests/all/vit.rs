@@ -194,6 +194,7 @@ fn the_loss_of_mixed_images_is_that_of_their_labels_by_their_shares() {
         Criterion {
             smoothing: 0.1,
             class_weights: Some(vec![0.5, 1.0, 3.0]),
+            ..Criterion::default()
         },
     ] {
         given.insert("labels".into(), Array::i32(&[2], &[2, 0]));

@@ -37,15 +37,32 @@ def is_text(value: Any) -> bool:
     return isinstance(value, (str, np.str_))
 
 
-def memory(data: Any, dev: Any = None, test: Any = None, classes: Sequence[str] | None = None) -> Any:
-    """Data in memory as the extension takes it: the splits for training, evaluation and tests, and names of classes."""
+def memory(
+    data: Any, dev: Any = None, test: Any = None, classes: Sequence[str] | None = None, sample_weight: Any = None
+) -> Any:
+    """Data in memory as the extension takes it: the splits for training, evaluation and tests, names of classes, and
+    weights of the training examples."""
     if isinstance(data, Mapping) and data and set(data) <= set(SPLITS):
         named = {SPLITS[name]: split for name, split in data.items()}
         if "train" not in named:
             raise Error("the data has no split train; add one, or give one split alone")
         data, dev, test = named["train"], named.get("dev", dev), named.get("test", test)
     names = list(classes) if classes is not None else class_names(data)
-    return (split(data, names), *(None if one is None else split(one, names) for one in (dev, test)), names)
+    others = (None if one is None else split(one, names) for one in (dev, test))
+    return (split(data, names), *others, names, weights(sample_weight))
+
+
+def weights(given: Any) -> np.ndarray | None:
+    """Weights of examples, a number for each."""
+    if given is None:
+        return None
+    try:
+        found = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise ArgumentError("sample_weight has something else than numbers; give a number for each example") from None
+    if found.ndim != 1:
+        raise Error(f"sample_weight has the shape {list(found.shape)}; give a number for each example")
+    return np.ascontiguousarray(found)
 
 
 def class_names(data: Any) -> list[str] | None:

@@ -113,14 +113,17 @@ def progress_of(progress: bool | None) -> Callable[[Mapping[str, Any]], None] | 
 class Listener:
     """Hears the events of a job, shows them, and calls callbacks; true as its answer stops the job."""
 
-    def __init__(self, progress: bool | None = None, callbacks: Any = (), folder: str | None = None) -> None:
+    def __init__(
+        self, progress: bool | None = None, callbacks: Any = (), folder: str | None = None, notes: bool = True
+    ) -> None:
+        self._heard = ("note", "warning") if notes else ("warning",)
         self._progress = progress_of(progress)
         self._callbacks = [Callback(one, folder) for one in callbacks]
 
     def __call__(self, event: str) -> bool:
         found = json.loads(event)
         kind = found["kind"]
-        if kind in ("note", "warning"):
+        if kind in self._heard:
             warn(found["line"])
         if self._progress is not None:
             self._progress(found)

@@ -77,7 +77,8 @@ class Trainer:
 
     ``recipe`` is the name of a built-in recipe, a TOML file, or a dictionary of keys and values. ``data`` is a path, or
     data in memory: a pair of inputs and labels, texts, frames, datasets, dictionaries of columns or of splits. ``dev``
-    and ``test`` are splits beside it, and ``classes`` the names of classes in their order. Keywords are flags of
+    and ``test`` are splits beside it, ``classes`` the names of classes in their order, and ``sample_weight`` the weight
+    of each training example of texts, rows or images with labels in the loss. Keywords are flags of
     ``lessen train`` (``init``, ``out``, ``steps``, ``budget``, ``seed``, ``threads``) and keys of recipes, of which
     ``train_lr`` means ``train.lr``. ``callbacks`` are objects with some of ``on_step_end(step, numbers)``,
     ``on_evaluate(step, scores)`` and ``on_save(step, folder)``; true as an answer ends the run after its step.
@@ -91,6 +92,7 @@ class Trainer:
         dev: Any = None,
         test: Any = None,
         classes: Sequence[str] | None = None,
+        sample_weight: Any = None,
         callbacks: Sequence[Any] = (),
         progress: bool | None = None,
         **keys: Any,
@@ -98,9 +100,13 @@ class Trainer:
         self.recipe = recipe
         self._path = os.fspath(data) if data is not None and is_path(data) else None
         in_memory = data is not None and self._path is None
-        if not in_memory and (dev is not None or test is not None or classes is not None):
-            raise ArgumentError("dev, test and classes go with data in memory; name files by data_dev and data_test")
-        self._memory = memory(data, dev, test, classes) if in_memory else None
+        if not in_memory and any(one is not None for one in (dev, test, classes, sample_weight)):
+            raise ArgumentError(
+                "dev, test, classes and sample_weight go with data in memory; name files by data_dev and data_test"
+            )
+        self._memory = memory(data, dev, test, classes, sample_weight) if in_memory else None
+        self._stepped: _lessen.SteppedRun | None = None
+        self._notes = True
         self._callbacks = callbacks
         self._progress = progress
         self._keys = dict(keys)
@@ -123,34 +129,82 @@ class Trainer:
         return Plan(json.loads(found), text, page, shortfall)
 
     def fit(self) -> Run:
-        """Trains to the end. Ctrl-C ends the run after its step with a checkpoint and is raised; ``resume`` goes on."""
+        """Trains to the end, after steps of ``step`` from there on. Ctrl-C ends the run after its step with a checkpoint
+        and is raised; ``resume`` goes on."""
+        if self._stepped is not None:
+            return self.resume()
         with named(self.recipe) as recipe:
             return self._train(self._args(recipe, self._keys))
 
     def resume(self, **keys: Any) -> Run:
         """Goes on with the run in the folder from its newest checkpoint; keywords change its settings, such as
         ``steps``."""
+        self.pause()
         if self.folder is None:
             raise Error("no run has begun, so none can be resumed; name its folder with out=, or call fit")
+        return self._train(self._resumed(keys))
+
+    def _resumed(self, keys: Mapping[str, Any]) -> list[str]:
         threads: dict[str, Any] = {name: self._keys[name] for name in ("threads", "device") if name in self._keys}
-        args = self._args("", {**threads, **keys}, "--resume")
-        return self._train(args[1:])
+        return self._args("", {**threads, **keys}, "--resume")[1:]
+
+    def _listener(self, progress: bool | None, *more: Any) -> Listener:
+        return Listener(progress, [*self._callbacks, Begun(self), *more], self.folder, self._notes)
 
     def _train(self, args: list[str]) -> Run:
-        listener = Listener(self._progress, [*self._callbacks, Begun(self)], self.folder)
-        found, text, _ = _lessen.train(args, self._memory, listener)
-        run = Run(json.loads(found), text)
+        return self._reported(_lessen.train(args, self._memory, self._listener(self._progress)))
+
+    def _reported(self, report: tuple[str, str, bool]) -> Run:
+        run = Run(json.loads(report[0]), report[1])
         self.folder = run.folder
         return run
 
+    def step(self, batch: Any, *, sample_weight: Any = None) -> dict[str, float]:
+        """Trains one step on a batch of your own, data in memory of the kind that the trainer was made with: a pair of
+        inputs and labels, a frame, texts. The trainer's data still says vocabulary, classes and scales, and is evaluated
+        on. The first step begins the run, or goes on with that in the folder; evaluations and checkpoints come as the
+        recipe says, and after its last step the run ends as with ``fit``.
+
+        Returns ``step``, ``loss``, ``lr`` and, where the recipe clips, ``gradient_norm``. Raises ``lessen.Error`` for a
+        batch that does not fit, which changes nothing.
+        """
+        given = memory(batch, sample_weight=sample_weight)
+        newest = Newest()
+        listener = self._listener(False, newest)
+        if self._stepped is None:
+            self._stepped = self._begun_stepping()
+        if self._stepped.step(given, listener):
+            run = self.pause()
+            if run is not None and not newest.numbers:
+                raise Error(f"the run {run.folder} has done its {run['steps']} steps; resume it with more, or start another")
+        return newest.numbers
+
+    def _begun_stepping(self) -> _lessen.SteppedRun:
+        listener = self._listener(False)
+        if self.folder is not None and os.path.isdir(self.folder):
+            return _lessen.SteppedRun(self._resumed({}), self._memory, listener)
+        with named(self.recipe) as recipe:
+            return _lessen.SteppedRun(self._args(recipe, self._keys), self._memory, listener)
+
+    def pause(self) -> Run | None:
+        """Ends the run that ``step`` has begun, with a checkpoint from which ``step``, ``fit`` and ``resume`` go on; its
+        report, or None where none was under way. What asks for the model does so by itself."""
+        if self._stepped is None:
+            return None
+        stepped, self._stepped = self._stepped, None
+        return self._reported(stepped.end(self._listener(False)))
+
     def _ended(self) -> str:
+        self.pause()
         if self.folder is None or not os.path.isdir(self.folder):
             raise Error("nothing is trained yet; call fit first")
         return self.folder
 
     def evaluate(self, data: Any = None, split: str | None = None) -> Result:
         """The scores of the model on a split of the data that was trained on, or on a file or folder. Of data in memory
-        they are those of its split for evaluations."""
+        they are those of its split for evaluations, of a run of ``step`` those of its present parameters."""
+        if data is None and split is None and self._stepped is not None:
+            return Result(dict(self._stepped.evaluate(self._listener(False))))
         folder = self._ended()
         if data is None and self._memory is not None:
             path = os.path.join(folder, "report.json")
@@ -177,6 +231,17 @@ class Trainer:
         return load(self._ended(), **options)
 
 
+class Newest:
+    """Keeps the numbers of the newest step."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, float] = {}
+
+    def on_step_end(self, step: int, numbers: Mapping[str, float]) -> None:
+        kept = ("loss", "lr", "gradient_norm")
+        self.numbers = {"step": step, **{name: numbers[name] for name in kept if name in numbers}}
+
+
 class Begun:
     """Notes the folder of a run from its first checkpoint, so that an interrupted one can be resumed."""
 
@@ -184,7 +249,7 @@ class Begun:
         self._trainer = trainer
 
     def on_save(self, step: int, folder: str) -> None:
-        if self._trainer.folder is None:
+        if self._trainer.folder is None or not os.path.isdir(self._trainer.folder):
             self._trainer.folder = os.path.dirname(os.path.dirname(folder))
 
 

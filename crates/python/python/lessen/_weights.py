@@ -19,9 +19,11 @@ DTYPES = {
 
 
 def weights_of(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """The parameters of a folder, of a run or of Hugging Face; arrays are views of the files."""
+    """The parameters of a folder, of a run or of Hugging Face; arrays are views of the files. A run that has not ended
+    has those of its newest checkpoint."""
     root = Path(folder)
-    for place in (root, root / "model"):
+    checkpoints = sorted(root.glob("checkpoints/step-*"), key=lambda one: int(one.name.removeprefix("step-")))
+    for place in (root, root / "model", *reversed(checkpoints)):
         files = sorted(place.glob("model*.safetensors"))
         if files:
             return dict(one for file in files for one in arrays_of(file))

@@ -2,6 +2,7 @@
 //! [`CheckedTask`], which nothing else can make.
 
 mod checked_task;
+mod given_batch;
 mod goal;
 mod init;
 mod inputs;

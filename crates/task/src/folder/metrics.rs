@@ -1,17 +1,17 @@
 //! The metrics of a run as JSON lines: one object for each step and each evaluation.
 
-use lessen_base::atomic::{unwritable, write_with};
+use lessen_base::atomic::write_with;
 use lessen_base::watcher::{self, Event};
 use lessen_base::{Error, Result};
+use lessen_train::events::AppendedFile;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 /// The writer of `metrics.jsonl`. Every line is handed to the system at once, so that a killed run loses none.
 pub struct Metrics {
-    file: File,
-    path: PathBuf,
+    file: AppendedFile,
 }
 
 impl Metrics {
@@ -34,11 +34,8 @@ impl Metrics {
                 })
             })?;
         }
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        Ok(Metrics {
-            file: file.map_err(|error| unwritable(path, &error))?,
-            path: path.to_path_buf(),
-        })
+        let file = AppendedFile::open(path, OpenOptions::new().append(true).create(true))?;
+        Ok(Metrics { file })
     }
 
     /// Adds a line, and tells the watcher its numbers. The object has a key `step`.
@@ -46,9 +43,7 @@ impl Metrics {
     /// # Errors
     /// A file that cannot be written to.
     pub fn write(&mut self, object: &Value) -> Result<()> {
-        self.file
-            .write_all(format!("{object}\n").as_bytes())
-            .map_err(|error| unwritable(&self.path, &error))?;
+        self.file.add(format!("{object}\n").as_bytes())?;
         let fields = object.as_object().into_iter().flatten();
         let numbers = fields.filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)));
         let numbers: Vec<(&str, f64)> = numbers.filter(|(name, _)| *name != "step").collect();
@@ -63,9 +58,9 @@ impl Metrics {
     /// Waits until the lines are on the disk.
     ///
     /// # Errors
-    /// A disk that fails.
-    pub fn sync(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| unwritable(&self.path, &error))
+    /// A disk that is full or fails.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync()
     }
 }
 

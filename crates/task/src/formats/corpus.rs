@@ -115,6 +115,11 @@ pub trait Corpus: Send + Sync {
         assumed
     }
 
+    /// Whether training examples have weights of their own in the loss.
+    fn has_weights(&self) -> bool {
+        false
+    }
+
     /// The number of training examples of each class; none where examples have no single class.
     fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
         let _ = classes;

@@ -35,6 +35,10 @@ pub(super) fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDige
         checksum.add(first.as_bytes(), 0xFE);
         checksum.add(second.as_deref().unwrap_or_default().as_bytes(), 0xFF);
     }
+    let weights = split.weights.as_deref().unwrap_or_default();
+    weights
+        .iter()
+        .for_each(|weight| checksum.add(&weight.to_le_bytes(), 0xFD));
     match &split.labels {
         Labels::Classes(classes) => classes
             .iter()

@@ -160,6 +160,10 @@ impl Corpus for LabelledTexts {
         self.0.train.labels.class_counts(classes)
     }
 
+    fn has_weights(&self) -> bool {
+        self.0.train.weights.is_some()
+    }
+
     fn mean_target(&self) -> Option<f64> {
         self.0.train.labels.mean_score()
     }

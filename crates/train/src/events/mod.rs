@@ -3,22 +3,22 @@
 //! A file is a sequence of records, each the length (u64), a checksum of the length, an `Event` message of protocol
 //! buffers and its checksum, all little-endian.
 
+mod appended_file;
 mod messages;
+
+pub use self::appended_file::AppendedFile;
 
 use self::messages::{Event, Histogram, START, SessionLog, Summary, SummaryValue};
 use crc32c::crc32c;
 use lessen_base::Result;
-use lessen_base::atomic::unwritable;
 use prost::Message;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A writer of one event file.
 pub struct Events {
-    file: File,
-    path: PathBuf,
+    file: AppendedFile,
 }
 
 impl Events {
@@ -35,12 +35,8 @@ impl Events {
             .map(taken)
             .find(|path| !path.exists())
             .unwrap_or_else(|| dir.join(&base));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|error| unwritable(&path, &error))?;
-        let mut events = Events { file, path };
+        let file = AppendedFile::open(&path, OpenOptions::new().write(true).create_new(true))?;
+        let mut events = Events { file };
         events.append(&Event {
             file_version: Some("brain.Event:2".to_string()),
             ..event(now, 0)
@@ -72,10 +68,16 @@ impl Events {
         self.append(&summary(event(seconds(), step), values))
     }
 
+    /// Waits until the events are on the disk.
+    ///
+    /// # Errors
+    /// A disk that is full or fails.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync()
+    }
+
     fn append(&mut self, event: &Event) -> Result<()> {
-        self.file
-            .write_all(&record(&event.encode_to_vec()))
-            .map_err(|error| unwritable(&self.path, &error))
+        self.file.add(&record(&event.encode_to_vec()))
     }
 }
 
@@ -257,7 +259,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let length = |done| {
             let events = Events::create(dir.path(), done).unwrap();
-            std::fs::metadata(&events.path).unwrap().len()
+            std::fs::metadata(events.file.path()).unwrap().len()
         };
         let fresh = length(0);
         assert_eq!(fresh, 12 + 9 + 2 + 15 + 4);

@@ -285,6 +285,7 @@ fn layers_refuse_probabilities_and_numbers_out_of_range_with_the_line() {
             let criterion = Criterion {
                 smoothing,
                 class_weights: weights.clone(),
+                ..Criterion::default()
             };
             let cx = cx.with_criterion(&criterion);
             cx.input("x", DType::F32, &[4])

@@ -33,7 +33,8 @@ pub struct Augment {
 ///
 /// - *Training*: images are augmented, or else prepared as in evaluations. All batches are full: the rest at the
 ///   end of an epoch is left out of it, so that statistics of a batch are of images alone. Where images are mixed, a
-///   batch has `targets` (f32 `[B, classes]`, rows of shares) and `weights` (f32 `[B]`, ones) in place of labels.
+///   batch has `targets` (f32 `[B, classes]`, rows of shares) and `weights` (f32 `[B]`, ones) in place of labels. Where
+///   images have weights, these are the `weights`, beside labels, too.
 ///
 /// Images of numbers are moved and cut as bytes are, and stay numbers. Where a set has shares of classes, a batch of
 /// training has them as `targets`, too.
@@ -72,6 +73,12 @@ impl ImageBatches {
             )));
         }
         let is_class = |label: &i32| usize::try_from(*label).is_ok_and(|label| label < classes);
+        if images.weights().is_some() && !augment.mixing.is_none() {
+            return Err(Error::user(
+                "images that are mixed (image.mixup, image.cutmix) have no weights of their own; leave out the weights or \
+                 the keys",
+            ));
+        }
         if let Some(label) = images.labels().iter().find(|label| !is_class(label)) {
             return Err(Error::user(format!(
                 "an image has the label {label}, but there are {classes} classes, numbered from 0; correct the labels"
@@ -238,8 +245,15 @@ impl ImageBatches {
     /// The full batch of a training step.
     fn augmented(&self, members: &[u32], step: u64, epoch: u64) -> Result<Batch> {
         let mut numbers = self.numbers(members, Some(epoch))?;
+        let weights = || {
+            let weight = |number: &u32| self.images.weights().map_or(1.0, |weights| weights[*number as usize]);
+            let weights = members.iter().map(weight).collect();
+            ("weights".to_string(), Field::f32([self.batch], weights))
+        };
         if self.augment.mixing.is_none() && self.images.shares().is_none() {
-            return self.labelled(members, numbers);
+            let mut batch = self.labelled(members, numbers)?;
+            batch.fields.extend(self.images.weights().map(|_| weights()));
+            return Ok(batch);
         }
         let shape @ [height, width, _] = self.preprocessing.shape();
         let mut targets = vec![0.0; self.batch * self.classes];
@@ -257,7 +271,7 @@ impl ImageBatches {
         }
         let fields = vec![
             ("targets".to_string(), Field::f32([self.batch, self.classes], targets)),
-            ("weights".to_string(), Field::f32([self.batch], vec![1.0; self.batch])),
+            weights(),
         ];
         Ok(self.with_images(members, numbers, fields))
     }

@@ -19,7 +19,7 @@ use crate::folders::listed;
 use crate::held_out;
 use crate::parallel::in_parallel;
 use crate::places::files_of;
-use crate::splits::{DataPlace, split_of};
+use crate::splits::{DataPlace, split_of, weights_of};
 
 /// How images are to be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,10 @@ pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
 /// As [`read`].
 pub fn read_from(place: DataPlace<'_, ImagesInMemory>, options: &Options) -> Result<ImageData> {
     match place {
-        DataPlace::InMemory(splits) => of_parts((Parts::in_memory(splits)?, Vec::new()), options),
+        DataPlace::InMemory(splits) => {
+            let weights = splits.weights.as_deref();
+            of_parts((Parts::in_memory(splits)?, Vec::new()), weights, options)
+        }
         DataPlace::Path(path) => match condensed::folder_of(path) {
             Some(dir) => condensed_folder::read(dir, options),
             None => read_splits(path, options),
@@ -131,11 +134,16 @@ pub fn read_from(place: DataPlace<'_, ImagesInMemory>, options: &Options) -> Res
 /// Reads a data set of images that are bytes.
 fn read_splits(path: &Path, options: &Options) -> Result<ImageData> {
     let has_others = options.dev.is_some() || options.test.is_some();
-    of_parts(parts_of(path, Wanted::of(options, has_others))?, options)
+    of_parts(parts_of(path, Wanted::of(options, has_others))?, None, options)
 }
 
-/// The data set of these splits, and of those that the options name; there are these remarks on the splits.
-fn of_parts((mut parts, mut remarks): (Parts, Vec<String>), options: &Options) -> Result<ImageData> {
+/// The data set of these splits, with these weights of the training images, and of the splits that the options name;
+/// there are these remarks on the splits.
+fn of_parts(
+    (mut parts, mut remarks): (Parts, Vec<String>),
+    weights: Option<&[f32]>,
+    options: &Options,
+) -> Result<ImageData> {
     for (given, split) in [(&options.dev, &mut parts.dev), (&options.test, &mut parts.test)] {
         if let Some(path) = given {
             *split = Some(one_part(path)?);
@@ -156,7 +164,7 @@ fn of_parts((mut parts, mut remarks): (Parts, Vec<String>), options: &Options) -
     };
     let train = set(&mut parts.train)?;
     let test = parts.test.as_mut().map(set).transpose()?;
-    let mut is_whole = false;
+    let (examples, mut is_whole, mut held) = (train.len(), false, None);
     let (train, dev) = match (parts.dev.as_mut(), &test) {
         (Some(dev), _) => (train, set(dev)?),
         (None, Some(test)) if options.held_out == 0.0 || options.only_without_test => (train, test.clone()),
@@ -165,7 +173,9 @@ fn of_parts((mut parts, mut remarks): (Parts, Vec<String>), options: &Options) -
             (train.clone(), train)
         }
         (None, _) => {
-            let (train, dev) = split(train, &parts.train.place, options)?;
+            let chosen = held_out_of(&train, &parts.train.place, options)?;
+            let (train, dev) = (train.part(&chosen, false), train.part(&chosen, true));
+            held = Some(chosen);
             remarks.push(format!(
                 "there are no images for validation: {} of {} examples are kept for it",
                 dev.len(),
@@ -177,8 +187,9 @@ fn of_parts((mut parts, mut remarks): (Parts, Vec<String>), options: &Options) -
     if parts.train.has_names() {
         remarks.extend(classes.remark());
     }
+    let weights = weights.map(|all| weights_of(all, examples, held.as_deref()));
     Ok(ImageData {
-        train,
+        train: train.with_weights(weights.transpose()?),
         dev,
         is_whole,
         test,
@@ -218,16 +229,15 @@ impl Wanted {
     }
 }
 
-/// Keeps a share of the images for validation.
-fn split(all: ImageSet, place: &Path, options: &Options) -> Result<(ImageSet, ImageSet)> {
+/// Which images are kept for validation.
+fn held_out_of(all: &ImageSet, place: &Path, options: &Options) -> Result<Vec<bool>> {
     if all.len() < 2 || options.held_out == 0.0 {
         return Err(Error::user(format!(
             "of the images of {} none are kept for validation; name some with data.dev, or set data.held_out above 0",
             place.display()
         )));
     }
-    let held = held_out::chosen(all.labels(), options.held_out, options.held_out_seed);
-    Ok((all.part(&held, false), all.part(&held, true)))
+    Ok(held_out::chosen(all.labels(), options.held_out, options.held_out_seed))
 }
 
 /// All that a path names as one split.

@@ -85,8 +85,8 @@ impl ModelClass for Bert {
         let logits = self.logits(cx, batch);
         match self.head {
             Head::SequenceClassification => super::classifier_loss(cx, batch, logits, self.config.multi_label),
-            Head::TokenClassification | Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx)),
-            Head::QuestionAnswering => super::class_loss(cx, logits, batch.answers(cx)),
+            Head::TokenClassification | Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx), None),
+            Head::QuestionAnswering => super::class_loss(cx, logits, batch.answers(cx), None),
         }
     }
 

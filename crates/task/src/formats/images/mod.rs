@@ -258,6 +258,10 @@ impl Corpus for LabelledImages {
         Some(class_counts(self.0.train.labels(), classes))
     }
 
+    fn has_weights(&self) -> bool {
+        self.0.train.weights().is_some()
+    }
+
     /// Condensed images are fewer than a usual batch has, and may have shares of classes.
     fn training_shape(&self, assumed: BatchShape) -> BatchShape {
         match assumed {
