@@ -130,8 +130,8 @@ impl Request {
         self.on(&SharedData::of(data))
     }
 
-    /// The training on batches that `feed` gives, in place of those of its data. Its data still says vocabulary, classes
-    /// and scales, and it is evaluated on its own validation split.
+    /// The training on batches that `feed` gives, in place of those of its data. Its data still says vocabulary,
+    /// classes and scales, and it is evaluated on its own validation split.
     pub fn fed_by(self, feed: Arc<dyn Feed>) -> Request {
         Request {
             feed: Some(feed),
