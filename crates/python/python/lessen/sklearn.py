@@ -102,8 +102,9 @@ class _Fitted(BaseEstimator):
         return X
 
     def _pause(self) -> None:
-        if getattr(self, "_trainer", None) is not None:
-            self._trainer.pause()
+        trainer: Trainer | None = getattr(self, "_trainer", None)
+        if trainer is not None:
+            trainer.pause()
 
     def __getstate__(self) -> dict[str, Any]:
         self._pause()
@@ -292,7 +293,9 @@ class MLPClassifier(_Classifier, _Rows):
         self.class_weight = class_weight
 
     def _inputs(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        return validate_data(self, X, y, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1)
+        fewest = 2 if reset else 1
+        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, ensure_min_samples=fewest)
+        return X, y
 
 
 class MLPRegressor(RegressorMixin, _Rows):
