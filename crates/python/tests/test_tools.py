@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import lessen
 import numpy as np
@@ -69,7 +70,7 @@ def onnx_file(path):
 
     node = field(1, 2, b"x") + field(1, 2, b"x") + field(2, 2, b"y") + field(4, 2, b"Add")
     graph = field(1, 2, node) + field(2, 2, b"g") + field(11, 2, value(b"x")) + field(12, 2, value(b"y"))
-    path.write_bytes(field(1, 0, 8) + field(7, 2, graph) + field(8, 2, field(2, 0, 17)))
+    Path(path).write_bytes(field(1, 0, 8) + field(7, 2, graph) + field(8, 2, field(2, 0, 17)))
     return path
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from . import _lessen
-from ._data import asked, is_text, items_of, strings, text
+from ._data import asked, is_text
 from ._errors import ArgumentError, Error
 from ._flags import flags_of
+from ._texts import items, one_text, pairs_of, sentences_of, texts_of
 from ._weights import weights_of
 
 
@@ -119,12 +120,8 @@ class Model:
         A tagged sentence is a dictionary: ``words``, each with ``word``, ``label`` and ``probability`` (None for a word
         without a token), and ``entities`` with ``label``, ``text``, ``start``, ``end`` (words) and ``probability``.
         """
-        if is_text(sentences):
-            sentences = sentences.split()
-        items = items_of(sentences)
-        is_one = bool(items) and is_text(items[0]) and " " not in "".join(items)
-        all_words = [items] if is_one else [item.split() if is_text(item) else list(item) for item in items]
-        found = self._inner.tag([[str(word) for word in words] for words in all_words])
+        all_words, is_one = sentences_of(sentences)
+        found = self._inner.tag(all_words)
         names = self.labels
         tagged = [sentence(words, tags, names) for words, tags in zip(all_words, found)]
         return tagged[0] if is_one else tagged
@@ -135,8 +132,7 @@ class Model:
         An answer is a dictionary: ``text`` (empty for no answer), ``start`` and ``end`` (characters of the context),
         ``probability``, and ``null_margin``, by how much no answer scores higher.
         """
-        is_one = context is not None
-        pairs = [(question, context)] if is_one else [tuple(pair) for pair in question]
+        pairs, is_one = pairs_of(question, context)
         keys = ("text", "start", "end", "probability", "null_margin")
         found = [dict(zip(keys, answer)) for answer in self._inner.answer(pairs)]
         return found[0] if is_one else found
@@ -145,9 +141,8 @@ class Model:
         self, texts: Any, *, prompt_name: str | None = None, prompt: str | None = None, normalize: bool | None = None
     ) -> np.ndarray:
         """The vectors of texts, ``float32[N, elements]``, or ``[elements]`` of one text alone."""
-        is_one = is_text(texts)
-        items = [text(texts)] if is_one else strings(texts)
-        found = self._inner.embed(items, prompt_name=prompt_name, prompt=prompt, normalize=normalize)
+        asked, is_one = texts_of(texts)
+        found = self._inner.embed(asked, prompt_name=prompt_name, prompt=prompt, normalize=normalize)
         answer: np.ndarray = found[0] if is_one else found
         return answer
 
@@ -175,7 +170,7 @@ class Model:
         """Answers a chat, messages with ``role`` and ``content``, or what a user says, by the model's chat template.
         Keywords are those of ``generate``."""
         said: list[dict[str, Any]] = (
-            [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(one) for one in messages]
+            [{"role": "user", "content": messages}] if is_text(messages) else messages_of(messages)
         )
         if system is not None:
             said = [{"role": "system", "content": system}, *said]
@@ -197,16 +192,25 @@ class Model:
         if stream:
             if not is_text(prompt):
                 raise ArgumentError("stream=True gives the pieces of one text; give one prompt")
-            pieces: Iterator[str] = _lessen.stream(self._inner, prompt, given, whole)
+            pieces: Iterator[str] = _lessen.stream(self._inner, one_text(prompt, "one prompt"), given, whole)
             return pieces
-        is_one = is_text(prompt) and flags.get("samples", 1) == 1
-        prompts = [prompt] if is_text(prompt) else [str(one) for one in prompt]
+        prompts, is_one = texts_of(prompt)
         texts = _lessen.generate(self._inner, prompts, given, whole)
-        return texts[0] if is_one else texts
+        return texts[0] if is_one and flags.get("samples", 1) == 1 else texts
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """The parameters by name, as its folder has them. Arrays are views of the file; ``bf16`` is widened."""
         return weights_of(self.folder)
+
+
+def messages_of(messages: Any) -> list[dict[str, Any]]:
+    """The messages of a chat."""
+    wanted = "what a user says, or a list of dictionaries with role and content"
+    found = items(messages, wanted)
+    for one in found:
+        if not isinstance(one, Mapping):
+            raise ArgumentError(f"a message is a {type(one).__name__}; give {wanted}")
+    return [dict(one) for one in found]
 
 
 def sentence(words: list[str], tags: Any, names: list[str]) -> dict[str, Any]:

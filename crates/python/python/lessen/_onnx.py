@@ -19,6 +19,7 @@ class OnnxSession:
     def __init__(self, file: str | os.PathLike[str], *, threads: int | None = None) -> None:
         self._inner = _lessen.OnnxSession(os.fspath(file), threads)
         self.file = os.fspath(file)
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f"lessen.onnx({self.file!r})"
@@ -39,7 +40,15 @@ class OnnxSession:
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """The outputs by name for arrays by the names of the inputs. Numbers are never rounded: an array of another
-        dtype than the input's is refused, unless it is widened or its integers fit."""
+        dtype than the input's is refused, unless it is widened or its integers fit.
+
+        Raises ``lessen.Error`` for arrays that the file does not take, and in a child made by ``fork``, which has none of
+        the session's threads."""
+        if self._process != os.getpid():
+            raise Error(
+                f"{self.file} was opened before this process was forked, and its threads are not in the child; open it "
+                "again here, or start processes with spawn"
+            )
         dtypes = self.inputs
         given = []
         for name, value in inputs.items():
