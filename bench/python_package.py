@@ -246,7 +246,9 @@ def interrupts(seed):
                 break
         if process.returncode == 0:
             break
-    wrong = differing("whole", "parts")
+    # Checkpoints before the last one are kept where an interrupt fell.
+    last = max(Path("whole/checkpoints").iterdir(), key=lambda one: int(one.name.removeprefix("step-"))).name
+    wrong = [name for name in differing("whole", "parts") if "checkpoints/" not in name or f"/{last}/" in name]
     yield f"interrupts (seed {seed})", f"{done}", done == 20
     yield "other failures", "; ".join(failures) or "none", not failures
     yield "bytes at the end", ", ".join(wrong) or "equal", not wrong
