@@ -1,6 +1,8 @@
 """Estimators of scikit-learn."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -104,3 +106,21 @@ def test_scikit_learn_checks_the_estimators(estimator):
     own = estimator(max_epochs=40, learning_rate=0.01, threads=1)
     found = check_estimator(own, expected_failed_checks=NOT_REPEATED)
     assert {one["status"] for one in found} <= {"passed", "skipped", "xfail"}
+
+
+def test_pickles_answer_in_another_process(tmp_path):
+    (X, y), (texts, labels), (images, numbers) = rows(), mails(), squares()
+    fitted = [
+        (MLPClassifier(**QUICK).fit(X, y), X),
+        (MLPRegressor(**QUICK).fit(X, X[:, 0]), X),
+        (TextClassifier(**QUICK).fit(texts, labels), texts),
+        (ImageClassifier(batch_size=8, **QUICK).fit(images, numbers), images),
+    ]
+    (tmp_path / "fitted.pickle").write_bytes(pickle.dumps([(one, inputs, one.predict(inputs)) for one, inputs in fitted]))
+    program = (
+        "import pickle, numpy as np\n"
+        "for one, inputs, answers in pickle.load(open('fitted.pickle', 'rb')):\n"
+        "    np.testing.assert_array_equal(one.predict(inputs), answers)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -65,6 +65,7 @@ def test_a_trainer_plans_fits_evaluates_saves_and_resumes(tmp_path):
     plan = trainer.plan()
     assert plan["feasible"] and plan["peak_bytes"] > 0 and plan.shortfall is None
     assert "<html" in plan.page.lower() and str(plan) == plan.text
+    assert 0 < plan.own_bytes < plan["peak_bytes"] - plan["account_bytes"]["code"] + 1 and "of it Lessen's" in plan.text
     with pytest.raises(lessen.Error, match="nothing is trained yet"):
         trainer.evaluate()
     run = trainer.fit()

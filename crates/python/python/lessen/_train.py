@@ -39,7 +39,12 @@ class Plan(Result):
     """Memory and time of a training that is not begun: a page in notebooks, else a text."""
 
     def __init__(self, values: Mapping[str, Any], text: str, page: str, shortfall: str | None) -> None:
-        super().__init__(values, text)
+        own = sum(bytes for part, bytes in values["account_bytes"].items() if part != "code")
+        mib = own / (1 << 20)
+        line = f"of it Lessen's  {mib:.1f} MiB; code is of the whole process, whose other allocations are not counted"
+        super().__init__(values, f"{text.rstrip()}\n{line}\n")
+        #: Bytes that Lessen allocates. The peak has the code of the whole process, too, with Python's and other libraries.
+        self.own_bytes = own
         #: The page of the plan, HTML that needs nothing else.
         self.page = page
         #: Why the budget does not suffice; None where it does.
