@@ -39,11 +39,14 @@ class Plan(Result):
     """Memory and time of a training that is not begun: a page in notebooks, else a text."""
 
     def __init__(self, values: Mapping[str, Any], text: str, page: str, shortfall: str | None) -> None:
-        own = sum(bytes for part, bytes in values["account_bytes"].items() if part != "code")
-        mib = own / (1 << 20)
-        line = f"of it Lessen's  {mib:.1f} MiB; code is of the whole process, whose other allocations are not counted"
-        super().__init__(values, f"{text.rstrip()}\n{line}\n")
-        #: Bytes that Lessen allocates. The peak has the code of the whole process, too, with Python's and other libraries.
+        account = values.get("account_bytes")
+        own = None if account is None else sum(size for part, size in account.items() if part != "code")
+        if own is not None:
+            mib = f"{own / (1 << 20):.1f} MiB"
+            text = f"{text.rstrip()}\nof it Lessen's  {mib}; code is the whole process's, whose other memory is not counted\n"
+        super().__init__(values, text)
+        #: Bytes that Lessen allocates, or None for a budget that does not suffice. The peak has the code of the whole
+        #: process beside, with that of Python and other libraries.
         self.own_bytes = own
         #: The page of the plan, HTML that needs nothing else.
         self.page = page
