@@ -11,6 +11,7 @@ mod generate;
 mod interrupt;
 mod load;
 mod onnx;
+mod torch;
 mod train;
 
 use lessen_cpu::CountingAllocator;
@@ -32,6 +33,8 @@ mod _lessen {
     use super::load::LoadedModel;
     #[pymodule_export]
     use super::onnx::OnnxSession;
+    #[pymodule_export]
+    use super::torch::TorchTraining;
     #[pymodule_export]
     use super::train::{answer, plan, train};
 
