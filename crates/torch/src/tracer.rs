@@ -4,7 +4,7 @@
 //! later, or has views that are, both would have to change, and the operator is refused with its line.
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, DType, Tensor, Type, numel};
+use lessen_graph::{Array, DType, Tensor, Type, concat, numel};
 use lessen_nn::{Cx, Init};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -47,8 +47,34 @@ struct Slot {
     value: Value,
     /// The slot whose memory it shares, its own if none.
     root: usize,
-    /// The last node that reads it.
-    last: usize,
+    /// The part of another slot that it is, if it is one.
+    window: Option<(usize, Window)>,
+}
+
+/// A range of an axis, which is left out where one position is selected.
+#[derive(Clone, Copy)]
+pub struct Window {
+    /// The axis.
+    pub axis: usize,
+    /// The first position.
+    pub start: usize,
+    /// The number of positions.
+    pub length: usize,
+    /// Whether the axis is left out.
+    pub is_selected: bool,
+}
+
+impl Window {
+    /// A tensor with another part in this window.
+    fn replaced(self, whole: Tensor, part: Tensor) -> Tensor {
+        let axis = self.axis as isize;
+        let part = if self.is_selected { part.unsqueeze(axis) } else { part };
+        let (extent, end) = (whole.dim(axis), self.start + self.length);
+        let around = [(0, self.start), (end, extent - end)].map(|(at, length)| whole.slice(axis, at, length));
+        let parts = [around[0], part, around[1]];
+        let parts: Vec<Tensor> = parts.into_iter().filter(|part| part.dim(axis) > 0).collect();
+        if parts.len() == 1 { parts[0] } else { concat(&parts, axis) }
+    }
 }
 
 /// A trace of a program.
@@ -57,6 +83,8 @@ pub struct Tracer<'p> {
     pub(crate) known: Known,
     pub(crate) masks: Masks,
     pub(crate) notes: Vec<String>,
+    /// The window that the last operator took of its tensor.
+    pub(crate) window: Option<Window>,
     slots: Vec<Slot>,
     names: HashMap<&'p str, usize>,
 }
@@ -71,6 +99,7 @@ pub fn trace(program: &Program, cx: Cx, surroundings: Surroundings<'_>) -> Resul
         known: Known::new(cx.trace()),
         masks: Masks::default(),
         notes: Vec::new(),
+        window: None,
         slots: Vec::new(),
         names: HashMap::new(),
     };
@@ -109,10 +138,10 @@ fn last_reads(program: &Program) -> HashMap<&str, usize> {
     let mut found = Vec::new();
     for (index, node) in program.nodes.iter().enumerate() {
         node.arguments.iter().for_each(|(_, argument)| names(argument, &mut found));
-        found.drain(..).for_each(|name| drop(last.insert(name, index)));
+        last.extend(found.drain(..).map(|name| (name, index)));
     }
     program.outputs.iter().for_each(|output| names(output, &mut found));
-    found.drain(..).for_each(|name| drop(last.insert(name, usize::MAX)));
+    last.extend(found.drain(..).map(|name| (name, usize::MAX)));
     last
 }
 
@@ -157,7 +186,7 @@ impl<'p> Tracer<'p> {
         self.slots.push(Slot {
             value,
             root: root.unwrap_or(own),
-            last: 0,
+            window: None,
         });
         self.names.insert(name, own);
     }
@@ -203,6 +232,7 @@ impl<'p> Tracer<'p> {
             node,
             arguments,
         };
+        call.tracer.window = None;
         let value = trace.attempt_described(|| operator(&mut call))??;
         drop(scope);
         let argument = |wanted: Option<&str>| {
@@ -222,37 +252,46 @@ impl<'p> Tracer<'p> {
                 self.names.insert(&node.name, slot);
             }
             None => {
-                let root = argument(None)?.filter(|_| node.is_view).map(|slot| self.slots[slot].root);
+                let parent = argument(None)?.filter(|_| node.is_view);
+                let root = parent.map(|slot| self.slots[slot].root);
                 self.define(&node.name, value, root);
-                let slot = self.slots.len() - 1;
-                self.slots[slot].last = last.get(node.name.as_str()).copied().unwrap_or(index);
+                let own = self.slots.len() - 1;
+                self.slots[own].window = parent.zip(self.window);
             }
         }
         Ok(())
     }
 
-    /// Gives a tensor a new value in place.
+    /// Gives a tensor a new value in place; where it is a part of others, they get it, too.
     fn write(&mut self, slot: usize, value: Value, (index, last): (usize, &HashMap<&str, usize>)) -> Result<()> {
+        let mut changed = vec![slot];
+        while let Some((parent, _)) = self.slots[changed[changed.len() - 1]].window {
+            changed.push(parent);
+        }
         let root = self.slots[slot].root;
-        let shares = |(name, own): (&&'p str, &usize)| {
+        let is_stale = |(name, own): (&&'p str, &usize)| {
             let is_read = last.get(*name).is_some_and(|last| *last > index);
-            *own != slot && self.slots[*own].root == root && is_read
+            !changed.contains(own) && self.slots[*own].root == root && is_read
         };
-        if self.names.iter().any(shares) {
+        if self.names.iter().any(is_stale) {
             return Err(Error::user(
                 "it changes a view in place, or a tensor that has views which are read later; write it without the \
                  underscore, into a new tensor",
             ));
         }
-        let before = &self.slots[slot].value;
-        let value = match (before, value) {
-            (Value::Tensor(old), Value::Tensor(new)) => {
-                let (dtype, shape) = (old.dtype(), old.shape());
-                Value::Tensor(new.cast(dtype).broadcast_to(&shape))
+        let mut new = value;
+        for slot in changed {
+            let own = &mut self.slots[slot];
+            if let (Value::Tensor(old), Value::Tensor(tensor)) = (&own.value, &new) {
+                new = Value::Tensor(tensor.cast(old.dtype()).broadcast_to(&old.shape()));
             }
-            (_, value) => value,
-        };
-        self.slots[slot].value = value;
+            own.value = new.clone();
+            if let Some((parent, window)) = own.window
+                && let (Value::Tensor(part), Value::Tensor(whole)) = (&new, &self.slots[parent].value)
+            {
+                new = Value::Tensor(window.replaced(*whole, *part));
+            }
+        }
         Ok(())
     }
 

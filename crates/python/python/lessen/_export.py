@@ -33,7 +33,7 @@ _HERE = str(Path(__file__).parent)
 @contextlib.contextmanager
 def _own_functions_refused() -> Iterator[None]:
     """Refuses functions with a backward of their own, which a program would not have."""
-    kept = torch.autograd.Function.apply
+    kept = torch.autograd.Function.__dict__.get("apply")
 
     def refused(cls: Any, *args: Any, **keys: Any) -> Any:
         import traceback
@@ -49,7 +49,10 @@ def _own_functions_refused() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.autograd.Function.apply = kept  # type: ignore[method-assign]
+        if kept is None:
+            del torch.autograd.Function.apply
+        else:
+            torch.autograd.Function.apply = kept  # type: ignore[assignment, method-assign]
 
 
 class Program:
@@ -61,6 +64,7 @@ class Program:
         self._literals: dict[str, Any] = {}
         self._inputs: list[dict[str, Any]] = []
         self._nodes: list[dict[str, Any]] = []
+        self._views: set[torch.fx.Node] = set()
         self.constants: dict[str, torch.Tensor] = {}
         self.shapes: list[tuple[str, list[Any]]] = []
         self._place_inputs(wrapped, exported)
@@ -184,7 +188,10 @@ class Program:
         else:
             entry["operator"] = f"python.{_PYTHON.get(name, name)}"
             entry["arguments"] = list(zip("abcdef", (argument(part) for part in node.args), strict=False))
-            entry["is_view"] = name == "getitem"
+            # A part of several results is a view where these are views.
+            entry["is_view"] = name == "getitem" and node.args[0] in self._views
+        if entry["is_view"]:
+            self._views.add(node)
         self._nodes.append(entry)
 
     def _inline(self, module: Any, node: torch.fx.Node, prefix: str, bound: dict[str, Any], argument: Any) -> None:

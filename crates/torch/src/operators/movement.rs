@@ -5,13 +5,11 @@ use lessen_graph::{Array, DType, Tensor, Type, concat};
 
 use crate::call::{Call, Operators, one};
 use crate::images::{along, channels_last_order, image_of};
+use crate::tracer::Window;
 use crate::value::Value;
 
 pub const OPERATORS: Operators = &[
-    ("adjoint", |call| {
-        let x = call.x()?;
-        one(x.transpose(-1, -2))
-    }),
+    ("adjoint", matrices_turned),
     ("diagonal", diagonal),
     ("flip", flip),
     ("movedim", |call| {
@@ -28,12 +26,19 @@ pub const OPERATORS: Operators = &[
         let order: Vec<usize> = order.into_iter().map(|own| own.or_else(|| left.next()).unwrap_or(0)).collect();
         one(permuted(x, &order))
     }),
+    ("mH", matrices_turned),
+    ("mT", matrices_turned),
     ("narrow", |call| {
         let x = call.x()?;
         let axis = call.axis("dim", 0, x.rank())?;
         let (start, length) = (call.int("start", 0)?, call.size("length", 1)?);
         let start = if start < 0 { start + x.shape()[axis] as i64 } else { start };
-        one(along(x, axis, |x, axis| x.slice(axis, start as usize, length)))
+        one(window(call, x, axis, (start as usize, length), false))
+    }),
+    ("numpy_T", |call| {
+        let x = call.x()?;
+        let order: Vec<usize> = (0..x.rank()).rev().collect();
+        one(permuted(x, &order))
     }),
     ("permute", |call| {
         let x = call.x()?;
@@ -54,10 +59,9 @@ pub const OPERATORS: Operators = &[
     ("select", |call| {
         let x = call.x()?;
         let axis = call.axis("dim", 0, x.rank())?;
-        let (at, mut shape) = (call.int("index", 0)?, x.shape());
-        let at = if at < 0 { at + shape[axis] as i64 } else { at };
-        shape.remove(axis);
-        one(along(x, axis, |x, axis| x.slice(axis, at as usize, 1)).reshape(&shape))
+        let at = call.int("index", 0)?;
+        let at = if at < 0 { at + x.shape()[axis] as i64 } else { at };
+        one(window(call, x, axis, (at as usize, 1), true))
     }),
     ("slice", slice),
     ("swapaxes", transpose),
@@ -97,6 +101,34 @@ fn transpose(call: &mut Call<'_, '_>) -> Result<Value> {
     one(permuted(x, &order))
 }
 
+fn matrices_turned(call: &mut Call<'_, '_>) -> Result<Value> {
+    let x = call.x()?;
+    one(x.transpose(-1, -2))
+}
+
+/// A range of an axis, or the position of one, which the tracer remembers.
+fn window(
+    call: &mut Call<'_, '_>,
+    x: Tensor,
+    axis: usize,
+    (start, length): (usize, usize),
+    is_selected: bool,
+) -> Tensor {
+    let mut shape = x.shape();
+    call.tracer.window = Some(Window {
+        axis,
+        start,
+        length,
+        is_selected,
+    });
+    let part = if length == shape[axis] { x } else { along(x, axis, |x, axis| x.slice(axis, start, length)) };
+    if !is_selected {
+        return part;
+    }
+    shape.remove(axis);
+    part.reshape(&shape)
+}
+
 /// The elements at positions of an axis.
 pub fn taken(x: Tensor, axis: usize, positions: &[usize]) -> Tensor {
     let mut there: Vec<usize> = (0..x.rank()).collect();
@@ -128,13 +160,10 @@ fn slice(call: &mut Call<'_, '_>) -> Result<Value> {
     let end = own(call.int("end", i64::MAX >> 10)?).clamp(start, extent);
     let step = call.size("step", 1)?.max(1);
     let (start, length) = (start as usize, (end - start) as usize);
-    if step == 1 && length == extent as usize {
-        return one(x);
+    if step == 1 {
+        return one(window(call, x, axis, (start, length), false));
     }
     let whole = along(x, axis, |x, axis| x.slice(axis, start, length));
-    if step == 1 {
-        return one(whole);
-    }
     if length.is_multiple_of(step) {
         return one(along(whole, axis, |x, axis| {
             let (mut shape, at) = (x.shape(), axis as usize);
