@@ -43,11 +43,6 @@ impl Call<'_, '_> {
         self.tracer.cx.trace()
     }
 
-    /// The overload of the operator, the last part of its name.
-    pub fn overload(&self) -> &str {
-        self.node.operator.rsplit('.').next().unwrap_or_default()
-    }
-
     /// A refusal of what Lessen does not have.
     pub fn lacks<T>(&self, what: &str) -> Result<T> {
         Err(Error::user(format!("Lessen does not have {what}")))

@@ -104,10 +104,11 @@ impl UpdateAlgorithm for TorchUpdate {
         match self.rules.get(of.name()).copied() {
             None => p,
             Some(Rule::Sgd { momentum, nesterov, weight_decay }) => {
-                let op = Sgd { momentum, nesterov, weight_decay };
                 if momentum == 0.0 {
-                    return trace.apply1(op, &[p, gradient, lr]);
+                    let decayed = if weight_decay == 0.0 { gradient } else { gradient + p * weight_decay };
+                    return p - decayed * lr;
                 }
+                let op = Sgd { momentum, nesterov, weight_decay };
                 let velocity = of.state("momentum", &shape);
                 let new = trace.apply(op, &[p, gradient, velocity, lr]);
                 of.set("momentum", new[1]);

@@ -13,6 +13,7 @@ pub const OPERATORS: Operators = &[
     ("addcdiv", |call| joined(call, |a, b| a / b)),
     ("addcmul", |call| joined(call, |a, b| a * b)),
     ("ceil", |call| unary(call, Tensor::ceil)),
+    ("cosh", |call| unary(call, |x| (x.exp() + (-x).exp()) * 0.5)),
     ("cos", |call| unary(call, Tensor::cos)),
     ("div", div),
     ("erf", |call| unary(call, Tensor::erf)),
@@ -25,6 +26,12 @@ pub const OPERATORS: Operators = &[
         one(floored(a, b))
     }),
     ("lerp", lerp),
+    ("logaddexp", |call| {
+        binary(call, |a, b| {
+            let most = a.maximum(b);
+            most + ((-(a - b).abs()).exp() + 1.0).log()
+        })
+    }),
     ("log", |call| unary(call, Tensor::log)),
     ("log10", |call| unary(call, |x| x.log() * std::f64::consts::LOG10_E)),
     ("log1p", |call| unary(call, |x| (x + 1.0).log())),
@@ -32,6 +39,15 @@ pub const OPERATORS: Operators = &[
     ("maximum", |call| binary(call, Tensor::maximum)),
     ("minimum", |call| binary(call, Tensor::minimum)),
     ("mul", multiply),
+    ("nan_to_num", |call| {
+        let bounds = [call.float("nan", 0.0)?, call.float("posinf", f32::MAX.into())?, call.float("neginf", f32::MIN.into())?];
+        unary(call, |x| {
+            let [nan, most, least] = bounds.map(|bound| x.scalar_like(bound));
+            let x = x.eq(x).select(x, nan);
+            let x = x.eq(x.scalar_like(f64::INFINITY)).select(most, x);
+            x.eq(x.scalar_like(f64::NEG_INFINITY)).select(least, x)
+        })
+    }),
     ("neg", |call| {
         let x = call.x()?;
         one(through(x, |x| if x.dtype().is_float() { -x } else { x * -1 }))
@@ -46,6 +62,7 @@ pub const OPERATORS: Operators = &[
     ("rsqrt", |call| unary(call, Tensor::rsqrt)),
     ("rsub", |call| scaled(call, |a, b| b - a)),
     ("sign", |call| unary(call, Tensor::sign)),
+    ("sinh", |call| unary(call, |x| (x.exp() - (-x).exp()) * 0.5)),
     ("sin", |call| unary(call, Tensor::sin)),
     ("sqrt", |call| unary(call, Tensor::sqrt)),
     ("square", |call| unary(call, |x| x * x)),

@@ -18,6 +18,11 @@ pub const OPERATORS: Operators = &[
     }),
     ("concat", cat),
     ("concatenate", cat),
+    ("hstack", |call| {
+        let tensors = alike(call.tensors("tensors")?);
+        let axis = isize::from(tensors.first().is_some_and(|tensor| tensor.rank() > 1));
+        one(concat(&tensors, axis))
+    }),
     ("meshgrid", meshgrid),
     ("split", |call| {
         let x = call.x()?;
@@ -43,6 +48,11 @@ pub const OPERATORS: Operators = &[
         let (count, extent) = (call.size("sections", 1)?.max(1), x.shape()[axis]);
         let sizes = (0..count).map(|i| extent / count + usize::from(i < extent % count));
         several(parts(x, axis, &sizes.collect::<Vec<usize>>()))
+    }),
+    ("vstack", |call| {
+        let rows = |x: Tensor| if x.rank() < 2 { x.reshape(&[1, x.ty().numel()]) } else { x };
+        let tensors: Vec<Tensor> = alike(call.tensors("tensors")?).into_iter().map(rows).collect();
+        one(concat(&tensors, 0))
     }),
     ("unbind", |call| {
         let x = call.x()?;

@@ -55,6 +55,15 @@ pub const OPERATORS: Operators = &[
         let x = call.x()?;
         nll(call, x)
     }),
+    ("pairwise_distance", |call| {
+        let (a, b) = call.both("x1", "x2")?;
+        let eps = call.float("eps", 1e-6)?;
+        if call.float("p", 2.0)? != 2.0 {
+            return call.lacks("distances of another norm than 2");
+        }
+        let y = distance(a, b, eps);
+        one(if call.truth("keepdim") { y.unsqueeze(-1) } else { y })
+    }),
     ("poisson_nll_loss", |call| {
         let (x, y) = (call.tensor("input")?, call.tensor("target")?);
         if !call.truth("log_input") || call.truth("full") {
@@ -76,7 +85,25 @@ pub const OPERATORS: Operators = &[
         let loss = (-(x * y.cast(x.dtype()))).softplus();
         reduced(call, loss)
     }),
+    ("triplet_margin_loss", triplet),
 ];
+
+/// The distance of rows, as `pairwise_distance` has it.
+fn distance(a: Tensor, b: Tensor, eps: f64) -> Tensor {
+    let x = a - b + eps;
+    (x * x).sum_last().sqrt()
+}
+
+/// `max(0, d(anchor, positive) - d(anchor, negative) + margin)`
+fn triplet(call: &mut Call<'_, '_>) -> Result<Value> {
+    let [anchor, near, far] = [call.tensor("anchor")?, call.tensor("positive")?, call.tensor("negative")?];
+    let (margin, eps) = (call.float("margin", 1.0)?, call.float("eps", 1e-6)?);
+    if call.float("p", 2.0)? != 2.0 || call.truth("swap") {
+        return call.lacks("a triplet loss of this form; use p=2 and swap=False");
+    }
+    let loss = (distance(anchor, near, eps) - distance(anchor, far, eps) + margin).relu();
+    reduced(call, loss)
+}
 
 /// `|self - target|`, whose square has the derivative of the difference's.
 fn difference(call: &Call<'_, '_>) -> Result<Tensor> {

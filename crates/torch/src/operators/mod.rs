@@ -46,6 +46,33 @@ const OPERATORS: &[Operators] = &[
     windows::OPERATORS,
 ];
 
+/// Other names of operators.
+const ALIASES: &[(&str, &str)] = &[
+    ("_softmax", "softmax"),
+    ("_log_softmax", "log_softmax"),
+    ("_unsafe_view", "view"),
+    ("absolute", "abs"),
+    ("clip", "clamp"),
+    ("divide", "div"),
+    ("fix", "trunc"),
+    ("ger", "outer"),
+    ("greater", "gt"),
+    ("greater_equal", "ge"),
+    ("less", "lt"),
+    ("less_equal", "le"),
+    ("linalg_matmul", "matmul"),
+    ("moveaxis", "movedim"),
+    ("multiply", "mul"),
+    ("negative", "neg"),
+    ("not_equal", "ne"),
+    ("special_expit", "sigmoid"),
+    ("special_expm1", "expm1"),
+    ("special_log1p", "log1p"),
+    ("logit", "special_logit"),
+    ("subtract", "sub"),
+    ("true_divide", "div"),
+];
+
 /// What works in place of operators that are not traced.
 const INSTEAD: &[(&str, &str)] = &[
     ("nonzero", "keep all elements and multiply by a mask, since extents may not depend on values"),
@@ -76,6 +103,8 @@ pub fn operator(name: &str) -> Option<Operator> {
         Some("python") => &[numbers::OPERATORS],
         _ => return None,
     };
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == own);
+    let own = alias.map_or(own, |(_, name)| name);
     let mut all = tables.iter().copied().flatten();
     all.find(|(known, _)| *known == own).map(|(_, operator)| *operator)
 }

@@ -79,6 +79,7 @@ pub const OPERATORS: Operators = &[
     ("transpose", transpose),
     ("tril", |call| triangle(call, true)),
     ("triu", |call| triangle(call, false)),
+    ("unfold", unfold),
 ];
 
 /// Another order of axes; that of an image is left out where it meets its inverse.
@@ -292,4 +293,18 @@ fn pixel_unshuffle(call: &mut Call<'_, '_>) -> Result<Value> {
     };
     let y = x.reshape(&[n, c, h / b, b, w / b, b]).permute(&[0, 1, 3, 5, 2, 4]);
     one(y.reshape(&[n, c * b * b, h / b, w / b]))
+}
+
+/// Windows along an axis, whose elements are a last axis.
+fn unfold(call: &mut Call<'_, '_>) -> Result<Value> {
+    let x = call.x()?;
+    let axis = call.axis("dimension", 0, x.rank())?;
+    let (size, step) = (call.size("size", 1)?, call.size("step", 1)?.max(1));
+    let windows = (x.shape()[axis].saturating_sub(size)) / step + 1;
+    let positions: Vec<usize> = (0..windows).flat_map(|window| (0..size).map(move |tap| window * step + tap)).collect();
+    let mut shape = x.shape();
+    shape.splice(axis..=axis, [windows, size]);
+    let apart = taken(x, axis, &positions).reshape(&shape);
+    let order = (0..shape.len()).filter(|own| *own != axis + 1).chain([axis + 1]);
+    one(apart.permute(&order.collect::<Vec<usize>>()))
 }

@@ -9,6 +9,7 @@ use crate::images::{channels_first, channels_last};
 use crate::value::Value;
 
 pub const OPERATORS: Operators = &[
+    ("_weight_norm", weight_norm),
     ("batch_norm", batch_norm),
     ("group_norm", |call| {
         let groups = call.size("num_groups", 1)?;
@@ -101,4 +102,14 @@ fn grouped(call: &mut Call<'_, '_>, groups: usize) -> Result<Value> {
     by_channel[1] = channels;
     let (scale, shift) = (row(call, "weight", channels, 1.0)?, row(call, "bias", channels, 0.0)?);
     one(y * scale.reshape(&by_channel) + shift.reshape(&by_channel))
+}
+
+/// `g v / |v|`, with the norms of all axes but one (Salimans and Kingma 2016).
+fn weight_norm(call: &mut Call<'_, '_>) -> Result<Value> {
+    let (v, g) = (call.tensor("v")?, call.tensor("g")?);
+    let axis = call.int("dim", 0)?;
+    let kept = if axis < 0 { None } else { Some(call.axis_of(axis, v.rank())?) };
+    let axes: Vec<usize> = (0..v.rank()).filter(|own| Some(*own) != kept).collect();
+    let length = (v * v).sum_axes(&axes).sqrt();
+    one(v * (g / length.reshape(&g.shape())))
 }

@@ -6,7 +6,7 @@ use lessen_graph::{Tensor, concat};
 use crate::call::{Call, Operators, several};
 use crate::value::Value;
 
-pub const OPERATORS: Operators = &[("gru", gru), ("lstm", lstm)];
+pub const OPERATORS: Operators = &[("gru", gru), ("lstm", lstm), ("rnn_relu", |call| rnn(call, Tensor::relu)), ("rnn_tanh", |call| rnn(call, Tensor::tanh))];
 
 /// The form of a network, and its parameters in PyTorch's order.
 struct Network {
@@ -129,5 +129,24 @@ fn gru(call: &mut Call<'_, '_>) -> Result<Value> {
             None => (sums, x.trace().full(x.dtype(), &[hidden], 0.0)),
         };
         vec![sums.gru(direction.recurrent, last, first(h, number), direction.is_reverse)]
+    })
+}
+
+/// A network of single sums, whose steps follow each other in the graph.
+fn rnn(call: &mut Call<'_, '_>, f: fn(Tensor) -> Tensor) -> Result<Value> {
+    let network = Network::of(call)?;
+    let h = call.tensor("hx")?;
+    network.run(call, |direction, x, number| {
+        let sums = x.matmul_t(direction.weight);
+        let sums = direction.biases.map_or(sums, |[a, b]| sums + (a + b));
+        let (steps, mut state) = (sums.dim(1), first(h, number));
+        let mut states = vec![state; steps];
+        for at in 0..steps {
+            let step = if direction.is_reverse { steps - 1 - at } else { at };
+            let own = sums.slice(1, step, 1).reshape(&state.shape());
+            state = f(own + state.matmul_t(direction.recurrent));
+            states[step] = state;
+        }
+        vec![lessen_graph::stack(&states, 1)]
     })
 }

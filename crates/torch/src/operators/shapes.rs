@@ -1,9 +1,10 @@
 //! Shapes, dtypes, and operators without effect here.
 
 use lessen_base::Result;
+use lessen_graph::ops::shape::broadcast::common_shape;
 use lessen_graph::{DType, Tensor, numel};
 
-use crate::call::{Call, Operators, one};
+use crate::call::{Call, Operators, one, several};
 use crate::value::Value;
 
 pub const OPERATORS: Operators = &[
@@ -17,6 +18,7 @@ pub const OPERATORS: Operators = &[
     }),
     ("_to_copy", to),
     ("alias", same),
+    ("broadcast_tensors", broadcast_tensors),
     ("broadcast_to", expand),
     ("clone", same),
     ("contiguous", same),
@@ -43,6 +45,10 @@ pub const OPERATORS: Operators = &[
     ("lift_fresh_copy", same),
     ("numel", |call| Ok(Value::Int(call.x()?.ty().numel() as i64))),
     ("requires_grad", same),
+    ("ravel", |call| {
+        let x = call.x()?;
+        one(x.reshape(&[x.ty().numel()]))
+    }),
     ("reshape", reshape),
     ("reshape_as", |call| one(call.x()?.reshape(&call.tensor("other")?.shape()))),
     ("squeeze", squeeze),
@@ -164,6 +170,20 @@ fn expand(call: &mut Call<'_, '_>) -> Result<Value> {
     });
     let wanted: Vec<usize> = own.collect();
     one(widened(call, x, wanted))
+}
+
+/// Tensors as copies of their common shape.
+fn broadcast_tensors(call: &mut Call<'_, '_>) -> Result<Value> {
+    let tensors = call.tensors("tensors")?;
+    let mut shape = Vec::new();
+    for tensor in &tensors {
+        match common_shape(&shape, &tensor.shape()) {
+            Some(common) => shape = common,
+            None => return call.lacks("tensors of these shapes together"),
+        }
+    }
+    let wide: Vec<Tensor> = tensors.into_iter().map(|tensor| widened(call, tensor, shape.clone())).collect();
+    several(wide)
 }
 
 fn widened(call: &mut Call<'_, '_>, x: Tensor, shape: Vec<usize>) -> Tensor {
