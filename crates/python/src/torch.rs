@@ -5,7 +5,7 @@ use lessen::device_with;
 use lessen_base::{Error, Result};
 use lessen_device::HostArray;
 use lessen_graph::{Array, DType, Type};
-use lessen_torch::{Batch, Program, Training, TrainingSettings};
+use lessen_torch::{Batch, ExportedProgram, Training, TrainingSettings};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ type GivenValues<'py> = Vec<(String, String, Vec<usize>, PyReadonlyArray1<'py, f
 /// A module in training, with the programs that were exported of it.
 #[pyclass(frozen, module = "lessen._lessen")]
 pub struct TorchTraining {
-    own: Mutex<(Training, Vec<Program>)>,
+    own: Mutex<(Training, Vec<ExportedProgram>)>,
 }
 
 fn batch(given: GivenBatch<'_>) -> Batch {
@@ -47,7 +47,8 @@ fn batch(given: GivenBatch<'_>) -> Batch {
 fn values(given: GivenValues<'_>) -> Result<BTreeMap<String, Arc<Array>>> {
     let value = |(name, dtype, shape, data): (String, String, Vec<usize>, PyReadonlyArray1<'_, f64>)| {
         let dtype = DType::from_name(&dtype);
-        let dtype = dtype.ok_or_else(|| Error::user(format!("`{name}` has a dtype that is not traced; use float32")))?;
+        let dtype =
+            dtype.ok_or_else(|| Error::user(format!("`{name}` has a dtype that is not traced; use float32")))?;
         let array = Array::new(Type::new(dtype, &shape), data.as_array().to_vec());
         Ok((name, Arc::new(array)))
     };
@@ -55,7 +56,7 @@ fn values(given: GivenValues<'_>) -> Result<BTreeMap<String, Arc<Array>>> {
 }
 
 impl TorchTraining {
-    fn locked(&self) -> MutexGuard<'_, (Training, Vec<Program>)> {
+    fn locked(&self) -> MutexGuard<'_, (Training, Vec<ExportedProgram>)> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,7 +77,7 @@ impl TorchTraining {
         released(py, || {
             let settings: TrainingSettings = serde_json::from_str(settings)
                 .map_err(|error| Error::internal(format!("settings of a training: {error}")))?;
-            let program = Program::from_json(program)?;
+            let program = ExportedProgram::from_json(program)?;
             let ty = |(dtype, shape): &(String, Vec<usize>)| {
                 let dtype = DType::from_name(dtype).ok_or_else(|| Error::internal("a dtype of a batch"))?;
                 Ok(Type::new(dtype, shape))
@@ -94,7 +95,7 @@ impl TorchTraining {
         let constants = values(constants).map_err(|error| raised(py, &error))?;
         released(py, || {
             let (training, programs) = &mut *self.locked();
-            programs.push(Program::from_json(program)?);
+            programs.push(ExportedProgram::from_json(program)?);
             training.add_constants(constants);
             Ok(programs.len() - 1)
         })
@@ -114,7 +115,12 @@ impl TorchTraining {
             let (training, programs) = &mut *self.locked();
             training.set_rates(&rates)?;
             let report = training.step((number, &programs[number]), &batch)?;
-            Ok((report.loss, report.step, report.gradient_norm, report.time.as_secs_f64()))
+            Ok((
+                report.loss,
+                report.step,
+                report.gradient_norm,
+                report.time.as_secs_f64(),
+            ))
         })
     }
 
@@ -135,8 +141,18 @@ impl TorchTraining {
                 HostArray::F32(x) => x.into_pyarray(py).into_any(),
                 HostArray::F64(x) => x.into_pyarray(py).into_any(),
                 HostArray::I32(x) => x.into_pyarray(py).into_any(),
-                HostArray::Bool(x) => x.into_iter().map(|x| x != 0).collect::<Vec<bool>>().into_pyarray(py).into_any(),
-                other => other.host().elements().collect::<Vec<f64>>().into_pyarray(py).into_any(),
+                HostArray::Bool(x) => x
+                    .into_iter()
+                    .map(|x| x != 0)
+                    .collect::<Vec<bool>>()
+                    .into_pyarray(py)
+                    .into_any(),
+                other => other
+                    .host()
+                    .elements()
+                    .collect::<Vec<f64>>()
+                    .into_pyarray(py)
+                    .into_any(),
             };
             (ty.shape.to_vec(), elements)
         });

@@ -5,9 +5,11 @@ use lessen_graph::{Array, DType, Tensor, TraceRef};
 use lessen_nn::Cx;
 use std::sync::Arc;
 
-use crate::program::ProgramNode;
-use crate::tracer::Tracer;
+use crate::known::Known;
+use crate::masks::Masks;
+use crate::program::ExportedNode;
 use crate::value::{Value, promoted, promoted_with};
+use crate::window::Window;
 
 /// What an operator makes of its arguments.
 pub type Operator = fn(&mut Call<'_, '_>) -> Result<Value>;
@@ -17,9 +19,36 @@ pub type Operators = &'static [(&'static str, Operator)];
 
 /// A call of an operator.
 pub struct Call<'a, 'p> {
-    pub(crate) tracer: &'a mut Tracer<'p>,
-    pub(crate) node: &'p ProgramNode,
+    pub(crate) surroundings: &'a mut Surroundings,
+    pub(crate) node: &'p ExportedNode,
     pub(crate) arguments: Vec<(&'p str, Value)>,
+}
+
+/// What all calls of a trace share.
+pub struct Surroundings {
+    /// The context.
+    pub cx: Cx,
+    /// Elements that follow from constants.
+    pub known: Known,
+    /// Parts of masks.
+    pub masks: Masks,
+    /// How parts of the program are traced where there are several ways.
+    pub notes: Vec<String>,
+    /// The window that the last operator took of its tensor.
+    pub window: Option<Window>,
+}
+
+impl Surroundings {
+    /// Nothing is known of the trace of a context.
+    pub fn new(cx: Cx) -> Surroundings {
+        Surroundings {
+            cx,
+            known: Known::new(cx.trace()),
+            masks: Masks::default(),
+            notes: Vec::new(),
+            window: None,
+        }
+    }
 }
 
 /// A result of one tensor.
@@ -35,12 +64,12 @@ pub fn several(tensors: impl IntoIterator<Item = Tensor>) -> Result<Value> {
 impl Call<'_, '_> {
     /// The context.
     pub fn cx(&self) -> Cx {
-        self.tracer.cx
+        self.surroundings.cx
     }
 
     /// The trace.
     pub fn trace(&self) -> TraceRef {
-        self.tracer.cx.trace()
+        self.surroundings.cx.trace()
     }
 
     /// A refusal of what Lessen does not have.
@@ -201,7 +230,10 @@ impl Call<'_, '_> {
     pub fn sizes(&mut self, name: &str) -> Result<Vec<usize>> {
         let numbers = self.ints(name)?.unwrap_or_default();
         let sizes: Option<Vec<usize>> = numbers.iter().map(|&n| usize::try_from(n).ok()).collect();
-        sizes.map_or_else(|| self.lacks(&format!("this operator with {numbers:?} as `{name}`")), Ok)
+        sizes.map_or_else(
+            || self.lacks(&format!("this operator with {numbers:?} as `{name}`")),
+            Ok,
+        )
     }
 
     /// Two sizes, of which one stands for both; `default` where they are not given.
@@ -252,14 +284,17 @@ impl Call<'_, '_> {
         if rank == 0 {
             return Ok(Vec::new());
         }
-        let mut axes = given.iter().map(|axis| self.axis_of(*axis, rank)).collect::<Result<Vec<usize>>>()?;
+        let mut axes = given
+            .iter()
+            .map(|axis| self.axis_of(*axis, rank))
+            .collect::<Result<Vec<usize>>>()?;
         axes.sort_unstable();
         Ok(axes)
     }
 
     /// The elements of a tensor, where they follow from constants alone.
     pub fn known(&mut self, tensor: Tensor) -> Option<Arc<Array>> {
-        self.tracer.known.of(tensor)
+        self.surroundings.known.of(tensor)
     }
 
     /// The number that a tensor of one element is.
@@ -295,7 +330,7 @@ impl Call<'_, '_> {
 
     /// Says how something is traced, for plans.
     pub fn note(&mut self, note: impl Into<String>) {
-        let place = self.tracer.place(self.node);
-        self.tracer.notes.push(format!("{}{place}", note.into()));
+        let place = self.node.place();
+        self.surroundings.notes.push(format!("{}{place}", note.into()));
     }
 }

@@ -59,10 +59,19 @@ impl GroupSettings {
     /// A number that is negative or not finite.
     pub fn check(&self) -> Result<()> {
         let numbers = match self.rule {
-            Rule::Sgd { momentum, weight_decay, .. } => [momentum, weight_decay, 0.0, 0.0],
-            Rule::Adam { betas: [a, b], eps, weight_decay } | Rule::AdamW { betas: [a, b], eps, weight_decay } => {
-                [a, b, eps, weight_decay]
+            Rule::Sgd {
+                momentum, weight_decay, ..
+            } => [momentum, weight_decay, 0.0, 0.0],
+            Rule::Adam {
+                betas: [a, b],
+                eps,
+                weight_decay,
             }
+            | Rule::AdamW {
+                betas: [a, b],
+                eps,
+                weight_decay,
+            } => [a, b, eps, weight_decay],
         };
         match numbers.iter().find(|number| !(number.is_finite() && **number >= 0.0)) {
             None => Ok(()),
@@ -73,7 +82,7 @@ impl GroupSettings {
     }
 }
 
-/// The update of each parameter by the rule of its group. Weight decay is that of the group, for parameters of any rank.
+/// The update of each parameter by the rule of its group, whose weight decay is for parameters of any rank.
 #[derive(Debug)]
 pub struct TorchUpdate {
     rules: BTreeMap<String, Rule>,
@@ -103,25 +112,61 @@ impl UpdateAlgorithm for TorchUpdate {
         let trace = p.trace();
         match self.rules.get(of.name()).copied() {
             None => p,
-            Some(Rule::Sgd { momentum, nesterov, weight_decay }) => {
+            Some(Rule::Sgd {
+                momentum,
+                nesterov,
+                weight_decay,
+            }) => {
                 if momentum == 0.0 {
-                    let decayed = if weight_decay == 0.0 { gradient } else { gradient + p * weight_decay };
+                    let decayed = if weight_decay == 0.0 {
+                        gradient
+                    } else {
+                        gradient + p * weight_decay
+                    };
                     return p - decayed * lr;
                 }
-                let op = Sgd { momentum, nesterov, weight_decay };
+                let op = Sgd {
+                    momentum,
+                    nesterov,
+                    weight_decay,
+                };
                 let velocity = of.state("momentum", &shape);
                 let new = trace.apply(op, &[p, gradient, velocity, lr]);
                 of.set("momentum", new[1]);
                 new[0]
             }
-            Some(Rule::Adam { betas: [beta1, beta2], eps, weight_decay }) => {
+            Some(Rule::Adam {
+                betas: [beta1, beta2],
+                eps,
+                weight_decay,
+            }) => {
                 let inputs = [p, gradient, of.state("m", &shape), of.state("v", &shape), lr, of.step()];
-                let new = trace.apply(Adam { beta1, beta2, eps, weight_decay }, &inputs);
+                let new = trace.apply(
+                    Adam {
+                        beta1,
+                        beta2,
+                        eps,
+                        weight_decay,
+                    },
+                    &inputs,
+                );
                 set_moments(of, &new)
             }
-            Some(Rule::AdamW { betas: [beta1, beta2], eps, weight_decay }) => {
+            Some(Rule::AdamW {
+                betas: [beta1, beta2],
+                eps,
+                weight_decay,
+            }) => {
                 let inputs = [p, gradient, of.state("m", &shape), of.state("v", &shape), lr, of.step()];
-                let new = trace.apply(AdamW { beta1, beta2, eps, weight_decay }, &inputs);
+                let new = trace.apply(
+                    AdamW {
+                        beta1,
+                        beta2,
+                        eps,
+                        weight_decay,
+                    },
+                    &inputs,
+                );
                 set_moments(of, &new)
             }
         }

@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 /// A program that `torch.export` made of a module.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Program {
+pub struct ExportedProgram {
     /// Parameters, buffers, constants and data, in order.
-    pub inputs: Vec<ProgramInput>,
+    pub inputs: Vec<ExportedInput>,
     /// Operators in the order in which they run.
-    pub nodes: Vec<ProgramNode>,
+    pub nodes: Vec<ExportedNode>,
     /// The results, flat.
     pub outputs: Vec<Argument>,
 }
@@ -31,7 +31,7 @@ pub enum InputRole {
 
 /// An input of a program.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ProgramInput {
+pub struct ExportedInput {
     /// The name by which nodes read it.
     pub name: String,
     /// What it stands for.
@@ -48,7 +48,7 @@ pub struct ProgramInput {
 
 /// An operator with its arguments.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ProgramNode {
+pub struct ExportedNode {
     /// The name of its result.
     pub name: String,
     /// The operator, such as `aten.add.Tensor`.
@@ -104,17 +104,18 @@ fn dtype<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<DType
     DType::from_name(&name).ok_or_else(|| serde::de::Error::custom(format!("no dtype `{name}`")))
 }
 
-impl Program {
+impl ExportedProgram {
     /// Reads a program from JSON.
     ///
     /// # Errors
     /// Text that is no such program.
-    pub fn from_json(text: &str) -> Result<Program> {
-        serde_json::from_str(text).map_err(|error| Error::internal(format!("an exported program cannot be read: {error}")))
+    pub fn from_json(text: &str) -> Result<ExportedProgram> {
+        serde_json::from_str(text)
+            .map_err(|error| Error::internal(format!("an exported program cannot be read: {error}")))
     }
 
     /// The inputs of a role, in order.
-    pub fn inputs_of(&self, role: InputRole) -> impl Iterator<Item = &ProgramInput> {
+    pub fn inputs_of(&self, role: InputRole) -> impl Iterator<Item = &ExportedInput> {
         self.inputs.iter().filter(move |input| input.role == role)
     }
 
@@ -142,7 +143,16 @@ impl Program {
     }
 }
 
-impl ProgramNode {
+impl ExportedNode {
+    /// The user's line as the end of a sentence.
+    pub fn place(&self) -> String {
+        if self.line.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", self.line)
+        }
+    }
+
     fn is_true(&self, name: &str) -> bool {
         let mut arguments = self.arguments.iter();
         arguments.any(|(own, argument)| own == name && matches!(argument, Argument::Bool(true)))

@@ -4,21 +4,20 @@
 //! later, or has views that are, both would have to change, and the operator is refused with its line.
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, DType, Tensor, Type, concat, numel};
+use lessen_graph::{Array, DType, Type, numel};
 use lessen_nn::{Cx, Init};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::call::Call;
-use crate::known::Known;
-use crate::masks::Masks;
+use crate::call::{Call, Surroundings};
 use crate::operators::{operator, unknown};
-use crate::program::{Argument, InputRole, Program, ProgramInput, ProgramNode};
+use crate::program::{Argument, ExportedInput, ExportedNode, ExportedProgram, InputRole};
 use crate::value::Value;
+use crate::window::Window;
 
 /// What a program is traced with.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct TraceValues<'a> {
     /// The types of the batch's parts, in the order of the program's data.
     pub batch: &'a [Type],
     /// Values of buffers, constants and parameters by name, for those that are constant here.
@@ -51,40 +50,9 @@ struct Slot {
     window: Option<(usize, Window)>,
 }
 
-/// A range of an axis, which is left out where one position is selected.
-#[derive(Clone, Copy)]
-pub struct Window {
-    /// The axis.
-    pub axis: usize,
-    /// The first position.
-    pub start: usize,
-    /// The number of positions.
-    pub length: usize,
-    /// Whether the axis is left out.
-    pub is_selected: bool,
-}
-
-impl Window {
-    /// A tensor with another part in this window.
-    fn replaced(self, whole: Tensor, part: Tensor) -> Tensor {
-        let axis = self.axis as isize;
-        let part = if self.is_selected { part.unsqueeze(axis) } else { part };
-        let (extent, end) = (whole.dim(axis), self.start + self.length);
-        let around = [(0, self.start), (end, extent - end)].map(|(at, length)| whole.slice(axis, at, length));
-        let parts = [around[0], part, around[1]];
-        let parts: Vec<Tensor> = parts.into_iter().filter(|part| part.dim(axis) > 0).collect();
-        if parts.len() == 1 { parts[0] } else { concat(&parts, axis) }
-    }
-}
-
 /// A trace of a program.
 pub struct Tracer<'p> {
-    pub(crate) cx: Cx,
-    pub(crate) known: Known,
-    pub(crate) masks: Masks,
-    pub(crate) notes: Vec<String>,
-    /// The window that the last operator took of its tensor.
-    pub(crate) window: Option<Window>,
+    shared: Surroundings,
     slots: Vec<Slot>,
     names: HashMap<&'p str, usize>,
 }
@@ -93,19 +61,15 @@ pub struct Tracer<'p> {
 ///
 /// # Errors
 /// An operator that Lessen does not have or that has other arguments than it takes, with the user's line.
-pub fn trace(program: &Program, cx: Cx, surroundings: Surroundings<'_>) -> Result<Traced> {
+pub fn trace(program: &ExportedProgram, cx: Cx, values: TraceValues<'_>) -> Result<Traced> {
     let mut tracer = Tracer {
-        cx,
-        known: Known::new(cx.trace()),
-        masks: Masks::default(),
-        notes: Vec::new(),
-        window: None,
+        shared: Surroundings::new(cx),
         slots: Vec::new(),
         names: HashMap::new(),
     };
-    let mut batch = surroundings.batch.iter();
+    let mut batch = values.batch.iter();
     for input in &program.inputs {
-        let value = tracer.input(input, &mut batch, surroundings)?;
+        let value = tracer.input(input, &mut batch, values)?;
         tracer.define(&input.name, value, None);
     }
     let begun: Vec<Value> = tracer.slots.iter().map(|slot| slot.value.clone()).collect();
@@ -113,7 +77,7 @@ pub fn trace(program: &Program, cx: Cx, surroundings: Surroundings<'_>) -> Resul
     for (index, node) in program.nodes.iter().enumerate() {
         tracer
             .node(index, node, &last)
-            .map_err(|error| error.at(format!("`{}`{}", node.operator, tracer.place(node))))?;
+            .map_err(|error| error.at(format!("`{}`{}", node.operator, node.place())))?;
     }
     let outputs = program.outputs.iter().map(|output| tracer.argument(output));
     let outputs = outputs.collect::<Result<_>>()?;
@@ -121,12 +85,12 @@ pub fn trace(program: &Program, cx: Cx, surroundings: Surroundings<'_>) -> Resul
     Ok(Traced {
         outputs,
         counters,
-        notes: tracer.notes,
+        notes: tracer.shared.notes,
     })
 }
 
 /// The last node that reads each name; results of the program are read at the end.
-fn last_reads(program: &Program) -> HashMap<&str, usize> {
+fn last_reads(program: &ExportedProgram) -> HashMap<&str, usize> {
     fn names<'a>(argument: &'a Argument, found: &mut Vec<&'a str>) {
         match argument {
             Argument::Node { node } => found.push(node),
@@ -137,7 +101,9 @@ fn last_reads(program: &Program) -> HashMap<&str, usize> {
     let mut last = HashMap::new();
     let mut found = Vec::new();
     for (index, node) in program.nodes.iter().enumerate() {
-        node.arguments.iter().for_each(|(_, argument)| names(argument, &mut found));
+        node.arguments
+            .iter()
+            .for_each(|(_, argument)| names(argument, &mut found));
         last.extend(found.drain(..).map(|name| (name, index)));
     }
     program.outputs.iter().for_each(|output| names(output, &mut found));
@@ -146,23 +112,14 @@ fn last_reads(program: &Program) -> HashMap<&str, usize> {
 }
 
 impl<'p> Tracer<'p> {
-    /// The user's line of a node as the end of a sentence.
-    pub(crate) fn place(&self, node: &ProgramNode) -> String {
-        if node.line.is_empty() {
-            String::new()
-        } else {
-            format!(" at {}", node.line)
-        }
-    }
-
     fn input<'t>(
         &mut self,
-        input: &ProgramInput,
+        input: &ExportedInput,
         batch: &mut impl Iterator<Item = &'t Type>,
-        surroundings: Surroundings<'_>,
+        values: TraceValues<'_>,
     ) -> Result<Value> {
-        let (target, shape, cx) = (&input.target, &input.shape, self.cx);
-        let is_state = surroundings.states.contains(target);
+        let (target, shape, cx) = (&input.target, &input.shape, self.shared.cx);
+        let is_state = values.states.contains(target);
         Ok(Value::Tensor(match input.role {
             InputRole::Data => {
                 let Some(ty) = batch.next() else {
@@ -172,7 +129,7 @@ impl<'p> Tracer<'p> {
             }
             InputRole::Parameter if is_state => cx.param(target, shape, Init::Zeros),
             InputRole::Buffer if is_state => cx.buffer(target, shape, Init::Zeros),
-            _ => match surroundings.constants.get(target) {
+            _ => match values.constants.get(target) {
                 Some(array) => cx.trace().constant(Array::clone(array)),
                 None => {
                     return Err(Error::internal(format!("the value of `{target}` is not given")));
@@ -217,7 +174,7 @@ impl<'p> Tracer<'p> {
         found.ok_or_else(|| Error::internal(format!("the program reads `{name}` before it is computed")))
     }
 
-    fn node(&mut self, index: usize, node: &'p ProgramNode, last: &HashMap<&str, usize>) -> Result<()> {
+    fn node(&mut self, index: usize, node: &'p ExportedNode, last: &HashMap<&str, usize>) -> Result<()> {
         let Some(operator) = operator(&node.operator) else {
             return Err(Error::user(unknown(&node.operator)));
         };
@@ -225,14 +182,14 @@ impl<'p> Tracer<'p> {
         for (name, argument) in &node.arguments {
             arguments.push((name.as_str(), self.argument(argument)?));
         }
-        let trace = self.cx.trace();
+        let trace = self.shared.cx.trace();
         let scope = trace.enter_scope(&node.name);
         let mut call = Call {
-            tracer: self,
+            surroundings: &mut self.shared,
             node,
             arguments,
         };
-        call.tracer.window = None;
+        call.surroundings.window = None;
         let value = trace.attempt_described(|| operator(&mut call))??;
         drop(scope);
         let argument = |wanted: Option<&str>| {
@@ -256,7 +213,7 @@ impl<'p> Tracer<'p> {
                 let root = parent.map(|slot| self.slots[slot].root);
                 self.define(&node.name, value, root);
                 let own = self.slots.len() - 1;
-                self.slots[own].window = parent.zip(self.window);
+                self.slots[own].window = parent.zip(self.shared.window);
             }
         }
         Ok(())
@@ -296,9 +253,9 @@ impl<'p> Tracer<'p> {
     }
 
     /// Assigns buffers that operators have changed, and returns by how much buffers of whole numbers grow.
-    fn assign_buffers(&mut self, program: &Program, begun: &[Value]) -> Result<BTreeMap<String, f64>> {
+    fn assign_buffers(&mut self, program: &ExportedProgram, begun: &[Value]) -> Result<BTreeMap<String, f64>> {
         let mut counters = BTreeMap::new();
-        let trace = self.cx.trace();
+        let trace = self.shared.cx.trace();
         for (position, input) in program.inputs.iter().enumerate() {
             let (Value::Tensor(old), Value::Tensor(new)) = (&begun[position], &self.slots[position].value) else {
                 continue;
@@ -311,12 +268,12 @@ impl<'p> Tracer<'p> {
             match input.role {
                 InputRole::Buffer if input.dtype == DType::F32 => {
                     let new = new.stop_gradient();
-                    if self.cx.training() {
+                    if self.shared.cx.training() {
                         trace.in_phase(lessen_graph::Phase::Update, || trace.change(old, |_| new));
                     }
                 }
                 InputRole::Buffer if numel(&input.shape) == 1 => {
-                    let (Some(old), Some(new)) = (self.known.of(old), self.known.of(new)) else {
+                    let (Some(old), Some(new)) = (self.shared.known.of(old), self.shared.known.of(new)) else {
                         return Err(Error::user(format!(
                             "the buffer `{name}` of whole numbers changes with the batch; keep it as floats"
                         )));
@@ -332,10 +289,5 @@ impl<'p> Tracer<'p> {
             }
         }
         Ok(counters)
-    }
-
-    /// A tensor that is a mask, in parts; see [`Masks`].
-    pub(crate) fn mask_parts(&self, mask: Tensor) -> Vec<Tensor> {
-        self.masks.parts(mask)
     }
 }

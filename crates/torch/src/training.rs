@@ -1,86 +1,18 @@
 //! Training of an exported program: plans, steps for each layout of batches, functions, parameters.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Placement, Precision};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::{Array, Type};
-use lessen_nn::{Algorithm, BatchShape, Cx, LrSchedule, LrScheduleKind, ParamGroup, Patterns};
-use lessen_train::{Function, NonFinite, Session, StepGraphs, StepPlans, StepReport, Trainer, TrainerOptions};
-use serde::Deserialize;
+use lessen_nn::{BatchShape, Cx};
+use lessen_train::{Function, Session, StepGraphs, StepPlans, StepReport, Trainer};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::optimizer::{GroupSettings, TorchUpdate};
-use crate::program::{InputRole, Program};
-use crate::tracer::{Surroundings, Traced, data_name, trace};
+use crate::program::{ExportedProgram, InputRole};
+use crate::settings::TrainingSettings;
+use crate::tracer::{TraceValues, Traced, data_name, trace};
 use crate::value::Value;
-
-/// Settings of a training.
-#[derive(Clone, Debug, Deserialize)]
-pub struct TrainingSettings {
-    /// The optimizer's parameter groups; parameters in none are not trained.
-    pub groups: Vec<GroupSettings>,
-    /// Most bytes of parameters, optimizer states, step and functions together.
-    #[serde(default)]
-    pub budget: Option<usize>,
-    /// The dtype that products read, `f32` or `bf16`.
-    #[serde(default)]
-    pub precision: Option<String>,
-    /// Greatest norm of the gradient over all parameters.
-    #[serde(default)]
-    pub clip_norm: Option<f64>,
-    /// Greatest magnitude of an element of a gradient.
-    #[serde(default)]
-    pub clip_value: Option<f64>,
-    /// Greatest declared error of a value that backward recovers inexactly.
-    #[serde(default)]
-    pub allowed_error: f64,
-    /// Seed of all random numbers.
-    #[serde(default)]
-    pub seed: u64,
-}
-
-impl TrainingSettings {
-    /// The options of a trainer, and the learning rates of its first step.
-    fn options(&self, frozen: Vec<String>) -> Result<(TrainerOptions, Vec<f64>)> {
-        self.groups.iter().try_for_each(GroupSettings::check)?;
-        let group = |group: &GroupSettings| ParamGroup::new(Patterns::default().and(group.params.clone()));
-        let precision = match self.precision.as_deref() {
-            None | Some("f32") => Precision::F32,
-            Some("bf16") => Precision::Bf16,
-            Some(other) => {
-                return Err(Error::user(format!("there is no precision '{other}'; choose f32 or bf16")));
-            }
-        };
-        let options = TrainerOptions {
-            algorithm: Some(Algorithm::new(TorchUpdate::new(&self.groups, self.clip_value))),
-            schedule: LrSchedule {
-                kind: LrScheduleKind::Constant,
-                peak: 0.0,
-                warmup: 0,
-                total: 0,
-            },
-            groups: self.groups.iter().filter(|group| !group.params.is_empty()).map(group).collect(),
-            frozen: Patterns::default().and(frozen),
-            clip_norm: self.clip_norm,
-            placement: Placement::BackwardFused,
-            precision,
-            budget: self.budget,
-            allowed_error: self.allowed_error,
-            non_finite: NonFinite::Allow,
-            seed: self.seed,
-            ..TrainerOptions::new(0.0)
-        };
-        Ok((options, self.rates(&self.groups.iter().map(|group| group.lr).collect::<Vec<f64>>())))
-    }
-
-    /// The learning rates of a trainer by those of all groups.
-    fn rates(&self, of_groups: &[f64]) -> Vec<f64> {
-        let used = self.groups.iter().zip(of_groups).filter(|(group, _)| !group.params.is_empty());
-        std::iter::once(0.0).chain(used.map(|(_, lr)| *lr)).collect()
-    }
-}
 
 /// A part of a batch: its type and its elements.
 pub struct Batch {
@@ -138,8 +70,8 @@ pub struct Summary {
 
 /// Traces a program for a batch; a mistake ends the trace with its sentence.
 #[track_caller]
-fn traced(program: &Program, cx: Cx, surroundings: Surroundings<'_>) -> Traced {
-    trace(program, cx, surroundings).unwrap_or_else(|error| {
+fn traced(program: &ExportedProgram, cx: Cx, values_of_trace: TraceValues<'_>) -> Traced {
+    trace(program, cx, values_of_trace).unwrap_or_else(|error| {
         FOUND.with_borrow_mut(|found| *found = Some(error.clone()));
         cx.trace().fail(error.to_string())
     })
@@ -158,13 +90,23 @@ fn described<T>(result: Result<T>) -> Result<T> {
 
 /// The loss of a program, a scalar.
 #[track_caller]
-fn loss_of(program: &Program, cx: Cx, surroundings: Surroundings<'_>, told: &RefCell<Option<Traced>>) -> lessen_graph::Tensor {
-    let traced = traced(program, cx, surroundings);
+fn loss_of(
+    program: &ExportedProgram,
+    cx: Cx,
+    values_of_trace: TraceValues<'_>,
+    told: &RefCell<Option<Traced>>,
+) -> lessen_graph::Tensor {
+    let traced = traced(program, cx, values_of_trace);
     let Some(Value::Tensor(loss)) = traced.outputs.first().cloned() else {
-        cx.trace().fail("the module gives no loss; return a scalar, or give loss= to lessen.compile");
+        cx.trace()
+            .fail("the module gives no loss; return a scalar, or give loss= to lessen.compile");
     };
     *told.borrow_mut() = Some(traced);
-    if loss.ty().numel() == 1 { loss.reshape(&[]) } else { loss }
+    if loss.ty().numel() == 1 {
+        loss.reshape(&[])
+    } else {
+        loss
+    }
 }
 
 impl Training {
@@ -176,14 +118,16 @@ impl Training {
     pub fn new(
         device: impl Into<SharedDevice>,
         settings: TrainingSettings,
-        program: &Program,
+        program: &ExportedProgram,
         types: &[Type],
         values: BTreeMap<String, Arc<Array>>,
     ) -> Result<Training> {
         let begun = std::time::Instant::now();
         let device = device.into();
         let changed = program.changed_buffers().into_iter().map(String::from);
-        let parameters = program.inputs_of(InputRole::Parameter).map(|input| input.target.clone());
+        let parameters = program
+            .inputs_of(InputRole::Parameter)
+            .map(|input| input.target.clone());
         let states: BTreeSet<String> = parameters.chain(changed).collect();
         let settings = settings.used(&states);
         let trained: BTreeSet<&String> = settings.groups.iter().flat_map(|group| &group.params).collect();
@@ -191,13 +135,15 @@ impl Training {
         let frozen: Vec<String> = parameters.filter(|name| !trained.contains(name)).cloned().collect();
         let (options, rates) = settings.options(frozen)?;
         let told = RefCell::new(None);
-        let surroundings = Surroundings {
+        let values_of_trace = TraceValues {
             batch: types,
             constants: &values,
             states: &states,
         };
         let layout = layout(0);
-        let graphs = described(StepGraphs::new(&options, |cx| loss_of(program, cx, surroundings, &told)))?;
+        let graphs = described(StepGraphs::new(&options, |cx| {
+            loss_of(program, cx, values_of_trace, &told)
+        }))?;
         let graphs = graphs.with_shape(layout);
         let plans = StepPlans::new(&device, &options, &graphs)?;
         drop(graphs);
@@ -279,19 +225,21 @@ impl Training {
     ///
     /// # Errors
     /// As [`Training::new`]; an index out of range. Parameters and states are as before then.
-    pub fn step(&mut self, (number, program): (usize, &Program), batch: &Batch) -> Result<StepReport> {
+    pub fn step(&mut self, (number, program): (usize, &ExportedProgram), batch: &Batch) -> Result<StepReport> {
         let key = (number, batch.types.clone());
         let shape = match self.layouts.get(&key) {
             Some(shape) => *shape,
             None => {
                 let shape = layout(self.layouts.len());
                 let told = RefCell::new(None);
-                let surroundings = Surroundings {
+                let values_of_trace = TraceValues {
                     batch: &batch.types,
                     constants: &self.constants,
                     states: &self.states,
                 };
-                let added = self.trainer.add_step(shape, |cx| loss_of(program, cx, surroundings, &told));
+                let added = self
+                    .trainer
+                    .add_step(shape, |cx| loss_of(program, cx, values_of_trace, &told));
                 described(added)?;
                 self.layouts.insert(key, shape);
                 shape
@@ -306,17 +254,21 @@ impl Training {
     ///
     /// # Errors
     /// As [`Training::step`].
-    pub fn ask(&mut self, (number, program): (usize, &Program), batch: &Batch) -> Result<Vec<(Type, HostArray)>> {
+    pub fn ask(
+        &mut self,
+        (number, program): (usize, &ExportedProgram),
+        batch: &Batch,
+    ) -> Result<Vec<(Type, HostArray)>> {
         let key = (number, batch.types.clone());
         if !self.asks.contains_key(&key) {
             let types = RefCell::new(Vec::new());
-            let surroundings = Surroundings {
+            let values_of_trace = TraceValues {
                 batch: &batch.types,
                 constants: &self.constants,
                 states: &self.states,
             };
             let function = self.trainer.function(|cx| {
-                let traced = traced(program, cx, surroundings);
+                let traced = traced(program, cx, values_of_trace);
                 let tensors = traced.outputs.into_iter().filter_map(|value| match value {
                     Value::Tensor(tensor) => Some(tensor),
                     _ => None,
@@ -361,22 +313,18 @@ impl Training {
     }
 }
 
-impl TrainingSettings {
-    /// The groups with the parameters that the program has; others are not read by it, and do not change.
-    fn used(mut self, states: &BTreeSet<String>) -> TrainingSettings {
-        for group in &mut self.groups {
-            group.params.retain(|name| states.contains(name));
-        }
-        self
-    }
-}
-
 /// The names of a program's data inputs.
-fn data_names(program: &Program) -> Vec<String> {
-    program.inputs_of(InputRole::Data).map(|input| data_name(&input.target)).collect()
+fn data_names(program: &ExportedProgram) -> Vec<String> {
+    program
+        .inputs_of(InputRole::Data)
+        .map(|input| data_name(&input.target))
+        .collect()
 }
 
 /// The layout that stands for number `number`: a trainer tells layouts apart by them alone.
 fn layout(number: usize) -> BatchShape {
-    BatchShape::Padded { size: number, length: 0 }
+    BatchShape::Padded {
+        size: number,
+        length: 0,
+    }
 }

@@ -98,7 +98,13 @@ fn elu(call: &mut Call<'_, '_>) -> Result<Value> {
     if inner != 1.0 {
         return call.lacks("an ELU with a factor of its input");
     }
-    unary(call, |x| if scale == 1.0 { x.elu(alpha) } else { x.elu(alpha) * scale })
+    unary(call, |x| {
+        if scale == 1.0 {
+            x.elu(alpha)
+        } else {
+            x.elu(alpha) * scale
+        }
+    })
 }
 
 fn gelu(call: &mut Call<'_, '_>) -> Result<Value> {

@@ -39,9 +39,17 @@ fn of_four_axes(call: &Call<'_, '_>, name: &str) -> Result<Tensor> {
 }
 
 fn attend(call: &mut Call<'_, '_>) -> Result<Value> {
-    let (q, k, v) = (of_four_axes(call, "query")?, of_four_axes(call, "key")?, of_four_axes(call, "value")?);
+    let (q, k, v) = (
+        of_four_axes(call, "query")?,
+        of_four_axes(call, "key")?,
+        of_four_axes(call, "value")?,
+    );
     let (queries, keys) = (q.shape(), k.shape());
-    let shape = [&call.tensor("query")?.shape()[..q.rank().min(call.tensor("query")?.rank()) - 1], &[v.dim(-1)]].concat();
+    let shape = [
+        &call.tensor("query")?.shape()[..q.rank().min(call.tensor("query")?.rank()) - 1],
+        &[v.dim(-1)],
+    ]
+    .concat();
     let p = call.float("dropout_p", 0.0)?;
     let dropout = (p > 0.0 && call.cx().training()).then(|| (p, call.cx().key()));
     let scale = call.has("scale").then(|| call.float("scale", 1.0)).transpose()?;
@@ -52,9 +60,17 @@ fn attend(call: &mut Call<'_, '_>) -> Result<Value> {
         && own.dtype() == DType::Bool
     {
         let extents = [queries[0], queries[2], keys[2]];
-        let own = if call.tensor("query")?.rank() == 3 && own.rank() == 3 { own.unsqueeze(1) } else { own };
-        let tracer = &mut *call.tracer;
-        if let Some(AttentionMask { causal: is_causal, keys }) = tracer.masks.of_attention(&mut tracer.known, own, extents) {
+        let own = if call.tensor("query")?.rank() == 3 && own.rank() == 3 {
+            own.unsqueeze(1)
+        } else {
+            own
+        };
+        let shared = &mut *call.surroundings;
+        if let Some(AttentionMask {
+            causal: is_causal,
+            keys,
+        }) = shared.masks.of_attention(&mut shared.known, own, extents)
+        {
             (causal, seen, mask) = (causal || is_causal, keys, None);
         }
     }
@@ -81,21 +97,31 @@ fn attend(call: &mut Call<'_, '_>) -> Result<Value> {
         scores = key.le(query).select(scores, hidden);
     }
     if let Some(mask) = mask {
-        let mask = if q.rank() > call.tensor("query")?.rank() && mask.rank() == 3 { mask.unsqueeze(1) } else { mask };
+        let mask = if q.rank() > call.tensor("query")?.rank() && mask.rank() == 3 {
+            mask.unsqueeze(1)
+        } else {
+            mask
+        };
         scores = match mask.dtype() {
             DType::Bool => mask.select(scores, hidden),
             _ => scores + mask.cast(scores.dtype()),
         };
     }
     let weights = scores.softmax();
-    let weights = if dropout.is_some() { call.cx().dropout(weights, p) } else { weights };
+    let weights = if dropout.is_some() {
+        call.cx().dropout(weights, p)
+    } else {
+        weights
+    };
     let y = weights.matmul(v);
     one(if y.shape() == shape { y } else { y.reshape(&shape) })
 }
 
 /// Each head as often as a group of queries reads it.
 fn repeated(x: Tensor, heads: usize) -> Tensor {
-    let [batch, own, length, width] = x.shape()[..] else { return x };
+    let [batch, own, length, width] = x.shape()[..] else {
+        return x;
+    };
     if own == heads || own == 0 {
         return x;
     }

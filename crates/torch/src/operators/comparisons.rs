@@ -67,7 +67,7 @@ fn truths(call: &Call<'_, '_>) -> Result<(Tensor, Tensor)> {
 fn and(call: &mut Call<'_, '_>) -> Result<Value> {
     let (a, b) = truths(call)?;
     let y = a.and(b);
-    call.tracer.masks.joined(a, b, y);
+    call.surroundings.masks.joined(a, b, y);
     one(y)
 }
 
@@ -90,7 +90,11 @@ fn reduced(call: &mut Call<'_, '_>, is_all: bool) -> Result<Value> {
     let x = call.x()?;
     let axes = call.axes("dim", x.rank())?;
     let truths = x.cast(DType::Bool).cast(DType::F32);
-    let y = if is_all { truths.min_axes(&axes) } else { truths.max_axes(&axes) };
+    let y = if is_all {
+        truths.min_axes(&axes)
+    } else {
+        truths.max_axes(&axes)
+    };
     let mut shape = x.shape();
     axes.iter().for_each(|axis| shape[*axis] = 1);
     let y = y.cast(DType::Bool);

@@ -43,7 +43,9 @@ impl Labelled {
 
     /// Sums over axes that nothing else has.
     fn summed(self, is_kept: impl Fn(char) -> bool) -> Labelled {
-        let axes: Vec<usize> = (0..self.labels.len()).filter(|axis| !is_kept(self.labels[*axis])).collect();
+        let axes: Vec<usize> = (0..self.labels.len())
+            .filter(|axis| !is_kept(self.labels[*axis]))
+            .collect();
         if axes.is_empty() {
             return self;
         }
@@ -74,11 +76,17 @@ fn einsum(call: &mut Call<'_, '_>) -> Result<Value> {
         Some((inputs, output)) => (inputs, Some(output)),
         None => (&equation[..], None),
     };
-    let parts = inputs.split(',').zip(tensors).map(|(part, tensor)| Labelled::of(tensor, part));
+    let parts = inputs
+        .split(',')
+        .zip(tensors)
+        .map(|(part, tensor)| Labelled::of(tensor, part));
     let mut left: Vec<Labelled> = parts.collect::<Result<_>>()?;
     let wanted = match output {
         Some(output) => {
-            let more = left.iter().flat_map(|own| &own.labels).filter(|label| label.is_ascii_digit());
+            let more = left
+                .iter()
+                .flat_map(|own| &own.labels)
+                .filter(|label| label.is_ascii_digit());
             expanded(output, more.max().map_or(0, |most| *most as usize - '0' as usize + 1))
         }
         None => implied(&left),
@@ -88,11 +96,18 @@ fn einsum(call: &mut Call<'_, '_>) -> Result<Value> {
         return call.lacks("an einsum of nothing");
     };
     while let Some(next) = left.pop() {
-        let others: Vec<char> = left.iter().flat_map(|own| own.labels.clone()).chain(wanted.clone()).collect();
+        let others: Vec<char> = left
+            .iter()
+            .flat_map(|own| own.labels.clone())
+            .chain(wanted.clone())
+            .collect();
         result = contracted(result, next, &others);
     }
     let result = result.summed(|label| wanted.contains(&label));
-    let order: Vec<usize> = wanted.iter().filter_map(|label| result.labels.iter().position(|own| own == label)).collect();
+    let order: Vec<usize> = wanted
+        .iter()
+        .filter_map(|label| result.labels.iter().position(|own| own == label))
+        .collect();
     if order.len() != wanted.len() {
         return call.lacks(&format!("the einsum {equation}"));
     }
@@ -119,16 +134,36 @@ fn contracted(a: Labelled, b: Labelled, others: &[char]) -> Labelled {
     let shared = |label: &&char| b.labels.contains(label);
     let kept = |label: &&char| others.contains(label);
     let batch: Vec<char> = a.labels.iter().filter(shared).filter(kept).copied().collect();
-    let inner: Vec<char> = a.labels.iter().filter(shared).filter(|label| !kept(label)).copied().collect();
+    let inner: Vec<char> = a
+        .labels
+        .iter()
+        .filter(shared)
+        .filter(|label| !kept(label))
+        .copied()
+        .collect();
     let rows: Vec<char> = a.labels.iter().filter(|label| !shared(label)).copied().collect();
-    let columns: Vec<char> = b.labels.iter().filter(|label| !a.labels.contains(label)).copied().collect();
+    let columns: Vec<char> = b
+        .labels
+        .iter()
+        .filter(|label| !a.labels.contains(label))
+        .copied()
+        .collect();
     let labels = [&batch[..], &rows, &columns].concat();
-    let extents: Vec<usize> = labels.iter().map(|label| a.extent(*label).max(b.extent(*label))).collect();
-    let (x, y) = (a.grouped([&batch, &rows, &inner]), b.grouped([&batch, &columns, &inner]));
+    let extents: Vec<usize> = labels
+        .iter()
+        .map(|label| a.extent(*label).max(b.extent(*label)))
+        .collect();
+    let (x, y) = (
+        a.grouped([&batch, &rows, &inner]),
+        b.grouped([&batch, &columns, &inner]),
+    );
     let tensor = x.matmul_t(y);
     let broadcasts = numel(&extents) != tensor.ty().numel();
     if !broadcasts {
-        return Labelled { tensor: tensor.reshape(&extents), labels };
+        return Labelled {
+            tensor: tensor.reshape(&extents),
+            labels,
+        };
     }
     // An axis of extent 1 of one operand is as wide as the other's.
     let spread = |own: &Labelled| {
@@ -142,14 +177,21 @@ fn contracted(a: Labelled, b: Labelled, others: &[char]) -> Labelled {
     };
     let product = spread(&a) * spread(&b);
     let axes: Vec<usize> = (labels.len()..labels.len() + inner.len()).collect();
-    let tensor = if axes.is_empty() { product } else { product.sum_axes(&axes) };
+    let tensor = if axes.is_empty() {
+        product
+    } else {
+        product.sum_axes(&axes)
+    };
     Labelled { tensor, labels }
 }
 
 /// A product over pairs of axes.
 fn tensordot(call: &mut Call<'_, '_>) -> Result<Value> {
     let (a, b) = (call.x()?, call.tensor("other")?);
-    let (of_a, of_b) = (call.ints("dims_self")?.unwrap_or_default(), call.ints("dims_other")?.unwrap_or_default());
+    let (of_a, of_b) = (
+        call.ints("dims_self")?.unwrap_or_default(),
+        call.ints("dims_other")?.unwrap_or_default(),
+    );
     let letters: Vec<char> = ('a'..='z').collect();
     let of = |tensor: Tensor, first: usize| Labelled {
         tensor,

@@ -40,7 +40,11 @@ pub const OPERATORS: Operators = &[
     ("minimum", |call| binary(call, Tensor::minimum)),
     ("mul", multiply),
     ("nan_to_num", |call| {
-        let bounds = [call.float("nan", 0.0)?, call.float("posinf", f32::MAX.into())?, call.float("neginf", f32::MIN.into())?];
+        let bounds = [
+            call.float("nan", 0.0)?,
+            call.float("posinf", f32::MAX.into())?,
+            call.float("neginf", f32::MIN.into())?,
+        ];
         unary(call, |x| {
             let [nan, most, least] = bounds.map(|bound| x.scalar_like(bound));
             let x = x.eq(x).select(x, nan);
@@ -100,7 +104,7 @@ fn multiply(call: &mut Call<'_, '_>) -> Result<Value> {
         return binary(call, |a, b| a * b);
     }
     let y = a.and(b);
-    call.tracer.masks.joined(a, b, y);
+    call.surroundings.masks.joined(a, b, y);
     one(y)
 }
 
@@ -124,7 +128,11 @@ fn div(call: &mut Call<'_, '_>) -> Result<Value> {
         let y = a / b;
         return one(if is_whole { y } else { y.sign() * y.abs().floor() });
     }
-    let (a, b) = if is_whole { (a.cast(DType::F32), b.cast(DType::F32)) } else { (a, b) };
+    let (a, b) = if is_whole {
+        (a.cast(DType::F32), b.cast(DType::F32))
+    } else {
+        (a, b)
+    };
     one(through_both(a, b, |a, b| a / b))
 }
 
@@ -136,7 +144,11 @@ fn pow(call: &mut Call<'_, '_>) -> Result<Value> {
         return one(through_both(a, b, Tensor::pow));
     };
     let is_fraction = number.fract() != 0.0 || number < 0.0;
-    let x = if is_fraction && !x.dtype().is_float() { x.cast(DType::F32) } else { x };
+    let x = if is_fraction && !x.dtype().is_float() {
+        x.cast(DType::F32)
+    } else {
+        x
+    };
     one(through(x, |x| match number {
         1.0 => x,
         2.0 => x * x,

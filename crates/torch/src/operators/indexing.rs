@@ -12,7 +12,9 @@ pub const OPERATORS: Operators = &[
     ("gather", gather),
     ("index", index),
     ("index_add", index_add),
-    ("index_fill", |call| call.lacks("index_fill; use where with a comparison of positions")),
+    ("index_fill", |call| {
+        call.lacks("index_fill; use where with a comparison of positions")
+    }),
     ("index_put", index_put),
     ("index_select", |call| {
         let (x, ids) = (call.x()?, call.tensor("index")?);
@@ -70,7 +72,10 @@ fn same_but(axis: usize, a: Tensor, b: Tensor) -> bool {
 }
 
 fn gather(call: &mut Call<'_, '_>) -> Result<Value> {
-    let (x, ids) = (call.x()?, call.tensor(if call.has("index") { "index" } else { "indices" })?);
+    let (x, ids) = (
+        call.x()?,
+        call.tensor(if call.has("index") { "index" } else { "indices" })?,
+    );
     let axis = call.axis("dim", 0, x.rank())?;
     let mut shape = ids.shape();
     if shape.len() != x.rank() {
@@ -86,7 +91,11 @@ fn gather(call: &mut Call<'_, '_>) -> Result<Value> {
 fn to_front(x: Tensor, axes: &[usize]) -> Tensor {
     let left = (0..x.rank()).filter(|axis| !axes.contains(axis));
     let order: Vec<usize> = axes.iter().copied().chain(left).collect();
-    if order.windows(2).all(|pair| pair[0] < pair[1]) { x } else { x.permute(&order) }
+    if order.windows(2).all(|pair| pair[0] < pair[1]) {
+        x
+    } else {
+        x.permute(&order)
+    }
 }
 
 /// The first `count` axes of a tensor after the next `place` axes.
@@ -94,7 +103,10 @@ fn axes_back(x: Tensor, count: usize, place: usize) -> Tensor {
     if place == 0 || count == 0 {
         return x;
     }
-    let order: Vec<usize> = (count..count + place).chain(0..count).chain(count + place..x.rank()).collect();
+    let order: Vec<usize> = (count..count + place)
+        .chain(0..count)
+        .chain(count + place..x.rank())
+        .collect();
     x.permute(&order)
 }
 
@@ -158,25 +170,39 @@ fn index(call: &mut Call<'_, '_>) -> Result<Value> {
     let is_whole = rows.ty().numel() == table.shape()[0];
     let known = if is_whole { call.known(rows) } else { None };
     let is_same = known.is_some_and(|known| known.data.iter().enumerate().all(|(at, row)| at as f64 == *row));
-    let y = if is_same { table.reshape(&shape) } else { rows_of(table, rows) };
+    let y = if is_same {
+        table.reshape(&shape)
+    } else {
+        rows_of(table, rows)
+    };
     let y = axes_back(y, rows.rank(), positions.place());
-    if x.dtype() == DType::Bool && is_same && call.tracer.mask_parts(x).len() == 1 {
-        call.tracer.masks.changed(y, y, Some);
+    if x.dtype() == DType::Bool && is_same && call.surroundings.masks.parts(x).len() == 1 {
+        call.surroundings.masks.changed(y, y, Some);
     }
     one(y)
 }
 
 /// The elements that a mask of constants selects, along the first axis.
 fn masked_by_known(call: &mut Call<'_, '_>, x: Tensor) -> Result<Option<Tensor>> {
-    let Value::List(indices) = call.value("indices") else { return Ok(None) };
-    let [Value::Tensor(mask)] = indices[..] else { return Ok(None) };
+    let Value::List(indices) = call.value("indices") else {
+        return Ok(None);
+    };
+    let [Value::Tensor(mask)] = indices[..] else {
+        return Ok(None);
+    };
     if mask.dtype() != DType::Bool {
         return Ok(None);
     }
     let Some(known) = call.known(mask) else { return Ok(None) };
     let shape = x.shape();
     let table = x.reshape(&[&[mask.ty().numel()], &shape[mask.rank()..]].concat());
-    let rows: Vec<usize> = known.data.iter().enumerate().filter(|(_, x)| **x != 0.0).map(|(at, _)| at).collect();
+    let rows: Vec<usize> = known
+        .data
+        .iter()
+        .enumerate()
+        .filter(|(_, x)| **x != 0.0)
+        .map(|(at, _)| at)
+        .collect();
     Ok(Some(super::movement::taken(table, 0, &rows)))
 }
 
@@ -217,11 +243,21 @@ fn index_put(call: &mut Call<'_, '_>) -> Result<Value> {
         return one((table + values.scatter_add(rows, count)).reshape(&x.shape()));
     }
     // Of values for one place PyTorch keeps any one; their mean is taken here.
-    let hits = call.trace().full(DType::F32, &rows.shape(), 1.0).scatter_add(rows, count);
+    let hits = call
+        .trace()
+        .full(DType::F32, &rows.shape(), 1.0)
+        .scatter_add(rows, count);
     let mut shape = vec![1; table.rank()];
     shape[0] = count;
     let hits = hits.reshape(&shape);
-    let (dtype, floats) = (x.dtype(), if x.dtype().is_float() { values } else { values.cast(DType::F32) });
+    let (dtype, floats) = (
+        x.dtype(),
+        if x.dtype().is_float() {
+            values
+        } else {
+            values.cast(DType::F32)
+        },
+    );
     let mean = floats.scatter_add(rows, count) / hits.maximum(hits.scalar_like(1.0)).cast(floats.dtype());
     let is_hit = hits.gt(hits.scalar_like(0.0));
     one(is_hit.select(mean.cast(dtype), table).reshape(&x.shape()))
@@ -244,7 +280,11 @@ fn scatter(call: &mut Call<'_, '_>) -> Result<Value> {
         None => {
             let name = if call.has("src") { "src" } else { "value" };
             let source = call.tensor(name)?.cast(DType::F32);
-            let source = if source.rank() == 0 { source.broadcast_to(&ids.shape()) } else { first(source, &ids.shape()) };
+            let source = if source.rank() == 0 {
+                source.broadcast_to(&ids.shape())
+            } else {
+                first(source, &ids.shape())
+            };
             let sums = zeros.scatter_add_along(axis as isize, ids, source);
             (sums / hits.maximum(hits.scalar_like(1.0))).cast(x.dtype())
         }

@@ -50,7 +50,13 @@ pub const OPERATORS: Operators = &[
         several(parts(x, axis, &sizes.collect::<Vec<usize>>()))
     }),
     ("vstack", |call| {
-        let rows = |x: Tensor| if x.rank() < 2 { x.reshape(&[1, x.ty().numel()]) } else { x };
+        let rows = |x: Tensor| {
+            if x.rank() < 2 {
+                x.reshape(&[1, x.ty().numel()])
+            } else {
+                x
+            }
+        };
         let tensors: Vec<Tensor> = alike(call.tensors("tensors")?).into_iter().map(rows).collect();
         one(concat(&tensors, 0))
     }),
@@ -66,7 +72,9 @@ pub const OPERATORS: Operators = &[
 
 /// Sizes of parts of `each` elements of which the last may be smaller.
 fn equal(extent: usize, each: usize) -> Vec<usize> {
-    (0..extent.div_ceil(each)).map(|i| each.min(extent - i * each)).collect()
+    (0..extent.div_ceil(each))
+        .map(|i| each.min(extent - i * each))
+        .collect()
 }
 
 fn parts(x: Tensor, axis: usize, sizes: &[usize]) -> Vec<Tensor> {
@@ -81,7 +89,10 @@ fn parts(x: Tensor, axis: usize, sizes: &[usize]) -> Vec<Tensor> {
 
 /// Tensors in their common dtype.
 fn alike(tensors: Vec<Tensor>) -> Vec<Tensor> {
-    let dtype = tensors.iter().copied().reduce(|a, b| if promoted(a, b) == a.dtype() { a } else { b });
+    let dtype = tensors
+        .iter()
+        .copied()
+        .reduce(|a, b| if promoted(a, b) == a.dtype() { a } else { b });
     let dtype = dtype.map_or(DType::F32, |tensor| tensor.dtype());
     tensors.into_iter().map(|tensor| tensor.cast(dtype)).collect()
 }
@@ -93,7 +104,9 @@ fn cat(call: &mut Call<'_, '_>) -> Result<Value> {
     let axis = call.axis("dim", 0, rank)?;
     let images: Option<Vec<Tensor>> = shown.iter().map(|part| image_of(*part)).collect();
     match (&shown[..], images) {
-        ([], _) => all.first().map_or_else(|| call.lacks("a concatenation of nothing"), |first| one(*first)),
+        ([], _) => all
+            .first()
+            .map_or_else(|| call.lacks("a concatenation of nothing"), |first| one(*first)),
         ([only], _) => one(*only),
         (_, Some(images)) => one(channels_first(concat(&images, own_axis(axis, rank) as isize))),
         _ => one(concat(&shown, axis as isize)),
@@ -105,7 +118,9 @@ fn meshgrid(call: &mut Call<'_, '_>) -> Result<Value> {
     let swaps = call.text("indexing").as_deref() == Some("xy") && all.len() > 1;
     let place = |i: usize| if swaps && i < 2 { 1 - i } else { i };
     let mut shape = vec![1; all.len()];
-    all.iter().enumerate().for_each(|(i, part)| shape[place(i)] = part.ty().numel());
+    all.iter()
+        .enumerate()
+        .for_each(|(i, part)| shape[place(i)] = part.ty().numel());
     several(all.iter().enumerate().map(|(i, part)| {
         let mut own = vec![1; all.len()];
         own[place(i)] = part.ty().numel();

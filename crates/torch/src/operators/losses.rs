@@ -29,7 +29,9 @@ pub const OPERATORS: Operators = &[
     }),
     ("huber_loss", |call| {
         let (x, delta) = (difference(call)?, call.float("delta", 1.0)?);
-        let loss = x.lt(x.scalar_like(delta)).select(x * x * 0.5, (x - 0.5 * delta) * delta);
+        let loss = x
+            .lt(x.scalar_like(delta))
+            .select(x * x * 0.5, (x - 0.5 * delta) * delta);
         reduced(call, loss)
     }),
     ("kl_div", kl_div),
@@ -96,7 +98,11 @@ fn distance(a: Tensor, b: Tensor, eps: f64) -> Tensor {
 
 /// `max(0, d(anchor, positive) - d(anchor, negative) + margin)`
 fn triplet(call: &mut Call<'_, '_>) -> Result<Value> {
-    let [anchor, near, far] = [call.tensor("anchor")?, call.tensor("positive")?, call.tensor("negative")?];
+    let [anchor, near, far] = [
+        call.tensor("anchor")?,
+        call.tensor("positive")?,
+        call.tensor("negative")?,
+    ];
     let (margin, eps) = (call.float("margin", 1.0)?, call.float("eps", 1e-6)?);
     if call.float("p", 2.0)? != 2.0 || call.truth("swap") {
         return call.lacks("a triplet loss of this form; use p=2 and swap=False");
@@ -221,7 +227,11 @@ fn cosine_similarity(call: &mut Call<'_, '_>) -> Result<Value> {
     let (a, b) = call.both("x1", "x2")?;
     let (a, b) = a.broadcast_with(b);
     let (axis, eps) = (call.axis("dim", 1, a.rank())?, call.float("eps", 1e-8)?);
-    let a = a.cast(if a.dtype() == DType::F64 { DType::F64 } else { DType::F32 });
+    let a = a.cast(if a.dtype() == DType::F64 {
+        DType::F64
+    } else {
+        DType::F32
+    });
     let length = |x: Tensor| {
         let length = (x * x).sum_axes(&[axis]).sqrt();
         length.maximum(length.scalar_like(eps))

@@ -75,13 +75,25 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// What works in place of operators that are not traced.
 const INSTEAD: &[(&str, &str)] = &[
-    ("nonzero", "keep all elements and multiply by a mask, since extents may not depend on values"),
-    ("masked_select", "keep all elements and multiply by a mask, since extents may not depend on values"),
-    ("unique", "count with one_hot and sum, since extents may not depend on values"),
+    (
+        "nonzero",
+        "keep all elements and multiply by a mask, since extents may not depend on values",
+    ),
+    (
+        "masked_select",
+        "keep all elements and multiply by a mask, since extents may not depend on values",
+    ),
+    (
+        "unique",
+        "count with one_hot and sum, since extents may not depend on values",
+    ),
     ("complex", "keep real and imaginary parts as two tensors"),
     ("view_as_complex", "keep real and imaginary parts as two tensors"),
     ("conv3d", "use conv2d over slices, as three dimensions are not traced"),
-    ("grouped_mm_fallback", "set experts_implementation=\"eager\" in the model's config"),
+    (
+        "grouped_mm_fallback",
+        "set experts_implementation=\"eager\" in the model's config",
+    ),
     ("cdist", "write the squared distance as a sum of products"),
 ];
 

@@ -5,8 +5,8 @@ use lessen_graph::{Array, DType, Tensor, Type, concat};
 
 use crate::call::{Call, Operators, one};
 use crate::images::{along, channels_last_order, image_of};
-use crate::tracer::Window;
 use crate::value::Value;
+use crate::window::Window;
 
 pub const OPERATORS: Operators = &[
     ("adjoint", matrices_turned),
@@ -14,7 +14,10 @@ pub const OPERATORS: Operators = &[
     ("flip", flip),
     ("movedim", |call| {
         let x = call.x()?;
-        let (from, to) = (call.ints("source")?.unwrap_or_default(), call.ints("destination")?.unwrap_or_default());
+        let (from, to) = (
+            call.ints("source")?.unwrap_or_default(),
+            call.ints("destination")?.unwrap_or_default(),
+        );
         let mut order: Vec<Option<usize>> = vec![None; x.rank()];
         let mut left: Vec<usize> = (0..x.rank()).collect();
         for (from, to) in from.iter().zip(&to) {
@@ -23,7 +26,10 @@ pub const OPERATORS: Operators = &[
             left.retain(|axis| *axis != from);
         }
         let mut left = left.into_iter();
-        let order: Vec<usize> = order.into_iter().map(|own| own.or_else(|| left.next()).unwrap_or(0)).collect();
+        let order: Vec<usize> = order
+            .into_iter()
+            .map(|own| own.or_else(|| left.next()).unwrap_or(0))
+            .collect();
         one(permuted(x, &order))
     }),
     ("mH", matrices_turned),
@@ -32,7 +38,11 @@ pub const OPERATORS: Operators = &[
         let x = call.x()?;
         let axis = call.axis("dim", 0, x.rank())?;
         let (start, length) = (call.int("start", 0)?, call.size("length", 1)?);
-        let start = if start < 0 { start + x.shape()[axis] as i64 } else { start };
+        let start = if start < 0 {
+            start + x.shape()[axis] as i64
+        } else {
+            start
+        };
         one(window(call, x, axis, (start as usize, length), false))
     }),
     ("numpy_T", |call| {
@@ -43,7 +53,10 @@ pub const OPERATORS: Operators = &[
     ("permute", |call| {
         let x = call.x()?;
         let order = call.ints("dims")?.unwrap_or_default();
-        let order = order.iter().map(|axis| call.axis_of(*axis, x.rank())).collect::<Result<Vec<usize>>>()?;
+        let order = order
+            .iter()
+            .map(|axis| call.axis_of(*axis, x.rank()))
+            .collect::<Result<Vec<usize>>>()?;
         one(permuted(x, &order))
     }),
     ("pixel_shuffle", pixel_shuffle),
@@ -55,7 +68,9 @@ pub const OPERATORS: Operators = &[
     }),
     ("repeat_interleave", repeat_interleave),
     ("roll", roll),
-    ("rot90", |call| call.lacks("rotations of images by rot90; use transpose and flip")),
+    ("rot90", |call| {
+        call.lacks("rotations of images by rot90; use transpose and flip")
+    }),
     ("select", |call| {
         let x = call.x()?;
         let axis = call.axis("dim", 0, x.rank())?;
@@ -93,7 +108,11 @@ fn permuted(x: Tensor, order: &[usize]) -> Tensor {
 
 fn transpose(call: &mut Call<'_, '_>) -> Result<Value> {
     let x = call.x()?;
-    let names = if call.has("dim0") { ["dim0", "dim1"] } else { ["axis0", "axis1"] };
+    let names = if call.has("dim0") {
+        ["dim0", "dim1"]
+    } else {
+        ["axis0", "axis1"]
+    };
     let (a, b) = (call.axis(names[0], 0, x.rank())?, call.axis(names[1], 1, x.rank())?);
     let mut order: Vec<usize> = (0..x.rank()).collect();
     if !order.is_empty() {
@@ -116,13 +135,17 @@ fn window(
     is_selected: bool,
 ) -> Tensor {
     let mut shape = x.shape();
-    call.tracer.window = Some(Window {
+    call.surroundings.window = Some(Window {
         axis,
         start,
         length,
         is_selected,
     });
-    let part = if length == shape[axis] { x } else { along(x, axis, |x, axis| x.slice(axis, start, length)) };
+    let part = if length == shape[axis] {
+        x
+    } else {
+        along(x, axis, |x, axis| x.slice(axis, start, length))
+    };
     if !is_selected {
         return part;
     }
@@ -252,7 +275,7 @@ fn triangle(call: &mut Call<'_, '_>, is_lower: bool) -> Result<Value> {
     let kept = if is_lower { column.le(edge) } else { column.ge(edge) };
     if x.dtype() == DType::Bool {
         let y = x.and(kept);
-        call.tracer.masks.joined(x, kept, y);
+        call.surroundings.masks.joined(x, kept, y);
         return one(y);
     }
     one(kept.select(x, x.scalar_like(0.0)))
@@ -301,7 +324,9 @@ fn unfold(call: &mut Call<'_, '_>) -> Result<Value> {
     let axis = call.axis("dimension", 0, x.rank())?;
     let (size, step) = (call.size("size", 1)?, call.size("step", 1)?.max(1));
     let windows = (x.shape()[axis].saturating_sub(size)) / step + 1;
-    let positions: Vec<usize> = (0..windows).flat_map(|window| (0..size).map(move |tap| window * step + tap)).collect();
+    let positions: Vec<usize> = (0..windows)
+        .flat_map(|window| (0..size).map(move |tap| window * step + tap))
+        .collect();
     let mut shape = x.shape();
     shape.splice(axis..=axis, [windows, size]);
     let apart = taken(x, axis, &positions).reshape(&shape);

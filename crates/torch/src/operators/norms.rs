@@ -108,7 +108,11 @@ fn grouped(call: &mut Call<'_, '_>, groups: usize) -> Result<Value> {
 fn weight_norm(call: &mut Call<'_, '_>) -> Result<Value> {
     let (v, g) = (call.tensor("v")?, call.tensor("g")?);
     let axis = call.int("dim", 0)?;
-    let kept = if axis < 0 { None } else { Some(call.axis_of(axis, v.rank())?) };
+    let kept = if axis < 0 {
+        None
+    } else {
+        Some(call.axis_of(axis, v.rank())?)
+    };
     let axes: Vec<usize> = (0..v.rank()).filter(|own| Some(*own) != kept).collect();
     let length = (v * v).sum_axes(&axes).sqrt();
     one(v * (g / length.reshape(&g.shape())))

@@ -40,7 +40,11 @@ fn arithmetic(call: &mut Call<'_, '_>, f: impl FnOnce(f64, f64) -> f64) -> Resul
     let is_float = |value: Value| matches!(value, Value::Float(_));
     let is_float = is_float(call.value("a")) || is_float(call.value("b"));
     let result = f(call.float("a", 0.0)?, call.float("b", 0.0)?);
-    Ok(if is_float { Value::Float(result) } else { Value::Int(result as i64) })
+    Ok(if is_float {
+        Value::Float(result)
+    } else {
+        Value::Int(result as i64)
+    })
 }
 
 fn truth(call: &mut Call<'_, '_>, f: impl FnOnce(f64, f64) -> bool) -> Result<Value> {

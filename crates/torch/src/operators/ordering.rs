@@ -12,7 +12,9 @@ pub const OPERATORS: Operators = &[
         let axis = call.axis("dim", -1, x.rank())?;
         one(x.argsort(axis as isize, call.truth("descending")))
     }),
-    ("bincount", |call| call.lacks("bincount, whose extent depends on values; use one_hot and sum")),
+    ("bincount", |call| {
+        call.lacks("bincount, whose extent depends on values; use one_hot and sum")
+    }),
     ("one_hot", |call| {
         let (x, classes) = (call.x()?, call.int("num_classes", -1)?);
         match usize::try_from(classes) {
@@ -39,14 +41,20 @@ pub const OPERATORS: Operators = &[
 /// Counts of elements in `bins` intervals of equal width.
 fn histogram(call: &mut Call<'_, '_>) -> Result<Value> {
     let x = call.float_x()?;
-    let (bins, low, high) = (call.size("bins", 100)?, call.float("min", 0.0)?, call.float("max", 0.0)?);
+    let (bins, low, high) = (
+        call.size("bins", 100)?,
+        call.float("min", 0.0)?,
+        call.float("max", 0.0)?,
+    );
     if bins == 0 || low >= high {
         return call.lacks("a histogram whose range follows from the values; give min and max");
     }
     let rows = x.reshape(&[x.ty().numel(), 1]).stop_gradient();
     let places = ((rows - low) * (bins as f64 / (high - low))).floor();
     // The last interval holds its upper end.
-    let top = rows.eq(rows.scalar_like(high)).select(rows.scalar_like(bins as f64 - 1.0), places);
+    let top = rows
+        .eq(rows.scalar_like(high))
+        .select(rows.scalar_like(bins as f64 - 1.0), places);
     let columns = call.trace().iota(DType::F32, &[1, bins], 1);
     one(top.eq(columns).cast(DType::F32).sum_axes(&[0]))
 }

@@ -31,11 +31,17 @@ pub const OPERATORS: Operators = &[
 
 /// Pads of the last axes, from the last one on, in pairs; negative ones cut.
 fn pads(call: &mut Call<'_, '_>, rank: usize) -> Result<Vec<(usize, i64, i64)>> {
-    let pads = call.ints(if call.has("pad") { "pad" } else { "padding" })?.unwrap_or_default();
+    let pads = call
+        .ints(if call.has("pad") { "pad" } else { "padding" })?
+        .unwrap_or_default();
     if pads.len() > 2 * rank {
         return call.lacks("padding of more axes than the tensor has");
     }
-    Ok(pads.chunks(2).enumerate().map(|(i, pair)| (rank - 1 - i, pair[0], pair[pair.len() - 1])).collect())
+    Ok(pads
+        .chunks(2)
+        .enumerate()
+        .map(|(i, pair)| (rank - 1 - i, pair[0], pair[pair.len() - 1]))
+        .collect())
 }
 
 fn pad(call: &mut Call<'_, '_>) -> Result<Value> {
@@ -49,13 +55,21 @@ fn pad(call: &mut Call<'_, '_>) -> Result<Value> {
     let mut x = call.x()?;
     let value = call.float("value", 0.0)?;
     let value = x.dtype().round(value);
-    for (axis, before, behind) in pads(call, x.rank())? {
+    for (axis, before, after) in pads(call, x.rank())? {
         let extent = x.shape()[axis] as i64;
-        let (cut, end) = ((-before).max(0), extent + behind.min(0));
+        let (cut, end) = ((-before).max(0), extent + after.min(0));
         x = along(x, axis, |x, axis| {
-            let kept = if end - cut == extent { x } else { x.slice(axis, cut as usize, (end - cut).max(0) as usize) };
-            let (before, behind) = (before.max(0) as usize, behind.max(0) as usize);
-            if before + behind == 0 { kept } else { kept.pad(axis, before, behind, value) }
+            let kept = if end - cut == extent {
+                x
+            } else {
+                x.slice(axis, cut as usize, (end - cut).max(0) as usize)
+            };
+            let (before, after) = (before.max(0) as usize, after.max(0) as usize);
+            if before + after == 0 {
+                kept
+            } else {
+                kept.pad(axis, before, after, value)
+            }
         });
     }
     one(x)
@@ -73,9 +87,9 @@ fn nearest(at: i64, extent: i64) -> i64 {
 /// Padding by elements of the tensor, whose position `place` says for one outside.
 fn mirrored(call: &mut Call<'_, '_>, place: impl Fn(i64, i64) -> i64) -> Result<Value> {
     let mut x = call.x()?;
-    for (axis, before, behind) in pads(call, x.rank())? {
+    for (axis, before, after) in pads(call, x.rank())? {
         let extent = x.shape()[axis] as i64;
-        let positions: Vec<usize> = (-before..extent + behind).map(|at| place(at, extent) as usize).collect();
+        let positions: Vec<usize> = (-before..extent + after).map(|at| place(at, extent) as usize).collect();
         x = along(x, axis, |x, axis| taken(x, axis as usize, &positions));
     }
     one(x)
@@ -96,7 +110,13 @@ fn resize(call: &mut Call<'_, '_>, f: impl FnOnce(Tensor, [usize; 2]) -> Tensor)
         let Value::List(factors) = call.value("scale_factors") else {
             return call.lacks("resizing without a size");
         };
-        let factor = |at: usize| factors.get(at).or(factors.first()).and_then(Value::number).unwrap_or(1.0);
+        let factor = |at: usize| {
+            factors
+                .get(at)
+                .or(factors.first())
+                .and_then(Value::number)
+                .unwrap_or(1.0)
+        };
         let sized = |extent: usize, at: usize| (extent as f64 * factor(at)).floor() as usize;
         [sized(height, 0), sized(width, 1)]
     };

@@ -88,6 +88,8 @@ fn bilinear(call: &mut Call<'_, '_>) -> Result<Value> {
     let lead = a.shape()[..a.rank() - 1].to_vec();
     let turned = weight.reshape(&[shape[0] * shape[1], shape[2]]);
     let inner = b.matmul_t(turned).reshape(&[&lead[..], &shape[..2]].concat());
-    let y = (inner * a.unsqueeze(-2)).sum_last().reshape(&[&lead[..], &shape[..1]].concat());
+    let y = (inner * a.unsqueeze(-2))
+        .sum_last()
+        .reshape(&[&lead[..], &shape[..1]].concat());
     one(call.optional("bias")?.map_or(y, |bias| y + bias))
 }

@@ -6,7 +6,12 @@ use lessen_graph::{Tensor, concat};
 use crate::call::{Call, Operators, several};
 use crate::value::Value;
 
-pub const OPERATORS: Operators = &[("gru", gru), ("lstm", lstm), ("rnn_relu", |call| rnn(call, Tensor::relu)), ("rnn_tanh", |call| rnn(call, Tensor::tanh))];
+pub const OPERATORS: Operators = &[
+    ("gru", gru),
+    ("lstm", lstm),
+    ("rnn_relu", |call| rnn(call, Tensor::relu)),
+    ("rnn_tanh", |call| rnn(call, Tensor::tanh)),
+];
 
 /// The form of a network, and its parameters in PyTorch's order.
 struct Network {
@@ -36,7 +41,11 @@ impl Network {
             has_biases: call.truth("has_biases"),
             layers: call.size("num_layers", 1)?,
             directions: if call.truth("bidirectional") { 2 } else { 1 },
-            dropout: if call.truth("train") && call.cx().training() { call.float("dropout", 0.0)? } else { 0.0 },
+            dropout: if call.truth("train") && call.cx().training() {
+                call.float("dropout", 0.0)?
+            } else {
+                0.0
+            },
             is_batch_first: call.truth("batch_first"),
         })
     }
@@ -54,11 +63,7 @@ impl Network {
 
     /// Runs each layer and direction by `run`, which gives states of all steps, `[B, T, H]`. The results are the states
     /// of the last layer, and the last ones of each kind of state.
-    fn run(
-        &self,
-        call: &mut Call<'_, '_>,
-        run: impl Fn(&Direction, Tensor, usize) -> Vec<Tensor>,
-    ) -> Result<Value> {
+    fn run(&self, call: &mut Call<'_, '_>, run: impl Fn(&Direction, Tensor, usize) -> Vec<Tensor>) -> Result<Value> {
         let mut x = call.tensor("input")?;
         if x.rank() != 3 {
             return call.lacks("recurrent networks over single sequences; add the axis of the batch");
@@ -80,13 +85,19 @@ impl Network {
                 }
                 outputs.push(states[0]);
             }
-            x = if outputs.len() == 1 { outputs[0] } else { concat(&outputs, -1) };
+            x = if outputs.len() == 1 {
+                outputs[0]
+            } else {
+                concat(&outputs, -1)
+            };
             if layer + 1 < self.layers && self.dropout > 0.0 {
                 x = call.cx().dropout(x, self.dropout);
             }
         }
         let y = if self.is_batch_first { x } else { x.permute(&[1, 0, 2]) };
-        let last = last.into_iter().map(|all| if all.len() == 1 { all[0] } else { concat(&all, 0) });
+        let last = last
+            .into_iter()
+            .map(|all| if all.len() == 1 { all[0] } else { concat(&all, 0) });
         several(std::iter::once(y).chain(last))
     }
 }

@@ -53,7 +53,9 @@ pub fn reduced(call: &mut Call<'_, '_>, f: impl FnOnce(Tensor, &[usize]) -> Tens
     let x = call.x()?;
     let axes = call.axes("dim", x.rank())?;
     let wide = if x.dtype().is_float() { x } else { x.cast(DType::F64) };
-    let dtype = call.dtype("dtype").unwrap_or(if x.dtype().is_float() { x.dtype() } else { DType::F32 });
+    let dtype = call
+        .dtype("dtype")
+        .unwrap_or(if x.dtype().is_float() { x.dtype() } else { DType::F32 });
     // Without the channels, or with them alone, the axes that are left have one order.
     let left = (1..x.rank()).filter(|axis| !axes.contains(axis)).count();
     let keeps_order = left <= 1 || axes.contains(&1);
@@ -75,14 +77,28 @@ pub fn reduced(call: &mut Call<'_, '_>, f: impl FnOnce(Tensor, &[usize]) -> Tens
 /// The position of the largest or smallest element, of an axis or of all elements.
 fn position(call: &mut Call<'_, '_>, is_most: bool) -> Result<Value> {
     let x = call.x()?;
-    let x = if x.dtype() == DType::Bool { x.cast(DType::I32) } else { x };
-    let find = |x: Tensor, axis: usize| if is_most { x.argmax(axis as isize) } else { x.argmin(axis as isize) };
+    let x = if x.dtype() == DType::Bool {
+        x.cast(DType::I32)
+    } else {
+        x
+    };
+    let find = |x: Tensor, axis: usize| {
+        if is_most {
+            x.argmax(axis as isize)
+        } else {
+            x.argmin(axis as isize)
+        }
+    };
     if !call.has("dim") {
         return one(find(x.reshape(&[x.ty().numel()]), 0));
     }
     let axis = call.axis("dim", 0, x.rank())?;
     let y = find(x, axis);
-    one(if call.truth("keepdim") { y.unsqueeze(axis as isize) } else { y })
+    one(if call.truth("keepdim") {
+        y.unsqueeze(axis as isize)
+    } else {
+        y
+    })
 }
 
 /// The larger of two, the largest of all, or the largest along an axis with its position.
@@ -93,13 +109,24 @@ fn extremum(call: &mut Call<'_, '_>, is_most: bool) -> Result<Value> {
     }
     let x = call.x()?;
     if !call.has("dim") {
-        let y = reduced(call, |x, axes| if is_most { x.max_axes(axes) } else { x.min_axes(axes) })?;
+        let y = reduced(
+            call,
+            |x, axes| if is_most { x.max_axes(axes) } else { x.min_axes(axes) },
+        )?;
         let Value::Tensor(y) = y else { return Ok(y) };
         return one(y.cast(x.dtype()));
     }
     let axis = call.axis("dim", 0, x.rank())?;
-    let x = if x.dtype() == DType::Bool { x.cast(DType::I32) } else { x };
-    let found = if is_most { x.argmax(axis as isize) } else { x.argmin(axis as isize) };
+    let x = if x.dtype() == DType::Bool {
+        x.cast(DType::I32)
+    } else {
+        x
+    };
+    let found = if is_most {
+        x.argmax(axis as isize)
+    } else {
+        x.argmin(axis as isize)
+    };
     let positions = found.unsqueeze(axis as isize);
     let values = x.take_along(axis as isize, positions);
     if call.truth("keepdim") {
@@ -111,7 +138,11 @@ fn extremum(call: &mut Call<'_, '_>, is_most: bool) -> Result<Value> {
 /// A running sum or product along an axis.
 fn running(call: &mut Call<'_, '_>, f: impl FnOnce(Tensor, isize) -> Tensor) -> Result<Value> {
     let x = call.x()?;
-    let x = if x.dtype() == DType::Bool { x.cast(DType::I32) } else { x };
+    let x = if x.dtype() == DType::Bool {
+        x.cast(DType::I32)
+    } else {
+        x
+    };
     let x = call.dtype("dtype").map_or(x, |dtype| x.cast(dtype));
     if x.rank() == 0 {
         return one(x);
@@ -120,12 +151,17 @@ fn running(call: &mut Call<'_, '_>, f: impl FnOnce(Tensor, isize) -> Tensor) -> 
     one(f(x, axis as isize))
 }
 
-/// Differences of neighbours along an axis, with more elements before and behind where they are given.
+/// Differences of neighbours along an axis, with more elements before and after where they are given.
 fn diff(call: &mut Call<'_, '_>) -> Result<Value> {
     let mut x = call.x()?;
     let axis = call.axis("dim", -1, x.rank())? as isize;
-    let (before, behind) = (call.optional("prepend")?, call.optional("append")?);
-    let parts: Vec<Tensor> = before.into_iter().chain([x]).chain(behind).map(|part| part.cast(x.dtype())).collect();
+    let (before, after) = (call.optional("prepend")?, call.optional("append")?);
+    let parts: Vec<Tensor> = before
+        .into_iter()
+        .chain([x])
+        .chain(after)
+        .map(|part| part.cast(x.dtype()))
+        .collect();
     if parts.len() > 1 {
         x = concat(&parts, axis);
     }
@@ -148,7 +184,11 @@ fn norm(call: &mut Call<'_, '_>) -> Result<Value> {
         2.0 => (x * x).sum_axes(axes).sqrt(),
         1.0 => x.abs().sum_axes(axes),
         f64::INFINITY => x.abs().max_axes(axes),
-        order => x.abs().pow(x.scalar_like(order)).sum_axes(axes).pow(x.scalar_like(1.0 / order)),
+        order => x
+            .abs()
+            .pow(x.scalar_like(order))
+            .sum_axes(axes)
+            .pow(x.scalar_like(1.0 / order)),
     })
 }
 
@@ -163,7 +203,10 @@ fn prod(call: &mut Call<'_, '_>) -> Result<Value> {
         }
         _ => {
             let count = x.ty().numel();
-            x.reshape(&[count]).cumprod(0).slice(0, count.saturating_sub(1), 1).reshape(&[])
+            x.reshape(&[count])
+                .cumprod(0)
+                .slice(0, count.saturating_sub(1), 1)
+                .reshape(&[])
         }
     })
 }

@@ -50,7 +50,9 @@ pub const OPERATORS: Operators = &[
         one(x.reshape(&[x.ty().numel()]))
     }),
     ("reshape", reshape),
-    ("reshape_as", |call| one(call.x()?.reshape(&call.tensor("other")?.shape()))),
+    ("reshape_as", |call| {
+        one(call.x()?.reshape(&call.tensor("other")?.shape()))
+    }),
     ("squeeze", squeeze),
     ("sym_constrain_range", nothing),
     ("sym_constrain_range_for_size", nothing),
@@ -82,7 +84,7 @@ fn to(call: &mut Call<'_, '_>) -> Result<Value> {
     let dtype = call.dtype("dtype").or_else(|| call.dtype("other"));
     let y = dtype.map_or(x, |dtype| x.cast(dtype));
     if x.dtype() == DType::Bool && y.id() != x.id() {
-        call.tracer.masks.changed(x, y, Some);
+        call.surroundings.masks.changed(x, y, Some);
     }
     one(y)
 }
@@ -91,10 +93,15 @@ fn to(call: &mut Call<'_, '_>) -> Result<Value> {
 pub fn shaped(call: &Call<'_, '_>, x: Tensor, extents: &[i64]) -> Result<Tensor> {
     let others: i64 = extents.iter().filter(|extent| **extent >= 0).product();
     let open = if others > 0 { x.ty().numel() as i64 / others } else { 0 };
-    let shape = extents.iter().map(|&extent| if extent < 0 { open } else { extent } as usize);
+    let shape = extents
+        .iter()
+        .map(|&extent| if extent < 0 { open } else { extent } as usize);
     let shape: Vec<usize> = shape.collect();
     if numel(&shape) != x.ty().numel() {
-        return call.lacks(&format!("a view of {} as {extents:?}, which has other elements", x.ty()));
+        return call.lacks(&format!(
+            "a view of {} as {extents:?}, which has other elements",
+            x.ty()
+        ));
     }
     Ok(reshaped(x, &shape))
 }
@@ -107,7 +114,11 @@ fn reshaped(x: Tensor, shape: &[usize]) -> Tensor {
 fn reshape(call: &mut Call<'_, '_>) -> Result<Value> {
     let x = call.x()?;
     if let Some(dtype) = call.dtype("dtype") {
-        return if dtype == x.dtype() { one(x) } else { call.lacks("bits of numbers of one dtype as another one") };
+        return if dtype == x.dtype() {
+            one(x)
+        } else {
+            call.lacks("bits of numbers of one dtype as another one")
+        };
     }
     let extents = call.ints(if call.has("size") { "size" } else { "shape" })?;
     let y = shaped(call, x, &extents.unwrap_or_default())?;
@@ -120,7 +131,10 @@ fn flatten(call: &mut Call<'_, '_>) -> Result<Value> {
     if shape.is_empty() {
         return one(x.reshape(&[1]));
     }
-    let (start, end) = (call.axis("start_dim", 0, shape.len())?, call.axis("end_dim", -1, shape.len())?);
+    let (start, end) = (
+        call.axis("start_dim", 0, shape.len())?,
+        call.axis("end_dim", -1, shape.len())?,
+    );
     let merged = numel(&shape[start..=end.max(start)]);
     one(reshaped(x, &[&shape[..start], &[merged], &shape[end + 1..]].concat()))
 }
@@ -141,7 +155,7 @@ fn unsqueeze(call: &mut Call<'_, '_>) -> Result<Value> {
     if x.dtype() == DType::Bool {
         // Parts may have fewer axes in front.
         let from_end = x.rank() - axis;
-        call.tracer.masks.changed(x, y, |part| {
+        call.surroundings.masks.changed(x, y, |part| {
             part.rank().checked_sub(from_end).map(|at| part.unsqueeze(at as isize))
         });
     }
@@ -164,10 +178,13 @@ fn expand(call: &mut Call<'_, '_>) -> Result<Value> {
     let Some(lead) = extents.len().checked_sub(shape.len()) else {
         return call.lacks("an expansion to fewer axes");
     };
-    let own = extents.iter().enumerate().map(|(axis, &extent)| match usize::try_from(extent) {
-        Ok(extent) => extent,
-        Err(_) => axis.checked_sub(lead).map_or(1, |axis| shape[axis]),
-    });
+    let own = extents
+        .iter()
+        .enumerate()
+        .map(|(axis, &extent)| match usize::try_from(extent) {
+            Ok(extent) => extent,
+            Err(_) => axis.checked_sub(lead).map_or(1, |axis| shape[axis]),
+        });
     let wanted: Vec<usize> = own.collect();
     one(widened(call, x, wanted))
 }
@@ -182,14 +199,17 @@ fn broadcast_tensors(call: &mut Call<'_, '_>) -> Result<Value> {
             None => return call.lacks("tensors of these shapes together"),
         }
     }
-    let wide: Vec<Tensor> = tensors.into_iter().map(|tensor| widened(call, tensor, shape.clone())).collect();
+    let wide: Vec<Tensor> = tensors
+        .into_iter()
+        .map(|tensor| widened(call, tensor, shape.clone()))
+        .collect();
     several(wide)
 }
 
 fn widened(call: &mut Call<'_, '_>, x: Tensor, shape: Vec<usize>) -> Tensor {
     let y = x.broadcast_to(&shape);
     if x.dtype() == DType::Bool && y.id() != x.id() {
-        call.tracer.masks.changed(x, y, Some);
+        call.surroundings.masks.changed(x, y, Some);
     }
     y
 }

@@ -69,14 +69,22 @@ fn like(call: &mut Call<'_, '_>, value: f64) -> Result<Value> {
 
 /// Positions from a start to an end in steps.
 fn arange(call: &mut Call<'_, '_>) -> Result<Value> {
-    let is_float = ["start", "end", "step"].iter().any(|name| matches!(call.value(name), Value::Float(_)));
-    let dtype = call.dtype("dtype").unwrap_or(if is_float { DType::F32 } else { DType::I32 });
+    let is_float = ["start", "end", "step"]
+        .iter()
+        .any(|name| matches!(call.value(name), Value::Float(_)));
+    let dtype = call
+        .dtype("dtype")
+        .unwrap_or(if is_float { DType::F32 } else { DType::I32 });
     let (start, step) = (call.float("start", 0.0)?, call.float("step", 1.0)?);
     let count = ((call.float("end", 0.0)? - start) / step).ceil().max(0.0) as usize;
     if (start, step) == (0.0, 1.0) && count > 0 {
         return one(call.trace().iota(dtype, &[count], 0));
     }
-    one(numbers(call, dtype, (0..count).map(|i| start + i as f64 * step).collect()))
+    one(numbers(
+        call,
+        dtype,
+        (0..count).map(|i| start + i as f64 * step).collect(),
+    ))
 }
 
 fn numbers(call: &Call<'_, '_>, dtype: DType, data: Vec<f64>) -> Tensor {
@@ -85,10 +93,18 @@ fn numbers(call: &Call<'_, '_>, dtype: DType, data: Vec<f64>) -> Tensor {
 }
 
 fn linspace(call: &mut Call<'_, '_>) -> Result<Value> {
-    let (start, end, steps) = (call.float("start", 0.0)?, call.float("end", 1.0)?, call.size("steps", 100)?);
+    let (start, end, steps) = (
+        call.float("start", 0.0)?,
+        call.float("end", 1.0)?,
+        call.size("steps", 100)?,
+    );
     let step = (end - start) / steps.saturating_sub(1).max(1) as f64;
     let dtype = call.dtype("dtype").unwrap_or(DType::F32);
-    one(numbers(call, dtype, (0..steps).map(|i| start + i as f64 * step).collect()))
+    one(numbers(
+        call,
+        dtype,
+        (0..steps).map(|i| start + i as f64 * step).collect(),
+    ))
 }
 
 fn eye(call: &mut Call<'_, '_>) -> Result<Value> {

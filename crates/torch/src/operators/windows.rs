@@ -52,7 +52,11 @@ fn restored(call: &Call<'_, '_>, y: Tensor) -> Result<Value> {
 }
 
 fn of_two_axes(weight: Tensor) -> Tensor {
-    if weight.rank() == 3 { weight.unsqueeze(2) } else { weight }
+    if weight.rank() == 3 {
+        weight.unsqueeze(2)
+    } else {
+        weight
+    }
 }
 
 /// Pixels around images: given, or as many as keep their size.
@@ -125,7 +129,7 @@ fn pool(call: &mut Call<'_, '_>) -> Result<(Pool2d, [usize; 2])> {
             let (extent, pad) = (shape[1 + axis], padding[2 * axis]);
             let free = (extent + 2 * pad).saturating_sub(kernel[axis]);
             let mut windows = free.div_ceil(stride[axis]) + 1;
-            // A window that begins in the padding behind is left out.
+            // A window that begins in the padding after is left out.
             if (windows - 1) * stride[axis] >= extent + pad {
                 windows -= 1;
             }
@@ -133,7 +137,14 @@ fn pool(call: &mut Call<'_, '_>) -> Result<(Pool2d, [usize; 2])> {
             padding[2 * axis + 1] += beyond[axis];
         }
     }
-    Ok((Pool2d { kernel, stride, padding }, beyond))
+    Ok((
+        Pool2d {
+            kernel,
+            stride,
+            padding,
+        },
+        beyond,
+    ))
 }
 
 fn max_pool(call: &mut Call<'_, '_>) -> Result<Value> {
@@ -178,7 +189,11 @@ fn adaptive_size(call: &mut Call<'_, '_>) -> Result<[usize; 2]> {
         let own = given.get(place).or(given.first()).and_then(Value::number);
         own.map_or(shape[1 + axis], |own| own as usize)
     };
-    Ok(if call.x()?.rank() == 3 { [1, at(1, 0)] } else { [at(0, 0), at(1, 1)] })
+    Ok(if call.x()?.rank() == 3 {
+        [1, at(1, 0)]
+    } else {
+        [at(0, 0), at(1, 1)]
+    })
 }
 
 fn adaptive_max(call: &mut Call<'_, '_>) -> Result<Value> {
@@ -189,7 +204,11 @@ fn adaptive_max(call: &mut Call<'_, '_>) -> Result<Value> {
         return call.lacks("adaptive windows of several sizes; use a size that divides the image");
     }
     let kernel = [shape[1] / size[0], shape[2] / size[1]];
-    let y = x.max_pool2d(Pool2d { kernel, stride: kernel, padding: [0; 4] });
+    let y = x.max_pool2d(Pool2d {
+        kernel,
+        stride: kernel,
+        padding: [0; 4],
+    });
     let y = match (image_of(call.x()?), call.x()?.rank()) {
         (_, 4) => channels_first(y),
         _ => return call.lacks("adaptive windows of sequences; use max_pool1d"),
