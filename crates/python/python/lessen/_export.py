@@ -238,7 +238,8 @@ def _exported(wrapped: torch.nn.Module, batch: Any) -> Any:
             except Error:
                 raise
             except Exception as error:
-                raise Error(f"torch.export does not take the module: {error}") from error
+                sentence = " ".join(str(error).partition("\n\n")[0].split())
+                raise Error(f"torch.export does not take the module: {sentence}") from error
 
 
 def _dtype(tensor: torch.Tensor) -> str:

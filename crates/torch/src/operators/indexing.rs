@@ -3,12 +3,13 @@
 use lessen_base::Result;
 use lessen_graph::{DType, Tensor, numel};
 
-use super::movement::rows_of;
-use crate::call::{Call, Operators, one};
+use crate::call::{Call, Operators, one, several};
 use crate::value::Value;
+use crate::window::{rows_of, taken};
 
 pub const OPERATORS: Operators = &[
     ("embedding", embedding),
+    ("embedding_bag", embedding_bag),
     ("gather", gather),
     ("index", index),
     ("index_add", index_add),
@@ -50,6 +51,34 @@ fn embedding(call: &mut Call<'_, '_>) -> Result<Value> {
     }
     let is_padding = ids.eq(ids.scalar_like(padding as f64)).unsqueeze(-1);
     one(is_padding.select(rows.stop_gradient(), rows))
+}
+
+/// Sums, means or maxima of the rows of bags, which all have the same number of words.
+fn embedding_bag(call: &mut Call<'_, '_>) -> Result<Value> {
+    let (table, ids, offsets) = (call.tensor("weight")?, call.tensor("indices")?, call.tensor("offsets")?);
+    let (count, words) = (offsets.ty().numel(), ids.ty().numel());
+    let each = if count == 0 { 0 } else { words / count };
+    let known = call.known(offsets);
+    let is_even = known.is_some_and(|known| {
+        known
+            .data
+            .iter()
+            .enumerate()
+            .all(|(at, own)| *own == (at * each) as f64)
+    });
+    if !is_even || each * count != words || call.int("padding_idx", -1)? >= 0 {
+        return call.lacks("bags of several lengths or with padding; use nn.Embedding and a mask");
+    }
+    let mut rows = table.gather(ids.reshape(&[count, each]));
+    if let Some(weight) = call.optional("per_sample_weights")? {
+        rows = rows * weight.reshape(&[count, each, 1]);
+    }
+    let y = match call.int("mode", 0)? {
+        0 => rows.sum_axes(&[1]),
+        1 => rows.mean_axes(&[1]),
+        _ => rows.max_axes(&[1]),
+    };
+    several([y])
 }
 
 /// Positions that count from the end where they are negative, as ones that count from the front.
@@ -203,7 +232,7 @@ fn masked_by_known(call: &mut Call<'_, '_>, x: Tensor) -> Result<Option<Tensor>>
         .filter(|(_, x)| **x != 0.0)
         .map(|(at, _)| at)
         .collect();
-    Ok(Some(super::movement::taken(table, 0, &rows)))
+    Ok(Some(taken(table, 0, &rows)))
 }
 
 /// Adds rows at positions of an axis.

@@ -1,12 +1,12 @@
 //! Operators that move elements: orders of axes, parts, copies.
 
 use lessen_base::Result;
-use lessen_graph::{Array, DType, Tensor, Type, concat};
+use lessen_graph::{DType, Tensor, concat};
 
 use crate::call::{Call, Operators, one};
 use crate::images::{along, channels_last_order, image_of};
 use crate::value::Value;
-use crate::window::Window;
+use crate::window::{Window, taken};
 
 pub const OPERATORS: Operators = &[
     ("adjoint", matrices_turned),
@@ -32,6 +32,7 @@ pub const OPERATORS: Operators = &[
             .collect();
         one(permuted(x, &order))
     }),
+    ("matrix_H", matrices_turned),
     ("mH", matrices_turned),
     ("mT", matrices_turned),
     ("narrow", |call| {
@@ -139,6 +140,7 @@ fn window(
         axis,
         start,
         length,
+        step: 1,
         is_selected,
     });
     let part = if length == shape[axis] {
@@ -151,27 +153,6 @@ fn window(
     }
     shape.remove(axis);
     part.reshape(&shape)
-}
-
-/// The elements at positions of an axis.
-pub fn taken(x: Tensor, axis: usize, positions: &[usize]) -> Tensor {
-    let mut there: Vec<usize> = (0..x.rank()).collect();
-    there.remove(axis);
-    there.insert(0, axis);
-    let mut back = vec![0; x.rank()];
-    there.iter().enumerate().for_each(|(to, &from)| back[from] = to);
-    let positions: Vec<f64> = positions.iter().map(|&position| position as f64).collect();
-    let ids = Array::new(Type::new(DType::I32, &[positions.len()]), positions);
-    let ids = x.trace().constant(ids);
-    rows_of(x.permute(&there), ids).permute(&back)
-}
-
-/// The rows of a table, of any dtype.
-pub fn rows_of(table: Tensor, ids: Tensor) -> Tensor {
-    match table.dtype() {
-        DType::Bool => table.cast(DType::I32).gather(ids).cast(DType::Bool),
-        _ => table.gather(ids),
-    }
 }
 
 /// A range of an axis, in steps.
@@ -188,6 +169,13 @@ fn slice(call: &mut Call<'_, '_>) -> Result<Value> {
         return one(window(call, x, axis, (start, length), false));
     }
     let whole = along(x, axis, |x, axis| x.slice(axis, start, length));
+    call.surroundings.window = Some(Window {
+        axis,
+        start,
+        length: length.div_ceil(step),
+        step,
+        is_selected: false,
+    });
     if length.is_multiple_of(step) {
         return one(along(whole, axis, |x, axis| {
             let (mut shape, at) = (x.shape(), axis as usize);

@@ -3,10 +3,10 @@
 use lessen_base::Result;
 use lessen_graph::Tensor;
 
-use super::movement::taken;
 use crate::call::{Call, Operators, one};
 use crate::images::{along, channels_first, channels_last};
 use crate::value::Value;
+use crate::window::taken;
 
 pub const OPERATORS: Operators = &[
     ("constant_pad_nd", pad),

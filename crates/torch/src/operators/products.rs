@@ -33,6 +33,10 @@ pub const OPERATORS: Operators = &[
         let (a, b) = (call.x()?, call.tensor("vec")?);
         one(product(a, b))
     }),
+    ("vdot", |call| {
+        let (a, b) = (call.x()?, call.tensor("other")?);
+        one((a * b).sum())
+    }),
     ("outer", |call| {
         let (a, b) = (call.x()?, call.tensor("vec2")?);
         one(a.unsqueeze(1) * b)

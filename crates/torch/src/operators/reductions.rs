@@ -20,6 +20,12 @@ pub const OPERATORS: Operators = &[
     ("cumprod", |call| running(call, Tensor::cumprod)),
     ("cumsum", |call| running(call, Tensor::cumsum)),
     ("diff", diff),
+    ("frobenius_norm", norm),
+    ("linalg_matrix_norm", |call| match call.text("ord").as_deref() {
+        Some("fro") => reduced(call, |x, axes| (x * x).sum_axes(axes).sqrt()),
+        _ => call.lacks("matrix norms other than Frobenius'"),
+    }),
+    ("linalg_norm", norm),
     ("linalg_vector_norm", norm),
     ("logsumexp", |call| {
         reduced(call, |x, axes| {
