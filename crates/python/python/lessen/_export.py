@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import operator
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -226,7 +227,9 @@ def _exported(wrapped: torch.nn.Module, batch: Any) -> Any:
             return {0: free} if leaf.dim() and leaf.shape[0] > 1 else {}
         return None
 
-    with _own_functions_refused():
+    with _own_functions_refused(), warnings.catch_warnings():
+        # Modules of PyTorch assign attributes of their own while they are exported.
+        warnings.filterwarnings("ignore", message="The tensor attribute")
         try:
             shapes = pytree.tree_map(dims, (batch,))
             return torch.export.export(wrapped, (batch,), dynamic_shapes=shapes, strict=False)
