@@ -14,6 +14,7 @@ import argparse
 import copy
 import gc
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -170,6 +171,8 @@ def eager(module: torch.nn.Module, inputs: Any, target: Any, dtype: torch.dtype)
 
 def errors(losses: list[float], state: Any, wanted: list[float], known: Any) -> tuple[float, float]:
     """The greatest errors of losses and of parameters."""
+    if not all(map(math.isfinite, losses)) or not all(own.isfinite().all() for own in state.values()):
+        return math.inf, math.inf
     of_losses = max(abs(own - want) / max(abs(want), 1e-6) for own, want in zip(losses, wanted, strict=True))
     of_parameters = 0.0
     for name, want in known.items():

@@ -25,7 +25,7 @@ impl Known {
         for node in self.missing(tensor.id()) {
             let inputs: Option<Vec<&Array>> = node.inputs.iter().map(|id| self.arrays.get(id)?.as_deref()).collect();
             let arrays = inputs.and_then(|inputs| evaluate_op(node.op.as_ref(), &inputs).ok());
-            let mut arrays = arrays.map_or_else(Vec::new, |arrays| arrays).into_iter();
+            let mut arrays = arrays.unwrap_or_default().into_iter();
             for id in &node.outputs {
                 let array = arrays.next().map(|mut array| {
                     let dtype = array.ty.dtype;

@@ -57,7 +57,7 @@ fn embedding(call: &mut Call<'_, '_>) -> Result<Value> {
 fn embedding_bag(call: &mut Call<'_, '_>) -> Result<Value> {
     let (table, ids, offsets) = (call.tensor("weight")?, call.tensor("indices")?, call.tensor("offsets")?);
     let (count, words) = (offsets.ty().numel(), ids.ty().numel());
-    let each = if count == 0 { 0 } else { words / count };
+    let each = words.checked_div(count).unwrap_or(0);
     let known = call.known(offsets);
     let is_even = known.is_some_and(|known| {
         known

@@ -22,7 +22,7 @@ pub const OPERATORS: Operators = &[
     ("diff", diff),
     ("frobenius_norm", norm),
     ("linalg_matrix_norm", |call| match call.text("ord").as_deref() {
-        Some("fro") => reduced(call, |x, axes| (x * x).sum_axes(axes).sqrt()),
+        Some("fro") => reduced(call, |x, axes| root((x * x).sum_axes(axes))),
         _ => call.lacks("matrix norms other than Frobenius'"),
     }),
     ("linalg_norm", norm),
@@ -183,11 +183,17 @@ fn diff(call: &mut Call<'_, '_>) -> Result<Value> {
     one(x)
 }
 
+/// A root whose derivative at 0 is 0, as that of PyTorch's norms.
+fn root(x: Tensor) -> Tensor {
+    let is_zero = x.eq(x.scalar_like(0.0));
+    is_zero.select(x.scalar_like(0.0), is_zero.select(x.scalar_like(1.0), x).sqrt())
+}
+
 /// The norm of vectors along axes.
 fn norm(call: &mut Call<'_, '_>) -> Result<Value> {
     let order = call.float(if call.has("ord") { "ord" } else { "p" }, 2.0)?;
     reduced(call, |x, axes| match order {
-        2.0 => (x * x).sum_axes(axes).sqrt(),
+        2.0 => root((x * x).sum_axes(axes)),
         1.0 => x.abs().sum_axes(axes),
         f64::INFINITY => x.abs().max_axes(axes),
         order => x
