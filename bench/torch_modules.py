@@ -45,13 +45,28 @@ Dinov2ForImageClassification ConvNextForImageClassification ResNetForImageClassi
 SegformerForImageClassification CLIPModel WhisperForConditionalGeneration""".split()
 
 SIZES: dict[str, Any] = dict(
-    vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-    max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, num_labels=2,
+    vocab_size=96,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+    num_labels=2,
 )
 OWN: dict[str, dict[str, Any]] = {
     "Albert": dict(embedding_size=16),
-    "Bart": dict(d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
-                 encoder_ffn_dim=64, decoder_ffn_dim=64),
+    "Bart": dict(
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+    ),
     "Beit": dict(image_size=32, patch_size=8),
     "Bloom": dict(n_layer=2, n_head=2),
     "CLIP": dict(text_config=dict(SIZES), vision_config=dict(SIZES, image_size=32, patch_size=8), projection_dim=16),
@@ -72,9 +87,19 @@ OWN: dict[str, dict[str, Any]] = {
     "Segformer": dict(hidden_sizes=[8, 16, 16, 16], depths=[1] * 4, num_attention_heads=[1, 2, 2, 2]),
     "T5": dict(d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, decoder_start_token_id=0),
     "ViT": dict(image_size=32, patch_size=8),
-    "Whisper": dict(d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
-                    encoder_ffn_dim=64, decoder_ffn_dim=64, num_mel_bins=8, max_source_positions=16,
-                    max_target_positions=32, decoder_start_token_id=1),
+    "Whisper": dict(
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        num_mel_bins=8,
+        max_source_positions=16,
+        max_target_positions=32,
+        decoder_start_token_id=1,
+    ),
 }
 for name in ("Llama", "Mistral", "Qwen2", "Phi", "Phi3", "Olmo2", "StableLm", "Cohere", "Granite", "SmolLM3", "Qwen3"):
     OWN[name] = {"num_key_value_heads": 1} | OWN.get(name, {})
@@ -187,7 +212,12 @@ def run(name: str, seed: int) -> dict[str, Any]:
     wanted, known, _ = eager(module, inputs, target, torch.float64)
     single, state, eager_s = eager(module, inputs, target, torch.float32)
     own = errors(single, state, wanted, known)
-    row: dict[str, Any] = {"seed": seed, "eager_loss_error": own[0], "eager_parameter_error": own[1], "eager_ms": eager_s * 1e3}
+    row: dict[str, Any] = {
+        "seed": seed,
+        "eager_loss_error": own[0],
+        "eager_parameter_error": own[1],
+        "eager_ms": eager_s * 1e3,
+    }
     del state
     module.train()
     loss: str | None = None if target is None else "cross_entropy"
@@ -222,7 +252,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     rows: dict[str, dict[str, Any]] = {}
-    print("| module | result | seed | loss error | parameter error | eager f32: loss | parameter | compile s | step ms | eager ms |")
+    print(
+        "| module | result | seed | loss error | parameter error | eager f32: loss | parameter | compile s | step ms | eager ms |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in chosen:
         try:

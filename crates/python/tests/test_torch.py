@@ -8,8 +8,8 @@ import lessen
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
+from torch import nn
+from torch.nn import functional
 
 GUIDE = Path(__file__).parents[3] / "docs" / "torch.md"
 BATCH = 6

@@ -25,7 +25,9 @@ class Images(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
-        self.deep = nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2), nn.Hardswish(True))
+        self.deep = nn.Sequential(
+            nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2), nn.Hardswish(True)
+        )
         self.head = nn.Linear(8, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -103,7 +105,9 @@ def write(name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], target
     batch = (*inputs, target)
     program = Program(_Wrapped(module, "cross_entropy", len(inputs), asks=False), batch, names)
     begin = {own: [list(tensor.shape), numbers(tensor)] for own, tensor in module.named_parameters()}
-    constants = {own: [list(tensor.shape), graph_dtype(tensor), numbers(tensor)] for own, tensor in program.constants.items()}
+    constants = {
+        own: [list(tensor.shape), graph_dtype(tensor), numbers(tensor)] for own, tensor in program.constants.items()
+    }
     module.double()
     adam = {"betas": (0.9, 0.999), "eps": 1e-8}
     keys: dict[str, Any] = {"sgd": {"momentum": 0.5, "nesterov": True}, "adamw": adam}[rule]

@@ -24,8 +24,19 @@ _DTYPES = {
     **{dtype: "i32" for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)},
 }
 
-_PYTHON = {"sym_max": "max", "sym_min": "min", "sym_sum": "sum", "sym_not": "not", "sym_float": "float",
-           "sym_int": "int", "trunc": "int", "_sym_sqrt": "sqrt", "and_": "and", "or_": "or", "not_": "not"}
+_PYTHON = {
+    "sym_max": "max",
+    "sym_min": "min",
+    "sym_sum": "sum",
+    "sym_not": "not",
+    "sym_float": "float",
+    "sym_int": "int",
+    "trunc": "int",
+    "_sym_sqrt": "sqrt",
+    "and_": "and",
+    "or_": "or",
+    "not_": "not",
+}
 
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
@@ -117,13 +128,15 @@ class Program:
             else:
                 role, key = "constant", f"constant.{target}"
                 self.constants[key] = exported.constants[target]
-            self._inputs.append({
-                "name": name,
-                "role": role,
-                "target": key,
-                "shape": [extent if isinstance(extent, int) else 0 for extent in shape],
-                "dtype": "f32" if role == "data" and _dtype(value) in ("f64", "bf16", "f16") else _dtype(value),
-            })
+            self._inputs.append(
+                {
+                    "name": name,
+                    "role": role,
+                    "target": key,
+                    "shape": [extent if isinstance(extent, int) else 0 for extent in shape],
+                    "dtype": "f32" if role == "data" and _dtype(value) in ("f64", "bf16", "f16") else _dtype(value),
+                }
+            )
 
     def _emit(self, module: Any, bound: dict[str, Any]) -> list[Any]:
         """Appends the nodes of a graph, whose inputs are ``bound``, and gives its outputs."""
@@ -164,8 +177,15 @@ class Program:
         if isinstance(value, torch.Tensor):
             key = f"constant.{prefix}{node.target}"
             self.constants[key] = value
-            self._inputs.append({"name": prefix + node.name, "role": "constant", "target": key,
-                                 "shape": list(value.shape), "dtype": _dtype(value)})
+            self._inputs.append(
+                {
+                    "name": prefix + node.name,
+                    "role": "constant",
+                    "target": key,
+                    "shape": list(value.shape),
+                    "dtype": _dtype(value),
+                }
+            )
 
     def _call(self, module: Any, node: torch.fx.Node, prefix: str, bound: dict[str, Any], argument: Any) -> None:
         target: Any = node.target
@@ -179,8 +199,7 @@ class Program:
             given = dict(zip((part.name for part in schema.arguments), node.args, strict=False)) | node.kwargs
             entry["operator"] = str(target)
             entry["arguments"] = [
-                (part.name, argument(given[part.name] if part.name in given else part.default_value))
-                for part in schema.arguments
+                (part.name, argument(given.get(part.name, part.default_value))) for part in schema.arguments
             ]
             written = [part.name for part in schema.arguments if part.alias_info and part.alias_info.is_write]
             entry["writes"] = written[0] if written else None
@@ -205,11 +224,15 @@ class Program:
             raise Error(f"`{name}` at {_line(node)} is not traced; write the module without it")
         part, graph = graphs[0]
         place = node.args.index(part)
-        outputs = self._emit(graph, {"": [argument(value) for value in node.args[place + 1:]]})
+        outputs = self._emit(graph, {"": [argument(value) for value in node.args[place + 1 :]]})
         if name == "wrap_with_set_grad_enabled" and node.args[0] is False:
             for index, output in enumerate(outputs):
-                entry = {"name": f"{prefix}{node.name}.{index}", "operator": "aten.detach.default",
-                         "arguments": [("self", output)], "line": _line(node)}
+                entry = {
+                    "name": f"{prefix}{node.name}.{index}",
+                    "operator": "aten.detach.default",
+                    "arguments": [("self", output)],
+                    "line": _line(node),
+                }
                 self._nodes.append(entry)
                 outputs[index] = {"node": entry["name"]}
         bound[node.name] = outputs

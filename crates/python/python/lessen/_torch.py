@@ -92,15 +92,13 @@ def _groups(optimizer: Any, lr: float | None, module: torch.nn.Module) -> tuple[
     if optimizer is None or isinstance(optimizer, str):
         made = classes.get(str(optimizer or "adamw").lower())
         if made is None:
-            raise Error(f"there is no optimizer '{optimizer}'; choose one of sgd, adam and adamw, or give one of torch.optim")
+            raise Error(f"there is no optimizer '{optimizer}'; choose sgd, adam or adamw, or give one of torch.optim")
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         optimizer = made(trained, lr=1e-3 if lr is None else lr)
     elif lr is not None:
         raise Error("lr= is for optimizers that are given as a word; the optimizer's groups have their own")
     if type(optimizer) not in classes.values():
-        raise Error(
-            f"the optimizer {type(optimizer).__name__} is not traced; use SGD, Adam or AdamW of torch.optim"
-        )
+        raise Error(f"the optimizer {type(optimizer).__name__} is not traced; use SGD, Adam or AdamW of torch.optim")
     if optimizer.state:
         raise Error("the optimizer has made steps already, whose moments would be lost; give a new one")
     return optimizer, [_settings(optimizer, group) for group in optimizer.param_groups]
@@ -191,15 +189,16 @@ class CompiledModule:
         if named:
             batch: Any = named
         elif len(parts) == 1 and hasattr(parts[0], "keys"):
-            batch = {name: parts[0][name] for name in parts[0].keys()}
+            batch = {name: parts[0][name] for name in list(parts[0].keys())}
         elif len(parts) == 1 and isinstance(parts[0], (tuple, list)):
             batch = tuple(parts[0])
         else:
             batch = parts
         if isinstance(batch, dict):
-            first = [name for name in self._example if name in batch] if isinstance(self._example, dict) else list(batch)
+            order = self._example if isinstance(self._example, dict) else batch
+            first = [name for name in order if name in batch]
             batch = {name: batch[name] for name in [*first, *(name for name in batch if name not in first)]}
-        as_tensor = lambda leaf: torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf  # noqa: E731
+        as_tensor = lambda leaf: torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
         return pytree.tree_map(as_tensor, batch)
 
     # The module
@@ -211,8 +210,10 @@ class CompiledModule:
         if isinstance(self._loss, torch.nn.Module):
             whole.append(("lessen_loss.", self._loss))
         for prefix, part in whole:
-            for name, tensor in (*part.named_parameters(remove_duplicate=False),
-                                 *part.named_buffers(remove_duplicate=False)):
+            for name, tensor in (
+                *part.named_parameters(remove_duplicate=False),
+                *part.named_buffers(remove_duplicate=False),
+            ):
                 names.setdefault(id(tensor), prefix + name)
         return names
 
@@ -225,7 +226,9 @@ class CompiledModule:
     def _check_dtypes(self) -> None:
         for name, parameter in self.module.named_parameters():
             if parameter.dtype != torch.float32:
-                raise Error(f"the parameter `{name}` is {parameter.dtype}; call module.float(), and choose precision='bf16'")
+                raise Error(
+                    f"the parameter `{name}` is {parameter.dtype}; call module.float(), and choose precision='bf16'"
+                )
 
     def _look(self) -> list[tuple[Any, ...]]:
         """What of a module may not change while it is trained here."""
@@ -247,8 +250,8 @@ class CompiledModule:
                 continue
             if name in self._states:
                 self._training.set_value(name, _floats(tensor))
-            elif name in self._seen and not name in self._counters:
-                raise Error(f"the buffer `{name}` has changed since it was compiled, where it is a constant; compile again")
+            elif name in self._seen and name not in self._counters:
+                raise Error(f"the buffer `{name}` has changed, which was constant when compiled; compile again")
             self._seen[name] = version
 
     # Programs
@@ -277,8 +280,11 @@ class CompiledModule:
         """Exports and plans the step."""
         program = self._export("step", batch)
         leaves = _leaves(batch)
-        trained = {id(own): name for own, name in ((tensor, name) for name, tensor in self._tensors().items())
-                   if own.requires_grad}
+        trained = {
+            id(own): name
+            for own, name in ((tensor, name) for name, tensor in self._tensors().items())
+            if own.requires_grad
+        }
         groups = [
             settings | {"params": [trained[id(own)] for own in group["params"] if id(own) in trained]}
             for settings, group in zip(self._groups, self.optimizer.param_groups, strict=True)
@@ -346,7 +352,7 @@ class CompiledModule:
             self._begin(given)
         self._check_module()
         assert self._training is not None
-        program, number = self._program("step", given)
+        _, number = self._program("step", given)
         rates = [float(group["lr"]) for group in self.optimizer.param_groups]
         loss, self._steps, self.gradient_norm, self.seconds = self._training.step(number, _parts(given), rates)
         # Schedulers of PyTorch warn unless the optimizer has made a step.
