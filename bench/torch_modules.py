@@ -6,8 +6,8 @@ Needs torch, torchvision and transformers. Dropout is 0. A module passes where a
 f64, relative to them, and all parameters within 1e-4 of the greatest magnitude of their tensor, at least 0.01. Where a
 number is within rounding of 0 before a ReLU, or two are alike in a window of max pooling, f32 may take the other side,
 in eager PyTorch as here. So a module that does not pass is tried again with other numbers, twice; the table says with
-which ones it passes. Deep untrained networks with batch normalization magnify rounding by 1e5 within a step: there eager
-f32 itself is beyond the bounds, and Lessen's errors are compared with its, of which they may be four times as large.
+which ones it passes. Deep untrained networks with batch normalization magnify rounding by 1e5 within a step: there
+eager f32 itself is beyond the bounds, and Lessen's errors are compared with its, of which they may be four times.
 """
 
 import argparse
@@ -168,7 +168,9 @@ def made(name: str, seed: int = 1) -> tuple[torch.nn.Module, Any, Any]:
 
 
 def converted(inputs: Any, dtype: torch.dtype) -> Any:
-    change = lambda own: own.to(dtype) if isinstance(own, torch.Tensor) and own.is_floating_point() else own  # noqa: E731
+    def change(own: Any) -> Any:
+        return own.to(dtype) if isinstance(own, torch.Tensor) and own.is_floating_point() else own
+
     if isinstance(inputs, dict):
         return {name: change(own) for name, own in inputs.items()}
     return tuple(change(own) for own in inputs)
@@ -253,7 +255,8 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     rows: dict[str, dict[str, Any]] = {}
     print(
-        "| module | result | seed | loss error | parameter error | eager f32: loss | parameter | compile s | step ms | eager ms |"
+        "| module | result | seed | loss error | parameter error | eager f32: loss | parameter "
+        "| compile s | step ms | eager ms |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in chosen:
