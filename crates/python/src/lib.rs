@@ -12,6 +12,7 @@ mod interrupt;
 mod load;
 mod onnx;
 mod stepped;
+mod torch;
 mod train;
 
 use lessen_cpu::CountingAllocator;
@@ -35,6 +36,7 @@ mod _lessen {
     use super::onnx::OnnxSession;
     #[pymodule_export]
     use super::stepped::SteppedRun;
+    use super::torch::TorchTraining;
     #[pymodule_export]
     use super::train::{answer, plan, train};
 

@@ -449,7 +449,7 @@ impl Cx {
     /// # Panics
     /// If `p` is not in `[0, 1)`.
     #[track_caller]
-    pub(crate) fn drops(self, p: f64) -> bool {
+    pub fn drops(self, p: f64) -> bool {
         if !(0.0..1.0).contains(&p) {
             self.trace.fail(format!(
                 "dropout with the probability {p}; choose one from 0 to below 1"

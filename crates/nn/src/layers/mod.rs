@@ -20,8 +20,7 @@ pub use convolution::{
     Convolution, Gate, channel_shuffle, conv_transpose2d, conv2d, patch_embedding, squeeze_excitation,
 };
 pub use linear::{gpt2_linear, linear, linear_from, projection};
-pub(crate) use normalization::batch_norm_of;
-pub use normalization::{BatchNorm, Spread, batch_norm, group_norm, instance_norm};
+pub use normalization::{BatchNorm, Spread, batch_norm, batch_norm_of, group_norm, instance_norm};
 pub use recurrent::{Recurrent, RecurrentStates, gru, gru_from, lstm, lstm_from};
 pub use relative_bias::RelativeBias;
 pub use sequence::{Convolution1d, conv_transpose1d, conv1d};

@@ -94,9 +94,12 @@ pub fn batch_norm(cx: Cx, name: &str, x: Tensor, how: BatchNorm) -> Tensor {
     batch_norm_of(*cx, x, [weight, bias, running_mean, running_var], how)
 }
 
-/// [`batch_norm`] with this weight, bias, running mean and running variance.
+/// [`batch_norm`] with this weight, bias, running mean and running variance, `[C]` each.
+///
+/// # Panics
+/// As [`batch_norm`].
 #[track_caller]
-pub(crate) fn batch_norm_of(
+pub fn batch_norm_of(
     cx: Cx,
     x: Tensor,
     [weight, bias, running_mean, running_var]: [Tensor; 4],

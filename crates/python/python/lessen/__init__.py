@@ -5,6 +5,7 @@
   and time beforehand.
 - ``lessen.quantize``, ``lessen.convert``, ``lessen.condense``, ``lessen.search``, ``lessen.energy`` and
   ``lessen.evaluate`` are the command's.
+- ``lessen.compile`` trains a module of PyTorch.
 - ``lessen.sklearn`` has estimators for scikit-learn.
 
 Mistakes are ``lessen.Error``, a ``ValueError`` with the command's sentence. The command is ``python -m lessen``.
@@ -30,7 +31,25 @@ from ._train import (
     train,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._torch import compile as compile
+
 __version__: str = _version()
+
+
+def __getattr__(name: str) -> object:
+    """``compile``, which imports PyTorch."""
+    if name != "compile":
+        raise AttributeError(f"module 'lessen' has no attribute '{name}'")
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise Error("lessen.compile needs PyTorch; pip install torch") from error
+    from ._torch import compile
+
+    return compile
+
 
 __all__ = [
     "ArgumentError",
@@ -42,6 +61,7 @@ __all__ = [
     "Result",
     "Run",
     "Trainer",
+    "compile",
     "condense",
     "convert",
     "energy",

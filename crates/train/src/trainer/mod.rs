@@ -125,6 +125,7 @@ impl Trainer {
                 carried,
                 pending: None,
                 lr: None,
+                rates: None,
                 done: 0,
                 broken: None,
             },
@@ -232,6 +233,15 @@ impl Trainer {
     /// A rate that is negative or not finite.
     pub fn set_lr(&mut self, lr: f64) -> Result<()> {
         self.first.set_lr(lr)
+    }
+
+    /// Sets the learning rates of the steps that come, in place of all schedules: first that of parameters in no group,
+    /// then that of each group. Checkpoints do not keep them.
+    ///
+    /// # Errors
+    /// Another number of rates; a rate that is negative or not finite.
+    pub fn set_rates(&mut self, rates: &[f64]) -> Result<()> {
+        self.first.set_rates(rates)
     }
 
     /// Steps done, without named ones.

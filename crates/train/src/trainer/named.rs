@@ -179,6 +179,7 @@ impl Trainer {
             carried,
             pending: None,
             lr: None,
+            rates: None,
             done: 0,
             broken: None,
         };

@@ -45,6 +45,8 @@ pub(super) struct Steps {
     pub pending: Option<Numbers>,
     /// The learning rate that the caller has set in place of the schedule.
     pub lr: Option<f64>,
+    /// The learning rates that the caller has set in place of all schedules.
+    pub rates: Option<Vec<f64>>,
     /// Steps done.
     pub done: u64,
     /// The sentence about a step that was not finite, from which no step goes on.
@@ -65,9 +67,10 @@ struct Sums {
 impl Steps {
     /// The learning rates of the next step: of parameters in no group, and of each group.
     pub fn learning_rates(&self) -> Vec<f64> {
-        match self.lr {
-            Some(lr) => self.options.learning_rates_beside(lr, self.done),
-            None => self.options.learning_rates(self.done),
+        match (&self.rates, self.lr) {
+            (Some(rates), _) => rates.clone(),
+            (None, Some(lr)) => self.options.learning_rates_beside(lr, self.done),
+            (None, None) => self.options.learning_rates(self.done),
         }
     }
 
@@ -76,12 +79,25 @@ impl Steps {
     /// # Errors
     /// A rate that is negative or not finite.
     pub fn set_lr(&mut self, lr: f64) -> Result<()> {
-        if !(lr.is_finite() && lr >= 0.0) {
+        check_rate(lr)?;
+        self.lr = Some(lr);
+        Ok(())
+    }
+
+    /// Sets all learning rates in place of the schedules.
+    ///
+    /// # Errors
+    /// Another number of rates than one and one of each group; a rate that is negative or not finite.
+    pub fn set_rates(&mut self, rates: &[f64]) -> Result<()> {
+        let wanted = 1 + self.options.groups.len();
+        if rates.len() != wanted {
             return Err(Error::user(format!(
-                "the learning rate {lr} makes no sense; choose a finite number from 0"
+                "{} learning rates are given to a training that takes {wanted}, the first one for parameters in no group",
+                rates.len()
             )));
         }
-        self.lr = Some(lr);
+        rates.iter().try_for_each(|lr| check_rate(*lr))?;
+        self.rates = Some(rates.to_vec());
         Ok(())
     }
 
@@ -290,6 +306,16 @@ impl Sums {
     fn is_finite(&self) -> bool {
         self.loss.is_finite() && self.gradient_norm.is_none_or(f32::is_finite)
     }
+}
+
+/// Refuses a learning rate that is negative or not finite.
+fn check_rate(lr: f64) -> Result<()> {
+    if lr.is_finite() && lr >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "the learning rate {lr} makes no sense; choose a finite number from 0"
+    )))
 }
 
 /// Numbers as inputs.
