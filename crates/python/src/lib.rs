@@ -36,6 +36,7 @@ mod _lessen {
     use super::onnx::OnnxSession;
     #[pymodule_export]
     use super::stepped::SteppedRun;
+    #[pymodule_export]
     use super::torch::TorchTraining;
     #[pymodule_export]
     use super::train::{answer, plan, train};
