@@ -61,7 +61,6 @@ __all__ = [
     "Result",
     "Run",
     "Trainer",
-    "compile",
     "condense",
     "convert",
     "energy",
