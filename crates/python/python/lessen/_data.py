@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._errors import ArgumentError, Error
 
@@ -52,7 +53,7 @@ def memory(
     return (split(data, names), *others, names, weights(sample_weight))
 
 
-def weights(given: Any) -> np.ndarray | None:
+def weights(given: Any) -> NDArray[Any] | None:
     """Weights of examples, a number for each."""
     if given is None:
         return None
@@ -188,7 +189,7 @@ def text(value: Any) -> str:
     return found
 
 
-def rows(values: np.ndarray) -> list[tuple[str, Any]]:
+def rows(values: NDArray[Any]) -> list[tuple[str, Any]]:
     """The columns ``x0``, ``x1`` and so on of an array of rows."""
     return [(f"x{number}", column(values[:, number], f"x{number}")) for number in range(values.shape[1])]
 
@@ -232,7 +233,7 @@ def image_labels(labels: Any) -> Any:
     return found
 
 
-def bytes_of(values: np.ndarray) -> np.ndarray:
+def bytes_of(values: NDArray[Any]) -> NDArray[Any]:
     """Pixels as bytes in row-major order."""
     if values.dtype == np.bool_ or values.dtype.kind in "iu" and values.dtype != np.uint8:
         if values.size and (values.min() < 0 or values.max() > 255):
@@ -243,13 +244,13 @@ def bytes_of(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values)
 
 
-def flat(values: np.ndarray) -> np.ndarray:
+def flat(values: NDArray[Any]) -> NDArray[Any]:
     """The bytes of an array in row-major, little-endian order."""
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little).reshape(-1).view(np.uint8)
 
 
-def pixels(image: Any) -> np.ndarray:
+def pixels(image: Any) -> NDArray[Any]:
     """An image as bytes ``[H, W, C]``."""
     if is_image(image):
         image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 import torch
 from torch.utils import _pytree as pytree
 
@@ -285,7 +286,7 @@ def _line(node: torch.fx.Node) -> str:
     return found
 
 
-def elements(tensor: torch.Tensor, name: str) -> np.ndarray[Any, Any]:
+def elements(tensor: torch.Tensor, name: str) -> NDArray[Any]:
     """The elements of a part of a batch: ``float32``, ``int32`` or ``bool``."""
     tensor = tensor.detach()
     if tensor.dtype == torch.bool:
@@ -306,7 +307,7 @@ def graph_dtype(tensor: torch.Tensor) -> str:
     return "bool" if tensor.dtype == torch.bool else "i32"
 
 
-def constant(tensor: torch.Tensor) -> tuple[str, list[int], np.ndarray[Any, Any]]:
+def constant(tensor: torch.Tensor) -> tuple[str, list[int], NDArray[Any]]:
     """Dtype, shape and elements of a constant."""
     numbers = tensor.detach().to(torch.float64).reshape(-1).numpy(force=True)
     return _dtype(tensor), list(tensor.shape), np.ascontiguousarray(numbers)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _lessen
 from ._data import asked, is_text
@@ -93,21 +94,21 @@ class Model:
             answers = np.asarray(found, dtype=np.float64) if kind == "value" else found
         return answers[0] if is_one else answers
 
-    def predict_proba(self, inputs: Any) -> np.ndarray:
+    def predict_proba(self, inputs: Any) -> NDArray[Any]:
         """The probabilities ``float64[N, classes]``, or ``[classes]`` of one example alone."""
         (kind, _, shares), is_one = self._predicted(inputs)
         if shares is None:
             if kind == "class":
                 return np.zeros((0, len(self.labels)))
             raise Error("this model has no classes, so no probabilities; ask it with predict")
-        found: np.ndarray = shares[0] if is_one else shares
+        found: NDArray[Any] = shares[0] if is_one else shares
         return found
 
-    def logits(self, inputs: Any) -> np.ndarray:
+    def logits(self, inputs: Any) -> NDArray[Any]:
         """The numbers before softmax or sigmoid, ``float32[N, classes]``, or ``[classes]`` of one example alone."""
         question, is_one = asked(self.reads, inputs)
         found = self._inner.logits(question)
-        answer: np.ndarray = found[0] if is_one else found
+        answer: NDArray[Any] = found[0] if is_one else found
         return answer
 
     def _predicted(self, inputs: Any) -> tuple[Any, bool]:
@@ -139,11 +140,11 @@ class Model:
 
     def embed(
         self, texts: Any, *, prompt_name: str | None = None, prompt: str | None = None, normalize: bool | None = None
-    ) -> np.ndarray:
+    ) -> NDArray[Any]:
         """The vectors of texts, ``float32[N, elements]``, or ``[elements]`` of one text alone."""
         asked, is_one = texts_of(texts)
         found = self._inner.embed(asked, prompt_name=prompt_name, prompt=prompt, normalize=normalize)
-        answer: np.ndarray = found[0] if is_one else found
+        answer: NDArray[Any] = found[0] if is_one else found
         return answer
 
     def generate(self, prompt: str | Sequence[str], *, stream: bool = False, **flags: Any) -> Any:
@@ -198,7 +199,7 @@ class Model:
         texts = _lessen.generate(self._inner, prompts, given, whole)
         return texts[0] if is_one and flags.get("samples", 1) == 1 else texts
 
-    def state_dict(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """The parameters by name, as its folder has them. Arrays are views of the file; ``bf16`` is widened."""
         return weights_of(self.folder)
 

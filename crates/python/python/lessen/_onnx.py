@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _lessen
 from ._data import flat
@@ -38,7 +39,7 @@ class OnnxSession:
         """The names of the outputs."""
         return self._inner.outputs()
 
-    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
         """The outputs by name for arrays by the names of the inputs. Numbers are never rounded: an array of another
         dtype than the input's is refused, unless it is widened or its integers fit.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 import torch
 from torch.nn import functional
 from torch.utils import _pytree as pytree
@@ -446,7 +447,7 @@ def _parts(batch: Any) -> list[tuple[list[int], Any]]:
     return [(list(leaf.shape), elements(leaf, f"part {at} of the batch")) for at, leaf in enumerate(_leaves(batch))]
 
 
-def _floats(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+def _floats(tensor: torch.Tensor) -> NDArray[Any]:
     return np.ascontiguousarray(tensor.detach().float().reshape(-1).numpy(force=True))
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _lessen
 from ._data import is_path, memory
@@ -43,7 +44,8 @@ class Plan(Result):
         own = None if account is None else sum(size for part, size in account.items() if part != "code")
         if own is not None:
             mib = f"{own / (1 << 20):.1f} MiB"
-            text = f"{text.rstrip()}\nof it Lessen's  {mib}; code is the whole process's, whose other memory is not counted\n"
+            line = f"of it Lessen's  {mib}; code is the whole process's, whose other memory is not counted"
+            text = f"{text.rstrip()}\n{line}\n"
         super().__init__(values, text)
         #: Bytes that Lessen allocates, or None for a budget that does not suffice. The peak has the code of the whole
         #: process beside, with that of Python and other libraries.
@@ -184,7 +186,8 @@ class Trainer:
         if self._stepped.step(given, listener):
             run = self.pause()
             if run is not None and not newest.numbers:
-                raise Error(f"the run {run.folder} has done its {run['steps']} steps; resume it with more, or start another")
+                done = f"the run {run.folder} has done its {run['steps']} steps"
+                raise Error(f"{done}; resume it with more, or start another")
         return newest.numbers
 
     def _begun_stepping(self) -> _lessen.SteppedRun:
@@ -230,7 +233,7 @@ class Trainer:
         said(["export", *flags_of(flags), "--", self._ended(), os.fspath(out)])
         return os.fspath(out)
 
-    def state_dict(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """The parameters by name; arrays are views of the folder's file."""
         return weights_of(self._ended())
 
@@ -320,7 +323,7 @@ def convert(source: str | os.PathLike[str], out: str | os.PathLike[str] | None =
 class Condensed(Result):
     """Condensed images; ``condensed.folder`` is their folder."""
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of the folder: ``images``, ``float32[N, H, W, C]`` as networks read them, their ``labels``
         ``int32[N]``, and ``mean`` and ``std`` of the channels."""
         with np.load(os.path.join(self["folder"], "condensed.npz")) as found:

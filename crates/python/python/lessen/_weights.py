@@ -6,8 +6,10 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._errors import Error
 
@@ -18,7 +20,7 @@ DTYPES = {
 }  # fmt: skip
 
 
-def weights_of(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+def weights_of(folder: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """The parameters of a folder, of a run or of Hugging Face; arrays are views of the files. A run that has not ended
     has those of its newest checkpoint."""
     root = Path(folder)
@@ -30,7 +32,7 @@ def weights_of(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     raise Error(f"{root} has no model.safetensors; name the folder of a run that ended, or of a model")
 
 
-def arrays_of(file: Path) -> Iterator[tuple[str, np.ndarray]]:
+def arrays_of(file: Path) -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays of a file of safetensors, by their names."""
     content = np.memmap(file, dtype=np.uint8, mode="r")
     start = 8 + int(content[:8].view("<u8")[0])

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -187,16 +188,16 @@ class _Classifier(ClassifierMixin, _Fitted):
         listed = [float(weight.get(name, 1.0)) for name in self.classes_.tolist()]
         return {"train.class_weights": ",".join(map(str, listed))}
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probabilities ``float64[N, classes]``, in the order of ``classes_``."""
         found = self._asked().predict_proba(self._asked_about(X))
-        shares: np.ndarray = found[:, np.argsort(self._asked().labels)]
+        shares: NDArray[Any] = found[:, np.argsort(self._asked().labels)]
         return shares
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each sample."""
         places = np.argmax(self.predict_proba(X), axis=1)
-        classes: np.ndarray = self.classes_[places]
+        classes: NDArray[Any] = self.classes_[places]
         return classes
 
 
@@ -313,7 +314,7 @@ class MLPRegressor(RegressorMixin, _Rows):
         self._partial_fit({**self._recipe(len(values)), **PROBLEM}, (X, values), sample_weight, None)
         return self
 
-    def _inputs(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
+    def _inputs(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Rows, and their numbers with the mean 0 and the deviation 1 of the first ones."""
         fewest = 2 if reset else 1
         X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, y_numeric=True, ensure_min_samples=fewest)
@@ -322,9 +323,9 @@ class MLPRegressor(RegressorMixin, _Rows):
             self._mean, self._scale = float(values.mean()), float(values.std()) or 1.0
         return X, (values - self._mean) / self._scale
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The number of each row, ``float64[N]``."""
-        values: np.ndarray = self._asked().predict(self._asked_about(X)) * self._scale + self._mean
+        values: NDArray[Any] = self._asked().predict(self._asked_about(X)) * self._scale + self._mean
         return values
 
 
@@ -461,7 +462,7 @@ class TextEmbedder(TransformerMixin, BaseEstimator):
         self.n_elements_ = int(self._model.embed("a text").shape[0])
         return self
 
-    def transform(self, X: Sequence[str]) -> np.ndarray:
+    def transform(self, X: Sequence[str]) -> NDArray[Any]:
         """The vectors ``float32[N, elements]`` of texts."""
         check_is_fitted(self, "n_elements_")
         if self._model is None:
