@@ -1,0 +1,8 @@
+//! Tests of the public interface, in one binary.
+
+mod collectives;
+mod faults;
+#[cfg(unix)]
+mod mpi;
+mod ranks;
+mod tree;
