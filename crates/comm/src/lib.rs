@@ -31,6 +31,7 @@ mod addition;
 mod collectives;
 mod delayed;
 mod exchange;
+mod group;
 mod link;
 #[cfg(unix)]
 pub mod mpi;
@@ -41,6 +42,7 @@ mod wire;
 pub use addition::Addition;
 pub use collectives::Reduction;
 pub use delayed::{Delayed, Network};
+pub use group::{Gathering, Group, Summing};
 pub use exchange::{DEADLINE, Exchange, Pending};
 pub use threads::ThreadWire;
 pub use tree::{Accumulator, Tree, deal, part};

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -15,7 +16,8 @@ pub struct Prefetch {
     // `None` while dropping: the closed channel stops the thread.
     batches: Option<Receiver<Result<Batch>>>,
     thread: Option<JoinHandle<()>>,
-    next: u64,
+    /// The step whose batch the thread makes.
+    making: Arc<AtomicU64>,
     failure: Option<Error>,
 }
 
@@ -25,9 +27,24 @@ impl Prefetch {
     /// # Errors
     /// A thread that cannot be started.
     pub fn start(source: Arc<dyn Source>, from_step: u64, depth: usize) -> Result<Prefetch> {
+        Prefetch::of(source, from_step.., depth)
+    }
+
+    /// Makes the batches of these steps, in their order, and keeps up to `depth` (at least 1) batches ready.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
+    pub fn of(
+        source: Arc<dyn Source>,
+        steps: impl Iterator<Item = u64> + Send + 'static,
+        depth: usize,
+    ) -> Result<Prefetch> {
         let (sender, batches) = sync_channel(depth.max(1));
+        let making = Arc::new(AtomicU64::new(0));
+        let now = making.clone();
         let make = move || {
-            for step in from_step.. {
+            for step in steps {
+                now.store(step, Ordering::Relaxed);
                 let batch = source.batch(step);
                 let is_last = batch.is_err();
                 if sender.send(batch).is_err() || is_last {
@@ -43,26 +60,18 @@ impl Prefetch {
         Ok(Prefetch {
             batches: Some(batches),
             thread: Some(thread),
-            next: from_step,
+            making,
             failure: None,
         })
     }
 
-    /// Returns the step of the next batch.
-    pub fn step(&self) -> u64 {
-        self.next
-    }
-
-    /// Returns the batch of step [`Prefetch::step`], waiting for it if needed.
+    /// Returns the next batch, waiting for it if needed.
     ///
     /// # Errors
     /// That of the source for this batch, or its panic; later calls return the same error.
     pub fn next_batch(&mut self) -> Result<Batch> {
         match self.batches.as_ref().and_then(|batches| batches.recv().ok()) {
-            Some(Ok(batch)) => {
-                self.next += 1;
-                return Ok(batch);
-            }
+            Some(Ok(batch)) => return Ok(batch),
             Some(Err(error)) => self.failure = Some(error),
             None => {}
         }
@@ -73,7 +82,7 @@ impl Prefetch {
             Some(Err(panic)) => message_of(panic),
             _ => "its thread ended".to_string(),
         };
-        let step = self.next;
+        let step = self.making.load(Ordering::Relaxed);
         let failure = self
             .failure
             .get_or_insert_with(|| Error::user(format!("the batch of step {step} could not be made: {reason}")));
@@ -104,7 +113,6 @@ fn message_of(panic: Box<dyn Any + Send>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Counts the batches made; the batch of step `fails` panics.
     struct Counting {
@@ -144,8 +152,11 @@ mod tests {
     fn batches_come_in_order_from_the_step_asked_for() {
         let mut prefetch = Prefetch::start(counting(u64::MAX), 5, 2).unwrap();
         for step in 5..25 {
-            assert_eq!(prefetch.step(), step);
-            assert_eq!(prefetch.next_batch().unwrap().examples, step as usize);
+            assert_eq!(prefetch.next_batch().unwrap().examples, step);
+        }
+        let mut odd = Prefetch::of(counting(u64::MAX), (5..).step_by(2), 2).unwrap();
+        for step in (5..25).step_by(2) {
+            assert_eq!(odd.next_batch().unwrap().examples, step);
         }
     }
 

@@ -86,6 +86,7 @@ mod devices;
 mod documented;
 pub mod onnx;
 pub mod prelude;
+mod processes;
 mod stdout;
 mod terminal;
 

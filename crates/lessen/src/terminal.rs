@@ -19,12 +19,19 @@ pub const INTERRUPTED: u8 = 130;
 const PAUSE: Duration = Duration::from_secs(10);
 
 static QUIET: AtomicBool = AtomicBool::new(false);
+static SILENT: AtomicBool = AtomicBool::new(false);
 static STOPS: AtomicBool = AtomicBool::new(false);
 static LISTENING: OnceLock<Result<()>> = OnceLock::new();
 
 /// Shows no progress from now on; remarks, warnings and errors stay.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Shows nothing from now on but errors: another process shows the same.
+pub fn be_silent() {
+    be_quiet();
+    SILENT.store(true, Ordering::Relaxed);
 }
 
 fn is_quiet() -> bool {
@@ -47,6 +54,7 @@ impl Watcher for Terminal {
     fn told(&self, event: &Event<'_>) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match *event {
+            _ if SILENT.load(Ordering::Relaxed) => {}
             Event::Note(line) => above(&mut shown.values(), line),
             Event::Warning(line) => above(&mut shown.values(), &format!("warning: {line}")),
             _ if is_quiet() => {}

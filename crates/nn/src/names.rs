@@ -69,6 +69,12 @@ pub fn gradient_sum_of(param: &str) -> String {
     format!("@gradient.{param}")
 }
 
+/// State that keeps the sum of a parameter's gradients over finished groups of micro-batches, number `slot` of them,
+/// while later groups are computed; `sum` is the state that sums the gradients of a group.
+pub fn held_sum_of(sum: &str, slot: usize) -> String {
+    format!("@held.{slot}.{}", sum.trim_start_matches(RESERVED))
+}
+
 /// State of a parameter's optimizer.
 pub fn optimizer_state(state: &str, param: &str) -> String {
     format!("@optimizer.{state}.{param}")

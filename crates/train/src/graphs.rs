@@ -1,6 +1,7 @@
 //! The graphs of training: tracing, derivative, update.
 
 use crate::beside::states_of;
+use crate::dealing::Dealing;
 use crate::function_graph::function_graph;
 use crate::norms;
 use crate::options::TrainerOptions;
@@ -26,6 +27,9 @@ pub struct StepGraphs {
     pub shape: Option<BatchShape>,
     /// With accumulation: the graph of the update, which runs after the last micro-batch.
     pub apply: Option<Graph>,
+    /// With groups of micro-batches: for each slot, the graph that holds the sums of gradients there, and the one that
+    /// adds them.
+    pub(crate) groups: Vec<[Graph; 2]>,
     /// Functions over the same parameters that run between the steps, such as an evaluation.
     pub functions: Vec<Graph>,
     /// What tells the loss of `step` from others; see [`LossGraph::mark`].
@@ -75,6 +79,8 @@ impl StepGraphs {
             mark,
         } = step_graph(options, &rule, None, loss)?;
         let apply = apply_graph(options, &rule, (&params, &centred))?;
+        let slots = 0..Dealing::of(options.ranks, options.own_groups()).slots;
+        let groups = slots.map(|slot| group_graphs(&rule, &params, slot)).collect();
         let mut states: Vec<(String, Type)> = Vec::new();
         let mut known: HashSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
         for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
@@ -91,6 +97,7 @@ impl StepGraphs {
             delayed,
             shape: None,
             apply,
+            groups,
             functions: Vec::new(),
             mark,
             params,
@@ -283,6 +290,15 @@ pub(crate) fn apply_graph(
     };
     trace.attempt(|| finish_update(*trace, optimizer::apply(cx, params, &rule), &[]))?;
     Ok(Some(trace.finish()))
+}
+
+/// The graphs that hold the sums of gradients in a slot, and add them.
+fn group_graphs(rule: &UpdateRule, params: &[ParamSpec], slot: usize) -> [Graph; 2] {
+    [optimizer::hold, optimizer::add_held].map(|build| {
+        let trace = Trace::new();
+        build(Cx::new(*trace, true), params, rule, slot);
+        trace.finish()
+    })
 }
 
 /// The error of the derivative of a loss, with the line of the operation at fault: the loss is traced again for it,

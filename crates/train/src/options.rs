@@ -1,12 +1,14 @@
 //! Settings of a training: optimizer, learning-rate schedule, clipping, accumulation, budget.
 
 use lessen_base::{Error, Result};
+use lessen_comm::{Group, part};
 use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
 use lessen_nn::{
     Algorithm, Centred, Joined, Lora, LrFunction, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup,
     Patterns, UpdateRule,
 };
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What happens to a step whose loss, or whose norm of the gradient where it is computed, is not finite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +63,11 @@ pub struct TrainerOptions {
     pub clip_norm: Option<f64>,
     /// Micro-batches of a step.
     pub accumulate: usize,
+    /// Groups of the micro-batches of a step, which divide `accumulate`: each adds up its gradients in order, and the
+    /// sums of the groups are added by a binary tree. So a step has the same bits on any number of processes.
+    pub ranks: usize,
+    /// The processes that share the groups of each step.
+    pub group: Group,
     /// Norm conversion; it changes results by rounding alone.
     pub norm: NormKind,
     /// Placement of updates; it changes no result.
@@ -105,6 +112,8 @@ impl TrainerOptions {
             seed: 1,
             clip_norm: None,
             accumulate: 1,
+            ranks: 1,
+            group: Group::alone(),
             norm: NormKind::default(),
             placement: Placement::default(),
             precision: Precision::default(),
@@ -125,6 +134,22 @@ impl TrainerOptions {
                 "accumulate = 0 makes steps of no batches; choose at least 1",
             ));
         }
+        if self.ranks == 0 || !self.accumulate.is_multiple_of(self.ranks) {
+            return Err(Error::user(format!(
+                "ranks = {} does not divide accumulate = {}; make each step of a multiple of {} micro-batches",
+                self.ranks,
+                self.accumulate,
+                self.ranks.max(1)
+            )));
+        }
+        if self.group.size() > self.ranks {
+            return Err(Error::user(format!(
+                "there are {} processes for ranks = {}; start at most {}, or set ranks to more",
+                self.group.size(),
+                self.ranks,
+                self.ranks
+            )));
+        }
         if !(self.allowed_error.is_finite() && self.allowed_error >= 0.0) {
             let error = self.allowed_error;
             return Err(Error::user(format!(
@@ -133,6 +158,27 @@ impl TrainerOptions {
         }
         self.schedule.check()?;
         self.update_rule().check()
+    }
+
+    /// The groups of a step that this process computes.
+    pub fn own_groups(&self) -> Range<usize> {
+        part(self.ranks, self.group.size(), self.group.rank())
+    }
+
+    /// The micro-batches of a step that this process computes, by their numbers in the step.
+    pub fn own_batches(&self) -> Range<usize> {
+        let (groups, each) = (self.own_groups(), self.accumulate / self.ranks);
+        groups.start * each..groups.end * each
+    }
+
+    /// The numbers of the batches of a source that this process computes in the steps after `done` steps, where the
+    /// first step begins with batch number `first`.
+    pub fn own_batches_after(&self, first: u64, done: u64) -> impl Iterator<Item = u64> + Send + use<> {
+        let (own, all) = (self.own_batches(), self.accumulate as u64);
+        (done..).flat_map(move |step| {
+            let begin = first.saturating_add(step.saturating_mul(all));
+            own.clone().map(move |index| begin.saturating_add(index as u64))
+        })
     }
 
     /// The learning rates of step `step`, counted from 0 over the whole training: first the rate of parameters in no

@@ -1,5 +1,6 @@
 //! Plans of training: graphs compiled for a device, under one budget for all of them.
 
+use crate::dealing::Dealing;
 use crate::beside::{assigned, compile_beside, states_of};
 use crate::function_graph::function_graph;
 use crate::graphs::{Delayed, Late, StepGraphs, delayed, step_graph};
@@ -85,11 +86,12 @@ impl StepGraphs {
         device.measured(|backend| backend.measure_graphs(graphs, &options.of_plans(None)))
     }
 
-    /// All graphs: the step, the graphs of its delayed updates, the update, the functions.
+    /// All graphs: the step, the graphs of its delayed updates and of groups, the update, the functions.
     fn graphs(&self) -> impl Iterator<Item = &Graph> {
         let beside = self.delayed.iter().flat_map(Delayed::all);
         let steps = std::iter::once(&self.step).chain(beside);
-        steps.chain(&self.apply).chain(&self.functions)
+        let groups = self.groups.iter().flatten();
+        steps.chain(groups).chain(&self.apply).chain(&self.functions)
     }
 }
 
@@ -112,6 +114,9 @@ pub struct StepPlans {
     pub shape: Option<BatchShape>,
     /// With accumulation: the plan of the update, which runs after the last micro-batch.
     pub apply: Option<Plan>,
+    /// With groups of micro-batches: for each slot, the plan that holds the sums of gradients there, and the one that
+    /// adds them.
+    pub(crate) groups: Vec<[Plan; 2]>,
     /// The plans of the functions.
     pub functions: Vec<Plan>,
     /// The parameters.
@@ -162,11 +167,15 @@ impl StepPlans {
             let (first, flush) = (next()?, next()?);
             Ok(Delayed { first, flush })
         });
+        let delayed = beside.transpose()?;
+        let groups = graphs.groups.iter().map(|_| Ok([next()?, next()?]));
+        let groups = groups.collect::<Result<_>>()?;
         Ok(StepPlans {
             step,
-            delayed: beside.transpose()?,
+            delayed,
             shape: graphs.shape,
             apply,
+            groups,
             functions,
             params: graphs.params.clone(),
             states: graphs.states.clone(),
@@ -188,7 +197,8 @@ impl StepPlans {
     pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         let beside = self.delayed.iter().flat_map(Delayed::all);
         let steps = std::iter::once(&self.step).chain(beside);
-        steps.chain(&self.apply).chain(&self.functions)
+        let groups = self.groups.iter().flatten();
+        steps.chain(groups).chain(&self.apply).chain(&self.functions)
     }
 
     /// Placements of the parameters that training updates, by name.
@@ -284,13 +294,14 @@ impl StepPlans {
     pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
         options.check()?;
         let is_same = self.apply.is_some() == (options.accumulate > 1)
+            && self.groups.len() == Dealing::of(options.ranks, options.own_groups()).slots
             && self.rates == 1 + options.groups.len()
             && self.skips == (options.non_finite == NonFinite::Skip);
         if is_same {
             Ok(())
         } else {
             Err(Error::user(
-                "the plans are of other options; accumulate, the parameter groups and the skipping of \
+                "the plans are of other options; accumulate, ranks, the parameter groups and the skipping of \
                  steps must be those that they were made with",
             ))
         }

@@ -5,7 +5,7 @@ use crate::batches::step_on_batches;
 use crate::options::NonFinite;
 use crate::trainer::Trainer;
 use lessen_base::{Error, Result};
-use lessen_data::{Batch, Source};
+use lessen_data::Source;
 
 /// Settings of [`Trainer::search_rate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,16 +117,15 @@ impl Trainer {
     }
 
     fn rate_curve(&mut self, source: &dyn Source, search: &RateSearch) -> Result<RateCurve> {
-        let accumulate = self.options().accumulate as u64;
+        let own = self.options().own_batches().len();
         let mut points: Vec<RatePoint> = Vec::new();
         let (mut mean, mut least) = (0.0, f64::INFINITY);
         for step in 0..search.steps {
             let rate = search.rate(step);
             self.set_lr(rate)?;
-            let first = self.done().saturating_mul(accumulate);
-            let batches = (0..accumulate).map(|number| source.batch(first.saturating_add(number)));
-            let batches: Vec<Batch> = batches.collect::<Result<_>>()?;
-            let loss = f64::from(step_on_batches(self, &batches)?.loss);
+            let numbers = self.options().own_batches_after(0, self.done()).take(own);
+            let batches = numbers.map(|number| source.batch(number)).collect();
+            let loss = f64::from(step_on_batches(self, batches)?.loss);
             if !loss.is_finite() {
                 break;
             }

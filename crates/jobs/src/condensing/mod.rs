@@ -42,6 +42,7 @@ use self::under_way::CondensationUnderWay;
 use crate::job::{Begin, CHECKPOINT_MINUTES, Driver, Job as _, Request};
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::Result;
+use lessen_comm::Group;
 use lessen_condense::{ImageSource, parameters};
 use lessen_nn::models::vision::VisionModel;
 use lessen_task::device::NewBackend;
@@ -106,6 +107,7 @@ pub fn condense(request: &Request, new_backend: &NewBackend) -> Result<Report> {
         count: lines.count(start.job.done()),
         watch,
         time: (begun, before),
+        group: Group::alone(),
     })?;
     let mut under_way = CondensationUnderWay {
         condensation,

@@ -3,6 +3,7 @@
 use super::{CheckpointClock, Log};
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::{Error, Result, watcher};
+use lessen_comm::Group;
 use lessen_task::folder::NewFolderGuard;
 use lessen_task::folder::spent::Spent;
 use lessen_task::wording::tell;
@@ -96,7 +97,8 @@ pub(crate) struct Unsaved {
 pub(crate) struct Unit<'a> {
     /// The log.
     pub log: &'a mut Log,
-    is_stopped: bool,
+    pub is_stopped: bool,
+    group: &'a Group,
 }
 
 impl Unit<'_> {
@@ -105,7 +107,7 @@ impl Unit<'_> {
     /// # Errors
     /// A stop was asked for; the driver then undoes the unit.
     pub(crate) fn part(&mut self) -> Result<()> {
-        self.is_stopped = watcher::current().stops();
+        self.is_stopped = stops(self.group)?;
         match self.is_stopped {
             true => Err(self.stop()),
             false => Ok(()),
@@ -135,6 +137,8 @@ pub(crate) struct Begin<'a> {
     pub watch: MemoryWatch,
     /// When the session began, and time and memory of the sessions before.
     pub time: (Instant, Spent),
+    /// The processes that share the job: all go through it, and the first one saves.
+    pub group: Group,
 }
 
 /// The driver of the jobs of a folder, one after another.
@@ -153,6 +157,7 @@ pub(crate) struct Driver {
     peak: Peak,
     /// The error of the newest save, if it failed.
     unsaved: Option<Error>,
+    group: Group,
 }
 
 impl Driver {
@@ -176,6 +181,7 @@ impl Driver {
                 measured: 0,
             },
             unsaved: None,
+            group: begin.group,
         })
     }
 
@@ -203,7 +209,7 @@ impl Driver {
             drop(before);
             self.keep();
             job.record(self)?;
-            let stops = watcher::current().stops() && !(job.is_over() && job.is_last());
+            let stops = stops(&self.group)? && !(job.is_over() && job.is_last());
             is_saved = stops || job.is_due() || self.clock.is_due();
             if is_saved {
                 self.save(job)?;
@@ -223,6 +229,7 @@ impl Driver {
         let mut unit = Unit {
             log: &mut self.log,
             is_stopped: false,
+            group: &self.group,
         };
         let computed = compute(&mut unit);
         let is_stopped = unit.is_stopped && computed.is_err();
@@ -233,6 +240,10 @@ impl Driver {
     fn save<J: Job>(&mut self, job: &mut J) -> Result<()> {
         job.check()?;
         self.measure(job.peak());
+        if !self.group.is_first() {
+            self.keep();
+            return Ok(());
+        }
         let begun = Instant::now();
         let saved = self.log.sync().and_then(|()| job.save());
         let saved = saved.and_then(|()| self.spent().write(&self.sessions));
@@ -282,6 +293,11 @@ impl Driver {
         self.before
             .with_session(self.begun, &self.peak(), self.watch.resident())
     }
+}
+
+/// Whether a process of the group is asked to stop.
+fn stops(group: &Group) -> Result<bool> {
+    group.agree_any("the wish to stop", watcher::current().stops())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod driver;
 mod folder;
 mod log;
 mod manifest;
+pub mod processes;
 mod recipe_images;
 mod request;
 mod start;

@@ -3,6 +3,7 @@
 use super::{JobFolder, JobKind};
 use crate::schema::SCHEMA;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_data::memory::DataInMemory;
 use lessen_task::folder::Folder;
 use lessen_task::recipe::config::Config;
@@ -10,7 +11,7 @@ use lessen_task::recipe::settings::Settings;
 use lessen_task::recipe::value::SettingValue;
 use lessen_task::shared_data::SharedData;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A job that is asked for, a training or another one: its settings and its folder.
@@ -24,6 +25,8 @@ pub struct Request {
     pub(crate) shared: SharedData,
     /// What gives a training its batches in place of its data.
     pub(crate) feed: Option<Arc<dyn Feed>>,
+    /// The processes that share a training.
+    pub(crate) group: Group,
 }
 
 /// Gives a training its batches one by one, in place of the order of its data. It is asked in the thread of the run,
@@ -69,6 +72,7 @@ impl Request {
             before: None,
             shared: SharedData::default(),
             feed: None,
+            group: Group::alone(),
         }
     }
 
@@ -121,6 +125,7 @@ impl Request {
             before: Some(before),
             shared: SharedData::default(),
             feed: None,
+            group: Group::alone(),
         })
     }
 
@@ -137,6 +142,16 @@ impl Request {
             feed: Some(feed),
             ..self
         }
+    }
+
+    /// The folder.
+    pub fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// The training that the processes of a group share: each asks for it, with a folder of its own.
+    pub fn shared_by(self, group: Group) -> Request {
+        Request { group, ..self }
     }
 
     /// Refuses a job of this noun that is resumed without data, which was in memory.

@@ -7,6 +7,7 @@ use super::start::Manifest;
 use crate::job::{Begin, Driver, JobFolder, RecipeImages, Unsaved};
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::Result;
+use lessen_comm::Group;
 use lessen_task::folder::NewFolderGuard;
 use lessen_task::folder::spent::Spent;
 use lessen_task::recipe::config::Config;
@@ -47,6 +48,7 @@ impl Frame<'_> {
             count,
             watch,
             time: self.time,
+            group: Group::alone(),
         })
     }
 

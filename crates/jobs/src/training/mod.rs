@@ -27,10 +27,11 @@ use self::prepared_phase::PreparedPhase;
 use self::recording::Recordings;
 use self::remaining::RemainingPhases;
 use self::report::Report;
-use self::start::Start;
+pub(crate) use self::start::Start;
 use self::starting_point::StartingPoint;
 use self::steps::Steps;
 use self::timing::Timing;
+use crate::job::processes::check_same;
 use crate::job::{Begin, Driver};
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::{Error, Result, allocated};
@@ -57,8 +58,15 @@ use std::time::{Duration, Instant};
 pub fn train(request: &Request, new_backend: &NewBackend) -> Result<Report> {
     let mut watch = MemoryWatch::begin();
     // A new run has all training phases left, a resumed run the training phases after its newest checkpoint.
-    let start = Start::of(request)?;
-    let remaining = RemainingPhases::plan(&start, &mut watch, new_backend)?;
+    let group = &request.group;
+    let start = Start::of(request);
+    group.agree("the start", start.as_ref().map(|_| Vec::new()).map_err(Error::clone))?;
+    let start = start?;
+    let remaining = RemainingPhases::plan(&start, &mut watch, new_backend);
+    group.agree("the plan", remaining.as_ref().map(|_| Vec::new()).map_err(Error::clone))?;
+    let remaining = remaining?;
+    let (first, _) = &remaining.phases[0];
+    check_same(group, &start, &format!("{:?}", first.task.data()?.digests()?))?;
     if let Some(report) = start.ended(remaining.total)? {
         return Ok(report);
     }
@@ -97,6 +105,7 @@ pub fn train(request: &Request, new_backend: &NewBackend) -> Result<Report> {
                 ..before
             },
         ),
+        group: group.clone(),
     })?;
     let mut run = Run {
         reader: phase.task.data()?.reader.clone(),

@@ -3,7 +3,7 @@
 use super::recording::Recordings;
 use super::starting_point::StartingPoint;
 use crate::planning::budget_search::PhasePlans;
-use crate::planning::phase_work::{PhaseBatches, PhaseWork};
+use crate::planning::phase_work::{PhaseBatches, PhaseWork, batches_ahead};
 use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::remedies::planned;
 use crate::planning::steps::Steps;
@@ -78,38 +78,40 @@ impl PreparedPhase {
         self.begun + self.steps.total
     }
 
-    /// The number of the first batch of the step after `done` steps of the run.
-    pub(super) fn first_batch(&self, done: u64) -> u64 {
-        self.batches + (done - self.begun) * self.options.accumulate as u64
+    /// The batches of this process in the steps after `done` steps of the run, made ahead.
+    pub(super) fn batches_from(&self, done: u64) -> Result<Prefetch> {
+        let numbers = self.options.own_batches_after(self.batches, done - self.begun);
+        let ahead = batches_ahead(self.options.own_batches().len());
+        Prefetch::of(self.sources.training.clone(), numbers, ahead)
     }
 
-    /// The batches of the step after `done` steps of the run: those that it accumulates, fewer at the end of the last
-    /// epoch.
+    /// The batches of this process in the step after `done` steps of the run: those that it accumulates, fewer at the
+    /// end of the last epoch.
     pub(super) fn next_batches(&self, done: u64, batches: &mut Prefetch) -> Result<Vec<Batch>> {
         let count = self.steps.batches_after(done - self.begun, &self.task.config().train);
-        (0..count).map(|_| batches.next_batch()).collect()
+        let own = self.options.own_batches();
+        own.filter(|index| (*index as u64) < count).map(|_| batches.next_batch()).collect()
     }
 
-    /// Trains one step on batches.
-    pub(super) fn step(&self, trainer: &mut Trainer, made: &[Batch]) -> Result<StepReport> {
+    /// Trains one step on the batches of this process. A mistake of one process is the error of all.
+    pub(super) fn step(&self, trainer: &mut Trainer, made: Result<&[Batch]>) -> Result<StepReport> {
         let (task, goal) = (&self.task, self.task.goal());
-        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
-        let weights: Vec<f64> = made
-            .iter()
-            .map(|batch| task.fine_tuning().weight_of(goal, batch))
-            .collect();
-        let whole: f64 = weights.iter().sum();
-        let whole = if whole > 0.0 { whole } else { 1.0 };
-        let mut parts = Vec::with_capacity(made.len());
-        for ((batch, inputs), weight) in made.iter().zip(&inputs).zip(weights) {
-            let shape = shape_of(batch);
-            if !trainer.has_step(shape) {
-                trainer.add_step(shape, |cx| task.loss(cx, shape))?;
+        let ready = made.and_then(|made| {
+            for shape in made.iter().map(shape_of) {
+                if !trainer.has_step(shape) {
+                    trainer.add_step(shape, |cx| task.loss(cx, shape))?;
+                }
             }
-            let share = if made.len() == 1 { 1.0 } else { (weight / whole) as f32 };
-            parts.push(Part::new(share, inputs).at(shape));
-        }
-        trainer.step_on(&parts)
+            Ok(made)
+        });
+        let weight = |batch: &Batch| task.fine_tuning().weight_of(goal, batch);
+        let weights = ready.as_ref().map(|made| made.iter().map(weight).collect());
+        let shares = trainer.shares(weights.map_err(Error::clone))?;
+        let made = ready?;
+        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
+        let parts = made.iter().zip(&inputs).zip(shares);
+        let parts = parts.map(|((batch, inputs), share)| Part::new(share, inputs).at(shape_of(batch)));
+        trainer.step_on(&parts.collect::<Vec<_>>())
     }
 
     /// What a checkpoint says of the training phase; none in a run without phases.

@@ -4,9 +4,7 @@ use super::Request;
 use super::remaining::{RemainingPhases, read_shared};
 use super::start::Start;
 use crate::planning::memory_watch::MemoryWatch;
-use crate::planning::phase_work::batches_ahead;
 use lessen_base::{Error, Result};
-use lessen_data::Prefetch;
 use lessen_task::device::NewBackend;
 use lessen_task::evaluation::evaluate;
 use std::time::{Duration, Instant};
@@ -44,10 +42,9 @@ pub(crate) fn probe(request: &Request, time: Duration, new_backend: &NewBackend)
     let (mut trainer, _) = phase.trainer(|| Ok(remaining.backend), plans, remaining.from)?;
     trainer.session()?.reserve()?;
     let train = &phase.task.config().train;
-    let ahead = batches_ahead(train.accumulate);
-    let source = phase.sources.training.clone();
-    let epoch = source.batches_per_epoch().div_ceil(train.accumulate as u64).max(1);
-    let mut batches = Prefetch::start(source, phase.first_batch(0), ahead)?;
+    let epoch = phase.sources.training.batches_per_epoch();
+    let epoch = epoch.div_ceil(train.accumulate as u64).max(1);
+    let mut batches = phase.batches_from(0)?;
     let beginning = begun.elapsed();
     let (mut timed, mut steps) = (Instant::now(), 0);
     for step in 0..phase.end().min(MOST) {
@@ -55,7 +52,7 @@ pub(crate) fn probe(request: &Request, time: Duration, new_backend: &NewBackend)
             (timed, steps) = (Instant::now(), 0);
         }
         let made = phase.next_batches(step, &mut batches)?;
-        phase.step(&mut trainer, &made)?;
+        phase.step(&mut trainer, Ok(&made))?;
         steps += 1;
         if step > WARM && timed.elapsed() >= time {
             break;

@@ -127,7 +127,7 @@ fn prepared(start: &Start) -> Result<(Vec<PreparedPhase>, StartingPoint, InputFi
         steps.remove(0);
         sources.remove(0);
     }
-    Ok((in_order(start, tasks, &steps, sources, done), from, inputs))
+    Ok((in_order(start, tasks, &steps, sources, done)?, from, inputs))
 }
 
 /// Steps, batches and joined parameters before the first training phase that is left.
@@ -154,7 +154,7 @@ fn in_order(
     steps: &[Steps],
     sources: Vec<Sources>,
     mut done: Done,
-) -> Vec<PreparedPhase> {
+) -> Result<Vec<PreparedPhase>> {
     let count = tasks.len();
     let mut phases: Vec<PreparedPhase> = Vec::with_capacity(count);
     for ((task, &steps), sources) in tasks.into_iter().zip(steps).zip(sources) {
@@ -164,8 +164,10 @@ fn in_order(
         let options = TrainerOptions {
             schedule_start: done.steps,
             joined: done.joined.clone(),
+            group: start.group.clone(),
             ..task.options(steps.total)
         };
+        options.check().map_err(|error| in_phase_of(task.config(), error))?;
         // Steps of the first training phase may be done already.
         let batches_done = if phases.is_empty() {
             (start.step() - done.steps.min(start.step())) * options.accumulate as u64
@@ -191,7 +193,7 @@ fn in_order(
         done.steps += steps.total;
         done.batches += steps.batches;
     }
-    phases
+    Ok(phases)
 }
 
 /// The tasks of the training phases that are left.

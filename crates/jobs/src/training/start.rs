@@ -3,8 +3,10 @@
 
 use super::report::Report;
 use crate::job::Request;
+use crate::job::processes::in_groups;
 use crate::planning::steps::Steps;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_nn::LrScheduleKind;
 use lessen_task::folder::checkpoints::Newest;
 use lessen_task::folder::history::{self, Change};
@@ -69,6 +71,8 @@ pub(crate) struct Start {
     shared: SharedData,
     /// Whether batches are given one by one, so that those of the data are examples of them at most.
     pub is_fed: bool,
+    /// The processes that share the run.
+    pub group: Group,
     out: PathBuf,
     /// The folder of a run that is resumed.
     folder: Option<Folder>,
@@ -91,7 +95,8 @@ impl Start {
         let Some(before) = &request.before else {
             Folder::check_free(&out)?;
             return Ok(Start {
-                recipe: recipe(&request.settings)?,
+                recipe: recipe(&in_groups(request.settings.clone(), request.group.size())?)?,
+                group: request.group.clone(),
                 at: 0,
                 shared: request.shared.clone(),
                 is_fed: request.feed.is_some(),
@@ -141,6 +146,7 @@ impl Start {
             check_finished(&Recipe::new(before.clone())?.phases[..at], &recipe)?;
         }
         Ok(Start {
+            group: request.group.clone(),
             changes: before.changes(&recipe.settings),
             recipe,
             at,

@@ -4,8 +4,7 @@ use super::Run;
 use super::log::Lines;
 use super::recording;
 use crate::job::{Driver, Feed, Job, Unit, Unsaved, Wish};
-use crate::planning::phase_work::batches_ahead;
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch};
 use lessen_task::evaluation::Scores;
 use lessen_train::{Peak, StepReport};
@@ -34,11 +33,9 @@ impl<'a> Steps<'a> {
     /// Data that cannot be read.
     pub(super) fn of(run: &'a mut Run) -> Result<Steps<'a>> {
         let phase = &run.phase;
-        let ahead = batches_ahead(phase.task.config().train.accumulate);
-        let first = phase.first_batch(run.trainer.done());
         let batches = match &run.feed {
             Some(feed) => Batches::Feed(feed.clone()),
-            None => Batches::Data(Prefetch::start(phase.sources.training.clone(), first, ahead)?),
+            None => Batches::Data(phase.batches_from(run.trainer.done())?),
         };
         Ok(Steps {
             batches,
@@ -110,12 +107,19 @@ impl Job for Steps<'_> {
     /// Trains one step: on the batches that it accumulates, fewer at the end of the last epoch. It is not stopped
     /// midway.
     fn advance(&mut self, unit: &mut Unit<'_>) -> Result<()> {
-        let made = self.batches(unit)?;
+        let made = self.batches(unit);
+        let made = if unit.is_stopped { Ok(made?) } else { made };
         let run = &mut *self.run;
-        recording::record(run, &made[0], unit.log)?;
-        let report = run.phase.step(&mut run.trainer, &made)?;
-        let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
-        let (examples, tokens) = (of(|batch| batch.examples), of(|batch| batch.tokens));
+        let group = run.trainer.options().group.clone();
+        if let Some(first) = made.iter().flatten().next() {
+            recording::record(run, first, unit.log)?;
+        }
+        let of = |count: fn(&Batch) -> usize| made.iter().flatten().map(count).sum::<usize>() as f64;
+        let counts = vec![of(|batch| batch.examples), of(|batch| batch.tokens)];
+        let report = run.phase.step(&mut run.trainer, made.as_deref().map_err(Error::clone))?;
+        let counts = group.agree_numbers("the examples of the step", Ok(counts))?;
+        let sum = |number: usize| counts.iter().map(|own| own[number]).sum::<f64>() as usize;
+        let (examples, tokens) = (sum(0), sum(1));
         run.timing.step(report.time, examples, tokens);
         let speed = run.timing.speed(run.phase.task.goal());
         run.lines(unit.log).step(&report, (examples, tokens), &speed)?;

@@ -38,6 +38,7 @@ mod search;
 mod serve;
 mod train;
 
+use crate::processes;
 use clap::Subcommand;
 use lessen_base::Result;
 
@@ -91,6 +92,9 @@ pub enum Command {
 impl Command {
     /// Runs the command; the exit code. `cli` is the whole command line.
     pub fn run(self, cli: clap::Command) -> Result<u8> {
+        if !matches!(self, Command::Train(_)) {
+            processes::check_alone()?;
+        }
         match self {
             Command::Train(command) => command.run(),
             Command::Data(command) => command.run(),

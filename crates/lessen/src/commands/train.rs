@@ -4,15 +4,21 @@ use super::candidates;
 use super::device_args::DeviceArgs;
 use super::job_end::{Stopped, end};
 use super::recipe_args::RecipeArgs;
-use crate::tell;
+use crate::terminal::INTERRUPTED;
+use crate::{processes, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
+use lessen_comm::{DEADLINE, Group};
 use lessen_jobs::SCHEMA;
 use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
+use lessen_jobs::job::processes::{OwnFolder, copy_folder};
+use lessen_jobs::training::report::Report;
 use lessen_jobs::training::{Request, train};
 use lessen_task::device::NewBackend;
 use lessen_task::folder::names::{last_run, next_run};
+use lessen_task::recipe::settings::Settings;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The recipe that needs no data.
 const DEFAULT: &str = "adder";
@@ -41,6 +47,9 @@ pub struct Train {
     /// Minutes that looking, choosing and training may take together, where no recipe says what is trained [default: 3]
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
+    /// Seconds without an answer after which a process of several that share the training is given up [default: 120]
+    #[arg(long, value_name = "SECONDS")]
+    deadline: Option<f64>,
     #[command(flatten)]
     device: DeviceArgs,
     /// Print one JSON object and nothing else on stdout
@@ -49,8 +58,21 @@ pub struct Train {
 }
 
 impl Train {
-    /// Trains; the exit code.
+    /// Trains, together with the other processes that a launcher has started; the exit code.
     pub fn run(self) -> Result<u8> {
+        if processes::are_several() {
+            let seconds = self.deadline.map_or(Ok(DEADLINE), Duration::try_from_secs_f64);
+            let deadline = seconds.ok().filter(|deadline| !deadline.is_zero()).ok_or_else(|| {
+                Error::user("--deadline is no time in seconds; give a number above 0")
+            })?;
+            return processes::together(deadline, |group| self.share(group));
+        }
+        if self.deadline.is_some() {
+            return Err(Error::user(
+                "--deadline is for several processes that share a training, which `mpiexec -n N lessen train` starts; leave \
+                 it out",
+            ));
+        }
         if let Some(out) = self.own_data()? {
             return self.choose(out);
         }
@@ -60,8 +82,45 @@ impl Train {
                  or say --steps",
             ));
         }
-        let request = self.request()?;
-        let report = train(&request, &self.device.new_backend())?;
+        self.show(&train(&self.request()?, &self.device.new_backend())?)
+    }
+
+    /// Trains with the processes of a group; the exit code. The folder is the first process's.
+    fn share(&self, group: &Group) -> Result<u8> {
+        let is_first = group.is_first();
+        let first = is_first.then(|| match self.minutes.is_some() || self.own_data()?.is_some() {
+            true => Err(Error::user(
+                "several processes share a training with a recipe; name one, or start one process, which looks at --data and \
+                 chooses",
+            )),
+            false => self.request(),
+        });
+        let mistake = first.as_ref().and_then(|first| first.as_ref().err());
+        group.agree("the request", mistake.map_or(Ok(Vec::new()), |mistake| Err(mistake.clone())))?;
+        let own = OwnFolder::new()?;
+        let out = match &first {
+            Some(Ok(request)) => request.out().to_path_buf(),
+            _ => own.job(),
+        };
+        if self.resume {
+            copy_folder(group, &out)?;
+        }
+        let request = match first {
+            Some(request) => request?,
+            None if self.resume => {
+                Request::resume(out, None, |settings| self.over.apply(settings, self.steps))?
+            }
+            None => Request::new(self.settings()?, out),
+        };
+        let report = train(&request.shared_by(group.clone()), &self.device.new_backend())?;
+        if is_first {
+            return self.show(&report);
+        }
+        Ok(if report.interrupted { INTERRUPTED } else { 0 })
+    }
+
+    /// Prints the report; the exit code.
+    fn show(&self, report: &Report) -> Result<u8> {
         let stopped = report.interrupted.then(|| Stopped {
             after: Some(format!("step {}", report.steps)),
             command: "train",
@@ -133,11 +192,17 @@ impl Train {
         if self.resume {
             return self.resumed();
         }
-        let mut settings = SCHEMA.load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+        let settings = self.settings()?;
         let name = settings.text("run.recipe").unwrap_or(DEFAULT);
         let out = self.out.clone().unwrap_or_else(|| next_run(name));
-        self.over.apply(&mut settings, self.steps)?;
         Ok(Request::new(settings, out))
+    }
+
+    /// The settings of a new run.
+    fn settings(&self) -> Result<Settings> {
+        let mut settings = SCHEMA.load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+        self.over.apply(&mut settings, self.steps)?;
+        Ok(settings)
     }
 
     /// The run to resume. Its settings come from the folder, also where the recipe is named again: flags that the run

@@ -1,8 +1,8 @@
 //! Parameter updates as part of the graph: optimizers, clipping to a global norm, gradient accumulation.
 //!
 //! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
-//! graph that runs for every micro-batch, [`apply`] the graph that runs after the last micro-batch. All states start at
-//! zero.
+//! graph that runs for every micro-batch, [`apply`] the graph that runs after the last micro-batch. Between groups of
+//! micro-batches, whose sums are added by a tree, [`hold`] and [`add_held`] run. All states start at zero.
 
 mod adafactor;
 mod algorithm;
@@ -11,11 +11,13 @@ mod centring;
 mod changed;
 mod check;
 mod config;
+mod held;
 mod rule;
 
 pub use algorithm::{Algorithm, ParamUpdate, UpdateAlgorithm};
 pub use centring::{less_means, mean_along};
 pub use config::{AdamSettings, OptimizerConfig};
+pub use held::{add_held, hold};
 pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
 
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};

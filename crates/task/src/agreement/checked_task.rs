@@ -10,6 +10,7 @@ use crate::recipe::config::Config;
 use crate::recording;
 use crate::shapes::Shapes;
 use crate::task_data::TaskData;
+use lessen_comm::Group;
 use lessen_base::{Error, Result};
 use lessen_compile::Policy;
 use lessen_data::Source;
@@ -167,6 +168,8 @@ impl CheckedTask {
             seed: train.seed,
             clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
             accumulate: train.accumulate,
+            ranks: train.ranks.max(1),
+            group: Group::alone(),
             norm: self.model.norm(),
             placement: self.config.placement,
             precision: self.config.train.precision,

@@ -34,6 +34,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
         ("model.layers", model.layers, 1 << 10),
         ("model.classes", model.classes, 1 << 16),
         ("train.accumulate", train.accumulate, 1 << 16),
+        ("train.ranks", train.ranks, 1 << 16),
         // Beyond this no memory holds an array.
         ("model.patch", model.patch, 1 << 14),
         ("model.width", model.width, 1 << 28),
@@ -55,6 +56,15 @@ pub(super) fn check(config: &Config) -> Result<()> {
         return Err(Error::user(format!(
             "{} does not go with train.accumulate = {}; leave one of them out",
             config.place("optimizer.placement"),
+            train.accumulate
+        )));
+    }
+    if !train.accumulate.is_multiple_of(train.ranks.max(1)) {
+        return Err(Error::user(format!(
+            "{} = {} does not divide train.accumulate = {}; set train.accumulate to a multiple of it, and train.batch or \
+             train.tokens to the part of a step that a batch is to be",
+            config.place("train.ranks"),
+            train.ranks,
             train.accumulate
         )));
     }

@@ -59,7 +59,7 @@ pub use self::write_events::WriteEvents;
 use crate::batches::step_on_batches;
 use crate::trainer::Trainer;
 use lessen_base::{Error, Result, watcher};
-use lessen_data::{Batch, Prefetch, Source};
+use lessen_data::{Prefetch, Source};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -148,17 +148,19 @@ fn go(
     for callback in &mut options.callbacks {
         callback.begin(trainer, course)?;
     }
-    let accumulate = trainer.options().accumulate as u64;
-    let mut batches = Prefetch::start(source, trainer.done().saturating_mul(accumulate), options.ahead)?;
+    let own = trainer.options().own_batches();
+    let numbers = trainer.options().own_batches_after(0, trainer.done());
+    let mut batches = Prefetch::of(source, numbers, options.ahead)?;
     while trainer.done() < course.steps && history.stopped.is_none() {
-        let made: Vec<Batch> = (0..accumulate).map(|_| batches.next_batch()).collect::<Result<_>>()?;
-        let report = step_on_batches(trainer, &made)?;
+        let made = own.clone().map(|_| batches.next_batch()).collect();
+        let report = step_on_batches(trainer, made)?;
         for callback in &mut options.callbacks {
             note(history, callback.stepped(trainer, &report)?);
         }
         history.steps.push(report);
         evaluate(trainer, course, options, history)?;
-        if watcher.stops() && history.stopped.is_none() {
+        let stops = trainer.options().group.agree_any("the wish to stop", watcher.stops())?;
+        if stops && history.stopped.is_none() {
             history.stopped = Some("the watcher asked to stop".to_string());
         }
     }

@@ -116,6 +116,11 @@ impl Session {
         self.model.upload_part(name, 0, data.host())
     }
 
+    /// Bytes of a state; none for one that the session does not have.
+    pub(crate) fn state_bytes(&self, name: &str) -> usize {
+        self.model.state_type(name).map_or(0, |ty| ty.bytes())
+    }
+
     /// Sets a state to zeros.
     pub(crate) fn clear_state(&mut self, name: &str) -> Result<()> {
         match self.model.state_type(name) {

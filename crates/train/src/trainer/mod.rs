@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod functions;
+mod groups;
 mod named;
 mod part;
 mod snapshot;
@@ -18,6 +19,7 @@ pub use self::named::StepOptions;
 pub use self::part::{Part, StepReport};
 pub use self::snapshot::Snapshot;
 
+use self::groups::GroupFunctions;
 use self::named::Named;
 use self::steps::{StepFunctions, Steps};
 use crate::function_graph::check_params;
@@ -109,6 +111,7 @@ impl Trainer {
         let mark = plans.mark;
         let by_layout = HashMap::from([(plans.shape, StepFunctions { step, first, mark })]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
+        let groups = GroupFunctions::load(&mut session, &options, plans.groups)?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
         session.recentre()?;
@@ -122,6 +125,7 @@ impl Trainer {
                 flush,
                 late: plans.late,
                 gradient_sums: plans.gradient_sums,
+                groups,
                 carried,
                 pending: None,
                 lr: None,

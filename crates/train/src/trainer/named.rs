@@ -2,6 +2,7 @@
 
 use super::Trainer;
 use super::part::{Part, StepReport};
+use super::groups::GroupFunctions;
 use super::steps::{StepFunctions, Steps};
 use crate::beside::{assigned, states_of};
 use crate::function_graph::check_params;
@@ -9,6 +10,7 @@ use crate::graphs::{Late, apply_graph, loss_graph, step_graph};
 use crate::options::{NonFinite, TrainerOptions};
 use crate::session::Inputs;
 use lessen_base::{Error, Result, SplitMix64};
+use lessen_comm::Group;
 use lessen_compile::Placement;
 use lessen_graph::Tensor;
 use lessen_nn::{
@@ -76,6 +78,9 @@ impl StepOptions {
             clip_norm: self.clip_norm,
             accumulate: self.accumulate,
             non_finite: self.non_finite,
+            // Every process computes the whole step.
+            ranks: 1,
+            group: Group::alone(),
             seed: SplitMix64::named(first.seed, name).next_u64(),
             // Another step may come between an update and the next step of this name.
             placement: match first.placement {
@@ -176,6 +181,7 @@ impl Trainer {
             flush: None,
             late: Late::new(),
             gradient_sums,
+            groups: GroupFunctions::default(),
             carried,
             pending: None,
             lr: None,

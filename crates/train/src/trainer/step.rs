@@ -30,7 +30,8 @@ impl Trainer {
     }
 
     /// One step on as many micro-batches as `accumulate` of the options says, or on fewer where the data ends; their
-    /// shares sum to 1.
+    /// shares sum to 1. Where several processes share the steps, each gives the micro-batches
+    /// [`TrainerOptions::own_batches`](crate::TrainerOptions::own_batches), whose shares sum to 1 over all processes.
     ///
     /// # Errors
     /// As [`Trainer::step`]; no batch, or more of them than are accumulated; a share that is not finite; a layout that
@@ -38,6 +39,22 @@ impl Trainer {
     pub fn step_on(&mut self, batches: &[Part<'_>]) -> Result<StepReport> {
         self.check_whole()?;
         self.first.step(&mut self.session, batches)
+    }
+
+    /// The shares in the loss of this process's micro-batches of the next step, whose weights these are: those of all
+    /// processes sum to 1, as each weighs by the sum of all weights. A mistake of one process is the error of all.
+    ///
+    /// # Errors
+    /// The mistake that a process gives in place of weights; a process that does not answer.
+    pub fn shares(&self, weights: Result<Vec<f64>>) -> Result<Vec<f32>> {
+        let options = &self.first.options;
+        let what = format!("the batches of step {}", self.done().saturating_add(1));
+        let all = options.group.agree_numbers(&what, weights)?;
+        let whole: f64 = all.iter().flatten().sum();
+        let whole = if whole > 0.0 { whole } else { 1.0 };
+        let is_alone = all.iter().map(Vec::len).sum::<usize>() == 1;
+        let share = |weight: &f64| if is_alone { 1.0 } else { (weight / whole) as f32 };
+        Ok(all[options.group.rank()].iter().map(share).collect())
     }
 
     /// Adds the step for another batch layout, if there is none yet: `loss` is the trainer's function for that layout,

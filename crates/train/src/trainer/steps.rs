@@ -1,5 +1,6 @@
 //! The steps of one loss: their functions, their update, and how many of them are done.
 
+use super::groups::GroupFunctions;
 use super::part::{Part, StepReport};
 use crate::graphs::Late;
 use crate::inputs::check_once;
@@ -39,6 +40,7 @@ pub(super) struct Steps {
     /// The states whose updates are delayed.
     pub late: Late,
     pub gradient_sums: Vec<String>,
+    pub groups: GroupFunctions,
     /// States that every micro-batch assigns, beside the sums of gradients; none without accumulation.
     pub carried: Vec<String>,
     /// Numbers that the delayed update of the last step reads, if it has not run yet.
@@ -53,15 +55,15 @@ pub(super) struct Steps {
     pub broken: Option<String>,
 }
 
-/// The values of a step that is done.
-#[derive(Default)]
-struct Sums {
-    loss: f32,
-    gradient_norm: Option<f32>,
-    values: BTreeMap<String, f64>,
-    arrays: BTreeMap<String, Vec<HostArray>>,
+/// The values of a step that is done, or of a part of it.
+#[derive(Clone, Default)]
+pub(super) struct Sums {
+    pub loss: f32,
+    pub gradient_norm: Option<f32>,
+    pub values: BTreeMap<String, f64>,
+    pub arrays: BTreeMap<String, Vec<HostArray>>,
     /// Whether the update found a number that is not finite, and left everything as it was.
-    skipped: bool,
+    pub skipped: bool,
 }
 
 impl Steps {
@@ -129,7 +131,7 @@ impl Steps {
                 "the learning rate of step {step} is {lr}; it is a finite number from 0"
             )));
         }
-        let result = self.run(session, batches, &rates);
+        let result = self.run(session, batches, &before, &rates);
         if result.as_ref().map_or(true, |sums| sums.skipped) {
             // Micro-batches before the end have changed states.
             self.restore(session, &before)?;
@@ -149,10 +151,16 @@ impl Steps {
     }
 
     fn check_batches(&self, batches: &[Part<'_>]) -> Result<()> {
-        let most = self.options.accumulate;
-        if !(1..=most).contains(&batches.len()) {
+        let (all, most) = (self.options.accumulate, self.options.own_batches().len());
+        let least = usize::from(self.options.ranks == 1);
+        if !(least..=most).contains(&batches.len()) {
+            let here = if most == all {
+                String::new()
+            } else {
+                format!(", of which this process computes {most}")
+            };
             return Err(Error::user(format!(
-                "a step on {} batches, but accumulate = {most}; give at least one and at most {most}",
+                "a step on {} batches, but accumulate = {all}{here}; give at least {least} and at most {most}",
                 batches.len()
             )));
         }
@@ -180,31 +188,30 @@ impl Steps {
         for name in &self.gradient_sums {
             session.clear_state(name)?;
         }
-        for (name, data) in self.carried.iter().zip(before) {
-            session.set_state(name, data)?;
-        }
-        Ok(())
+        self.set_carried(session, before)
     }
 
-    fn run(&mut self, session: &mut Session, batches: &[Part<'_>], rates: &[f64]) -> Result<Sums> {
+    /// Gives states that micro-batches assign these values.
+    pub fn set_carried(&self, session: &mut Session, values: &[HostArray]) -> Result<()> {
+        let mut states = self.carried.iter().zip(values);
+        states.try_for_each(|(name, data)| session.set_state(name, data))
+    }
+
+    fn run(
+        &mut self,
+        session: &mut Session,
+        batches: &[Part<'_>],
+        before: &[HostArray],
+        rates: &[f64],
+    ) -> Result<Sums> {
         let inputs = rates.iter().enumerate();
         let mut numbers: Numbers = inputs.map(|(group, lr)| (lr_input(group), [*lr as f32])).collect();
         numbers.extend(self.step_numbers());
         let scalars: Vec<(&str, Host<'_>)> = hosts(&numbers).chain(self.pending.iter().flat_map(hosts)).collect();
-        let mut sums = Sums::default();
-        for (index, part) in batches.iter().enumerate() {
-            let Some(&StepFunctions { step, first, .. }) = self.functions.get(&part.shape) else {
-                return Err(Error::internal("a batch of a layout without a step"));
-            };
-            let step = first.filter(|_| self.pending.is_none()).unwrap_or(step);
-            let key = self.key(index);
-            let share = [part.share];
-            let mut all = scalars.clone();
-            all.extend([(KEY, Host::U32(&key)), (SHARE, Host::F32(&share))]);
-            all.extend_from_slice(part.inputs);
-            check_once(&all)?;
-            sums.add(&session.run(step, &all)?, part.share)?;
-        }
+        let mut sums = match self.options.ranks {
+            1 => self.run_batches(session, batches, 0, &scalars)?,
+            _ => self.run_groups(session, batches, before, &scalars)?,
+        };
         match self.apply {
             Some(_) if !sums.is_finite() && self.options.non_finite != NonFinite::Allow => {
                 sums.skipped = self.options.non_finite == NonFinite::Skip;
@@ -224,6 +231,31 @@ impl Steps {
         if self.flush.is_some() {
             let late = |(name, number): (String, [f32; 1])| (passes::pending(&name), number);
             self.pending = Some(numbers.into_iter().map(late).collect());
+        }
+        Ok(sums)
+    }
+
+    /// Runs micro-batches, the first of which is number `first` of the step.
+    pub fn run_batches(
+        &self,
+        session: &mut Session,
+        batches: &[Part<'_>],
+        first: usize,
+        scalars: &[(&str, Host<'_>)],
+    ) -> Result<Sums> {
+        let mut sums = Sums::default();
+        for (index, part) in (first..).zip(batches) {
+            let Some(&StepFunctions { step, first, .. }) = self.functions.get(&part.shape) else {
+                return Err(Error::internal("a batch of a layout without a step"));
+            };
+            let step = first.filter(|_| self.pending.is_none()).unwrap_or(step);
+            let key = self.key(index);
+            let share = [part.share];
+            let mut all = scalars.to_vec();
+            all.extend([(KEY, Host::U32(&key)), (SHARE, Host::F32(&share))]);
+            all.extend_from_slice(part.inputs);
+            check_once(&all)?;
+            sums.add(&session.run(step, &all)?, part.share)?;
         }
         Ok(sums)
     }
@@ -301,6 +333,14 @@ impl Sums {
         self.gradient_norm = number(GRADIENT_NORM)?.map(|norm| norm as f32);
         self.skipped = number(FINITE)? == Some(0.0);
         Ok(())
+    }
+
+    /// Adds the sums of another part of the step.
+    pub fn add_all(&mut self, other: Sums) {
+        self.loss += other.loss;
+        for (name, value) in other.values {
+            *self.values.entry(name).or_default() += value;
+        }
     }
 
     fn is_finite(&self) -> bool {

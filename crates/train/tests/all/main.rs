@@ -20,6 +20,7 @@ mod norms;
 mod parity;
 mod placements;
 mod precision;
+mod processes;
 mod random;
 mod rate_search;
 mod recording;

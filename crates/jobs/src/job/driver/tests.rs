@@ -2,6 +2,7 @@
 
 use super::*;
 use lessen_base::watcher::{Watcher, watched_by};
+use lessen_comm::Group;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -99,6 +100,7 @@ fn driver(root: &Path) -> Driver {
         count: ("count", 3, 0),
         watch: MemoryWatch::begin(),
         time: (Instant::now(), before),
+        group: Group::alone(),
     };
     Driver::begin(begin).unwrap()
 }

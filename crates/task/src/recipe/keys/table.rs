@@ -197,6 +197,10 @@ settings! {
             "most tokens in a batch, in place of train.batch; batches are then of texts of similar lengths, and the \
              loss is the mean over the examples of each (0: examples are counted)";
         accumulate: usize [count(1)] = "1", "batches whose gradients make one step";
+        ranks: usize [count(0)] = "0",
+            "groups of the batches of a step, whose gradients are added by a binary tree; the result depends on it, and \
+             not on how many processes (at most as many) share the groups. 0 is the number of processes of the first \
+             start. Where it does not divide train.accumulate = 1, each batch is cut into so many";
         steps: u64 [count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
         epochs: u64 [count(1)] = "1", "times to see all the data, when no steps are given";
         lr: f64 [NOT_NEGATIVE] = "0.001", "learning rate, at its highest";

@@ -1,0 +1,264 @@
+//! The micro-batches of a step in groups, which several processes may share.
+//!
+//! Each group begins with the states from before the step. The processes tell each other the results of their groups,
+//! and add up the gradients by the tree of the groups, so that a step's bits do not depend on how many processes there
+//! are. A mistake in the micro-batches of one process is the error of all, and changes nothing.
+
+use super::part::Part;
+use super::steps::{Steps, Sums};
+use crate::array::write_le;
+use crate::dealing::{Dealing, Move};
+use crate::options::TrainerOptions;
+use crate::session::{Function, Session};
+use lessen_base::{Error, Result};
+use lessen_comm::Tree;
+use lessen_compile::Plan;
+use lessen_device::{Host, HostArray};
+use lessen_graph::DType;
+use lessen_nn::names::held_sum_of;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The most sums under way between processes that are added up, and that are gathered.
+const UNDER_WAY: usize = 2;
+
+/// Bytes of gradients from which on no other parameter shares their message.
+const MESSAGE: usize = 1 << 20;
+
+/// The functions that hold sums of gradients, and the sums of this process.
+#[derive(Default)]
+pub(super) struct GroupFunctions {
+    /// For each slot: the function that holds the sums there, and the one that adds them.
+    pub slots: Vec<[Function; 2]>,
+    pub dealing: Dealing,
+}
+
+impl GroupFunctions {
+    /// Loads the plans of slots.
+    pub fn load(session: &mut Session, options: &TrainerOptions, plans: Vec<[Plan; 2]>) -> Result<GroupFunctions> {
+        let mut load = |[hold, add]: [Plan; 2]| Ok([session.load(hold)?, session.load(add)?]);
+        Ok(GroupFunctions {
+            slots: plans.into_iter().map(&mut load).collect::<Result<_>>()?,
+            dealing: Dealing::of(options.ranks, options.own_groups()),
+        })
+    }
+}
+
+/// What a process tells the others of one of its groups.
+struct Told {
+    sums: Sums,
+    /// The states that micro-batches assign, after the group; none where it had no micro-batch.
+    carried: Option<Vec<HostArray>>,
+}
+
+impl Steps {
+    /// The micro-batches of this process in their groups, and the sums over all groups: of the results, which are
+    /// returned, of the gradients, and the means of carried states, which are set. `before` has the carried states
+    /// from before the step.
+    pub(super) fn run_groups(
+        &self,
+        session: &mut Session,
+        batches: &[Part<'_>],
+        before: &[HostArray],
+        scalars: &[(&str, Host<'_>)],
+    ) -> Result<Sums> {
+        let (group, tree) = (&self.options.group, Tree::new(self.options.ranks));
+        let what = format!("step {}", self.done.saturating_add(1));
+        let own = self.own_groups(session, batches, before, scalars);
+        let told = group.agree(&what, own.as_deref().map(told_bytes).map_err(Error::clone))?;
+        let arrays = own.map(arrays_of)?;
+        let all = told_by_all(&told, before)?;
+        self.set_means(session, &all)?;
+        self.exchange(session, &what)?;
+        let sums = tree.sum(all.into_iter().map(|told| told.sums), Sums::add_all);
+        let sums = sums.ok_or_else(|| Error::internal("a step without groups"))?;
+        Ok(Sums { arrays, ..sums })
+    }
+
+    /// The groups of this process; their gradients are in the slots and the sums of gradients then.
+    fn own_groups(
+        &self,
+        session: &mut Session,
+        mut batches: &[Part<'_>],
+        before: &[HostArray],
+        scalars: &[(&str, Host<'_>)],
+    ) -> Result<Vec<Told>> {
+        let each = self.options.accumulate / self.options.ranks;
+        let mut first = self.options.own_batches().start;
+        let mut told = Vec::with_capacity(self.groups.dealing.moves.len());
+        for moves in &self.groups.dealing.moves {
+            let (own, rest) = batches.split_at(each.min(batches.len()));
+            if !told.is_empty() {
+                self.set_carried(session, before)?;
+            }
+            let sums = self.run_batches(session, own, first, scalars)?;
+            let states = self.carried.iter().map(|name| session.state(name));
+            told.push(Told {
+                sums,
+                carried: (!own.is_empty()).then(|| states.collect::<Result<_>>()).transpose()?,
+            });
+            for step in moves {
+                let function = match *step {
+                    Move::Hold(slot) => self.groups.slots[slot][0],
+                    Move::Add(slot) => self.groups.slots[slot][1],
+                };
+                session.run(function, &[])?;
+            }
+            (batches, first) = (rest, first + each);
+        }
+        Ok(told)
+    }
+
+    /// Sets the states that micro-batches assign to their means over the groups. States of other dtypes than `f32` get
+    /// the values of the first group.
+    fn set_means(&self, session: &mut Session, all: &[Told]) -> Result<()> {
+        let told: Vec<&Vec<HostArray>> = all.iter().filter_map(|told| told.carried.as_ref()).collect();
+        for (number, name) in self.carried.iter().enumerate() {
+            let states: Vec<&HostArray> = told.iter().map(|states| &states[number]).collect();
+            let numbers: Option<Vec<Vec<f32>>> = states.iter().map(|state| f32s(state)).collect();
+            let count = states.len();
+            let sum = numbers.and_then(|numbers| Tree::new(count).sum(numbers, |left, right| add(left, &right)));
+            match sum {
+                Some(mut mean) => {
+                    mean.iter_mut().for_each(|x| *x /= count as f32);
+                    session.set_state(name, &HostArray::F32(mean))?;
+                }
+                None => states.first().map_or(Ok(()), |first| session.set_state(name, first))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds up the gradients of all processes, those of several parameters at a time.
+    fn exchange(&self, session: &mut Session, what: &str) -> Result<()> {
+        let group = &self.options.group;
+        if group.size() == 1 {
+            return Ok(());
+        }
+        let (mut adding, mut gathering) = (VecDeque::new(), VecDeque::new());
+        let mut rest = self.gradient_sums.as_slice();
+        while !(rest.is_empty() && adding.is_empty() && gathering.is_empty()) {
+            if !rest.is_empty() {
+                let (names, others) = rest.split_at(self.together(session, rest));
+                adding.push_back((names, group.begin_sum(what, self.options.ranks, self.own_sums(session, names)?)));
+                rest = others;
+            }
+            if (adding.len() > UNDER_WAY || rest.is_empty()) && let Some((names, sum)) = adding.pop_front() {
+                gathering.push_back((names, sum.gather()?));
+            }
+            if (gathering.len() > UNDER_WAY || adding.is_empty()) && let Some((names, sum)) = gathering.pop_front() {
+                set_sums(session, names, &sum.end()?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many of the first names share a message.
+    fn together(&self, session: &Session, names: &[String]) -> usize {
+        let mut bytes = 0;
+        let is_full = |name: &String| {
+            bytes += session.state_bytes(name);
+            bytes >= MESSAGE
+        };
+        names.iter().position(is_full).map_or(names.len(), |last| last + 1)
+    }
+
+    /// The sums of gradients of these names over the subtrees of this process.
+    fn own_sums(&self, session: &Session, names: &[String]) -> Result<Vec<Vec<u8>>> {
+        let sums = self.groups.dealing.sums.len();
+        let of = |slot: usize| {
+            let mut bytes = Vec::new();
+            for name in names {
+                // The last sum is not held.
+                let held = (slot + 1 < sums).then(|| held_sum_of(name, slot));
+                let state = session.state(held.as_ref().unwrap_or(name))?;
+                // Writing to a vector does not fail.
+                let _ = write_le(state.host(), &mut bytes);
+            }
+            Ok(bytes)
+        };
+        (0..sums).map(of).collect()
+    }
+}
+
+/// Sets the sums of gradients of these names.
+fn set_sums(session: &mut Session, names: &[String], mut bytes: &[u8]) -> Result<()> {
+    for name in names {
+        let own = bytes.split_off(..session.state_bytes(name));
+        let own = own.ok_or_else(|| Error::internal("a sum of gradients is too short"))?;
+        session.set_state(name, &HostArray::from_le_bytes(DType::F32, own))?;
+    }
+    Ok(())
+}
+
+/// What a process tells the others of its groups: a line of JSON, and the carried states.
+fn told_bytes(own: &[Told]) -> Vec<u8> {
+    let group = |told: &Told| {
+        let values = told.sums.values.iter();
+        let values: BTreeMap<&String, u64> = values.map(|(name, value)| (name, value.to_bits())).collect();
+        json!({ "loss": told.sums.loss.to_bits(), "values": values, "carried": told.carried.is_some() })
+    };
+    let mut bytes = format!("{}\n", own.iter().map(group).collect::<Value>()).into_bytes();
+    for state in own.iter().filter_map(|told| told.carried.as_ref()).flatten() {
+        // Writing to a vector does not fail.
+        let _ = write_le(state.host(), &mut bytes);
+    }
+    bytes
+}
+
+/// The groups of all processes, in order. Carried states have the types of `before`.
+///
+/// # Errors
+/// Another version on a process.
+fn told_by_all(told: &[Vec<u8>], before: &[HostArray]) -> Result<Vec<Told>> {
+    let mut all = Vec::new();
+    for bytes in told {
+        read_told(bytes, before, &mut all).ok_or_else(|| Error::internal("a process tells what cannot be read"))?;
+    }
+    Ok(all)
+}
+
+/// Reads what a process tells; none if it cannot be read.
+fn read_told(bytes: &[u8], before: &[HostArray], all: &mut Vec<Told>) -> Option<()> {
+    let (header, mut rest) = bytes.split_at_checked(bytes.iter().position(|byte| *byte == b'\n')? + 1)?;
+    let header: Value = serde_json::from_slice(header).ok()?;
+    for group in header.as_array()? {
+        let mut states = Vec::new();
+        for state in before.iter().filter(|_| group["carried"] == true) {
+            let own = rest.split_off(..state.host().len() * state.dtype().bytes())?;
+            states.push(HostArray::from_le_bytes(state.dtype(), own));
+        }
+        let value = |(name, bits): (&String, &Value)| Some((name.clone(), f64::from_bits(bits.as_u64()?)));
+        all.push(Told {
+            sums: Sums {
+                loss: f32::from_bits(group["loss"].as_u64()?.try_into().ok()?),
+                values: group["values"].as_object()?.iter().map(value).collect::<Option<_>>()?,
+                ..Sums::default()
+            },
+            carried: (group["carried"] == true).then_some(states),
+        });
+    }
+    Some(())
+}
+
+/// The arrays of all micro-batches of this process.
+fn arrays_of(own: Vec<Told>) -> BTreeMap<String, Vec<HostArray>> {
+    let mut arrays: BTreeMap<String, Vec<HostArray>> = BTreeMap::new();
+    for (name, more) in own.into_iter().flat_map(|told| told.sums.arrays) {
+        arrays.entry(name).or_default().extend(more);
+    }
+    arrays
+}
+
+/// The elements of an `f32` array.
+fn f32s(array: &HostArray) -> Option<Vec<f32>> {
+    match array {
+        HostArray::F32(values) => Some(values.clone()),
+        _ => None,
+    }
+}
+
+/// Adds an array to another one.
+fn add(left: &mut [f32], right: &[f32]) {
+    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+}
