@@ -22,8 +22,8 @@ fn loss(cx: Cx) -> Tensor {
     let x = linear(cx, "first", x, 40, Init::Normal { std: 0.5 });
     let x = batch_norm(cx, "norm", x, BatchNorm::default());
     let x = cx.dropout(x.relu(), 0.2);
-    let seen = cx.trace().state("seen", DType::U32, &[]);
-    cx.trace().assign(seen, seen + seen.full_like(1.0));
+    let seen = cx.trace().state("seen", DType::I32, &[]);
+    cx.trace().assign(seen, (seen.cast(DType::F32) + 1.0).cast(DType::I32));
     let y = linear(cx, "last", x, 2, Init::Normal { std: 0.5 });
     cx.report("mean", y.mean());
     (y * y).mean()
