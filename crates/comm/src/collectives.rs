@@ -293,7 +293,8 @@ pub(crate) async fn gather(channel: Channel, bytes: Vec<u8>) -> Result<Vec<Vec<u
     Ok(all)
 }
 
-/// Gives all ranks the bytes of the rank `root`; what the others give is left out. Ranks pass them on in a binomial tree.
+/// Gives all ranks the bytes of the rank `root`; what the others give is left out. The root sends to each of them, so that
+/// a root that does not answer is named by all.
 pub(crate) async fn broadcast(channel: Channel, root: usize, bytes: Vec<u8>) -> Result<Vec<u8>> {
     let size = channel.size();
     if root >= size {
@@ -301,21 +302,14 @@ pub(crate) async fn broadcast(channel: Channel, root: usize, bytes: Vec<u8>) -> 
             "there is no rank {root} of {size} that broadcasts"
         )));
     }
-    let position = (channel.rank() + size - root) % size;
-    let rank_of = |position: usize| (root + position) % size;
-    let bytes = if position == 0 {
-        bytes
-    } else {
-        receive_sized(&channel, rank_of(position & (position - 1))).await?
-    };
+    if channel.rank() != root {
+        return receive_sized(&channel, root).await;
+    }
     let bytes = Arc::new(bytes);
-    // A position has those below it that differ from it in one of its trailing zero bits.
-    let children = (0..usize::BITS)
-        .map(|bit| 1 << bit)
-        .take_while(|bit| position & bit == 0 && position + bit < size)
-        .map(|bit| rank_of(position + bit));
-    let running = children.map(|child| Box::pin(send_sized(&channel, child, &bytes)) as Boxed);
-    together(running.collect()).await?;
+    let sent = channel
+        .others()
+        .map(|other| Box::pin(send_sized(&channel, other, &bytes)) as Boxed);
+    together(sent.collect()).await?;
     Ok(Arc::unwrap_or_clone(bytes))
 }
 

@@ -123,6 +123,10 @@ impl<W: Wire> Wire for Delayed<W> {
         Ok(progress)
     }
 
+    fn progress(&mut self) {
+        self.wire.progress();
+    }
+
     fn abort(&mut self, error: &Error) {
         self.wire.abort(error);
     }

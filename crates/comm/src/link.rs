@@ -91,6 +91,9 @@ impl Link {
         let state = &mut *self.state.borrow_mut();
         let now = Instant::now();
         let mut moved = false;
+        if state.waiting.is_empty() {
+            state.wire.progress();
+        }
         let mut at = 0;
         while let Some(waiting) = state.waiting.get(at) {
             let bytes = match state.wire.test(waiting.request) {

@@ -32,6 +32,7 @@ pub(super) struct Functions<H> {
     pub isend: unsafe extern "C" fn(*const c_void, c_int, H, c_int, c_int, H, *mut H) -> c_int,
     pub irecv: unsafe extern "C" fn(*mut c_void, c_int, H, c_int, c_int, H, *mut H) -> c_int,
     pub test: unsafe extern "C" fn(*mut H, *mut c_int, *mut Status) -> c_int,
+    pub iprobe: unsafe extern "C" fn(c_int, c_int, H, *mut c_int, *mut Status) -> c_int,
     pub get_count: unsafe extern "C" fn(*const Status, H, *mut c_int) -> c_int,
 }
 
@@ -129,6 +130,7 @@ impl Loaded {
                 isend: self.symbol("MPI_Isend")?,
                 irecv: self.symbol("MPI_Irecv")?,
                 test: self.symbol("MPI_Test")?,
+                iprobe: self.symbol("MPI_Iprobe")?,
                 get_count: self.symbol("MPI_Get_count")?,
             })
         }

@@ -200,6 +200,13 @@ impl<H: Copy> Wire for MpiWire<H> {
         }
     }
 
+    fn progress(&mut self) {
+        let (mut found, mut status) = (0, Status([0; 64]));
+        let other = ((self.rank + 1) % self.size) as c_int;
+        // SAFETY: MPI is initialised; looking for a message receives none, and lets the library move others.
+        unsafe { (self.functions.iprobe)(other, 0, self.constants.world, &mut found, &mut status) };
+    }
+
     fn abort(&mut self, error: &Error) {
         // SAFETY: MPI is initialised, and not finalised while this wire is used; the call ends the process.
         unsafe { (self.functions.abort)(self.constants.world, error.exit_code()) };
