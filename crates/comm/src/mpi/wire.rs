@@ -4,12 +4,17 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 use lessen_base::{Error, Result};
 
 use super::launcher::{self, launched};
 use super::library::{Constants, Functions, SUCCESS, Status, text};
 use crate::wire::{LARGEST_TAG, Message, Progress, Request, Wire, unknown, wrong_length};
+
+/// Time in which a launcher forwards what the process has printed: with the abort it reads no more of it.
+const FORWARDING: Duration = Duration::from_millis(300);
 
 /// What MPI reads or writes until a request has ended. Dropped before, it stays allocated, since MPI may still use it.
 enum Buffer {
@@ -208,6 +213,7 @@ impl<H: Copy> Wire for MpiWire<H> {
     }
 
     fn abort(&mut self, error: &Error) {
+        thread::sleep(FORWARDING);
         // SAFETY: MPI is initialised, and not finalised while this wire is used; the call ends the process.
         unsafe { (self.functions.abort)(self.constants.world, error.exit_code()) };
     }
