@@ -1,5 +1,5 @@
-//! Processes that a launcher of MPI has started add up numbers and pass bytes on, and the first prints what must be equal
-//! for every number of processes:
+//! Processes that a launcher of MPI has started add up numbers and pass bytes on, and the first prints what must be
+//! equal for every number of processes:
 //!
 //! ```sh
 //! cargo build -p lessen-comm --example ring

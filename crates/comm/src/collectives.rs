@@ -164,8 +164,8 @@ pub(crate) async fn reduce_scatter(channel: Channel, reduction: Reduction) -> Re
     if leaves == 0 || sums.len() != subtrees(rank).len() || sums.iter().any(|sum| sum.len() != length) {
         let lengths: Vec<usize> = sums.iter().map(Vec::len).collect();
         return Err(Error::internal(format!(
-            "sums of {lengths:?} bytes, where rank {rank} of {size} has {} subtrees of {leaves} leaves, each of {length} \
-             bytes",
+            "sums of {lengths:?} bytes, where rank {rank} of {size} has {} subtrees of {leaves} leaves, each of \
+             {length} bytes",
             subtrees(rank).len()
         )));
     }
@@ -265,8 +265,8 @@ async fn receive_sized(channel: &Channel, from: usize) -> Result<Vec<u8>> {
     let fits = usize::try_from(length).is_ok_and(|length| all.try_reserve_exact(length).is_ok());
     if !fits {
         return Err(Error::user(format!(
-            "rank {from} announces {length} bytes, which this machine has no memory for; start every rank with the same \
-             version, recipe and data"
+            "rank {from} announces {length} bytes, which this machine has no memory for; start every rank with the \
+             same version, recipe and data"
         )));
     }
     receive(channel, from, length as usize, |_, bytes| all.extend_from_slice(bytes)).await?;
@@ -293,8 +293,8 @@ pub(crate) async fn gather(channel: Channel, bytes: Vec<u8>) -> Result<Vec<Vec<u
     Ok(all)
 }
 
-/// Gives all ranks the bytes of the rank `root`; what the others give is left out. The root sends to each of them, so that
-/// a root that does not answer is named by all.
+/// Gives all ranks the bytes of the rank `root`; what the others give is left out. The root sends to each of them, so
+/// that a root that does not answer is named by all.
 pub(crate) async fn broadcast(channel: Channel, root: usize, bytes: Vec<u8>) -> Result<Vec<u8>> {
     let size = channel.size();
     if root >= size {

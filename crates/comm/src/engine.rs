@@ -1,5 +1,5 @@
-//! A wire over an engine of a program's own, such as torch.distributed, whose requests can be waited for alone: what gloo
-//! has moved shows in no test, and a wait that ends early breaks its connection.
+//! A wire over an engine of a program's own, such as torch.distributed, whose requests can be waited for alone: what
+//! gloo has moved shows in no test, and a wait that ends early breaks its connection.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};

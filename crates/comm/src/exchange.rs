@@ -16,8 +16,8 @@ use crate::collectives::{self, Reduction};
 use crate::link::{Channel, Link};
 use crate::wire::Wire;
 
-/// The shortest and the longest pause of the exchange thread between two looks at a wire on which nothing moves: libraries
-/// of MPI move bytes only while they are called.
+/// The shortest and the longest pause of the exchange thread between two looks at a wire on which nothing moves:
+/// libraries of MPI move bytes only while they are called.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 /// The time for which nothing has moved, in pauses.
 const PAUSES_OF_IDLE: u32 = 32;
@@ -145,8 +145,8 @@ impl Exchange {
         self.begin(purpose, |channel| collectives::reduce_scatter(channel, reduction))
     }
 
-    /// Begins to give all ranks what each of them owns: `borders` are `ranks + 1` offsets in bytes, from 0 to the length
-    /// of the whole, which is the result.
+    /// Begins to give all ranks what each of them owns: `borders` are `ranks + 1` offsets in bytes, from 0 to the
+    /// length of the whole, which is the result.
     pub fn all_gather(&self, purpose: &str, owned: Vec<u8>, borders: Vec<usize>) -> Pending<Vec<u8>> {
         self.begin(purpose, |channel| collectives::all_gather(channel, owned, borders))
     }
@@ -162,8 +162,8 @@ impl Exchange {
     }
 
     /// Begins to add up the terms of all ranks, each of the same few numbers, for norms and losses: the terms are the
-    /// leaves of a [`Tree`](crate::Tree) in the order of the ranks, so the bits of the sum do not depend on how they are
-    /// dealt out. All ranks get the sum.
+    /// leaves of a [`Tree`](crate::Tree) in the order of the ranks, so the bits of the sum do not depend on how they
+    /// are dealt out. All ranks get the sum.
     pub fn all_reduce(&self, purpose: &str, terms: Vec<Vec<f64>>) -> Pending<Vec<f64>> {
         self.begin(purpose, |channel| collectives::all_reduce(channel, terms))
     }

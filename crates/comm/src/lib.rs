@@ -2,10 +2,9 @@
 //! number of processes.
 //!
 //! A [`Wire`] sends and receives: MPI's, which is loaded at run time ([`mpi`]), one over functions of a program's own
-//! ([`EngineWire`]), or threads of one process for tests ([`ThreadWire`]), each [`Delayed`] as by a slow network if need
-//! be. An [`Exchange`] is a thread that moves all messages
-//! of a process over its wire while the process computes, each wait with a deadline. Sums are added up by a [`Tree`] whose
-//! shape depends on the number of its leaves alone.
+//! ([`EngineWire`]), or threads of one process for tests ([`ThreadWire`]), each [`Delayed`] as by a slow network if
+//! need be. An [`Exchange`] is a thread that moves all messages of a process over its wire while the process computes,
+//! each wait with a deadline. Sums are added up by a [`Tree`] whose shape depends on the number of its leaves alone.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The link: a wire with a deadline on every wait. Requests become futures, which end when the exchange thread finds that
-//! the wire has moved their bytes.
+//! The link: a wire with a deadline on every wait. Requests become futures, which end when the exchange thread finds
+//! that the wire has moved their bytes.
 
 use std::cell::RefCell;
 use std::future::Future;
