@@ -1,5 +1,5 @@
-//! Processes that a launcher of MPI has started add up numbers and pass bytes on, and the first prints what must be equal
-//! for every number of processes:
+//! Processes that a launcher of MPI has started add up numbers and pass bytes on, and the first prints what must be
+//! equal for every number of processes:
 //!
 //! ```sh
 //! cargo build -p lessen-comm --example ring
@@ -24,14 +24,14 @@ fn main() -> Result<()> {
     if number(1) == Some(exchange.rank() as u64) {
         std::thread::sleep(DEADLINE);
     }
-    let result = run(&exchange);
-    if let Err(error) = &result {
-        eprintln!("error: {error}");
-        exchange.abort(error);
-    }
-    let line = result?;
-    if exchange.rank() == 0 {
-        println!("{line}");
+    match run(&exchange) {
+        Ok(line) if exchange.rank() == 0 => println!("{line}"),
+        Ok(_) => {}
+        Err(error) => {
+            eprintln!("error: {error}");
+            exchange.abort(&error);
+            std::process::exit(error.exit_code());
+        }
     }
     exchange.finish()
 }

@@ -164,8 +164,8 @@ pub(crate) async fn reduce_scatter(channel: Channel, reduction: Reduction) -> Re
     if leaves == 0 || sums.len() != subtrees(rank).len() || sums.iter().any(|sum| sum.len() != length) {
         let lengths: Vec<usize> = sums.iter().map(Vec::len).collect();
         return Err(Error::internal(format!(
-            "sums of {lengths:?} bytes, where rank {rank} of {size} has {} subtrees of {leaves} leaves, each of {length} \
-             bytes",
+            "sums of {lengths:?} bytes, where rank {rank} of {size} has {} subtrees of {leaves} leaves, each of \
+             {length} bytes",
             subtrees(rank).len()
         )));
     }
@@ -265,8 +265,8 @@ async fn receive_sized(channel: &Channel, from: usize) -> Result<Vec<u8>> {
     let fits = usize::try_from(length).is_ok_and(|length| all.try_reserve_exact(length).is_ok());
     if !fits {
         return Err(Error::user(format!(
-            "rank {from} announces {length} bytes, which this machine has no memory for; start every rank with the same \
-             version, recipe and data"
+            "rank {from} announces {length} bytes, which this machine has no memory for; start every rank with the \
+             same version, recipe and data"
         )));
     }
     receive(channel, from, length as usize, |_, bytes| all.extend_from_slice(bytes)).await?;
@@ -293,7 +293,8 @@ pub(crate) async fn gather(channel: Channel, bytes: Vec<u8>) -> Result<Vec<Vec<u
     Ok(all)
 }
 
-/// Gives all ranks the bytes of the rank `root`; what the others give is left out. Ranks pass them on in a binomial tree.
+/// Gives all ranks the bytes of the rank `root`; what the others give is left out. The root sends to each of them, so
+/// that a root that does not answer is named by all.
 pub(crate) async fn broadcast(channel: Channel, root: usize, bytes: Vec<u8>) -> Result<Vec<u8>> {
     let size = channel.size();
     if root >= size {
@@ -301,21 +302,14 @@ pub(crate) async fn broadcast(channel: Channel, root: usize, bytes: Vec<u8>) -> 
             "there is no rank {root} of {size} that broadcasts"
         )));
     }
-    let position = (channel.rank() + size - root) % size;
-    let rank_of = |position: usize| (root + position) % size;
-    let bytes = if position == 0 {
-        bytes
-    } else {
-        receive_sized(&channel, rank_of(position & (position - 1))).await?
-    };
+    if channel.rank() != root {
+        return receive_sized(&channel, root).await;
+    }
     let bytes = Arc::new(bytes);
-    // A position has those below it that differ from it in one of its trailing zero bits.
-    let children = (0..usize::BITS)
-        .map(|bit| 1 << bit)
-        .take_while(|bit| position & bit == 0 && position + bit < size)
-        .map(|bit| rank_of(position + bit));
-    let running = children.map(|child| Box::pin(send_sized(&channel, child, &bytes)) as Boxed);
-    together(running.collect()).await?;
+    let sent = channel
+        .others()
+        .map(|other| Box::pin(send_sized(&channel, other, &bytes)) as Boxed);
+    together(sent.collect()).await?;
     Ok(Arc::unwrap_or_clone(bytes))
 }
 

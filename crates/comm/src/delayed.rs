@@ -17,8 +17,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// When a message that is given to a rank's network at `now`, which is sending until `busy`, has left it. The message
-    /// arrives after the latency more.
+    /// When a message that is given to a rank's network at `now`, which is sending until `busy`, has left it. The
+    /// message arrives after the latency more.
     pub fn leaves(&self, busy: Duration, now: Duration, bytes: usize) -> Duration {
         let seconds = bytes as f64 / self.rate;
         busy.max(now) + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4)
@@ -121,6 +121,10 @@ impl<W: Wire> Wire for Delayed<W> {
             self.begun.remove(&request);
         }
         Ok(progress)
+    }
+
+    fn progress(&mut self) {
+        self.wire.progress();
     }
 
     fn abort(&mut self, error: &Error) {

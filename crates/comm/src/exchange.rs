@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lessen_base::{Error, Result};
 
@@ -16,9 +16,11 @@ use crate::collectives::{self, Reduction};
 use crate::link::{Channel, Link};
 use crate::wire::Wire;
 
-/// Pauses of the exchange thread between two looks at a wire on which nothing moves, the shortest first, each twice as
-/// long as the one before.
+/// The shortest and the longest pause of the exchange thread between two looks at a wire on which nothing moves:
+/// libraries of MPI move bytes only while they are called.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+/// The time for which nothing has moved, in pauses.
+const PAUSES_OF_IDLE: u32 = 32;
 
 /// The deadline of a wait unless another is set.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -51,14 +53,30 @@ fn closed() -> Error {
     Error::internal("the thread that exchanges messages has ended")
 }
 
+/// Waits until the wire has been opened or closed, which needs all ranks.
+fn within<T>(deadline: Duration, result: &Receiver<Result<T>>, done: &str) -> Result<T> {
+    result.recv_timeout(deadline).unwrap_or_else(|error| match error {
+        RecvTimeoutError::Disconnected => Err(closed()),
+        RecvTimeoutError::Timeout => Err(Error::user(format!(
+            "the wire has not {done} within {} s; see whether all processes and their machines run, or set a longer \
+             deadline",
+            deadline.as_secs_f64()
+        ))),
+    })
+}
+
 /// This process among the others: it begins collectives and counts their bytes. All ranks begin the same collectives in
 /// the same order; they end in any.
+///
+/// A collective holds its arguments and its result, and beside them at most four messages of 1 MiB for each rank, or in
+/// a reduce-scatter for each subtree of another rank, from which it receives at the time.
 ///
 /// The first error stays: it ends all collectives that were begun, and those that are begun later. A process that fails
 /// calls [`Exchange::abort`], so that the others need not wait for the deadline.
 #[derive(Debug)]
 pub struct Exchange {
     commands: Sender<Command>,
+    deadline: Duration,
     rank: usize,
     size: usize,
     bytes_sent: Arc<AtomicU64>,
@@ -70,7 +88,7 @@ impl Exchange {
     /// deadline, while something was begun, is an error.
     ///
     /// # Errors
-    /// Those of `open`, and a thread that the system refuses.
+    /// Those of `open`, a wire that has not opened within the deadline, and a thread that the system refuses.
     pub fn start(
         deadline: Duration,
         open: impl FnOnce() -> Result<Box<dyn Wire>> + Send + 'static,
@@ -93,8 +111,9 @@ impl Exchange {
             .name("lessen-exchange".to_string())
             .spawn(exchange)
             .map_err(|error| Error::internal(format!("the thread that exchanges messages does not start: {error}")))?;
-        let (rank, size) = ranks.recv().unwrap_or_else(|_| Err(closed()))?;
+        let (rank, size) = within(deadline, &ranks, "opened")?;
         Ok(Exchange {
+            deadline,
             commands,
             rank,
             size,
@@ -129,8 +148,8 @@ impl Exchange {
         self.begin(purpose, |channel| collectives::reduce_scatter(channel, reduction))
     }
 
-    /// Begins to give all ranks what each of them owns: `borders` are `ranks + 1` offsets in bytes, from 0 to the length
-    /// of the whole, which is the result.
+    /// Begins to give all ranks what each of them owns: `borders` are `ranks + 1` offsets in bytes, from 0 to the
+    /// length of the whole, which is the result.
     pub fn all_gather(&self, purpose: &str, owned: Vec<u8>, borders: Vec<usize>) -> Pending<Vec<u8>> {
         self.begin(purpose, |channel| collectives::all_gather(channel, owned, borders))
     }
@@ -146,8 +165,8 @@ impl Exchange {
     }
 
     /// Begins to add up the terms of all ranks, each of the same few numbers, for norms and losses: the terms are the
-    /// leaves of a [`Tree`](crate::Tree) in the order of the ranks, so the bits of the sum do not depend on how they are
-    /// dealt out. All ranks get the sum.
+    /// leaves of a [`Tree`](crate::Tree) in the order of the ranks, so the bits of the sum do not depend on how they
+    /// are dealt out. All ranks get the sum.
     pub fn all_reduce(&self, purpose: &str, terms: Vec<Vec<f64>>) -> Pending<Vec<f64>> {
         self.begin(purpose, |channel| collectives::all_reduce(channel, terms))
     }
@@ -177,8 +196,8 @@ impl Exchange {
     pub fn abort(&self, error: &Error) {
         let (aborted, done) = channel();
         if self.commands.send(Command::Abort(error.clone(), aborted)).is_ok() {
-            // A thread that has ended has nothing to abort.
-            done.recv().unwrap_or_default();
+            // A thread that has ended, or hangs in a library, aborts nothing.
+            done.recv_timeout(self.deadline).unwrap_or_default();
         }
     }
 
@@ -190,7 +209,7 @@ impl Exchange {
         self.gather("the end", Vec::new()).end()?;
         let (finished, result) = channel();
         drop(self.commands.send(Command::Finish(finished)));
-        result.recv().unwrap_or_else(|_| Err(closed()))
+        within(self.deadline, &result, "closed")
     }
 }
 
@@ -198,11 +217,13 @@ impl Exchange {
 fn serve(link: &Rc<Link>, commands: &Receiver<Command>) {
     let mut running: Vec<Task> = Vec::new();
     let mut context = Context::from_waker(Waker::noop());
-    let mut pause = PAUSES.0;
+    let mut last = Instant::now();
     loop {
-        let command = match running.is_empty() {
-            true => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => commands.recv_timeout(pause),
+        let pause = (last.elapsed() / PAUSES_OF_IDLE).clamp(PAUSES.0, PAUSES.1);
+        let command = match link.size {
+            // Nothing moves without others.
+            1 => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            _ => commands.recv_timeout(pause),
         };
         let mut moved = command.is_ok();
         match command {
@@ -222,6 +243,8 @@ fn serve(link: &Rc<Link>, commands: &Receiver<Command>) {
         if moved || link.has_failed() {
             running.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
         }
-        pause = if moved { PAUSES.0 } else { PAUSES.1.min(pause * 2) };
+        if moved {
+            last = Instant::now();
+        }
     }
 }

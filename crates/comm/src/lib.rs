@@ -1,10 +1,10 @@
 //! Several processes of one training: wires that carry bytes, and collectives whose results have the same bits on any
 //! number of processes.
 //!
-//! A [`Wire`] sends and receives: MPI's, which is loaded at run time ([`mpi`]), or threads of one process for tests
-//! ([`ThreadWire`]), either of them [`Delayed`] as by a slow network. An [`Exchange`] is a thread that moves all messages
-//! of a process over its wire while the process computes, each wait with a deadline. Sums are added up by a [`Tree`] whose
-//! shape depends on the number of its leaves alone.
+//! A [`Wire`] sends and receives: MPI's, which is loaded at run time ([`mpi`]), one over functions of a program's own
+//! ([`EngineWire`]), or threads of one process for tests ([`ThreadWire`]), each [`Delayed`] as by a slow network if
+//! need be. An [`Exchange`] is a thread that moves all messages of a process over its wire while the process computes,
+//! each wait with a deadline. Sums are added up by a [`Tree`] whose shape depends on the number of its leaves alone.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,6 +30,7 @@
 mod addition;
 mod collectives;
 mod delayed;
+mod engine;
 mod exchange;
 mod group;
 mod link;
@@ -42,8 +43,9 @@ mod wire;
 pub use addition::Addition;
 pub use collectives::Reduction;
 pub use delayed::{Delayed, Network};
-pub use group::{Gathering, Group, Summing};
+pub use engine::{Engine, EngineWire, Wait};
 pub use exchange::{DEADLINE, Exchange, Pending};
+pub use group::{Gathering, Group, Summing};
 pub use threads::ThreadWire;
 pub use tree::{Accumulator, Tree, deal, part};
 pub use wire::{LARGEST_TAG, Message, Progress, Request, Wire};

@@ -1,5 +1,5 @@
-//! The link: a wire with a deadline on every wait. Requests become futures, which end when the exchange thread finds that
-//! the wire has moved their bytes.
+//! The link: a wire with a deadline on every wait. Requests become futures, which end when the exchange thread finds
+//! that the wire has moved their bytes.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -91,6 +91,9 @@ impl Link {
         let state = &mut *self.state.borrow_mut();
         let now = Instant::now();
         let mut moved = false;
+        if state.waiting.is_empty() {
+            state.wire.progress();
+        }
         let mut at = 0;
         while let Some(waiting) = state.waiting.get(at) {
             let bytes = match state.wire.test(waiting.request) {

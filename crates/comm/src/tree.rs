@@ -23,8 +23,8 @@ pub fn deal(borders: &[usize], processes: usize) -> Vec<usize> {
     (0..=processes).map(|process| border(process).unwrap_or(0)).collect()
 }
 
-/// A binary tree over leaves `0..count`: a node of several leaves splits at the largest power of two below their number.
-/// Nodes are named by the leaves under them.
+/// A binary tree over leaves `0..count`: a node of several leaves splits at the largest power of two below their
+/// number. Nodes are named by the leaves under them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     leaves: usize,
@@ -87,9 +87,9 @@ impl Tree {
     }
 }
 
-/// Sums of neighbouring nodes of a tree, added up as soon as two of them have one parent. A process pushes the gradients
-/// of its leaves in order and keeps the sums of its [`Tree::subtrees`]; an owner pushes those of all processes and keeps
-/// the root's. At most one sum for each level of the tree is held.
+/// Sums of neighbouring nodes of a tree, added up as soon as two of them have one parent. A process pushes the
+/// gradients of its leaves in order and keeps the sums of its [`Tree::subtrees`]; an owner pushes those of all
+/// processes and keeps the root's. At most one sum for each level of the tree is held.
 #[derive(Debug)]
 pub struct Accumulator<T> {
     tree: Tree,
@@ -102,8 +102,8 @@ impl<T> Accumulator<T> {
         Accumulator { tree, sums: Vec::new() }
     }
 
-    /// Adds the value of a node that stands right of all earlier ones. `add` is given two values of neighbours, of which
-    /// the right one is added to the left.
+    /// Adds the value of a node that stands right of all earlier ones. `add` is given two values of neighbours, of
+    /// which the right one is added to the left.
     pub fn push(&mut self, node: Range<usize>, value: T, mut add: impl FnMut(&mut T, T)) {
         let (mut node, mut value) = (node, value);
         while let Some((left, mut sum)) = self.sums.pop() {

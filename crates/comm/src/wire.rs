@@ -87,8 +87,11 @@ pub trait Wire {
     /// rank has ended.
     fn test(&mut self, request: Request) -> Result<Progress>;
 
-    /// Ends the run on all ranks because of an error. Where the wire can carry its sentence, the others fail with it; MPI
-    /// ends their processes, and this one with the error's exit code, so print the sentence before.
+    /// Moves what has been sent, but has not left yet; it is called now and then while nothing is begun.
+    fn progress(&mut self) {}
+
+    /// Ends the run on all ranks because of an error. Where the wire can carry its sentence, the others fail with it;
+    /// MPI ends their processes, and this one with the error's exit code, so print the sentence before.
     fn abort(&mut self, error: &Error);
 
     /// Closes the wire after the last message of all ranks. A wire that is dropped without it tells the others nothing.

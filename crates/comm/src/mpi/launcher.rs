@@ -1,5 +1,6 @@
 //! What started this process, and where its MPI library may be.
 
+use std::borrow::Cow;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ pub(super) const LIBRARY: &str = "LESSEN_MPI";
 /// How Open MPI calls itself.
 pub(super) const OPEN_MPI: &str = "Open MPI";
 
-/// Variables in which launchers tell the number of processes. Those of Open MPI come first: a process that it starts has
-/// them alone.
+/// Variables in which launchers tell the number of processes. Those of Open MPI come first: a process that it starts
+/// has them alone.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
 
 /// Names of libraries: of the standard interface, of MPICH and its relatives, and of Open MPI.
@@ -32,8 +33,8 @@ const NAMES: [&str; 5] = [
     "libmpi.so.40",
 ];
 
-/// The number of processes that a launcher of MPI (`mpiexec`, `mpirun`, `srun`) has started together with this one; none
-/// without a launcher.
+/// The number of processes that a launcher of MPI (`mpiexec`, `mpirun`, `srun`) has started together with this one;
+/// none without a launcher.
 pub fn launched() -> Option<usize> {
     SIZES.iter().find_map(|name| env::var(name).ok()?.parse().ok())
 }
@@ -70,8 +71,9 @@ pub(super) fn family() -> Option<&'static str> {
     if env::var_os(SIZES[0]).is_some() {
         return Some(OPEN_MPI);
     }
-    let hydra = |program: PathBuf| program.to_string_lossy().contains("hydra");
-    launchers().any(hydra).then_some("MPICH")
+    launchers()
+        .any(|program| name_of(&program).contains("hydra"))
+        .then_some("MPICH")
 }
 
 /// The folder of libraries that belongs to a program: `PREFIX/lib` of `PREFIX/bin/PROGRAM`.
@@ -90,7 +92,12 @@ fn launchers() -> impl Iterator<Item = PathBuf> {
     std::iter::successors(above(&std::process::id()), above)
         .filter_map(|process| fs::read_link(format!("/proc/{process}/exe")).ok())
         .filter(|program| {
-            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            let name = name_of(program);
             ["hydra", "mpi", "orte", "prte"].iter().any(|word| name.contains(word))
         })
+}
+
+/// The name of a program's file.
+fn name_of(program: &Path) -> Cow<'_, str> {
+    program.file_name().unwrap_or_default().to_string_lossy()
 }

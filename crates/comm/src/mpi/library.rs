@@ -32,6 +32,7 @@ pub(super) struct Functions<H> {
     pub isend: unsafe extern "C" fn(*const c_void, c_int, H, c_int, c_int, H, *mut H) -> c_int,
     pub irecv: unsafe extern "C" fn(*mut c_void, c_int, H, c_int, c_int, H, *mut H) -> c_int,
     pub test: unsafe extern "C" fn(*mut H, *mut c_int, *mut Status) -> c_int,
+    pub iprobe: unsafe extern "C" fn(c_int, c_int, H, *mut c_int, *mut Status) -> c_int,
     pub get_count: unsafe extern "C" fn(*const Status, H, *mut c_int) -> c_int,
 }
 
@@ -52,7 +53,7 @@ pub(super) const MPICH: Constants<c_int> = Constants {
     funneled: 1,
 };
 
-/// How the version of a library of MPICH's interface begins or goes on.
+/// Words of the versions of libraries with MPICH's interface.
 pub(super) const RELATIVES: [&str; 4] = ["MPICH", "Intel", "MVAPICH", "CRAY"];
 
 /// The standard interface of MPI 5.
@@ -88,8 +89,8 @@ pub(super) struct Loaded {
 impl Loaded {
     /// Loads a library for as long as the process lives: MPI's may not be unloaded while threads of it run.
     fn load(path: &Path) -> std::result::Result<Loaded, libloading::Error> {
-        // SAFETY: the initialisers of an MPI library may run at any time; the user, the system or the launcher named it.
-        // Open MPI's plugins look for its symbols among the global ones.
+        // SAFETY: the initialisers of an MPI library may run at any time; the user, the system or the launcher named
+        // it. Open MPI's plugins look for its symbols among the global ones.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }?;
         Ok(Loaded {
             library: Box::leak(Box::new(library)),
@@ -115,7 +116,8 @@ impl Loaded {
     /// # Safety
     /// The handles of the library are of the type `H`.
     pub unsafe fn functions<H>(&self) -> Result<Functions<H>> {
-        // SAFETY: these are the types of the functions in the MPI standard, in C, where all handles are of one type `H`.
+        // SAFETY: these are the types of the functions in the MPI standard, in C, where all handles are of one type
+        // `H`.
         unsafe {
             Ok(Functions {
                 init_thread: self.symbol("MPI_Init_thread")?,
@@ -129,6 +131,7 @@ impl Loaded {
                 isend: self.symbol("MPI_Isend")?,
                 irecv: self.symbol("MPI_Irecv")?,
                 test: self.symbol("MPI_Test")?,
+                iprobe: self.symbol("MPI_Iprobe")?,
                 get_count: self.symbol("MPI_Get_count")?,
             })
         }
@@ -145,7 +148,8 @@ impl Loaded {
         }))
     }
 
-    /// Whether the library has the standard interface: MPICH has the function that tells it in its own one, too.
+    /// Whether the library has the standard interface. MPICH has the function that tells it with its own interface,
+    /// too.
     pub fn is_standard(&self) -> bool {
         type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
         // SAFETY: this is the function's type in the MPI standard.
@@ -170,8 +174,8 @@ pub(super) fn text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> Stri
 }
 
 /// How a user gets a library.
-pub(super) const REMEDY: &str = "install one (`pip install mpich`, or the package mpich or openmpi of the system), or name it by \
-                      LESSEN_MPI=PATH";
+pub(super) const REMEDY: &str = "install one (`pip install mpich`, or the package mpich or openmpi of the system), or \
+                                 name it by LESSEN_MPI=PATH";
 
 /// The library that is named, or the first of the candidates that loads.
 pub(super) fn find() -> Result<Loaded> {

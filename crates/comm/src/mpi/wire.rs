@@ -4,12 +4,17 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 use lessen_base::{Error, Result};
 
 use super::launcher::{self, launched};
 use super::library::{Constants, Functions, SUCCESS, Status, text};
 use crate::wire::{LARGEST_TAG, Message, Progress, Request, Wire, unknown, wrong_length};
+
+/// Time in which a launcher forwards what this process has printed; after an abort it may forward nothing.
+const FORWARDING: Duration = Duration::from_millis(300);
 
 /// What MPI reads or writes until a request has ended. Dropped before, it stays allocated, since MPI may still use it.
 enum Buffer {
@@ -23,8 +28,8 @@ struct Begun<H> {
     buffer: Buffer,
 }
 
-/// The wire of an MPI library whose handles are of the type `H`. All calls are made by the thread that opened it: the type
-/// is neither `Send` nor `Sync`.
+/// The wire of an MPI library whose handles are of the type `H`. All calls are made by the thread that opened it: the
+/// type is neither `Send` nor `Sync`.
 pub(super) struct MpiWire<H> {
     functions: Functions<H>,
     constants: Constants<H>,
@@ -32,6 +37,8 @@ pub(super) struct MpiWire<H> {
     size: usize,
     begun: HashMap<Request, Begun<H>>,
     next: u64,
+    /// Whether MPI is finalised, so that nothing of it may be called.
+    finished: bool,
     /// Keeps the wire in its thread, also where handles are numbers.
     in_thread: std::marker::PhantomData<*mut ()>,
 }
@@ -46,6 +53,7 @@ impl<H: Copy> MpiWire<H> {
             size: 0,
             begun: HashMap::new(),
             next: 0,
+            finished: false,
             in_thread: std::marker::PhantomData,
         };
         let (functions, constants) = (&wire.functions, &wire.constants);
@@ -86,8 +94,8 @@ impl<H: Copy> MpiWire<H> {
         (wire.rank, wire.size) = (rank as usize, size as usize);
         match launched() {
             Some(started) if started != wire.size => Err(Error::user(format!(
-                "the launcher started {started} processes, and {name} sees {size}: it belongs to another MPI; start the \
-                 program by the library's own `mpiexec`, or name the launcher's library by {}=PATH",
+                "the launcher started {started} processes, and {name} sees {size}: it belongs to another MPI; start \
+                 the program by the library's own `mpiexec`, or name the launcher's library by {}=PATH",
                 launcher::LIBRARY
             ))),
             _ => Ok(wire),
@@ -110,7 +118,7 @@ impl<H: Copy> MpiWire<H> {
 
     /// Rank, tag and length as MPI takes them.
     fn envelope(&self, other: usize, tag: u32, length: usize) -> Result<(c_int, c_int, c_int)> {
-        let fits = other < self.size && other != self.rank && tag <= LARGEST_TAG;
+        let fits = !self.finished && other < self.size && other != self.rank && tag <= LARGEST_TAG;
         match c_int::try_from(length) {
             Ok(length) if fits => Ok((other as c_int, tag as c_int, length)),
             _ => Err(Error::internal(format!(
@@ -159,8 +167,8 @@ impl<H: Copy> Wire for MpiWire<H> {
         let Constants { world, byte, .. } = self.constants;
         let buffer = Box::into_raw(vec![0u8; length].into_boxed_slice());
         let mut handle = MaybeUninit::uninit();
-        // SAFETY: the buffer has `length` bytes, which are kept, and not touched, until `test` finds that MPI has written
-        // them; the function writes the handle where it succeeds.
+        // SAFETY: the buffer has `length` bytes, which are kept, and not touched, until `test` finds that MPI has
+        // written them; the function writes the handle where it succeeds.
         let code =
             unsafe { (self.functions.irecv)(buffer.cast(), count, byte, other, tag, world, handle.as_mut_ptr()) };
         self.check(code)?;
@@ -175,11 +183,12 @@ impl<H: Copy> Wire for MpiWire<H> {
         let mut status = Status([0; 64]);
         // SAFETY: the handle is that of a request that has not ended, the status has room for every interface's.
         let code = unsafe { (self.functions.test)(&mut begun.handle, &mut ended, &mut status) };
-        self.check(code)?;
-        if ended == 0 {
+        if code == SUCCESS && ended == 0 {
             return Ok(Progress::Pending);
         }
-        match self.begun.remove(&request).map(|begun| begun.buffer) {
+        let begun = self.begun.remove(&request);
+        self.check(code)?;
+        match begun.map(|begun| begun.buffer) {
             None => Err(unknown(request)),
             Some(Buffer::Sent(message)) => {
                 drop(ManuallyDrop::into_inner(message));
@@ -200,15 +209,30 @@ impl<H: Copy> Wire for MpiWire<H> {
         }
     }
 
+    fn progress(&mut self) {
+        if self.finished {
+            return;
+        }
+        let (mut found, mut status) = (0, Status([0; 64]));
+        let other = ((self.rank + 1) % self.size) as c_int;
+        // SAFETY: MPI is initialised; looking for a message receives none, and lets the library move others.
+        unsafe { (self.functions.iprobe)(other, 0, self.constants.world, &mut found, &mut status) };
+    }
+
     fn abort(&mut self, error: &Error) {
+        if self.finished {
+            return;
+        }
+        thread::sleep(FORWARDING);
         // SAFETY: MPI is initialised, and not finalised while this wire is used; the call ends the process.
         unsafe { (self.functions.abort)(self.constants.world, error.exit_code()) };
     }
 
     fn finish(&mut self) -> Result<()> {
-        if !self.begun.is_empty() {
-            return Err(Error::internal("MPI is closed while messages are under way"));
+        if self.finished || !self.begun.is_empty() {
+            return Err(Error::internal("MPI is closed twice, or while messages are under way"));
         }
+        self.finished = true;
         // SAFETY: MPI is initialised, no request is open, and the wire is used no more.
         let code = unsafe { (self.functions.finalize)() };
         if code == SUCCESS {

@@ -1,26 +1,13 @@
 use std::time::{Duration, Instant};
 
 use lessen_base::{SplitMix64, cases};
-use lessen_comm::{Addition, Exchange, Network, deal, part};
+use lessen_comm::{Addition, Network, deal, part};
 
-use crate::ranks::{bytes_of, leaf_numbers, on_ranks, on_slow_ranks, random_pieces, reduction, sum_by_recursion};
+use crate::ranks::{
+    LEAVES, expected_sum, leaf_numbers, on_ranks, on_slow_ranks, random_pieces, reduction, sum_and_gather,
+};
 
-const SIZES: [usize; 5] = [1, 2, 3, 4, 8];
-const LEAVES: usize = 8;
-
-/// The sum of `count` random numbers over the leaves on this rank, and the gather of what the ranks own of it.
-fn sum_and_gather(exchange: &Exchange, seed: u64, count: usize, pieces: &[usize]) -> Vec<u8> {
-    let leaf = |leaf| bytes_of(&leaf_numbers(seed, leaf, count));
-    let reduction = reduction(exchange, LEAVES, pieces, Addition::f32(), leaf);
-    let borders = reduction.borders.clone();
-    let owned = exchange.reduce_scatter("sum", reduction).end().unwrap();
-    exchange.all_gather("gather", owned, borders).end().unwrap()
-}
-
-fn expected(seed: u64, count: usize) -> Vec<u8> {
-    let leaves: Vec<_> = (0..LEAVES).map(|leaf| leaf_numbers(seed, leaf, count)).collect();
-    bytes_of(&sum_by_recursion(&leaves))
-}
+const SIZES: [usize; 6] = [1, 2, 3, 4, 8, 11];
 
 #[test]
 fn sums_have_the_same_bits_on_any_number_of_ranks() {
@@ -28,7 +15,7 @@ fn sums_have_the_same_bits_on_any_number_of_ranks() {
         let mut random = SplitMix64::new(seed);
         let count = random.below(3000) as usize;
         let pieces = random_pieces(&mut random, count, 4);
-        let expected = expected(seed, count);
+        let expected = expected_sum(seed, count);
         for size in SIZES {
             let results = on_ranks(size, |exchange| {
                 let all = sum_and_gather(&exchange, seed, count, &pieces);
@@ -42,20 +29,21 @@ fn sums_have_the_same_bits_on_any_number_of_ranks() {
 
 #[test]
 fn long_sums_move_in_several_messages() {
-    let count = 3_000_001;
+    let count = 2_500_001;
     let pieces: Vec<usize> = (0..=LEAVES).map(|piece| count * piece / LEAVES * 4).collect();
     let results = on_ranks(2, |exchange| sum_and_gather(&exchange, 7, count, &pieces));
-    assert!(results.iter().all(|all| *all == expected(7, count)));
+    let expected = expected_sum(7, count);
+    assert!(results.iter().all(|all| *all == expected));
 }
 
 #[test]
 fn delays_change_no_bit() {
     let pieces = [0, 400, 4000];
-    let latency = |rank: usize| Duration::from_millis([5, 1, 9][rank]);
-    let results = on_slow_ranks(3, Duration::from_secs(60), latency, |exchange| {
+    let latencies = [5, 1, 9].map(Duration::from_millis);
+    let results = on_slow_ranks(Duration::from_secs(60), &latencies, |exchange| {
         sum_and_gather(&exchange, 3, 1000, &pieces)
     });
-    assert!(results.iter().all(|all| *all == expected(3, 1000)));
+    assert!(results.iter().all(|all| *all == expected_sum(3, 1000)));
 }
 
 #[test]
@@ -102,7 +90,7 @@ fn norms_have_the_same_bits_on_any_number_of_ranks() {
     };
     let one = norm(1);
     assert_eq!(one.len(), 3);
-    for size in [2, 3, 4, 8, 11] {
+    for size in SIZES {
         assert_eq!(norm(size), one, "{size} ranks");
     }
     let nothing = on_ranks(2, |exchange| exchange.all_reduce("norm", Vec::new()).end().unwrap());
@@ -167,18 +155,13 @@ fn a_delayed_message_takes_latency_and_time_to_send() {
     assert_eq!(network.leaves(ms(15), ms(6), 125_000), ms(16));
     let latency = ms(40);
     let begun = Instant::now();
-    on_slow_ranks(
-        2,
-        Duration::from_secs(60),
-        |_| latency,
-        |exchange| {
-            // 1 MB takes 10 ms at 100 MB/s.
-            let borders = deal(&[0, 1_000_000, 2_000_000], 2);
-            exchange
-                .all_gather("gather", vec![0; 1_000_000], borders)
-                .end()
-                .unwrap();
-        },
-    );
+    on_slow_ranks(Duration::from_secs(60), &[latency; 2], |exchange| {
+        // 1 MB takes 10 ms at 100 MB/s.
+        let borders = deal(&[0, 1_000_000, 2_000_000], 2);
+        exchange
+            .all_gather("gather", vec![0; 1_000_000], borders)
+            .end()
+            .unwrap();
+    });
     assert!(begun.elapsed() >= latency + ms(10));
 }

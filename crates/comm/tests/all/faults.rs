@@ -4,26 +4,21 @@ use std::time::{Duration, Instant};
 use lessen_base::Error;
 use lessen_comm::{Addition, Exchange, ThreadWire, Wire};
 
-use crate::ranks::{on_ranks, on_slow_ranks, reduction};
+use crate::ranks::{on_ranks, on_slow_ranks, on_wires, reduction};
 
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
 fn a_rank_that_does_not_answer_is_named_within_the_deadline() {
     let over = Barrier::new(3);
-    let results = on_slow_ranks(
-        3,
-        SHORT,
-        |_| Duration::ZERO,
-        |exchange| {
-            exchange.set_place("step 71");
-            let begun = Instant::now();
-            let result = (exchange.rank() != 1).then(|| exchange.gather("the agreement", vec![1]).end());
-            let time = begun.elapsed();
-            over.wait();
-            result.map(|result| (result.unwrap_err(), time))
-        },
-    );
+    let results = on_wires(SHORT, ThreadWire::connected(3), |exchange| {
+        exchange.set_place("step 71");
+        let begun = Instant::now();
+        let result = (exchange.rank() != 1).then(|| exchange.gather("the agreement", vec![1]).end());
+        let time = begun.elapsed();
+        over.wait();
+        result.map(|result| (result.unwrap_err(), time))
+    });
     for (error, time) in results.into_iter().flatten() {
         assert_eq!(
             error.to_string(),
@@ -39,19 +34,14 @@ fn a_rank_that_does_not_answer_is_named_within_the_deadline() {
 fn a_rank_that_answers_slowly_is_not_late() {
     let latency = Duration::from_millis(100);
     let begun = Instant::now();
-    on_slow_ranks(
-        2,
-        SHORT,
-        |_| latency,
-        |exchange| {
-            let mut bytes = vec![exchange.rank() as u8];
-            for turn in 0..4 {
-                bytes = exchange.broadcast("turn", turn % 2, bytes).end().unwrap();
-            }
-            assert_eq!(bytes, [0]);
-            exchange.finish().unwrap();
-        },
-    );
+    on_slow_ranks(SHORT, &[latency; 2], |exchange| {
+        let mut bytes = vec![exchange.rank() as u8];
+        for turn in 0..4 {
+            bytes = exchange.broadcast("turn", turn % 2, bytes).end().unwrap();
+        }
+        assert_eq!(bytes, [0]);
+        exchange.finish().unwrap();
+    });
     assert!(begun.elapsed() > SHORT);
 }
 
@@ -128,6 +118,15 @@ fn a_wire_that_does_not_open_is_an_error_of_the_start() {
     let error = Error::user("there is no wire");
     let opened = Exchange::start(SHORT, move || Err(error));
     assert_eq!(opened.unwrap_err().to_string(), "there is no wire");
+    let opened = Exchange::start(SHORT, || {
+        std::thread::sleep(10 * SHORT);
+        Err(Error::user("too late"))
+    });
+    let sentence = opened.unwrap_err().to_string();
+    assert!(
+        sentence.starts_with("the wire has not opened within 0.3 s; see whether"),
+        "{sentence}"
+    );
 }
 
 #[test]

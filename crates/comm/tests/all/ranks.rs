@@ -4,38 +4,39 @@ use std::thread;
 use std::time::Duration;
 
 use lessen_base::SplitMix64;
-use lessen_comm::{Accumulator, Addition, Delayed, Exchange, Network, Reduction, ThreadWire, Tree, deal, part};
+use lessen_comm::{Accumulator, Addition, Delayed, Exchange, Network, Reduction, ThreadWire, Tree, Wire, deal, part};
 
-/// Runs `each` on so many ranks, whose networks have the latencies `latency(rank)` and 100 MB/s; the results in order.
-pub fn on_slow_ranks<T: Send>(
-    size: usize,
+/// Leaves of the sums.
+pub const LEAVES: usize = 8;
+
+/// Runs `each` on ranks that are connected by wires; the results in order.
+pub fn on_wires<W: Wire + Send + 'static, T: Send>(
     deadline: Duration,
-    latency: impl Fn(usize) -> Duration,
+    wires: impl IntoIterator<Item = W>,
     each: impl Fn(Exchange) -> T + Sync,
 ) -> Vec<T> {
     let each = &each;
     thread::scope(|scope| {
-        let ranks = ThreadWire::connected(size).into_iter().enumerate().map(|(rank, wire)| {
-            let network = Network {
-                latency: latency(rank),
-                rate: 1e8,
-            };
-            scope.spawn(move || {
-                let open = move || match network.latency.is_zero() {
-                    true => Ok(Box::new(wire) as _),
-                    false => Ok(Box::new(Delayed::new(wire, network)) as _),
-                };
-                each(Exchange::start(deadline, open).unwrap())
-            })
-        });
-        let ranks: Vec<_> = ranks.collect();
+        let start = |wire| scope.spawn(move || each(Exchange::start(deadline, || Ok(Box::new(wire) as _)).unwrap()));
+        let ranks: Vec<_> = wires.into_iter().map(start).collect();
         ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
     })
 }
 
+/// Runs `each` on ranks whose networks have these latencies and 100 MB/s.
+pub fn on_slow_ranks<T: Send>(
+    deadline: Duration,
+    latencies: &[Duration],
+    each: impl Fn(Exchange) -> T + Sync,
+) -> Vec<T> {
+    let wires = ThreadWire::connected(latencies.len()).into_iter().zip(latencies);
+    let delayed = wires.map(|(wire, &latency)| Delayed::new(wire, Network { latency, rate: 1e8 }));
+    on_wires(deadline, delayed, each)
+}
+
 /// Runs `each` on so many ranks that are connected without delay.
 pub fn on_ranks<T: Send>(size: usize, each: impl Fn(Exchange) -> T + Sync) -> Vec<T> {
-    on_slow_ranks(size, Duration::from_secs(60), |_| Duration::ZERO, each)
+    on_wires(Duration::from_secs(60), ThreadWire::connected(size), each)
 }
 
 /// Numbers of a leaf whose sum depends on the order of the additions.
@@ -91,4 +92,19 @@ pub fn random_pieces(random: &mut SplitMix64, count: usize, width: usize) -> Vec
     borders.extend([0, count]);
     borders.sort_unstable();
     borders.iter().map(|border| border * width).collect()
+}
+
+/// The sum of `count` random numbers over the leaves on this rank, and the gather of what the ranks own of it.
+pub fn sum_and_gather(exchange: &Exchange, seed: u64, count: usize, pieces: &[usize]) -> Vec<u8> {
+    let leaf = |leaf| bytes_of(&leaf_numbers(seed, leaf, count));
+    let reduction = reduction(exchange, LEAVES, pieces, Addition::f32(), leaf);
+    let borders = reduction.borders.clone();
+    let owned = exchange.reduce_scatter("sum", reduction).end().unwrap();
+    exchange.all_gather("gather", owned, borders).end().unwrap()
+}
+
+/// What `sum_and_gather` gives.
+pub fn expected_sum(seed: u64, count: usize) -> Vec<u8> {
+    let leaves: Vec<_> = (0..LEAVES).map(|leaf| leaf_numbers(seed, leaf, count)).collect();
+    bytes_of(&sum_by_recursion(&leaves))
 }
