@@ -65,10 +65,14 @@ impl Group {
             Err(error) => [&[0], error.to_string().as_bytes()].concat(),
         };
         let mut all = exchange.gather(what, told).end()?;
+        let is_same = all.iter().all(|told| *told == all[0]);
         for (rank, told) in all.iter_mut().enumerate() {
             if told.first() != Some(&1) {
                 let sentence = String::from_utf8_lossy(told.get(1..).unwrap_or_default());
-                return Err(Error::user(format!("{sentence} (rank {rank} of {})", exchange.size())));
+                return Err(match is_same {
+                    true => Error::user(sentence),
+                    false => Error::user(format!("{sentence} (rank {rank} of {})", exchange.size())),
+                });
             }
             told.remove(0);
         }

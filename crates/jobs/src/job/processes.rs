@@ -118,17 +118,21 @@ fn copy_file(group: &Group, path: &Path) -> Result<()> {
 /// # Errors
 /// Settings with a mistake; batches that cannot be cut into so many.
 pub(crate) fn in_groups(mut settings: Settings, processes: usize) -> Result<Settings> {
-    let recipe = Recipe::new(settings.clone())?;
-    let train = &recipe.phases[0].train;
-    let ranks = if train.ranks == 0 { processes } else { train.ranks };
+    let ranks = match settings.get("train.ranks") {
+        Some(SettingValue::Count(ranks)) if *ranks > 0 => usize::try_from(*ranks).unwrap_or(usize::MAX),
+        _ => processes,
+    };
     if ranks <= 1 {
         return Ok(settings);
     }
-    let mut set = |key: &str, value: usize| {
+    let set = |settings: &mut Settings, key: &str, value: usize| {
         let origin = format!("the {ranks} groups of a step");
         settings.set_named(key, SettingValue::Count(value as u64), origin)
     };
-    set("train.ranks", ranks)?;
+    set(&mut settings, "train.ranks", 1)?;
+    let recipe = Recipe::new(settings.clone())?;
+    let train = &recipe.phases[0].train;
+    set(&mut settings, "train.ranks", ranks)?;
     if train.accumulate == 1 && train.tokens == 0 {
         if !train.batch.is_multiple_of(ranks) {
             return Err(Error::user(format!(
@@ -137,8 +141,8 @@ pub(crate) fn in_groups(mut settings: Settings, processes: usize) -> Result<Sett
                 train.batch
             )));
         }
-        set("train.accumulate", ranks)?;
-        set("train.batch", train.batch / ranks)?;
+        set(&mut settings, "train.accumulate", ranks)?;
+        set(&mut settings, "train.batch", train.batch / ranks)?;
     }
     Ok(settings)
 }

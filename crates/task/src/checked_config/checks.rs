@@ -61,10 +61,9 @@ pub(super) fn check(config: &Config) -> Result<()> {
     }
     if !train.accumulate.is_multiple_of(train.ranks.max(1)) {
         return Err(Error::user(format!(
-            "{} = {} does not divide train.accumulate = {}; set train.accumulate to a multiple of it, and train.batch or \
+            "{} does not divide train.accumulate = {}; set train.accumulate to a multiple of it, and train.batch or \
              train.tokens to the part of a step that a batch is to be",
             config.place("train.ranks"),
-            train.ranks,
             train.accumulate
         )));
     }
