@@ -88,7 +88,14 @@ impl Group {
             return Ok(vec![own?]);
         }
         let bytes = own.map(|numbers| numbers.into_iter().flat_map(f64::to_le_bytes).collect());
-        let numbers = |bytes: Vec<u8>| bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
+        let numbers = |bytes: Vec<u8>| {
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|chunk| f64::from_le_bytes(*chunk))
+                .collect()
+        };
         Ok(self.agree(what, bytes)?.into_iter().map(numbers).collect())
     }
 
@@ -151,7 +158,12 @@ impl Group {
             },
         );
         let (exchange, what) = (exchange.clone(), what.to_string());
-        Summing::Adding { exchange, what, owned, borders }
+        Summing::Adding {
+            exchange,
+            what,
+            owned,
+            borders,
+        }
     }
 
     /// Ends the run on all processes because of an error. Print its sentence before: MPI ends this process, too.
@@ -188,9 +200,12 @@ impl Summing {
     pub fn gather(self) -> Result<Gathering> {
         Ok(match self {
             Summing::Here(sum) => Gathering::Here(sum),
-            Summing::Adding { exchange, what, owned, borders } => {
-                Gathering::Under(exchange.all_gather(&what, owned.end()?, borders))
-            }
+            Summing::Adding {
+                exchange,
+                what,
+                owned,
+                borders,
+            } => Gathering::Under(exchange.all_gather(&what, owned.end()?, borders)),
         })
     }
 }

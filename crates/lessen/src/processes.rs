@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long other processes wait with an error for the first one's, which is often the same.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Whether a launcher has started several processes.
 pub fn are_several() -> bool {

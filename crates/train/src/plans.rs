@@ -1,7 +1,7 @@
 //! Plans of training: graphs compiled for a device, under one budget for all of them.
 
-use crate::dealing::Dealing;
 use crate::beside::{assigned, compile_beside, states_of};
+use crate::dealing::Dealing;
 use crate::function_graph::function_graph;
 use crate::graphs::{Delayed, Late, StepGraphs, delayed, step_graph};
 use crate::options::{NonFinite, TrainerOptions};

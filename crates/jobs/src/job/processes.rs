@@ -65,8 +65,12 @@ pub fn copy_folder(group: &Group, folder: &Path) -> Result<()> {
 /// Lists the files below a folder of the job.
 fn list(root: &Path, below: &Path, listed: &mut Vec<String>) -> Result<()> {
     let place = root.join(below);
-    let unreadable =
-        |error: std::io::Error| Error::user(format!("{} cannot be read ({error}); restore the folder", place.display()));
+    let unreadable = |error: std::io::Error| {
+        Error::user(format!(
+            "{} cannot be read ({error}); restore the folder",
+            place.display()
+        ))
+    };
     for entry in fs::read_dir(&place).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let path = below.join(entry.file_name());
@@ -101,7 +105,8 @@ fn copy_file(group: &Group, path: &Path) -> Result<()> {
             (Ok(_), false) => Ok(Vec::new()),
             (Err(error), _) => Err(std::io::Error::from(error.kind())),
         };
-        let piece = piece.map_err(|error| Error::user(format!("{shown} cannot be copied ({error}); restore the folder")));
+        let piece =
+            piece.map_err(|error| Error::user(format!("{shown} cannot be copied ({error}); restore the folder")));
         let piece = group.agree("a file of the run", piece)?.swap_remove(0);
         if let (Ok(file), false) = (&mut file, group.is_first()) {
             file.write_all(&piece).map_err(|error| unwritable(path, &error))?;
@@ -158,7 +163,11 @@ pub(crate) fn check_same(group: &Group, start: &Start, data: &str) -> Result<()>
     let first = String::from_utf8_lossy(&all[0]);
     for (rank, other) in all.iter().enumerate() {
         let other = String::from_utf8_lossy(other);
-        let differs = |of: &str, than: &str| of.lines().find(|line| !than.lines().any(|own| own == *line)).map(String::from);
+        let differs = |of: &str, than: &str| {
+            of.lines()
+                .find(|line| !than.lines().any(|own| own == *line))
+                .map(String::from)
+        };
         if let Some(line) = differs(&other, &first).or_else(|| differs(&first, &other)) {
             return Err(Error::user(format!(
                 "rank {rank} and rank 0 have other settings: one of them alone has {line}; start every process with the \
@@ -189,6 +198,9 @@ mod tests {
         assert_eq!(of(with("[train]\nbatch = 12\naccumulate = 4", 4)), [4, 4, 12]);
         assert_eq!(of(with("[train]\nbatch = 12\nranks = 6", 1)), [6, 6, 2]);
         let error = with("[train]\nbatch = 12", 5).unwrap_err().to_string();
-        assert!(error.contains("train.batch = 12 examples cannot be cut for train.ranks = 5"), "{error}");
+        assert!(
+            error.contains("train.batch = 12 examples cannot be cut for train.ranks = 5"),
+            "{error}"
+        );
     }
 }

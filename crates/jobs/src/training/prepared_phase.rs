@@ -90,7 +90,9 @@ impl PreparedPhase {
     pub(super) fn next_batches(&self, done: u64, batches: &mut Prefetch) -> Result<Vec<Batch>> {
         let count = self.steps.batches_after(done - self.begun, &self.task.config().train);
         let own = self.options.own_batches();
-        own.filter(|index| (*index as u64) < count).map(|_| batches.next_batch()).collect()
+        own.filter(|index| (*index as u64) < count)
+            .map(|_| batches.next_batch())
+            .collect()
     }
 
     /// Trains one step on the batches of this process. A mistake of one process is the error of all.

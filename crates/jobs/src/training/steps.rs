@@ -116,7 +116,9 @@ impl Job for Steps<'_> {
         }
         let of = |count: fn(&Batch) -> usize| made.iter().flatten().map(count).sum::<usize>() as f64;
         let counts = vec![of(|batch| batch.examples), of(|batch| batch.tokens)];
-        let report = run.phase.step(&mut run.trainer, made.as_deref().map_err(Error::clone))?;
+        let report = run
+            .phase
+            .step(&mut run.trainer, made.as_deref().map_err(Error::clone))?;
         let counts = group.agree_numbers("the examples of the step", Ok(counts))?;
         let sum = |number: usize| counts.iter().map(|own| own[number]).sum::<f64>() as usize;
         let (examples, tokens) = (sum(0), sum(1));

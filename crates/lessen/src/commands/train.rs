@@ -62,9 +62,10 @@ impl Train {
     pub fn run(self) -> Result<u8> {
         if processes::are_several() {
             let seconds = self.deadline.map_or(Ok(DEADLINE), Duration::try_from_secs_f64);
-            let deadline = seconds.ok().filter(|deadline| !deadline.is_zero()).ok_or_else(|| {
-                Error::user("--deadline is no time in seconds; give a number above 0")
-            })?;
+            let deadline = seconds
+                .ok()
+                .filter(|deadline| !deadline.is_zero())
+                .ok_or_else(|| Error::user("--deadline is no time in seconds; give a number above 0"))?;
             return processes::together(deadline, |group| self.share(group));
         }
         if self.deadline.is_some() {
@@ -96,7 +97,10 @@ impl Train {
             false => self.request(),
         });
         let mistake = first.as_ref().and_then(|first| first.as_ref().err());
-        group.agree("the request", mistake.map_or(Ok(Vec::new()), |mistake| Err(mistake.clone())))?;
+        group.agree(
+            "the request",
+            mistake.map_or(Ok(Vec::new()), |mistake| Err(mistake.clone())),
+        )?;
         let own = OwnFolder::new()?;
         let out = match &first {
             Some(Ok(request)) => request.out().to_path_buf(),
@@ -107,9 +111,7 @@ impl Train {
         }
         let request = match first {
             Some(request) => request?,
-            None if self.resume => {
-                Request::resume(out, None, |settings| self.over.apply(settings, self.steps))?
-            }
+            None if self.resume => Request::resume(out, None, |settings| self.over.apply(settings, self.steps))?,
             None => Request::new(self.settings()?, out),
         };
         let report = train(&request.shared_by(group.clone()), &self.device.new_backend())?;

@@ -63,13 +63,12 @@ impl Steps {
         scalars: &[(&str, Host<'_>)],
     ) -> Result<Sums> {
         let (group, tree) = (&self.options.group, Tree::new(self.options.ranks));
-        let what = format!("step {}", self.done.saturating_add(1));
         let own = self.own_groups(session, batches, before, scalars);
-        let told = group.agree(&what, own.as_deref().map(told_bytes).map_err(Error::clone))?;
+        let told = group.agree("the losses", own.as_deref().map(told_bytes).map_err(Error::clone))?;
         let arrays = own.map(arrays_of)?;
         let all = told_by_all(&told, before)?;
         self.set_means(session, &all)?;
-        self.exchange(session, &what)?;
+        self.exchange(session)?;
         let sums = tree.sum(all.into_iter().map(|told| told.sums), Sums::add_all);
         let sums = sums.ok_or_else(|| Error::internal("a step without groups"))?;
         Ok(Sums { arrays, ..sums })
@@ -130,7 +129,7 @@ impl Steps {
     }
 
     /// Adds up the gradients of all processes, those of several parameters at a time.
-    fn exchange(&self, session: &mut Session, what: &str) -> Result<()> {
+    fn exchange(&self, session: &mut Session) -> Result<()> {
         let group = &self.options.group;
         if group.size() == 1 {
             return Ok(());
@@ -140,13 +139,18 @@ impl Steps {
         while !(rest.is_empty() && adding.is_empty() && gathering.is_empty()) {
             if !rest.is_empty() {
                 let (names, others) = rest.split_at(self.together(session, rest));
-                adding.push_back((names, group.begin_sum(what, self.options.ranks, self.own_sums(session, names)?)));
+                let own = self.own_sums(session, names)?;
+                adding.push_back((names, group.begin_sum("the gradients", self.options.ranks, own)));
                 rest = others;
             }
-            if (adding.len() > UNDER_WAY || rest.is_empty()) && let Some((names, sum)) = adding.pop_front() {
+            if (adding.len() > UNDER_WAY || rest.is_empty())
+                && let Some((names, sum)) = adding.pop_front()
+            {
                 gathering.push_back((names, sum.gather()?));
             }
-            if (gathering.len() > UNDER_WAY || adding.is_empty()) && let Some((names, sum)) = gathering.pop_front() {
+            if (gathering.len() > UNDER_WAY || adding.is_empty())
+                && let Some((names, sum)) = gathering.pop_front()
+            {
                 set_sums(session, names, &sum.end()?)?;
             }
         }

@@ -1,8 +1,8 @@
 //! Steps of other losses over the same parameters, each with an optimizer of its own.
 
 use super::Trainer;
-use super::part::{Part, StepReport};
 use super::groups::GroupFunctions;
+use super::part::{Part, StepReport};
 use super::steps::{StepFunctions, Steps};
 use crate::beside::{assigned, states_of};
 use crate::function_graph::check_params;

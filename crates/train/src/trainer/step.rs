@@ -48,8 +48,10 @@ impl Trainer {
     /// The mistake that a process gives in place of weights; a process that does not answer.
     pub fn shares(&self, weights: Result<Vec<f64>>) -> Result<Vec<f32>> {
         let options = &self.first.options;
-        let what = format!("the batches of step {}", self.done().saturating_add(1));
-        let all = options.group.agree_numbers(&what, weights)?;
+        options
+            .group
+            .set_place(&format!("step {}", self.done().saturating_add(1)));
+        let all = options.group.agree_numbers("the batches", weights)?;
         let whole: f64 = all.iter().flatten().sum();
         let whole = if whole > 0.0 { whole } else { 1.0 };
         let is_alone = all.iter().map(Vec::len).sum::<usize>() == 1;

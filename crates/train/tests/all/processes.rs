@@ -52,16 +52,26 @@ fn step(trainer: &mut Trainer, bad: Option<usize>) -> Result<StepReport> {
     let shares = trainer.shares(Ok(own.clone().map(|index| 1.0 + index as f64).collect()))?;
     let name = |index| if bad == Some(index) { "y" } else { "x" };
     let inputs: Vec<_> = own.zip(&made).map(|(index, x)| [(name(index), Host::F32(x))]).collect();
-    let parts: Vec<Part<'_>> = inputs.iter().zip(shares).map(|(inputs, share)| Part::new(share, inputs)).collect();
+    let parts: Vec<Part<'_>> = inputs
+        .iter()
+        .zip(shares)
+        .map(|(inputs, share)| Part::new(share, inputs))
+        .collect();
     trainer.step_on(&parts)
 }
 
 /// Bits of all parameters and states, in their order.
 fn bits(trainer: &mut Trainer) -> Vec<u8> {
-    let state = trainer.state().unwrap().into_iter().flat_map(|state| state.data.to_le_bytes());
+    let state = trainer
+        .state()
+        .unwrap()
+        .into_iter()
+        .flat_map(|state| state.data.to_le_bytes());
     let state: Vec<u8> = state.collect();
     let weights = trainer.weights().unwrap();
-    let weights = weights.values().flat_map(|weight| weight.data.iter().flat_map(|x| x.to_le_bytes()));
+    let weights = weights
+        .values()
+        .flat_map(|weight| weight.data.iter().flat_map(|x| x.to_le_bytes()));
     weights.chain(state).collect()
 }
 
@@ -82,7 +92,10 @@ fn on<T: Send + 'static>(size: usize, run: impl Fn(Group) -> T + Send + Sync + C
 fn trained(size: usize, options: &TrainerOptions) -> (Vec<u8>, Vec<StepReport>) {
     let options = options.clone();
     let mut all = on(size, move |group| {
-        let options = TrainerOptions { group, ..options.clone() };
+        let options = TrainerOptions {
+            group,
+            ..options.clone()
+        };
         let mut trainer = Trainer::new(device(1), options, loss).unwrap();
         let reports = (0..STEPS).map(|_| StepReport {
             time: Duration::ZERO,
@@ -137,7 +150,9 @@ fn groups_change_a_result_by_rounding_alone_and_one_group_not_at_all() {
             (y * y).mean()
         };
         let mut trainer = Trainer::new(device(1), options, plain).unwrap();
-        (0..STEPS).map(|_| step(&mut trainer, None).unwrap().loss).collect::<Vec<f32>>()
+        (0..STEPS)
+            .map(|_| step(&mut trainer, None).unwrap().loss)
+            .collect::<Vec<f32>>()
     };
     let (one, four) = (of(1), of(4));
     for (one, four) in one.iter().zip(&four) {
@@ -161,8 +176,16 @@ fn a_mistake_of_one_process_is_the_error_of_all_and_changes_nothing() {
         step(&mut trainer, None).unwrap();
         (error, bits(&mut trainer))
     });
-    assert!(all.iter().all(|own| *own == all[0]), "{:?}", all.iter().map(|own| &own.0).collect::<Vec<_>>());
-    assert!(all[0].0.contains("`x`") && all[0].0.contains("rank 2 of 4"), "{}", all[0].0);
+    assert!(
+        all.iter().all(|own| *own == all[0]),
+        "{:?}",
+        all.iter().map(|own| &own.0).collect::<Vec<_>>()
+    );
+    assert!(
+        all[0].0.contains("`x`") && all[0].0.contains("rank 2 of 4"),
+        "{}",
+        all[0].0
+    );
 }
 
 #[test]
@@ -180,5 +203,9 @@ fn more_processes_than_groups_and_groups_that_do_not_divide_the_batches_are_refu
         };
         Trainer::new(device(1), options, loss).err().unwrap().to_string()
     });
-    assert!(errors[1].contains("there are 2 processes for ranks = 1"), "{}", errors[1]);
+    assert!(
+        errors[1].contains("there are 2 processes for ranks = 1"),
+        "{}",
+        errors[1]
+    );
 }
