@@ -8,6 +8,8 @@ use clap::{CommandFactory, Parser};
 use clap_complete::env::CompleteEnv;
 use lessen_base::watcher::{self, Watcher};
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
+use lessen_jobs::job::processes::OwnFolder;
 use lessen_jobs::training::Request;
 use lessen_saved::continuation::Continuation;
 use lessen_saved::saved_run::SavedRun;
@@ -91,6 +93,21 @@ pub fn answer(args: &[String], watcher: Arc<dyn Watcher>) -> Result<Answer> {
 pub fn training(args: &[String]) -> Result<(Request, NewBackend)> {
     match parsed(&[&["train".to_string()], args].concat())? {
         Command::Train(train) => Ok((train.request()?, train.new_backend())),
+        _ => Err(Error::internal("arguments of a training that are none")),
+    }
+}
+
+/// The training that `lessen train` asks for with these arguments and the processes of a group share, its device, and
+/// the folder of this process, if it is not the first.
+///
+/// # Errors
+/// Arguments that it refuses; a mistake of another process, and one that does not answer.
+pub fn shared_training(args: &[String], group: &Group) -> Result<(Request, NewBackend, Option<OwnFolder>)> {
+    match parsed(&[&["train".to_string()], args].concat())? {
+        Command::Train(train) => {
+            let (request, own) = train.shared_request(group)?;
+            Ok((request, train.new_backend(), own))
+        }
         _ => Err(Error::internal("arguments of a training that are none")),
     }
 }

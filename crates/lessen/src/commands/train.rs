@@ -86,10 +86,23 @@ impl Train {
         self.show(&train(&self.request()?, &self.device.new_backend())?)
     }
 
-    /// Trains with the processes of a group; the exit code. The folder is the first process's.
+    /// Trains with the processes of a group; the exit code. The first process alone prints.
     fn share(&self, group: &Group) -> Result<u8> {
-        let is_first = group.is_first();
-        let first = is_first.then(|| match self.minutes.is_some() || self.own_data()?.is_some() {
+        let (request, own) = self.shared_request(group)?;
+        let report = train(&request, &self.device.new_backend())?;
+        drop(own);
+        if group.is_first() {
+            return self.show(&report);
+        }
+        Ok(if report.interrupted { INTERRUPTED } else { 0 })
+    }
+
+    /// The training that the processes of a group share, and the folder of this process, if it is not the first.
+    ///
+    /// # Errors
+    /// A mistake in what is asked for, which is the error of all processes; a process that does not answer.
+    pub fn shared_request(&self, group: &Group) -> Result<(Request, Option<OwnFolder>)> {
+        let first = group.is_first().then(|| match self.minutes.is_some() || self.own_data()?.is_some() {
             true => Err(Error::user(
                 "several processes share a training with a recipe; name one, or start one process, which looks at --data and \
                  chooses",
@@ -101,24 +114,20 @@ impl Train {
             "the request",
             mistake.map_or(Ok(Vec::new()), |mistake| Err(mistake.clone())),
         )?;
-        let own = OwnFolder::new()?;
-        let out = match &first {
-            Some(Ok(request)) => request.out().to_path_buf(),
-            _ => own.job(),
+        let Some(request) = first.transpose()? else {
+            let own = OwnFolder::new()?;
+            let request = if self.resume {
+                copy_folder(group, &own.job())?;
+                Request::resume(own.job(), None, |settings| self.over.apply(settings, self.steps))?
+            } else {
+                Request::new(self.settings()?, own.job())
+            };
+            return Ok((request.shared_by(group.clone()), Some(own)));
         };
         if self.resume {
-            copy_folder(group, &out)?;
+            copy_folder(group, request.out())?;
         }
-        let request = match first {
-            Some(request) => request?,
-            None if self.resume => Request::resume(out, None, |settings| self.over.apply(settings, self.steps))?,
-            None => Request::new(self.settings()?, out),
-        };
-        let report = train(&request.shared_by(group.clone()), &self.device.new_backend())?;
-        if is_first {
-            return self.show(&report);
-        }
-        Ok(if report.interrupted { INTERRUPTED } else { 0 })
+        Ok((request.shared_by(group.clone()), None))
     }
 
     /// Prints the report; the exit code.
