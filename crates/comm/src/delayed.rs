@@ -1,6 +1,7 @@
 //! A wire that is slowed down to the latency and the rate of a network, for simulations.
 
 use std::collections::{HashMap, VecDeque};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use lessen_base::{Error, Result};
@@ -14,6 +15,39 @@ pub struct Network {
     pub latency: Duration,
     /// Bytes per second that a rank sends, to all others together.
     pub rate: f64,
+}
+
+impl FromStr for Network {
+    type Err = Error;
+
+    /// A rate in bits per second and a latency, such as `1Gbit,10ms`.
+    fn from_str(text: &str) -> Result<Network> {
+        let wrong = || {
+            Error::user(format!(
+                "'{text}' is no network; write its rate and its latency, such as 1Gbit,10ms or 100Mbit,200us"
+            ))
+        };
+        let (rate, latency) = text.split_once(',').ok_or_else(wrong)?;
+        let rate = scaled(rate, &[("Kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9)]).ok_or_else(wrong)?;
+        let latency = scaled(latency, &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0)]).ok_or_else(wrong)?;
+        if rate == 0.0 {
+            return Err(wrong());
+        }
+        Ok(Network {
+            latency: Duration::try_from_secs_f64(latency).map_err(|_| wrong())?,
+            rate: rate / 8.0,
+        })
+    }
+}
+
+/// A number from 0 with one of these units.
+fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let text = text.trim();
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
+    let number: f64 = number.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * unit)
 }
 
 impl Network {
@@ -133,5 +167,42 @@ impl<W: Wire> Wire for Delayed<W> {
 
     fn finish(&mut self) -> Result<()> {
         self.wire.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_a_rate_and_a_latency() {
+        let network: Network = "1Gbit,10ms".parse().unwrap();
+        assert_eq!(
+            network,
+            Network {
+                latency: Duration::from_millis(10),
+                rate: 125e6
+            }
+        );
+        let network: Network = "2.5 Mbit, 200 us".parse().unwrap();
+        assert_eq!(
+            network,
+            Network {
+                latency: Duration::from_micros(200),
+                rate: 312_500.0
+            }
+        );
+        for wrong in [
+            "",
+            "1Gbit",
+            "1,10ms",
+            "-1Gbit,10ms",
+            "0Gbit,1ms",
+            "1Gbit,1e400s",
+            "nanGbit,1ms",
+        ] {
+            let error = wrong.parse::<Network>().unwrap_err().to_string();
+            assert!(error.contains("1Gbit,10ms"), "{error}");
+        }
     }
 }

@@ -12,27 +12,57 @@ use crate::tree::part;
 /// This process among those that compute together; alone unless it was given an exchange with others. All processes
 /// call the same methods in the same order.
 #[derive(Clone, Debug, Default)]
-pub struct Group(Option<Arc<Exchange>>);
+pub struct Group(Kind);
+
+#[derive(Clone, Debug, Default)]
+enum Kind {
+    #[default]
+    Alone,
+    Joined(Arc<Exchange>),
+    /// A process of a plan: its number, and how many there are.
+    Planned(usize, usize),
+}
 
 impl Group {
     /// A process alone.
     pub fn alone() -> Group {
-        Group(None)
+        Group(Kind::Alone)
     }
 
     /// The processes of an exchange.
     pub fn of(exchange: Arc<Exchange>) -> Group {
-        Group(Some(exchange))
+        Group(Kind::Joined(exchange))
+    }
+
+    /// The process of this number among so many that do not run, for plans: it exchanges nothing.
+    pub fn planned(rank: usize, size: usize) -> Group {
+        Group(Kind::Planned(rank, size))
+    }
+
+    /// The exchange; none of a process alone.
+    fn exchange(&self) -> Option<&Arc<Exchange>> {
+        match &self.0 {
+            Kind::Joined(exchange) => Some(exchange),
+            Kind::Alone | Kind::Planned(..) => None,
+        }
     }
 
     /// The number of this process, `0..size`.
     pub fn rank(&self) -> usize {
-        self.0.as_ref().map_or(0, |exchange| exchange.rank())
+        match &self.0 {
+            Kind::Alone => 0,
+            Kind::Joined(exchange) => exchange.rank(),
+            Kind::Planned(rank, _) => *rank,
+        }
     }
 
     /// The number of processes.
     pub fn size(&self) -> usize {
-        self.0.as_ref().map_or(1, |exchange| exchange.size())
+        match &self.0 {
+            Kind::Alone => 1,
+            Kind::Joined(exchange) => exchange.size(),
+            Kind::Planned(_, size) => *size,
+        }
     }
 
     /// Whether this is the process that has folder, log and terminal.
@@ -42,12 +72,12 @@ impl Group {
 
     /// Bytes that this process has sent so far.
     pub fn bytes_sent(&self) -> u64 {
-        self.0.as_ref().map_or(0, |exchange| exchange.bytes_sent())
+        self.exchange().map_or(0, |exchange| exchange.bytes_sent())
     }
 
     /// Sets where the run is, such as `step 71`, which errors name from now on.
     pub fn set_place(&self, place: &str) {
-        if let Some(exchange) = &self.0 {
+        if let Some(exchange) = self.exchange() {
             exchange.set_place(place);
         }
     }
@@ -57,7 +87,7 @@ impl Group {
     /// # Errors
     /// The mistake of the first process that has one; a process that does not answer.
     pub fn agree(&self, what: &str, own: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        let Some(exchange) = &self.0 else {
+        let Some(exchange) = self.exchange() else {
             return Ok(vec![own?]);
         };
         let told = match &own {
@@ -84,7 +114,7 @@ impl Group {
     /// # Errors
     /// As [`Group::agree`].
     pub fn agree_numbers(&self, what: &str, own: Result<Vec<f64>>) -> Result<Vec<Vec<f64>>> {
-        if self.0.is_none() {
+        if self.exchange().is_none() {
             return Ok(vec![own?]);
         }
         let bytes = own.map(|numbers| numbers.into_iter().flat_map(f64::to_le_bytes).collect());
@@ -104,7 +134,7 @@ impl Group {
     /// # Errors
     /// A process that does not answer.
     pub fn agree_any(&self, what: &str, own: bool) -> Result<bool> {
-        if self.0.is_none() {
+        if self.exchange().is_none() {
             return Ok(own);
         }
         let all = self.agree(what, Ok(vec![u8::from(own)]))?;
@@ -132,7 +162,7 @@ impl Group {
     /// # Errors
     /// A process that does not answer.
     pub fn of_first(&self, what: &str, own: Vec<u8>) -> Result<Vec<u8>> {
-        match &self.0 {
+        match self.exchange() {
             None => Ok(own),
             Some(exchange) => exchange.broadcast(what, 0, own).end(),
         }
@@ -141,7 +171,7 @@ impl Group {
     /// Begins to add up `f32` numbers over `leaves` leaves of a tree, [`part`] of which are this process's: `sums` are
     /// those of its subtrees, little-endian. The bits of the sum depend on the leaves alone.
     pub fn begin_sum(&self, what: &str, leaves: usize, mut sums: Vec<Vec<u8>>) -> Summing {
-        let Some(exchange) = &self.0 else {
+        let Some(exchange) = self.exchange() else {
             return Summing::Here(sums.pop().unwrap_or_default());
         };
         let width = Addition::f32().width();
@@ -168,7 +198,7 @@ impl Group {
 
     /// Ends the run on all processes because of an error. Print its sentence before: MPI ends this process, too.
     pub fn abort(&self, error: &Error) {
-        if let Some(exchange) = &self.0 {
+        if let Some(exchange) = self.exchange() {
             exchange.abort(error);
         }
     }

@@ -47,5 +47,5 @@ pub use engine::{Engine, EngineWire, Wait};
 pub use exchange::{DEADLINE, Exchange, Pending};
 pub use group::{Gathering, Group, Summing};
 pub use threads::ThreadWire;
-pub use tree::{Accumulator, Tree, deal, part};
+pub use tree::{Accumulator, Tree, bytes_for_sum, deal, part};
 pub use wire::{LARGEST_TAG, Message, Progress, Request, Wire};

@@ -11,6 +11,21 @@ pub fn part(count: usize, processes: usize, index: usize) -> Range<usize> {
     border(index)..border(index.saturating_add(1))
 }
 
+/// The bytes that a process sends for the sum of `bytes` bytes over `leaves` leaves: the parts of the sums of its subtrees
+/// that others own, and its own part of the sum to each of them.
+///
+/// ```
+/// use lessen_comm::bytes_for_sum;
+/// // As a ring of four processes, 2 · 3 / 4 of the bytes.
+/// assert_eq!(bytes_for_sum(8, 4, 0, 1000), 1500);
+/// assert_eq!(bytes_for_sum(8, 1, 0, 1000), 0);
+/// ```
+pub fn bytes_for_sum(leaves: usize, processes: usize, index: usize, bytes: usize) -> usize {
+    let own = part(bytes, processes, index).len();
+    let subtrees = Tree::new(leaves).subtrees(part(leaves, processes, index)).len();
+    subtrees * (bytes - own) + own * processes.saturating_sub(1)
+}
+
 /// The borders of what each process owns, `processes + 1` offsets, of the borders of pieces: pieces are dealt out as
 /// [`part`] says, and none is cut.
 ///

@@ -88,7 +88,15 @@ pub fn plan(
             Some(data) => request.with_data(data),
             None => request,
         };
-        let forecast = Forecast::of_request(&request, &Additions { sweep, batches }, &device)?;
+        let forecast = Forecast::of_request(
+            &request,
+            &Additions {
+                sweep,
+                batches,
+                sharing: None,
+            },
+            &device,
+        )?;
         let shortfall = forecast.shortfall().map(|error| error.to_string());
         Ok((
             forecast.to_json().to_string(),

@@ -1,7 +1,7 @@
 //! Plans of training: graphs compiled for a device, under one budget for all of them.
 
 use crate::beside::{assigned, compile_beside, states_of};
-use crate::dealing::Dealing;
+use crate::dealing::{Dealing, Move};
 use crate::function_graph::function_graph;
 use crate::graphs::{Delayed, Late, StepGraphs, delayed, step_graph};
 use crate::options::{NonFinite, TrainerOptions};
@@ -117,6 +117,7 @@ pub struct StepPlans {
     /// With groups of micro-batches: for each slot, the plan that holds the sums of gradients there, and the one that
     /// adds them.
     pub(crate) groups: Vec<[Plan; 2]>,
+    dealing: Dealing,
     /// The plans of the functions.
     pub functions: Vec<Plan>,
     /// The parameters.
@@ -176,6 +177,7 @@ impl StepPlans {
             shape: graphs.shape,
             apply,
             groups,
+            dealing: Dealing::of(options.ranks, options.own_groups()),
             functions,
             params: graphs.params.clone(),
             states: graphs.states.clone(),
@@ -294,7 +296,7 @@ impl StepPlans {
     pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
         options.check()?;
         let is_same = self.apply.is_some() == (options.accumulate > 1)
-            && self.groups.len() == Dealing::of(options.ranks, options.own_groups()).slots
+            && self.dealing == Dealing::of(options.ranks, options.own_groups())
             && self.rates == 1 + options.groups.len()
             && self.skips == (options.non_finite == NonFinite::Skip);
         if is_same {
@@ -305,6 +307,23 @@ impl StepPlans {
                  steps must be those that they were made with",
             ))
         }
+    }
+
+    /// Bytes of the sums of gradients, which processes add up.
+    pub fn gradient_bytes(&self) -> usize {
+        let sums = self.states.iter().filter(|(name, _)| self.gradient_sums.contains(name));
+        sums.map(|(_, ty)| ty.bytes()).sum()
+    }
+
+    /// Estimated seconds of what this process computes of a step with `batches` micro-batches of its own: these, the
+    /// sums of its groups, and the update.
+    pub fn estimated_seconds(&self, batches: usize) -> f64 {
+        let seconds = |plan: &Plan| plan.estimated_seconds();
+        let moves = self.dealing.moves.iter().flatten().map(|step| match *step {
+            Move::Hold(slot) => seconds(&self.groups[slot][0]),
+            Move::Add(slot) => seconds(&self.groups[slot][1]),
+        });
+        batches as f64 * seconds(&self.step) + moves.sum::<f64>() + self.apply.as_ref().map_or(0.0, seconds)
     }
 
     /// Bytes that a step copies to the host before its first micro-batch: states that each micro-batch assigns, such as

@@ -4,12 +4,15 @@ mod batch_sizes;
 mod choices;
 mod page;
 mod phase;
+mod shared;
 mod sweep;
 mod time;
 
 use self::batch_sizes::BatchSizes;
 use self::phase::{PhaseAdditions, PhaseForecast};
+pub use self::shared::Sharing;
 use crate::job::Request;
+use crate::job::processes::in_groups;
 use crate::planning::account::Account;
 use crate::planning::budget_search::too_small;
 use crate::planning::joined::joined_after;
@@ -20,6 +23,7 @@ use crate::planning::steps::Steps;
 use lessen_base::atomic::write_file;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result, allocated};
+use lessen_comm::{Group, part};
 use lessen_compile::Plan;
 use lessen_nn::Joined;
 use lessen_task::CheckedTask;
@@ -39,6 +43,8 @@ pub struct Additions {
     pub sweep: bool,
     /// Batch sizes for which memory and time of a step are added.
     pub batches: Vec<usize>,
+    /// Processes that share the training.
+    pub sharing: Option<Sharing>,
 }
 
 /// Memory and time of a recipe's training: a forecast for each training phase.
@@ -66,10 +72,13 @@ impl Forecast {
     }
 
     fn on(settings: Settings, shared: &SharedData, beside: &Additions, new_backend: &NewBackend) -> Result<Forecast> {
+        let processes = beside.sharing.map_or(1, |sharing| sharing.processes);
+        let settings = in_groups(settings, processes)?;
         let recipe = Recipe::new(settings.clone())?;
         let start = ProcessStart::measure();
         let asked = PhaseAdditions {
             sweep: beside.sweep,
+            sharing: beside.sharing,
             ..PhaseAdditions::default()
         };
         let forecast = Forecast::of_recipe((recipe, shared), asked, start, new_backend)?;
@@ -113,8 +122,10 @@ impl Forecast {
             }
             let options = TrainerOptions {
                 joined: joined.clone(),
+                group: asked.sharing.map_or(Group::alone(), |sharing| busiest(task, sharing)),
                 ..task.options(1)
             };
+            options.check().map_err(|error| in_phase_of(task.config(), error))?;
             let batches = sources.as_ref().map(|sources| {
                 let own = &sources[number];
                 let steps = Steps::of(&task.config().train, own.training.as_ref());
@@ -255,6 +266,13 @@ impl Forecast {
         texts.extend(self.batch_sizes.as_ref().map(BatchSizes::to_text));
         texts.join("\n")
     }
+}
+
+/// The process that computes most groups.
+fn busiest(task: &CheckedTask, Sharing { processes, .. }: Sharing) -> Group {
+    let ranks = task.config().train.ranks.max(1);
+    let most = (0..processes).max_by_key(|rank| part(ranks, processes, *rank).len());
+    Group::planned(most.unwrap_or(0), processes)
 }
 
 /// The tasks of all training phases.

@@ -1,8 +1,9 @@
 //! The forecast of a training phase: peak memory, floor, step time and choices of its plans.
 
 use super::choices::{by_operation, packed_by_operation, said};
+use super::shared::{Shared, Sharing};
 use super::sweep::Sweep;
-use super::time::{show_ms, step_ms};
+use super::time::show_ms;
 use crate::planning::account::Account;
 use crate::planning::budget_search::BudgetSearch;
 use crate::planning::phase_work::PhaseWork;
@@ -31,6 +32,8 @@ pub(super) struct PhaseAdditions {
     pub sweep: bool,
     /// Whether the number of examples of a batch is found out.
     pub examples: bool,
+    /// The processes that share the training.
+    pub sharing: Option<Sharing>,
 }
 
 /// Memory and time of a training phase.
@@ -53,6 +56,10 @@ pub(super) struct PhaseForecast {
     pub plans: StepPlans,
     /// The plans under other budgets, if they were asked for.
     pub sweep: Option<Sweep>,
+    /// What processes do that share it, if they were asked for.
+    shared: Option<Shared>,
+    /// Micro-batches of a step that this process computes.
+    batches: usize,
 }
 
 impl PhaseForecast {
@@ -79,7 +86,7 @@ impl PhaseForecast {
                 options: &options,
                 ..work.clone()
             };
-            allocated::apart(|| Sweep::new(&config, work, beside, backend))
+            allocated::apart(|| Sweep::new(work, beside, backend))
         });
         let sweep = sweep.transpose()?;
         let mut search = BudgetSearch::new(backend, beside, work.clone())?;
@@ -111,15 +118,16 @@ impl PhaseForecast {
             unbounded,
             chosen,
             remedy,
+            shared: asked.sharing.map(|sharing| Shared::of(sharing, work.options, &plans)),
+            batches: work.options.own_batches().len(),
             plans,
             sweep,
         })
     }
 
-    /// Estimated milliseconds of a step with all of its micro-batches; none where no plan fits.
+    /// Estimated milliseconds of what a process computes of a step; none where no plan fits.
     pub(super) fn step_ms(&self) -> Option<f64> {
-        let ms = step_ms(&self.config, &self.plans);
-        self.chosen.map(|_| ms)
+        self.chosen.map(|_| 1e3 * self.plans.estimated_seconds(self.batches))
     }
 
     /// The placement of updates in words: the recipe's word and, where plans choose, the number of parameters of each
@@ -199,6 +207,9 @@ impl PhaseForecast {
             object["sweep"] = sweep.to_json();
             object["sweep_cost"] = json!(sweep.cost.word());
         }
+        if let Some(shared) = self.shared {
+            object["shared"] = shared.to_json(self.step_ms());
+        }
         if let Some(phase) = &self.config.phase {
             object["phase"] = json!(phase);
         }
@@ -262,6 +273,9 @@ impl PhaseForecast {
         if let Some(ms) = self.step_ms() {
             text += &format!("estimated step {:>9} by {} costs\n", show_ms(ms), self.cost.word());
         }
+        text += &self
+            .shared
+            .map_or(String::new(), |shared| shared.to_text(self.step_ms()));
         let recomputed: usize = plans.step.recomputed().iter().map(|choice| choice.bytes).sum();
         text += &format!(
             "recomputed    {:>10} in {}\n",

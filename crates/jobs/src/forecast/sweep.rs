@@ -1,6 +1,6 @@
 //! The sweep: memory and time of a step under budgets from the floor to none.
 
-use super::time::{show_ms, step_ms};
+use super::time::show_ms;
 use crate::planning::budget_search::{BudgetSearch, PhasePlans};
 use crate::planning::phase_work::PhaseWork;
 use crate::planning::process_baseline::ProcessBaseline;
@@ -8,7 +8,6 @@ use lessen_base::Result;
 use lessen_base::word::Word;
 use lessen_compile::CostSource;
 use lessen_device::Backend;
-use lessen_task::recipe::config::Config;
 use lessen_train::show_size;
 use serde_json::{Value, json};
 
@@ -38,12 +37,12 @@ pub(super) struct BudgetRow {
 }
 
 impl BudgetRow {
-    fn of(config: &Config, budget: usize, planned: &PhasePlans) -> BudgetRow {
+    fn of(batches: usize, budget: usize, planned: &PhasePlans) -> BudgetRow {
         let recomputed = planned.plans.step.recomputed();
         BudgetRow {
             budget,
             peak: planned.account.total(),
-            step_ms: step_ms(config, &planned.plans),
+            step_ms: 1e3 * planned.plans.estimated_seconds(batches),
             recomputed: (recomputed.len(), recomputed.iter().map(|choice| choice.bytes).sum()),
         }
     }
@@ -56,19 +55,18 @@ impl Sweep {
     /// # Errors
     /// Steps that cannot be compiled.
     pub(super) fn new(
-        config: &Config,
         work: PhaseWork<'_>,
         beside: (ProcessBaseline, usize),
         backend: &mut dyn Backend,
     ) -> Result<Sweep> {
-        let cost = work.options.cost;
+        let (cost, batches) = (work.options.cost, work.options.own_batches().len());
         let mut search = BudgetSearch::new(backend, beside, work)?;
         let unbounded = search.without_budget()?.account.total();
         let mut falling = budgets(search.floor()?.smallest_budget(), unbounded);
         falling.reverse();
         let mut rows = Vec::with_capacity(falling.len());
         search.for_falling_budgets(&falling, |budget, planned| {
-            rows.push(BudgetRow::of(config, budget, planned))
+            rows.push(BudgetRow::of(batches, budget, planned))
         })?;
         rows.reverse();
         Ok(Sweep { cost, rows })

@@ -1,16 +1,5 @@
 //! The estimated time of a step, from the device's rates or from times measured on this machine.
 
-use lessen_task::recipe::config::Config;
-use lessen_train::StepPlans;
-
-/// Estimated milliseconds of a step: of all of its micro-batches in the largest layout, and of the update after the
-/// last one.
-pub(super) fn step_ms(config: &Config, plans: &StepPlans) -> f64 {
-    let update = plans.apply.as_ref().map_or(0.0, |plan| plan.estimated_seconds());
-    let batches = config.train.accumulate as f64;
-    (batches * plans.step.estimated_seconds() + update) * 1e3
-}
-
 /// Milliseconds in words, with three digits: `0.123 ms`, `48.6 ms`, `1290 ms`.
 pub(super) fn show_ms(ms: f64) -> String {
     let digits = match ms {

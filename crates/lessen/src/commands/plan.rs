@@ -7,12 +7,14 @@ use super::recipe_args::RecipeArgs;
 use crate::say;
 use clap::{Args, ValueEnum};
 use lessen_base::{Error, Result};
+use lessen_comm::Network;
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
 use lessen_jobs::SCHEMA;
-use lessen_jobs::forecast::{Additions, Forecast};
+use lessen_jobs::forecast::{Additions, Forecast, Sharing};
 use serde_json::json;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The part of a plan that `--dump` prints.
 #[derive(Clone, Copy, ValueEnum)]
@@ -48,6 +50,13 @@ pub struct Plan {
         allow_negative_numbers = true
     )]
     batches: Vec<String>,
+    /// Forecast the busiest of so many processes that share the training: its memory, its time, and the bytes that it
+    /// sends
+    #[arg(long, value_name = "N", conflicts_with = "dump")]
+    ranks: Option<usize>,
+    /// Network between the processes: its rate and latency, such as 1Gbit,10ms
+    #[arg(long, value_name = "RATE,LATENCY", requires = "ranks")]
+    network: Option<String>,
     /// Also write a page with the memory over a step, the largest values, the planner's choices and the curve of
     /// --sweep
     #[arg(long, value_name = "FILE", conflicts_with = "dump")]
@@ -71,6 +80,7 @@ impl Plan {
         let beside = Additions {
             sweep: self.sweep || self.html.is_some(),
             batches: sizes(&self.batches)?,
+            sharing: self.sharing()?,
         };
         if let Some(page) = &self.html {
             let read = self.over.read().chain([PathBuf::from(&self.recipe)]);
@@ -99,6 +109,21 @@ impl Plan {
             }
         })?;
         forecast.shortfall().map_or(Ok(0), Err)
+    }
+}
+
+impl Plan {
+    /// The processes that are to share the training.
+    ///
+    /// # Errors
+    /// No process; a network that is none.
+    fn sharing(&self) -> Result<Option<Sharing>> {
+        let network = self.network.as_deref().map(Network::from_str).transpose();
+        let network = network.map_err(|error| error.at("--network"))?;
+        match self.ranks {
+            Some(0) => Err(Error::user("--ranks 0 is no number of processes; give at least 1")),
+            ranks => Ok(ranks.map(|processes| Sharing { processes, network })),
+        }
     }
 }
 

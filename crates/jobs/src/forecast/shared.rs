@@ -1,0 +1,79 @@
+//! What processes that share a training send each other.
+
+use super::time::show_ms;
+use lessen_base::show_size;
+use lessen_comm::{Network, bytes_for_sum};
+use lessen_train::{StepPlans, TrainerOptions};
+use serde_json::{Value, json};
+
+/// Messages that a step waits for one after another: weights of batches, losses, numbers of examples, the wish to stop,
+/// and the two of the last sum of gradients.
+const ROUNDS: f64 = 6.0;
+
+/// The processes that are to share a training.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// How many.
+    pub processes: usize,
+    /// The network between them; without one, no time of the exchange is told.
+    pub network: Option<Network>,
+}
+
+/// What the busiest process does in a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared {
+    processes: usize,
+    ranks: usize,
+    groups: usize,
+    sent: usize,
+    /// Estimated milliseconds of the exchange.
+    exchange: Option<f64>,
+}
+
+impl Shared {
+    /// What the process of these options does.
+    pub(super) fn of(sharing: Sharing, options: &TrainerOptions, plans: &StepPlans) -> Shared {
+        let bytes = |rank| bytes_for_sum(options.ranks, sharing.processes, rank, plans.gradient_bytes());
+        let most = (0..sharing.processes).map(bytes).max().unwrap_or(0);
+        let ms = |network: Network| 1e3 * (most as f64 / network.rate + ROUNDS * network.latency.as_secs_f64());
+        Shared {
+            processes: sharing.processes,
+            ranks: options.ranks,
+            groups: options.own_groups().len(),
+            sent: most,
+            exchange: sharing.network.map(ms),
+        }
+    }
+
+    /// Keys of JSON, for a step that computes so many milliseconds.
+    pub(super) fn to_json(self, compute: Option<f64>) -> Value {
+        json!({
+            "processes": self.processes,
+            "ranks": self.ranks,
+            "groups_of_a_process": self.groups,
+            "sent_bytes_per_step": self.sent,
+            "estimated_exchange_ms": self.exchange,
+            "estimated_step_ms": self.exchange.zip(compute).map(|(exchange, compute)| exchange + compute),
+        })
+    }
+
+    /// Lines, for a step that computes so many milliseconds.
+    pub(super) fn to_text(self, compute: Option<f64>) -> String {
+        let mut text = format!(
+            "shared by     {:>10} processes, each with up to {} of {} groups; memory and time are those of the busiest\n",
+            self.processes, self.groups, self.ranks
+        );
+        text += &format!("sent          {:>10} by a process in a step\n", show_size(self.sent));
+        match self.exchange.zip(compute) {
+            Some((exchange, compute)) => {
+                let all = show_ms(exchange + compute);
+                text += &format!(
+                    "exchange      {:>10} on the network, so a step takes {all}\n",
+                    show_ms(exchange)
+                );
+            }
+            None => text += "exchange         unknown: name the network with --network RATE,LATENCY\n",
+        }
+        text
+    }
+}
