@@ -1,8 +1,8 @@
 //! The processes that a launcher of MPI has started together with this one.
 
-use crate::terminal;
+use crate::{stdout, terminal};
 use lessen_base::{Error, Result};
-use lessen_comm::{Exchange, Group, mpi};
+use lessen_comm::{DEADLINE, Exchange, Group, mpi};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Whether a launcher has started several processes.
-pub fn are_several() -> bool {
+fn are_several() -> bool {
     mpi::launched().is_some_and(|count| count > 1)
 }
 
@@ -24,8 +24,25 @@ pub fn check_alone() -> Result<()> {
         return Ok(());
     }
     Err(Error::user(
-        "several processes share `lessen train RECIPE` alone; start this command without the launcher",
+        "several processes share `lessen train RECIPE` and `lessen eval` alone; start this command without the launcher",
     ))
+}
+
+/// Joins the other processes, if there are any, and runs a command with them, as [`together`] does.
+///
+/// # Errors
+/// As [`together`].
+pub fn alone_or_together(deadline: Option<f64>, run: impl FnOnce(&Group) -> Result<u8>) -> Result<u8> {
+    let seconds = deadline.map_or(Ok(DEADLINE), Duration::try_from_secs_f64);
+    let seconds = seconds.ok().filter(|deadline| !deadline.is_zero());
+    let seconds = seconds.ok_or_else(|| Error::user("--deadline is no time in seconds; give a number above 0"))?;
+    match (are_several(), deadline) {
+        (true, _) => together(seconds, run),
+        (false, None) => run(&Group::alone()),
+        (false, Some(_)) => Err(Error::user(
+            "--deadline is for several processes, which `mpiexec -n N lessen …` starts; leave it out",
+        )),
+    }
 }
 
 /// Joins the other processes and runs a command with them, which the first one alone shows. An error of one process
@@ -33,13 +50,18 @@ pub fn check_alone() -> Result<()> {
 ///
 /// # Errors
 /// No library of MPI; processes that do not end.
-pub fn together(deadline: Duration, run: impl FnOnce(&Group) -> Result<u8>) -> Result<u8> {
+fn together(deadline: Duration, run: impl FnOnce(&Group) -> Result<u8>) -> Result<u8> {
     let exchange = Arc::new(Exchange::start(deadline, mpi::open)?);
     let group = Group::of(exchange.clone());
     if !group.is_first() {
         terminal::be_silent();
     }
-    match run(&group) {
+    let result = match group.is_first() {
+        true => run(&group),
+        // What other processes say is dropped.
+        false => stdout::kept(|| run(&group)).0,
+    };
+    match result {
         Ok(code) => {
             drop(group);
             let last = Arc::try_unwrap(exchange).map_err(|_| Error::internal("the exchange is still in use"))?;

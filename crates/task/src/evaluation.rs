@@ -5,11 +5,12 @@ pub use crate::goal::scores::Scores;
 
 use crate::batch_shape::packed_shape;
 use crate::goal::{Goal, LOSS};
-use lessen_base::Result;
-use lessen_data::Source;
+use lessen_base::{Error, Result};
+use lessen_comm::Group;
+use lessen_data::{Batch, Source};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Cx, Model};
-use lessen_train::{Function, Inputs, Session};
+use lessen_train::{Function, Inputs, Results, Session};
 use std::collections::HashMap;
 
 /// The name of the output with the logits.
@@ -29,15 +30,16 @@ pub fn trace(cx: Cx, model: &Model, goal: &dyn Goal, shape: BatchShape) -> Vec<(
 pub type Functions = HashMap<BatchShape, Function>;
 
 /// Evaluates a model on a source. `functions` are made from [`trace`]; missing ones are added, that of the largest
-/// batch first.
+/// batch first. The processes of a group run one batch each at a time, and have the same scores.
 ///
 /// # Errors
-/// Data that does not fit the model.
+/// Data that does not fit the model; a process that does not answer.
 pub fn evaluate(
     session: &mut Session,
     functions: &mut Functions,
     (model, goal): (&Model, &dyn Goal),
     source: &dyn Source,
+    group: &Group,
 ) -> Result<Scores> {
     let mut function_for = |session: &mut Session, shape: BatchShape| -> Result<Function> {
         if let Some(function) = functions.get(&shape) {
@@ -52,19 +54,46 @@ pub fn evaluate(
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let mut scorer = goal.scorer(model, source);
-    for index in 0..source.eval_batches() {
-        let batch = source.eval_batch(index)?;
-        let function = function_for(session, shape_of(&batch))?;
-        let inputs: &Inputs<'_> = &inputs_of(&batch);
-        let results = session.run(function, inputs)?;
-        let own = goal.weight_of(&batch);
+    let mut add = |index: u64, batch: &Batch, of_batch: f64, logits: &[f32]| {
+        let own = goal.weight_of(batch);
         if own > 0.0 {
-            loss += own * results.scalar(LOSS)?;
+            loss += own * of_batch;
         }
         weight += own;
         examples += batch.examples;
-        let logits = if goal.reads_logits() { results.f32(LOGITS)? } else { &[] };
-        scorer.add(index, &batch, logits);
+        scorer.add(index, batch, logits);
+    };
+    let mut run = |session: &mut Session, batch: &Batch| {
+        let function = function_for(session, shape_of(batch))?;
+        let inputs: &Inputs<'_> = &inputs_of(batch);
+        session.run(function, inputs)
+    };
+    let (count, together) = (source.eval_batches(), group.size() as u64);
+    for first in (0..count).step_by(group.size()) {
+        if together == 1 {
+            let batch = source.eval_batch(first)?;
+            let results = run(session, &batch)?;
+            add(first, &batch, results.scalar(LOSS)?, logits_of(goal, &results)?);
+            continue;
+        }
+        let batches = (first..count.min(first + together)).map(|index| source.eval_batch(index));
+        let batches: Result<Vec<Batch>> = batches.collect();
+        let told = batches.as_ref().map_err(Error::clone).and_then(|batches| {
+            let Some(own) = batches.get(group.rank()) else {
+                return Ok(Vec::new());
+            };
+            let results = run(session, own)?;
+            let mut told = results.scalar(LOSS)?.to_le_bytes().to_vec();
+            told.extend(logits_of(goal, &results)?.iter().flat_map(|logit| logit.to_le_bytes()));
+            Ok(told)
+        });
+        let told = group.agree("the evaluation", told)?;
+        for ((index, batch), told) in (first..).zip(&batches?).zip(&told) {
+            let told = told.split_first_chunk();
+            let (loss, logits) = told.ok_or_else(|| Error::internal("a process evaluates nothing"))?;
+            let logits = logits.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit));
+            add(index, batch, f64::from_le_bytes(*loss), &logits.collect::<Vec<f32>>());
+        }
     }
     let found = scorer.finish();
     let loss = loss / weight.max(1.0);
@@ -77,4 +106,13 @@ pub fn evaluate(
         majority: found.majority,
         cut_texts: source.cut_texts(),
     })
+}
+
+/// The logits of a batch, where scores need them.
+fn logits_of<'r>(goal: &dyn Goal, results: &'r Results) -> Result<&'r [f32]> {
+    if goal.reads_logits() {
+        results.f32(LOGITS)
+    } else {
+        Ok(&[])
+    }
 }

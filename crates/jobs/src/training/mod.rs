@@ -241,7 +241,8 @@ impl Run {
     fn evaluate(&mut self, step: u64) -> Result<Scores> {
         let (task, dev) = (&self.phase.task, &self.phase.sources.dev);
         let job = (task.model(), task.goal());
-        let scores = evaluate(self.trainer.session()?, &mut self.evaluation, job, dev.as_ref())?;
+        let group = self.trainer.options().group.clone();
+        let scores = evaluate(self.trainer.session()?, &mut self.evaluation, job, dev.as_ref(), &group)?;
         if scores.loss.is_finite() {
             if let Some(table) = &scores.table
                 && let Err(error) = self.folder.write(table.file(), &format!("{}\n", table.to_file(step)))

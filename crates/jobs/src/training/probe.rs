@@ -5,6 +5,7 @@ use super::remaining::{RemainingPhases, read_shared};
 use super::start::Start;
 use crate::planning::memory_watch::MemoryWatch;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_task::device::NewBackend;
 use lessen_task::evaluation::evaluate;
 use std::time::{Duration, Instant};
@@ -67,6 +68,7 @@ pub(crate) fn probe(request: &Request, time: Duration, new_backend: &NewBackend)
         &mut functions,
         (task.model(), task.goal()),
         dev.as_ref(),
+        &Group::alone(),
     )?;
     Ok(Pace {
         beginning: beginning.as_secs_f64(),

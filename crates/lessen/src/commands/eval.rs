@@ -2,9 +2,10 @@
 
 use super::asked_model::AskedModel;
 use super::candidates;
-use crate::{say, tell};
+use crate::{processes, say, tell};
 use clap::Args;
 use lessen_base::Result;
+use lessen_comm::Group;
 use lessen_saved::cut_texts::CutTexts;
 use lessen_saved::lengths::Length;
 use lessen_saved::saved_run::{Evaluation, SavedRun};
@@ -28,20 +29,28 @@ pub struct Eval {
     /// Another value for train.batch or a key of data, such as data.format=glue; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", add = candidates::assignments())]
     set: Vec<String>,
+    /// Seconds without an answer after which a process of several that share the evaluation is given up [default: 120]
+    #[arg(long, value_name = "SECONDS")]
+    deadline: Option<f64>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
 }
 
 impl Eval {
-    /// Evaluates; the exit code.
+    /// Evaluates, with the other processes that a launcher has started; the exit code.
     pub fn run(self) -> Result<u8> {
+        processes::alone_or_together(self.deadline, |group| self.evaluate(group))
+    }
+
+    /// Evaluates with the processes of a group; the exit code.
+    fn evaluate(&self, group: &Group) -> Result<u8> {
         let lengths: Vec<Length> = self
             .length
             .iter()
             .map(|length| Length::parse(length))
             .collect::<Result<_>>()?;
-        let run = self.asked.open(&self.set)?;
+        let run = self.asked.open(&self.set)?.shared_by(group.clone());
         if !lengths.is_empty() {
             return self.at(&run, &lengths);
         }

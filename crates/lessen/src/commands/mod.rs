@@ -92,7 +92,7 @@ pub enum Command {
 impl Command {
     /// Runs the command; the exit code. `cli` is the whole command line.
     pub fn run(self, cli: clap::Command) -> Result<u8> {
-        if !matches!(self, Command::Train(_)) {
+        if !matches!(self, Command::Train(_) | Command::Eval(_)) {
             processes::check_alone()?;
         }
         match self {

@@ -4,11 +4,10 @@ use super::candidates;
 use super::device_args::DeviceArgs;
 use super::job_end::{Stopped, end};
 use super::recipe_args::RecipeArgs;
-use crate::terminal::INTERRUPTED;
 use crate::{processes, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
-use lessen_comm::{DEADLINE, Group};
+use lessen_comm::Group;
 use lessen_jobs::SCHEMA;
 use lessen_jobs::choosing::{ChoiceRequest, choose, is_under_way, last_under_way, name_of};
 use lessen_jobs::job::processes::{OwnFolder, copy_folder};
@@ -18,7 +17,6 @@ use lessen_task::device::NewBackend;
 use lessen_task::folder::names::{last_run, next_run};
 use lessen_task::recipe::settings::Settings;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The recipe that needs no data.
 const DEFAULT: &str = "adder";
@@ -60,20 +58,14 @@ pub struct Train {
 impl Train {
     /// Trains, together with the other processes that a launcher has started; the exit code.
     pub fn run(self) -> Result<u8> {
-        if processes::are_several() {
-            let seconds = self.deadline.map_or(Ok(DEADLINE), Duration::try_from_secs_f64);
-            let deadline = seconds
-                .ok()
-                .filter(|deadline| !deadline.is_zero())
-                .ok_or_else(|| Error::user("--deadline is no time in seconds; give a number above 0"))?;
-            return processes::together(deadline, |group| self.share(group));
-        }
-        if self.deadline.is_some() {
-            return Err(Error::user(
-                "--deadline is for several processes that share a training, which `mpiexec -n N lessen train` starts; leave \
-                 it out",
-            ));
-        }
+        processes::alone_or_together(self.deadline, |group| match group.size() {
+            1 => self.train_alone(),
+            _ => self.share(group),
+        })
+    }
+
+    /// Trains in one process; the exit code.
+    fn train_alone(&self) -> Result<u8> {
         if let Some(out) = self.own_data()? {
             return self.choose(out);
         }
@@ -86,15 +78,12 @@ impl Train {
         self.show(&train(&self.request()?, &self.device.new_backend())?)
     }
 
-    /// Trains with the processes of a group; the exit code. The first process alone prints.
+    /// Trains with the processes of a group; the exit code.
     fn share(&self, group: &Group) -> Result<u8> {
         let (request, own) = self.shared_request(group)?;
         let report = train(&request, &self.device.new_backend())?;
         drop(own);
-        if group.is_first() {
-            return self.show(&report);
-        }
-        Ok(if report.interrupted { INTERRUPTED } else { 0 })
+        self.show(&report)
     }
 
     /// The training that the processes of a group share, and the folder of this process, if it is not the first.

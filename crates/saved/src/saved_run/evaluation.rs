@@ -150,7 +150,7 @@ impl SavedRun {
         let source = task.evaluation(named)?;
         let mut session = self.session_of(task.model(), places.as_deref())?;
         let (mut functions, job) = (Functions::new(), (task.model(), task.goal()));
-        let scores = evaluate(&mut session, &mut functions, job, source.as_ref())?;
+        let scores = evaluate(&mut session, &mut functions, job, source.as_ref(), &self.group)?;
         let scored = file.map_or(named.to_string(), |file| file.display().to_string());
         if !scores.loss.is_finite() {
             return Err(Error::user(format!(

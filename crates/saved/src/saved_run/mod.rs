@@ -20,6 +20,7 @@ mod timing;
 use self::logits::Logits;
 use crate::cut_texts::CutTexts;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_compile::Precision;
 use lessen_nn::{Model, Ranges, Task};
 use lessen_task::device::NewBackend;
@@ -59,6 +60,8 @@ pub struct SavedRun {
     predictor: Mutex<Option<Arc<Predictor>>>,
     /// Whether it was told what nothing reads of its weights.
     told: Once,
+    /// The processes that share its evaluations.
+    group: Group,
 }
 
 impl SavedRun {
@@ -97,7 +100,13 @@ impl SavedRun {
             new_backend: new_backend.clone(),
             predictor: Mutex::default(),
             told: Once::new(),
+            group: Group::alone(),
         })
+    }
+
+    /// The model, whose evaluations the processes of a group share: all of them ask for the same.
+    pub fn shared_by(self, group: Group) -> SavedRun {
+        SavedRun { group, ..self }
     }
 
     /// Sets the precision of products; with `bf16` and `int8`, matrices are held in it, too. By default products have
