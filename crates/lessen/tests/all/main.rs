@@ -52,6 +52,7 @@ mod plan_page;
 mod predict;
 mod predict_stream;
 mod predict_tables;
+mod processes;
 mod qat;
 mod quantize;
 mod recording;
