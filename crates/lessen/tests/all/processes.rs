@@ -38,21 +38,21 @@ fn succeed_shared(launcher: &Path, dir: &Path, processes: usize, args: &[&str]) 
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The saved model, the states of its newest checkpoint, and the scores of its evaluations.
-fn written(dir: &Path) -> (Vec<u8>, Vec<u8>, Vec<String>) {
+/// The saved model, the states of its newest checkpoint, and the scores of its last evaluation.
+fn written(dir: &Path) -> (Vec<u8>, Vec<u8>, Option<String>) {
     let metrics = fs::read_to_string(dir.join("metrics.jsonl")).unwrap();
-    let scores = metrics.lines().filter(|line| line.contains("dev_")).map(String::from);
+    let scores = metrics
+        .lines()
+        .filter(|line| line.contains("dev_"))
+        .map(String::from)
+        .next_back();
     let checkpoints = fs::read_dir(dir.join("checkpoints")).unwrap();
     let newest = checkpoints.map(|entry| entry.unwrap().path()).max_by_key(|path| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         name.trim_start_matches("step-").parse::<u64>().unwrap_or(0)
     });
     let states = fs::read(newest.unwrap().join("training.safetensors")).unwrap();
-    (
-        fs::read(dir.join("model/model.safetensors")).unwrap(),
-        states,
-        scores.collect(),
-    )
+    (fs::read(dir.join("model/model.safetensors")).unwrap(), states, scores)
 }
 
 /// Trains in one process and in two and three, the last of which begins with another number.
