@@ -4,6 +4,7 @@ use crate::beside::states_of;
 use crate::dealing::Dealing;
 use crate::function_graph::function_graph;
 use crate::norms;
+use crate::opening::{opening, waiting};
 use crate::options::TrainerOptions;
 use crate::recording_graph::recording_graph;
 use crate::view::ParameterView;
@@ -25,7 +26,8 @@ pub struct StepGraphs {
     pub delayed: Option<Delayed<Graph>>,
     /// Batch layout of `step`, if the trainer gets steps for several; see [`StepGraphs::with_shape`].
     pub shape: Option<BatchShape>,
-    /// With accumulation: the graph of the update, which runs after the last micro-batch.
+    /// With accumulation: the graph that runs after the last micro-batch. It is the update, or where that is delayed
+    /// the norm of the gradient, if a step tells it.
     pub apply: Option<Graph>,
     /// With groups of micro-batches: for each slot, the graph that holds the sums of gradients there, and the one that
     /// adds them.
@@ -66,8 +68,7 @@ impl StepGraphs {
     /// # Errors
     /// Settings that [`TrainerOptions::check`] refuses, and patterns of names that no parameter fits; shapes that do
     /// not fit each other, a loss that is no scalar and an operation with a wrong derivative, with the line of the
-    /// model function; a model without a parameter that is trained; forward-fused updates of gradients that are
-    /// accumulated.
+    /// model function; a model without a parameter that is trained.
     pub fn new(options: &TrainerOptions, loss: impl Fn(Cx) -> Tensor) -> Result<StepGraphs> {
         options.check()?;
         let rule = options.update_rule();
@@ -79,6 +80,7 @@ impl StepGraphs {
             mark,
         } = step_graph(options, &rule, None, loss)?;
         let apply = apply_graph(options, &rule, (&params, &centred))?;
+        let mut late = all_or_none(options, &step);
         let slots = 0..Dealing::of(options.ranks, options.own_groups()).slots;
         let groups = slots.map(|slot| group_graphs(&rule, &params, slot)).collect();
         let mut states: Vec<(String, Type)> = Vec::new();
@@ -88,8 +90,17 @@ impl StepGraphs {
                 states.push((name.to_string(), ty.clone()));
             }
         }
-        let late = all_or_none(options, &step)?;
-        let (step, delayed) = delayed(step, &late)?;
+        let (step, delayed, apply) = match apply {
+            Some(update) if options.delays_sums() => {
+                late = states_of_updates(&update);
+                let (step, delayed) = opened(&update, step)?;
+                (step, Some(delayed), closing_graph(&rule, (&params, &centred))?)
+            }
+            apply => {
+                let (step, delayed) = delayed(step, &late)?;
+                (step, delayed, apply)
+            }
+        };
         Ok(StepGraphs {
             view: ParameterView::of_training(options, &params, centred),
             late,
@@ -330,23 +341,57 @@ fn declared_in(trace: TraceRef, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
 }
 
 /// States whose updates are delayed by the options alone: all of them, or none.
+fn all_or_none(options: &TrainerOptions, step: &Graph) -> Late {
+    match options.placement {
+        Placement::ForwardFused => states_of_updates(step),
+        _ => Late::new(),
+    }
+}
+
+fn states_of_updates(graph: &Graph) -> Late {
+    let updates = passes::updates(graph).into_iter();
+    updates.flat_map(|update| update.states).collect()
+}
+
+/// The first micro-batch of a step, with the update of the step before, and the graphs beside it.
 ///
 /// # Errors
-/// Forward-fused updates of gradients that are accumulated.
-fn all_or_none(options: &TrainerOptions, step: &Graph) -> Result<Late> {
-    if options.placement != Placement::ForwardFused {
-        return Ok(Late::new());
+/// A state of two types.
+pub(crate) fn opened(update: &Graph, batch: Graph) -> Result<(Graph, Delayed<Graph>)> {
+    let delayed = Delayed {
+        flush: waiting(update),
+        first: batch,
+    };
+    Ok((opening(update, &delayed.first)?, delayed))
+}
+
+/// The graphs of a step for another batch layout, whose updates are delayed as those of the first one.
+///
+/// # Errors
+/// The errors of [`delayed`] and [`apply_graph`].
+pub(crate) fn another_step(
+    options: &TrainerOptions,
+    rule: &UpdateRule,
+    traced: Traced,
+    late: &Late,
+) -> Result<(Graph, Option<Delayed<Graph>>)> {
+    match apply_graph(options, rule, (&traced.params, &traced.centred))? {
+        Some(update) if options.delays_sums() => {
+            opened(&update, traced.graph).map(|(step, delayed)| (step, Some(delayed)))
+        }
+        _ => delayed(traced.graph, late),
     }
-    if options.accumulate > 1 {
-        return Err(Error::user(
-            "forward-fused updates do not go with gradients that are accumulated; place updates in the same step, or make \
-             each step of one batch",
-        ));
-    }
-    Ok(passes::updates(step)
-        .into_iter()
-        .flat_map(|update| update.states)
-        .collect())
+}
+
+/// The graph of what is told of accumulated gradients before their update; none where nothing is.
+fn closing_graph(rule: &UpdateRule, (params, centred): (&[ParamSpec], &Centred)) -> Result<Option<Graph>> {
+    let trace = Trace::new();
+    let rule = UpdateRule {
+        centred: centred.clone(),
+        ..rule.clone()
+    };
+    trace.attempt(|| finish_update(*trace, optimizer::closing(Cx::new(*trace, true), params, &rule), &[]))?;
+    Ok(Some(trace.finish()).filter(|graph| !graph.outputs.is_empty()))
 }
 
 /// Delays the updates of the states in `late` in the graph of a step. Returns the step, and the graphs of the delayed

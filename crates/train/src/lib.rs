@@ -62,6 +62,7 @@ mod graphs;
 mod inputs;
 pub mod memory;
 mod norms;
+mod opening;
 mod options;
 mod placement;
 mod plans;

@@ -160,6 +160,11 @@ impl TrainerOptions {
         self.update_rule().check()
     }
 
+    /// Whether the updates of accumulated gradients wait for the first micro-batch of the next step.
+    pub(crate) fn delays_sums(&self) -> bool {
+        self.accumulate > 1 && self.placement == Placement::ForwardFused
+    }
+
     /// The groups of a step that this process computes.
     pub fn own_groups(&self) -> Range<usize> {
         part(self.ranks, self.group.size(), self.group.rank())

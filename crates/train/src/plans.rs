@@ -3,7 +3,7 @@
 use crate::beside::{assigned, compile_beside, states_of};
 use crate::dealing::{Dealing, Move};
 use crate::function_graph::function_graph;
-use crate::graphs::{Delayed, Late, StepGraphs, delayed, step_graph};
+use crate::graphs::{Delayed, Late, StepGraphs, another_step, step_graph};
 use crate::options::{NonFinite, TrainerOptions};
 use crate::placement::Placed;
 use crate::view::ParameterView;
@@ -234,7 +234,7 @@ impl StepPlans {
         loss: impl Fn(Cx) -> Tensor,
     ) -> Result<Vec<Plan>> {
         let traced = step_graph(options, &options.update_rule(), Some(self.view.centred()), loss)?;
-        let (step, delayed) = delayed(traced.graph, &self.late)?;
+        let (step, delayed) = another_step(options, &options.update_rule(), traced, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
         let options = options.of_plans(options.budget);
@@ -295,7 +295,7 @@ impl StepPlans {
     /// Refuses options that the plans were not made with.
     pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
         options.check()?;
-        let is_same = self.apply.is_some() == (options.accumulate > 1)
+        let is_same = self.gradient_sums.is_empty() == (options.accumulate == 1)
             && self.dealing == Dealing::of(options.ranks, options.own_groups())
             && self.rates == 1 + options.groups.len()
             && self.skips == (options.non_finite == NonFinite::Skip);
@@ -337,9 +337,12 @@ impl StepPlans {
     /// States that a micro-batch assigns beside the sums of gradients, which are restored when a later one fails. None
     /// without accumulation.
     pub(crate) fn carried(&self) -> Vec<String> {
-        let assigned = self.apply.iter().flat_map(|_| assigned(self.step.graph()));
+        if self.gradient_sums.is_empty() {
+            return Vec::new();
+        }
+        let batch = self.delayed.as_ref().map_or(&self.step, |delayed| &delayed.first);
         let is_carried = |name: &&str| !self.gradient_sums.iter().any(|sum| sum == name);
-        assigned.filter(is_carried).map(String::from).collect()
+        assigned(batch.graph()).filter(is_carried).map(String::from).collect()
     }
 
     /// Time of compilation and of the choice of placements.

@@ -102,6 +102,31 @@ pub fn apply(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
     update_with(cx, (&trained, gradients), None, rule)
 }
 
+/// The norm of the gradients that [`accumulate`] has summed, and whether it is finite, where the rule needs them: what
+/// [`apply`] computes of them before the update.
+pub fn closing(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
+    let trained = rule.trained(params.to_vec());
+    let states = Vec::new();
+    let (mut gradient_norm, mut finite) = (None, None);
+    if rule.clip_norm.is_some() || rule.skips_non_finite {
+        cx.trace().in_phase(Phase::Update, || {
+            let gradient = |(param, _): &(ParamSpec, f64)| {
+                let state = rule.gradient_state(param);
+                let sum = cx.state(&state.name, &state.ty());
+                rule.centred.get(&param.name).map_or(sum, |axes| less_means(sum, axes))
+            };
+            let norm = global_norm(&trained.iter().map(gradient).collect::<Vec<_>>());
+            gradient_norm = rule.clip_norm.map(|_| norm);
+            finite = rule.skips_non_finite.then(|| is_finite(norm));
+        });
+    }
+    Update {
+        states,
+        gradient_norm,
+        finite,
+    }
+}
+
 /// The parameters that are trained, each with a factor of its learning rate.
 #[track_caller]
 fn trained(cx: Cx, rule: &UpdateRule) -> Vec<(ParamSpec, f64)> {

@@ -8,7 +8,6 @@ use crate::recipe::optimizer;
 use crate::recipe::value::Origin;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
-use lessen_compile::Placement;
 use lessen_data::Problem;
 use lessen_nn::{AttentionConfig, Ngrams};
 
@@ -51,13 +50,6 @@ pub(super) fn check(config: &Config) -> Result<()> {
                 format!("= {size} is more than Lessen can do; choose at most {most}"),
             );
         }
-    }
-    if config.placement == Placement::ForwardFused && train.accumulate > 1 {
-        return Err(Error::user(format!(
-            "{} does not go with train.accumulate = {}; leave one of them out",
-            config.place("optimizer.placement"),
-            train.accumulate
-        )));
     }
     if !train.accumulate.is_multiple_of(train.ranks.max(1)) {
         return Err(Error::user(format!(

@@ -56,13 +56,13 @@ impl Steps {
     /// returned, of the gradients, and the means of carried states, which are set. `before` has the carried states
     /// from before the step.
     pub(super) fn run_groups(
-        &self,
+        &mut self,
         session: &mut Session,
         batches: &[Part<'_>],
         before: &[HostArray],
         scalars: &[(&str, Host<'_>)],
     ) -> Result<Sums> {
-        let (group, tree) = (&self.options.group, Tree::new(self.options.ranks));
+        let (group, tree) = (self.options.group.clone(), Tree::new(self.options.ranks));
         let own = self.own_groups(session, batches, before, scalars);
         let told = group.agree("the losses", own.as_deref().map(told_bytes).map_err(Error::clone))?;
         let arrays = own.map(arrays_of)?;
@@ -76,7 +76,7 @@ impl Steps {
 
     /// The groups of this process; their gradients are in the slots and the sums of gradients then.
     fn own_groups(
-        &self,
+        &mut self,
         session: &mut Session,
         mut batches: &[Part<'_>],
         before: &[HostArray],
@@ -85,7 +85,10 @@ impl Steps {
         let each = self.options.accumulate / self.options.ranks;
         let mut first = self.options.own_batches().start;
         let mut told = Vec::with_capacity(self.groups.dealing.moves.len());
-        for moves in &self.groups.dealing.moves {
+        if batches.is_empty() {
+            self.flush(session)?;
+        }
+        for moves in self.groups.dealing.moves.clone() {
             let (own, rest) = batches.split_at(each.min(batches.len()));
             if !told.is_empty() {
                 self.set_carried(session, before)?;
@@ -97,7 +100,7 @@ impl Steps {
                 carried: (!own.is_empty()).then(|| states.collect::<Result<_>>()).transpose()?,
             });
             for step in moves {
-                let function = match *step {
+                let function = match step {
                     Move::Hold(slot) => self.groups.slots[slot][0],
                     Move::Add(slot) => self.groups.slots[slot][1],
                 };

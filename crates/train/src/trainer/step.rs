@@ -5,7 +5,7 @@ use super::part::{Part, StepReport};
 use super::steps::StepFunctions;
 use crate::beside::assigned;
 use crate::function_graph::check_params;
-use crate::graphs::{delayed, loss_graph, step_graph};
+use crate::graphs::{another_step, loss_graph, step_graph};
 use crate::session::Inputs;
 use lessen_base::{Error, Result};
 use lessen_graph::Tensor;
@@ -80,7 +80,7 @@ impl Trainer {
         let rule = options.update_rule();
         let traced = step_graph(options, &rule, Some(self.session.view().centred()), loss)?;
         check_params(self.session.params(), &traced.params)?;
-        if self.first.apply.is_some() {
+        if options.accumulate > 1 {
             let (sums, carried) = (&self.first.gradient_sums, &mut self.first.carried);
             for name in assigned(&traced.graph) {
                 if !sums.iter().chain(carried.iter()).any(|known| known == name) {
@@ -89,7 +89,7 @@ impl Trainer {
             }
         }
         let (mark, placement) = (traced.mark, options.placement);
-        let (step, delayed) = delayed(traced.graph, &self.first.late)?;
+        let (step, delayed) = another_step(options, &rule, traced, &self.first.late)?;
         let step = self.add(&step, placement)?;
         let first = delayed.map(|delayed| self.add(&delayed.first, placement));
         let first = first.transpose()?;

@@ -183,9 +183,9 @@ impl Steps {
         Ok(())
     }
 
-    /// Clears the sums of gradients, and gives states that micro-batches assign the values from before the step.
+    /// Clears the sums of gradients, unless they wait for their update, and gives states that micro-batches assign the values from before the step.
     fn restore(&self, session: &mut Session, before: &[HostArray]) -> Result<()> {
-        for name in &self.gradient_sums {
+        for name in self.gradient_sums.iter().filter(|_| self.pending.is_none()) {
             session.clear_state(name)?;
         }
         self.set_carried(session, before)
@@ -207,20 +207,21 @@ impl Steps {
         let inputs = rates.iter().enumerate();
         let mut numbers: Numbers = inputs.map(|(group, lr)| (lr_input(group), [*lr as f32])).collect();
         numbers.extend(self.step_numbers());
-        let scalars: Vec<(&str, Host<'_>)> = hosts(&numbers).chain(self.pending.iter().flat_map(hosts)).collect();
+        let pending = self.pending.clone();
+        let scalars: Vec<(&str, Host<'_>)> = hosts(&numbers).chain(pending.iter().flat_map(hosts)).collect();
         let mut sums = match self.options.ranks {
             1 => self.run_batches(session, batches, 0, &scalars)?,
             _ => self.run_groups(session, batches, before, &scalars)?,
         };
-        match self.apply {
-            Some(_) if !sums.is_finite() && self.options.non_finite != NonFinite::Allow => {
-                sums.skipped = self.options.non_finite == NonFinite::Skip;
-                if !sums.skipped {
-                    return Err(Error::user(self.not_finite(&sums)));
+        let accumulates = self.options.accumulate > 1;
+        if accumulates {
+            self.check_finite(&mut sums)?;
+            if let Some(apply) = self.apply.filter(|_| !sums.skipped) {
+                sums.end(&session.run(apply, &scalars)?)?;
+                if self.flush.is_some() {
+                    self.check_finite(&mut sums)?;
                 }
             }
-            Some(apply) => sums.end(&session.run(apply, &scalars)?)?,
-            None => {}
         }
         drop(scalars);
         if self.options.non_finite == NonFinite::Stop && !sums.is_finite() {
@@ -228,16 +229,29 @@ impl Steps {
             self.broken = Some(self.not_finite(&sums));
             self.check_whole()?;
         }
-        if self.flush.is_some() {
+        if self.flush.is_some() && !(accumulates && sums.skipped) {
             let late = |(name, number): (String, [f32; 1])| (passes::pending(&name), number);
             self.pending = Some(numbers.into_iter().map(late).collect());
         }
         Ok(sums)
     }
 
+    /// Refuses, or skips, a step of accumulated gradients that are not finite, as the options say.
+    fn check_finite(&self, sums: &mut Sums) -> Result<()> {
+        match self.options.non_finite {
+            _ if sums.is_finite() => Ok(()),
+            NonFinite::Allow => Ok(()),
+            NonFinite::Skip => {
+                sums.skipped = true;
+                Ok(())
+            }
+            NonFinite::Stop => Err(Error::user(self.not_finite(sums))),
+        }
+    }
+
     /// Runs micro-batches, the first of which is number `first` of the step.
     pub fn run_batches(
-        &self,
+        &mut self,
         session: &mut Session,
         batches: &[Part<'_>],
         first: usize,
@@ -255,7 +269,12 @@ impl Steps {
             all.extend([(KEY, Host::U32(&key)), (SHARE, Host::F32(&share))]);
             all.extend_from_slice(part.inputs);
             check_once(&all)?;
-            sums.add(&session.run(step, &all)?, part.share)?;
+            let results = session.run(step, &all)?;
+            if self.options.accumulate > 1 {
+                // The update that waited has run.
+                self.pending = None;
+            }
+            sums.add(&results, part.share)?;
         }
         Ok(sums)
     }

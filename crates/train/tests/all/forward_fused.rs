@@ -10,10 +10,11 @@ use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Type, evaluate};
 use lessen_nn::layers::{BatchNorm, batch_norm, embedding, linear};
 use lessen_nn::names::{LOSS, RESERVED};
 use lessen_nn::{Cx, Init, OptimizerConfig};
-use lessen_train::{StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{NonFinite, Part, StepGraphs, StepPlans, StepReport, Trainer, TrainerOptions};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 const ROWS: usize = 6;
 const WIDTH: usize = 5;
@@ -298,18 +299,95 @@ fn the_norm_of_a_sparse_gradient_takes_its_rows_although_it_waits_whole() {
     assert_eq!((count("combine_rows"), count("scatter_add")), (1, 1));
 }
 
+/// Bits of the parameters and states of a trainer, after the update that waits.
+fn bits(trainer: &mut Trainer) -> Vec<u8> {
+    let states = trainer
+        .state()
+        .unwrap()
+        .into_iter()
+        .flat_map(|state| state.data.to_le_bytes());
+    let states: Vec<u8> = states.collect();
+    let weights = trainer.weights().unwrap();
+    let weights = weights
+        .values()
+        .flat_map(|weight| weight.data.iter().flat_map(|x| x.to_le_bytes()));
+    weights.chain(states).collect()
+}
+
+/// A loss with dropout, running statistics and a number of its own.
+fn accumulated(cx: Cx) -> Tensor {
+    let x = cx.input("x", DType::F32, &[2, 4]);
+    let x = linear(cx, "first", x, 8, Init::Normal { std: 0.5 });
+    let x = batch_norm(cx, "norm", x, BatchNorm::default());
+    let y = linear(cx, "last", cx.dropout(x, 0.2), 2, Init::Normal { std: 0.5 });
+    cx.report("mean", y.mean());
+    (y * y).mean()
+}
+
+/// The reports, and the bits at the end, of a training whose steps accumulate up to three batches; a batch of the step
+/// `bad` is not finite.
+fn accumulating(options: &TrainerOptions, bad: Option<u64>) -> (Vec<StepReport>, Vec<u8>) {
+    let mut trainer = Trainer::new(device(1), options.clone(), accumulated).unwrap();
+    let mut reports = Vec::new();
+    for step in 0..8u64 {
+        let count = if step == 5 { 1 } else { 3 };
+        let rows = |batch: u64| -> Vec<f32> {
+            let row = (0..8).map(|at| ((step * 31 + batch * 17 + at * 7) % 23) as f32 / 11.0 - 1.0);
+            row.map(|x| {
+                if bad == Some(step) && batch + 1 == count {
+                    f32::NAN
+                } else {
+                    x
+                }
+            })
+            .collect()
+        };
+        let made: Vec<Vec<f32>> = (0..count).map(rows).collect();
+        let inputs: Vec<_> = made.iter().map(|x| [("x", Host::F32(x))]).collect();
+        let parts: Vec<Part<'_>> = inputs.iter().map(|own| Part::new(1.0 / count as f32, own)).collect();
+        let missing = [Part::new(1.0, &[])];
+        assert!(trainer.step_on(&missing).is_err() && trainer.step_on(&[parts[0], missing[0]]).is_err());
+        reports.push(StepReport {
+            time: Duration::ZERO,
+            ..trainer.step_on(&parts).unwrap()
+        });
+        if step == 2 {
+            trainer.session().unwrap();
+        }
+    }
+    (reports, bits(&mut trainer))
+}
+
 #[test]
-fn gradients_that_are_accumulated_are_refused() {
-    let options = TrainerOptions {
-        accumulate: 2,
-        ..placed(&TrainerOptions::new(0.01), Placement::ForwardFused)
+fn accumulated_gradients_wait_for_the_next_step() {
+    let plain = TrainerOptions {
+        accumulate: 3,
+        ema: Some(0.9),
+        clip_norm: Some(0.3),
+        ..placed(&TrainerOptions::new(0.05), Placement::Separate)
     };
-    let error = StepGraphs::new(&options, loss).err().unwrap();
+    let skips = TrainerOptions {
+        non_finite: NonFinite::Skip,
+        ..plain.clone()
+    };
+    let free = TrainerOptions {
+        clip_norm: None,
+        optimizer: OptimizerConfig::adafactor(0.0),
+        ..plain.clone()
+    };
+    for (options, bad) in [(&plain, None), (&free, None), (&skips, None), (&skips, Some(3))] {
+        let expected = accumulating(options, bad);
+        let fused = accumulating(&placed(options, Placement::ForwardFused), bad);
+        assert_eq!(format!("{:?}", fused.0), format!("{:?}", expected.0));
+        assert!(fused.1 == expected.1, "{bad:?}");
+    }
+    let graphs = StepGraphs::new(&placed(&plain, Placement::ForwardFused), accumulated).unwrap();
+    let plans = StepPlans::new(device(1).as_ref(), &placed(&plain, Placement::ForwardFused), &graphs).unwrap();
     assert!(
-        error
-            .to_string()
-            .contains("do not go with gradients that are accumulated"),
-        "{error}"
+        plans
+            .placements()
+            .values()
+            .all(|placement| *placement == Placement::ForwardFused)
     );
-    assert_eq!(error.exit_code(), 2);
+    assert_eq!(plans.placements().len(), 6);
 }

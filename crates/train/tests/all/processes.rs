@@ -125,6 +125,10 @@ fn a_training_has_the_same_bits_on_any_number_of_processes() {
             clip_norm: None,
             ..options(RANKS, adam)
         },
+        TrainerOptions {
+            placement: Placement::ForwardFused,
+            ..options(2 * RANKS, adam)
+        },
     ];
     for options in &all {
         let (expected, reports) = trained(1, options);

@@ -262,8 +262,8 @@ settings! {
              adadelta's train.lr is usually 1";
         placement: Placement [choice()] = "\"backward-fused\"",
             "update after backward, each parameter as soon as its gradient is complete, or each at the beginning of \
-             the next step, which train.accumulate does not go with; planned: for each parameter the one or the other \
-             of these two, as the estimated time and memory of plans say; the results are the same";
+             the next step; planned: for each parameter the one or the other of these two, as the estimated time and memory \
+             of plans say, and the former with train.accumulate; the results are the same";
         beta1: Option<f64> [SHARE] of adamw adamw_8bit adam lion,
             "AdamW, Adam: decay of the mean gradient; Lion: share of it in a step (default: 0.9)";
         beta2: Option<f64> [SHARE] of adamw adamw_8bit adam lion,
