@@ -12,10 +12,10 @@ use crate::tree::part;
 /// This process among those that compute together; alone unless it was given an exchange with others. All processes
 /// call the same methods in the same order.
 #[derive(Clone, Debug, Default)]
-pub struct Group(Kind);
+pub struct Group(Membership);
 
 #[derive(Clone, Debug, Default)]
-enum Kind {
+enum Membership {
     #[default]
     Alone,
     Joined(Arc<Exchange>),
@@ -26,42 +26,42 @@ enum Kind {
 impl Group {
     /// A process alone.
     pub fn alone() -> Group {
-        Group(Kind::Alone)
+        Group(Membership::Alone)
     }
 
     /// The processes of an exchange.
     pub fn of(exchange: Arc<Exchange>) -> Group {
-        Group(Kind::Joined(exchange))
+        Group(Membership::Joined(exchange))
     }
 
     /// The process of this number among so many that do not run, for plans: it exchanges nothing.
     pub fn planned(rank: usize, size: usize) -> Group {
-        Group(Kind::Planned(rank, size))
+        Group(Membership::Planned(rank, size))
     }
 
     /// The exchange; none of a process alone.
     fn exchange(&self) -> Option<&Arc<Exchange>> {
         match &self.0 {
-            Kind::Joined(exchange) => Some(exchange),
-            Kind::Alone | Kind::Planned(..) => None,
+            Membership::Joined(exchange) => Some(exchange),
+            Membership::Alone | Membership::Planned(..) => None,
         }
     }
 
     /// The number of this process, `0..size`.
     pub fn rank(&self) -> usize {
         match &self.0 {
-            Kind::Alone => 0,
-            Kind::Joined(exchange) => exchange.rank(),
-            Kind::Planned(rank, _) => *rank,
+            Membership::Alone => 0,
+            Membership::Joined(exchange) => exchange.rank(),
+            Membership::Planned(rank, _) => *rank,
         }
     }
 
     /// The number of processes.
     pub fn size(&self) -> usize {
         match &self.0 {
-            Kind::Alone => 1,
-            Kind::Joined(exchange) => exchange.size(),
-            Kind::Planned(_, size) => *size,
+            Membership::Alone => 1,
+            Membership::Joined(exchange) => exchange.size(),
+            Membership::Planned(_, size) => *size,
         }
     }
 

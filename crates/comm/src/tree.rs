@@ -11,8 +11,8 @@ pub fn part(count: usize, processes: usize, index: usize) -> Range<usize> {
     border(index)..border(index.saturating_add(1))
 }
 
-/// The bytes that a process sends for the sum of `bytes` bytes over `leaves` leaves: the parts of the sums of its subtrees
-/// that others own, and its own part of the sum to each of them.
+/// The bytes that a process sends for the sum of `bytes` bytes over `leaves` leaves: the parts of the sums of its
+/// subtrees that others own, and its own part of the sum to each of them.
 ///
 /// ```
 /// use lessen_comm::bytes_for_sum;

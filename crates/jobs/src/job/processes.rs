@@ -3,7 +3,6 @@
 //! All processes go through the same job. The first one has its folder; each other one has a folder of its own for as
 //! long as it runs, and begins with a copy of the first one's.
 
-use crate::training::Start;
 use lessen_base::atomic::unwritable;
 use lessen_base::{Error, Result};
 use lessen_comm::Group;
@@ -156,9 +155,9 @@ pub(crate) fn in_groups(mut settings: Settings, processes: usize) -> Result<Sett
 ///
 /// # Errors
 /// What differs, and the process; a process that does not answer.
-pub(crate) fn check_same(group: &Group, start: &Start, data: &str) -> Result<()> {
+pub(crate) fn check_same(group: &Group, settings: &Settings, data: &str) -> Result<()> {
     group.agree_same("the version", env!("CARGO_PKG_VERSION"))?;
-    let text = start.recipe.settings.to_toml();
+    let text = settings.to_toml();
     let all = group.agree("the settings", Ok(text.clone().into_bytes()))?;
     let first = String::from_utf8_lossy(&all[0]);
     for (rank, other) in all.iter().enumerate() {

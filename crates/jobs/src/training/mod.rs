@@ -27,7 +27,7 @@ use self::prepared_phase::PreparedPhase;
 use self::recording::Recordings;
 use self::remaining::RemainingPhases;
 use self::report::Report;
-pub(crate) use self::start::Start;
+use self::start::Start;
 use self::starting_point::StartingPoint;
 use self::steps::Steps;
 use self::timing::Timing;
@@ -66,7 +66,11 @@ pub fn train(request: &Request, new_backend: &NewBackend) -> Result<Report> {
     group.agree("the plan", remaining.as_ref().map(|_| Vec::new()).map_err(Error::clone))?;
     let remaining = remaining?;
     let (first, _) = &remaining.phases[0];
-    check_same(group, &start, &format!("{:?}", first.task.data()?.digests()?))?;
+    check_same(
+        group,
+        &start.recipe.settings,
+        &format!("{:?}", first.task.data()?.digests()?),
+    )?;
     if let Some(report) = start.ended(remaining.total)? {
         return Ok(report);
     }

@@ -1,5 +1,5 @@
-//! Sums of gradients of finished groups of micro-batches, which are held while later groups are computed. A held sum has
-//! a slot: the number of sums that are held below it.
+//! Sums of gradients of finished groups of micro-batches, which are held while later groups are computed. A held sum
+//! has a slot: the number of sums that are held below it.
 
 use lessen_graph::{Phase, Tensor};
 

@@ -7,12 +7,10 @@
 use super::part::Part;
 use super::steps::{Steps, Sums};
 use crate::array::write_le;
-use crate::dealing::{Dealing, Move};
-use crate::options::TrainerOptions;
-use crate::session::{Function, Session};
+use crate::dealing::Move;
+use crate::session::Session;
 use lessen_base::{Error, Result};
 use lessen_comm::Tree;
-use lessen_compile::Plan;
 use lessen_device::{Host, HostArray};
 use lessen_graph::DType;
 use lessen_nn::names::held_sum_of;
@@ -24,25 +22,6 @@ const UNDER_WAY: usize = 2;
 
 /// Bytes of gradients from which on no other parameter shares their message.
 const MESSAGE: usize = 1 << 20;
-
-/// The functions that hold sums of gradients, and the sums of this process.
-#[derive(Default)]
-pub(super) struct GroupFunctions {
-    /// For each slot: the function that holds the sums there, and the one that adds them.
-    pub slots: Vec<[Function; 2]>,
-    pub dealing: Dealing,
-}
-
-impl GroupFunctions {
-    /// Loads the plans of slots.
-    pub fn load(session: &mut Session, options: &TrainerOptions, plans: Vec<[Plan; 2]>) -> Result<GroupFunctions> {
-        let mut load = |[hold, add]: [Plan; 2]| Ok([session.load(hold)?, session.load(add)?]);
-        Ok(GroupFunctions {
-            slots: plans.into_iter().map(&mut load).collect::<Result<_>>()?,
-            dealing: Dealing::of(options.ranks, options.own_groups()),
-        })
-    }
-}
 
 /// What a process tells the others of one of its groups.
 struct Told {

@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod functions;
+mod group_functions;
 mod groups;
 mod named;
 mod part;
@@ -19,7 +20,7 @@ pub use self::named::StepOptions;
 pub use self::part::{Part, StepReport};
 pub use self::snapshot::Snapshot;
 
-use self::groups::GroupFunctions;
+use self::group_functions::GroupFunctions;
 use self::named::Named;
 use self::steps::{StepFunctions, Steps};
 use crate::function_graph::check_params;

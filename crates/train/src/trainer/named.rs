@@ -1,7 +1,7 @@
 //! Steps of other losses over the same parameters, each with an optimizer of its own.
 
 use super::Trainer;
-use super::groups::GroupFunctions;
+use super::group_functions::GroupFunctions;
 use super::part::{Part, StepReport};
 use super::steps::{StepFunctions, Steps};
 use crate::beside::{assigned, states_of};

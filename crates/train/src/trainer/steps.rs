@@ -1,6 +1,6 @@
 //! The steps of one loss: their functions, their update, and how many of them are done.
 
-use super::groups::GroupFunctions;
+use super::group_functions::GroupFunctions;
 use super::part::{Part, StepReport};
 use crate::graphs::Late;
 use crate::inputs::check_once;
@@ -183,7 +183,8 @@ impl Steps {
         Ok(())
     }
 
-    /// Clears the sums of gradients, unless they wait for their update, and gives states that micro-batches assign the values from before the step.
+    /// Clears the sums of gradients, unless they wait for their update, and gives states that micro-batches assign the
+    /// values from before the step.
     fn restore(&self, session: &mut Session, before: &[HostArray]) -> Result<()> {
         for name in self.gradient_sums.iter().filter(|_| self.pending.is_none()) {
             session.clear_state(name)?;
