@@ -129,6 +129,26 @@ impl Group {
         Ok(self.agree(what, bytes)?.into_iter().map(numbers).collect())
     }
 
+    /// [`Group::agree`] on `f32` numbers.
+    ///
+    /// # Errors
+    /// As [`Group::agree`].
+    pub fn agree_f32s(&self, what: &str, own: Result<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+        if self.exchange().is_none() {
+            return Ok(vec![own?]);
+        }
+        let bytes = own.map(|numbers| numbers.into_iter().flat_map(f32::to_le_bytes).collect());
+        let numbers = |bytes: Vec<u8>| {
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|chunk| f32::from_le_bytes(*chunk))
+                .collect()
+        };
+        Ok(self.agree(what, bytes)?.into_iter().map(numbers).collect())
+    }
+
     /// Whether any process says so.
     ///
     /// # Errors

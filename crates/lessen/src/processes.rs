@@ -24,7 +24,8 @@ pub fn check_alone() -> Result<()> {
         return Ok(());
     }
     Err(Error::user(
-        "several processes share `lessen train RECIPE` and `lessen eval` alone; start this command without the launcher",
+        "several processes share `lessen train RECIPE`, `eval`, `predict` and `embed` alone; start this command without the \
+         launcher",
     ))
 }
 
@@ -59,7 +60,7 @@ fn together(deadline: Duration, run: impl FnOnce(&Group) -> Result<u8>) -> Resul
     let result = match group.is_first() {
         true => run(&group),
         // What other processes say is dropped.
-        false => stdout::kept(|| run(&group)).0,
+        false => stdout::dropped(|| run(&group)),
     };
     match result {
         Ok(code) => {

@@ -1,7 +1,7 @@
 //! Standard output, to which every command writes its results: a full one is an error, a closed pipe is none.
 
 use lessen_base::{Error, Result};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +11,21 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// What the command of this thread has said, where that is kept in place of being printed.
     static KEPT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+    /// Whether what the command of this thread says, and writes to files of its answers, is dropped.
+    static DROPPED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something whose results in this thread are dropped: another process prints the same.
+pub fn dropped<R>(run: impl FnOnce() -> R) -> R {
+    DROPPED.set(true);
+    let result = run();
+    DROPPED.set(false);
+    result
+}
+
+/// Whether results of this thread are dropped.
+pub fn is_dropped() -> bool {
+    DROPPED.get()
 }
 
 /// Runs something whose results in this thread are kept in place of being printed; they come back beside its own.
@@ -23,11 +38,14 @@ pub fn kept<R>(run: impl FnOnce() -> R) -> (R, String) {
 
 /// Whether results of this thread are kept.
 pub fn is_kept() -> bool {
-    KEPT.with_borrow(Option::is_some)
+    is_dropped() || KEPT.with_borrow(Option::is_some)
 }
 
 /// Adds to what is kept; whether it is.
 fn keep(bytes: &[u8]) -> bool {
+    if is_dropped() {
+        return true;
+    }
     KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept.extend_from_slice(bytes)).is_some())
 }
 
@@ -54,6 +72,9 @@ pub fn say(text: &str) -> Result<()> {
 /// # Errors
 /// The errors of `fill`; a full standard output.
 pub fn write(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if is_dropped() {
+        return fill(&mut io::sink());
+    }
     if is_kept() {
         let mut bytes = Vec::new();
         fill(&mut bytes)?;

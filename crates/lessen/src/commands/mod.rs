@@ -92,7 +92,11 @@ pub enum Command {
 impl Command {
     /// Runs the command; the exit code. `cli` is the whole command line.
     pub fn run(self, cli: clap::Command) -> Result<u8> {
-        if !matches!(self, Command::Train(_) | Command::Eval(_)) {
+        let shared = matches!(
+            self,
+            Command::Train(_) | Command::Eval(_) | Command::Predict(_) | Command::Embed(_)
+        );
+        if !shared {
             processes::check_alone()?;
         }
         match self {

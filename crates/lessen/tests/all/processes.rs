@@ -142,11 +142,34 @@ fn processes_share_evaluations_and_refuse_what_differs() {
     let Some(launcher) = launcher() else { return };
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    succeed(dir, &tiny_adder(&["--steps", "2", "--out", "run"]));
-    let alone = succeed(dir, &["eval", "run"]);
-    assert_eq!(succeed_shared(&launcher, dir, 3, &["eval", "run"]), alone);
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    succeed(
+        dir,
+        &train_on(&recipe, &data, &["--out", "run", "--set", "train.batch=4"]),
+    );
+    let texts: String = (0..70)
+        .map(|i| format!("day {i} {}\n", ["sun", "rain"][i % 2]))
+        .collect();
+    fs::write(dir.join("texts.txt"), texts).unwrap();
+    let input = ["--input", "texts.txt"];
+    for args in [
+        vec!["eval", "run"],
+        [&["predict", "run"][..], &input].concat(),
+        vec!["predict", "run", "--text", "day 1 sun"],
+        [&["embed", "run"][..], &input].concat(),
+    ] {
+        let alone = succeed(dir, &args);
+        assert_eq!(succeed_shared(&launcher, dir, 3, &args), alone);
+    }
+    succeed_shared(
+        &launcher,
+        dir,
+        2,
+        &[&["embed", "run", "--output", "rows.npy"][..], &input].concat(),
+    );
+    assert!(dir.join("rows.npy").is_file());
 
-    let refused = shared(&launcher, dir, 2, &["predict", "run", "--text", "1+1"]);
+    let refused = shared(&launcher, dir, 2, &["report", "run"]);
     assert!(
         stderr(&refused).contains("start this command without the launcher"),
         "{}",

@@ -19,6 +19,7 @@ use self::prompts::Prompts;
 use crate::locked::locked;
 use crate::saved_run::{AdapterOptions, Chosen, model_dir};
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_compile::Precision;
 use lessen_data::{EncodedText, Tokenizer, packed_batch};
 use lessen_device::Host;
@@ -82,6 +83,7 @@ pub struct Embedder {
     lower_case: bool,
     prompts: Prompts,
     notes: Vec<String>,
+    group: Group,
 }
 
 /// The parameters on the device.
@@ -159,6 +161,7 @@ impl Embedder {
             lower_case: reading.lower_case,
             prompts: Prompts::read(&dir)?,
             notes,
+            group: Group::alone(),
         })
     }
 
@@ -202,6 +205,11 @@ impl Embedder {
         self.multiplies_integers
     }
 
+    /// The model, of whose batches the processes of a group embed their parts: all of them ask for the same.
+    pub fn shared_by(self, group: Group) -> Embedder {
+        Embedder { group, ..self }
+    }
+
     /// Embeds texts with the model's default prompt, if it has one.
     ///
     /// # Errors
@@ -235,7 +243,7 @@ impl Embedder {
             };
             found.cut += usize::from(is_cut);
         }
-        let mut first = 0;
+        let (mut first, mut batches) = (0, Vec::new());
         while first < encoded.len() {
             let mut tokens = 0;
             let fits = encoded[first..].iter().take(ROOM).take_while(|(ids, _)| {
@@ -243,9 +251,10 @@ impl Embedder {
                 tokens <= TOKENS
             });
             let count = fits.count().max(1);
-            found.rows.extend(self.batch(&encoded[first..first + count], skipped)?);
+            batches.push(&encoded[first..first + count]);
             first += count;
         }
+        found.rows = self.batches(&batches, skipped)?;
         if normalize {
             found.rows.iter_mut().for_each(|row| divide_by_length(row));
         }
@@ -257,11 +266,7 @@ impl Embedder {
     /// # Errors
     /// A failure of the device.
     pub fn embed_encoded(&self, texts: &[EncodedText]) -> Result<Vec<Vec<f32>>> {
-        let mut rows = Vec::with_capacity(texts.len());
-        for part in texts.chunks(ROOM) {
-            rows.extend(self.batch(part, 0)?);
-        }
-        Ok(rows)
+        self.batches(&texts.chunks(ROOM).collect::<Vec<_>>(), 0)
     }
 
     /// The number of tokens that the model knows.
@@ -302,6 +307,23 @@ impl Embedder {
     fn prepare(&self, layout: BatchShape) -> Result<()> {
         let session = &mut locked(&self.loaded).session;
         session.prepare_to_embed(&self.model, layout, &self.pooling.ways)
+    }
+
+    /// The vectors of the texts of all batches. The processes of a group embed one batch each at a time.
+    fn batches<T: Borrow<EncodedText>>(&self, batches: &[&[T]], skipped: usize) -> Result<Vec<Vec<f32>>> {
+        let mut rows = Vec::new();
+        for batches in batches.chunks(self.group.size()) {
+            if self.group.size() == 1 {
+                rows.extend(self.batch(batches[0], skipped)?);
+                continue;
+            }
+            let own = batches.get(self.group.rank()).map(|own| self.batch(own, skipped));
+            let own = own.unwrap_or(Ok(Vec::new())).map(|rows| rows.concat());
+            for all in self.group.agree_f32s("the vectors", own)? {
+                rows.extend(all.chunks_exact(self.width).map(<[f32]>::to_vec));
+            }
+        }
+        Ok(rows)
     }
 
     /// The vectors of the texts of one batch.

@@ -80,10 +80,12 @@ impl Answerer {
             .with_balanced_evaluations();
         locked(&self.cut).add(source.cut_texts());
         let mut answers = Answers::new(&source);
-        for index in 0..source.eval_batches() {
-            let batch = source.eval_batch(index)?;
-            answers.add(index, &self.logits.of(&batch)?);
-        }
+        let batch = |index| source.eval_batch(index as u64);
+        self.logits
+            .each(source.eval_batches() as usize, batch, |index, _, logits| {
+                answers.add(index as u64, logits);
+                Ok(())
+            })?;
         let found = answers.found().zip(answers.not_finite());
         Ok(found
             .map(|(answer, number)| number.map_or(Ok(answer), |number| Err(not_finite(number))))

@@ -113,16 +113,8 @@ impl ImagePredictor {
     /// A file that is no sound image, an array of another size than it says.
     pub fn logits(&self, images: &[ImageInput]) -> Result<Vec<Vec<f32>>> {
         let size = images.len().min(self.batch).max(1);
-        let mut all = Vec::with_capacity(images.len());
-        for images in images.chunks(size) {
-            let numbered = images.iter().zip(all.len() + 1..);
-            let numbers = numbered.map(|(image, number)| image.numbers(&self.preprocessing, number));
-            let numbers: Vec<_> = numbers.collect();
-            all.extend(
-                self.logits
-                    .of_arrays(size, self.preprocessing.shape(), numbers.into_iter())?,
-            );
-        }
-        Ok(all)
+        let numbers = |number: usize| images[number].numbers(&self.preprocessing, number + 1);
+        self.logits
+            .of_arrays((images.len(), size), self.preprocessing.shape(), numbers)
     }
 }

@@ -60,7 +60,7 @@ pub struct SavedRun {
     predictor: Mutex<Option<Arc<Predictor>>>,
     /// Whether it was told what nothing reads of its weights.
     told: Once,
-    /// The processes that share its evaluations.
+    /// The processes that share its evaluations and predictions.
     group: Group,
 }
 
@@ -104,7 +104,7 @@ impl SavedRun {
         })
     }
 
-    /// The model, whose evaluations the processes of a group share: all of them ask for the same.
+    /// The model, whose evaluations and predictions the processes of a group share: all of them ask for the same.
     pub fn shared_by(self, group: Group) -> SavedRun {
         SavedRun { group, ..self }
     }
@@ -191,7 +191,7 @@ impl SavedRun {
 
     /// The model on a device, to be asked for logits.
     fn logits(&self) -> Result<Logits> {
-        Ok(Logits::new(self.session()?, &self.saved.model))
+        Ok(Logits::new(self.session()?, &self.saved.model).shared_by(&self.group))
     }
 
     /// The model's task on the data of these settings.

@@ -260,22 +260,22 @@ impl Classifier {
         let batches = ExampleBatches::of(Arc::new(encoded), Batching::Examples(size), Order::InOrder)?
             .with_balanced_evaluations();
         locked(cut).add(batches.cut_texts());
-        for index in 0..batches.eval_batches() {
-            let batch = batches.eval_batch(index)?;
-            let logits = self.logits.of(&batch)?;
-            let rows = logits.chunks_exact((logits.len() / size).max(1));
-            for ((row, text), logits) in batches
-                .examples_of(index)
-                .unwrap_or_default()
-                .into_iter()
-                .enumerate()
-                .zip(rows)
-            {
-                let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
-                found(text, is_blank, logits);
-            }
-        }
-        Ok(())
+        let made = |index| batches.eval_batch(index as u64);
+        self.logits
+            .each(batches.eval_batches() as usize, made, |index, batch, logits| {
+                let rows = logits.chunks_exact((logits.len() / size).max(1));
+                for ((row, text), logits) in batches
+                    .examples_of(index as u64)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .enumerate()
+                    .zip(rows)
+                {
+                    let is_blank = tokens_of(batch, row).iter().all(|token| self.blank.contains(token));
+                    found(text, is_blank, logits);
+                }
+                Ok(())
+            })
     }
 }
 

@@ -127,11 +127,7 @@ impl RowPredictor {
     /// A device that fails.
     pub fn logits(&self, rows: &[Vec<f32>]) -> Result<Vec<Vec<f32>>> {
         let (size, width) = (self.batch.max(1), self.schema.width());
-        let mut all = Vec::with_capacity(rows.len());
-        for rows in rows.chunks(size) {
-            let numbers = rows.iter().map(|row| Ok(Cow::Borrowed(&row[..])));
-            all.extend(self.logits.of_arrays(size, [1, width, 1], numbers)?);
-        }
-        Ok(all)
+        let row = |number: usize| Ok(Cow::Borrowed(&rows[number][..]));
+        self.logits.of_arrays((rows.len(), size), [1, width, 1], row)
     }
 }

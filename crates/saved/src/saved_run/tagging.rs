@@ -85,30 +85,31 @@ impl Tagger {
         let source = TaggedBatches::in_parts(sentences, tokenizer, self.length, self.batch)?;
         let untagged = sentences.iter().map(|words| Ok(vec![None; words.len()]));
         let mut found: Vec<Result<Vec<Option<WordTag>>>> = untagged.collect();
-        for index in 0..source.eval_batches() {
-            let batch = source.eval_batch(index)?;
-            let logits = self.logits.of(&batch)?;
-            let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
-            let (numbers, segments) = (ints("labels"), ints("segments"));
-            let sentence_of = source.sentences_of(index);
-            let rows = logits.chunks_exact((logits.len() / numbers.len().max(1)).max(1));
-            for ((&word, &segment), logits) in numbers.iter().zip(segments).zip(rows) {
-                if word == IGNORE {
-                    continue;
-                }
-                let sentence = &mut found[sentence_of[segment as usize]];
-                match (check_finite(logits), sentence.as_mut()) {
-                    (Err(error), _) => *sentence = Err(error),
-                    (Ok(()), Ok(words)) => {
-                        words[word as usize] = Some(WordTag {
-                            class: largest(logits, 1)[0] as usize,
-                            probabilities: softmax(logits),
-                        });
+        let made = |index| source.eval_batch(index as u64);
+        self.logits
+            .each(source.eval_batches() as usize, made, |index, batch, logits| {
+                let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
+                let (numbers, segments) = (ints("labels"), ints("segments"));
+                let sentence_of = source.sentences_of(index as u64);
+                let rows = logits.chunks_exact((logits.len() / numbers.len().max(1)).max(1));
+                for ((&word, &segment), logits) in numbers.iter().zip(segments).zip(rows) {
+                    if word == IGNORE {
+                        continue;
                     }
-                    (Ok(()), Err(_)) => {}
+                    let sentence = &mut found[sentence_of[segment as usize]];
+                    match (check_finite(logits), sentence.as_mut()) {
+                        (Err(error), _) => *sentence = Err(error),
+                        (Ok(()), Ok(words)) => {
+                            words[word as usize] = Some(WordTag {
+                                class: largest(logits, 1)[0] as usize,
+                                probabilities: softmax(logits),
+                            });
+                        }
+                        (Ok(()), Err(_)) => {}
+                    }
                 }
-            }
-        }
+                Ok(())
+            })?;
         let names = self.saved.model.labels();
         Ok(found.into_iter().map(|words| Ok(tags(words?, names))).collect())
     }

@@ -6,11 +6,12 @@ mod output;
 use self::input::Input;
 use self::output::Output;
 use super::asked_model::AskedModel;
-use crate::tell;
+use crate::{processes, stdout, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_saved::embedding::{EmbedOptions, Embedder, Prompt, parse_pooling};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `lessen embed`.
 #[derive(Args)]
@@ -62,8 +63,18 @@ struct Texts {
 }
 
 impl Embed {
-    /// Embeds the texts; the exit code.
+    /// Embeds the texts, with the other processes that a launcher has started; the exit code.
     pub fn run(self) -> Result<u8> {
+        processes::alone_or_together(None, |group| self.embed(group))
+    }
+
+    /// Embeds the texts with the processes of a group; the exit code.
+    fn embed(&self, group: &Group) -> Result<u8> {
+        if group.size() > 1 && self.texts.input.as_deref() == Some(Path::new("-")) {
+            return Err(Error::user(
+                "several processes embed the texts of a file, not of stdin; start this command without the launcher",
+            ));
+        }
         let options = self.asked.embed_options()?;
         let options = EmbedOptions {
             pooling: self.pooling.as_deref().map(parse_pooling).transpose()?,
@@ -71,7 +82,7 @@ impl Embed {
             max_length: self.max_length,
             ..options
         };
-        let output = Output::of(self.output.as_deref())?;
+        let output = Output::of(self.output.as_deref().filter(|_| !stdout::is_dropped()))?;
         let read: Vec<PathBuf> = self.texts.input.iter().cloned().collect();
         self.output
             .as_deref()
@@ -80,7 +91,7 @@ impl Embed {
             Some(path) => Input::open(path, self.column.as_deref())?,
             None => Input::given(self.texts.text.clone()),
         };
-        let embedder = self.asked.embedder(&options)?;
+        let embedder = self.asked.embedder(&options)?.shared_by(group.clone());
         for note in embedder.notes() {
             tell(&format!("note: {note}"));
         }

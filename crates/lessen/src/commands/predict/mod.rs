@@ -19,9 +19,10 @@ use self::records::Records;
 use self::stream::LineOptions;
 use super::asked_model::AskedModel;
 use super::candidates;
-use crate::{say, stdout, tell};
+use crate::{processes, say, stdout, tell};
 use clap::Args;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_nn::Task;
 use lessen_saved::saved_run::{Answer, ImageInput, Prediction, SavedRun, split_pair};
 use serde_json::{Value, json};
@@ -87,8 +88,20 @@ struct Subject {
 }
 
 impl Predict {
-    /// Asks the model; the exit code.
+    /// Asks the model, with the other processes that a launcher has started; the exit code.
     pub fn run(self) -> Result<u8> {
+        processes::alone_or_together(None, |group| self.ask(group))
+    }
+
+    /// Asks the model with the processes of a group; the exit code.
+    fn ask(&self, group: &Group) -> Result<u8> {
+        let reads_stdin = self.what.stream || self.what.input.as_deref() == Some(Path::new("-"));
+        if group.size() > 1 && (reads_stdin || self.what.glue.is_some()) {
+            return Err(Error::user(
+                "several processes answer a file (--input FILE), texts or images, and neither stdin nor --glue; start this \
+                 command without the launcher",
+            ));
+        }
         if self.what.glue.is_none() {
             self.answer_format()?;
             let read: Vec<PathBuf> = self.what.input.iter().cloned().collect();
@@ -96,7 +109,7 @@ impl Predict {
                 .as_deref()
                 .map_or(Ok(()), |out| self.asked.model.check_output(out, &read))?;
         }
-        let mut run = self.asked.open(&self.set)?;
+        let mut run = self.asked.open(&self.set)?.shared_by(group.clone());
         if let Some(batch) = self.batch {
             run.set(&[format!("train.batch={batch}")])?;
         }
@@ -107,16 +120,16 @@ impl Predict {
             return self.stream(&run).map(|()| 0);
         }
         if run.reads_tables() {
-            return rows::predict(&self, &run).map(|()| 0);
+            return rows::predict(self, &run).map(|()| 0);
         }
         match run.task() {
-            Task::QuestionAnswering => return answers::predict(&self, &run).map(|()| 0),
+            Task::QuestionAnswering => return answers::predict(self, &run).map(|()| 0),
             _ if self.question.is_some() => {
                 return Err(Error::user(
                     "--question is for models that find answers in texts, and this is none; leave it out",
                 ));
             }
-            Task::TokenClassification { .. } => return tags::predict(&self, &run).map(|()| 0),
+            Task::TokenClassification { .. } => return tags::predict(self, &run).map(|()| 0),
             _ => {}
         }
         match (&self.what.text, &self.what.input, &self.what.glue) {
@@ -245,8 +258,8 @@ impl Predict {
     /// The errors of `fill`; a place that cannot be written to.
     fn write(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         match &self.output {
-            Some(path) => output::write_file(path, fill),
-            None => stdout::write(fill),
+            Some(path) if !stdout::is_dropped() => output::write_file(path, fill),
+            _ => stdout::write(fill),
         }
     }
 }
