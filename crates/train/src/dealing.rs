@@ -6,6 +6,12 @@
 use lessen_comm::{Accumulator, Tree};
 use std::ops::Range;
 
+/// Bytes of gradients that processes exchange together.
+pub(crate) const CHUNK: usize = 1 << 20;
+
+/// The most chunks under way between processes that are added up, and that are gathered.
+pub(crate) const UNDER_WAY: usize = 2;
+
 /// What happens to the sums of gradients after a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
@@ -46,6 +52,12 @@ impl Dealing {
         }
         let sums = sums.into_sums().into_iter().map(|(groups, ())| groups).collect();
         Dealing { moves, sums, slots }
+    }
+
+    /// Bytes that the exchange with other processes allocates at most: of each chunk that is added up the own sums,
+    /// those that arrive, and the sum of them; of each that is gathered the sum, its messages, and its copy.
+    pub fn exchange_bytes(&self) -> usize {
+        (UNDER_WAY + 1) * CHUNK * (2 * self.sums.len() + 5)
     }
 }
 

@@ -118,6 +118,8 @@ pub struct StepPlans {
     /// adds them.
     pub(crate) groups: Vec<[Plan; 2]>,
     dealing: Dealing,
+    /// Processes that share the steps.
+    processes: usize,
     /// The plans of the functions.
     pub functions: Vec<Plan>,
     /// The parameters.
@@ -178,6 +180,7 @@ impl StepPlans {
             apply,
             groups,
             dealing: Dealing::of(options.ranks, options.own_groups()),
+            processes: options.group.size(),
             functions,
             params: graphs.params.clone(),
             states: graphs.states.clone(),
@@ -313,6 +316,14 @@ impl StepPlans {
     pub fn gradient_bytes(&self) -> usize {
         let sums = self.states.iter().filter(|(name, _)| self.gradient_sums.contains(name));
         sums.map(|(_, ty)| ty.bytes()).sum()
+    }
+
+    /// Bytes that the exchange of gradients with other processes takes for a moment; none in a process alone.
+    pub fn exchange_bytes(&self) -> usize {
+        if self.processes == 1 {
+            return 0;
+        }
+        self.dealing.exchange_bytes()
     }
 
     /// Estimated seconds of what this process computes of a step with `batches` micro-batches of its own: these, the

@@ -236,7 +236,8 @@ impl<'a> BudgetSearch<'a> {
             (programs + others.programs + tensors + self.later_plans).saturating_sub(account.device.constants);
         host.batches = (self.work.ahead() + 2) * self.work.largest_batch();
         let warming = self.baseline.workspace_transient.saturating_sub(account.device.arena);
-        host.transient = momentary.max(warming) + self.work.answers() + plans.carried_bytes() + MARGIN;
+        host.transient =
+            momentary.max(warming) + self.work.answers() + plans.carried_bytes() + plans.exchange_bytes() + MARGIN;
         // The process may have taken more already.
         let past = allocated::peak().unwrap_or(0).saturating_sub(self.baseline.others);
         account.host.transient += past.saturating_sub(account.allocated());

@@ -48,8 +48,8 @@ impl Logits {
         }
     }
 
-    /// Takes the logits of each of `count` batches, in their order. The processes of a group compute one batch each at a
-    /// time.
+    /// Takes the logits of each of `count` batches, in their order. The processes of a group compute one batch each at
+    /// a time.
     ///
     /// # Errors
     /// The errors of `batch` and `take`, as [`Logits::of`], and a process that does not answer.

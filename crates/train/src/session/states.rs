@@ -4,7 +4,7 @@ use super::Session;
 use crate::array::{StateArray, write_le};
 use crate::filed::FiledState;
 use lessen_base::{Error, Result};
-use lessen_device::HostArray;
+use lessen_device::{Host, HostArray};
 use lessen_graph::Type;
 use lessen_nn::checkpoint::{self, Entry, TensorFile};
 use std::cmp::Reverse;
@@ -114,6 +114,22 @@ impl Session {
     /// Gives the first elements of a state other values.
     pub(crate) fn set_state_part(&self, name: &str, data: &HostArray) -> Result<()> {
         self.model.upload_part(name, 0, data.host())
+    }
+
+    /// Shows a state's elements to `visit`.
+    ///
+    /// # Errors
+    /// A state that the session does not have.
+    pub(crate) fn visit_state(&self, name: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
+        self.model.download(name, visit)
+    }
+
+    /// Gives elements of a state from number `first` on other values.
+    ///
+    /// # Errors
+    /// A state that the session does not have, another dtype, more elements than it has.
+    pub(crate) fn set_state_at(&self, name: &str, first: usize, data: &HostArray) -> Result<()> {
+        self.model.upload_part(name, first, data.host())
     }
 
     /// Bytes of a state; none for one that the session does not have.

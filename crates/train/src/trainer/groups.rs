@@ -12,16 +12,8 @@ use crate::session::Session;
 use lessen_base::{Error, Result};
 use lessen_comm::Tree;
 use lessen_device::{Host, HostArray};
-use lessen_graph::DType;
-use lessen_nn::names::held_sum_of;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
-
-/// The most sums under way between processes that are added up, and that are gathered.
-const UNDER_WAY: usize = 2;
-
-/// Bytes of gradients from which on no other parameter shares their message.
-const MESSAGE: usize = 1 << 20;
+use std::collections::BTreeMap;
 
 /// What a process tells the others of one of its groups.
 struct Told {
@@ -109,72 +101,6 @@ impl Steps {
         }
         Ok(())
     }
-
-    /// Adds up the gradients of all processes, those of several parameters at a time.
-    fn exchange(&self, session: &mut Session) -> Result<()> {
-        let group = &self.options.group;
-        if group.size() == 1 {
-            return Ok(());
-        }
-        let (mut adding, mut gathering) = (VecDeque::new(), VecDeque::new());
-        let mut rest = self.gradient_sums.as_slice();
-        while !(rest.is_empty() && adding.is_empty() && gathering.is_empty()) {
-            if !rest.is_empty() {
-                let (names, others) = rest.split_at(self.together(session, rest));
-                let own = self.own_sums(session, names)?;
-                adding.push_back((names, group.begin_sum("the gradients", self.options.ranks, own)));
-                rest = others;
-            }
-            if (adding.len() > UNDER_WAY || rest.is_empty())
-                && let Some((names, sum)) = adding.pop_front()
-            {
-                gathering.push_back((names, sum.gather()?));
-            }
-            if (gathering.len() > UNDER_WAY || adding.is_empty())
-                && let Some((names, sum)) = gathering.pop_front()
-            {
-                set_sums(session, names, &sum.end()?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// How many of the first names share a message.
-    fn together(&self, session: &Session, names: &[String]) -> usize {
-        let mut bytes = 0;
-        let is_full = |name: &String| {
-            bytes += session.state_bytes(name);
-            bytes >= MESSAGE
-        };
-        names.iter().position(is_full).map_or(names.len(), |last| last + 1)
-    }
-
-    /// The sums of gradients of these names over the subtrees of this process.
-    fn own_sums(&self, session: &Session, names: &[String]) -> Result<Vec<Vec<u8>>> {
-        let sums = self.groups.dealing.sums.len();
-        let of = |slot: usize| {
-            let mut bytes = Vec::new();
-            for name in names {
-                // The last sum is not held.
-                let held = (slot + 1 < sums).then(|| held_sum_of(name, slot));
-                let state = session.state(held.as_ref().unwrap_or(name))?;
-                // Writing to a vector does not fail.
-                let _ = write_le(state.host(), &mut bytes);
-            }
-            Ok(bytes)
-        };
-        (0..sums).map(of).collect()
-    }
-}
-
-/// Sets the sums of gradients of these names.
-fn set_sums(session: &mut Session, names: &[String], mut bytes: &[u8]) -> Result<()> {
-    for name in names {
-        let own = bytes.split_off(..session.state_bytes(name));
-        let own = own.ok_or_else(|| Error::internal("a sum of gradients is too short"))?;
-        session.set_state(name, &HostArray::from_le_bytes(DType::F32, own))?;
-    }
-    Ok(())
 }
 
 /// What a process tells the others of its groups: a line of JSON, and the carried states.

@@ -6,6 +6,7 @@
 //! them, `state` files of states, `checkpoint` whole checkpoints, and `snapshot` the same in memory.
 
 mod checkpoint;
+mod exchange;
 mod functions;
 mod group_functions;
 mod groups;
