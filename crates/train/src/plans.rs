@@ -323,7 +323,7 @@ impl StepPlans {
         if self.processes == 1 {
             return 0;
         }
-        self.dealing.exchange_bytes()
+        self.dealing.exchange_bytes(self.gradient_bytes())
     }
 
     /// Estimated seconds of what this process computes of a step with `batches` micro-batches of its own: these, the
