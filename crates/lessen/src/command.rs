@@ -103,7 +103,10 @@ pub fn training(args: &[String]) -> Result<(Request, NewBackend)> {
 /// # Errors
 /// Arguments that it refuses; a mistake of another process, and one that does not answer.
 pub fn shared_training(args: &[String], group: &Group) -> Result<(Request, NewBackend, Option<OwnFolder>)> {
-    match parsed(&[&["train".to_string()], args].concat())? {
+    let command = parsed(&[&["train".to_string()], args].concat());
+    let told = command.as_ref().map(|_| Vec::new()).map_err(Error::clone);
+    group.agree("the arguments", told)?;
+    match command? {
         Command::Train(train) => {
             let (request, own) = train.shared_request(group)?;
             Ok((request, train.new_backend(), own))

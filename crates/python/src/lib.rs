@@ -11,6 +11,7 @@ mod generate;
 mod interrupt;
 mod load;
 mod onnx;
+mod processes;
 mod stepped;
 mod torch;
 mod train;

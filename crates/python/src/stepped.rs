@@ -2,15 +2,12 @@
 
 use crate::error::raised;
 use crate::interrupt::{Attended, Course};
-use crate::train::{Given, in_memory};
-use lessen::command;
+use crate::processes::{Joining, together};
+use crate::train::{Asked, Given, Reported, in_memory};
 use lessen_base::Error;
-use lessen_jobs::training::{self, Feed, Wish};
+use lessen_jobs::training::{Feed, Wish};
 use pyo3::prelude::*;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-/// A report as JSON and as text, and whether the run was stopped.
-type Report = (String, String, bool);
 
 /// Batches as they pass from Python's thread to that of the run.
 struct Handed {
@@ -70,11 +67,11 @@ impl Feed for Handed {
 #[pyclass(frozen, module = "lessen._lessen")]
 pub struct SteppedRun {
     handed: Arc<Handed>,
-    job: Mutex<Option<Attended<Report>>>,
+    job: Mutex<Option<Attended<Reported>>>,
 }
 
 impl SteppedRun {
-    fn job(&self) -> MutexGuard<'_, Option<Attended<Report>>> {
+    fn job(&self) -> MutexGuard<'_, Option<Attended<Reported>>> {
         self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,15 +85,18 @@ impl SteppedRun {
 
 #[pymethods]
 impl SteppedRun {
-    /// Begins or resumes a run with the arguments of `lessen train`, up to its first step.
+    /// Begins a run with the first arguments of `lessen train`, or resumes it with the second, up to its first step.
+    /// The first process of a group says whether the run has begun.
     #[new]
     fn begin(
         py: Python<'_>,
-        args: Vec<String>,
+        args: [Vec<String>; 2],
+        has_begun: bool,
         data: Option<Given<'_>>,
         listener: &Bound<'_, PyAny>,
+        joining: Option<Joining>,
     ) -> PyResult<SteppedRun> {
-        let data = data.map(in_memory).transpose().map_err(|error| raised(py, &error))?;
+        let data = data.map(in_memory).transpose();
         let (sender, receiver) = std::sync::mpsc::channel();
         let job = Attended::begin(py, move |course| {
             let handed = Arc::new(Handed {
@@ -104,15 +104,14 @@ impl SteppedRun {
                 changed: Condvar::new(),
                 course,
             });
-            let (request, device) = command::training(&args)?;
-            let request = match data {
-                Some(data) => request.with_data(data),
-                None => request,
-            };
-            // Nobody waits for it where the caller's thread has been stopped.
-            let _ = sender.send(handed.clone());
-            let report = training::train(&request.fed_by(handed), &device)?;
-            Ok((report.to_json().to_string(), report.to_text(), report.interrupted))
+            together(joining, |group| {
+                let has_begun = group.of_first("whether the run has begun", vec![u8::from(has_begun)])? == [1];
+                let mut asked = Asked::of(&args[usize::from(has_begun)], data, group)?;
+                asked.request = asked.request.fed_by(handed.clone());
+                // Nobody waits for it where the caller's thread has been stopped.
+                let _ = sender.send(handed);
+                asked.train()
+            })
         })?;
         match py.detach(move || receiver.recv()) {
             Ok(handed) => {
@@ -145,11 +144,15 @@ impl SteppedRun {
     fn evaluate(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Vec<(String, f64)>> {
         self.handed.hand(Some(Wish::Evaluate));
         self.attend(py, listener)?;
-        Ok(std::mem::take(&mut self.handed.locked().scores))
+        let mut state = self.handed.locked();
+        match state.refusal.take() {
+            Some(error) => Err(raised(py, &error)),
+            None => Ok(std::mem::take(&mut state.scores)),
+        }
     }
 
     /// Ends the run, with a checkpoint where it has steps left; its report.
-    fn end(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Report> {
+    fn end(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Reported> {
         let job = self.job().take();
         let Some(job) = job else {
             return Err(raised(py, &Error::user("the run has ended already; begin another one")));

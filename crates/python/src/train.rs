@@ -2,16 +2,21 @@
 
 use crate::error::{raised, released};
 use crate::interrupt::attended;
+use crate::processes::{Joining, together};
 use lessen::command;
 use lessen_base::{Error, Result};
+use lessen_comm::Group;
 use lessen_data::images::{Image, ImageLabels, ImagesInMemory};
 use lessen_data::memory::{DataInMemory, Splits};
 use lessen_data::table::{ColumnValues, TableInMemory};
 use lessen_data::tagged::TaggedWords;
 use lessen_jobs::forecast::{Additions, Forecast};
-use lessen_jobs::training;
+use lessen_jobs::job::processes::OwnFolder;
+use lessen_jobs::training::{self, Request};
+use lessen_task::device::NewBackend;
 use numpy::{PyReadonlyArray1, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use serde_json::json;
 use std::sync::Arc;
 
 /// A split of data in memory, as Python's files hand it over.
@@ -50,24 +55,71 @@ pub type Given<'py> = (
     Option<PyReadonlyArray1<'py, f32>>,
 );
 
-/// Trains as `lessen train` does with these arguments, on data in memory where it is given; the report as JSON and as
-/// text, and whether the run was stopped.
+/// A report as JSON and as text, and whether the run was stopped.
+pub type Reported = (String, String, bool);
+
+/// A training that is asked for with the arguments of `lessen train`, and that the processes of a group share.
+pub struct Asked {
+    pub request: Request,
+    device: NewBackend,
+    /// The folder of the first process, and the own one of another.
+    out: String,
+    own: Option<OwnFolder>,
+}
+
+impl Asked {
+    /// The training on data in memory, where it is given.
+    ///
+    /// # Errors
+    /// A mistake in data or arguments of one process, which is the error of all.
+    pub fn of(args: &[String], data: Result<Option<DataInMemory>>, group: &Group) -> Result<Asked> {
+        let told = data.as_ref().map(|_| Vec::new()).map_err(Error::clone);
+        group.agree("the data", told)?;
+        let (request, device, own) = match group.size() {
+            1 => command::training(args).map(|(request, device)| (request, device, None))?,
+            _ => command::shared_training(args, group)?,
+        };
+        let out = group.of_first("the folder", request.out().display().to_string().into_bytes())?;
+        let request = match data? {
+            Some(data) => request.with_data(data),
+            None => request,
+        };
+        Ok(Asked {
+            request,
+            device,
+            out: String::from_utf8_lossy(&out).into_owned(),
+            own,
+        })
+    }
+
+    /// Trains; the report, which names the folder of the first process.
+    ///
+    /// # Errors
+    /// Those of the training.
+    pub fn train(self) -> Result<Reported> {
+        let report = training::train(&self.request, &self.device)?;
+        let (mut json, mut text) = (report.to_json(), report.to_text());
+        if self.own.is_some() {
+            json["out"] = json!(self.out);
+            text = text.replace(&self.request.out().display().to_string(), &self.out);
+        }
+        Ok((json.to_string(), text, report.interrupted))
+    }
+}
+
+/// Trains as `lessen train` does with these arguments, on data in memory where it is given, with the processes of a
+/// group, if there is one.
 #[pyfunction]
 pub fn train(
     py: Python<'_>,
     args: Vec<String>,
     data: Option<Given<'_>>,
     listener: &Bound<'_, PyAny>,
-) -> PyResult<(String, String, bool)> {
-    let data = data.map(in_memory).transpose().map_err(|error| raised(py, &error))?;
+    joining: Option<Joining>,
+) -> PyResult<Reported> {
+    let data = data.map(in_memory).transpose();
     attended(py, listener, move |_| {
-        let (request, device) = command::training(&args)?;
-        let request = match data {
-            Some(data) => request.with_data(data),
-            None => request,
-        };
-        let report = training::train(&request, &device)?;
-        Ok((report.to_json().to_string(), report.to_text(), report.interrupted))
+        together(joining, |group| Asked::of(&args, data, group)?.train())
     })
 }
 

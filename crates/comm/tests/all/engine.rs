@@ -24,12 +24,13 @@ impl Threads {
     fn connected(size: usize) -> impl Iterator<Item = EngineWire<Threads>> {
         let shared = Arc::default();
         (0..size).map(move |rank| {
-            EngineWire::new(Threads {
+            let threads = Threads {
                 rank,
                 size,
                 shared: Arc::clone(&shared),
                 counts: HashMap::new(),
-            })
+            };
+            EngineWire::new(threads).unwrap()
         })
     }
 
@@ -70,8 +71,6 @@ impl Engine for Threads {
                 .ok_or_else(|| Error::internal("the message was taken"))
         }))
     }
-
-    fn abort(&mut self, _: &Error) {}
 }
 
 #[test]
@@ -94,4 +93,16 @@ fn a_rank_that_an_engine_does_not_reach_is_named() {
     let error = results.into_iter().flatten().next().unwrap().unwrap_err();
     let sentence = "the start, the recipe: rank 1 of 2 has not answered for 0.2 s";
     assert!(error.to_string().starts_with(sentence), "{error}");
+}
+
+#[test]
+fn the_error_of_a_rank_ends_the_run_on_all() {
+    let results = on_wires(Duration::from_secs(60), Threads::connected(3), |exchange| {
+        if exchange.rank() == 2 {
+            exchange.abort(&Error::user("runs/sums has no room"));
+        }
+        exchange.gather("the losses", Vec::new()).end().unwrap_err().to_string()
+    });
+    let told = "the start, the losses: rank 2 of 3 ended the run: runs/sums has no room";
+    assert_eq!(results, [told, told, "runs/sums has no room"]);
 }

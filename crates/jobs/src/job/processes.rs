@@ -177,10 +177,63 @@ pub(crate) fn check_same(group: &Group, settings: &Settings, data: &str) -> Resu
     group.agree_same("the digest of the data", data)
 }
 
+/// What all processes do next, where each asks for something, or has a mistake, which is then that of all: the inner
+/// error is for their callers, and the run goes on. The `end` that one asks for is the end of all.
+///
+/// # Errors
+/// A process that does not answer.
+pub(crate) fn agreed<'a>(group: &Group, own: Result<&'a str>, end: &'a str) -> Result<Result<&'a str>> {
+    if group.size() == 1 {
+        return Ok(own);
+    }
+    let told = own
+        .as_ref()
+        .map_or_else(|error| format!("-{error}"), |wish| format!("+{wish}"));
+    let all = group.agree("what comes next", Ok(told.into_bytes()))?;
+    let all: Vec<_> = all.iter().map(|told| String::from_utf8_lossy(told)).collect();
+    if all.iter().any(|told| told.strip_prefix('+') == Some(end)) {
+        return Ok(Ok(end));
+    }
+    let mut mistakes = all
+        .iter()
+        .enumerate()
+        .filter_map(|(rank, told)| Some((rank, told.strip_prefix('-')?)));
+    if let Some((rank, mistake)) = mistakes.next() {
+        return Ok(Err(Error::user(format!("{mistake} (rank {rank} of {})", group.size()))));
+    }
+    Ok(match all.iter().position(|told| *told != all[0]) {
+        None => own,
+        Some(rank) => Err(Error::user(format!(
+            "rank {rank} asks for {} where rank 0 asks for {}; let every process ask for the same",
+            &all[rank][1..],
+            &all[0][1..]
+        ))),
+    })
+}
+
+/// Refuses processes that each give one batch to a step of another number of batches.
+///
+/// # Errors
+/// Another number.
+pub(crate) fn check_one_each(group: &Group, batches: usize) -> Result<()> {
+    if group.size() == 1 || batches == group.size() {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "a step has train.accumulate = {batches} batches, and {size} processes give one each; set train.ranks and \
+         train.accumulate to {size}, or start {batches} processes",
+        size = group.size()
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::schema::SCHEMA;
+    use lessen_comm::{Exchange, ThreadWire};
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Duration;
 
     #[test]
     fn a_batch_is_cut_for_the_groups_where_it_can_be() {
@@ -201,5 +254,31 @@ mod tests {
             error.contains("train.batch = 12 examples cannot be cut for train.ranks = 5"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn all_processes_ask_for_the_same() {
+        let ask = |wishes: [Result<&'static str>; 2]| {
+            let ranks = ThreadWire::connected(2).into_iter().zip(wishes).map(|(wire, own)| {
+                thread::spawn(move || {
+                    let exchange = Exchange::start(Duration::from_secs(60), || Ok(Box::new(wire) as _)).unwrap();
+                    let next = agreed(&Group::of(Arc::new(exchange)), own, "the end").unwrap();
+                    next.unwrap_or_else(|error| error.to_string().leak())
+                })
+            });
+            let all: Vec<_> = ranks.collect();
+            let [first, second] = all.try_into().unwrap_or_else(|_| panic!("two ranks"));
+            let (first, second) = (first.join().unwrap(), second.join().unwrap());
+            assert_eq!(first, second);
+            first
+        };
+        assert_eq!(ask([Ok("a step"), Ok("a step")]), "a step");
+        assert_eq!(ask([Ok("a step"), Ok("the end")]), "the end");
+        let wrong = Err(Error::user("the label eggs is none of 2 classes; correct it"));
+        let sentence = "the label eggs is none of 2 classes; correct it (rank 1 of 2)";
+        assert_eq!(ask([Ok("a step"), wrong]), sentence);
+        let sentence =
+            "rank 1 asks for an evaluation where rank 0 asks for a step; let every process ask for the same";
+        assert_eq!(ask([Ok("a step"), Ok("an evaluation")]), sentence);
     }
 }

@@ -56,6 +56,7 @@ impl Run {
             account: driver.watch.account,
             session: driver.peak(),
             resident: driver.watch.resident(),
+            sent: self.trainer.options().group.bytes_sent(),
             interrupted,
             stopped: self.stopped && self.phase.is_last,
         })

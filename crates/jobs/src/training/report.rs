@@ -48,6 +48,8 @@ pub(crate) struct Outcome<'a> {
     pub session: Peak,
     /// The highest resident size of this process, in bytes.
     pub resident: Option<usize>,
+    /// Bytes that this process has sent to others.
+    pub sent: u64,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
     /// Whether it ended early, since evaluations stopped to improve.
@@ -88,6 +90,7 @@ impl Report {
             account,
             session,
             resident,
+            sent,
             interrupted,
             stopped,
         } = *outcome;
@@ -167,6 +170,7 @@ impl Report {
             "session_bytes",
             json!({ "planned": session.planned, "measured": session.measured, "resident": resident }),
         );
+        put("sent_bytes", json!(sent));
         put("account_bytes", account.to_json());
         put("split_bytes", account.split_to_json());
         put("interrupted", json!(interrupted));

@@ -3,12 +3,18 @@
 use super::Run;
 use super::log::Lines;
 use super::recording;
+use crate::job::processes::{agreed, check_one_each};
 use crate::job::{Driver, Feed, Job, Unit, Unsaved, Wish};
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch};
 use lessen_task::evaluation::Scores;
 use lessen_train::{Peak, StepReport};
 use std::sync::Arc;
+
+/// What a feed asks for next.
+const STEP: &str = "a step";
+const EVALUATION: &str = "an evaluation";
+const END: &str = "the end";
 
 /// Where batches come from.
 enum Batches {
@@ -30,11 +36,15 @@ impl<'a> Steps<'a> {
     /// The steps that are left of a run's training phase.
     ///
     /// # Errors
-    /// Data that cannot be read.
+    /// Data that cannot be read; processes that would give fewer or more batches than a step has.
     pub(super) fn of(run: &'a mut Run) -> Result<Steps<'a>> {
         let phase = &run.phase;
         let batches = match &run.feed {
-            Some(feed) => Batches::Feed(feed.clone()),
+            Some(feed) => {
+                let options = run.trainer.options();
+                check_one_each(&options.group, options.accumulate)?;
+                Batches::Feed(feed.clone())
+            }
             None => Batches::Data(phase.batches_from(run.trainer.done())?),
         };
         Ok(Steps {
@@ -59,14 +69,23 @@ impl<'a> Steps<'a> {
             Batches::Data(batches) => return run.phase.next_batches(done, batches),
             Batches::Feed(feed) => feed,
         };
+        let group = run.trainer.options().group.clone();
         loop {
-            match feed.next() {
-                None => return Err(unit.stop()),
-                Some(Wish::Step(data)) => match run.phase.task.batch_of(&data, done) {
-                    Ok(batch) => return Ok(vec![batch]),
-                    Err(error) => feed.refused(error),
-                },
-                Some(Wish::Evaluate) => {
+            group.set_place(&format!("step {}", done + 1));
+            let mut given = Vec::new();
+            let own = match feed.next() {
+                None => Ok(END),
+                Some(Wish::Evaluate) => Ok(EVALUATION),
+                Some(Wish::Step(data)) => run.phase.task.batch_of(&data, done).map(|batch| {
+                    given.push(batch);
+                    STEP
+                }),
+            };
+            match agreed(&group, own, END)? {
+                Err(error) => feed.refused(error),
+                Ok(END) => return Err(unit.stop()),
+                Ok(STEP) => return Ok(given),
+                Ok(_) => {
                     let scores = run.evaluate(done)?;
                     run.lines(unit.log).evaluation(done, &scores, false)?;
                     let named = scores.to_json("dev");

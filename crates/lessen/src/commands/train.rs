@@ -103,20 +103,27 @@ impl Train {
             "the request",
             mistake.map_or(Ok(Vec::new()), |mistake| Err(mistake.clone())),
         )?;
-        let Some(request) = first.transpose()? else {
-            let own = OwnFolder::new()?;
-            let request = if self.resume {
-                copy_folder(group, &own.job())?;
-                Request::resume(own.job(), None, |settings| self.over.apply(settings, self.steps))?
-            } else {
-                Request::new(self.settings()?, own.job())
-            };
-            return Ok((request.shared_by(group.clone()), Some(own)));
+        let shared = match first.transpose()? {
+            Some(request) if self.resume => copy_folder(group, request.out()).map(|()| (request, None)),
+            Some(request) => Ok((request, None)),
+            None => self.own_request(group),
         };
-        if self.resume {
-            copy_folder(group, request.out())?;
-        }
-        Ok((request.shared_by(group.clone()), None))
+        let told = shared.as_ref().map(|_| Vec::new()).map_err(Error::clone);
+        group.agree("the settings", told)?;
+        let (request, own) = shared?;
+        Ok((request.shared_by(group.clone()), own))
+    }
+
+    /// The training of a process that is not the first, in a folder of its own.
+    fn own_request(&self, group: &Group) -> Result<(Request, Option<OwnFolder>)> {
+        let own = OwnFolder::new()?;
+        let request = if self.resume {
+            copy_folder(group, &own.job())?;
+            Request::resume(own.job(), None, |settings| self.over.apply(settings, self.steps))?
+        } else {
+            Request::new(self.settings()?, own.job())
+        };
+        Ok((request, Some(own)))
     }
 
     /// Prints the report; the exit code.

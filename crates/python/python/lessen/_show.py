@@ -114,9 +114,13 @@ class Listener:
     """Hears the events of a job, shows them, and calls callbacks; true as its answer stops the job."""
 
     def __init__(
-        self, progress: bool | None = None, callbacks: Any = (), folder: str | None = None, notes: bool = True
+        self,
+        progress: bool | None = None,
+        callbacks: Any = (),
+        folder: str | None = None,
+        heard: tuple[str, ...] = ("note", "warning"),
     ) -> None:
-        self._heard = ("note", "warning") if notes else ("warning",)
+        self._heard = heard
         self._progress = progress_of(progress)
         self._callbacks = [Callback(one, folder) for one in callbacks]
 

@@ -17,6 +17,7 @@ from ._data import is_path, memory
 from ._errors import ArgumentError, Error
 from ._flags import flags_of, job_flags, text_of
 from ._model import Model, load
+from ._processes import DEADLINE, processes_of
 from ._show import Listener, Result
 from ._weights import weights_of
 
@@ -92,6 +93,10 @@ class Trainer:
     ``lessen train`` (``init``, ``out``, ``steps``, ``budget``, ``seed``, ``threads``) and keys of recipes, of which
     ``train_lr`` means ``train.lr``. ``callbacks`` are objects with some of ``on_step_end(step, numbers)``,
     ``on_evaluate(step, scores)`` and ``on_save(step, folder)``; true as an answer ends the run after its step.
+
+    ``group`` is a group of ``torch.distributed``, such as ``dist.group.WORLD``, whose processes share the training: all
+    make the same trainer and call the same methods. The first one has the folder, shows progress and warns. A process
+    that does not answer for ``deadline`` seconds (120) is an error on the others.
     """
 
     def __init__(
@@ -105,9 +110,16 @@ class Trainer:
         sample_weight: Any = None,
         callbacks: Sequence[Any] = (),
         progress: bool | None = None,
+        group: Any = None,
+        deadline: float | None = None,
         **keys: Any,
     ) -> None:
         self.recipe = recipe
+        if group is None and deadline is not None:
+            raise ArgumentError("deadline is for processes that share a training; give their group, or leave it out")
+        self._group = group
+        self._deadline = DEADLINE if deadline is None else deadline
+        self._is_first = group is None or processes_of(group).rank == 0
         self._path = os.fspath(data) if data is not None and is_path(data) else None
         in_memory = data is not None and self._path is None
         if not in_memory and any(one is not None for one in (dev, test, classes, sample_weight)):
@@ -150,7 +162,7 @@ class Trainer:
         """Goes on with the run in the folder from its newest checkpoint; keywords change its settings, such as
         ``steps``."""
         self.pause()
-        if self.folder is None:
+        if self.folder is None and self._is_first:
             raise Error("no run has begun, so none can be resumed; name its folder with out=, or call fit")
         return self._train(self._resumed(keys))
 
@@ -159,10 +171,17 @@ class Trainer:
         return self._args("", {**threads, **keys}, "--resume")[1:]
 
     def _listener(self, progress: bool | None, *more: Any) -> Listener:
-        return Listener(progress, [*self._callbacks, Begun(self), *more], self.folder, self._notes)
+        if not self._is_first:
+            return Listener(False, [*self._callbacks, *more], self.folder, ())
+        heard = ("note", "warning") if self._notes else ("warning",)
+        return Listener(progress, [*self._callbacks, Begun(self), *more], self.folder, heard)
+
+    def _joining(self) -> tuple[Any, float] | None:
+        return None if self._group is None else (processes_of(self._group), self._deadline)
 
     def _train(self, args: list[str]) -> Run:
-        return self._reported(_lessen.train(args, self._memory, self._listener(self._progress)))
+        listener = self._listener(self._progress)
+        return self._reported(_lessen.train(args, self._memory, listener, self._joining()))
 
     def _reported(self, report: tuple[str, str, bool]) -> Run:
         run = Run(json.loads(report[0]), report[1])
@@ -191,11 +210,10 @@ class Trainer:
         return newest.numbers
 
     def _begun_stepping(self) -> _lessen.SteppedRun:
-        listener = self._listener(False)
-        if self.folder is not None and os.path.isdir(self.folder):
-            return _lessen.SteppedRun(self._resumed({}), self._memory, listener)
+        has_begun = self.folder is not None and os.path.isdir(self.folder)
         with named(self.recipe) as recipe:
-            return _lessen.SteppedRun(self._args(recipe, self._keys), self._memory, listener)
+            args = [self._args(recipe, self._keys), self._resumed({})]
+            return _lessen.SteppedRun(args, has_begun, self._memory, self._listener(False), self._joining())
 
     def pause(self) -> Run | None:
         """Ends the run that ``step`` has begun, with a checkpoint from which ``step``, ``fit`` and ``resume`` go on; its
@@ -285,6 +303,8 @@ def train(
             raise Error("minutes are for data without a recipe; leave them out, or give steps")
         trainer = Trainer(recipe, data, progress=progress, **keys)
         return trainer.resume() if resume else trainer.fit()
+    if keys.get("group") is not None:
+        raise Error("several processes share a training with a recipe; name one, or train in one process without group")
     if data is None or not is_path(data):
         raise Error("there is no recipe; name one, such as 'bert-classifier', or give the path of a file to look at")
     args = ["train", f"--data={os.fspath(data)}", *flags_of({"minutes": minutes, "resume": resume}), *job_flags(keys)]
