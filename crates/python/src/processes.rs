@@ -1,7 +1,7 @@
 //! The processes of a group of torch.distributed that share a training.
 //!
-//! The exchange thread and threads that wait for messages call a Python object, which holds the interpreter's lock for a
-//! moment; gloo moves bytes without it.
+//! The exchange thread and threads that wait for messages call a Python object, which holds the interpreter's lock for
+//! a moment; gloo moves bytes without it.
 
 use lessen_base::{Error, Result};
 use lessen_comm::{Engine, EngineWire, Exchange, Group, Message, Wait};
