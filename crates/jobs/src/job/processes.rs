@@ -278,8 +278,7 @@ mod tests {
         let wrong = Err(Error::user("the label eggs is none of 2 classes; correct it"));
         let sentence = "the label eggs is none of 2 classes; correct it (rank 1 of 2)";
         assert_eq!(ask([Ok("a step"), wrong]), sentence);
-        let sentence =
-            "rank 1 asks for an evaluation where rank 0 asks for a step; let every process ask for the same";
+        let sentence = "rank 1 asks for an evaluation where rank 0 asks for a step; let every process ask for the same";
         assert_eq!(ask([Ok("a step"), Ok("an evaluation")]), sentence);
     }
 }
