@@ -6,8 +6,8 @@
 
 A GPT of 4 layers x 256 on 128 characters, 8 examples and one thread for each process, f32, AdamW (fused in PyTorch),
 the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite order. Bytes
-are those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo, both without the
-frames of the transport. PyTorch's side is run by $PYTHON or, where that is not set, by the Python that runs this file.
+are those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo, both without
+the frames of the transport. PyTorch's side is run by $PYTHON or, where that is not set, by the Python that runs this file.
 Times mean something on an idle machine alone.
 """
 
