@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Steps of two processes that share a training: Lessen under MPI, and PyTorch's DDP over gloo.
 
-    python3 bench/distributed.py [--processes 2] [--rounds 3] [--steps 40] [--mpiexec FILE] [--lessen FILE] [--write FILE]
+    python3 bench/distributed.py [--processes 2] [--rounds 3] [--steps 40] [--mpiexec FILE] [--lessen FILE]
+                                 [--write FILE]
 
 A GPT of 4 layers x 256 on 128 characters, 8 examples and one thread for each process, f32, AdamW (fused in PyTorch),
-the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite order. Bytes are
-those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo, both without the
-frames of the transport. PyTorch's side is run by $PYTHON or, where that is not set, by the Python that runs this file.
+the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite order. Bytes
+are those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo, both without
+the frames of the transport. PyTorch's side is run by $PYTHON or, where that is not set, by the Python that runs this
+file.
 Times mean something on an idle machine alone.
 """
 
@@ -103,9 +105,8 @@ def lessen_side(args, lessen, place):
     report = json.loads(step.output_of(run + [f"--set={key}={value}" for key, value in keys.items()], "lessen train"))
     with open(os.path.join(out, "run", "metrics.jsonl")) as file:
         lines = [json.loads(line) for line in file]
-    times = [line["ms"] for line in lines if "ms" in line and line.get("step", 0) > WARMUP]
-    ms = statistics.median(times) if times else report["step_ms"]
-    return {"ms": ms, "bytes": report["sent_bytes"] / report["steps"]}
+    times = [line["step_ms"] for line in lines if "step_ms" in line and line["step"] > WARMUP]
+    return {"ms": statistics.median(times), "bytes": report["sent_bytes"] / report["steps"]}
 
 
 def shown(values, form):
@@ -125,7 +126,8 @@ def markdown(rounds, args):
         "| | Lessen under MPI | DDP over gloo | ratio |",
         "|---|---|---|---|",
     ]
-    for name, key, form, unit in (("step, ms", "ms", ",.1f", 1), ("sent by a process in a step, MiB", "bytes", ",.2f", 2**20)):
+    rows = [("step, ms", "ms", ",.1f", 1), ("sent by a process in a step, MiB", "bytes", ",.2f", 2**20)]
+    for name, key, form, unit in rows:
         sides = [[each[side][key] / unit for each in rounds] for side in ("lessen", "ddp")]
         ratios = [own / other for own, other in zip(*sides)]
         text.append(f"| {name} | {shown(sides[0], form)} | {shown(sides[1], form)} | {shown(ratios, '.3f')} |")

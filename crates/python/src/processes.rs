@@ -4,7 +4,7 @@
 //! a moment; gloo moves bytes without it.
 
 use lessen_base::{Error, Result};
-use lessen_comm::{Engine, EngineWire, Exchange, Group, Message, Wait};
+use lessen_comm::{Engine, EngineWire, Exchange, Group, Message, Wait, Wire};
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub fn together<T>(joining: Option<Joining>, run: impl FnOnce(&Group) -> Result<
             "deadline={seconds} is no time in seconds; give a number above 0"
         ))
     })?;
-    let open = move || Ok(Box::new(EngineWire::new(TorchEngine::open(processes)?)?) as _);
+    let open = move || -> Result<Box<dyn Wire>> { Ok(Box::new(EngineWire::new(TorchEngine::open(processes)?)?)) };
     let exchange = Arc::new(Exchange::start(deadline, open)?);
     let group = Group::of(exchange.clone());
     match run(&group) {
@@ -99,7 +99,7 @@ impl Engine for TorchEngine {
         let broken = self.broken(from);
         let begun = called(|py| self.processes.call_method1(py, "receive", (from, tag, length)));
         let wait = begun.map_err(&broken)?;
-        let received = move |py: Python<'_>| {
+        let received = move |py: Python<'_>| -> PyResult<Vec<u8>> {
             let bytes = wait.call0(py)?;
             let bytes: PyReadonlyArray1<'_, u8> = bytes.extract(py)?;
             Ok(bytes.as_array().to_vec())
