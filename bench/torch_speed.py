@@ -1,13 +1,15 @@
 """Times steps of two modules: eager PyTorch with fused AdamW, torch.compile, and lessen.compile.
 
-    python bench/torch_speed.py [--cases gpt,bert] [--engines eager,compile,lessen] [--rounds 3] [--steps 10] [--json FILE]
+    python bench/torch_speed.py [--cases gpt,bert] [--engines eager,compile,lessen] [--rounds 3] [--steps 10] [--budget SIZE]
+        [--json FILE]
 
 The modules are a GPT of 6 layers x 384 without dropout, and transformers' BERT-base of 12 layers x 768 with dropout
 0.1, batches of 8 x 128 tokens. Each measurement has a process of its own, and the engines take turns. Compile seconds
 are those from the module to the end of the first step, export and planning included. Peak growth is the highest
 resident size (VmHWM) over the resident size after the imports; the running peak is the same after the first steps,
 whose compilers have ended. Both count the module's own parameters, which stay in PyTorch. Ratios are to eager in the
-same round; tables have medians over the rounds, with the least and greatest step. Needs torch and transformers.
+same round; tables have medians over the rounds, with the least and greatest step. The budget is Lessen's. Needs torch
+and transformers.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from torch_memory import peak_since, resident
 CASES, ENGINES, BATCH, TOKENS, WARMUP = {"gpt": "a", "bert": "j"}, ("eager", "compile", "lessen"), 8, 128, 2
 
 
-def measure(case: str, engine: str, steps: int, threads: int) -> dict[str, Any]:
+def measure(case: str, engine: str, steps: int, threads: int, budget: str | None) -> dict[str, Any]:
     """One case with one engine, in this process, which must be fresh."""
     import torch
     import torch_models
@@ -51,7 +53,7 @@ def measure(case: str, engine: str, steps: int, threads: int) -> dict[str, Any]:
 
     begun, planned = time.perf_counter(), None
     if engine == "lessen":
-        compiled = lessen.compile(model, inputs, optimizer=optimizer, threads=threads)
+        compiled = lessen.compile(model, inputs, optimizer=optimizer, threads=threads, budget=budget)
         planned, step = compiled.plan(), lambda: compiled.step(inputs)
     losses = [step()]
     compile_s = time.perf_counter() - begun
@@ -74,6 +76,7 @@ def apart(case: str, engine: str, arguments: argparse.Namespace) -> dict[str, An
     """A measurement in a process of its own, with an empty cache of torch.compile."""
     command = [sys.executable, __file__, "--one", "--cases", case, "--engines", engine]
     command += ["--steps", str(arguments.steps), "--threads", str(arguments.threads)]
+    command += ["--budget", arguments.budget] if arguments.budget else []
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"OMP_NUM_THREADS": str(arguments.threads), "TORCHINDUCTOR_CACHE_DIR": cache}
         done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=True)
@@ -86,12 +89,13 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     for name, default in dict(rounds=3, steps=10, threads=2).items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--budget")
     parser.add_argument("--json")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     cases, engines = arguments.cases.split(","), arguments.engines.split(",")
     if arguments.one:
-        print(json.dumps(measure(cases[0], engines[0], arguments.steps, arguments.threads)))
+        print(json.dumps(measure(cases[0], engines[0], arguments.steps, arguments.threads, arguments.budget)))
         return
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {case: {engine: [] for engine in engines} for case in cases}
     for turn in range(arguments.rounds):

@@ -122,6 +122,16 @@ fn parts_that_are_changed_in_place_and_buffers_train_as_in_pytorch() {
 }
 
 #[test]
+fn a_mixture_of_experts_trains_as_in_pytorch_and_says_what_it_costs() {
+    let training = check("experts");
+    let notes = &training.summary().notes;
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("each of 3 experts multiplies all 8 rows"),
+        "{notes:?}"
+    );
+}
+
+#[test]
 fn another_size_of_batch_adds_a_step_and_equal_examples_give_the_same_loss() {
     let recorded = Recorded::open("recurrent");
     let (program, mut training) = (recorded.program(), recorded.training());
