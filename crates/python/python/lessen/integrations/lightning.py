@@ -106,11 +106,15 @@ class Strategy(SingleDeviceStrategy):
 
     def _keep(self, loss: torch.Tensor, logged: Logged) -> None:
         """Keeps the names under which the loss is logged, as None, and plain numbers."""
-        kept = [own for own in logged if own[1] is loss or isinstance(own[1], (int, float))]
-        left = [own[0] for own in logged if own not in kept]
+        is_kept = [value is loss or isinstance(value, (int, float)) for _, value, _ in logged]
+        left = [name for (name, _, _), kept in zip(logged, is_kept, strict=True) if not kept]
         if left and not self._logged:
             _logger.warning("training_step logs %s, which is not its loss and is left out", ", ".join(left))
-        self._logged = [(name, None if value is loss else value, keys) for name, value, keys in kept]
+        self._logged = [
+            (name, None if value is loss else value, keys)
+            for (name, value, keys), kept in zip(logged, is_kept, strict=True)
+            if kept
+        ]
 
     def training_step(self, *arguments: Any, **named: Any) -> Any:
         """One step, the update included; the loss before it."""
